@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fj.c - the workloads on this library's plain tier
+ *
+ * A fork is a struct with a task at its head in the frame that forks. The join asks for the task
+ * back and calls the function with the arguments at hand; only what was stolen is read from the
+ * struct. Where there are many children they are joined youngest first.
+ */
+#define _POSIX_C_SOURCE 200809L
+
+#include "fj_pool.h"
+
+static void run_root(fj_task *t)
+{
+    must(fj_invoke_by(pool, t, FJ_CALLER_BLOCKS));
+}
+
+/* ---- fib ---- */
+
+struct fib {
+    fj_task task;
+    unsigned n;
+    uint64_t result;
+};
+
+static int fib_run(fj_task *t);
+
+static uint64_t fib(unsigned n)
+{
+    if (n < 2) return n;
+
+    struct fib a;
+    uint64_t x, y;
+    fj_task_init(&a.task, fib_run);
+    a.n = n - 1;
+    fj_fork(&a.task);
+    y = fib(n - 2);
+    if (fj_unfork(&a.task)) {
+        x = fib(n - 1);
+    } else {
+        fj_join(&a.task);
+        x = a.result;
+    }
+    return x + y;
+}
+
+static int fib_run(fj_task *t)
+{
+    struct fib *f = (struct fib *)t;
+    f->result = fib(f->n);
+    return FJ_OK;
+}
+
+static double run_fib(const bench_case *c)
+{
+    struct fib root = {.n = c->size};
+    fj_task_init(&root.task, fib_run);
+    run_root(&root.task);
+    return (double)root.result;
+}
+
+/* ---- integrate ---- */
+
+struct integrate {
+    fj_task task;
+    double x1, y1, x2, y2, area;
+    double result;
+};
+
+static int integrate_run(fj_task *t);
+
+static double integrate(double x1, double y1, double x2, double y2, double area)
+{
+    double half = (x2 - x1) / 2;
+    double xm = x1 + half;
+    double ym = bench_integrand(xm);
+    double left = (y1 + ym) * half / 2;
+    double right = (ym + y2) * half / 2;
+
+    if (fabs(left + right - area) < BENCH_EPSILON) return left + right;
+
+    struct integrate a;
+    double x, y;
+    fj_task_init(&a.task, integrate_run);
+    a.x1 = x1;
+    a.y1 = y1;
+    a.x2 = xm;
+    a.y2 = ym;
+    a.area = left;
+    fj_fork(&a.task);
+    y = integrate(xm, ym, x2, y2, right);
+    if (fj_unfork(&a.task)) {
+        x = integrate(a.x1, a.y1, a.x2, a.y2, a.area);
+    } else {
+        fj_join(&a.task);
+        x = a.result;
+    }
+    return x + y;
+}
+
+static int integrate_run(fj_task *t)
+{
+    struct integrate *i = (struct integrate *)t;
+    i->result = integrate(i->x1, i->y1, i->x2, i->y2, i->area);
+    return FJ_OK;
+}
+
+static double run_integrate(const bench_case *c)
+{
+    double x = c->size, y0 = bench_integrand(0), y = bench_integrand(x);
+    struct integrate root = {.x1 = 0, .y1 = y0, .x2 = x, .y2 = y, .area = (y0 + y) * x / 2};
+    fj_task_init(&root.task, integrate_run);
+    run_root(&root.task);
+    return root.result;
+}
+
+/* ---- nqueens ---- */
+
+struct nqueens {
+    fj_task task;
+    bench_board board;
+    int n, row;
+    uint64_t result;
+};
+
+static int nqueens_run(fj_task *t);
+
+static uint64_t nqueens(const bench_board *board, int n, int row)
+{
+    struct nqueens kid[BENCH_QUEENS_MAX];
+    uint64_t total = 0;
+    int kids = 0;
+
+    if (row == n) return 1;
+    for (int col = 0; col < n; col++) {
+        if (!bench_queen_fits(board, row, col)) continue;
+        struct nqueens *k = &kid[kids++];
+        fj_task_init(&k->task, nqueens_run);
+        bench_queen_place(&k->board, board, row, col);
+        k->n = n;
+        k->row = row + 1;
+        fj_fork(&k->task);
+    }
+    while (kids > 0) {
+        struct nqueens *k = &kid[--kids];
+        if (fj_unfork(&k->task)) {
+            total += nqueens(&k->board, n, row + 1);
+        } else {
+            fj_join(&k->task);
+            total += k->result;
+        }
+    }
+    return total;
+}
+
+static int nqueens_run(fj_task *t)
+{
+    struct nqueens *q = (struct nqueens *)t;
+    q->result = nqueens(&q->board, q->n, q->row);
+    return FJ_OK;
+}
+
+static double run_nqueens(const bench_case *c)
+{
+    struct nqueens root = {.n = (int)c->size};
+    fj_task_init(&root.task, nqueens_run);
+    run_root(&root.task);
+    return (double)root.result;
+}
+
+/* ---- uts ---- */
+
+struct uts {
+    fj_task task;
+    bench_node node;
+    uint64_t result;
+};
+
+static bench_tree tree;
+
+static int uts_run(fj_task *t);
+
+static uint64_t uts(bench_node node)
+{
+    uint32_t kids = bench_uts_kids(&tree, node);
+    uint64_t total = 1;
+
+    if (kids == 0) return 1;
+
+    /* The last child is our own work. */
+    struct uts kid[kids];
+    for (uint32_t i = 0; i + 1 < kids; i++) {
+        fj_task_init(&kid[i].task, uts_run);
+        kid[i].node = bench_uts_child(node, i);
+        fj_fork(&kid[i].task);
+    }
+    total += uts(bench_uts_child(node, kids - 1));
+    for (uint32_t i = kids - 1; i-- > 0;) {
+        if (fj_unfork(&kid[i].task)) {
+            total += uts(kid[i].node);
+        } else {
+            fj_join(&kid[i].task);
+            total += kid[i].result;
+        }
+    }
+    return total;
+}
+
+static int uts_run(fj_task *t)
+{
+    struct uts *u = (struct uts *)t;
+    u->result = uts(u->node);
+    return FJ_OK;
+}
+
+static double run_uts(const bench_case *c)
+{
+    struct uts root;
+    bench_tree_init(&tree, c);
+    root.node = tree.root;
+    fj_task_init(&root.task, uts_run);
+    run_root(&root.task);
+    return (double)root.result;
+}
+
+/* ---- skynet ---- */
+
+struct skynet {
+    fj_task task;
+    uint64_t first, leaves;
+    uint64_t result;
+};
+
+static int skynet_run(fj_task *t);
+
+static uint64_t skynet(uint64_t first, uint64_t leaves)
+{
+    struct skynet kid[BENCH_SKYNET_ARITY];
+    uint64_t total = 0, share = leaves / BENCH_SKYNET_ARITY;
+
+    if (leaves == 1) return first;
+    for (unsigned i = 0; i < BENCH_SKYNET_ARITY; i++) {
+        fj_task_init(&kid[i].task, skynet_run);
+        kid[i].first = first + i * share;
+        kid[i].leaves = share;
+        fj_fork(&kid[i].task);
+    }
+    for (unsigned i = BENCH_SKYNET_ARITY; i-- > 0;) {
+        if (fj_unfork(&kid[i].task)) {
+            total += skynet(first + i * share, share);
+        } else {
+            fj_join(&kid[i].task);
+            total += kid[i].result;
+        }
+    }
+    return total;
+}
+
+static int skynet_run(fj_task *t)
+{
+    struct skynet *s = (struct skynet *)t;
+    s->result = skynet(s->first, s->leaves);
+    return FJ_OK;
+}
+
+static double run_skynet(const bench_case *c)
+{
+    struct skynet root = {.first = 0, .leaves = c->size};
+    fj_task_init(&root.task, skynet_run);
+    run_root(&root.task);
+    return (double)root.result;
+}
+
+int main(int argc, char **argv)
+{
+    static const bench_entry entries[] = {
+        {"fib", run_fib},
+        {"integrate", run_integrate},
+        {"nqueens", run_nqueens},
+        {"uts-geo", run_uts},
+        {"uts-bin", run_uts},
+        {"skynet", run_skynet},
+        {"oversub", run_fib},
+        {"idle", run_fib},
+        {NULL, NULL},
+    };
+    static const bench_runtime fj = {"fj", entries, start, stop, submit};
+
+    return bench_main(argc, argv, &fj);
+}

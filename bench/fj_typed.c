@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fj_typed.c - the workloads on this library's typed tier
+ *
+ * The macro makes handle, fork and join of each function below it; arguments travel in the queue
+ * and the worker's position in registers. Where there are many children there is an array of
+ * handles, joined youngest first. Submitting from outside is the same as in fj.c.
+ */
+#define _POSIX_C_SOURCE 200809L
+
+#include "fj_pool.h"
+
+/* ---- fib ---- */
+
+FJ_TASK(uint64_t, fib, unsigned, n)
+{
+    if (n < 2) return n;
+
+    fib_task a;
+    fib_fork(FJ, &a, n - 1);
+    uint64_t y = fib_call(FJ, n - 2);
+    return fib_join(FJ, &a) + y;
+}
+
+static double run_fib(const bench_case *c)
+{
+    uint64_t answer = 0;
+    must(fib_invoke(pool, &answer, c->size));
+    return (double)answer;
+}
+
+/* ---- integrate ---- */
+
+FJ_TASK(double, integrate, double, x1, double, y1, double, x2, double, y2, double, area)
+{
+    double half = (x2 - x1) / 2;
+    double xm = x1 + half;
+    double ym = bench_integrand(xm);
+    double left = (y1 + ym) * half / 2;
+    double right = (ym + y2) * half / 2;
+
+    if (fabs(left + right - area) < BENCH_EPSILON) return left + right;
+
+    integrate_task a;
+    integrate_fork(FJ, &a, x1, y1, xm, ym, left);
+    double y = integrate_call(FJ, xm, ym, x2, y2, right);
+    return integrate_join(FJ, &a) + y;
+}
+
+static double run_integrate(const bench_case *c)
+{
+    double x = c->size, y0 = bench_integrand(0), y = bench_integrand(x), answer = 0;
+    must(integrate_invoke(pool, &answer, 0, y0, x, y, (y0 + y) * x / 2));
+    return answer;
+}
+
+/* ---- nqueens ---- */
+
+FJ_TASK(uint64_t, nqueens, const bench_board *, board, int, n, int, row)
+{
+    bench_board next[BENCH_QUEENS_MAX];
+    nqueens_task kid[BENCH_QUEENS_MAX];
+    uint64_t total = 0;
+    int kids = 0;
+
+    if (row == n) return 1;
+    for (int col = 0; col < n; col++) {
+        if (!bench_queen_fits(board, row, col)) continue;
+        bench_queen_place(&next[kids], board, row, col);
+        nqueens_fork(FJ, &kid[kids], &next[kids], n, row + 1);
+        kids++;
+    }
+    while (kids > 0) total += nqueens_join(FJ, &kid[--kids]);
+    return total;
+}
+
+static double run_nqueens(const bench_case *c)
+{
+    bench_board board = {{0}};
+    uint64_t answer = 0;
+    must(nqueens_invoke(pool, &answer, &board, (int)c->size, 0));
+    return (double)answer;
+}
+
+/* ---- uts ---- */
+
+static bench_tree tree;
+
+FJ_TASK(uint64_t, uts, bench_node, node)
+{
+    uint32_t kids = bench_uts_kids(&tree, node);
+    uint64_t total = 1;
+
+    if (kids == 0) return 1;
+
+    /* The last child is our own work. */
+    uts_task kid[kids];
+    for (uint32_t i = 0; i + 1 < kids; i++) uts_fork(FJ, &kid[i], bench_uts_child(node, i));
+    total += uts_call(FJ, bench_uts_child(node, kids - 1));
+    for (uint32_t i = kids - 1; i-- > 0;) total += uts_join(FJ, &kid[i]);
+    return total;
+}
+
+static double run_uts(const bench_case *c)
+{
+    uint64_t answer = 0;
+    bench_tree_init(&tree, c);
+    must(uts_invoke(pool, &answer, tree.root));
+    return (double)answer;
+}
+
+/* ---- skynet ---- */
+
+FJ_TASK(uint64_t, skynet, uint64_t, first, uint64_t, leaves)
+{
+    skynet_task kid[BENCH_SKYNET_ARITY];
+    uint64_t total = 0, share = leaves / BENCH_SKYNET_ARITY;
+
+    if (leaves == 1) return first;
+    for (unsigned i = 0; i < BENCH_SKYNET_ARITY; i++)
+        skynet_fork(FJ, &kid[i], first + i * share, share);
+    for (unsigned i = BENCH_SKYNET_ARITY; i-- > 0;) total += skynet_join(FJ, &kid[i]);
+    return total;
+}
+
+static double run_skynet(const bench_case *c)
+{
+    uint64_t answer = 0;
+    must(skynet_invoke(pool, &answer, 0, c->size));
+    return (double)answer;
+}
+
+int main(int argc, char **argv)
+{
+    static const bench_entry entries[] = {
+        {"fib", run_fib},
+        {"integrate", run_integrate},
+        {"nqueens", run_nqueens},
+        {"uts-geo", run_uts},
+        {"uts-bin", run_uts},
+        {"skynet", run_skynet},
+        {"oversub", run_fib},
+        {"idle", run_fib},
+        {NULL, NULL},
+    };
+    static const bench_runtime fj = {"fj-typed", entries, start, stop, submit};
+
+    return bench_main(argc, argv, &fj);
+}

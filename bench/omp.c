@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * omp.c - the fork/join workloads with OpenMP tasks
+ *
+ * Built with gcc it measures libgomp, with clang libomp. Each kernel opens one parallel region,
+ * in which one thread begins and the others find tasks. A task can only be made inside such a
+ * region, so there is nothing that submits from outside: no submit and no wake.
+ */
+#include "harness.h"
+
+#include <omp.h>
+
+#ifdef __clang__
+#define RUNTIME "libomp"
+#else
+#define RUNTIME "libgomp"
+#endif
+
+static int team;
+
+static void start(int workers, bool outside)
+{
+    (void)outside;
+    omp_set_dynamic(0);
+    team = workers;
+}
+
+static uint64_t fib(unsigned n)
+{
+    uint64_t a, b;
+
+    if (n < 2) return n;
+#pragma omp task shared(a)
+    a = fib(n - 1);
+    b = fib(n - 2);
+#pragma omp taskwait
+    return a + b;
+}
+
+static double run_fib(const bench_case *c)
+{
+    uint64_t answer = 0;
+#pragma omp parallel num_threads(team)
+#pragma omp single
+    answer = fib(c->size);
+    return (double)answer;
+}
+
+static double integrate(double x1, double y1, double x2, double y2, double area)
+{
+    double half = (x2 - x1) / 2;
+    double xm = x1 + half;
+    double ym = bench_integrand(xm);
+    double left = (y1 + ym) * half / 2;
+    double right = (ym + y2) * half / 2;
+    double a, b;
+
+    if (fabs(left + right - area) < BENCH_EPSILON) return left + right;
+#pragma omp task shared(a)
+    a = integrate(x1, y1, xm, ym, left);
+    b = integrate(xm, ym, x2, y2, right);
+#pragma omp taskwait
+    return a + b;
+}
+
+static double run_integrate(const bench_case *c)
+{
+    double x = c->size, y0 = bench_integrand(0), y = bench_integrand(x), answer = 0;
+#pragma omp parallel num_threads(team)
+#pragma omp single
+    answer = integrate(0, y0, x, y, (y0 + y) * x / 2);
+    return answer;
+}
+
+static uint64_t nqueens(const bench_board *board, int n, int row)
+{
+    bench_board next[BENCH_QUEENS_MAX];
+    uint64_t part[BENCH_QUEENS_MAX], total = 0;
+    int kids = 0;
+
+    if (row == n) return 1;
+    for (int col = 0; col < n; col++) {
+        if (!bench_queen_fits(board, row, col)) continue;
+        bench_queen_place(&next[kids], board, row, col);
+#pragma omp task shared(next, part) firstprivate(kids)
+        part[kids] = nqueens(&next[kids], n, row + 1);
+        kids++;
+    }
+#pragma omp taskwait
+    for (int i = 0; i < kids; i++) total += part[i];
+    return total;
+}
+
+static double run_nqueens(const bench_case *c)
+{
+    bench_board board = {{0}};
+    uint64_t answer = 0;
+#pragma omp parallel num_threads(team)
+#pragma omp single
+    answer = nqueens(&board, (int)c->size, 0);
+    return (double)answer;
+}
+
+static bench_tree tree;
+
+static uint64_t uts(bench_node node)
+{
+    uint32_t kids = bench_uts_kids(&tree, node);
+    uint64_t total = 1;
+
+    if (kids == 0) return 1;
+    uint64_t part[kids];
+    for (uint32_t i = 0; i + 1 < kids; i++) {
+#pragma omp task shared(part) firstprivate(i)
+        part[i] = uts(bench_uts_child(node, i));
+    }
+    part[kids - 1] = uts(bench_uts_child(node, kids - 1));
+#pragma omp taskwait
+    for (uint32_t i = 0; i < kids; i++) total += part[i];
+    return total;
+}
+
+static double run_uts(const bench_case *c)
+{
+    uint64_t answer = 0;
+
+    bench_tree_init(&tree, c);
+#pragma omp parallel num_threads(team)
+#pragma omp single
+    answer = uts(tree.root);
+    return (double)answer;
+}
+
+static uint64_t skynet(uint64_t first, uint64_t leaves)
+{
+    uint64_t part[BENCH_SKYNET_ARITY], total = 0, share = leaves / BENCH_SKYNET_ARITY;
+
+    if (leaves == 1) return first;
+    for (unsigned i = 0; i < BENCH_SKYNET_ARITY; i++) {
+#pragma omp task shared(part) firstprivate(i)
+        part[i] = skynet(first + i * share, share);
+    }
+#pragma omp taskwait
+    for (int i = 0; i < BENCH_SKYNET_ARITY; i++) total += part[i];
+    return total;
+}
+
+static double run_skynet(const bench_case *c)
+{
+    uint64_t answer = 0;
+#pragma omp parallel num_threads(team)
+#pragma omp single
+    answer = skynet(0, c->size);
+    return (double)answer;
+}
+
+int main(int argc, char **argv)
+{
+    static const bench_entry entries[] = {
+        {"fib", run_fib},     {"integrate", run_integrate}, {"nqueens", run_nqueens},
+        {"uts-geo", run_uts}, {"uts-bin", run_uts},         {"skynet", run_skynet},
+        {"oversub", run_fib}, {"idle", run_fib},            {NULL, NULL},
+    };
+    static const bench_runtime omp = {RUNTIME, entries, start, NULL, NULL};
+
+    return bench_main(argc, argv, &omp);
+}

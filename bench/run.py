@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs the benchmark programs beside one another and compares them.
+
+For each workload and worker count there are several rounds, and in each round every runtime
+runs once as a process of its own, so that a disturbance meets all of them alike. The best time
+counts. See README.md for the workloads and for how to read the tables.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+WORKLOADS = ["fib", "integrate", "nqueens", "uts-geo", "uts-bin", "skynet",
+             "submit-1", "submit-2", "wake", "idle", "oversub"]
+RUNTIMES = ["serial", "fj", "fj-typed", "tbb", "tbb-invoke", "libgomp", "libomp", "java"]
+
+REFERENCE = "fj-typed"
+OVERSUB_WORKERS = 8
+OVERSUB_BASE = "oversub-base"   # what oversub is compared with: fib, measured in its rounds,
+OVERSUB_BASE_WORKERS = 2        # with this many workers
+ONE_REP = {"idle"}              # a second repetition says nothing new
+MANY_REPS_BELOW = 0.5           # seconds: shorter runs are repeated within their process
+MANY_REPS = 3
+EXIT_UNSUPPORTED = 3
+
+
+class Failure(Exception):
+    """A run that gives no time; `fatal` if it means that something is broken."""
+
+    def __init__(self, text, fatal):
+        super().__init__(text)
+        self.fatal = fatal
+
+
+class Series:
+    """The times of one runtime at one workload and worker count."""
+
+    def __init__(self):
+        self.rounds = []        # the best of each round
+        self.tasks = 0
+
+    def add(self, times, tasks):
+        self.rounds.append(min(times))
+        self.tasks = tasks
+
+    @property
+    def best(self):
+        return min(self.rounds)
+
+    @property
+    def spread(self):
+        return max(self.rounds) / self.best - 1 if self.best > 0 else 0.0
+
+    @property
+    def ns_per_task(self):
+        return self.best * 1e9 / self.tasks
+
+
+def command(bin_dir, runtime):
+    """The beginning of the runtime's command line, or None if it is not built."""
+    if runtime == "java":
+        java = shutil.which("java")
+        classes = os.path.join(bin_dir, "java")
+        built = os.path.exists(os.path.join(classes, "Bench.class"))
+        return [java, "-cp", classes, "Bench"] if java and built else None
+    program = os.path.join(os.path.abspath(bin_dir), runtime)
+    return [program] if os.access(program, os.X_OK) else None
+
+
+def measure(args, program, workload, workers, reps):
+    """Runs one process; returns the seconds of its repetitions and the number of tasks."""
+    line = program + [workload, str(workers), str(reps)] + (["--quick"] if args.quick else [])
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, timeout=args.limit)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"took more than {args.limit:g} s", fatal=False) from None
+    if done.returncode == EXIT_UNSUPPORTED:
+        raise Failure("unsupported", fatal=False)
+    results = [s.split() for s in done.stdout.splitlines() if s.startswith("result ")]
+    if any(r[6] != "1" for r in results):
+        raise Failure("WRONG ANSWER", fatal=True)
+    if done.returncode != 0 or len(results) != reps:
+        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise Failure(f"failed with status {done.returncode}: {last[0]}", fatal=True)
+    return [float(r[4]) for r in results], int(results[0][5])
+
+
+class Session:
+    """All measurements of one run of this program."""
+
+    def __init__(self, args, programs):
+        self.args = args
+        self.programs = programs
+        self.series = {}        # (workload, runtime, workers) -> Series
+        self.left_out = {}      # the same key -> why
+        self.fatal = False
+
+    def plan(self, workload):
+        """The groups of (workload, runtime, workers) that are interleaved with one another."""
+        if workload == "oversub":
+            parallel = [r for r in self.programs if r != "serial"]
+            return [[key for r in parallel for key in
+                     (("oversub", r, OVERSUB_WORKERS), (OVERSUB_BASE, r, OVERSUB_BASE_WORKERS))]]
+        groups = []
+        for i, workers in enumerate(self.args.workers):
+            groups.append([(workload, r, 1 if r == "serial" else workers)
+                           for r in self.programs if r != "serial" or i == 0])
+        return groups
+
+    def run(self, workload):
+        for group in self.plan(workload):
+            for n in range(self.args.rounds):
+                turn = n % max(len(group), 1)
+                for key in group[turn:] + group[:turn]:
+                    self.run_one(key, n)
+
+    def run_one(self, key, n):
+        name, runtime, workers = key
+        if name == OVERSUB_BASE:
+            name = "fib"
+        if key in self.left_out:
+            return
+        series = self.series.setdefault(key, Series())
+        progress(f"{name}: {runtime}, workers: {workers}, round {n + 1} of {self.args.rounds}")
+        reps = 1
+        if name not in ONE_REP and series.rounds and series.best < MANY_REPS_BELOW:
+            reps = MANY_REPS
+        try:
+            series.add(*measure(self.args, self.programs[runtime], name, workers, reps))
+        except Failure as f:
+            self.left_out[key] = str(f)
+            self.fatal |= f.fatal
+            del self.series[key]
+
+    def rows(self, workload):
+        """The keys of the measured series of the workload, in the order of the runtimes."""
+        found = [k for k in self.series if k[0] == workload]
+        return sorted(found, key=lambda k: (RUNTIMES.index(k[1]), k[2]))
+
+    def best(self, workload, runtime, workers):
+        series = self.series.get((workload, runtime, workers))
+        return series.best if series else None
+
+    def reasons(self, workload):
+        """Why something of the workload was left out, and what: reason -> names."""
+        out = {}
+        for (name, runtime, workers), why in self.left_out.items():
+            if name != workload:
+                continue
+            if why != "unsupported":
+                runtime += f" with {workers} worker" + ("s" if workers > 1 else "")
+            if runtime not in out.setdefault(why, []):
+                out[why].append(runtime)
+        return out
+
+
+def progress(text):
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K" + text)
+        sys.stderr.flush()
+
+
+def ratio(a, b):
+    return f"{a / b:.2f}" if a is not None and b else "-"
+
+
+def table_row(session, key):
+    workload, runtime, workers = key
+    series = session.series[key]
+    best = series.best
+    per_task = f"{series.ns_per_task:.2f}"
+    serial = session.best(workload, "serial", 1)
+    own = ratio(session.best(workload, runtime, 1), best)
+    if workload == "oversub":
+        serial = session.best("fib", "serial", 1)
+        own = ratio(best, session.best(OVERSUB_BASE, runtime, OVERSUB_BASE_WORKERS))
+    elif workload == "wake":
+        own = "-"
+    elif workload == "idle":
+        per_task = own = "-"
+    return [runtime, str(workers), f"{best:.7f}", per_task, ratio(best, serial),
+            ratio(best, session.best(workload, REFERENCE, workers)), own,
+            f"{series.spread * 100:.0f}%"]
+
+
+def print_table(session, workload):
+    last = f"vs {OVERSUB_BASE_WORKERS} workers" if workload == "oversub" else "speedup"
+    lines = [["runtime", "workers", "seconds", "ns/task", "vs serial", f"vs {REFERENCE}", last,
+              "spread"]]
+    lines += [table_row(session, key) for key in session.rows(workload)]
+    widths = [max(len(cell) for cell in column) for column in zip(*lines)]
+    what = {"idle": " (processor seconds)", "wake": " (median seconds)"}.get(workload, "")
+    print(f"\n{workload}{what}")
+    for row in lines:
+        cells = [row[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(row[1:], widths[1:])]
+        print("  " + "  ".join(cells))
+    for why, what in session.reasons(workload).items():
+        print(f"  left out, {why}: " + ", ".join(what))
+    sys.stdout.flush()
+
+
+def records(session, workloads):
+    """The measurements as the list that is written to the JSON file."""
+    out = []
+    for key in [key for w in workloads for key in session.rows(w)]:
+        workload, runtime, workers = key
+        s = session.series[key]
+        record = {"workload": workload, "runtime": runtime, "workers": workers,
+                  "seconds": s.best, "ns_per_task": s.ns_per_task, "tasks": s.tasks,
+                  "rounds": len(s.rounds), "spread": s.spread, "quick": session.args.quick}
+        if workload == "oversub":
+            record["base_workers"] = OVERSUB_BASE_WORKERS
+            record["base_seconds"] = session.best(OVERSUB_BASE, runtime, OVERSUB_BASE_WORKERS)
+        out.append(record)
+    return out
+
+
+def names(text, known, what):
+    chosen = text.split(",")
+    for name in chosen:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"no {what} of that name: {name}")
+    return chosen
+
+
+def parse_args():
+    p = argparse.ArgumentParser(description="Runs the benchmark programs and compares them.")
+    p.add_argument("workload", nargs="*", metavar="WORKLOAD", help="default: all")
+    p.add_argument("--bin", metavar="DIR", help="folder of the benchmark programs")
+    p.add_argument("--quick", action="store_true", help="small sizes, to see that all works")
+    p.add_argument("--workers", metavar="N,...", default=[1, 2],
+                   type=lambda s: [int(w) for w in s.split(",")], help="default: 1,2")
+    p.add_argument("--runtimes", metavar="A,...", default=RUNTIMES,
+                   type=lambda s: names(s, RUNTIMES, "runtime"), help="default: all")
+    p.add_argument("--rounds", metavar="N", type=int,
+                   help="default and least: 5, with --quick 3")
+    p.add_argument("--limit", metavar="SECONDS", type=float, default=300,
+                   help="end a process after this time (default: 300)")
+    p.add_argument("--json", metavar="FILE", help="also write the results to a file")
+    p.add_argument("--list", action="store_true", help="list workloads and runtimes")
+    args = p.parse_args()
+
+    least = 3 if args.quick else 5
+    if args.rounds is None:
+        args.rounds = least
+    if args.rounds < least:
+        p.error(f"at least {least} rounds")
+    if any(w < 1 for w in args.workers):
+        p.error("worker counts begin at 1")
+    for name in args.workload:
+        if name not in WORKLOADS:
+            p.error(f"no workload of that name: {name}")
+    if not args.list and args.bin is None:
+        p.error("--bin DIR is needed")
+    return args
+
+
+def main():
+    args = parse_args()
+    if args.list:
+        print("workloads:", " ".join(WORKLOADS))
+        print("runtimes: ", " ".join(RUNTIMES))
+        return 0
+
+    programs = {}
+    for runtime in RUNTIMES:
+        if runtime not in args.runtimes:
+            continue
+        program = command(args.bin, runtime)
+        if program:
+            programs[runtime] = program
+        else:
+            print(f"not built, skipped: {runtime}")
+
+    workloads = [w for w in WORKLOADS if w in args.workload] or WORKLOADS
+    session = Session(args, programs)
+    for workload in workloads:
+        session.run(workload)
+        progress("")
+        print_table(session, workload)
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as f:
+            json.dump(records(session, workloads), f, indent=2)
+            f.write("\n")
+    return 1 if session.fatal else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tbb.cpp - the workloads with oneTBB
+ *
+ * Built twice: as `tbb` with task_group for every fork, and with BENCH_TBB_INVOKE defined as
+ * `tbb-invoke` with parallel_invoke, for the two workloads that fork into exactly two.
+ */
+#include "harness.h"
+
+#include <alloca.h>
+#include <memory>
+
+#include <tbb/global_control.h>
+#include <tbb/parallel_invoke.h>
+#include <tbb/task_arena.h>
+#include <tbb/task_group.h>
+
+namespace {
+
+std::unique_ptr<tbb::global_control> control;
+std::unique_ptr<tbb::task_arena> arena;
+
+/*
+ * In fork/join the main thread works in the arena and is one of the workers. When it stays
+ * outside, no slot is kept for it and the library may have one thread more, itself.
+ */
+void start(int workers, bool outside)
+{
+    std::size_t threads = static_cast<std::size_t>(workers) + (outside ? 1 : 0);
+    control = std::make_unique<tbb::global_control>(
+        tbb::global_control::max_allowed_parallelism, threads);
+    arena = std::make_unique<tbb::task_arena>(workers, outside ? 0 : 1);
+    arena->initialize();
+}
+
+void stop()
+{
+    arena.reset();
+    control.reset();
+}
+
+/* Runs both, the first as a task that may be stolen. */
+template <typename A, typename B> void both(const A &a, const B &b)
+{
+#ifdef BENCH_TBB_INVOKE
+    tbb::parallel_invoke(a, b);
+#else
+    tbb::task_group group;
+    group.run(a);
+    b();
+    group.wait();
+#endif
+}
+
+std::uint64_t fib(unsigned n)
+{
+    std::uint64_t a, b;
+
+    if (n < 2) return n;
+    both([&a, n] { a = fib(n - 1); }, [&b, n] { b = fib(n - 2); });
+    return a + b;
+}
+
+double run_fib(const bench_case *c)
+{
+    return arena->execute([=] { return static_cast<double>(fib(c->size)); });
+}
+
+double integrate(double x1, double y1, double x2, double y2, double area)
+{
+    double half = (x2 - x1) / 2;
+    double xm = x1 + half;
+    double ym = bench_integrand(xm);
+    double left = (y1 + ym) * half / 2;
+    double right = (ym + y2) * half / 2;
+    double a, b;
+
+    if (std::fabs(left + right - area) < BENCH_EPSILON) return left + right;
+    both([&a, x1, y1, xm, ym, left] { a = integrate(x1, y1, xm, ym, left); },
+         [&b, xm, ym, x2, y2, right] { b = integrate(xm, ym, x2, y2, right); });
+    return a + b;
+}
+
+double run_integrate(const bench_case *c)
+{
+    double x = c->size, y0 = bench_integrand(0), y = bench_integrand(x);
+    return arena->execute([=] { return integrate(0, y0, x, y, (y0 + y) * x / 2); });
+}
+
+#ifdef BENCH_TBB_INVOKE
+
+const bench_entry entries[] = {
+    {"fib", run_fib}, {"integrate", run_integrate}, {"oversub", run_fib}, {nullptr, nullptr},
+};
+const bench_runtime runtime = {"tbb-invoke", entries, start, stop, nullptr};
+
+#else
+
+std::uint64_t nqueens(const bench_board *board, int n, int row)
+{
+    bench_board next[BENCH_QUEENS_MAX];
+    std::uint64_t part[BENCH_QUEENS_MAX], total = 0;
+    int kids = 0;
+
+    if (row == n) return 1;
+    tbb::task_group group;
+    for (int col = 0; col < n; col++) {
+        if (!bench_queen_fits(board, row, col)) continue;
+        bench_board *to = &next[kids];
+        std::uint64_t *out = &part[kids++];
+        bench_queen_place(to, board, row, col);
+        group.run([=] { *out = nqueens(to, n, row + 1); });
+    }
+    group.wait();
+    for (int i = 0; i < kids; i++) total += part[i];
+    return total;
+}
+
+double run_nqueens(const bench_case *c)
+{
+    bench_board board = {{0}};
+    return arena->execute(
+        [&] { return static_cast<double>(nqueens(&board, static_cast<int>(c->size), 0)); });
+}
+
+bench_tree tree;
+
+std::uint64_t uts(bench_node node)
+{
+    std::uint32_t kids = bench_uts_kids(&tree, node);
+    std::uint64_t total = 1;
+
+    if (kids == 0) return 1;
+    auto *part = static_cast<std::uint64_t *>(alloca(kids * sizeof(std::uint64_t)));
+    tbb::task_group group;
+    for (std::uint32_t i = 0; i + 1 < kids; i++) {
+        std::uint64_t *out = &part[i];
+        group.run([=] { *out = uts(bench_uts_child(node, i)); });
+    }
+    part[kids - 1] = uts(bench_uts_child(node, kids - 1));
+    group.wait();
+    for (std::uint32_t i = 0; i < kids; i++) total += part[i];
+    return total;
+}
+
+double run_uts(const bench_case *c)
+{
+    bench_tree_init(&tree, c);
+    return arena->execute([] { return static_cast<double>(uts(tree.root)); });
+}
+
+std::uint64_t skynet(std::uint64_t first, std::uint64_t leaves)
+{
+    std::uint64_t part[BENCH_SKYNET_ARITY], total = 0, share = leaves / BENCH_SKYNET_ARITY;
+
+    if (leaves == 1) return first;
+    tbb::task_group group;
+    for (unsigned i = 0; i < BENCH_SKYNET_ARITY; i++) {
+        std::uint64_t *out = &part[i];
+        group.run([=] { *out = skynet(first + i * share, share); });
+    }
+    group.wait();
+    for (std::uint64_t p : part) total += p;
+    return total;
+}
+
+double run_skynet(const bench_case *c)
+{
+    return arena->execute([=] { return static_cast<double>(skynet(0, c->size)); });
+}
+
+void submit(bench_body *body, void *arg)
+{
+    arena->enqueue([=] { body(arg); });
+}
+
+const bench_entry entries[] = {
+    {"fib", run_fib},     {"integrate", run_integrate}, {"nqueens", run_nqueens},
+    {"uts-geo", run_uts}, {"uts-bin", run_uts},         {"skynet", run_skynet},
+    {"oversub", run_fib}, {"idle", run_fib},            {nullptr, nullptr},
+};
+const bench_runtime runtime = {"tbb", entries, start, stop, submit};
+
+#endif
+
+}  // namespace
+
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, &runtime);
+}

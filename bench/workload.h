@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * workload.h - what every benchmark program computes
+ *
+ * The parameters, right answers and task counts of the workloads, and the pieces of work that
+ * are the same in every runtime: the integrand, the queens test, the tree that is searched.
+ * A runtime adds only the recursion around them, in its own way of forking and joining.
+ * Usable from C11 and C++17. java/Bench.java holds the same definitions again.
+ */
+#ifndef BENCH_WORKLOAD_H
+#define BENCH_WORKLOAD_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- time ---- */
+
+static inline uint64_t bench_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline void bench_sleep_ns(uint64_t ns)
+{
+    struct timespec t;
+    t.tv_sec = (time_t)(ns / 1000000000u);
+    t.tv_nsec = (long)(ns % 1000000000u);
+    nanosleep(&t, NULL);
+}
+
+/* ---- the workloads ---- */
+
+enum {
+    BENCH_OVERSUB_WORKERS = 8,  /* pool size of the workload oversub, whatever was asked for */
+    BENCH_SKYNET_ARITY = 10,
+    BENCH_QUEENS_MAX = 16
+};
+
+#define BENCH_EPSILON 1e-9      /* integrate: where the halving stops */
+
+/*
+ * One workload at one size.
+ *
+ *   size       fib, oversub, nqueens: n            integrate: upper bound of the interval
+ *              uts-geo: depth limit                uts-bin: children of the root
+ *              skynet: leaves                      submit-P: tasks of each producer
+ *              wake: rounds                        idle: milliseconds
+ *   tasks      forks of one run (uts: nodes; wake and idle: 1), the divisor of "ns per task"
+ *   answer     what a kernel has to return; all whole answers are exact in a double
+ *   tolerance  relative error allowed, 0 where the answer is whole
+ */
+typedef struct bench_case {
+    const char *workload;
+    uint32_t size;
+    uint64_t tasks;
+    double answer;
+    double tolerance;
+} bench_case;
+
+/* The case of that name, full or quick size; NULL if there is none. */
+static inline const bench_case *bench_case_find(const char *workload, bool quick)
+{
+    /* In pairs: full size, quick size. */
+    static const bench_case cases[] = {
+        {"fib", 38, 63245985, 39088169, 0},
+        {"fib", 30, 1346268, 832040, 0},
+        {"integrate", 1300, 11843839, 714025845000.0, 1e-9},
+        {"integrate", 300, 1672611, 2025045000.0, 1e-9},
+        {"nqueens", 12, 856188, 14200, 0},
+        {"nqueens", 10, 35538, 724, 0},
+        {"uts-geo", 20, 4659700, 4659700, 0},
+        {"uts-geo", 17, 609218, 609218, 0},
+        {"uts-bin", 2000, 4870193, 4870193, 0},
+        {"uts-bin", 200, 245009, 245009, 0},
+        {"skynet", 1000000, 1111110, 499999500000.0, 0},
+        {"skynet", 100000, 111110, 4999950000.0, 0},
+        {"submit-1", 1000000, 1000000, 1000000, 0},
+        {"submit-1", 100000, 100000, 100000, 0},
+        {"submit-2", 1000000, 2000000, 2000000, 0},
+        {"submit-2", 100000, 200000, 200000, 0},
+        {"wake", 200, 1, 200, 0},
+        {"wake", 50, 1, 50, 0},
+        {"idle", 2000, 1, 0, 0},
+        {"idle", 1000, 1, 0, 0},
+        {"oversub", 38, 63245985, 39088169, 0},
+        {"oversub", 30, 1346268, 832040, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i += 2)
+        if (strcmp(cases[i].workload, workload) == 0) return &cases[i + (quick ? 1 : 0)];
+    return NULL;
+}
+
+static inline bool bench_case_check(const bench_case *c, double answer)
+{
+    return fabs(answer - c->answer) <= c->tolerance * c->answer;
+}
+
+/* ---- integrate ---- */
+
+static inline double bench_integrand(double x)
+{
+    return (x * x + 1.0) * x;
+}
+
+/* ---- nqueens ---- */
+
+/* col[r] is the column of the queen in row r. */
+typedef struct bench_board {
+    signed char col[BENCH_QUEENS_MAX];
+} bench_board;
+
+static inline bool bench_queen_fits(const bench_board *b, int row, int col)
+{
+    for (int r = 0; r < row; r++) {
+        int d = b->col[r] - col;
+        if (d == 0 || d == row - r || d == r - row) return false;
+    }
+    return true;
+}
+
+static inline void bench_queen_place(bench_board *to, const bench_board *from, int row, int col)
+{
+    *to = *from;
+    to->col[row] = (signed char)col;
+}
+
+/* ---- uts: unbalanced tree search ---- */
+
+/*
+ * A tree that is not stored: a node is a 64-bit hash and a depth, the hash decides how many
+ * children there are, and a child's hash follows from the parent's and its own index.
+ *
+ *   geometric  the number of children has a geometric distribution whose mean falls in a
+ *              straight line from 4 at the root to 0 at the depth limit
+ *   binomial   the root has many children; any other node has 8 or, mostly, none, and 0.9992
+ *              on average: a subtree ends soon as a rule, but some are very large
+ */
+enum {
+    BENCH_UTS_DEPTH_MAX = 32,
+    BENCH_UTS_DRAWS = 256,      /* resolution of the geometric distribution */
+    BENCH_UTS_BIN_KIDS = 8
+};
+
+#define BENCH_UTS_GEO_SEED 12
+#define BENCH_UTS_BIN_SEED 21
+
+typedef struct bench_node {
+    uint64_t hash;
+    uint32_t depth;
+} bench_node;
+
+typedef struct bench_tree {
+    bool binomial;
+    uint32_t root_kids;         /* binomial */
+    int64_t kids_below;         /* binomial: 53-bit draws under this have children */
+    /* geometric: by depth and draw; all 0 at the depth limit */
+    uint8_t kids[BENCH_UTS_DEPTH_MAX + 1][BENCH_UTS_DRAWS];
+    bench_node root;
+} bench_tree;
+
+/* The finalizer of splitmix64. */
+static inline uint64_t bench_mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static inline bench_node bench_uts_child(bench_node parent, uint32_t index)
+{
+    bench_node child;
+    child.hash = bench_mix(parent.hash + (index + 1) * UINT64_C(0x9e3779b97f4a7c15));
+    child.depth = parent.depth + 1;
+    return child;
+}
+
+static inline uint32_t bench_uts_kids(const bench_tree *t, bench_node node)
+{
+    if (t->binomial) {
+        if (node.depth == 0) return t->root_kids;
+        return (int64_t)(node.hash >> 11) < t->kids_below ? BENCH_UTS_BIN_KIDS : 0;
+    }
+    return t->kids[node.depth][node.hash >> 56];
+}
+
+/* The number of children of each draw: more than k for a share of ratio^(k+1) of the draws. */
+static inline void bench_tree_fill(uint8_t *kids, double mean)
+{
+    double ratio = mean / (1.0 + mean);
+    double share = ratio * BENCH_UTS_DRAWS;
+
+    memset(kids, 0, BENCH_UTS_DRAWS);
+    for (; share >= 0.5; share *= ratio) {
+        int draws = (int)(share + 0.5);
+        for (int i = 0; i < draws; i++) kids[i]++;
+    }
+}
+
+/* Makes the tree of a uts case. A matter of microseconds, so a kernel may do it every time. */
+static inline void bench_tree_init(bench_tree *t, const bench_case *c)
+{
+    t->binomial = strcmp(c->workload, "uts-bin") == 0;
+    t->root_kids = c->size;
+    t->kids_below = (int64_t)(0.1249 * 9007199254740992.0);
+    t->root.hash = bench_mix(t->binomial ? BENCH_UTS_BIN_SEED : BENCH_UTS_GEO_SEED);
+    t->root.depth = 0;
+    if (t->binomial) return;
+    for (uint32_t d = 0; d <= c->size; d++)
+        bench_tree_fill(t->kids[d], 4.0 * (1.0 - (double)d / c->size));
+}
+
+#endif

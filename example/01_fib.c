@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * 01_fib.c - fork, do the rest yourself, join
+ *
+ * A task is a struct of yours with an fj_task at its head; it lives in the frame that forks it.
+ * The join runs the task here if no other worker took it.
+ */
+#include <forkjoin.h>
+#include <stdio.h>
+
+struct fib {
+    fj_task task;
+    long n, result;
+};
+
+static int fib_run(fj_task *t);
+
+static long fib(long n)
+{
+    if (n < 2) return n;
+
+    struct fib a = {.n = n - 1};
+    fj_task_init(&a.task, fib_run);
+    fj_fork(&a.task);
+    long y = fib(n - 2);
+    fj_join(&a.task);
+    return a.result + y;
+}
+
+static int fib_run(fj_task *t)
+{
+    struct fib *f = (struct fib *)t;
+    f->result = fib(f->n);
+    return FJ_OK;
+}
+
+int main(void)
+{
+    struct fib root = {.n = 30};
+    fj_task_init(&root.task, fib_run);
+
+    int err = fj_invoke(NULL, &root.task); /* NULL: the common pool */
+    if (err != FJ_OK) {
+        fprintf(stderr, "fib: %s\n", fj_error_text(err));
+        return 1;
+    }
+    printf("fib(%ld) = %ld\n", root.n, root.result);
+    return root.result == 832040 ? 0 : 1;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forkjoin/attr.h - every compiler #if of the public side
+ *
+ * gcc and clang only: the fast paths use the __atomic builtins of both, so that
+ * the header needs no <stdatomic.h> and compiles as C11 and as C++17 alike.
+ */
+#ifndef FORKJOIN_ATTR_H
+#define FORKJOIN_ATTR_H
+
+#if !defined(__GNUC__)
+#error "forkjoin needs gcc or clang"
+#endif
+
+#ifdef __cplusplus
+#define FJ_EXTERN_C_BEGIN extern "C" {
+#define FJ_EXTERN_C_END }
+#define FJ_STATIC_ASSERT(cond, text) static_assert(cond, text)
+#define FJ_ALIGNAS(n) alignas(n)
+#else
+#define FJ_EXTERN_C_BEGIN
+#define FJ_EXTERN_C_END
+#define FJ_STATIC_ASSERT(cond, text) _Static_assert(cond, text)
+#define FJ_ALIGNAS(n) _Alignas(n)
+#endif
+
+/* An exported function. The library is built with hidden visibility. */
+#define FJ_API __attribute__((visibility("default")))
+
+/* The caller must look at the result. */
+#define FJ_NODISCARD __attribute__((warn_unused_result))
+
+/* A fast path. Always inlined, so that positions stay in registers at -O1 too. */
+#define FJ_INLINE static inline __attribute__((always_inline, unused))
+
+/* The same, left to the later inliner: gcc then first splits the leaf test off a recursive
+ * caller, so that a leaf costs no saved registers, and only then makes a loop of it. */
+#define FJ_INLINE_LATE static inline __attribute__((unused))
+
+/* A way off the fast path. Not `cold`: gcc takes what follows such a call for cold too, and
+ * moves the fast path itself out of the way. */
+#define FJ_COLD __attribute__((noinline))
+
+/*
+ * 1 (by -DFJ_CHECKED=1 where your code is compiled): every join is looked at before it is
+ * done, and one by the wrong thread, or of a task that is not forked, is FJ_EINVAL and a
+ * message to the log callback instead of undefined.
+ */
+#ifndef FJ_CHECKED
+#define FJ_CHECKED 0
+#endif
+
+#define FJ_LIKELY(x) __builtin_expect(!!(x), 1)
+#define FJ_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/*
+ * The light fence: keeps the compiler from moving accesses across it and costs
+ * nothing. Its partner is the heavy fence of a thief or of a worker about to
+ * sleep (membarrier), which makes it count as a full fence. Where there is no
+ * membarrier the library steers every caller to a path with a real fence.
+ */
+#define FJ_LIGHT_FENCE() __asm__ __volatile__("" ::: "memory")
+
+/* The thread-local of the plain tier: eight bytes of static TLS, one load. */
+#define FJ_TLS extern __thread __attribute__((tls_model("initial-exec"), visibility("default")))
+
+#if defined(__x86_64__) && defined(__ELF__) && !defined(__ILP32__)
+#define FJ_READ_TLS(to, from)                                               \
+    __asm__ __volatile__("movq " #from "@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(to))
+/* The address of a variable, computed anew: for the same reason. */
+#define FJ_ADDRESS_AGAIN(p)                                                      \
+    __extension__({                                                              \
+        __typeof__(p) fj_again;                                                  \
+        __asm__ __volatile__("leaq %1, %0" : "=r"(fj_again) : "m"(*(p)));        \
+        fj_again;                                                                \
+    })
+/* Relaxed atomic loads that are only compared: as an operand of the comparison, which
+ * compilers do not make of an __atomic load. */
+#define FJ_RELAXED_NEGATIVE(p)                                                    \
+    __extension__({                                                               \
+        int fj_yes;                                                               \
+        __asm__ __volatile__("cmpq $0, %1" : "=@ccs"(fj_yes) : "m"(*(p)));        \
+        fj_yes;                                                                   \
+    })
+#define FJ_RELAXED_ABOVE(p, x)                                                    \
+    __extension__({                                                               \
+        int fj_yes;                                                               \
+        __asm__ __volatile__("cmpq %2, %1" : "=@cca"(fj_yes) : "m"(*(p)), "r"(x)); \
+        fj_yes;                                                                   \
+    })
+#else
+#define FJ_READ_TLS(to, from) ((to) = (from))
+#define FJ_ADDRESS_AGAIN(p) (p)
+/* relaxed: whoever uses it says why that is enough. */
+#define FJ_RELAXED_NEGATIVE(p) (__atomic_load_n((p), __ATOMIC_RELAXED) < 0)
+#define FJ_RELAXED_ABOVE(p, x) (__atomic_load_n((p), __ATOMIC_RELAXED) > (x))
+#endif
+
+#endif /* FORKJOIN_ATTR_H */

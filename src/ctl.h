@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ctl.h - the pool's control word
+ *
+ * All that a signaller must know is in one word, so that one CAS moves the pool from
+ * a legal state to the next, and "somebody should be woken or started" is its sign.
+ *
+ *      63         48 47        33 32            15 14          0
+ *     +-------------+------------+----------------+-------------+
+ *     |   deficit   |   total    |    version     |  top idle   |
+ *     +-------------+------------+----------------+-------------+
+ *       active minus   threads     +1 whenever a    worker index
+ *       parallelism,   alive       worker goes      + 1, or 0
+ *       signed                     idle
+ *
+ * A worker is active while it searches or runs: not while it is on the idle stack, and
+ * not while it is blocked and somebody stands in for it.
+ *
+ * Invariants at rest
+ *   C1  total == threads alive; deficit == active - parallelism.
+ *   C2  the idle stack (top idle, then next_idle of each) holds every idle worker once.
+ *   C3  version changes with every push, so a stale CAS that pops fails.
+ *
+ * Transitions: these and no others. Each field is changed by its own function: no carry
+ * or borrow runs from one into the next.
+ *   idle        worker       active-1, version+1, push self        idle.c
+ *   wake        signaller    active+1, pop top                     idle.c
+ *   replace     blocker      pop top (its active goes to the woken) block.c
+ *   spawn       signaller    active+1, total+1                     idle.c
+ *   spare       blocker      total+1 (its active goes to the new)  block.c
+ *   lend        blocker      active-1                              block.c
+ *   unblock     blocker      active+1                              block.c
+ *   unspawn     creator      active-1, total-1: no thread came     worker.c
+ *   unspare     creator      total-1                               block.c
+ *   trim        worker       pop self, total-1: kept too long      idle.c
+ *   exit        worker       active-1, total-1                     worker.c
+ *   resize      anybody      deficit by the difference             pool.c
+ *
+ * Edges         from                     to                    carries
+ *   ctl.idle    acq_rel CAS, idle        acq_rel CAS, wake     next_idle, park
+ *   idle.dekker light fence, fj_fork()   heavy fence, fji_idle_wait()  cell against ctl
+ */
+#ifndef FJI_CTL_H
+#define FJI_CTL_H
+
+#include <forkjoin.h>
+#include <stdbool.h>
+
+#define FJI_CTL_DEFICIT_SHIFT 48
+#define FJI_CTL_TOTAL_SHIFT 33
+#define FJI_CTL_TOTAL_BITS 15
+#define FJI_CTL_VERSION_SHIFT 15
+#define FJI_CTL_VERSION_BITS 18
+#define FJI_CTL_TOP_BITS 15
+
+#define FJI_CTL_ONE_ACTIVE ((uint64_t)1 << FJI_CTL_DEFICIT_SHIFT)
+#define FJI_CTL_TOTAL_MASK ((((uint64_t)1 << FJI_CTL_TOTAL_BITS) - 1) << FJI_CTL_TOTAL_SHIFT)
+#define FJI_CTL_VERSION_MASK ((((uint64_t)1 << FJI_CTL_VERSION_BITS) - 1) << FJI_CTL_VERSION_SHIFT)
+#define FJI_CTL_TOP_MASK (((uint64_t)1 << FJI_CTL_TOP_BITS) - 1)
+
+static inline int fji_ctl_deficit(uint64_t c)
+{
+    return (int)(int16_t)(uint16_t)(c >> FJI_CTL_DEFICIT_SHIFT);
+}
+
+static inline int fji_ctl_total(uint64_t c)
+{
+    return (int)((c & FJI_CTL_TOTAL_MASK) >> FJI_CTL_TOTAL_SHIFT);
+}
+
+static inline uint32_t fji_ctl_version(uint64_t c)
+{
+    return (uint32_t)((c & FJI_CTL_VERSION_MASK) >> FJI_CTL_VERSION_SHIFT);
+}
+
+static inline uint32_t fji_ctl_top(uint64_t c)
+{
+    return (uint32_t)(c & FJI_CTL_TOP_MASK);
+}
+
+/* The topmost field: what leaves it on the left is gone. */
+static inline uint64_t fji_ctl_add_active(uint64_t c, int n)
+{
+    return c + ((uint64_t)(int64_t)n << FJI_CTL_DEFICIT_SHIFT);
+}
+
+static inline uint64_t fji_ctl_add_total(uint64_t c, int n)
+{
+    uint64_t total = ((uint64_t)(int64_t)(fji_ctl_total(c) + n) << FJI_CTL_TOTAL_SHIFT);
+    return (c & ~FJI_CTL_TOTAL_MASK) | (total & FJI_CTL_TOTAL_MASK);
+}
+
+static inline uint64_t fji_ctl_new_version(uint64_t c)
+{
+    uint64_t version = (c + ((uint64_t)1 << FJI_CTL_VERSION_SHIFT)) & FJI_CTL_VERSION_MASK;
+    return (c & ~FJI_CTL_VERSION_MASK) | version;
+}
+
+static inline uint64_t fji_ctl_with_top(uint64_t c, uint32_t top)
+{
+    return (c & ~FJI_CTL_TOP_MASK) | (top & FJI_CTL_TOP_MASK);
+}
+
+#endif /* FJI_CTL_H */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * error.c - names and texts of the codes, and the version
+ */
+#include <forkjoin.h>
+
+const char *fj_error_name(int code)
+{
+    switch (code) {
+#define ERROR_NAME(name, value, text) \
+    case name:                        \
+        return #name;
+        FJ_ERRORS(ERROR_NAME)
+#undef ERROR_NAME
+    default:
+        return code > 0 ? "user" : "unknown";
+    }
+}
+
+const char *fj_error_text(int code)
+{
+    switch (code) {
+#define ERROR_TEXT(name, value, text) \
+    case name:                        \
+        return text;
+        FJ_ERRORS(ERROR_TEXT)
+#undef ERROR_TEXT
+    default:
+        return code > 0 ? "code of the task" : "unknown error";
+    }
+}
+
+int fj_version(void)
+{
+    return FJ_VERSION;
+}

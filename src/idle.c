@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * idle.c - going idle, being woken, leaving for lack of work
+ *
+ * The handshake between a producer and a worker about to sleep:
+ *
+ *     producer                            worker
+ *     1 cell = task                       1 park = IDLE; CAS ctl: push self, active-1
+ *     2 light fence (or a lock's RMW)     2 heavy fence
+ *     3 ctl < 0: signal                   3 rescan all queues; a task: signal
+ *                                         4 park: IDLE -> PARKED, sleep while it is
+ *
+ * Either the producer's 3 sees the worker's 1, or the worker's 3 sees the producer's 1: the
+ * heavy fence falls before or after the producer's light one. A queue that cannot be judged
+ * (LOCKED, or base moving) counts as a task.
+ *
+ * signal: one CAS takes the top of the idle stack or reserves a new thread, so one signal
+ * wakes one worker, whoever that is: a worker that finds a task in its rescan signals like
+ * everybody else and then waits for its own park word. Whoever takes a task and sees more
+ * in the same queue signals again; no signal is dropped because its task seems gone.
+ *
+ * park: ACTIVE -> IDLE by the worker, -> PARKED by the worker, -> ACTIVE by whoever has
+ * popped it from the stack, who calls the system only if it was PARKED.
+ *
+ * trim: the worker on top of the stack sleeps with a limit if the pool has nothing to do or
+ * too many threads. If it is still on top at the end of it, one CAS takes it off the stack
+ * and out of the total; the next one then follows soon. Nobody else has a limit, so an idle
+ * pool makes one timed sleep in all.
+ *
+ * Edges         from                      to                         carries
+ *   idle.dekker light fence in fj_fork()  heavy fence in fji_idle_wait()   cell against ctl
+ *   ctl.idle    acq_rel CAS, idle_push()  acq_rel CAS, fji_signal()   next_idle, park
+ *   idle.park   acq_rel swap, unpark      acquire load, idle_sleep()  what the waker did
+ *
+ * Model: test/model/idle.pml, test/model/idle_aba.pml.
+ */
+#include "check.h"
+#include "pool.h"
+
+/* ---- Signalling --------------------------------------------------------------------------------- */
+
+/* Pops the top of the idle stack with `active` more; false if *c has changed. */
+static bool idle_pop(fj_pool *p, uint64_t *c, int active, fji_worker **out)
+{
+    fji_worker *w = fji_pool_worker(p, fji_ctl_top(*c) - 1);
+    if (w == NULL) __builtin_unreachable(); /* whoever is on the stack has a record */
+    /* relaxed: fixed while w is on the stack; if it is not, the CAS fails. */
+    uint32_t next = fji_load_relaxed(&w->next_idle);
+    uint64_t n = fji_ctl_add_active(fji_ctl_with_top(*c, next), active);
+
+    *out = w;
+    /* [ctl.idle] acq_rel: partner is the push in idle_push(). */
+    return fji_cas_acq_rel_64(&p->ctl, c, n);
+}
+
+/* Whether a thread may be added: too few, or all there are block. */
+static bool idle_may_spawn(const fj_pool *p, uint64_t c)
+{
+    int target = fji_load_relaxed(&p->parallelism); /* relaxed: a limit, not a count */
+    int total = fji_ctl_total(c);
+
+    if (total < target) return true;
+    return fji_ctl_deficit(c) + target < p->min_runnable && total < p->max_threads;
+}
+
+void fji_signal(fj_pool *p)
+{
+    /* [ctl.idle] acquire <- the CAS in idle_push(). */
+    uint64_t c = fji_load_acquire(&p->ctl);
+    fji_worker *w;
+
+    while (fji_ctl_deficit(c) < 0) {
+        if (fji_ctl_top(c) != 0) {
+            if (!idle_pop(p, &c, 1, &w)) continue;
+            fji_store_relaxed(&p->trimmed, 0u); /* relaxed: a hint */
+            fji_worker_unpark(w);
+            return;
+        }
+        if (!idle_may_spawn(p, c)) return;
+        /* [ctl.idle] acq_rel: as every change of ctl. */
+        if (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_total(fji_ctl_add_active(c, 1), 1)))
+            continue;
+        if (fji_worker_start(p)) return;
+        /* [ctl.idle] acquire/acq_rel: gives back exactly what was reserved above. */
+        c = fji_load_acquire(&p->ctl);
+        while (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_total(fji_ctl_add_active(c, -1), -1))) {
+        }
+        if (fji_pool_stopping(p)) fji_pool_try_terminate(p, false);
+        return;
+    }
+}
+
+void fji_signal_slow(fj_worker *hot)
+{
+    fji_worker *w = fji_worker_of(hot);
+
+    if (w == NULL) return;
+    /* [idle.dekker] without a heavy fence on the other side this must be a full one. */
+    if (!w->pool->asymmetric) fji_fence_full();
+    fji_signal(w->pool);
+}
+
+void fji_idle_release_all(fj_pool *p)
+{
+    /* [ctl.idle] acquire <- the CAS in idle_push(). */
+    uint64_t c = fji_load_acquire(&p->ctl);
+    fji_worker *w;
+
+    while (fji_ctl_top(c) != 0) {
+        if (!idle_pop(p, &c, 1, &w)) continue;
+        fji_worker_unpark(w);
+        /* [ctl.idle] acquire <- the CAS in idle_push(). */
+        c = fji_load_acquire(&p->ctl);
+    }
+}
+
+/* ---- Going idle ---------------------------------------------------------------------------------- */
+
+static void idle_push(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+    /* [ctl.idle] acquire <- the CAS of whoever changed it last. */
+    uint64_t c = fji_load_acquire(&p->ctl);
+    uint64_t n;
+
+    fji_check(p, fji_ctl_total(c) > 0 && fji_ctl_total(c) <= FJ_MAX_WORKERS);
+    fji_store_relaxed(&w->park, FJI_PARK_IDLE); /* relaxed: published by the CAS */
+    do {
+        fji_store_relaxed(&w->next_idle, fji_ctl_top(c)); /* relaxed: published by the CAS */
+        n = fji_ctl_new_version(fji_ctl_add_active(fji_ctl_with_top(c, w->index + 1), -1));
+        /* [ctl.idle] acq_rel -> acq_rel in fji_signal(): next_idle, park. */
+    } while (!fji_cas_acq_rel_64(&p->ctl, &c, n));
+}
+
+static bool idle_sees_work(fj_pool *p)
+{
+    /* [pool.record] acquire <- release in worker_new_record(). */
+    uint32_t n = fji_load_acquire(&p->workers);
+
+    for (uint32_t i = 0; i < n; i++) {
+        fji_worker *v = fji_pool_worker(p, i);
+        if (v != NULL && fji_queue_maybe(&v->q)) return true;
+    }
+    for (uint32_t i = 0; i < p->subqs; i++) {
+        /* [pool.record] acquire <- release in submit_queue(). */
+        fji_subq *s = fji_load_acquire(&p->subq[i]);
+        if (s != NULL && fji_subq_maybe(s)) return true;
+    }
+    return false;
+}
+
+/* When to give up waiting: never, unless w is on top and the pool could do without it. */
+static int64_t idle_deadline(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+    uint64_t c = fji_load_relaxed(&p->ctl);           /* relaxed: trim decides by CAS */
+    int target = fji_load_relaxed(&p->parallelism);   /* relaxed: a limit, not a count */
+
+    if (p->keep_alive_ns == FJ_FOREVER || fji_ctl_top(c) != w->index + 1) return FJ_FOREVER;
+    if (fji_ctl_deficit(c) + target > 0 && fji_ctl_total(c) <= target) return FJ_FOREVER;
+    /* relaxed: a hint. */
+    int64_t wait = fji_load_relaxed(&p->trimmed) != 0 ? FJI_TRIM_NEXT_NS : p->keep_alive_ns;
+    int64_t now = fji_plat_now();
+    return wait > FJ_FOREVER - 1 - now ? FJ_FOREVER : now + wait;
+}
+
+/* Off the stack and out of the total, if still on top. The next one is told to look. */
+static bool idle_trim(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+    /* [ctl.idle] acquire <- the CAS in idle_push(). */
+    uint64_t c = fji_load_acquire(&p->ctl);
+
+    while (fji_ctl_top(c) == w->index + 1) {
+        uint32_t next = fji_load_relaxed(&w->next_idle); /* relaxed: our own */
+        uint64_t n = fji_ctl_add_total(fji_ctl_with_top(c, next), -1);
+        /* [ctl.idle] acq_rel: as every change of ctl. */
+        if (!fji_cas_acq_rel_64(&p->ctl, &c, n)) continue;
+        fji_store_relaxed(&p->trimmed, 1u); /* relaxed: a hint */
+        if (next != 0) fji_plat_wake_one(&fji_pool_worker(p, next - 1)->park);
+        return true;
+    }
+    return false;
+}
+
+/* Until somebody made w active again (true), or it has left the counts (false). */
+static bool idle_sleep(fji_worker *w)
+{
+    for (;;) {
+        uint32_t idle = FJI_PARK_IDLE;
+        /* [idle.park] acquire <- acq_rel in fji_worker_unpark(). */
+        if (!fji_cas_acq_rel_32(&w->park, &idle, FJI_PARK_PARKED) && idle == FJI_PARK_ACTIVE)
+            return true;
+        fji_count(&w->parks, 1);
+        bool in_time = fji_plat_wait(&w->park, FJI_PARK_PARKED, idle_deadline(w));
+        /* [idle.park] acquire <- acq_rel in fji_worker_unpark(). */
+        if (fji_load_acquire(&w->park) == FJI_PARK_ACTIVE) return true;
+        if (!in_time && !fji_pool_stopping(w->pool) && idle_trim(w)) {
+            fji_store_relaxed(&w->park, FJI_PARK_ACTIVE); /* relaxed: off the stack, ours */
+            return false;
+        }
+    }
+}
+
+bool fji_idle_wait(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+
+    fji_check(p, fji_queue_valid(&w->q));
+    idle_push(w);
+    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
+    fji_pool_barrier(p);
+    if (idle_sees_work(p)) fji_signal(p);
+    /* relaxed: whoever sets it looks for idle workers itself, after. */
+    if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) fji_pool_try_terminate(p, false);
+    return idle_sleep(w);
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * join.c - fork and join off the fast path, and waiting for a task that somebody else runs
+ *
+ * The word of a task (a cell's `state`, or a submitted task's own)
+ *
+ *     0 -> thief's number -> DONE, and WAITING in between by whoever sleeps on it
+ *
+ *   thief   mark = where its own tasks for this one begin (relaxed), then or in its number
+ *           (release); result; or in DONE (release): that is its LAST TOUCH, and only if
+ *           the old value had WAITING does it wake, by address.
+ *   joiner  DONE (acquire): finished. Else helps, spins, then ors in WAITING, looks again,
+ *           and sleeps while the word is what it saw.
+ *
+ * Helping is restricted to what the joined task waits for: tasks that its thief pushed at
+ * `mark` or above, while the task is not done, are its descendants. If the thief has none
+ * and itself waits for a stolen task, that one's thief is looked at in the same way.
+ * A worker whose stack is half used does not help.
+ *
+ * Edges         from                          to                       carries
+ *   task.done   release or, fji_task_complete()  acquire load, fji_await()  result, code
+ *   join.thief  release or, worker_claim()    acquire load, fji_await()  mark
+ *   join.chain  release store, fji_await()    acquire load, await_help() the joined cell
+ *
+ * Model: test/model/taskword.pml.
+ */
+#include "pool.h"
+
+#define JOIN_HOPS 4
+
+/* ---- Completion ---------------------------------------------------------------------------------- */
+
+void fji_cell_complete(fj_cell *c)
+{
+    /* [task.done] release -> acquire in fji_await(): the result. The cell is the pool's, so
+     * it may be looked at afterwards; what it belongs to may not.
+     * [queue.link] a helper that sees it takes nothing more of this thief. */
+    uint32_t old = fji_or_acq_rel(&c->state, FJI_DONE);
+    if ((old & FJI_WAITING) != 0) fji_plat_wake_all(&c->state);
+}
+
+void fji_task_complete(fj_task *t, int code)
+{
+    uint32_t *word = &t->state;
+
+    if (code == FJI_GONE) return;
+    t->code = code;
+    /* [task.done] release -> acquire in fji_await(): result and code. */
+    uint32_t old = fji_or_acq_rel(word, FJI_DONE); /* LAST TOUCH of *t: its joiner may free it. */
+    if ((old & FJI_WAITING) != 0) fji_plat_wake_all(word);
+}
+
+/* ---- Waiting ------------------------------------------------------------------------------------- */
+
+static bool join_has_stack(const fji_worker *w)
+{
+    return (uintptr_t)__builtin_frame_address(0) > w->stack_half;
+}
+
+/* Runs one task that belongs to the one waited for. s: its word as just read, not done. */
+static bool await_help(fji_worker *w, const uint32_t *state, uint32_t s, const uint32_t *mark)
+{
+    fji_link links[JOIN_HOPS];
+    fji_loot loot;
+
+    if (!join_has_stack(w)) return false;
+    for (int n = 0; n < JOIN_HOPS; n++) {
+        uint32_t thief = s & FJI_THIEF_MASK;
+        if (thief == 0 || (s & FJI_DONE) != 0) return false;
+        uint32_t from = fji_load_relaxed(mark); /* relaxed: [join.thief] with s */
+        fji_worker *v = fji_pool_worker(w->pool, thief - 1);
+        if (v == NULL || v == w) return false;
+        links[n] = (fji_link){state, s};
+        fji_got got = fji_queue_steal_for(&v->q, from, links, n + 1, &loot);
+        if (got == FJI_GOT_TASK) {
+            fji_count(&w->steals, 1);
+            fji_worker_run(w, &loot);
+            return true;
+        }
+        if (got == FJI_GOT_RETRY) return false;
+        /* [join.chain] acquire <- release in fji_await(): the cell v waits for. Cells are
+         * never freed before the pool, and the links are checked again before a take. */
+        fj_cell *c = fji_load_acquire(&v->joining);
+        if (c == NULL || fji_queue_position(&v->q, c) < from) return false;
+        state = &c->state;
+        mark = &c->mark;
+        /* [join.thief] acquire <- release in worker_claim(): mark. */
+        s = fji_load_acquire(state);
+    }
+    return false;
+}
+
+static void await_sleep(fji_worker *w, uint32_t *state)
+{
+    int token = w != NULL ? fji_block_begin(w) : 0;
+    /* [task.done] acquire <- release in fji_task_complete(): it may be done by now. */
+    uint32_t s = fji_or_acq_rel(state, FJI_WAITING) | FJI_WAITING;
+
+    while ((s & FJI_DONE) == 0) {
+        fji_plat_wait(state, s, FJ_FOREVER);
+        /* [task.done] acquire <- release in fji_task_complete(): result and code. */
+        s = fji_load_acquire(state);
+    }
+    if (w != NULL) fji_block_end(w, token);
+}
+
+/* A moment between two looks: gives way now and then, somebody else may need the core. */
+static bool await_spin(int64_t *until, int *turn)
+{
+    if (*until == 0) *until = fji_plat_now() + FJI_JOIN_SPIN_NS;
+    for (int i = 0; i < 16; i++) fji_pause();
+    if (++*turn % 16 == 0) fji_plat_yield();
+    return fji_plat_now() < *until;
+}
+
+void fji_await(fji_worker *w, fj_pool *pool, uint32_t *state, const uint32_t *mark, fj_cell *cell)
+{
+    bool helps = w != NULL && w->pool == pool;
+    fj_cell *outer = NULL;
+    int64_t until = 0;
+    int turn = 0;
+
+    if (w != NULL) {
+        outer = w->joining;
+        /* [join.chain] release -> acquire in await_help(). */
+        fji_store_release(&w->joining, cell);
+    }
+    for (;;) {
+        /* [task.done] [join.thief] acquire: result and code, or mark. */
+        uint32_t s = fji_load_acquire(state);
+        if ((s & FJI_DONE) != 0) break;
+        if (helps && await_help(w, state, s, mark)) {
+            until = 0;
+            continue;
+        }
+        if (await_spin(&until, &turn)) continue;
+        await_sleep(w, state);
+        break;
+    }
+    /* [join.chain] release -> acquire in await_help(). */
+    if (w != NULL) fji_store_release(&w->joining, outer);
+}
+
+/*
+ * Waits for the stolen task of cell c, then makes the cell fit for use again. False: its
+ * thief got lost in a fork() of the process.
+ */
+static bool join_await_cell(fji_worker *w, fj_cell *c)
+{
+    fji_await(w, w->pool, &c->state, &c->mark, c);
+    bool lost = (c->state & FJI_LOST) != 0;
+    fji_store_relaxed(&c->state, 0u); /* relaxed: the thief is through, nobody else looks */
+    return !lost;
+}
+
+/* ---- Fork and join of the plain tier ---------------------------------------------------------------- */
+
+static bool join_in_typed(const fji_worker *w)
+{
+    return w->q.hot.top < w->q.cells;
+}
+
+static void join_set_boundary(fji_worker *w, fj_cell *b)
+{
+    if (join_in_typed(w))
+        w->q.hint = b;
+    else
+        w->q.hot.top = b;
+}
+
+void fji_fork_slow(fj_task *t)
+{
+    fji_worker *w = fji_worker_self();
+
+    if (w == NULL) {
+        if (fj_submit(NULL, t) == FJ_OK) return;
+        t->code = t->fn(t);
+        t->cell = fji_cell_ran;
+        return;
+    }
+    bool typed = join_in_typed(w);
+    fj_cell *p = fji_queue_room(&w->q, typed ? w->q.hint : w->q.hot.top);
+    if (p == NULL) {
+        t->code = t->fn(t);
+        t->cell = fji_cell_ran;
+        return;
+    }
+    t->cell = typed ? fji_cell_far : p;
+    t->home = fji_queue_position(&w->q, p);
+    join_set_boundary(w, p + 1);
+    /* [queue.publish] release -> acquire load in steal: the task. */
+    fji_store_release(&p->what, (uintptr_t)t);
+    /* [idle.dekker] as in fj_fork(). */
+    FJ_LIGHT_FENCE();
+    fji_signal_slow(&w->q.hot);
+}
+
+static int join_misuse(const fji_worker *w, const char *text)
+{
+    if (w != NULL) fji_pool_log(w->pool, FJ_LOG_ERROR, text);
+    return FJ_EINVAL;
+}
+
+/* The cell of a task forked by w, NULL if it is not in w's queue. */
+static fj_cell *join_cell_of(fji_worker *w, const fj_task *t, bool popped)
+{
+    fj_cell *c = t->cell;
+
+    if (c == fji_cell_far) c = w->q.cells + t->home;
+    if (c < w->q.cells || c >= w->q.cells + w->q.capacity) return NULL;
+    if (!popped && c->what != (uintptr_t)t) return NULL;
+    return c;
+}
+
+/* Takes t back from the own queue. 1: ours; 0: a thief has it; an error if it is not
+ * there at all. */
+static int join_take(fji_worker *w, fj_task *t, bool popped, fj_cell **cell)
+{
+    fj_cell *c = join_cell_of(w, t, popped);
+    fj_cell *boundary = fji_worker_boundary(w);
+
+    if (c == NULL) return join_misuse(w, "join of a task that this worker has not forked");
+    *cell = c;
+    if (!fji_queue_take(&w->q, c, (uintptr_t)t, popped, &boundary)) return 0;
+    join_set_boundary(w, boundary);
+    return 1;
+}
+
+int fji_join_slow(fj_task *t, int popped)
+{
+    fji_worker *w = fji_worker_self();
+    fj_cell *c = t->cell;
+
+    if (!popped && c->what == FJI_END) {
+        if (c->mark == FJI_CELL_RAN) return t->code;
+        if (c->mark == FJI_CELL_AWAY) return fji_join_submitted(t);
+    }
+    if (w == NULL) return FJ_EINVAL;
+    int got = join_take(w, t, popped != 0, &c);
+    if (got < 0) return got;
+    if (got > 0) return t->fn(t);
+    int code = join_await_cell(w, c) ? t->code : FJ_ECANCELED;
+    join_set_boundary(w, fji_queue_give_back(&w->q, c));
+    return code;
+}
+
+int fji_unfork_slow(fj_task *t, int popped)
+{
+    fji_worker *w = fji_worker_self();
+    fj_cell *c = t->cell;
+
+    if (!popped && c->what == FJI_END) {
+        if (c->mark != FJI_CELL_AWAY) {
+            if (c->mark == FJI_CELL_RAN || w == NULL) return 0;
+        } else {
+            fj_pool *p = *(fj_pool **)(void *)c->args;
+            return fji_submit_take_back(p, t);
+        }
+    }
+    if (w == NULL) return 0;
+    return join_take(w, t, popped != 0, &c) > 0;
+}
+
+/* ---- The typed tier ----------------------------------------------------------------------------------- */
+
+fj_cell *fji_typed_enter(fj_worker *hot, fj_cell **saved)
+{
+    fji_worker *w = fji_worker_of(hot);
+
+    *saved = hot->top;
+    if (w == NULL) return hot->top;
+    fj_cell *p = fji_worker_boundary(w);
+    w->q.hint = p;
+    hot->top = w->q.cells - 1; /* END: the plain tier asks from now on */
+    return p;
+}
+
+void fji_typed_leave(fj_worker *hot, fj_cell *saved)
+{
+    fji_worker *w = fji_worker_of(hot);
+
+    if (w == NULL) return;
+    /* Tasks that nobody joins may have been left behind: then the boundary is higher. */
+    hot->top = saved < w->q.cells ? saved : fji_queue_boundary(&w->q, saved);
+}
+
+fj_cell *fji_typed_room(fj_worker *hot, fj_cell *p)
+{
+    fji_worker *w = fji_worker_of(hot);
+
+    return w != NULL ? fji_queue_room(&w->q, p) : NULL;
+}
+
+/*
+ * A pair of cells outside the queue, the second an END, for the result of a task that was
+ * run at its fork. There must be one: the worker's own first, then memory; without any,
+ * this waits for some, since a fork cannot fail.
+ */
+fj_cell *fji_typed_spill(fj_worker *hot)
+{
+    fji_worker *w = fji_worker_of(hot);
+    fj_cell *c = NULL;
+
+    if (w != NULL && w->spills != UINT32_MAX) {
+        int i = __builtin_ctz(~w->spills);
+        w->spills |= 1u << i;
+        c = w->spill[i];
+    }
+    while (c == NULL) {
+        c = fji_plat_alloc(2 * sizeof *c);
+        if (c == NULL) fji_plat_yield();
+    }
+    c[0].what = FJI_END;
+    c[1].what = FJI_END;
+    return c;
+}
+
+static void typed_unspill(fji_worker *w, fj_cell *c)
+{
+    if (w != NULL && c >= w->spill[0] && c < w->spill[0] + 2 * FJI_SPILLS)
+        w->spills &= ~(1u << ((c - w->spill[0]) / 2));
+    else
+        fji_plat_free(c);
+}
+
+int fji_typed_join(fj_worker *hot, fj_cell *c, fj_cell **p, uintptr_t what, int popped)
+{
+    fji_worker *w = fji_worker_of(hot);
+
+    if (!popped && c->what == FJI_END) return FJI_DONE_ELSEWHERE;
+    *p = popped ? c + 1 : fji_queue_boundary(&w->q, c + 1);
+    if (fji_queue_take(&w->q, c, what, popped != 0, p)) return FJI_RUN;
+    w->q.hint = *p;
+    if (join_await_cell(w, c)) return FJI_DONE_ELSEWHERE;
+    *p = fji_queue_give_back(&w->q, c);
+    return FJI_RUN;
+}
+
+void fji_typed_release(fj_worker *hot, fj_cell *c, fj_cell **p)
+{
+    fji_worker *w = fji_worker_of(hot);
+
+    if (c->what == FJI_END) {
+        typed_unspill(w, c);
+        *p = w != NULL ? fji_queue_boundary(&w->q, w->q.hint) : hot->top;
+        return;
+    }
+    *p = fji_queue_give_back(&w->q, c);
+}
+
+/* ---- All of ------------------------------------------------------------------------------------------- */
+
+static int first_error(int a, int b)
+{
+    return a != FJ_OK ? a : b;
+}
+
+/*
+ * A list of tasks as a task: so that a caller from outside runs the whole of it as a
+ * worker of the common pool.
+ */
+struct join_list {
+    fj_task task;
+    fj_task *const *pointers; /* or NULL, and */
+    char *first;
+    size_t n, stride;
+};
+
+static fj_task *list_get(const struct join_list *l, size_t i)
+{
+    return l->pointers != NULL ? l->pointers[i] : (fj_task *)(void *)(l->first + i * l->stride);
+}
+
+/* Forks all but the first, runs that one here, joins the rest youngest first. */
+static int list_run(fj_task *t)
+{
+    const struct join_list *l = (const struct join_list *)t;
+
+    for (size_t i = l->n; i-- > 1;) fj_fork(list_get(l, i));
+    fj_task *a = list_get(l, 0);
+    int code = a->fn(a);
+    for (size_t i = 1; i < l->n; i++) code = first_error(code, fj_join(list_get(l, i)));
+    return code;
+}
+
+static int list_invoke(struct join_list *l)
+{
+    if (l->n == 0) return FJ_OK;
+    if (fji_worker_self() != NULL) return list_run(&l->task);
+    fj_task_init(&l->task, list_run);
+    return fj_invoke_by(NULL, &l->task, FJ_CALLER_HELPS);
+}
+
+int fj_invoke_all(fj_task *const *tasks, size_t n)
+{
+    struct join_list l = {.pointers = tasks, .n = n};
+
+    if (tasks == NULL && n != 0) return FJ_EINVAL;
+    for (size_t i = 0; i < n; i++)
+        if (tasks[i] == NULL) return FJ_EINVAL;
+    return list_invoke(&l);
+}
+
+int fj_invoke_both(fj_task *a, fj_task *b)
+{
+    fj_task *const both[2] = {a, b};
+
+    if (a == b) return FJ_EINVAL;
+    return fj_invoke_all(both, 2);
+}
+
+int fj_invoke_array(void *first, size_t n, size_t stride)
+{
+    struct join_list l = {.first = first, .n = n, .stride = stride};
+
+    if (n == 0) return FJ_OK;
+    if (first == NULL || stride < sizeof(fj_task)) return FJ_EINVAL;
+    return list_invoke(&l);
+}

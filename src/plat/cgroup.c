@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cgroup.c - how many CPUs' worth of time the control groups leave to this process
+ *
+ * Version 2: cpu.max, "QUOTA PERIOD" or "max PERIOD", in the process's group and all
+ * its ancestors: the tightest counts. Version 1: cpu.cfs_quota_us (-1: none) and
+ * cpu.cfs_period_us in the same way under the cpu controller. Files that cannot be
+ * read or understood set no limit.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plat_common.h"
+
+#define PATH_BYTES 4096
+
+static int cpus_of(long long quota, long long period)
+{
+    if (quota <= 0 || period <= 0) return 0;
+    long long n = (quota + period - 1) / period;
+    return n > 1000000 ? 0 : (int)n;
+}
+
+static void keep_tightest(int *best, int n)
+{
+    if (n > 0 && (*best == 0 || n < *best)) *best = n;
+}
+
+static bool read_text(const char *path, char *buf, size_t cap)
+{
+    FILE *f = fopen(path, "re");
+
+    if (f == NULL) return false;
+    size_t n = fread(buf, 1, cap - 1, f);
+    fclose(f);
+    buf[n] = '\0';
+    return n > 0;
+}
+
+static int quota_v2(const char *dir)
+{
+    char path[PATH_BYTES], text[128];
+    long long quota, period;
+
+    if (snprintf(path, sizeof path, "%s/cpu.max", dir) >= (int)sizeof path) return 0;
+    if (!read_text(path, text, sizeof text)) return 0;
+    return sscanf(text, "%lld %lld", &quota, &period) == 2 ? cpus_of(quota, period) : 0;
+}
+
+static int quota_v1(const char *dir)
+{
+    char path[PATH_BYTES], text[64];
+
+    if (snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", dir) >= (int)sizeof path) return 0;
+    if (!read_text(path, text, sizeof text)) return 0;
+    long long quota = strtoll(text, NULL, 10);
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", dir);
+    if (!read_text(path, text, sizeof text)) return 0;
+    return cpus_of(quota, strtoll(text, NULL, 10));
+}
+
+/* The tightest of mount/group and all its parents up to the mount itself. */
+static int tightest_up(const char *mount, const char *group, int (*quota)(const char *))
+{
+    char dir[PATH_BYTES];
+    size_t floor = strlen(mount);
+    int best = 0;
+
+    if (snprintf(dir, sizeof dir, "%s%s", mount, group) >= (int)sizeof dir) return 0;
+    for (size_t n = strlen(dir); n > floor && dir[n - 1] == '/';) dir[--n] = '\0';
+    for (;;) {
+        keep_tightest(&best, quota(dir));
+        char *slash = strrchr(dir, '/');
+        if (slash == NULL || (size_t)(slash - dir) < floor) return best;
+        *slash = '\0';
+    }
+}
+
+static bool has_controller(const char *list, size_t n, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *p = list; p < list + n;) {
+        const char *comma = memchr(p, ',', (size_t)(list + n - p));
+        size_t part = comma != NULL ? (size_t)(comma - p) : (size_t)(list + n - p);
+        if (part == len && memcmp(p, name, len) == 0) return true;
+        p += part + 1;
+    }
+    return false;
+}
+
+/* One line of /proc/self/cgroup: "id:controllers:path". */
+static void look_at_line(const char *root, char *line, int *best)
+{
+    char mount[PATH_BYTES];
+    char *list = strchr(line, ':');
+    char *group = list != NULL ? strchr(list + 1, ':') : NULL;
+
+    if (group == NULL) return;
+    list++;
+    size_t n = (size_t)(group - list);
+    group++;
+    if (strcmp(group, "/") == 0) group = "";
+    if (n == 0) {
+        snprintf(mount, sizeof mount, "%s/sys/fs/cgroup", root);
+        keep_tightest(best, tightest_up(mount, group, quota_v2));
+    } else if (has_controller(list, n, "cpu")) {
+        snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/cpu", root);
+        keep_tightest(best, tightest_up(mount, group, quota_v1));
+        snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/cpu,cpuacct", root);
+        keep_tightest(best, tightest_up(mount, group, quota_v1));
+    }
+}
+
+int fji_plat_cpus_quota(const char *root)
+{
+    char path[PATH_BYTES], text[8192];
+    int best = 0;
+
+    if (snprintf(path, sizeof path, "%s/proc/self/cgroup", root) >= (int)sizeof path) return 0;
+    if (!read_text(path, text, sizeof text)) return 0;
+    char *next;
+    for (char *line = strtok_r(text, "\n", &next); line != NULL; line = strtok_r(NULL, "\n", &next))
+        look_at_line(root, line, &best);
+    return best;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * common.c - the parts of the platform layer that Linux and POSIX have in common:
+ * threads, memory, clock, environment, fork handlers, the one-word lock, faults
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../atomic.h"
+#include "../config.h"
+#include "plat.h"
+#include "plat_common.h"
+
+/* ---- Faults --------------------------------------------------------------------------------- */
+
+#if FJI_FAULTS
+static struct {
+    long calls, from, count;
+} plat_fault[FJI_FAULT_N];
+
+void fji_fault_set(enum fji_fault kind, long n, long count)
+{
+    /* relaxed: tests set it up before the calls they mean. */
+    long now = fji_load_relaxed(&plat_fault[kind].calls);
+    fji_store_relaxed(&plat_fault[kind].count, 0l);        /* relaxed: as above */
+    fji_store_relaxed(&plat_fault[kind].from, now + n);    /* relaxed: as above */
+    fji_store_relaxed(&plat_fault[kind].count, count);     /* relaxed: as above */
+}
+
+long fji_fault_calls(enum fji_fault kind)
+{
+    return fji_load_relaxed(&plat_fault[kind].calls); /* relaxed: a counter */
+}
+
+bool fji_fault_now(enum fji_fault kind)
+{
+    long n = fji_add_relaxed(&plat_fault[kind].calls, 1) + 1; /* relaxed: a counter */
+    long from = fji_load_relaxed(&plat_fault[kind].from);     /* relaxed: set before */
+    return n >= from && n - from < fji_load_relaxed(&plat_fault[kind].count); /* relaxed */
+}
+#else
+void fji_fault_set(enum fji_fault kind, long n, long count)
+{
+    (void)kind, (void)n, (void)count;
+}
+
+long fji_fault_calls(enum fji_fault kind)
+{
+    (void)kind;
+    return 0;
+}
+
+bool fji_fault_now(enum fji_fault kind)
+{
+    (void)kind;
+    return false;
+}
+#endif
+
+/* ---- Threads -------------------------------------------------------------------------------- */
+
+struct plat_start {
+    void (*main)(void *);
+    void *arg;
+    char name[16];
+};
+
+static void *plat_thread_main(void *p)
+{
+    struct plat_start s = *(struct plat_start *)p;
+    int old;
+
+    free(p);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+#ifdef __linux__
+    pthread_setname_np(pthread_self(), s.name);
+#endif
+    s.main(s.arg);
+    return NULL;
+}
+
+/* All but those that a fault of the thread itself raises. */
+static void plat_block_signals(sigset_t *old)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    sigdelset(&all, SIGTRAP);
+    sigdelset(&all, SIGABRT);
+    sigdelset(&all, SIGSYS);
+    pthread_sigmask(SIG_SETMASK, &all, old);
+}
+
+bool fji_plat_thread_start(void (*main)(void *), void *arg, size_t stack_bytes, const char *name)
+{
+    pthread_attr_t attr;
+    pthread_t id;
+    sigset_t old;
+
+    if (fji_fault_now(FJI_FAULT_THREAD)) return false;
+    struct plat_start *s = malloc(sizeof *s);
+    if (s == NULL) return false;
+    s->main = main;
+    s->arg = arg;
+    snprintf(s->name, sizeof s->name, "%s", name);
+    if (pthread_attr_init(&attr) != 0) {
+        free(s);
+        return false;
+    }
+    size_t have;
+    if (stack_bytes == 0 && pthread_attr_getstacksize(&attr, &have) == 0 && have < FJI_STACK_MIN)
+        stack_bytes = FJI_STACK_MIN;
+    if (stack_bytes != 0) pthread_attr_setstacksize(&attr, stack_bytes);
+    plat_block_signals(&old);
+    int err = pthread_create(&id, &attr, plat_thread_main, s);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    if (err != 0) {
+        free(s);
+        return false;
+    }
+    return true;
+}
+
+fji_thread fji_plat_thread_self(void)
+{
+    return (fji_thread){(uintptr_t)pthread_self()};
+}
+
+void fji_plat_thread_join(fji_thread t)
+{
+    pthread_join((pthread_t)t.handle, NULL);
+}
+
+void fji_plat_yield(void)
+{
+    sched_yield();
+}
+
+bool fji_plat_stack(uintptr_t *low, size_t *bytes)
+{
+#ifdef __GLIBC__
+    pthread_attr_t attr;
+    void *at;
+
+    if (pthread_getattr_np(pthread_self(), &attr) != 0) return false;
+    bool ok = pthread_attr_getstack(&attr, &at, bytes) == 0;
+    pthread_attr_destroy(&attr);
+    *low = (uintptr_t)at;
+    return ok;
+#else
+    (void)low, (void)bytes;
+    return false;
+#endif
+}
+
+uint32_t fji_plat_thread_hash(void)
+{
+    /* The address of a thread-local tells threads apart without a system call. */
+    static __thread char here;
+    uint64_t x = (uint64_t)(uintptr_t)&here >> 6;
+    x *= 0x9e3779b97f4a7c15u;
+    return (uint32_t)(x >> 32);
+}
+
+/* ---- Time ----------------------------------------------------------------------------------- */
+
+int64_t fji_plat_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+void *fji_plat_alloc(size_t bytes)
+{
+    void *p;
+
+    if (fji_fault_now(FJI_FAULT_ALLOC) || posix_memalign(&p, FJI_APART, bytes) != 0) return NULL;
+    return memset(p, 0, bytes);
+}
+
+void fji_plat_free(void *p)
+{
+    free(p);
+}
+
+void *fji_plat_reserve(size_t bytes)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+#ifdef MAP_NORESERVE
+    flags |= MAP_NORESERVE;
+#endif
+    void *p = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+bool fji_plat_commit(void *at, size_t bytes)
+{
+    return !fji_fault_now(FJI_FAULT_COMMIT) && mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+void fji_plat_release(void *at, size_t bytes)
+{
+    munmap(at, bytes);
+}
+
+size_t fji_plat_page(void)
+{
+    static size_t page;
+    size_t n = fji_load_relaxed(&page); /* relaxed: every writer stores the same */
+
+    if (n == 0) {
+        n = (size_t)sysconf(_SC_PAGESIZE);
+        fji_store_relaxed(&page, n); /* relaxed: as above */
+    }
+    return n;
+}
+
+/* ---- Environment ---------------------------------------------------------------------------- */
+
+const char *fji_plat_env(const char *name)
+{
+#ifdef __GLIBC__
+    return secure_getenv(name);
+#else
+    return getuid() == geteuid() && getgid() == getegid() ? getenv(name) : NULL;
+#endif
+}
+
+bool fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+    return pthread_atfork(prepare, parent, child) == 0;
+}
+
+int fji_plat_cpus(const char *root)
+{
+    int n = fji_plat_cpus_online();
+    int quota = fji_plat_cpus_quota(root);
+
+    if (quota > 0 && quota < n) n = quota;
+    return n < 1 ? 1 : n;
+}
+
+/* ---- Locks ---------------------------------------------------------------------------------- */
+
+bool fji_lock_try(fji_lock *l)
+{
+    uint32_t free_word = 0;
+    /* [lock.hold] acquire <- release in fji_lock_drop(): what the last holder did. */
+    return fji_cas_acq_rel_32(&l->word, &free_word, 1);
+}
+
+void fji_lock_take(fji_lock *l)
+{
+    for (int i = 0; i < 100; i++) {
+        if (fji_lock_try(l)) return;
+        fji_pause();
+    }
+    /* [lock.hold] acquire <- release in fji_lock_drop(). 2 makes the holder wake us. */
+    while (fji_swap_acq_rel(&l->word, 2u) != 0) fji_plat_wait(&l->word, 2, FJ_FOREVER);
+}
+
+void fji_lock_drop(fji_lock *l)
+{
+    /* [lock.hold] release -> acquire in fji_lock_take() and fji_lock_try(). */
+    if (fji_swap_acq_rel(&l->word, 0u) == 2) fji_plat_wake_one(&l->word);
+}

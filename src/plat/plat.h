@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * plat.h - the porting contract
+ *
+ * All that the library wants from a system, and the only place where it asks.
+ * Every wait and every thread goes through here, so that another layer (a
+ * deterministic scheduler, say) can be put underneath without touching the rest.
+ * plat/linux and plat/posix implement it; the build chooses one folder, and
+ * plat_common.c adds what both do alike.
+ */
+#ifndef FJI_PLAT_H
+#define FJI_PLAT_H
+
+#include <forkjoin.h>
+#include <stdbool.h>
+
+/* ---- Waiting on a word ------------------------------------------------------------------ */
+
+/*
+ * Sleeps while *word == value, at most until `deadline_ns` (monotonic; FJ_FOREVER:
+ * no limit). May return at any time without a reason: callers look again. The
+ * comparison is one with going to sleep: a wake after a change of *word is never lost.
+ * No order is implied. Returns false only when the deadline has passed.
+ */
+bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns);
+
+/*
+ * Wakes one (or all) of those who sleep on this address. The address is only
+ * compared, never read, so that the memory may be gone by then.
+ */
+void fji_plat_wake_one(uint32_t *word);
+void fji_plat_wake_all(uint32_t *word);
+
+/* ---- Fences -------------------------------------------------------------------------------- */
+
+/*
+ * Whether fji_plat_barrier() exists. Asked once, before the first thread; stays.
+ */
+bool fji_plat_has_barrier(void);
+
+/*
+ * The heavy fence: when it returns, every other running thread of the process has
+ * gone through a full fence between the call and the return. Returns false if the
+ * system refused, which it does not do after fji_plat_has_barrier() said true.
+ */
+bool fji_plat_barrier(void);
+
+/* ---- Threads ------------------------------------------------------------------------------- */
+
+typedef struct fji_thread {
+    uintptr_t handle;
+} fji_thread;
+
+/*
+ * Starts a thread that runs main(arg), with all asynchronous signals blocked and
+ * thread cancellation off, named `name` (up to 15 bytes). Returns false if the
+ * system refused.
+ */
+bool fji_plat_thread_start(void (*main)(void *), void *arg, size_t stack_bytes, const char *name);
+
+/* The calling thread, as a handle to join. */
+fji_thread fji_plat_thread_self(void);
+
+/* Waits for its end and gives its resources back. */
+void fji_plat_thread_join(fji_thread t);
+
+void fji_plat_yield(void);
+
+/* Lowest address of the calling thread's stack and its size; false if not known. */
+bool fji_plat_stack(uintptr_t *low, size_t *bytes);
+
+/* A number for the calling thread, different for those alive at the same time. */
+uint32_t fji_plat_thread_hash(void);
+
+/* ---- Time ---------------------------------------------------------------------------------- */
+
+int64_t fji_plat_now(void);
+
+/* ---- Memory -------------------------------------------------------------------------------- */
+
+/* Zeroed, aligned to a pair of cache lines. NULL if there is none. */
+void *fji_plat_alloc(size_t bytes);
+void fji_plat_free(void *p);
+
+/* Address space without memory; then memory (zeroed) for a part of it; then back. */
+void *fji_plat_reserve(size_t bytes);
+bool fji_plat_commit(void *at, size_t bytes);
+void fji_plat_release(void *at, size_t bytes);
+size_t fji_plat_page(void);
+
+/* ---- Environment --------------------------------------------------------------------------- */
+
+/* CPUs the process may use, at least 1; `root` is put before /proc and /sys (tests). */
+int fji_plat_cpus(const char *root);
+
+/* A variable of the environment, NULL if absent or if the process is privileged. */
+const char *fji_plat_env(const char *name);
+
+/* Calls these around every fork() of the process. Returns false without memory. */
+bool fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
+/* ---- Locks: one word, no destructor --------------------------------------------------------- */
+
+typedef struct fji_lock {
+    uint32_t word; /* 0 free, 1 held, 2 held and waited for */
+} fji_lock;
+
+void fji_lock_take(fji_lock *l);
+bool fji_lock_try(fji_lock *l);
+void fji_lock_drop(fji_lock *l);
+
+/* ---- Faults (FJI_FAULTS builds) -------------------------------------------------------------- */
+
+enum fji_fault { FJI_FAULT_ALLOC, FJI_FAULT_COMMIT, FJI_FAULT_THREAD, FJI_FAULT_BARRIER, FJI_FAULT_N };
+
+/* From now on the n-th call (1 = next) of that kind fails, and `count` - 1 after it. */
+void fji_fault_set(enum fji_fault kind, long n, long count);
+/* Calls of that kind so far. */
+long fji_fault_calls(enum fji_fault kind);
+/* Whether this call is to fail. Always false without FJI_FAULTS. */
+bool fji_fault_now(enum fji_fault kind);
+
+#endif /* FJI_PLAT_H */

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool.c - making, resizing and ending a pool
+ *
+ * The run state only gains bits:
+ *
+ *     0 -> SHUTDOWN -> STOP -> TERMINATED
+ *
+ *   SHUTDOWN    by fj_pool_shutdown(). Submitters look at it under their queue's lock,
+ *               guests under the pool's.
+ *   STOP        by shutdown_now, or by whoever finds a pool that is shut down quiescent:
+ *               the caller of shutdown, a worker that goes idle, a guest that leaves. Idle
+ *               workers are woken, what is queued is cancelled, workers leave.
+ *   TERMINATED  under the pool's lock, by whoever finds STOP, no thread counted in ctl and no
+ *               guest. `run` is the word that is waited on.
+ *
+ * After TERMINATED nobody touches the pool but: the last thread, which is joined by destroy;
+ * a guest or submitter that lets go of a lock, which destroy takes once more.
+ *
+ * Edges        from                    to                              carries
+ *   pool.end   release or of the bit   acquire load in await, is_...   all that was done
+ */
+#include "pool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void fji_pool_barrier(fj_pool *p)
+{
+    /* [idle.dekker] the heavy half, for fji_idle_wait(). A refusal after the first call was
+     * granted cannot be mended: this side is then full and the other light. Kernels do not
+     * do that. */
+    if (!p->asymmetric || !fji_plat_barrier()) fji_fence_full();
+}
+
+void fji_pool_log(const fj_pool *p, int level, const char *text)
+{
+    if (p->options.log != NULL) p->options.log(level, text, p->options.arg);
+}
+
+/* ---- Making --------------------------------------------------------------------------------------- */
+
+void fj_pool_options_init(fj_pool_options *o)
+{
+    memset(o, 0, sizeof *o);
+    o->size = sizeof *o;
+}
+
+/* Takes over what the caller has, as far as this library knows it. */
+static int options_read(fj_pool_options *o, const fj_pool_options *from)
+{
+    fj_pool_options_init(o);
+    if (from == NULL) return FJ_OK;
+    if (from->size < offsetof(fj_pool_options, flags) || from->size > 4096) return FJ_EINVAL;
+    size_t known = from->size < sizeof *o ? from->size : sizeof *o;
+    for (size_t i = sizeof *o; i < from->size; i++)
+        if (((const unsigned char *)from)[i] != 0) return FJ_EINVAL;
+    memcpy(o, from, known);
+    o->size = sizeof *o;
+    return FJ_OK;
+}
+
+static int options_check(const fj_pool_options *o)
+{
+    if (o->parallelism < 0 || o->parallelism > FJ_MAX_WORKERS) return FJ_EINVAL;
+    if ((o->flags & ~(FJ_POOL_FIFO | FJ_POOL_CALLER_HELPS | FJ_POOL_SYMMETRIC)) != 0)
+        return FJ_EINVAL;
+    if (o->max_threads < 0 || (o->max_threads != 0 && o->max_threads < o->parallelism))
+        return FJ_EINVAL;
+    if (o->min_runnable < 0 || o->keep_alive_ns < 0 || o->spin_ns < -1) return FJ_EINVAL;
+    return FJ_OK;
+}
+
+static uint32_t subqs_for(int parallelism)
+{
+    uint32_t n = 2;
+
+    while (n < (uint32_t)parallelism && n < FJI_SUBQ_MAX) n *= 2;
+    return n;
+}
+
+static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
+{
+    int cpus = fj_available_parallelism();
+    int n = o->parallelism;
+    int max = o->max_threads != 0 ? o->max_threads : n + FJI_SPARES;
+    int64_t keep = o->keep_alive_ns != 0 ? o->keep_alive_ns : FJI_KEEP_ALIVE_NS;
+
+    p->options = *o;
+    p->parallelism = n;
+    p->max_threads = max < FJ_MAX_WORKERS ? max : FJ_MAX_WORKERS;
+    p->min_runnable = o->min_runnable != 0 ? o->min_runnable : 1;
+    p->keep_alive_ns = keep < FJI_KEEP_ALIVE_MIN_NS ? FJI_KEEP_ALIVE_MIN_NS : keep;
+    p->spin_ns = o->spin_ns != 0 ? o->spin_ns : FJI_SPIN_NS;
+    p->max_spinners = (uint32_t)(cpus / 2);
+    p->fifo = (o->flags & FJ_POOL_FIFO) != 0;
+    p->caller_helps = common || (o->flags & FJ_POOL_CALLER_HELPS) != 0;
+    p->is_common = common;
+    p->subqs = subqs_for(n);
+    p->ctl = fji_ctl_add_active(0, -n);
+    snprintf(p->name, sizeof p->name, "%s", o->name != NULL ? o->name : common ? "fj-common" : "fj");
+    p->options.name = p->name;
+    for (int i = 0; i < 2; i++) p->away[i].what = FJI_END;
+    p->away[0].mark = FJI_CELL_AWAY;
+    memcpy(p->away[0].args, &p, sizeof p);
+}
+
+/* Whether the heavy fence may be relied on: asked once for the process. */
+static bool pool_has_barrier(void)
+{
+    static uint32_t known; /* 1 yes, 2 no */
+    uint32_t k = fji_load_relaxed(&known); /* relaxed: every writer finds the same */
+
+    if (k == 0) {
+        const char *fences = fji_plat_env("FORKJOIN_FENCES");
+        bool no = fences != NULL && strcmp(fences, "symmetric") == 0;
+        k = !no && fji_plat_has_barrier() ? 1 : 2;
+        fji_store_relaxed(&known, k); /* relaxed: as above */
+    }
+    return k == 1;
+}
+
+int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common)
+{
+    fj_pool *p = fji_plat_alloc(sizeof *p);
+
+    if (p == NULL) return FJ_ENOMEM;
+    pool_set(p, o, common);
+    p->asymmetric = (o->flags & FJ_POOL_SYMMETRIC) == 0 && pool_has_barrier();
+    fji_pools_add(p);
+    *out = p;
+    return FJ_OK;
+}
+
+int fj_pool_create(fj_pool **pool, const fj_pool_options *options)
+{
+    fj_pool_options o;
+    int err = options_read(&o, options);
+
+    if (pool == NULL) return FJ_EINVAL;
+    if (err == FJ_OK) err = options_check(&o);
+    if (err != FJ_OK) return err;
+    if (o.parallelism == 0) o.parallelism = fj_available_parallelism();
+    if (o.max_threads != 0 && o.max_threads < o.parallelism) return FJ_EINVAL;
+    return fji_pool_make(pool, &o, false);
+}
+
+int fj_pool_set_parallelism(fj_pool *pool, int n)
+{
+    fj_pool *p = fji_pool_or_common(pool);
+
+    if (p == NULL) return FJ_ENOMEM;
+    if (n < 1 || n > FJ_MAX_WORKERS) return FJ_EINVAL;
+    if (p->fixed_size) return FJ_ENOTSUP;
+    fji_lock_take(&p->lock);
+    int old = p->parallelism;
+    if (p->max_threads < n) p->max_threads = n;
+    fji_store_relaxed(&p->parallelism, n); /* relaxed: a limit, not a count */
+    /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
+    uint64_t c = fji_load_acquire(&p->ctl);
+    while (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_active(c, old - n))) {
+    }
+    fji_lock_drop(&p->lock);
+    return old;
+}
+
+/* ---- Ending --------------------------------------------------------------------------------------- */
+
+void fji_pool_end_if_over(fj_pool *p)
+{
+    /* relaxed: the lock orders it. */
+    uint32_t run = fji_load_relaxed(&p->run);
+    /* [ctl.idle] acquire <- the last worker's exit. */
+    int total = fji_ctl_total(fji_load_acquire(&p->ctl));
+
+    if ((run & (FJI_RUN_STOP | FJI_RUN_TERMINATED)) != FJI_RUN_STOP) return;
+    if (total != 0 || p->guests != 0) return;
+    /* [pool.end] release -> acquire in fj_pool_await_termination(). */
+    fji_or_release(&p->run, FJI_RUN_TERMINATED);
+    fji_plat_wake_all(&p->run);
+}
+
+/* Cancels what nobody has begun. Typed tasks are left to their owners, who run them. */
+static void pool_cancel_queued(fj_pool *p)
+{
+    fji_loot loot;
+    /* [pool.record] acquire <- release in worker_new_record(). */
+    uint32_t n = fji_load_acquire(&p->workers);
+
+    for (uint32_t i = 0; i < p->subqs; i++) {
+        /* [pool.record] acquire <- release in submit_queue(). */
+        fji_subq *q = fji_load_acquire(&p->subq[i]);
+        if (q == NULL) continue;
+        fji_lock_take(&q->lock); /* whoever pushes holds it: none comes after this */
+        while (fji_subq_maybe(q))
+            if (fji_subq_steal(q, &loot) == FJI_GOT_TASK) fji_loot_cancel(&loot);
+        fji_lock_drop(&q->lock);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        fji_worker *w = fji_pool_worker(p, i);
+        while (w != NULL && fji_queue_steal(&w->q, &loot) == FJI_GOT_TASK) fji_loot_cancel(&loot);
+    }
+}
+
+void fji_pool_try_terminate(fj_pool *p, bool now)
+{
+    /* [pool.end] acquire <- whoever set the bits. */
+    uint32_t run = fji_load_acquire(&p->run);
+
+    if ((run & FJI_RUN_STOP) == 0) {
+        if ((run & FJI_RUN_SHUTDOWN) == 0) return;
+        if (!now && !fji_pool_quiescent(p, true)) return;
+        /* [pool.end] acq_rel: one stops it, the others see that it is stopped. */
+        run = fji_or_acq_rel(&p->run, FJI_RUN_STOP);
+        if ((run & FJI_RUN_STOP) == 0) pool_cancel_queued(p);
+    }
+    fji_idle_release_all(p);
+    fji_lock_take(&p->lock);
+    fji_pool_end_if_over(p);
+    fji_lock_drop(&p->lock);
+}
+
+static int pool_shutdown(fj_pool *p, bool now)
+{
+    if (p == NULL) return FJ_EINVAL;
+    if (p->is_common) return FJ_ENOTSUP;
+    /* [pool.end] release -> acquire in is_shutdown. */
+    fji_or_release(&p->run, FJI_RUN_SHUTDOWN);
+    /* Tasks that were queued lazily need somebody to run them before the end. */
+    if (!now) fji_signal(p);
+    fji_pool_try_terminate(p, now);
+    return FJ_OK;
+}
+
+int fj_pool_shutdown(fj_pool *pool)
+{
+    return pool_shutdown(pool, false);
+}
+
+int fj_pool_shutdown_now(fj_pool *pool)
+{
+    return pool_shutdown(pool, true);
+}
+
+int fj_pool_await_termination(fj_pool *pool, int64_t timeout_ns)
+{
+    fj_pool *p = fji_pool_or_common(pool);
+    fji_worker *w = fji_worker_self();
+
+    if (p == NULL) return FJ_ENOMEM;
+    if (p->is_common) {
+        (void)!fj_pool_await_quiescence(p, timeout_ns);
+        return FJ_ETIMEDOUT;
+    }
+    if (w != NULL && w->pool == p) return FJ_EDEADLK;
+    int64_t now = fji_plat_now();
+    int64_t deadline = timeout_ns <= 0 ? now
+                       : timeout_ns > FJ_FOREVER - now ? FJ_FOREVER : now + timeout_ns;
+    int token = w != NULL ? fji_block_begin(w) : 0;
+    bool in_time = true;
+    uint32_t run;
+    /* [pool.end] acquire <- release in fji_pool_end_if_over(). */
+    while (((run = fji_load_acquire(&p->run)) & FJI_RUN_TERMINATED) == 0 && in_time)
+        in_time = fji_plat_wait(&p->run, run, deadline);
+    if (w != NULL) fji_block_end(w, token);
+    return (run & FJI_RUN_TERMINATED) != 0 ? FJ_OK : FJ_ETIMEDOUT;
+}
+
+int fj_pool_close(fj_pool *pool)
+{
+    fji_worker *w = fji_worker_self();
+
+    if (pool == NULL) return FJ_EINVAL;
+    if (pool->is_common) return FJ_ENOTSUP;
+    if (w != NULL && w->pool == pool) return FJ_EDEADLK;
+    (void)pool_shutdown(pool, false);
+    return fj_pool_await_termination(pool, FJ_FOREVER);
+}
+
+static void pool_free(fj_pool *p)
+{
+    for (uint32_t i = 0; i < p->workers; i++) {
+        fji_worker *w = fji_pool_worker(p, i);
+        fji_queue_fini(&w->q);
+        fji_plat_free(w);
+    }
+    for (uint32_t i = 0; i < FJI_CHUNKS; i++) fji_plat_free(p->chunk[i]);
+    for (uint32_t i = 0; i < p->subqs; i++) {
+        if (p->subq[i] == NULL) continue;
+        fji_subq_fini(p->subq[i]);
+        fji_plat_free(p->subq[i]);
+    }
+    fji_plat_free(p);
+}
+
+int fj_pool_destroy(fj_pool *pool)
+{
+    if (pool == NULL) return FJ_OK;
+    int err = fj_pool_close(pool);
+    if (err != FJ_OK) return err;
+    /* Whoever still holds a lock is on its way out and lets go of it last. */
+    fji_lock_take(&pool->lock);
+    fji_lock_drop(&pool->lock);
+    for (uint32_t i = 0; i < pool->subqs; i++) {
+        if (pool->subq[i] == NULL) continue;
+        fji_lock_take(&pool->subq[i]->lock);
+        fji_lock_drop(&pool->subq[i]->lock);
+    }
+    if (pool->has_zombie) fji_plat_thread_join(pool->zombie);
+    fji_pools_remove(pool);
+    pool_free(pool);
+    return FJ_OK;
+}
+
+static uint32_t pool_run(const fj_pool *pool)
+{
+    const fj_pool *p = pool != NULL ? pool : fji_common_if_made();
+
+    /* [pool.end] acquire <- release of the bits. */
+    return p != NULL ? fji_load_acquire(&p->run) : 0;
+}
+
+int fj_pool_is_shutdown(const fj_pool *pool)
+{
+    return (pool_run(pool) & FJI_RUN_SHUTDOWN) != 0;
+}
+
+int fj_pool_is_terminating(const fj_pool *pool)
+{
+    return (pool_run(pool) & (FJI_RUN_STOP | FJI_RUN_TERMINATED)) == FJI_RUN_STOP;
+}
+
+int fj_pool_is_terminated(const fj_pool *pool)
+{
+    return (pool_run(pool) & FJI_RUN_TERMINATED) != 0;
+}
+
+/* ---- After fork() --------------------------------------------------------------------------------- */
+
+/* In the child: a thread that is no more. Its tasks cannot be run. */
+static void forget_worker(fji_worker *w)
+{
+    for (struct fji_running *r = w->running; r != NULL; r = r->outer)
+        fji_task_complete(r->task, FJ_ECANCELED);
+    w->running = NULL;
+    w->alive = FJI_ALIVE_NO;
+    w->park = FJI_PARK_ACTIVE;
+    w->blocked = 0;
+    w->joining = NULL;
+    fji_queue_reset(&w->q);
+}
+
+/* In the child: the one thread there is was a worker. What others stole from it is lost. */
+static void forget_stolen(fji_worker *w)
+{
+    uint32_t index = fji_base_index(w->q.base);
+
+    for (uint32_t i = 0; i < index; i++) {
+        fj_cell *c = &w->q.cells[i];
+        bool joinable = c->what > FJI_SPECIAL && (c->what & FJI_TAG_DETACHED) == 0;
+        if (joinable && (c->state & FJI_DONE) == 0) c->state = FJI_DONE | FJI_LOST;
+    }
+    w->joining = NULL;
+}
+
+void fji_pool_forget(fj_pool *p, fji_worker *self)
+{
+    bool mine = self != NULL && self->pool == p;
+
+    for (uint32_t i = 0; i < p->workers; i++) {
+        fji_worker *w = fji_pool_worker(p, i);
+        if (w != NULL && w != self) forget_worker(w);
+    }
+    for (uint32_t i = 0; i < p->subqs; i++) {
+        fji_subq *q = p->subq[i];
+        if (q == NULL) continue;
+        for (uint32_t k = fji_base_index(q->base); k < q->top; k++) {
+            uintptr_t what = q->slots[k].what;
+            if (what > FJI_SPECIAL && what != FJI_ACTION)
+                fji_task_complete((fj_task *)what, FJ_ECANCELED);
+        }
+        fji_subq_reset(q);
+    }
+    p->lock.word = 0;
+    p->spinners = 0;
+    p->has_zombie = false;
+    p->guests = mine && self->alive == FJI_ALIVE_GUEST;
+    bool counted = mine && self->alive == FJI_ALIVE_WORKER;
+    p->ctl = fji_ctl_add_active(fji_ctl_add_total(0, counted), counted - p->parallelism);
+    if (mine) forget_stolen(self);
+    if ((p->run & FJI_RUN_STOP) != 0) fji_pool_end_if_over(p);
+}

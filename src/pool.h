@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool.h - pool and worker: what they consist of, and the calls between the modules
+ *
+ * Both records are grouped by who writes: a line apart, so that a writer of one group
+ * does not disturb the readers of another. Worker records are never freed before the
+ * pool: a scanner may hold a pointer to one whose thread has left, and finds its queue
+ * empty. A record is used again by a later thread.
+ */
+#ifndef FJI_POOL_H
+#define FJI_POOL_H
+
+#include "ctl.h"
+#include "queue.h"
+
+typedef struct fji_worker fji_worker;
+
+#define FJI_SPILLS 32 /* bits of fji_worker.spills */
+
+/* ---- Words that are waited on ------------------------------------------------------------- */
+
+/* fj_cell.state and fj_task.state */
+#define FJI_DONE 0x80000000u
+#define FJI_WAITING 0x40000000u
+#define FJI_LOST 0x20000000u /* with DONE, in the child of fork(): its thief is no more */
+#define FJI_THIEF_MASK 0x0000ffffu /* index of whoever runs it, + 1 */
+
+/* fji_worker.park */
+#define FJI_PARK_ACTIVE 0u
+#define FJI_PARK_IDLE 1u   /* on the idle stack, or about to be */
+#define FJI_PARK_PARKED 2u /* the same, asleep: a waker has to call the system */
+#define FJI_PARK_QUIET 3u  /* in fj_help_quiesce(), has found nothing */
+
+/* fj_pool.run */
+#define FJI_RUN_SHUTDOWN 1u
+#define FJI_RUN_STOP 2u
+#define FJI_RUN_TERMINATED 4u
+
+/* fji_worker.alive */
+#define FJI_ALIVE_NO 0u
+#define FJI_ALIVE_WORKER 1u
+#define FJI_ALIVE_GUEST 2u /* an outside thread that works for one call */
+
+/* A body's answer that the task is gone: nobody completes it. */
+#define FJI_GONE INT32_MIN
+
+/* A submitted task that a worker is running, and the one it was running before. */
+struct fji_running {
+    fj_task *task;
+    struct fji_running *outer;
+};
+
+/* ---- Worker ----------------------------------------------------------------------------------- */
+
+struct fji_worker {
+    fji_queue q; /* first: fj_worker, the public part, is at its head */
+
+    /* The idle protocol; wakers write. */
+    FJ_ALIGNAS(FJI_APART) uint32_t park;
+    uint32_t next_idle; /* fixed while it is on the idle stack */
+
+    /* What others want to know; the worker writes. */
+    FJ_ALIGNAS(FJI_APART) uint32_t alive;
+    uint32_t blocked;
+    fj_cell *joining; /* the stolen cell it waits for, NULL: none */
+    uint64_t steals;
+    uint64_t parks;
+
+    /* Its own. */
+    FJ_ALIGNAS(FJI_APART) fj_pool *pool;
+    fj_worker *outer; /* guest: what this thread was before */
+    uint32_t index;
+    uint32_t random;
+    uintptr_t stack_low;
+    uintptr_t stack_half; /* below this it no longer helps */
+    struct fji_running *running; /* submitted tasks on its stack, for fork() */
+    uint32_t spills;      /* which of these are in use */
+    fj_cell spill[FJI_SPILLS][2]; /* results of typed tasks run at their fork */
+};
+
+/* The thread-local of a thread that works for no pool. */
+extern fj_worker fji_outsider;
+
+/*
+ * What a task's `cell` points to when it is not simply in its forker's queue: a pair of
+ * cells that say END, so that the fast paths leave it alone, and in `mark` say why.
+ */
+#define FJI_CELL_AWAY 1u /* submitted: completes in its own state; `home`: which queue */
+#define FJI_CELL_FAR 2u  /* forked under typed code: `home` is its position */
+#define FJI_CELL_RAN 3u  /* run at its fork: `code` is there */
+extern fj_cell fji_cell_far[2];
+extern fj_cell fji_cell_ran[2];
+
+static inline fji_worker *fji_worker_of(fj_worker *w)
+{
+    return w == &fji_outsider ? NULL : (fji_worker *)(void *)w;
+}
+
+static inline fji_worker *fji_worker_self(void)
+{
+    return fji_worker_of(fji_self);
+}
+
+/* ---- Pool ------------------------------------------------------------------------------------- */
+
+#define FJI_CHUNKS ((FJ_MAX_WORKERS + FJI_CHUNK) / FJI_CHUNK)
+
+struct fj_pool {
+    /* Everybody reads it at every fork; written when workers come, go, idle or wake. */
+    FJ_ALIGNAS(FJI_APART) uint64_t ctl;
+
+    FJ_ALIGNAS(FJI_APART) uint32_t run; /* waited on for the end */
+    uint32_t spinners;                  /* workers that search without having found */
+    uint64_t moves;   /* +1 when a guest comes or goes, or a worker turns quiet or back */
+    uint32_t trimmed; /* one has left for lack of work: the others follow soon */
+
+    /* Changes rarely. */
+    FJ_ALIGNAS(FJI_APART) int32_t parallelism;
+    uint32_t workers; /* records ever made */
+    uint32_t subqs;   /* power of two */
+    fji_worker **chunk[FJI_CHUNKS];
+    fji_subq *subq[FJI_SUBQ_MAX];
+
+    /* Set once. */
+    int32_t max_threads;
+    int32_t min_runnable;
+    int64_t keep_alive_ns;
+    int64_t spin_ns;
+    uint32_t max_spinners;
+    bool fifo, caller_helps, asymmetric, is_common, fixed_size;
+    fj_cell away[2]; /* `cell` of tasks submitted to this pool: leads back here */
+    fj_pool_options options; /* callbacks */
+    char name[9];
+
+    /* Under the lock: registration of workers and guests, the end. */
+    FJ_ALIGNAS(FJI_APART) fji_lock lock;
+    uint32_t guests;
+    bool has_zombie;
+    fji_thread zombie; /* the last thread that left; it has joined the one before */
+    uint64_t started;
+    fj_pool *next, **link; /* list of all pools, for fork() */
+};
+
+/* Record i, NULL if there is none yet. */
+static inline fji_worker *fji_pool_worker(const fj_pool *p, uint32_t i)
+{
+    /* [pool.record] acquire <- release in worker_new_record(): the record's contents. */
+    fji_worker **c = fji_load_acquire(&p->chunk[i / FJI_CHUNK]);
+    /* [pool.record] acquire <- release in worker_new_record(). */
+    return c != NULL ? fji_load_acquire(&c[i % FJI_CHUNK]) : NULL;
+}
+
+static inline bool fji_pool_stopping(const fj_pool *p)
+{
+    /* relaxed: seen sooner or later; the sweep and the joins decide. */
+    return (fji_load_relaxed(&p->run) & FJI_RUN_STOP) != 0;
+}
+
+/* The heavy fence, or a full one on both sides where there is none. */
+void fji_pool_barrier(fj_pool *p);
+
+/* Tells the log callback, if there is one. */
+void fji_pool_log(const fj_pool *p, int level, const char *text);
+
+/* NULL stands for the common pool, which may be NULL if there is no memory. */
+fj_pool *fji_pool_or_common(const fj_pool *p);
+
+/* common.c */
+fj_pool *fji_common_if_made(void);
+void fji_pools_add(fj_pool *p);
+void fji_pools_remove(fj_pool *p);
+
+/* pool.c */
+int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common);
+/* Looks whether the pool can stop, stop it if `now`, and whether it has ended. */
+void fji_pool_try_terminate(fj_pool *p, bool now);
+/* With the lock: the pool has stopped, and nobody is left: says so. */
+void fji_pool_end_if_over(fj_pool *p);
+/* In the child of fork(): no worker is left; what was queued is cancelled. */
+void fji_pool_forget(fj_pool *p, fji_worker *self);
+
+/* idle.c */
+void fji_signal(fj_pool *p);
+bool fji_idle_wait(fji_worker *w);
+void fji_idle_release_all(fj_pool *p);
+
+/* worker.c */
+bool fji_worker_start(fj_pool *p);
+void fji_worker_unpark(fji_worker *w);
+uint32_t fji_worker_random(fji_worker *w);
+fj_cell *fji_worker_boundary(fji_worker *w);
+void fji_worker_run(fji_worker *w, const fji_loot *loot);
+bool fji_worker_take_local(fji_worker *w, fji_loot *loot);
+fji_got fji_worker_scan(fji_worker *w, fji_loot *loot);
+/* Puts a detached task or an ACTION into the own queue; its position, or -1: no room. */
+int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action *fn, void *arg, bool wake);
+fji_worker *fji_guest_enter(fj_pool *p);
+void fji_guest_leave(fji_worker *w);
+void fji_loot_cancel(const fji_loot *loot);
+
+/* join.c */
+void fji_cell_complete(fj_cell *c);
+void fji_task_complete(fj_task *t, int code);
+/*
+ * Waits until *state says DONE. w: the waiter, NULL outside; `pool`: whose workers run the
+ * task. A worker of that pool helps, others only sleep. `cell`: the stolen cell, or NULL.
+ */
+void fji_await(fji_worker *w, fj_pool *pool, uint32_t *state, const uint32_t *mark, fj_cell *cell);
+
+/* block.c */
+int fji_block_begin(fji_worker *w);
+void fji_block_end(fji_worker *w, int token);
+
+/* submit.c */
+int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, bool wake);
+bool fji_submit_take_back(fj_pool *p, fj_task *t);
+int fji_join_submitted(fj_task *t);
+
+/* quiesce.c */
+bool fji_pool_quiescent(fj_pool *p, bool ending);
+
+#endif /* FJI_POOL_H */

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue.c - the worker's queue of queue.h, where its protocol is told
+ *
+ * Compiles with queue.h, atomic.h and the platform layer alone. Function by
+ * function: memory, the owner's side, the thieves' side.
+ */
+#include "queue.h"
+
+#define QUEUE_FLOOR_MAX UINTPTR_MAX
+
+/* ---- Memory -------------------------------------------------------------------------------- */
+
+/* Bytes of a queue of n cells, the ENDs below and above them included. */
+static size_t queue_bytes(uint32_t n)
+{
+    size_t page = fji_plat_page();
+    size_t bytes = ((size_t)n + 2) * sizeof(fj_cell);
+    return (bytes + page - 1) / page * page;
+}
+
+bool fji_queue_init(fji_queue *q, uint32_t first, uint32_t limit, bool asymmetric)
+{
+    void *range = NULL;
+
+    /* A small address space gets a small queue: it can run, only not grow. */
+    for (; limit >= first; limit /= 2) {
+        range = fji_plat_reserve(queue_bytes(limit));
+        if (range != NULL || limit == first) break;
+    }
+    if (range == NULL) return false;
+    if (!fji_plat_commit(range, queue_bytes(first))) {
+        fji_plat_release(range, queue_bytes(limit));
+        return false;
+    }
+    q->range = range;
+    q->range_bytes = queue_bytes(limit);
+    q->limit = limit;
+    q->capacity = first;
+    q->asymmetric = asymmetric;
+    q->cells = (fj_cell *)range + 1;
+    q->first = q->cells;
+    q->cells[-1].what = FJI_END;
+    q->cells[first].what = FJI_END;
+    q->hot.top = q->cells;
+    q->hint = q->cells;
+    q->hot.floor = asymmetric ? (uintptr_t)q->cells : QUEUE_FLOOR_MAX;
+    q->base = fji_base_make(0, 0, asymmetric ? FJI_BASE_CLOSED : FJI_BASE_OPEN);
+    return true;
+}
+
+void fji_queue_fini(fji_queue *q)
+{
+    if (q->range != NULL) fji_plat_release(q->range, q->range_bytes);
+    q->range = NULL;
+}
+
+void fji_queue_reset(fji_queue *q)
+{
+    uint64_t b = fji_load_relaxed(&q->base); /* relaxed: nobody else is there */
+
+    for (uint32_t i = 0; i < q->capacity; i++) {
+        q->cells[i].what = FJI_FREE;
+        q->cells[i].state = 0;
+    }
+    q->tombs = 0;
+    q->quiet = 0;
+    q->seen = 0;
+    q->hot.top = q->cells;
+    q->hint = q->cells;
+    q->hot.floor = q->asymmetric ? (uintptr_t)q->cells : QUEUE_FLOOR_MAX;
+    q->base = fji_base_make(fji_base_epoch(b) + 1, 0,
+                            q->asymmetric ? FJI_BASE_CLOSED : FJI_BASE_OPEN);
+}
+
+static bool queue_grow(fji_queue *q)
+{
+    uint32_t old = q->capacity;
+    uint32_t now = old > q->limit / 2 ? q->limit : old * 2;
+
+    if (now == old || !fji_plat_commit(q->range, queue_bytes(now))) return false;
+    q->cells[now].what = FJI_END;
+    q->capacity = now;
+    /* relaxed: END and FREE mean the same to a thief, nothing is there. */
+    fji_store_relaxed(&q->cells[old].what, FJI_FREE);
+    return true;
+}
+
+/* ---- The owner's side: where it is ----------------------------------------------------------- */
+
+/* relaxed in all that follows on `what`: only the owner writes it, so it reads its own. */
+static uintptr_t cell_what(const fj_cell *c)
+{
+    return fji_load_relaxed(&c->what); /* relaxed: see above */
+}
+
+static void cell_set(fj_cell *c, uintptr_t what)
+{
+    fji_store_relaxed(&c->what, what); /* relaxed: a fence or a CAS follows where it matters */
+}
+
+/* Nothing above c: the array may also end there. */
+static bool cell_is_topmost(const fj_cell *c)
+{
+    uintptr_t above = cell_what(c + 1);
+    return above == FJI_FREE || above == FJI_END;
+}
+
+fj_cell *fji_queue_boundary(fji_queue *q, fj_cell *near)
+{
+    fj_cell *p = near >= q->cells && near <= q->cells + q->capacity ? near : q->hint;
+
+    while (cell_what(p) != FJI_FREE && cell_what(p) != FJI_END) p++;
+    while (cell_what(p - 1) == FJI_FREE) p--;
+    return p;
+}
+
+/* ---- The owner's side: opening and closing ---------------------------------------------------- */
+
+/* Leaves the queue OPEN with floor MAX. */
+static void queue_open_by_owner(fji_queue *q)
+{
+    /* relaxed: MAX is always safe, and only we read floor as data. */
+    fji_store_relaxed(&q->hot.floor, QUEUE_FLOOR_MAX);
+    /* [queue.base] acquire <- the CAS of a thief. */
+    uint64_t b = fji_load_acquire(&q->base);
+    while (fji_base_state(b) == FJI_BASE_CLOSED) {
+        /* [queue.base] acq_rel: partner is the thief's CAS on the same word. */
+        if (fji_cas_acq_rel_64(&q->base, &b, (b & ~(uint64_t)3) | FJI_BASE_OPEN)) {
+            fji_add_relaxed(&q->openings, 1); /* relaxed: a counter */
+            return;
+        }
+    }
+}
+
+/* After a take in OPEN: closes once that has become cheaper than staying open. */
+static void queue_close_if_quiet(fji_queue *q, uint64_t b)
+{
+    uint32_t index = fji_base_index(b);
+
+    if (!q->asymmetric || q->tombs != 0) return;
+    if (index != q->seen) {
+        q->seen = index;
+        q->quiet = 0;
+    }
+    if (++q->quiet < FJI_CLOSE_AFTER) return;
+    q->quiet = 0;
+    /* relaxed: the CAS publishes it; see Close in queue.h for the order of the two. */
+    fji_store_relaxed(&q->hot.floor, (uintptr_t)(q->cells + index));
+    uint64_t closed = fji_base_make(fji_base_epoch(b) + 1, index, FJI_BASE_CLOSED);
+    /* [queue.base] acq_rel: a thief that reads CLOSED sees floor, and stores MAX after it. */
+    if (!fji_cas_acq_rel_64(&q->base, &b, closed))
+        fji_store_relaxed(&q->hot.floor, QUEUE_FLOOR_MAX); /* relaxed: only we read it */
+}
+
+/*
+ * The slow half of a take: whose is position pos, which has just been set FREE or TOMB?
+ * `may_close` unless it is to be a TOMB.
+ */
+static bool queue_decide(fji_queue *q, uint32_t pos, bool may_close)
+{
+    /* [queue.take] the cell above, base below. Partner: the full fence in
+     * queue_steal_open() and the heavy one in queue_open(). */
+    fji_fence_full();
+    /* [queue.base] acquire <- the CAS of a thief. */
+    uint64_t b = fji_load_acquire(&q->base);
+    for (;;) {
+        uint32_t index = fji_base_index(b);
+        if (index > pos) return false;
+        uint64_t next;
+        if (fji_base_state(b) == FJI_BASE_CLOSED) {
+            next = (b & ~(uint64_t)3) | FJI_BASE_OPEN;
+        } else if (index == pos) {
+            next = fji_base_make(fji_base_epoch(b) + 1, index, FJI_BASE_OPEN);
+        } else {
+            if (may_close) queue_close_if_quiet(q, b);
+            return true;
+        }
+        /* [queue.base] acq_rel: partner is the thief's CAS on the same word. */
+        if (!fji_cas_acq_rel_64(&q->base, &b, next)) continue;
+        if (fji_base_state(b) == FJI_BASE_CLOSED) {
+            fji_add_relaxed(&q->openings, 1); /* relaxed: a counter */
+            b = next;
+            continue;
+        }
+        if (may_close) queue_close_if_quiet(q, next);
+        return true;
+    }
+}
+
+/* ---- The owner's side: taking and giving back -------------------------------------------------- */
+
+/* Lowers index to at most the cell lo, all above lo being FREE, with a new epoch. */
+static void queue_lower(fji_queue *q, fj_cell *lo)
+{
+    uint32_t pos = fji_queue_position(q, lo);
+    /* [queue.base] acquire <- the CAS of a thief. */
+    uint64_t b = fji_load_acquire(&q->base);
+
+    for (;;) {
+        uint32_t index = fji_base_index(b) < pos ? fji_base_index(b) : pos;
+        unsigned state = fji_base_state(b);
+        if (state == FJI_BASE_CLOSED)
+            /* relaxed: the CAS publishes it. */
+            fji_store_relaxed(&q->hot.floor, (uintptr_t)(q->cells + index));
+        /* [queue.base] acq_rel -> acquire in fji_queue_steal(): whoever sees the new base
+         * sees the cells FREE; whoever saw an old one fails on the epoch. */
+        uint64_t next = fji_base_make(fji_base_epoch(b) + 1, index, state);
+        if (fji_cas_acq_rel_64(&q->base, &b, next)) return;
+        if (state == FJI_BASE_CLOSED)
+            fji_store_relaxed(&q->hot.floor, QUEUE_FLOOR_MAX); /* relaxed: only we read it */
+    }
+}
+
+/* Frees the TOMBs directly below the boundary b; returns the new one. */
+static fj_cell *queue_settle(fji_queue *q, fj_cell *b)
+{
+    fj_cell *lo = b;
+
+    while (cell_what(lo - 1) == FJI_TOMB) cell_set(--lo, FJI_FREE);
+    if (lo == b) return b;
+    q->tombs -= (uint32_t)(b - lo);
+    queue_lower(q, lo);
+    return lo;
+}
+
+static void queue_entomb(fji_queue *q)
+{
+    q->tombs++;
+    if (q->asymmetric) queue_open_by_owner(q);
+}
+
+bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t what, bool popped, fj_cell **boundary)
+{
+    bool topmost = popped || cell_is_topmost(c);
+    bool ours = false;
+
+    if (!popped) {
+        cell_set(c, topmost ? FJI_FREE : FJI_TOMB);
+        /* [queue.take] as in fji_pop(): the cell above, floor below; partner: the heavy
+         * fence in queue_open(). */
+        FJ_LIGHT_FENCE();
+        /* relaxed: the fence orders it. */
+        ours = (uintptr_t)c >= fji_load_relaxed(&q->hot.floor);
+    }
+    if (!ours) ours = queue_decide(q, fji_queue_position(q, c), topmost);
+    if (!ours) {
+        cell_set(c, what);
+        return false;
+    }
+    if (topmost)
+        *boundary = q->tombs != 0 ? queue_settle(q, c) : c;
+    else
+        queue_entomb(q);
+    return true;
+}
+
+fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c)
+{
+    if (!cell_is_topmost(c)) {
+        cell_set(c, FJI_TOMB);
+        queue_entomb(q);
+        return fji_queue_boundary(q, c);
+    }
+    fj_cell *lo = c;
+    cell_set(lo, FJI_FREE);
+    while (cell_what(lo - 1) == FJI_TOMB) cell_set(--lo, FJI_FREE);
+    q->tombs -= (uint32_t)(c - lo);
+    queue_lower(q, lo);
+    return lo;
+}
+
+void fji_cell_put_action(fj_cell *c, fj_action *fn, void *arg)
+{
+    uintptr_t *at = (uintptr_t *)(void *)c->args;
+    /* relaxed: published by the release store of `what`; a thief late with an older base
+     * may read them meanwhile, and its CAS fails. */
+    fji_store_relaxed(&at[0], (uintptr_t)fn);
+    fji_store_relaxed(&at[1], (uintptr_t)arg); /* relaxed: as above */
+}
+
+/* ---- The owner's side: room -------------------------------------------------------------------- */
+
+/* A cell that compaction must leave where it is, index being where thieves are. */
+static bool cell_is_pinned(const fji_queue *q, const fj_cell *c, uint32_t index)
+{
+    uintptr_t what = cell_what(c);
+
+    if (what == FJI_TOMB) return false;
+    if (fji_queue_position(q, c) < index) return (what & FJI_TAG_DETACHED) == 0;
+    return (what & FJI_TAG_TYPED) != 0;
+}
+
+static void cell_move(fji_queue *q, fj_cell *from, fj_cell *to)
+{
+    uintptr_t what = cell_what(from);
+
+    if (to == from) return;
+    if (what != FJI_ACTION) {
+        fj_task *t = (fj_task *)(what & ~FJI_TAG_MASK);
+        if (t->cell == from) t->cell = to;
+        t->home = fji_queue_position(q, to) | ((what & FJI_TAG_DETACHED) ? FJI_HOME_LOCAL : 0);
+    }
+    /* relaxed: thieves are locked out. */
+    fji_store_relaxed((uintptr_t *)(void *)to->args, *(uintptr_t *)(void *)from->args);
+    fji_store_relaxed((uintptr_t *)(void *)(to->args + 8), *(uintptr_t *)(void *)(from->args + 8));
+    cell_set(to, what);
+}
+
+/*
+ * Moves what is above the last pinned cell down over what is dead there: TOMBs of tasks
+ * joined out of order, and detached tasks that were taken. Returns the new boundary.
+ */
+static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
+{
+    queue_open_by_owner(q);
+    /* [queue.base] acquire <- the CAS of a thief. */
+    uint64_t b = fji_load_acquire(&q->base);
+    uint64_t locked;
+    do {
+        locked = fji_base_make(fji_base_epoch(b) + 1, fji_base_index(b), FJI_BASE_LOCKED);
+        /* [queue.base] acq_rel: from here on a thief's CAS fails. */
+    } while (!fji_cas_acq_rel_64(&q->base, &b, locked));
+
+    uint32_t index = fji_base_index(b);
+    fj_cell *low = end;
+    while (low > q->cells && !cell_is_pinned(q, low - 1, index)) low--;
+    fj_cell *to = low;
+    for (fj_cell *c = low; c < end; c++) {
+        if (cell_what(c) == FJI_TOMB) {
+            q->tombs--;
+            continue;
+        }
+        if (fji_queue_position(q, c) >= index) cell_move(q, c, to++);
+    }
+    for (fj_cell *c = to; c < end; c++) cell_set(c, FJI_FREE);
+    if (index > fji_queue_position(q, low)) index = fji_queue_position(q, low);
+    /* [queue.base] release -> acquire in fji_queue_steal(): the cells as they are now.
+     * The push that follows looks at the control word, for a worker that met the lock. */
+    fji_store_release(&q->base, fji_base_make(fji_base_epoch(locked) + 1, index, FJI_BASE_OPEN));
+    return to;
+}
+
+fj_cell *fji_queue_room(fji_queue *q, fj_cell *near)
+{
+    fj_cell *p = fji_queue_boundary(q, near);
+
+    if (cell_what(p) == FJI_FREE) return p;
+    if (queue_grow(q)) return p;
+    p = queue_compact(q, p);
+    return cell_what(p) == FJI_FREE ? p : NULL;
+}
+
+/* ---- The thieves' side ----------------------------------------------------------------------- */
+
+static bool what_is_task(uintptr_t what)
+{
+    return what > FJI_SPECIAL;
+}
+
+/*
+ * A CLOSED queue with a task in sight: asks the owner to open, and if it does not come by,
+ * makes sure by the heavy fence that it cannot pass unseen. *what is then the cell as it
+ * was after the fence. False: base has changed, or there is nothing after all.
+ */
+static bool queue_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *what)
+{
+    /* relaxed: the barrier below orders it against the owner's loads of floor. */
+    fji_store_relaxed(&q->hot.floor, QUEUE_FLOOR_MAX);
+    for (int i = 0; i < FJI_OPEN_PATIENCE; i++) {
+        fji_pause();
+        if (fji_load_relaxed(&q->base) != b) return false; /* relaxed: a hint to come again */
+    }
+    fji_add_relaxed(&q->barriers, 1); /* relaxed: a counter */
+    /* [queue.take] floor above, the cell below; partner: the light fence in fji_pop(). */
+    if (!fji_plat_barrier()) return false;
+    /* [queue.publish] acquire <- release in fj_fork(): the task. */
+    *what = fji_load_acquire(&c->what);
+    return what_is_task(*what) || *what == FJI_TOMB;
+}
+
+/* The same for an OPEN queue: a full fence, and the cell read after it. */
+static bool queue_steal_open(const fj_cell *c, uintptr_t *what)
+{
+    /* [queue.take] base was read above, the cell is read below; partner: the full fence in
+     * queue_decide(). */
+    fji_fence_full();
+    /* [queue.publish] acquire <- release in fj_fork(): the task. */
+    *what = fji_load_acquire(&c->what);
+    return what_is_task(*what) || *what == FJI_TOMB;
+}
+
+static bool links_hold(const fji_link *links, int n)
+{
+    for (int i = 0; i < n; i++)
+        /* [queue.link] acquire: keeps the look behind the read of the cell before it. */
+        if (fji_load_acquire(links[i].word) != links[i].seen) return false;
+    return true;
+}
+
+fji_got fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, int n,
+                            fji_loot *loot)
+{
+    for (;;) {
+        /* [queue.base] acquire <- the owner's CAS: the cells it has freed or moved. */
+        uint64_t b = fji_load_acquire(&q->base);
+        uint32_t index = fji_base_index(b);
+        if (fji_base_state(b) == FJI_BASE_LOCKED) return FJI_GOT_RETRY;
+        if (index < from) return FJI_GOT_NONE;
+        fj_cell *c = q->first + index;
+        /* [queue.publish] acquire: also keeps the second look at base behind it. */
+        uintptr_t what = fji_load_acquire(&c->what);
+        if (what == FJI_FREE || what == FJI_END)
+            /* [queue.base] acquire <- the owner's CAS: nothing only if index stayed. */
+            return fji_load_acquire(&q->base) == b ? FJI_GOT_NONE : FJI_GOT_RETRY;
+        bool closed = fji_base_state(b) == FJI_BASE_CLOSED;
+        if (!(closed ? queue_open(q, b, c, &what) : queue_steal_open(c, &what)))
+            return FJI_GOT_RETRY;
+        if (!links_hold(links, n)) return FJI_GOT_NONE;
+        if (what == FJI_ACTION) {
+            const uintptr_t *at = (const uintptr_t *)(void *)c->args;
+            loot->fn = fji_load_relaxed(&at[0]);  /* relaxed: [queue.publish] carries them */
+            loot->arg = fji_load_relaxed(&at[1]); /* relaxed: torn only if the CAS fails */
+        }
+        uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, FJI_BASE_OPEN);
+        /* [queue.base] acq_rel: partner is the owner's CAS on the same word. */
+        if (!fji_cas_acq_rel_64(&q->base, &b, next)) return FJI_GOT_RETRY;
+        if (closed) fji_add_relaxed(&q->openings, 1); /* relaxed: a counter */
+        if (what == FJI_TOMB) continue;
+        loot->what = what;
+        loot->cell = c;
+        return FJI_GOT_TASK;
+    }
+}
+
+fji_got fji_queue_steal(fji_queue *q, fji_loot *loot)
+{
+    return fji_queue_steal_for(q, 0, NULL, 0, loot);
+}
+
+bool fji_queue_maybe(const fji_queue *q)
+{
+    /* [queue.base] acquire <- the owner's CAS. */
+    uint64_t b = fji_load_acquire(&q->base);
+    if (fji_base_state(b) == FJI_BASE_LOCKED) return true;
+    /* [queue.publish] acquire: also keeps the second look at base behind it. */
+    uintptr_t what = fji_load_acquire(&q->first[fji_base_index(b)].what);
+    if (what != FJI_FREE && what != FJI_END) return true;
+    /* [queue.base] acquire <- the owner's CAS: index may have been lowered meanwhile. */
+    return fji_load_acquire(&q->base) != b;
+}
+
+uint32_t fji_queue_count(const fji_queue *q)
+{
+    /* relaxed: an estimate. */
+    uint32_t i = fji_base_index(fji_load_relaxed(&q->base));
+    uint32_t n = 0;
+
+    for (;; i++) {
+        uintptr_t what = fji_load_relaxed(&q->first[i].what); /* relaxed: an estimate */
+        if (what == FJI_FREE || what == FJI_END) return n;
+        if (what_is_task(what)) n++;
+    }
+}
+
+bool fji_queue_valid(const fji_queue *q)
+{
+    uint64_t b = fji_load_relaxed(&q->base); /* relaxed: at rest */
+    uint32_t index = fji_base_index(b), tombs = 0, i = 0;
+
+    if (fji_base_state(b) == FJI_BASE_LOCKED || index > q->capacity) return false;
+    for (; i < q->capacity && cell_what(&q->cells[i]) != FJI_FREE; i++)
+        if (cell_what(&q->cells[i]) == FJI_TOMB) tombs++;
+    if (index > i || tombs != q->tombs) return false;
+    if (tombs != 0 && fji_base_state(b) != FJI_BASE_OPEN) return false;
+    for (; i < q->capacity; i++)
+        if (cell_what(&q->cells[i]) != FJI_FREE || q->cells[i].state != 0) return false;
+    return cell_what(&q->cells[q->capacity]) == FJI_END && cell_what(&q->cells[-1]) == FJI_END;
+}

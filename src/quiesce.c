@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * quiesce.c - whether a pool has nothing to do, and waiting for that
+ *
+ * Quiet means that at one moment every thread counted in ctl was idle, every guest was
+ * quiet or gone, and every queue was empty. One sweep over the records shows it, if ctl and
+ * `moves` are the same after as before:
+ *
+ *   - a worker that was idle and became active changes ctl (active, top), and becoming idle
+ *     again changes its version; so with ctl unchanged no worker ran anything in between,
+ *     and the queue of an idle worker does not change;
+ *   - a guest that comes or goes, and a worker in fj_help_quiesce() that turns from quiet to
+ *     active or back, changes `moves`;
+ *   - a thread that is being started is counted in ctl and not yet found idle;
+ *   - submissions can only be added meanwhile: what was empty when looked at was empty at the
+ *     start too, and then that is the moment.
+ *
+ * At the end of a pool nothing may be added any more: the sweep then takes the lock of
+ * every submission queue, under which submitters look whether the pool still takes work.
+ *
+ * Edges          from                         to                          carries
+ *   pool.alive   release store of alive       acquire in fji_pool_quiescent()  park, the queue
+ *   pool.moves   acq_rel add                  acquire in fji_pool_quiescent()  a guest's coming
+ *   ctl.idle     acq_rel CAS in idle_push()   acquire in fji_pool_quiescent()  an empty queue
+ */
+#include "pool.h"
+
+/* Whether record w does nothing; *idle counts it if it is a worker. */
+static bool quiesce_worker(fji_worker *w, int *idle)
+{
+    /* [pool.alive] acquire <- release in worker_take_record(). */
+    uint32_t alive = fji_load_acquire(&w->alive);
+    if (alive != FJI_ALIVE_NO) {
+        /* [idle.park] acquire <- whoever set it; moves and ctl are compared afterwards. */
+        uint32_t park = fji_load_acquire(&w->park);
+        if (park == FJI_PARK_ACTIVE) return false;
+        if (alive == FJI_ALIVE_WORKER) ++*idle;
+    }
+    return !fji_queue_maybe(&w->q);
+}
+
+static bool quiesce_submissions(fj_pool *p, bool ending)
+{
+    for (uint32_t i = 0; i < p->subqs; i++) {
+        /* [pool.record] acquire <- release in submit_queue(). */
+        fji_subq *q = fji_load_acquire(&p->subq[i]);
+        if (q == NULL) continue;
+        if (ending) fji_lock_take(&q->lock);
+        bool more = fji_subq_maybe(q);
+        if (ending) fji_lock_drop(&q->lock);
+        if (more) return false;
+    }
+    return true;
+}
+
+static bool quiesce_sweep(fj_pool *p, uint64_t ctl, bool ending)
+{
+    int idle = 0;
+    /* [pool.record] acquire <- release in worker_new_record(). */
+    uint32_t n = fji_load_acquire(&p->workers);
+
+    for (uint32_t i = 0; i < n; i++) {
+        fji_worker *w = fji_pool_worker(p, i);
+        if (w != NULL && !quiesce_worker(w, &idle)) return false;
+    }
+    return idle == fji_ctl_total(ctl) && quiesce_submissions(p, ending);
+}
+
+bool fji_pool_quiescent(fj_pool *p, bool ending)
+{
+    for (;;) {
+        /* [ctl.idle] acquire <- the CAS in idle_push(): the queues of idle workers. */
+        uint64_t ctl = fji_load_acquire(&p->ctl);
+        /* [pool.moves] acquire <- acq_rel in fji_guest_enter() and quiesce_turn(). */
+        uint64_t moves = fji_load_acquire(&p->moves);
+        if (!quiesce_sweep(p, ctl, ending)) return false;
+        /* [pool.moves] the sweep above, the second look below; partner: the acq_rel adds. */
+        fji_fence_full();
+        /* relaxed: the fence orders them. */
+        if (fji_load_relaxed(&p->ctl) == ctl && fji_load_relaxed(&p->moves) == moves) return true;
+    }
+}
+
+int fj_pool_is_quiescent(fj_pool *pool)
+{
+    fj_pool *p = pool != NULL ? pool : fji_common_if_made();
+
+    return p == NULL || fji_pool_stopping(p) || fji_pool_quiescent(p, false);
+}
+
+/* ---- Waiting for it ------------------------------------------------------------------------------- */
+
+static void quiesce_turn(fji_worker *w, uint32_t park)
+{
+    fji_store_release(&w->park, park); /* [idle.park] release -> acquire in quiesce_worker() */
+    /* [pool.moves] acq_rel <-> acquire in fji_pool_quiescent(). */
+    fji_add_acq_rel(&w->pool->moves, 1);
+}
+
+/* A task from anywhere, the own queue as a thief would: its joiner must find it done. */
+static fji_got quiesce_find(fji_worker *w, fji_loot *loot)
+{
+    fji_got got = fji_queue_steal(&w->q, loot);
+    return got == FJI_GOT_NONE ? fji_worker_scan(w, loot) : got;
+}
+
+/* Sleeps a little, longer each time, at most until the deadline. */
+static void quiesce_pause(uint32_t *word, int *turn, int64_t deadline)
+{
+    int64_t nap = *turn < 10 ? 20000 : *turn < 50 ? 100000 : 1000000;
+    int64_t until = fji_plat_now() + nap;
+
+    ++*turn;
+    if (until > deadline) until = deadline;
+    fji_plat_wait(word, fji_load_relaxed(word), until); /* relaxed: only a place to sleep */
+}
+
+/*
+ * Runs whatever there is until the pool is quiet apart from those who do the same. While it
+ * has nothing it counts as idle (QUIET); it turns active before it takes anything.
+ */
+static bool quiesce_help(fji_worker *w, int64_t deadline)
+{
+    fj_pool *p = w->pool;
+    fji_loot loot;
+    int turn = 0;
+
+    for (;;) {
+        fji_got got = quiesce_find(w, &loot);
+        if (got == FJI_GOT_TASK) {
+            fji_worker_run(w, &loot);
+            turn = 0;
+            continue;
+        }
+        quiesce_turn(w, FJI_PARK_QUIET);
+        bool quiet = got == FJI_GOT_NONE && (fji_pool_stopping(p) || fji_pool_quiescent(p, false));
+        bool late = !quiet && fji_plat_now() >= deadline;
+        if (!quiet && !late) quiesce_pause(&w->park, &turn, deadline);
+        quiesce_turn(w, FJI_PARK_ACTIVE);
+        if (quiet || late) return quiet;
+    }
+}
+
+static int64_t quiesce_deadline(int64_t timeout_ns)
+{
+    int64_t now = fji_plat_now();
+
+    if (timeout_ns <= 0) return now;
+    return timeout_ns > FJ_FOREVER - now ? FJ_FOREVER : now + timeout_ns;
+}
+
+int fj_pool_await_quiescence(fj_pool *pool, int64_t timeout_ns)
+{
+    fj_pool *p = fji_pool_or_common(pool);
+    fji_worker *w = fji_worker_self();
+    int64_t deadline = quiesce_deadline(timeout_ns);
+    int turn = 0;
+
+    if (p == NULL) return FJ_OK;
+    if (w != NULL && w->pool == p) return quiesce_help(w, deadline) ? FJ_OK : FJ_ETIMEDOUT;
+    fji_worker *g = w == NULL && p->caller_helps ? fji_guest_enter(p) : NULL;
+    if (g != NULL) {
+        bool quiet = quiesce_help(g, deadline);
+        fji_guest_leave(g);
+        return quiet ? FJ_OK : FJ_ETIMEDOUT;
+    }
+    int token = w != NULL ? fji_block_begin(w) : 0;
+    bool quiet;
+    while (!(quiet = fj_pool_is_quiescent(p) != 0) && fji_plat_now() < deadline)
+        quiesce_pause(&p->run, &turn, deadline);
+    if (w != NULL) fji_block_end(w, token);
+    return quiet ? FJ_OK : FJ_ETIMEDOUT;
+}
+
+void fj_help_quiesce(void)
+{
+    fji_worker *w = fji_worker_self();
+
+    (void)!fj_pool_await_quiescence(w != NULL ? w->pool : NULL, FJ_FOREVER);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stats.c - looking at a pool: counters, one line of text, a dump
+ *
+ * Everything is read without a lock, so that a pool that hangs can be looked at. All loads
+ * are relaxed: each figure is right for some moment, at rest all are right.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "pool.h"
+
+static const fj_pool *stats_pool(const fj_pool *p)
+{
+    return p != NULL ? p : fj_common_pool();
+}
+
+static void stats_worker(const fji_worker *w, fj_pool_stats *s)
+{
+    uint32_t alive = fji_load_relaxed(&w->alive), park = fji_load_relaxed(&w->park);
+
+    s->steals += fji_load_relaxed(&w->steals);
+    s->parks += fji_load_relaxed(&w->parks);
+    s->openings += fji_load_relaxed(&w->q.openings);
+    s->barriers += fji_load_relaxed(&w->q.barriers);
+    if (alive == FJI_ALIVE_NO) return;
+    s->queued += fji_queue_count(&w->q);
+    if (alive == FJI_ALIVE_GUEST) return;
+    if (park == FJI_PARK_IDLE || park == FJI_PARK_PARKED)
+        s->idle++;
+    else if (fji_load_relaxed(&w->blocked) != 0)
+        s->blocked++;
+    else
+        s->running++;
+}
+
+static int stats_state(uint32_t run)
+{
+    if ((run & FJI_RUN_TERMINATED) != 0) return 3;
+    if ((run & FJI_RUN_STOP) != 0) return 2;
+    return (run & FJI_RUN_SHUTDOWN) != 0;
+}
+
+static void stats_fill(const fj_pool *p, fj_pool_stats *s)
+{
+    uint64_t c = fji_load_relaxed(&p->ctl);
+    uint32_t n = fji_load_relaxed(&p->workers);
+
+    memset(s, 0, sizeof *s);
+    s->size = sizeof *s;
+    s->parallelism = fji_load_relaxed(&p->parallelism);
+    s->threads = fji_ctl_total(c);
+    s->active = fji_ctl_deficit(c) + s->parallelism;
+    if (s->active < 0) s->active = 0;
+    s->state = stats_state(fji_load_relaxed(&p->run));
+    s->started = fji_load_relaxed(&p->started);
+    for (uint32_t i = 0; i < n; i++) {
+        const fji_worker *w = fji_pool_worker(p, i);
+        if (w != NULL) stats_worker(w, s);
+    }
+    for (uint32_t i = 0; i < p->subqs; i++) {
+        const fji_subq *q = fji_load_acquire(&p->subq[i]);
+        if (q != NULL) s->submitted += fji_subq_count(q);
+    }
+}
+
+int fj_pool_get_stats(const fj_pool *pool, fj_pool_stats *s)
+{
+    const fj_pool *p = stats_pool(pool);
+    fj_pool_stats all;
+
+    if (s == NULL || s->size < 2 * sizeof(size_t)) return FJ_EINVAL;
+    if (p == NULL) return FJ_ENOMEM;
+    size_t n = s->size < sizeof all ? s->size : sizeof all;
+    stats_fill(p, &all);
+    all.size = s->size;
+    memcpy(s, &all, n);
+    return FJ_OK;
+}
+
+static fj_pool_stats stats_of(const fj_pool *pool)
+{
+    fj_pool_stats s;
+    const fj_pool *p = stats_pool(pool);
+
+    memset(&s, 0, sizeof s);
+    if (p != NULL) stats_fill(p, &s);
+    return s;
+}
+
+int fj_pool_parallelism(const fj_pool *pool)
+{
+    return stats_of(pool).parallelism;
+}
+
+int fj_pool_size(const fj_pool *pool)
+{
+    return stats_of(pool).threads;
+}
+
+int fj_pool_active_count(const fj_pool *pool)
+{
+    return stats_of(pool).active;
+}
+
+int fj_pool_running_count(const fj_pool *pool)
+{
+    return stats_of(pool).running;
+}
+
+int fj_pool_is_fifo(const fj_pool *pool)
+{
+    const fj_pool *p = stats_pool(pool);
+    return p != NULL && p->fifo;
+}
+
+uint64_t fj_pool_steal_count(const fj_pool *pool)
+{
+    return stats_of(pool).steals;
+}
+
+uint64_t fj_pool_queued_task_count(const fj_pool *pool)
+{
+    return stats_of(pool).queued;
+}
+
+uint64_t fj_pool_queued_submission_count(const fj_pool *pool)
+{
+    return stats_of(pool).submitted;
+}
+
+int fj_pool_has_queued_submissions(const fj_pool *pool)
+{
+    fj_pool_stats s = stats_of(pool);
+    return s.state < 2 && s.submitted != 0;
+}
+
+int fj_pool_text(const fj_pool *pool, char *buf, size_t cap)
+{
+    static const char *const state[] = {"running", "shut down", "stopping", "terminated"};
+    const fj_pool *p = stats_pool(pool);
+    fj_pool_stats s = stats_of(pool);
+
+    return snprintf(buf, cap,
+                    "%s: %s, parallelism %d, threads %d, active %d, running %d, blocked %d, "
+                    "idle %d, steals %llu, tasks %llu, submissions %llu",
+                    p != NULL ? p->name : "none", state[s.state], s.parallelism, s.threads,
+                    s.active, s.running, s.blocked, s.idle, (unsigned long long)s.steals,
+                    (unsigned long long)s.queued, (unsigned long long)s.submitted);
+}
+
+static void dump_worker(const fji_worker *w, void (*line)(const char *, void *), void *arg)
+{
+    static const char *const alive[] = {"free", "worker", "guest"};
+    static const char *const park[] = {"active", "idle", "parked", "quiet"};
+    static const char *const state[] = {"closed", "open", "locked", "?"};
+    uint64_t b = fji_load_relaxed(&w->q.base);
+    const fj_cell *joining = fji_load_relaxed(&w->joining);
+    char text[256];
+
+    snprintf(text, sizeof text,
+             "  %s %u: %s%s, queue %s index %u epoch %llu tasks %u tombs %u, joining %lld "
+             "(thief %d), steals %llu",
+             alive[fji_load_relaxed(&w->alive) & 3], w->index, park[fji_load_relaxed(&w->park) & 3],
+             fji_load_relaxed(&w->blocked) ? ", blocked" : "", state[fji_base_state(b)],
+             fji_base_index(b), (unsigned long long)fji_base_epoch(b), fji_queue_count(&w->q),
+             w->q.tombs, joining != NULL ? (long long)(joining - w->q.first) : -1,
+             joining != NULL ? (int)(fji_load_relaxed(&joining->state) & FJI_THIEF_MASK) - 1 : -1,
+             (unsigned long long)fji_load_relaxed(&w->steals));
+    line(text, arg);
+}
+
+void fj_pool_dump(const fj_pool *pool, void (*line)(const char *text, void *arg), void *arg)
+{
+    const fj_pool *p = stats_pool(pool);
+    char text[320];
+
+    if (p == NULL || line == NULL) return;
+    fj_pool_text(p, text, sizeof text);
+    line(text, arg);
+    uint64_t c = fji_load_relaxed(&p->ctl);
+    snprintf(text, sizeof text, "  ctl: deficit %d total %d version %u top %d, run %u, guests %u",
+             fji_ctl_deficit(c), fji_ctl_total(c), fji_ctl_version(c), (int)fji_ctl_top(c) - 1,
+             fji_load_relaxed(&p->run), fji_load_relaxed(&p->guests));
+    line(text, arg);
+    for (uint32_t i = 0; i < fji_load_relaxed(&p->workers); i++) {
+        const fji_worker *w = fji_pool_worker(p, i);
+        if (w != NULL) dump_worker(w, line, arg);
+    }
+    for (uint32_t i = 0; i < p->subqs; i++) {
+        const fji_subq *q = fji_load_acquire(&p->subq[i]);
+        if (q == NULL) continue;
+        snprintf(text, sizeof text, "  submissions %u: index %u, waiting %u, lock %u", i,
+                 fji_base_index(fji_load_relaxed(&q->base)), fji_subq_count(q),
+                 fji_load_relaxed(&q->lock.word));
+        line(text, arg);
+    }
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * submit.c - work from outside: where it is put and who waits for it
+ *
+ * A thread that is not a worker of the pool pushes into one of the submission queues,
+ * chosen by a number of the thread and changed when its lock is held by another. Under
+ * that lock it looks whether the pool still takes work, and signals before it lets go:
+ *
+ *   - the end of a pool looks at every submission queue under its lock, so a task is
+ *     either seen by it or refused;
+ *   - whoever destroys the pool takes every lock once more, so a submitter that has
+ *     pushed can still signal even if its task has run meanwhile.
+ *
+ * Edges            from                         to                       carries
+ *   pool.record    release store, submit_queue()  acquire in fji_worker_scan()  the queue
+ */
+#include "pool.h"
+
+/* This thread's number for choosing a queue; moves on when it meets another. */
+static __thread uint32_t submit_probe;
+
+static uint32_t submit_number(void)
+{
+    if (submit_probe == 0) submit_probe = fji_plat_thread_hash() | 1;
+    return submit_probe;
+}
+
+/* Queue i of p, made on first use; NULL without memory. */
+static fji_subq *submit_queue(fj_pool *p, uint32_t i)
+{
+    /* [pool.record] acquire <- release below. */
+    fji_subq *q = fji_load_acquire(&p->subq[i]);
+
+    if (q != NULL) return q;
+    fji_lock_take(&p->lock);
+    q = p->subq[i];
+    if (q == NULL && (q = fji_plat_alloc(sizeof *q)) != NULL) {
+        if (fji_subq_init(q, FJI_SUBQ_FIRST, FJI_SUBQ_RESERVED)) {
+            /* [pool.record] release -> acquire in fji_worker_scan() and above. */
+            fji_store_release(&p->subq[i], q);
+        } else {
+            fji_plat_free(q);
+            q = NULL;
+        }
+    }
+    fji_lock_drop(&p->lock);
+    return q;
+}
+
+/* A queue with its lock held; *i is its number. */
+static fji_subq *submit_lock_some(fj_pool *p, uint32_t *i)
+{
+    for (uint32_t tries = 0;; tries++) {
+        *i = submit_number() & (p->subqs - 1);
+        fji_subq *q = submit_queue(p, *i);
+        if (q == NULL) return NULL;
+        if (fji_lock_try(&q->lock)) return q;
+        if (tries >= p->subqs) {
+            fji_lock_take(&q->lock);
+            return q;
+        }
+        submit_probe = submit_probe * 1664525u + 1013904223u;
+        if (submit_probe == 0) submit_probe = 1;
+    }
+}
+
+int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, bool wake)
+{
+    uint32_t i;
+    fji_subq *q = submit_lock_some(p, &i);
+    int err = FJ_OK;
+
+    if (q == NULL) return FJ_ENOMEM;
+    /* relaxed: the lock orders it against the sweep of a pool that ends. */
+    if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) {
+        err = FJ_EREJECTED;
+    } else {
+        if (what != FJI_ACTION) ((fj_task *)what)->home = i;
+        if (!fji_subq_push(q, what, fn, arg)) err = FJ_ENOMEM;
+    }
+    if (err == FJ_OK && wake) {
+        /* [idle.dekker] the slot above, ctl below; partner: the barrier in fji_idle_wait(). */
+        fji_fence_full();
+        fji_signal(p);
+    }
+    fji_lock_drop(&q->lock); /* LAST TOUCH of *p: whoever destroys it takes the lock first. */
+    return err;
+}
+
+/* The calling worker if it belongs to p. */
+static fji_worker *submit_own_worker(const fj_pool *p)
+{
+    fji_worker *w = fji_worker_self();
+    return w != NULL && w->pool == p ? w : NULL;
+}
+
+static void submit_prepare(fj_pool *p, fj_task *t)
+{
+    /* relaxed: published by the push. */
+    fji_store_relaxed(&t->state, 0u);
+    t->code = FJ_OK;
+    t->cell = p->away;
+}
+
+static int submit_task(fj_pool *pool, fj_task *t, bool outside, bool wake)
+{
+    fj_pool *p = fji_pool_or_common(pool);
+
+    if (t == NULL || t->fn == NULL) return FJ_EINVAL;
+    if (p == NULL) return FJ_ENOMEM;
+    fji_worker *w = outside ? NULL : submit_own_worker(p);
+    submit_prepare(p, t);
+    if (w == NULL) return fji_submit_outside(p, (uintptr_t)t, NULL, NULL, wake);
+    return fji_worker_push(w, (uintptr_t)t | FJI_TAG_DETACHED, NULL, NULL, wake) >= 0 ? FJ_OK
+                                                                                      : FJ_ENOMEM;
+}
+
+int fj_submit(fj_pool *pool, fj_task *t)
+{
+    return submit_task(pool, t, false, true);
+}
+
+int fj_external_submit(fj_pool *pool, fj_task *t)
+{
+    return submit_task(pool, t, true, true);
+}
+
+int fj_lazy_submit(fj_pool *pool, fj_task *t)
+{
+    return submit_task(pool, t, false, false);
+}
+
+int fj_execute(fj_pool *pool, fj_action *action, void *arg)
+{
+    fj_pool *p = fji_pool_or_common(pool);
+
+    if (action == NULL) return FJ_EINVAL;
+    if (p == NULL) return FJ_ENOMEM;
+    fji_worker *w = submit_own_worker(p);
+    if (w == NULL) {
+        /* relaxed: a setting. Where there are no workers the caller runs it. */
+        fji_worker *g = fji_load_relaxed(&p->parallelism) == 0 ? fji_guest_enter(p) : NULL;
+        if (g == NULL) return fji_submit_outside(p, FJI_ACTION, action, arg, true);
+        fji_loot loot = {.what = FJI_ACTION, .fn = (uintptr_t)action, .arg = (uintptr_t)arg};
+        fji_worker_run(g, &loot);
+        fji_guest_leave(g);
+        return FJ_OK;
+    }
+    return fji_worker_push(w, FJI_ACTION, action, arg, true) >= 0 ? FJ_OK : FJ_ENOMEM;
+}
+
+/* ---- Waiting for what was submitted ------------------------------------------------------------------ */
+
+/* From the own queue of w, if it is there and nobody has it. */
+static bool take_back_local(fji_worker *w, fj_task *t)
+{
+    uint32_t position = t->home & ~FJI_HOME_LOCAL;
+    fj_cell *c = w->q.cells + position;
+
+    if (position >= w->q.capacity || c->what != ((uintptr_t)t | FJI_TAG_DETACHED)) return false;
+    fj_cell *boundary = fji_worker_boundary(w);
+    bool typed = w->q.hot.top < w->q.cells;
+    bool ours = fji_queue_take(&w->q, c, c->what, false, &boundary);
+    /* A detached task's thief does not use the cell: it is free at once. */
+    if (!ours) boundary = fji_queue_give_back(&w->q, c);
+    if (typed)
+        w->q.hint = boundary;
+    else
+        w->q.hot.top = boundary;
+    return ours;
+}
+
+bool fji_submit_take_back(fj_pool *p, fj_task *t)
+{
+    if ((t->home & FJI_HOME_LOCAL) != 0) {
+        fji_worker *w = submit_own_worker(p);
+        return w != NULL && take_back_local(w, t);
+    }
+    fji_subq *q = p->subq[t->home];
+    fji_lock_take(&q->lock);
+    bool ours = fji_subq_remove(q, (uintptr_t)t);
+    fji_lock_drop(&q->lock);
+    return ours;
+}
+
+/* What a worker of the pool would have left: a second join finds it done. */
+static int join_run_here(fj_task *t)
+{
+    t->code = t->fn(t);
+    fji_store_relaxed(&t->state, FJI_DONE); /* relaxed: the task is the caller's alone */
+    return t->code;
+}
+
+/* Whether this thread works for p itself while it waits for it. A pool without workers
+ * leaves no choice; otherwise a worker of another pool keeps to its own. */
+static bool submit_caller_works(const fj_pool *p, bool helps)
+{
+    /* relaxed: a setting. */
+    if (fji_load_relaxed(&p->parallelism) == 0) return true;
+    return helps && fji_worker_self() == NULL;
+}
+
+int fji_join_submitted(fj_task *t)
+{
+    fj_pool *p = *(fj_pool **)(void *)t->cell->args;
+    fji_worker *w = fji_worker_self();
+
+    /* [task.done] acquire <- release in fji_task_complete(): result and code. */
+    if ((fji_load_acquire(&t->state) & FJI_DONE) != 0) return t->code;
+    bool works = submit_caller_works(p, p->caller_helps);
+    fji_worker *g = works && submit_own_worker(p) == NULL ? fji_guest_enter(p) : NULL;
+    if ((works || submit_own_worker(p) != NULL) && fji_submit_take_back(p, t))
+        (void)join_run_here(t);
+    else
+        fji_await(g != NULL ? g : w, p, &t->state, &t->mark, NULL);
+    int code = t->code;
+    if (g != NULL) fji_guest_leave(g);
+    return code;
+}
+
+int fj_invoke_by(fj_pool *pool, fj_task *t, enum fj_caller caller)
+{
+    fj_pool *p = fji_pool_or_common(pool);
+
+    if (t == NULL || t->fn == NULL) return FJ_EINVAL;
+    if (p == NULL) return FJ_ENOMEM;
+    if (submit_own_worker(p) != NULL) return t->fn(t);
+    bool helps = caller == FJ_CALLER_HELPS || (caller == FJ_CALLER_DEFAULT && p->caller_helps);
+    if (submit_caller_works(p, helps)) {
+        fji_worker *g = fji_guest_enter(p);
+        if (g != NULL) {
+            int code = t->fn(t);
+            fji_guest_leave(g);
+            return code;
+        }
+    }
+    int err = submit_task(p, t, true, true);
+    return err != FJ_OK ? err : fji_join_submitted(t);
+}
+
+int fj_invoke(fj_pool *pool, fj_task *t)
+{
+    return fj_invoke_by(pool, t, FJ_CALLER_DEFAULT);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * subq.c - the submission queue of queue.h: many pushers under a lock, thieves without
+ *
+ * Always OPEN. Whoever holds the lock is the owner in the sense of queue.h; it has just
+ * gone through a read-modify-write and will go through another, so its stores to slots
+ * are ordered against the control word by the unlock and need no fence of their own.
+ */
+#include <string.h>
+
+#include "queue.h"
+
+static size_t subq_bytes(uint32_t n)
+{
+    size_t page = fji_plat_page();
+    size_t bytes = ((size_t)n + 1) * sizeof(fji_slot);
+    return (bytes + page - 1) / page * page;
+}
+
+bool fji_subq_init(fji_subq *q, uint32_t first, uint32_t limit)
+{
+    void *range = NULL;
+
+    for (; limit >= first; limit /= 2) {
+        range = fji_plat_reserve(subq_bytes(limit));
+        if (range != NULL || limit == first) break;
+    }
+    if (range == NULL) return false;
+    if (!fji_plat_commit(range, subq_bytes(first))) {
+        fji_plat_release(range, subq_bytes(limit));
+        return false;
+    }
+    memset(q, 0, sizeof *q);
+    q->range = range;
+    q->range_bytes = subq_bytes(limit);
+    q->limit = limit;
+    q->capacity = first;
+    q->slots = range;
+    q->first = q->slots;
+    q->slots[first].what = FJI_END;
+    q->base = fji_base_make(0, 0, FJI_BASE_OPEN);
+    return true;
+}
+
+void fji_subq_fini(fji_subq *q)
+{
+    if (q->range != NULL) fji_plat_release(q->range, q->range_bytes);
+    q->range = NULL;
+}
+
+void fji_subq_reset(fji_subq *q)
+{
+    uint64_t epoch = fji_base_epoch(q->base);
+
+    memset(q->slots, 0, q->capacity * sizeof *q->slots);
+    q->top = 0;
+    q->lock.word = 0;
+    q->base = fji_base_make(epoch + 1, 0, FJI_BASE_OPEN);
+}
+
+static bool subq_grow(fji_subq *q)
+{
+    uint32_t old = q->capacity;
+    uint32_t now = old > q->limit / 2 ? q->limit : old * 2;
+
+    if (now == old || !fji_plat_commit(q->range, subq_bytes(now))) return false;
+    q->slots[now].what = FJI_END;
+    q->capacity = now;
+    /* relaxed: END and FREE mean the same to a thief. */
+    fji_store_relaxed(&q->slots[old].what, FJI_FREE);
+    return true;
+}
+
+static void slot_fill(fji_slot *s, uintptr_t what, uintptr_t fn, uintptr_t arg)
+{
+    /* relaxed: a thief late with an older base may read them, and its CAS fails. */
+    fji_store_relaxed(&s->fn, fn);
+    fji_store_relaxed(&s->arg, arg); /* relaxed: as above */
+    /* [queue.publish] release -> acquire load in fji_subq_steal(): the task. */
+    fji_store_release(&s->what, what);
+}
+
+/* Moves what is left to the front. */
+static void subq_compact(fji_subq *q)
+{
+    /* [queue.base] acquire <- the CAS of a thief. */
+    uint64_t b = fji_load_acquire(&q->base);
+    uint64_t locked;
+    do {
+        locked = fji_base_make(fji_base_epoch(b) + 1, fji_base_index(b), FJI_BASE_LOCKED);
+        /* [queue.base] acq_rel: from here on a thief's CAS fails. */
+    } while (!fji_cas_acq_rel_64(&q->base, &b, locked));
+
+    uint32_t to = 0;
+    for (uint32_t i = fji_base_index(b); i < q->top; i++) {
+        uintptr_t what = fji_load_relaxed(&q->slots[i].what); /* relaxed: we hold the lock */
+        if (what != FJI_TOMB)
+            slot_fill(&q->slots[to++], what, q->slots[i].fn, q->slots[i].arg);
+    }
+    for (uint32_t i = to; i < q->top; i++)
+        fji_store_relaxed(&q->slots[i].what, FJI_FREE); /* relaxed: the release below */
+    q->top = to;
+    /* [queue.base] release -> acquire in fji_subq_steal(): the slots as they are now. The
+     * pusher then signals, for a worker that met the lock. */
+    fji_store_release(&q->base, fji_base_make(fji_base_epoch(locked) + 1, 0, FJI_BASE_OPEN));
+}
+
+bool fji_subq_push(fji_subq *q, uintptr_t what, fj_action *fn, void *arg)
+{
+    if (q->top == q->capacity) {
+        /* relaxed: index only grows but for us, so at least this much is dead. */
+        uint32_t dead = fji_base_index(fji_load_relaxed(&q->base));
+        if (dead < q->capacity / 2 && !subq_grow(q) && dead == 0) return false;
+        if (q->top == q->capacity) subq_compact(q);
+        if (q->top == q->capacity) return false;
+    }
+    slot_fill(&q->slots[q->top], what, (uintptr_t)fn, (uintptr_t)arg);
+    q->top++;
+    q->pushed++;
+    return true;
+}
+
+/* Whose is slot pos, which has just been set FREE or TOMB? As queue_decide(). */
+static bool subq_decide(fji_subq *q, uint32_t pos)
+{
+    /* [queue.take] the slot above, base below; partner: the full fence in fji_subq_steal(). */
+    fji_fence_full();
+    /* [queue.base] acquire <- the CAS of a thief. */
+    uint64_t b = fji_load_acquire(&q->base);
+    for (;;) {
+        uint32_t index = fji_base_index(b);
+        if (index > pos) return false;
+        if (index < pos) return true;
+        /* [queue.base] acq_rel: partner is the thief's CAS on the same word. */
+        uint64_t next = fji_base_make(fji_base_epoch(b) + 1, index, FJI_BASE_OPEN);
+        if (fji_cas_acq_rel_64(&q->base, &b, next)) return true;
+    }
+}
+
+bool fji_subq_remove(fji_subq *q, uintptr_t what)
+{
+    uint32_t low = fji_base_index(fji_load_relaxed(&q->base)); /* relaxed: only a bound */
+    uint32_t pos = q->top;
+
+    while (pos > low && fji_load_relaxed(&q->slots[pos - 1].what) != what) pos--; /* relaxed: lock */
+    if (pos-- == low) return false;
+    bool newest = pos + 1 == q->top;
+    /* relaxed: subq_decide() fences. */
+    fji_store_relaxed(&q->slots[pos].what, newest ? FJI_FREE : FJI_TOMB);
+    if (!subq_decide(q, pos)) {
+        /* relaxed: below index, where no thief looks; what matters is that it is not FREE. */
+        fji_store_relaxed(&q->slots[pos].what, FJI_TOMB);
+        return false;
+    }
+    if (newest) q->top = pos;
+    return true;
+}
+
+fji_got fji_subq_steal(fji_subq *q, fji_loot *loot)
+{
+    for (;;) {
+        /* [queue.base] acquire <- the owner's CAS: the slots it has moved. */
+        uint64_t b = fji_load_acquire(&q->base);
+        uint32_t index = fji_base_index(b);
+        if (fji_base_state(b) == FJI_BASE_LOCKED) return FJI_GOT_RETRY;
+        fji_slot *s = &q->first[index];
+        /* [queue.publish] acquire: also keeps the second look at base behind it. */
+        uintptr_t what = fji_load_acquire(&s->what);
+        if (what == FJI_FREE || what == FJI_END)
+            /* [queue.base] acquire <- the owner's CAS: nothing only if index stayed. */
+            return fji_load_acquire(&q->base) == b ? FJI_GOT_NONE : FJI_GOT_RETRY;
+        /* [queue.take] base above, the slot below; partner: subq_decide(). */
+        fji_fence_full();
+        /* [queue.publish] acquire <- release in fji_subq_push(): the task. */
+        what = fji_load_acquire(&s->what);
+        if (what == FJI_FREE) return FJI_GOT_RETRY;
+        loot->fn = fji_load_relaxed(&s->fn);   /* relaxed: [queue.publish] carries them */
+        loot->arg = fji_load_relaxed(&s->arg); /* relaxed: torn only if the CAS fails */
+        uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, FJI_BASE_OPEN);
+        /* [queue.base] acq_rel: partner is the CAS of whoever holds the lock. */
+        if (!fji_cas_acq_rel_64(&q->base, &b, next)) return FJI_GOT_RETRY;
+        if (what == FJI_TOMB) continue;
+        loot->what = what;
+        loot->cell = NULL;
+        return FJI_GOT_TASK;
+    }
+}
+
+bool fji_subq_maybe(const fji_subq *q)
+{
+    /* [queue.base] acquire <- the owner's CAS. */
+    uint64_t b = fji_load_acquire(&q->base);
+    if (fji_base_state(b) == FJI_BASE_LOCKED) return true;
+    /* [queue.publish] acquire: also keeps the second look at base behind it. */
+    uintptr_t what = fji_load_acquire(&q->first[fji_base_index(b)].what);
+    if (what != FJI_FREE && what != FJI_END) return true;
+    /* [queue.base] acquire <- the owner's CAS. */
+    return fji_load_acquire(&q->base) != b;
+}
+
+uint32_t fji_subq_count(const fji_subq *q)
+{
+    uint32_t i = fji_base_index(fji_load_relaxed(&q->base)); /* relaxed: an estimate */
+    uint32_t n = 0;
+
+    for (;; i++) {
+        uintptr_t what = fji_load_relaxed(&q->first[i].what); /* relaxed: an estimate */
+        if (what == FJI_FREE || what == FJI_END) return n;
+        if (what != FJI_TOMB) n++;
+    }
+}

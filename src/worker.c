@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker.c - what a worker does from its start to its end, and guests
+ *
+ *     start -> [scan -> run -> drain own queue]* -> idle -> ... -> exit
+ *
+ * A record is taken under the pool's lock (alive: NO -> WORKER or GUEST) and given back
+ * under it. Its counts in the control word are reserved by whoever starts the worker,
+ * before; the worker itself gives them back at its exit, or the creator if no thread came.
+ *
+ * A guest is an outside thread that works for one call: it has a record and a queue like a
+ * worker, so that its forks cost the same and can be stolen, but no place in the counts,
+ * and it never idles.
+ *
+ * Edges            from                        to                      carries
+ *   pool.record    release store, worker_new_record()  acquire, fji_pool_worker()  the record
+ *   task.done      release in fji_task_complete()  acquire in fji_await()  result and code
+ */
+#include <stdio.h>
+
+#include "pool.h"
+
+fj_cell fji_cell_far[2] = {{FJI_END, 0, FJI_CELL_FAR, {0}}, {FJI_END, 0, 0, {0}}};
+fj_cell fji_cell_ran[2] = {{FJI_END, 0, FJI_CELL_RAN, {0}}, {FJI_END, 0, 0, {0}}};
+
+/* Everything leads to the slow paths: no room above, no floor to take from. */
+static fj_cell worker_no_cells[2] = {{FJI_END, 0, 0, {0}}, {FJI_END, 0, 0, {0}}};
+static const int64_t worker_no_ctl = 0;
+static const int64_t worker_always_ctl = -1; /* without a heavy fence every push looks itself */
+fj_worker fji_outsider = {&worker_no_cells[0], UINTPTR_MAX, &worker_no_ctl, NULL};
+
+__thread fj_worker *fji_self = &fji_outsider;
+
+/* ---- Small things ------------------------------------------------------------------------------- */
+
+uint32_t fji_worker_random(fji_worker *w)
+{
+    uint32_t x = w->random;
+
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return w->random = x;
+}
+
+/* Typed code keeps the boundary in registers; hot.top is the END below cell 0 then. */
+static bool worker_in_typed(const fji_worker *w)
+{
+    return w->q.hot.top < w->q.cells;
+}
+
+fj_cell *fji_worker_boundary(fji_worker *w)
+{
+    return worker_in_typed(w) ? fji_queue_boundary(&w->q, w->q.hint) : w->q.hot.top;
+}
+
+void fji_worker_unpark(fji_worker *w)
+{
+    /* [idle.park] acq_rel -> acquire in idle_sleep(): what the waker did before. */
+    if (fji_swap_acq_rel(&w->park, FJI_PARK_ACTIVE) == FJI_PARK_PARKED) fji_plat_wake_one(&w->park);
+}
+
+/* ---- Running a task that was taken ---------------------------------------------------------------- */
+
+static void worker_run_action(fji_worker *w, const fji_loot *loot)
+{
+    int code = ((fj_action *)loot->fn)((void *)loot->arg);
+    const fj_pool_options *o = &w->pool->options;
+
+    if (code != FJ_OK && o->on_error != NULL) o->on_error(w->pool, code, o->arg);
+}
+
+/* Says in the task's word who runs it and where the tasks of that run begin. */
+static void worker_claim(fji_worker *w, uint32_t *state, uint32_t *mark)
+{
+    /* relaxed: published by the release below. */
+    fji_store_relaxed(mark, fji_queue_position(&w->q, fji_worker_boundary(w)));
+    /* [join.thief] release -> acquire in fji_await(): mark. */
+    fji_or_release(state, w->index + 1);
+}
+
+static void worker_run_detached(fji_worker *w, fj_task *t)
+{
+    struct fji_running here = {t, w->running};
+
+    worker_claim(w, &t->state, &t->mark);
+    w->running = &here;
+    int code = t->fn(t);
+    w->running = here.outer;
+    fji_task_complete(t, code);
+}
+
+void fji_worker_run(fji_worker *w, const fji_loot *loot)
+{
+    uintptr_t what = loot->what;
+
+    if (what == FJI_ACTION) {
+        worker_run_action(w, loot);
+    } else if (loot->cell == NULL || (what & FJI_TAG_DETACHED) != 0) {
+        worker_run_detached(w, (fj_task *)(what & ~FJI_TAG_MASK));
+    } else if ((what & FJI_TAG_TYPED) != 0) {
+        const fj_type *type = (const fj_type *)(what - FJI_TAG_TYPED);
+        worker_claim(w, &loot->cell->state, &loot->cell->mark);
+        type->run(&w->q.hot, loot->cell->args);
+        fji_cell_complete(loot->cell);
+    } else {
+        fj_task *t = (fj_task *)what;
+        worker_claim(w, &loot->cell->state, &loot->cell->mark);
+        t->code = t->fn(t);
+        fji_cell_complete(loot->cell);
+    }
+}
+
+void fji_loot_cancel(const fji_loot *loot)
+{
+    uintptr_t what = loot->what;
+
+    if (what == FJI_ACTION) return;
+    if (loot->cell == NULL || (what & FJI_TAG_DETACHED) != 0) {
+        fji_task_complete((fj_task *)(what & ~FJI_TAG_MASK), FJ_ECANCELED);
+    } else if ((what & FJI_TAG_TYPED) != 0) {
+        /* A typed task has no code to say so: whoever takes it runs it. */
+        ((const fj_type *)(what - FJI_TAG_TYPED))->run(fji_self, loot->cell->args);
+        fji_cell_complete(loot->cell);
+    } else {
+        ((fj_task *)what)->code = FJ_ECANCELED;
+        fji_cell_complete(loot->cell);
+    }
+}
+
+/* ---- The own queue -------------------------------------------------------------------------------- */
+
+int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action *fn, void *arg, bool wake)
+{
+    fji_queue *q = &w->q;
+    bool typed = worker_in_typed(w);
+    fj_cell *p = fji_queue_room(q, typed ? q->hint : q->hot.top);
+
+    if (p == NULL) return -1;
+    if (what == FJI_ACTION) fji_cell_put_action(p, fn, arg);
+    int64_t position = fji_queue_position(q, p);
+    if ((what & FJI_TAG_DETACHED) != 0 && what != FJI_ACTION)
+        ((fj_task *)(what & ~FJI_TAG_MASK))->home = FJI_HOME_LOCAL | (uint32_t)position;
+    if (typed)
+        q->hint = p + 1;
+    else
+        q->hot.top = p + 1;
+    /* [queue.publish] release -> acquire load in steal: the task. */
+    fji_store_release(&p->what, what);
+    /* [idle.dekker] as in fj_fork(). */
+    FJ_LIGHT_FENCE();
+    if (wake) fji_signal_slow(&q->hot);
+    return position;
+}
+
+/* A stolen task that nobody joins: frees its cell once the thief no longer needs it. */
+static bool worker_drop_stolen(fji_worker *w, fj_cell *c, uintptr_t what)
+{
+    if ((what & FJI_TAG_DETACHED) == 0) {
+        /* [task.done] acquire <- release in fji_cell_complete(): the thief is through. */
+        if ((fji_load_acquire(&c->state) & FJI_DONE) == 0) return false;
+        fji_store_relaxed(&c->state, 0u); /* relaxed: nobody else uses the cell now */
+    }
+    w->q.hot.top = fji_queue_give_back(&w->q, c);
+    return true;
+}
+
+/*
+ * The youngest of the own tasks (FIFO: the oldest), for a worker with no frame of a task on
+ * its stack: nobody will join what it finds.
+ */
+bool fji_worker_take_local(fji_worker *w, fji_loot *loot)
+{
+    fji_queue *q = &w->q;
+
+    if (w->pool->fifo) {
+        fji_got got;
+        while ((got = fji_queue_steal(q, loot)) == FJI_GOT_RETRY) fji_pause();
+        return got == FJI_GOT_TASK;
+    }
+    while (q->hot.top > q->cells) {
+        fj_cell *c = q->hot.top - 1;
+        const uintptr_t *at = (const uintptr_t *)(void *)c->args;
+        *loot = (fji_loot){.what = c->what, .fn = at[0], .arg = at[1]};
+        if (loot->what <= FJI_SPECIAL) return false;
+        if (fji_queue_take(q, c, loot->what, false, &q->hot.top)) return true;
+        if (!worker_drop_stolen(w, c, loot->what)) return false;
+    }
+    return false;
+}
+
+/* Runs a task of the own queue that was forked and is now run by nobody's join. */
+static void worker_run_local(fji_worker *w, const fji_loot *loot)
+{
+    if (loot->what == FJI_ACTION || (loot->what & FJI_TAG_DETACHED) != 0 || loot->cell != NULL)
+        fji_worker_run(w, loot);
+    else
+        (void)((fj_task *)loot->what)->fn((fj_task *)loot->what);
+}
+
+/* ---- Searching ------------------------------------------------------------------------------------ */
+
+/* One round over all queues from a random start. RETRY: something may be there. */
+fji_got fji_worker_scan(fji_worker *w, fji_loot *loot)
+{
+    fj_pool *p = w->pool;
+    /* [pool.record] acquire <- release in worker_new_record(). */
+    uint32_t n = fji_load_acquire(&p->workers);
+    uint32_t all = n + p->subqs;
+    uint32_t at = fji_worker_random(w) % all;
+    fji_got best = FJI_GOT_NONE;
+
+    for (uint32_t i = 0; i < all; i++, at = at + 1 == all ? 0 : at + 1) {
+        fji_got got = FJI_GOT_NONE;
+        bool more = false;
+        if (at < n) {
+            fji_worker *v = fji_pool_worker(p, at);
+            if (v == NULL || v == w) continue;
+            got = fji_queue_steal(&v->q, loot);
+            if (got == FJI_GOT_TASK) more = fji_queue_maybe(&v->q);
+        } else {
+            /* [pool.record] acquire <- release in submit_queue(). */
+            fji_subq *s = fji_load_acquire(&p->subq[at - n]);
+            if (s == NULL) continue;
+            got = fji_subq_steal(s, loot);
+            if (got == FJI_GOT_TASK) more = fji_subq_maybe(s);
+        }
+        if (got == FJI_GOT_TASK) {
+            fji_count(&w->steals, 1);
+            if (more) fji_signal(p);
+            return got;
+        }
+        if (got == FJI_GOT_RETRY) best = got;
+    }
+    return best;
+}
+
+/* Only the submission queues, so that a worker with endless tasks of its own sees them. */
+static bool worker_poll_submission(fji_worker *w, fji_loot *loot)
+{
+    fj_pool *p = w->pool;
+
+    for (uint32_t i = 0, at = fji_worker_random(w); i < p->subqs; i++, at++) {
+        /* [pool.record] acquire <- release in submit_queue(). */
+        fji_subq *s = fji_load_acquire(&p->subq[at & (p->subqs - 1)]);
+        if (s != NULL && fji_subq_steal(s, loot) == FJI_GOT_TASK) {
+            fji_count(&w->steals, 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void worker_run_and_drain(fji_worker *w, fji_loot *loot)
+{
+    uint32_t turns = 0;
+
+    fji_worker_run(w, loot);
+    while (!fji_pool_stopping(w->pool)) {
+        if (++turns % FJI_FAIRNESS == 0 && worker_poll_submission(w, loot)) {
+            fji_worker_run(w, loot);
+            continue;
+        }
+        if (!fji_worker_take_local(w, loot)) return;
+        worker_run_local(w, loot);
+    }
+}
+
+/* Whether this worker may search on a while instead of going idle. */
+static bool worker_may_spin(fj_pool *p, bool *spinning, int64_t *until)
+{
+    if (*spinning) return fji_plat_now() < *until;
+    if (p->spin_ns <= 0) return false;
+    /* relaxed: the number of spinners only limits waste. */
+    if (fji_add_relaxed(&p->spinners, 1) >= p->max_spinners) {
+        fji_add_relaxed(&p->spinners, (uint32_t)-1); /* relaxed: as above */
+        return false;
+    }
+    *spinning = true;
+    *until = fji_plat_now() + p->spin_ns;
+    return true;
+}
+
+static void worker_stop_spinning(fj_pool *p, bool *spinning)
+{
+    if (*spinning) fji_add_relaxed(&p->spinners, (uint32_t)-1); /* relaxed: as above */
+    *spinning = false;
+}
+
+/* Returns when the worker is to end: stopped, or kept idle too long (its counts are then
+ * given back already: false). */
+static bool worker_loop(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+    fji_loot loot;
+    bool spinning = false;
+    int64_t until = 0;
+
+    while (!fji_pool_stopping(p)) {
+        /* relaxed: a worker too many may find out later. */
+        bool surplus = fji_ctl_deficit(fji_load_relaxed(&p->ctl)) > 0;
+        fji_got got = surplus ? FJI_GOT_NONE : fji_worker_scan(w, &loot);
+        if (got == FJI_GOT_TASK) {
+            worker_stop_spinning(p, &spinning);
+            worker_run_and_drain(w, &loot);
+            continue;
+        }
+        if (got == FJI_GOT_RETRY || (!surplus && worker_may_spin(p, &spinning, &until))) {
+            for (int i = 0; i < 8; i++) fji_pause();
+            continue;
+        }
+        worker_stop_spinning(p, &spinning);
+        if (!fji_idle_wait(w)) return false;
+    }
+    worker_stop_spinning(p, &spinning);
+    return true;
+}
+
+/* ---- Records --------------------------------------------------------------------------------------- */
+
+static fji_worker *worker_new_record(fj_pool *p)
+{
+    uint32_t i = p->workers;
+
+    if (i >= FJ_MAX_WORKERS) return NULL;
+    fji_worker **chunk = p->chunk[i / FJI_CHUNK];
+    if (chunk == NULL) {
+        chunk = fji_plat_alloc(FJI_CHUNK * sizeof *chunk);
+        if (chunk == NULL) return NULL;
+        /* [pool.record] release -> acquire in fji_pool_worker(). */
+        fji_store_release(&p->chunk[i / FJI_CHUNK], chunk);
+    }
+    fji_worker *w = fji_plat_alloc(sizeof *w);
+    if (w == NULL) return NULL;
+    if (!fji_queue_init(&w->q, FJI_QUEUE_FIRST, FJI_QUEUE_RESERVED, p->asymmetric && !p->fifo)) {
+        fji_plat_free(w);
+        return NULL;
+    }
+    w->q.hot.ctl = p->asymmetric ? (const int64_t *)&p->ctl : &worker_always_ctl;
+    w->pool = p;
+    w->index = i;
+    /* [pool.record] release -> acquire in fji_pool_worker(): the record. */
+    fji_store_release(&chunk[i % FJI_CHUNK], w);
+    /* [pool.record] release -> acquire in fji_worker_scan(). */
+    fji_store_release(&p->workers, i + 1);
+    return w;
+}
+
+/* With the lock: a record that no thread has. */
+static fji_worker *worker_take_record(fj_pool *p, uint32_t as)
+{
+    fji_worker *w = NULL;
+
+    for (uint32_t i = 0; i < p->workers && w == NULL; i++) {
+        fji_worker *v = fji_pool_worker(p, i);
+        if (v->alive == FJI_ALIVE_NO) w = v;
+    }
+    if (w == NULL) w = worker_new_record(p);
+    if (w == NULL) return NULL;
+    w->random = (w->index + 1) * 0x9e3779b9u + (uint32_t)p->started;
+    if (w->random == 0) w->random = 1;
+    w->running = NULL;
+    fji_store_relaxed(&w->joining, (fj_cell *)NULL); /* relaxed: helpers check what they read */
+    fji_store_relaxed(&w->blocked, 0u);              /* relaxed: for monitoring */
+    fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);    /* relaxed: published by alive */
+    /* [pool.alive] release -> acquire in fji_pool_quiescent(): park. */
+    fji_store_release(&w->alive, as);
+    return w;
+}
+
+static void worker_set_stack(fji_worker *w)
+{
+    size_t bytes;
+
+    w->stack_low = 0;
+    w->stack_half = 0;
+    if (fji_plat_stack(&w->stack_low, &bytes)) w->stack_half = w->stack_low + bytes / 2;
+}
+
+/* ---- Start and end ---------------------------------------------------------------------------------- */
+
+/* The thread leaves: the record is free again, and the thread before it is joined. */
+static void worker_retire(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+    fji_thread before = {0};
+
+    fji_lock_take(&p->lock);
+    bool join = p->has_zombie;
+    if (join) before = p->zombie;
+    p->zombie = fji_plat_thread_self();
+    p->has_zombie = true;
+    /* [pool.alive] release -> acquire in fji_pool_quiescent(). */
+    fji_store_release(&w->alive, FJI_ALIVE_NO);
+    fji_lock_drop(&p->lock);
+    if (join) fji_plat_thread_join(before);
+}
+
+/* Gives back active (0 or 1) and one total, and ends the pool if that was the last. */
+static void worker_give_back_counts(fj_pool *p, int active)
+{
+    /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
+    uint64_t c = fji_load_acquire(&p->ctl);
+    while (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_total(fji_ctl_add_active(c, -active), -1))) {
+    }
+    fji_pool_try_terminate(p, false);
+}
+
+/* What a stopped worker still has is cancelled. */
+static void worker_cancel_rest(fji_worker *w)
+{
+    fji_loot loot;
+
+    while (fji_worker_take_local(w, &loot)) {
+        if (loot.what == FJI_ACTION) continue;
+        if ((loot.what & FJI_TAG_DETACHED) != 0) fji_loot_cancel(&loot);
+    }
+}
+
+static void worker_main(void *arg)
+{
+    fji_worker *w = arg;
+    fj_pool *p = w->pool;
+    const fj_pool_options *o = &p->options;
+    bool counted = true;
+
+    fji_self = &w->q.hot;
+    worker_set_stack(w);
+    int err = o->on_start != NULL ? o->on_start(p, (int)w->index, o->arg) : FJ_OK;
+    if (err != FJ_OK) {
+        if (o->on_error != NULL) o->on_error(p, err, o->arg);
+    } else {
+        counted = worker_loop(w);
+        worker_cancel_rest(w);
+    }
+    if (o->on_stop != NULL) o->on_stop(p, (int)w->index, o->arg);
+    fji_self = &fji_outsider;
+    worker_retire(w);
+    if (counted)
+        worker_give_back_counts(p, 1);
+    else
+        fji_pool_try_terminate(p, false);
+}
+
+/*
+ * Starts a worker for which `total` is already counted. False: no thread came, and the
+ * caller gives back what it has counted.
+ */
+bool fji_worker_start(fj_pool *p)
+{
+    const fj_pool_options *o = &p->options;
+    char name[32];
+
+    if (o->may_start != NULL && !o->may_start(p, o->arg)) return false;
+    fji_lock_take(&p->lock);
+    fji_worker *w = fji_pool_stopping(p) ? NULL : worker_take_record(p, FJI_ALIVE_WORKER);
+    if (w != NULL) p->started++;
+    fji_lock_drop(&p->lock);
+    if (w == NULL) return false;
+    snprintf(name, sizeof name, "%s-%u", p->name, w->index);
+    if (fji_plat_thread_start(worker_main, w, o->stack_bytes, name)) return true;
+    fji_lock_take(&p->lock);
+    p->started--;
+    /* [pool.alive] release -> acquire in fji_pool_quiescent(). */
+    fji_store_release(&w->alive, FJI_ALIVE_NO);
+    fji_lock_drop(&p->lock);
+    return false;
+}
+
+/* ---- Guests ------------------------------------------------------------------------------------------ */
+
+fji_worker *fji_guest_enter(fj_pool *p)
+{
+    fji_worker *w = NULL;
+
+    fji_lock_take(&p->lock);
+    /* relaxed: the lock orders it against the end of the pool. */
+    if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) == 0) {
+        w = worker_take_record(p, FJI_ALIVE_GUEST);
+        if (w != NULL) p->guests++;
+        /* [pool.moves] acq_rel <-> acquire in fji_pool_quiescent(): a guest came. */
+        fji_add_acq_rel(&p->moves, 1);
+    }
+    fji_lock_drop(&p->lock);
+    if (w == NULL) return NULL;
+    w->outer = fji_self;
+    fji_self = &w->q.hot;
+    worker_set_stack(w);
+    return w;
+}
+
+void fji_guest_leave(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+    fji_loot loot;
+
+    while (fji_worker_take_local(w, &loot)) worker_run_local(w, &loot);
+    fji_self = w->outer;
+    /* [pool.alive] release -> acquire in fji_pool_quiescent(). */
+    fji_store_release(&w->alive, FJI_ALIVE_NO);
+    /* [pool.moves] acq_rel <-> acquire in fji_pool_quiescent(): a guest left. */
+    fji_add_acq_rel(&p->moves, 1);
+    /* relaxed: a shutdown that comes later looks itself. Until the guest is uncounted the
+     * pool does not end, so it may still be touched. */
+    if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) fji_pool_try_terminate(p, false);
+    fji_lock_take(&p->lock);
+    p->guests--;
+    fji_pool_end_if_over(p);
+    fji_lock_drop(&p->lock); /* LAST TOUCH of *p: whoever destroys it takes the lock first. */
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* refused: fj_pool */
+#include <forkjoin.h>
+
+int main(void)
+{
+    return (int)sizeof(fj_pool);
+}

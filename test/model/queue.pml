@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue.pml - the worker's queue of src/queue.h: one owner, THIEVES thieves
+ *
+ * Modelled: push, take of the topmost cell (fji_pop() and its slow path), take of any
+ * other cell, settle, give back, close, opening by the owner and by a thief, steal with
+ * its heavy fence, and the skipping of TOMBs. The machine is TSO: the owner's stores to
+ * cells and to floor, and a thief's store to floor, wait in a buffer of their thread and
+ * reach memory one by one, in order, at any later moment; loads see the own buffer first;
+ * a CAS and a full fence wait until it is empty; the heavy fence empties every other
+ * thread's, one thread after the other.
+ *
+ * Bounds: N cells, B stores in the owner's buffer. The programs have no end: the owner
+ * does any operation that is allowed at the moment, the thieves steal for ever, and every
+ * reachable state is visited. That needs two abstractions, both exact: a task is known by
+ * its cell and one bit that changes with every push there, and an epoch by whether it is
+ * still the one that a thief has read (it only ever grows).
+ *
+ * Checked: a task is taken once, by one; what was dropped was a TOMB of a task that its
+ * owner has; nothing is waited for that nobody runs; the invariants of queue.h whenever
+ * the owner is between two operations; no deadlock.
+ *
+ * Left out: machines weaker than TSO; wrap of the epoch; growth and compaction (subq.pml
+ * has the LOCKED state); what is in a cell besides `what`; livelock.
+ *
+ * Programs: WITH_TOMBS allows takes that are not topmost. Without it the owner is the one
+ * of youngest-first joins.
+ */
+
+#ifndef N
+#define N 3
+#endif
+#ifndef B
+#define B 3
+#endif
+#ifndef THIEVES
+#define THIEVES 2
+#endif
+#ifndef WITH_TOMBS
+#define WITH_TOMBS 1
+#endif
+#ifndef WITH_CLOSE
+#define WITH_CLOSE 1
+#endif
+
+/* Values of a cell. T0 and T1: a task, pushed an even or odd number of times ago. */
+#define FREE 0
+#define TOMB 1
+#define BUSY 2
+#define T0 3
+#define END 5
+
+/* What became of the task of a cell. */
+#define NOTHING 0 /* there is none, or its owner has it back */
+#define QUEUED 1
+#define STOLEN 2
+
+/* Floor as a position; N stands in the buffer for the address of floor. */
+#define MAX 9
+
+byte mem[N + 1];  /* `what` in memory */
+byte own[N + 1];  /* `what` as the owner sees it */
+byte floor;       /* in memory */
+byte ba[B];       /* the owner's store buffer: addresses, */
+byte bv[B];       /* values, */
+byte bn;          /* length */
+byte idx;         /* base: index, */
+bit closed;       /* state */
+byte st[N];       /* of the task pushed last into a cell */
+bit gen[N];
+bit asked[THIEVES]; /* a thief's buffer: floor = MAX */
+byte view[THIEVES]; /* the epoch a thief has read: 0 none, 1 the current one, 2 older */
+
+#ifdef NONE_CHECK
+/* Cells whose task was in memory when a thief read base and is still nobody's. */
+bit there[THIEVES * N];
+#define GONE(c)       \
+    there[c] = 0;     \
+    there[(THIEVES - 1) * N + (c)] = 0
+#if B == 3
+#define IN_BUFFER(c) \
+    (bn > 0 && ba[0] == (c) || bn > 1 && ba[1] == (c) || bn > 2 && ba[2] == (c))
+#endif
+#define LOOK                                                       \
+    d_step {                                                       \
+        k = 0;                                                     \
+        do                                                         \
+        :: k < N ->                                                \
+            there[me * N + k] = st[k] == QUEUED && own[k] != FREE && !IN_BUFFER(k); \
+            k++                                                    \
+        :: else -> break                                           \
+        od;                                                        \
+        k = 0                                                      \
+    }
+#define LOOK_AWAY                      \
+    d_step {                           \
+        k = 0;                         \
+        do                             \
+        :: k < N ->                    \
+            there[me * N + k] = 0;   \
+            k++                        \
+        :: else -> break               \
+        od;                            \
+        k = 0                          \
+    }
+#define SAY_NONE                                \
+    d_step {                                    \
+        k = 0;                                  \
+        do                                      \
+        :: k < N ->                             \
+            assert(!there[me * N + k]);       \
+            k++                                 \
+        :: else -> break                        \
+        od;                                     \
+        k = 0                                   \
+    }
+#else
+#define GONE(c) skip
+#define LOOK skip
+#define LOOK_AWAY skip
+#define SAY_NONE skip
+#endif
+
+byte k; /* scratch, always 0 between steps */
+
+/* A new epoch. */
+#if THIEVES > 1
+#define BUMP                               \
+    d_step {                               \
+        view[0] = (view[0] -> 2 : 0);      \
+        view[1] = (view[1] -> 2 : 0)       \
+    }
+#else
+#define BUMP view[0] = (view[0] -> 2 : 0)
+#endif
+
+inline drain_first()
+{
+    d_step {
+        if
+        :: ba[0] == N -> floor = bv[0]
+        :: else -> mem[ba[0]] = bv[0]
+        fi;
+        k = 1;
+        do
+        :: k < bn -> ba[k - 1] = ba[k]; bv[k - 1] = bv[k]; k++
+        :: else -> break
+        od;
+        bn--;
+        ba[bn] = 0;
+        bv[bn] = 0;
+        k = 0
+    }
+}
+
+inline drain_owner()
+{
+    do
+    :: bn > 0 -> drain_first()
+    :: else -> break
+    od
+}
+
+/* To be used in an atomic whose guard says bn < B. */
+#define PUT(a, v) \
+    ba[bn] = a;   \
+    bv[bn] = v;   \
+    bn++
+#define PUT_CELL(c, v) \
+    own[c] = v;        \
+    PUT(c, v)
+
+/* The owner's view of floor: its youngest store, else memory. */
+inline load_floor(to)
+{
+    d_step {
+        to = floor;
+        k = 0;
+        do
+        :: k < bn ->
+            if
+            :: ba[k] == N -> to = bv[k]
+            :: else
+            fi;
+            k++
+        :: else -> break
+        od;
+        k = 0
+    }
+}
+
+/* ---- The parts that a mutation takes out ---- */
+
+#ifdef M_TOMB_FIRST /* a thief may drop it before the owner has decided */
+#define UNDECIDED TOMB
+#else
+#define UNDECIDED BUSY
+#endif
+#ifdef M_NO_OWNER_FENCE
+#define OWNER_FENCE skip
+#else
+#define OWNER_FENCE bn == 0
+#endif
+#ifdef M_CLOSED_TAKES /* the owner finds CLOSED, does not change base and takes */
+#define CLOSED_TAKES 1
+#else
+#define CLOSED_TAKES 0
+#endif
+#ifdef M_NO_BUMP_TAKE
+#define BUMP_TAKE skip
+#else
+#define BUMP_TAKE BUMP
+#endif
+#ifdef M_NO_BUMP_CLOSE
+#define BUMP_CLOSE skip
+#else
+#define BUMP_CLOSE BUMP
+#endif
+#ifdef M_CLOSE_KEEPS_FLOOR
+#define CLOSE_FAILED skip
+#else
+#define CLOSE_FAILED PUT(N, MAX)
+#endif
+#if defined(M_NO_BUMP_SETTLE) /* lo < c or a take: settle; else give back */
+#define BUMP_LOWER if :: settling :: else -> BUMP fi
+#elif defined(M_NO_BUMP_GIVE)
+#define BUMP_LOWER if :: settling -> BUMP :: else fi
+#elif defined(M_NO_BUMP_GIVE_CLOSED)
+#define BUMP_LOWER if :: settling || !closed -> BUMP :: else fi
+#else
+#define BUMP_LOWER BUMP
+#endif
+#ifdef M_OPEN_KEEPS_FLOOR
+#define OPEN_FLOOR skip
+#else
+#define OPEN_FLOOR bn < B; PUT(N, MAX)
+#endif
+#ifdef M_SETTLE_NO_CAS
+#define SETTLE_CAS if :: settling -> goto rest :: else fi
+#else
+#define SETTLE_CAS skip
+#endif
+#ifdef M_NO_HEAVY_FENCE
+#define HEAVY_FENCE skip
+#define HEAVY_FENCE_OTHER skip
+#else
+#define HEAVY_FENCE REACH(me); drain_owner()
+#if THIEVES > 1
+#define HEAVY_FENCE_OTHER REACH(1 - me)
+#else
+#define HEAVY_FENCE_OTHER skip
+#endif
+#endif
+#ifdef M_MAX_AFTER_FENCE
+#define ASK skip
+#define ASK_LATE asked[me] = 1
+#else
+#define ASK asked[me] = 1
+#define ASK_LATE skip
+#endif
+#ifdef M_NO_REREAD
+#define KEEP_FIRST_READ skip
+#define SECOND_READ skip
+#else
+#define KEEP_FIRST_READ v = 0
+#define SECOND_READ v = mem[i]
+#endif
+
+/* A thief's only store, floor = MAX, reaches memory; a thief waits until it has. */
+#define REACH(t)                               \
+    if                                         \
+    :: asked[t] -> floor = MAX; asked[t] = 0 \
+    :: else                                    \
+    fi
+#define FULL_FENCE !asked[me]
+#define LEAVE    \
+    LOOK_AWAY;    \
+    view[me] = 0; \
+    i = 0;        \
+    v = 0;        \
+    cl = 0
+
+#define TOPMOST(c) (own[(c) + 1] == FREE || own[(c) + 1] == END)
+#define BELOW(c) own[(c > 0 -> (c) - 1 : 0)] /* where c > 0 */
+
+/* What the owner may do with cell c, being between two operations. */
+#define CAN_PUSH(c) (own[c] == FREE && (c == 0 || BELOW(c) != FREE))
+#define CAN_TAKE(c) (own[c] >= BUSY && (WITH_TOMBS || TOPMOST(c)))
+#define CAN_GIVE(c) (own[c] == BUSY)
+
+/* The invariants that hold there. */
+inline check()
+{
+    load_floor(f);
+    d_step {
+#ifndef TASKS_ONLY
+        assert(closed || f == MAX);
+        assert(!closed || f == MAX || f == idx);
+#endif
+        k = 0;
+        do
+        :: k < N ->
+#ifndef TASKS_ONLY
+            assert(k >= idx || own[k] != FREE); /* I1 */
+            assert(own[k] != FREE || own[k + 1] == FREE || own[k + 1] == END);
+            assert(own[k] != TOMB || !closed && !TOPMOST(k));
+            assert(st[k] != STOLEN || k < idx && (own[k] == BUSY || own[k] == T0 + gen[k]));
+            assert(st[k] != NOTHING || own[k] == FREE || own[k] == TOMB);
+#endif
+            assert(st[k] != QUEUED || k >= idx); /* no thief would ever come to it */
+            k++
+        :: else -> break
+        od;
+        k = 0;
+        f = 0
+    }
+}
+
+/* The owner has decided that c is its own. */
+inline claim()
+{
+    d_step {
+        assert(st[c] == QUEUED);
+        st[c] = NOTHING;
+        GONE(c);
+        tombs = 0;
+        k = 0;
+        do
+        :: k < N -> tombs = tombs || own[k] == TOMB; k++
+        :: else -> break
+        od;
+        k = 0
+    }
+}
+
+#define TAKE 1
+#define GIVE 2
+
+proctype Owner()
+{
+    byte what, c, lo, f, bi;
+    bit bc, top, tombs, settling;
+
+rest:
+    atomic {
+        bn < B;
+        what = 0; c = 0; lo = 0; bi = 0; bc = 0; top = 0; tombs = 0; settling = 0;
+        check();
+        if
+        :: CAN_PUSH(0)
+        :: CAN_TAKE(0) -> what = TAKE
+        :: CAN_GIVE(0) -> what = GIVE
+        :: CAN_PUSH(1) -> c = 1
+        :: CAN_TAKE(1) -> c = 1; what = TAKE
+        :: CAN_GIVE(1) -> c = 1; what = GIVE
+#if N > 2
+        :: CAN_PUSH(2) -> c = 2
+        :: CAN_TAKE(2) -> c = 2; what = TAKE
+        :: CAN_GIVE(2) -> c = 2; what = GIVE
+#endif
+#if N > 3
+        :: CAN_PUSH(3) -> c = 3
+        :: CAN_TAKE(3) -> c = 3; what = TAKE
+        :: CAN_GIVE(3) -> c = 3; what = GIVE
+#endif
+        fi;
+        top = TOPMOST(c);
+        if
+        :: what == TAKE ->
+            what = 0;
+            if
+            :: top -> PUT_CELL(c, FREE); GONE(c)
+            :: else -> PUT_CELL(c, UNDECIDED)
+            fi
+        :: what == GIVE -> goto give_back
+        :: else -> /* push */
+#ifndef TASKS_ONLY
+            assert(idx <= c); /* I4 */
+#endif
+            gen[c] = 1 - gen[c];
+            st[c] = QUEUED;
+            PUT_CELL(c, T0 + gen[c]);
+            goto rest
+        fi
+    }
+    atomic { /* a light fence is nothing on this machine */
+        load_floor(f);
+        if
+        :: c >= f ->
+            f = 0;
+            claim();
+            if
+            :: top -> goto rest
+            :: else -> goto entomb
+            fi
+        :: else -> f = 0
+        fi
+    }
+decide:
+    atomic {
+        OWNER_FENCE;
+        bi = idx;
+        bc = closed;
+        if
+        :: bi > c ->
+            assert(st[c] == STOLEN); /* else the wait for it has no end */
+            if
+            :: own[c] != BUSY -> bn < B; PUT_CELL(c, BUSY)
+            :: else
+            fi;
+            goto rest
+        :: bi <= c && bc && !CLOSED_TAKES
+        :: bi == c && !bc
+        :: bi < c && !bc || bi <= c && bc && CLOSED_TAKES -> claim(); goto ours
+        fi
+    }
+    atomic { /* CAS: opens, or takes with a new epoch */
+        bn == 0;
+        if
+        :: idx != bi || closed != bc -> goto decide
+        :: else
+        fi;
+        if
+        :: bc -> closed = 0; goto decide
+        :: else -> BUMP_TAKE; claim(); goto ours
+        fi
+    }
+
+ours:
+    atomic {
+        if
+        :: !top -> goto entomb
+        :: top && c > 0 && BELOW(c) == TOMB -> settling = 1; lo = c; goto lower_cells
+        :: top && !(c > 0 && BELOW(c) == TOMB) -> goto rest
+        :: WITH_CLOSE && top && !tombs && !bc -> goto close
+        fi
+    }
+
+close: /* bi: index as base had it when c was decided */
+#ifdef M_CLOSE_CAS_FIRST
+    atomic {
+        bn == 0;
+        if
+        :: idx == bi && !closed -> closed = 1; BUMP
+        :: else -> goto rest
+        fi
+    }
+    atomic { bn < B; PUT(N, bi); goto rest }
+#else
+    atomic { bn < B; PUT(N, bi) }
+    atomic {
+        bn == 0;
+        if
+        :: idx == bi && !closed -> closed = 1; BUMP_CLOSE
+        :: else -> CLOSE_FAILED
+        fi;
+        goto rest
+    }
+#endif
+
+give_back: /* its task is done; a thief of a detached one does not even wait for that */
+    atomic {
+        bn < B;
+        what = 0;
+        st[c] = NOTHING;
+        if
+        :: top -> PUT_CELL(c, FREE); lo = c
+        :: else -> PUT_CELL(c, TOMB); goto open
+        fi
+    }
+
+lower_cells: /* the TOMBs below lo */
+    atomic {
+#ifdef M_SETTLE_CAS_FIRST
+        f = lo;
+#endif
+        do
+        :: lo > 0 && BELOW(lo) == TOMB ->
+            lo--;
+#ifndef M_SETTLE_CAS_FIRST
+            bn < B;
+            PUT_CELL(lo, FREE)
+#endif
+        :: else -> break
+        od;
+        SETTLE_CAS
+    }
+lower: /* index to at most lo */
+    atomic {
+        bi = idx;
+        bc = closed;
+        if
+        :: bc -> bn < B; PUT(N, (bi < lo -> bi : lo))
+        :: else
+        fi
+    }
+    atomic {
+        bn == 0;
+        if
+        :: idx == bi && closed == bc -> idx = (bi < lo -> bi : lo); BUMP_LOWER
+        :: else ->
+#ifndef TASKS_ONLY
+            assert(!bc); /* CLOSED and empty: nobody can have changed base */
+#endif
+            if
+            :: bc -> bn < B; PUT(N, MAX)
+            :: else
+            fi;
+            goto lower
+        fi
+#ifndef M_SETTLE_CAS_FIRST
+        ;
+        goto rest
+#endif
+    }
+#ifdef M_SETTLE_CAS_FIRST
+    atomic {
+        do
+        :: f > lo -> bn < B; f--; PUT_CELL(f, FREE)
+        :: else -> break
+        od;
+        f = 0;
+        goto rest
+    }
+#endif
+
+entomb:
+    atomic { bn < B; PUT_CELL(c, TOMB) }
+open: /* by the owner: a queue with a TOMB is OPEN */
+    atomic {
+        bi = idx;
+        bc = closed;
+        if
+        :: !bc -> goto rest
+        :: else -> OPEN_FLOOR
+        fi
+    }
+    atomic {
+        bn == 0;
+        if
+        :: idx == bi && closed -> closed = 0
+        :: else /* a thief did */
+        fi;
+        goto rest
+    }
+}
+
+proctype Thief(bit me)
+{
+    byte i, v;
+    bit cl;
+
+again:
+    atomic {
+        i = idx;
+        cl = closed;
+        view[me] = 1;
+        LOOK
+    }
+    atomic {
+        v = mem[i];
+        if
+        :: v == FREE || v == END -> SAY_NONE; LEAVE; goto again
+        :: v == BUSY -> LEAVE; goto again
+        :: else
+        fi;
+        if
+        :: !cl -> FULL_FENCE; goto cas
+        :: else
+        fi;
+        KEEP_FIRST_READ;
+        ASK /* CLOSED, and a task in sight: floor = MAX */
+    }
+    /* The owner may come by and open; else the heavy fence. */
+    atomic {
+#ifdef M_VIEW_AFTER_ASKING
+        if
+        :: closed -> i = idx; view[me] = 1
+        :: else -> LEAVE; goto again
+        fi;
+#else
+        if
+        :: true
+        :: idx != i || closed != cl || view[me] == 2 -> LEAVE; goto again
+        fi;
+#endif
+        HEAVY_FENCE;
+        ASK_LATE
+    }
+    atomic {
+        HEAVY_FENCE_OTHER;
+        SECOND_READ;
+        if
+        :: v == FREE || v == END || v == BUSY -> LEAVE; goto again
+        :: else
+        fi
+    }
+cas:
+    atomic {
+        FULL_FENCE;
+        if
+        :: idx == i && closed == cl && view[me] == 1 ->
+            idx = i + 1;
+            closed = 0;
+            if
+            :: v == TOMB -> assert(st[i] == NOTHING) /* dropped */
+            :: else -> assert(st[i] == QUEUED && v == T0 + gen[i]); st[i] = STOLEN; GONE(i)
+            fi
+        :: else
+        fi;
+        LEAVE;
+        goto again
+    }
+}
+
+/* The store buffers. */
+proctype Memory()
+{
+    do
+    :: atomic { bn > 0 -> drain_first() }
+    :: atomic { asked[0] -> floor = MAX; asked[0] = 0 }
+#if THIEVES > 1
+    :: atomic { asked[1] -> floor = MAX; asked[1] = 0 }
+#endif
+    od
+}
+
+init
+{
+    atomic {
+        mem[N] = END;
+        own[N] = END;
+        closed = WITH_CLOSE;
+        floor = (WITH_CLOSE -> 0 : MAX);
+        run Owner();
+        run Memory();
+        run Thief(0);
+#if THIEVES > 1
+        run Thief(1)
+#endif
+    }
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * subq.pml - the submission queue of src/queue.h, and the LOCKED state
+ *
+ * Modelled: one holder of the lock, who pushes, takes a task back from anywhere in the
+ * queue, and at the end of the array moves what is left to the front under LOCKED; THIEVES
+ * thieves. Who holds the lock changes nothing: getting and leaving it empties the store
+ * buffer. The machine is TSO: stores to slots, and the store to base that ends LOCKED,
+ * wait in the holder's buffer and reach memory in order at any later moment.
+ *
+ * Bounds: N slots, K tasks that are pushed again and again, B stores in the buffer. The
+ * programs have no end and every reachable state is visited. An epoch is known by whether
+ * it is still the one a thief has read, which is exact because it only grows.
+ *
+ * Checked: a task is taken once, by one, from where it is; a dropped TOMB was nobody's
+ * task; a removal that finds its task stolen is right; a thief says NONE only if no task
+ * was there all the time since it began to look; no deadlock.
+ *
+ * Left out: growth; the lock itself; machines weaker than TSO; wrap of the epoch. The
+ * worker's queue compacts by the same steps, and is OPEN and without TOMBs above meanwhile.
+ */
+
+#ifndef N
+#define N 3
+#endif
+#ifndef K
+#define K 2
+#endif
+#ifndef B
+#define B 3
+#endif
+#ifndef THIEVES
+#define THIEVES 2
+#endif
+
+/* Values of a slot; TASK + t is task t. */
+#define FREE 0
+#define TOMB 1
+#define BUSY 2
+#define END 3
+#define TASK 4
+
+#define BASE N /* stands in the buffer for the address of base */
+
+byte mem[N + 1]; /* slots in memory */
+byte own[N + 1]; /* slots as the holder sees them */
+byte top;
+byte ba[B];      /* the holder's store buffer */
+byte bv[B];
+byte bn;
+byte idx;        /* base */
+bit locked;
+byte view[THIEVES]; /* the epoch a thief has read: 0 none, 1 the current one, 2 older */
+
+bit queued[K];
+byte pos[K];     /* where, if queued */
+bit seen[K];     /* its push is over */
+bit there[THIEVES * K]; /* has been there since the thief read base */
+
+byte k; /* scratch, 0 between steps */
+byte t;
+
+/* ---- The parts that a mutation takes out ---- */
+
+#ifdef M_TOMB_FIRST
+#define UNDECIDED TOMB
+#else
+#define UNDECIDED BUSY
+#endif
+#ifdef M_NO_FENCE
+#define FENCE skip
+#else
+#define FENCE bn == 0
+#endif
+#ifdef M_NO_BUMP_TAKE
+#define BUMP_TAKE skip
+#else
+#define BUMP_TAKE BUMP
+#endif
+#ifdef M_NO_BUMP_LOCK
+#define BUMP_LOCK skip
+#else
+#define BUMP_LOCK BUMP
+#endif
+#ifdef M_NO_LOCK /* moves while thieves may take */
+#define LOCK skip
+#else
+#define LOCK locked = 1
+#endif
+#ifdef M_NONE_ANYWAY
+#define SAME_BASE true
+#else
+#define SAME_BASE (idx == i && !locked && view[me] == 1)
+#endif
+#ifdef M_LOCKED_IS_NONE
+#define LOCKED_ANSWER SAY_NONE
+#else
+#define LOCKED_ANSWER skip
+#endif
+
+#if THIEVES > 1
+#define BUMP                          \
+    d_step {                          \
+        view[0] = (view[0] -> 2 : 0); \
+        view[1] = (view[1] -> 2 : 0)  \
+    }
+#else
+#define BUMP view[0] = (view[0] -> 2 : 0)
+#endif
+
+inline drain_first()
+{
+    d_step {
+        if
+        :: ba[0] == BASE -> idx = bv[0]; locked = 0
+        :: else -> mem[ba[0]] = bv[0]
+        fi;
+        k = 1;
+        do
+        :: k < bn -> ba[k - 1] = ba[k]; bv[k - 1] = bv[k]; k++
+        :: else -> break
+        od;
+        bn--;
+        ba[bn] = 0;
+        bv[bn] = 0;
+        k = 0
+    }
+}
+
+#define PUT(a, v) \
+    ba[bn] = a;   \
+    bv[bn] = v;   \
+    bn++
+#define PUT_SLOT(p, v) \
+    own[p] = v;        \
+    PUT(p, v)
+
+#define GONE(t)    \
+    seen[t] = 0;  \
+    there[t] = 0; \
+    there[(THIEVES - 1) * K + (t)] = 0
+
+#define LOOK                                           \
+    d_step {                                           \
+        k = 0;                                         \
+        do                                             \
+        :: k < K -> there[me * K + k] = seen[k]; k++ \
+        :: else -> break                               \
+        od;                                            \
+        k = 0                                          \
+    }
+#define SAY_NONE                                       \
+    d_step {                                           \
+        k = 0;                                         \
+        do                                             \
+        :: k < K -> assert(!there[me * K + k]); k++  \
+        :: else -> break                               \
+        od;                                            \
+        k = 0                                          \
+    }
+#define LEAVE                                   \
+    d_step {                                    \
+        k = 0;                                  \
+        do                                      \
+        :: k < K -> there[me * K + k] = 0; k++ \
+        :: else -> break                        \
+        od;                                     \
+        k = 0;                                  \
+        view[me] = 0;                           \
+        i = 0;                                  \
+        v = 0                                   \
+    }
+
+inline check()
+{
+    d_step {
+        k = 0;
+        do
+        :: k < K ->
+            assert(!queued[k] || pos[k] >= idx && pos[k] < top && own[pos[k]] == TASK + k);
+            k++
+        :: else -> break
+        od;
+        assert(idx <= top);
+        k = 0;
+        do
+        :: k < N -> assert((own[k] == FREE) == (k >= top)); k++
+        :: else -> break
+        od;
+        k = 0
+    }
+}
+
+#define CAN_PUSH(x) (!queued[x] && (top < N || idx > 0))
+
+proctype Holder()
+{
+    byte c, to, p, bi, b2;
+    bit newest;
+
+unlocked:
+    atomic {
+        bn == 0; /* both the unlock and the next lock */
+        c = 0; to = 0; p = 0; bi = 0; b2 = 0; newest = 0;
+        d_step {
+            k = 0;
+            do
+            :: k < K -> seen[k] = queued[k]; k++
+            :: else -> break
+            od;
+            k = 0
+        }
+        check();
+        if
+        :: CAN_PUSH(0)
+        :: queued[0] -> goto remove
+#if K > 1
+        :: CAN_PUSH(1) -> c = 1
+        :: queued[1] -> c = 1; goto remove
+#endif
+#if K > 2
+        :: CAN_PUSH(2) -> c = 2
+        :: queued[2] -> c = 2; goto remove
+#endif
+        fi;
+        if
+        :: top == N -> goto compact
+        :: else
+        fi
+    }
+push:
+    atomic {
+        bn < B;
+        assert(own[top] == FREE && (locked || idx <= top));
+        queued[c] = 1;
+        pos[c] = top;
+        PUT_SLOT(top, TASK + c);
+        top++;
+        goto unlocked
+    }
+
+compact:
+    atomic { bi = idx }
+    atomic { /* CAS */
+        bn == 0;
+        if
+        :: idx == bi -> LOCK; BUMP_LOCK
+        :: else -> goto compact
+        fi;
+        p = bi
+    }
+#ifdef M_UNLOCK_FIRST
+    atomic { bn < B; PUT(BASE, 0) }
+#endif
+    do
+    :: atomic {
+        p < top ->
+        if
+        :: own[p] == TOMB
+        :: else ->
+            bn < B;
+            k = 0; /* the task moves */
+            do
+            :: k < K && own[p] == TASK + k && queued[k] -> pos[k] = to; break
+            :: k < K && !(own[p] == TASK + k && queued[k]) -> k++
+            :: k == K -> break
+            od;
+            k = 0;
+            PUT_SLOT(to, own[p]);
+            to++
+        fi;
+        p++
+    }
+    :: atomic { p == top -> break }
+    od;
+    atomic { p = to }
+    do
+    :: atomic { p < top -> bn < B; PUT_SLOT(p, FREE); p++ }
+    :: atomic { p == top -> break }
+    od;
+    atomic {
+        top = to;
+#ifndef M_UNLOCK_FIRST
+        bn < B;
+        PUT(BASE, 0)
+#endif
+    }
+    atomic {
+        if
+        :: top == N -> goto unlocked
+        :: else -> goto push
+        fi
+    }
+
+remove:
+    atomic { /* finds it, unless it was stolen since */
+        if
+        :: !queued[c] -> goto unlocked
+        :: else
+        fi;
+        p = pos[c];
+        newest = p + 1 == top;
+        bn < B;
+        if
+        :: newest -> PUT_SLOT(p, FREE); GONE(c)
+        :: else -> PUT_SLOT(p, UNDECIDED)
+        fi
+    }
+decide:
+    atomic {
+        FENCE;
+        bi = idx;
+        if
+        :: bi > p ->
+            assert(!queued[c]); /* else it is nobody's */
+            bn < B;
+            PUT_SLOT(p, TOMB);
+            goto unlocked
+        :: bi < p -> goto ours
+        :: else
+        fi
+    }
+    atomic { /* CAS */
+        bn == 0;
+        if
+        :: idx == bi -> BUMP_TAKE
+        :: else -> goto decide
+        fi
+    }
+ours:
+    atomic {
+        bn < B;
+        assert(queued[c]);
+        queued[c] = 0;
+        GONE(c);
+        if
+        :: newest -> top = p
+        :: else -> PUT_SLOT(p, TOMB)
+        fi;
+        goto unlocked
+    }
+}
+
+proctype Thief(bit me)
+{
+    byte i, v;
+
+again:
+    atomic {
+        i = idx;
+        view[me] = 1;
+        LOOK;
+        if
+        :: locked -> LOCKED_ANSWER; LEAVE; goto again
+        :: else
+        fi
+    }
+    atomic {
+        v = mem[i];
+        if
+        :: v == FREE || v == END
+        :: v == BUSY -> LEAVE; goto again
+        :: else -> goto cas
+        fi
+    }
+    atomic {
+        if
+        :: SAME_BASE -> SAY_NONE
+        :: else
+        fi;
+        LEAVE;
+        goto again
+    }
+cas:
+    atomic {
+        if
+        :: idx == i && !locked && view[me] == 1 ->
+            idx = i + 1;
+            if
+            :: v == TOMB ->
+                k = 0;
+                do
+                :: k < K -> assert(!(queued[k] && pos[k] == i)); k++
+                :: else -> break
+                od;
+                k = 0
+            :: else ->
+                t = v - TASK;
+                assert(queued[t] && pos[t] == i);
+                queued[t] = 0;
+                GONE(t);
+                t = 0
+            fi
+        :: else
+        fi;
+        LEAVE;
+        goto again
+    }
+}
+
+proctype Memory()
+{
+    do
+    :: atomic { bn > 0 -> drain_first() }
+    od
+}
+
+init
+{
+    atomic {
+        mem[N] = END;
+        own[N] = END;
+        run Holder();
+        run Memory();
+        run Thief(0);
+#if THIEVES > 1
+        run Thief(1)
+#endif
+    }
+}
