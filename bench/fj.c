@@ -27,7 +27,7 @@ static int fib_run(fj_task *t);
 
 static uint64_t fib(unsigned n)
 {
-    if (n < 2) return n;
+    if (FJ_LEAF(n < 2)) return n;
 
     struct fib a;
     uint64_t x, y;
@@ -38,7 +38,7 @@ static uint64_t fib(unsigned n)
     if (fj_unfork(&a.task)) {
         x = fib(n - 1);
     } else {
-        fj_join(&a.task);
+        fj_wait(&a.task);
         x = a.result;
     }
     return x + y;
@@ -77,7 +77,7 @@ static double integrate(double x1, double y1, double x2, double y2, double area)
     double left = (y1 + ym) * half / 2;
     double right = (ym + y2) * half / 2;
 
-    if (fabs(left + right - area) < BENCH_EPSILON) return left + right;
+    if (FJ_LEAF(fabs(left + right - area) < BENCH_EPSILON)) return left + right;
 
     struct integrate a;
     double x, y;
@@ -92,7 +92,7 @@ static double integrate(double x1, double y1, double x2, double y2, double area)
     if (fj_unfork(&a.task)) {
         x = integrate(a.x1, a.y1, a.x2, a.y2, a.area);
     } else {
-        fj_join(&a.task);
+        fj_wait(&a.task);
         x = a.result;
     }
     return x + y;
@@ -146,7 +146,7 @@ static uint64_t nqueens(const bench_board *board, int n, int row)
         if (fj_unfork(&k->task)) {
             total += nqueens(&k->board, n, row + 1);
         } else {
-            fj_join(&k->task);
+            fj_wait(&k->task);
             total += k->result;
         }
     }
@@ -185,7 +185,7 @@ static uint64_t uts(bench_node node)
     uint32_t kids = bench_uts_kids(&tree, node);
     uint64_t total = 1;
 
-    if (kids == 0) return 1;
+    if (FJ_LEAF(kids == 0)) return 1;
 
     /* The last child is our own work. */
     struct uts kid[kids];
@@ -199,7 +199,7 @@ static uint64_t uts(bench_node node)
         if (fj_unfork(&kid[i].task)) {
             total += uts(kid[i].node);
         } else {
-            fj_join(&kid[i].task);
+            fj_wait(&kid[i].task);
             total += kid[i].result;
         }
     }
@@ -238,7 +238,7 @@ static uint64_t skynet(uint64_t first, uint64_t leaves)
     struct skynet kid[BENCH_SKYNET_ARITY];
     uint64_t total = 0, share = leaves / BENCH_SKYNET_ARITY;
 
-    if (leaves == 1) return first;
+    if (FJ_LEAF(leaves == 1)) return first;
     for (unsigned i = 0; i < BENCH_SKYNET_ARITY; i++) {
         fj_task_init(&kid[i].task, skynet_run);
         kid[i].first = first + i * share;
@@ -249,7 +249,7 @@ static uint64_t skynet(uint64_t first, uint64_t leaves)
         if (fj_unfork(&kid[i].task)) {
             total += skynet(first + i * share, share);
         } else {
-            fj_join(&kid[i].task);
+            fj_wait(&kid[i].task);
             total += kid[i].result;
         }
     }

@@ -14,7 +14,7 @@
 
 FJ_TASK(uint64_t, fib, unsigned, n)
 {
-    if (n < 2) return n;
+    if (FJ_LEAF(n < 2)) return n;
 
     fib_task a;
     fib_fork(FJ, &a, n - 1);
@@ -39,7 +39,7 @@ FJ_TASK(double, integrate, double, x1, double, y1, double, x2, double, y2, doubl
     double left = (y1 + ym) * half / 2;
     double right = (ym + y2) * half / 2;
 
-    if (fabs(left + right - area) < BENCH_EPSILON) return left + right;
+    if (FJ_LEAF(fabs(left + right - area) < BENCH_EPSILON)) return left + right;
 
     integrate_task a;
     integrate_fork(FJ, &a, x1, y1, xm, ym, left);
@@ -91,7 +91,7 @@ FJ_TASK(uint64_t, uts, bench_node, node)
     uint32_t kids = bench_uts_kids(&tree, node);
     uint64_t total = 1;
 
-    if (kids == 0) return 1;
+    if (FJ_LEAF(kids == 0)) return 1;
 
     /* The last child is our own work. */
     uts_task kid[kids];
@@ -116,7 +116,7 @@ FJ_TASK(uint64_t, skynet, uint64_t, first, uint64_t, leaves)
     skynet_task kid[BENCH_SKYNET_ARITY];
     uint64_t total = 0, share = leaves / BENCH_SKYNET_ARITY;
 
-    if (leaves == 1) return first;
+    if (FJ_LEAF(leaves == 1)) return first;
     for (unsigned i = 0; i < BENCH_SKYNET_ARITY; i++)
         skynet_fork(FJ, &kid[i], first + i * share, share);
     for (unsigned i = BENCH_SKYNET_ARITY; i-- > 0;) total += skynet_join(FJ, &kid[i]);

@@ -26,6 +26,8 @@
  */
 #include "pool.h"
 
+#include <string.h>
+
 #define JOIN_HOPS 4
 
 /* ---- Completion ---------------------------------------------------------------------------------- */
@@ -160,12 +162,13 @@ static bool join_in_typed(const fji_worker *w)
     return w->q.hot.top < w->q.cells;
 }
 
+/* After a take or a give-back. Under typed code TOMBs stay: it counts on their places. */
 static void join_set_boundary(fji_worker *w, fj_cell *b)
 {
     if (join_in_typed(w))
         w->q.hint = b;
     else
-        w->q.hot.top = b;
+        w->q.hot.top = fji_queue_settle(&w->q, b, w->q.cells);
 }
 
 void fji_fork_slow(fj_task *t)
@@ -261,6 +264,9 @@ int fji_unfork_slow(fj_task *t, int popped)
     return join_take(w, t, popped != 0, &c) > 0;
 }
 
+/* Spilled cells of threads without a worker: each thread its own, kept for its life. */
+static __thread fj_cell *join_outsiders_spilled;
+
 /* ---- The typed tier ----------------------------------------------------------------------------------- */
 
 fj_cell *fji_typed_enter(fj_worker *hot, fj_cell **saved)
@@ -280,36 +286,41 @@ void fji_typed_leave(fj_worker *hot, fj_cell *saved)
     fji_worker *w = fji_worker_of(hot);
 
     if (w == NULL) return;
-    /* Tasks that nobody joins may have been left behind: then the boundary is higher. */
-    hot->top = saved < w->q.cells ? saved : fji_queue_boundary(&w->q, saved);
+    /* What was left behind lies above: TOMBs, which are garbage now, and tasks that nobody
+     * joins, which raise the boundary. */
+    hot->top = saved;
+    if (saved >= w->q.cells)
+        hot->top = fji_queue_settle(&w->q, fji_queue_boundary(&w->q, saved), saved);
 }
 
+/* p is where typed code would fork next: TOMBs from there up are garbage. */
 fj_cell *fji_typed_room(fj_worker *hot, fj_cell *p)
 {
     fji_worker *w = fji_worker_of(hot);
 
-    return w != NULL ? fji_queue_room(&w->q, p) : NULL;
+    if (w == NULL) return NULL;
+    if (p >= w->q.cells && p < w->q.cells + w->q.capacity)
+        p = fji_queue_settle(&w->q, fji_queue_boundary(&w->q, p), p);
+    return fji_queue_room(&w->q, p);
 }
 
 /*
  * A pair of cells outside the queue, the second an END, for the result of a task that was
- * run at its fork. There must be one: the worker's own first, then memory; without any,
- * this waits for some, since a fork cannot fail.
+ * run at its fork. They go from hand to hand and are freed with the pool, since a position
+ * may point to one after its join. There must be one: the worker's own first, then memory;
+ * without any this waits for some, as a fork cannot fail.
  */
 fj_cell *fji_typed_spill(fj_worker *hot)
 {
     fji_worker *w = fji_worker_of(hot);
-    fj_cell *c = NULL;
+    fj_cell **list = w != NULL ? &w->spilled : &join_outsiders_spilled;
+    fj_cell *c = *list;
 
-    if (w != NULL && w->spills != UINT32_MAX) {
-        int i = __builtin_ctz(~w->spills);
-        w->spills |= 1u << i;
-        c = w->spill[i];
+    if (c != NULL) {
+        memcpy(list, c[1].args, sizeof *list);
+        return c;
     }
-    while (c == NULL) {
-        c = fji_plat_alloc(2 * sizeof *c);
-        if (c == NULL) fji_plat_yield();
-    }
+    while ((c = fji_plat_alloc(2 * sizeof *c)) == NULL) fji_plat_yield();
     c[0].what = FJI_END;
     c[1].what = FJI_END;
     return c;
@@ -317,35 +328,33 @@ fj_cell *fji_typed_spill(fj_worker *hot)
 
 static void typed_unspill(fji_worker *w, fj_cell *c)
 {
-    if (w != NULL && c >= w->spill[0] && c < w->spill[0] + 2 * FJI_SPILLS)
-        w->spills &= ~(1u << ((c - w->spill[0]) / 2));
-    else
-        fji_plat_free(c);
+    fj_cell **list = w != NULL ? &w->spilled : &join_outsiders_spilled;
+
+    memcpy(c[1].args, list, sizeof *list);
+    *list = c;
 }
 
-int fji_typed_join(fj_worker *hot, fj_cell *c, fj_cell **p, uintptr_t what, int popped)
+/* Where the task's body is to be run, NULL: it is done, by a thief or at its fork. */
+fj_cell *fji_typed_join(fj_worker *hot, fj_cell *c, uintptr_t what, int popped)
 {
     fji_worker *w = fji_worker_of(hot);
 
-    if (!popped && c->what == FJI_END) return FJI_DONE_ELSEWHERE;
-    *p = popped ? c + 1 : fji_queue_boundary(&w->q, c + 1);
-    if (fji_queue_take(&w->q, c, what, popped != 0, p)) return FJI_RUN;
-    w->q.hint = *p;
-    if (join_await_cell(w, c)) return FJI_DONE_ELSEWHERE;
-    *p = fji_queue_give_back(&w->q, c);
-    return FJI_RUN;
+    if (!popped && c->what == FJI_END) return NULL;
+    fj_cell *p = popped ? c + 1 : fji_queue_boundary(&w->q, c + 1);
+    if (fji_queue_take(&w->q, c, what, popped != 0, &p)) return p;
+    w->q.hint = p;
+    if (join_await_cell(w, c)) return NULL;
+    return fji_queue_give_back(&w->q, c);
 }
 
-void fji_typed_release(fj_worker *hot, fj_cell *c, fj_cell **p)
+void fji_typed_release(fj_worker *hot, fj_cell *c)
 {
     fji_worker *w = fji_worker_of(hot);
 
-    if (c->what == FJI_END) {
+    if (c->what == FJI_END)
         typed_unspill(w, c);
-        *p = w != NULL ? fji_queue_boundary(&w->q, w->q.hint) : hot->top;
-        return;
-    }
-    *p = fji_queue_give_back(&w->q, c);
+    else
+        (void)fji_queue_give_back(&w->q, c);
 }
 
 /* ---- All of ------------------------------------------------------------------------------------------- */

@@ -98,7 +98,7 @@ static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
     p->is_common = common;
     p->subqs = subqs_for(n);
     p->ctl = fji_ctl_add_active(0, -n);
-    snprintf(p->name, sizeof p->name, "%s", o->name != NULL ? o->name : common ? "fj-common" : "fj");
+    snprintf(p->name, sizeof p->name, "%s", o->name != NULL ? o->name : common ? "common" : "fj");
     p->options.name = p->name;
     for (int i = 0; i < 2; i++) p->away[i].what = FJI_END;
     p->away[0].mark = FJI_CELL_AWAY;
@@ -282,6 +282,11 @@ static void pool_free(fj_pool *p)
     for (uint32_t i = 0; i < p->workers; i++) {
         fji_worker *w = fji_pool_worker(p, i);
         fji_queue_fini(&w->q);
+        while (w->spilled != NULL) {
+            fj_cell *c = w->spilled;
+            memcpy(&w->spilled, c[1].args, sizeof w->spilled);
+            fji_plat_free(c);
+        }
         fji_plat_free(w);
     }
     for (uint32_t i = 0; i < FJI_CHUNKS; i++) fji_plat_free(p->chunk[i]);

@@ -15,8 +15,6 @@
 
 typedef struct fji_worker fji_worker;
 
-#define FJI_SPILLS 32 /* bits of fji_worker.spills */
-
 /* ---- Words that are waited on ------------------------------------------------------------- */
 
 /* fj_cell.state and fj_task.state */
@@ -74,8 +72,7 @@ struct fji_worker {
     uintptr_t stack_low;
     uintptr_t stack_half; /* below this it no longer helps */
     struct fji_running *running; /* submitted tasks on its stack, for fork() */
-    uint32_t spills;      /* which of these are in use */
-    fj_cell spill[FJI_SPILLS][2]; /* results of typed tasks run at their fork */
+    fj_cell *spilled; /* cells for results of typed tasks run at their fork, not in use */
 };
 
 /* The thread-local of a thread that works for no pool. */

@@ -212,12 +212,12 @@ static void queue_lower(fji_queue *q, fj_cell *lo)
     }
 }
 
-/* Frees the TOMBs directly below the boundary b; returns the new one. */
-static fj_cell *queue_settle(fji_queue *q, fj_cell *b)
+fj_cell *fji_queue_settle(fji_queue *q, fj_cell *b, fj_cell *low)
 {
     fj_cell *lo = b;
 
-    while (cell_what(lo - 1) == FJI_TOMB) cell_set(--lo, FJI_FREE);
+    if (q->tombs == 0) return b;
+    while (lo > low && cell_what(lo - 1) == FJI_TOMB) cell_set(--lo, FJI_FREE);
     if (lo == b) return b;
     q->tombs -= (uint32_t)(b - lo);
     queue_lower(q, lo);
@@ -249,7 +249,7 @@ bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t what, bool popped, fj_ce
         return false;
     }
     if (topmost)
-        *boundary = q->tombs != 0 ? queue_settle(q, c) : c;
+        *boundary = c;
     else
         queue_entomb(q);
     return true;
@@ -262,12 +262,9 @@ fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c)
         queue_entomb(q);
         return fji_queue_boundary(q, c);
     }
-    fj_cell *lo = c;
-    cell_set(lo, FJI_FREE);
-    while (cell_what(lo - 1) == FJI_TOMB) cell_set(--lo, FJI_FREE);
-    q->tombs -= (uint32_t)(c - lo);
-    queue_lower(q, lo);
-    return lo;
+    cell_set(c, FJI_FREE);
+    queue_lower(q, c);
+    return c;
 }
 
 void fji_cell_put_action(fj_cell *c, fj_action *fn, void *arg)

@@ -56,15 +56,16 @@
  *             OPEN               full fence, read the cell again, CAS {index+1, epoch, OPEN}
  *             a TOMB is taken like a task and dropped: go on with the next
  *
- * Settle  when TOMBs lie directly below (or above) the boundary the owner frees them:
+ * Settle  when TOMBs lie directly below the boundary the owner frees those that are no
+ *         longer counted on (plain code: all; typed code, which keeps positions in
+ *         registers: those at or above the position of its next fork):
  *           what = FREE for all of them, then CAS {min(index, lowest), epoch+1, OPEN}.
  *         While there are TOMBs the queue is OPEN and is not closed, so every take
  *         comes by here.
  *
- * Give back  a cell c < index whose task is done, and everything above it is FREE or
- *         TOMB: what = FREE from c (and TOMBs below it) up, then CAS index down to it
- *         with epoch+1, same state; CLOSED: floor = that cell before, MAX on failure.
- *         Otherwise: what = TOMB.
+ * Give back  a cell c < index whose task is done. If nothing is above it: what = FREE,
+ *         then CAS index down to it with epoch+1, same state; CLOSED: floor = that cell
+ *         before, MAX on failure. Otherwise: what = TOMB.
  *
  * Close   after FJI_CLOSE_AFTER takes without a steal: floor = cell at index, then
  *         CAS {index, epoch+1, CLOSED}; on failure floor = MAX. In this order, and
@@ -203,6 +204,12 @@ fj_cell *fji_queue_boundary(fji_queue *q, fj_cell *near);
 fj_cell *fji_queue_room(fji_queue *q, fj_cell *near);
 
 /*
+ * Owner. Frees the TOMBs directly below the boundary b, down to `low` at most; returns the
+ * new boundary.
+ */
+fj_cell *fji_queue_settle(fji_queue *q, fj_cell *b, fj_cell *low);
+
+/*
  * Owner. Tries to take the task `what` in c, which the owner has pushed and not joined.
  * `popped`: fji_pop() has set c FREE and then met floor. True: it is the owner's, and
  * *boundary is where the next push goes. False: a thief has it, and c says `what` again;
@@ -210,7 +217,7 @@ fj_cell *fji_queue_room(fji_queue *q, fj_cell *near);
  */
 bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t what, bool popped, fj_cell **boundary);
 
-/* Owner. c holds a stolen task, and that is over. The new boundary. */
+/* Owner. c holds a stolen task, and that is over. The boundary. */
 fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c);
 
 /* Owner: what stands in a cell of an ACTION, before it is published. */

@@ -166,7 +166,7 @@ static bool take_back_local(fji_worker *w, fj_task *t)
     if (typed)
         w->q.hint = boundary;
     else
-        w->q.hot.top = boundary;
+        w->q.hot.top = fji_queue_settle(&w->q, boundary, w->q.cells);
     return ours;
 }
 

@@ -161,7 +161,7 @@ static bool worker_drop_stolen(fji_worker *w, fj_cell *c, uintptr_t what)
         if ((fji_load_acquire(&c->state) & FJI_DONE) == 0) return false;
         fji_store_relaxed(&c->state, 0u); /* relaxed: nobody else uses the cell now */
     }
-    w->q.hot.top = fji_queue_give_back(&w->q, c);
+    w->q.hot.top = fji_queue_settle(&w->q, fji_queue_give_back(&w->q, c), w->q.cells);
     return true;
 }
 
@@ -183,7 +183,11 @@ bool fji_worker_take_local(fji_worker *w, fji_loot *loot)
         const uintptr_t *at = (const uintptr_t *)(void *)c->args;
         *loot = (fji_loot){.what = c->what, .fn = at[0], .arg = at[1]};
         if (loot->what <= FJI_SPECIAL) return false;
-        if (fji_queue_take(q, c, loot->what, false, &q->hot.top)) return true;
+        fj_cell *top = q->hot.top;
+        if (fji_queue_take(q, c, loot->what, false, &top)) {
+            q->hot.top = fji_queue_settle(q, top, q->cells);
+            return true;
+        }
         if (!worker_drop_stolen(w, c, loot->what)) return false;
     }
     return false;

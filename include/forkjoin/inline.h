@@ -81,17 +81,12 @@ FJ_API FJ_COLD int fji_unfork_slow(fj_task *t, int popped);
 FJ_API FJ_COLD void fji_signal_slow(fj_worker *w);
 FJ_API FJ_COLD fj_cell *fji_typed_room(fj_worker *w, fj_cell *p);
 FJ_API FJ_COLD fj_cell *fji_typed_spill(fj_worker *w);
-FJ_API FJ_COLD int fji_typed_join(fj_worker *w, fj_cell *c, fj_cell **p, uintptr_t what,
-                                  int popped);
-FJ_API FJ_COLD void fji_typed_release(fj_worker *w, fj_cell *c, fj_cell **p);
+FJ_API FJ_COLD fj_cell *fji_typed_join(fj_worker *w, fj_cell *c, uintptr_t what, int popped);
+FJ_API FJ_COLD void fji_typed_release(fj_worker *w, fj_cell *c);
 FJ_API fj_cell *fji_typed_enter(fj_worker *w, fj_cell **saved);
 FJ_API void fji_typed_leave(fj_worker *w, fj_cell *saved);
 
 FJ_EXTERN_C_END
-
-/* Answers of fji_typed_join. */
-#define FJI_RUN 0            /* taken: the arguments are in the cell, run it */
-#define FJI_DONE_ELSEWHERE 1 /* by a thief or at its fork: read the result, release the cell */
 
 FJ_INLINE void fj_task_init(fj_task *t, fj_fn *fn)
 {

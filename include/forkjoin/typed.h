@@ -206,35 +206,38 @@ typedef struct NAME##_task {                                                    
         SHAPE##_RETURN(NAME##_fji_body(fj_w, *fj_p FJI_EACH(FJI_PASS_, __VA_ARGS__)));             \
     }                                                                                              \
                                                                                                    \
-    /* A join off the fast path. Neither the handle's nor the position's address goes in: they   \
-     * must not escape from the fast path, or the compiler keeps them in memory there. */        \
-    __attribute__((unused)) static FJ_COLD R NAME##_fji_join_slow(fj_worker *fj_w, fj_cell **fj_p, \
-                                                                  fj_cell *fj_c, int fj_popped)    \
+/* A join off the fast path. Knows nothing of the position of whoever joins, whose address     \
+     * would otherwise escape and keep it in memory on the fast path. */                           \
+    __attribute__((unused)) static FJ_COLD R NAME##_fji_join_slow(fj_worker *fj_w, fj_cell *fj_c,  \
+                                                                  int fj_popped)                   \
     {                                                                                              \
         struct NAME##_fji_frame *fj_f = (struct NAME##_fji_frame *)(void *)fj_c->args;             \
         uintptr_t fj_what = FJI_TYPED_WHAT(NAME##_fji_type);                                       \
-        if (fji_typed_join(fj_w, fj_c, fj_p, fj_what, fj_popped) == FJI_DONE_ELSEWHERE) {                   \
+        fj_cell *fj_p = fji_typed_join(fj_w, fj_c, fj_what, fj_popped);                            \
+        if (fj_p == 0) {                                                                           \
             struct NAME##_fji_frame fj_copy = *fj_f;                                               \
             (void)fj_copy;                                                                         \
-            fji_typed_release(fj_w, fj_c, fj_p);                                                   \
+            fji_typed_release(fj_w, fj_c);                                                         \
             SHAPE##_GET(fj_copy.fj_r);                                                             \
         }                                                                                          \
-        SHAPE##_RETURN(NAME##_fji_body(fj_w, *fj_p FJI_EACH(FJI_LOAD_, __VA_ARGS__)));             \
+        SHAPE##_RETURN(NAME##_fji_body(fj_w, fj_p FJI_EACH(FJI_LOAD_, __VA_ARGS__)));              \
     }                                                                                              \
                                                                                                    \
-    FJ_INLINE_LATE R NAME##_join(fj_worker *fj_w, fj_cell **fj_p, NAME##_task *fj_h)                    \
+    FJ_INLINE_LATE R NAME##_fji_join(fj_worker *fj_w, fj_cell *fj_c)                               \
     {                                                                                              \
-        fj_cell *fj_c = fj_h->fj_cell_;                                                            \
+        struct NAME##_fji_frame *fj_f = (struct NAME##_fji_frame *)(void *)fj_c->args;             \
         int fj_got = fji_pop(fj_w, fj_c);                                                          \
-        if (FJ_LIKELY(fj_got > 0)) {                                                               \
-            struct NAME##_fji_frame *fj_f = (struct NAME##_fji_frame *)(void *)fj_c->args;         \
-            *fj_p = fj_c;                                                                          \
-            SHAPE##_RETURN(NAME##_fji_body(fj_w, fj_c FJI_EACH(FJI_LOAD_, __VA_ARGS__)));          \
-        }                                                                                          \
-        fj_cell *fj_q; /* not from *fj_p: that would have to be kept over the call before */      \
-        SHAPE##_LET(R, fj_slow, NAME##_fji_join_slow(fj_w, &fj_q, fj_c, fj_got < 0));              \
-        *fj_p = fj_q;                                                                              \
-        SHAPE##_GET(fj_slow);                                                                      \
+        if (FJ_UNLIKELY(fj_got <= 0))                                                              \
+            SHAPE##_RETURN(NAME##_fji_join_slow(fj_w, fj_c, fj_got < 0));                          \
+        SHAPE##_RETURN(NAME##_fji_body(fj_w, fj_c FJI_EACH(FJI_LOAD_, __VA_ARGS__)));              \
+    }                                                                                              \
+                                                                                                   \
+    /* Afterwards the position is the cell's: at the boundary, or below it where tasks were        \
+     * joined out of order; the next fork then looks for it. */                                    \
+    FJ_INLINE R NAME##_join(fj_worker *fj_w, fj_cell **fj_p, NAME##_task *fj_h)                    \
+    {                                                                                              \
+        *fj_p = fj_h->fj_cell_;                                                                    \
+        SHAPE##_RETURN(NAME##_fji_join(fj_w, fj_h->fj_cell_));                                     \
     }                                                                                              \
                                                                                                    \
     struct NAME##_fji_root {                                                                          \

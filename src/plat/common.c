@@ -153,14 +153,22 @@ void fji_plat_yield(void)
 bool fji_plat_stack(uintptr_t *low, size_t *bytes)
 {
 #ifdef __GLIBC__
+    /* Asked once for each thread: for the main thread glibc reads /proc/self/maps. */
+    static __thread uintptr_t known_low;
+    static __thread size_t known_bytes;
     pthread_attr_t attr;
     void *at;
 
-    if (pthread_getattr_np(pthread_self(), &attr) != 0) return false;
-    bool ok = pthread_attr_getstack(&attr, &at, bytes) == 0;
-    pthread_attr_destroy(&attr);
-    *low = (uintptr_t)at;
-    return ok;
+    if (known_bytes == 0) {
+        if (pthread_getattr_np(pthread_self(), &attr) != 0) return false;
+        bool ok = pthread_attr_getstack(&attr, &at, &known_bytes) == 0;
+        pthread_attr_destroy(&attr);
+        if (!ok) return false;
+        known_low = (uintptr_t)at;
+    }
+    *low = known_low;
+    *bytes = known_bytes;
+    return true;
 #else
     (void)low, (void)bytes;
     return false;

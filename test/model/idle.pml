@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * idle.pml - sleeping and waking: is there ever a task that nobody comes for?
+ *
+ * Modelled: WORKERS workers that scan, take, and having found nothing push themselves on
+ * the idle stack of the control word, pass the heavy fence, look again at every queue and
+ * park; a producer that is itself a worker and forks FORKS tasks into its own queue with
+ * only a light fence before it looks at the control word (TSO: its store waits in a buffer);
+ * a submitter that puts SUBMITS tasks into a second queue under a lock whose release
+ * empties its buffer. Optionally (LOCKS) the producer holds its queue LOCKED for a while.
+ * The count in the control word is the number of workers that are not idle less the number
+ * aimed at: negative exactly while somebody is on the stack. A waker pops the top, swaps
+ * the park word to ACTIVE and calls the kernel only if it was PARKED; the kernel compares
+ * before it lets a thread sleep.
+ *
+ * A worker whose second look finds something signals, which may pop itself or another, and
+ * goes on looking at the other queues, until it finds its own word ACTIVE or has seen all.
+ * A worker that takes a task and sees another one behind it signals.
+ *
+ * Checked: when nothing can move any more no task is queued. Producer and submitter never
+ * take a task back. LONG: a task that was begun never ends, so the check becomes "no task
+ * waits while a worker sleeps"; it needs as many workers as tasks.
+ *
+ * Left out: ABA on the stack (idle_aba.pml), how a task is taken (queue.pml, subq.pml: here
+ * it is one step), creation and end of workers, blocked workers and their replacements,
+ * spinning before the sleep, timeouts, machines weaker than TSO.
+ */
+
+#ifndef WORKERS
+#define WORKERS 2
+#endif
+#ifndef FORKS
+#define FORKS 2
+#endif
+#ifndef SUBMITS
+#define SUBMITS 1
+#endif
+#ifndef LOCKS
+#define LOCKS 0
+#endif
+#ifndef LONG
+#define LONG 0
+#endif
+
+#define ACTIVE 0
+#define IDLE 1
+#define PARKED 2
+
+byte queue[2];  /* tasks in memory: the producer's, the submission queue */
+byte buffer[2]; /* tasks in the store buffers of producer and submitter */
+bit locked;     /* the producer's queue */
+
+byte stack[WORKERS]; /* the idle ones, the last is the top */
+byte idle;           /* how many: the control word is negative if not 0 */
+byte park[WORKERS];
+bit asleep[WORKERS];
+bit over[2];         /* producer and submitter */
+
+/* ---- The parts that a mutation takes out ---- */
+
+#ifdef M_NO_HEAVY_FENCE
+#define HEAVY_FENCE skip
+#else
+#define HEAVY_FENCE d_step { queue[0] = queue[0] + buffer[0]; buffer[0] = 0 }; \
+    d_step { queue[1] = queue[1] + buffer[1]; buffer[1] = 0 }
+#endif
+#ifdef M_LOCKED_IS_EMPTY
+#define NON_EMPTY(q) (queue[q] > 0 && !(q == 0 && locked))
+#else
+#define NON_EMPTY(q) (queue[q] > 0 || q == 0 && locked)
+#endif
+#ifdef M_NO_WAKE
+#define WAKE(w) skip
+#else
+#define WAKE(w) asleep[w] = 0
+#endif
+#ifdef M_NO_COMPARE
+#define KERNEL_COMPARES true
+#else
+#define KERNEL_COMPARES (park[me] == PARKED)
+#endif
+#ifdef M_RESCAN_FIRST
+#define RESCAN_ON 0
+#else
+#define RESCAN_ON 1
+#endif
+#ifdef M_NO_PROPAGATION
+#define PROPAGATE 0
+#else
+#define PROPAGATE 1
+#endif
+
+/* Wakes one worker if one is idle. `s` and `old` are the caller's. */
+inline signal()
+{
+    atomic {
+        if
+        :: idle > 0 -> idle--; s = stack[idle]; stack[idle] = 0
+        :: else -> s = WORKERS
+        fi
+    }
+    if
+    :: s < WORKERS ->
+        atomic { old = park[s]; park[s] = ACTIVE }
+        if
+        :: old == PARKED -> atomic { WAKE(s); old = 0; s = 0 }
+        :: else -> atomic { old = 0; s = 0 }
+        fi
+    :: else -> s = 0
+    fi
+}
+
+proctype Worker(byte me)
+{
+    byte q, n, s, old;
+    bit got, more;
+
+scan:
+    atomic {
+        n = 0;
+        if
+        :: q = 0
+        :: q = 1
+        fi
+    }
+    do
+    :: n < 2 ->
+        atomic {
+            if
+            :: queue[q] > 0 && !(q == 0 && locked) ->
+                queue[q]--;
+                more = queue[q] > 0;
+                got = 1;
+                n = 2
+            :: else -> n++; q = 1 - q
+            fi
+        }
+    :: else -> break
+    od;
+    if
+    :: got ->
+        if
+        :: more && PROPAGATE -> signal()
+        :: else
+        fi;
+        atomic { got = 0; more = 0; q = 0; n = 0 }
+#if LONG
+end_run:
+        false
+#else
+        goto scan
+#endif
+    :: else
+    fi;
+
+    atomic { park[me] = IDLE; stack[idle] = me; idle++; n = 0 }
+    HEAVY_FENCE;
+#ifndef M_NO_RESCAN
+    atomic {
+        if
+        :: q = 0
+        :: q = 1
+        fi
+    }
+    do
+    :: n < 2 ->
+        if
+        :: NON_EMPTY(q) -> signal(); atomic { n = (RESCAN_ON -> n + 1 : 2); q = 1 - q }
+        :: atomic { !NON_EMPTY(q) -> n++; q = 1 - q }
+        :: atomic { park[me] == ACTIVE -> n = 2 }
+        fi
+    :: else -> break
+    od;
+#endif
+    atomic { q = 0; n = 0 }
+wait:
+    if
+    :: park[me] == ACTIVE -> goto scan
+    :: atomic {
+        park[me] != ACTIVE ->
+#ifndef M_PARK_STORE
+        park[me] = PARKED
+#endif
+    }
+    fi;
+#ifdef M_PARK_STORE
+    park[me] = PARKED;
+#endif
+    atomic {
+        if
+        :: KERNEL_COMPARES -> asleep[me] = 1
+        :: else -> goto wait
+        fi
+    }
+end_sleep:
+    !asleep[me];
+    goto wait
+}
+
+proctype Producer()
+{
+    byte i, s, old;
+
+    do
+    :: i < FORKS ->
+#ifdef M_SIGNAL_FIRST
+        if
+        :: idle > 0 -> signal()
+        :: else
+        fi;
+        atomic { buffer[0]++; i++ }
+#else
+        atomic { buffer[0]++; i++ }
+        if
+        :: idle > 0 -> signal()
+        :: else
+        fi
+#endif
+    :: else -> break
+    od;
+#if LOCKS
+    atomic { buffer[0] == 0 -> locked = 1 } /* CAS */
+    locked = 0; /* in time: a store that may wait is a lock that lasts longer */
+#ifndef M_NO_LOOK
+    if
+    :: idle > 0 -> signal()
+    :: else
+    fi;
+#endif
+#endif
+    over[0] = 1
+}
+
+proctype Submitter()
+{
+    byte i, s, old;
+
+    do
+    :: i < SUBMITS ->
+        atomic { buffer[1]++; i++ }
+#ifndef LIGHT_SUBMIT
+        buffer[1] == 0; /* the lock is left by a read-modify-write */
+#endif
+        if
+        :: idle > 0 -> signal()
+        :: else
+        fi
+    :: else -> break
+    od;
+    over[1] = 1
+}
+
+proctype Memory()
+{
+end_empty:
+    do
+    :: atomic { buffer[0] > 0 -> buffer[0]--; queue[0]++ }
+    :: atomic { buffer[1] > 0 -> buffer[1]--; queue[1]++ }
+    od
+}
+
+/* Nothing can move. */
+proctype Watcher()
+{
+end_watch:
+    timeout;
+    assert(over[0] && over[1]);
+    assert(queue[0] == 0 && queue[1] == 0)
+}
+
+init
+{
+    byte i;
+    atomic {
+        run Producer();
+        run Submitter();
+        run Memory();
+        run Watcher();
+        do
+        :: i < WORKERS -> run Worker(i); i++
+        :: else -> break
+        od
+    }
+}

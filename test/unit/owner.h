@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * owner.h - a worker's queue without a worker: what the tests of the queue share
+ *
+ * Push and take here are fj_fork() and fj_join() without the pool: the same fast path
+ * (fji_pop), then the same slow one. The boundary is kept in hot.top, as the plain tier does.
+ */
+#ifndef FJT_OWNER_H
+#define FJT_OWNER_H
+
+#include "fjtest.h"
+#include "queue.h"
+
+static inline fji_queue *owner_new(uint32_t first, uint32_t limit, bool asymmetric)
+{
+    fji_queue *q = fji_plat_alloc(sizeof *q);
+
+    CHECK(q != NULL);
+    CHECK(fji_queue_init(q, first, limit, asymmetric));
+    return q;
+}
+
+static inline void owner_free(fji_queue *q)
+{
+    fji_queue_fini(q);
+    fji_plat_free(q);
+}
+
+/* The queue at rest: its own invariants, and hot.top where the boundary is. */
+static inline void owner_check(fji_queue *q)
+{
+    unsigned state = fji_base_state(q->base);
+
+    CHECK(fji_queue_valid(q));
+    CHECK(fji_queue_boundary(q, q->hot.top) == q->hot.top);
+    CHECK(q->hot.top->what == FJI_FREE || q->hot.top->what == FJI_END);
+    CHECK(q->hot.top[-1].what != FJI_FREE);
+    if (state == FJI_BASE_OPEN) CHECK(q->hot.floor == UINTPTR_MAX);
+    if (!q->asymmetric) CHECK_EQ(state, FJI_BASE_OPEN);
+}
+
+/* NULL: there was no room. */
+static inline fj_cell *owner_push(fji_queue *q, uintptr_t what)
+{
+    fj_cell *p = fji_queue_room(q, q->hot.top);
+
+    if (p == NULL) return NULL;
+    q->hot.top = p + 1;
+    fji_store_release(&p->what, what);
+    FJ_LIGHT_FENCE();
+    return p;
+}
+
+static inline bool owner_push_task(fji_queue *q, fj_task *t)
+{
+    fj_cell *p = fji_queue_room(q, q->hot.top);
+
+    if (p == NULL) return false;
+    t->cell = p;
+    t->home = fji_queue_position(q, p);
+    q->hot.top = p + 1;
+    fji_store_release(&p->what, (uintptr_t)t);
+    FJ_LIGHT_FENCE();
+    return true;
+}
+
+static inline bool owner_push_action(fji_queue *q, fj_action *fn, void *arg)
+{
+    fj_cell *p = fji_queue_room(q, q->hot.top);
+
+    if (p == NULL) return false;
+    fji_cell_put_action(p, fn, arg);
+    q->hot.top = p + 1;
+    fji_store_release(&p->what, FJI_ACTION);
+    FJ_LIGHT_FENCE();
+    return true;
+}
+
+/* True: it is ours. False: a thief has it. */
+static inline bool owner_take(fji_queue *q, fj_cell *c)
+{
+    fj_cell *boundary = q->hot.top;
+    uintptr_t what = c->what;
+    int got = fji_pop(&q->hot, c);
+
+    if (got > 0) {
+        q->hot.top = c;
+        return true;
+    }
+    if (!fji_queue_take(q, c, what, got < 0, &boundary)) return false;
+    q->hot.top = fji_queue_settle(q, boundary, q->cells);
+    return true;
+}
+
+/* The thief of c is through with it. */
+static inline void owner_give_back(fji_queue *q, fj_cell *c)
+{
+    fji_store_relaxed(&c->state, 0u);
+    q->hot.top = fji_queue_settle(q, fji_queue_give_back(q, c), q->cells);
+}
+
+#endif /* FJT_OWNER_H */

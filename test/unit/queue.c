@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue.c - a worker's queue, step by step and without threads
+ *
+ * The thief is the same thread as the owner, so every interleaving of whole steps can be
+ * written down, and after each of them the queue is looked at. Most properties are checked
+ * for queues that start with 2, 4 and 64 cells, with and without the asymmetric fence.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <string.h>
+#include <sys/resource.h>
+
+#include "owner.h"
+
+#define MANY 200
+#define LIMIT 4096
+
+static fj_task tasks[MANY];
+
+/* A task's body; never called here. */
+static int body(fj_task *t)
+{
+    (void)t;
+    return FJ_OK;
+}
+
+static void for_shapes(uint32_t limit, void (*check)(fji_queue *q))
+{
+    static const uint32_t firsts[] = {2, 4, 64};
+    bool barrier = fji_plat_has_barrier();
+
+    for (int i = 0; i < 6; i++) {
+        bool asymmetric = i % 2 == 1;
+        if (asymmetric && !barrier) continue;
+        fji_queue *q = owner_new(firsts[i / 2], limit, asymmetric);
+        check(q);
+        owner_check(q);
+        owner_free(q);
+    }
+}
+
+static void push_all(fji_queue *q, int n)
+{
+    for (int i = 0; i < n; i++) {
+        fj_task_init(&tasks[i], body);
+        CHECK(owner_push_task(q, &tasks[i]));
+        owner_check(q);
+    }
+}
+
+static void take_one(fji_queue *q, int i)
+{
+    CHECK(owner_take(q, tasks[i].cell));
+    owner_check(q);
+}
+
+static fj_cell *steal_one(fji_queue *q, int i)
+{
+    fji_loot loot;
+
+    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_TASK);
+    CHECK(loot.what == (uintptr_t)&tasks[i]);
+    CHECK(loot.cell == tasks[i].cell);
+    owner_check(q);
+    return loot.cell;
+}
+
+static void steal_nothing(fji_queue *q)
+{
+    fji_loot loot;
+
+    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_NONE);
+    CHECK_EQ(fji_queue_count(q), 0);
+}
+
+/* A joiner finds its task stolen; the thief is through; the cell is given back. */
+static void join_stolen(fji_queue *q, int i)
+{
+    fj_cell *c = tasks[i].cell;
+    fj_cell *top = q->hot.top;
+
+    CHECK(!owner_take(q, c));
+    CHECK(c->what == (uintptr_t)&tasks[i]);
+    CHECK(q->hot.top == top);
+    owner_check(q);
+    owner_give_back(q, c);
+    owner_check(q);
+}
+
+static void check_start(fji_queue *q)
+{
+    CHECK(q->hot.top == q->cells);
+    CHECK_EQ(fji_base_index(q->base), 0);
+    CHECK_EQ(q->tombs, 0);
+    steal_nothing(q);
+}
+
+/* ---- The thieves' word ---------------------------------------------------------------------- */
+
+static const uint64_t epochs[] = {0, 1, 1ull << 35, (1ull << 36) - 2, (1ull << 36) - 1};
+static const uint32_t indices[] = {0, 1, 2, 1u << 25, (1u << 26) - 2, (1u << 26) - 1};
+
+FJ_TEST(base_word_keeps_its_fields_apart, 10)
+{
+    for (int e = 0; e < 5; e++)
+        for (int i = 0; i < 6; i++)
+            for (unsigned s = FJI_BASE_CLOSED; s <= FJI_BASE_LOCKED; s++) {
+                uint64_t b = fji_base_make(epochs[e], indices[i], s);
+                CHECK_EQ(fji_base_epoch(b), epochs[e]);
+                CHECK_EQ(fji_base_index(b), indices[i]);
+                CHECK_EQ(fji_base_state(b), s);
+            }
+}
+
+FJ_TEST(base_epoch_wraps_and_leaves_the_rest, 10)
+{
+    for (int i = 0; i < 6; i++)
+        for (unsigned s = FJI_BASE_CLOSED; s <= FJI_BASE_LOCKED; s++) {
+            uint64_t b = fji_base_make((1ull << 36) - 1, indices[i], s);
+            CHECK(fji_base_make(fji_base_epoch(b) + 1, indices[i], s) ==
+                  fji_base_make(0, indices[i], s));
+        }
+}
+
+static void run_with_last_epoch(fji_queue *q)
+{
+    q->base = fji_base_make((1ull << 36) - 2, 0, fji_base_state(q->base));
+    for (int round = 0; round < 4; round++) {
+        push_all(q, 3);
+        steal_one(q, 0);
+        for (int i = 2; i > 0; i--) take_one(q, i);
+        join_stolen(q, 0);
+    }
+    CHECK(fji_base_epoch(q->base) < 100);
+    check_start(q);
+}
+
+FJ_TEST(queue_works_on_when_the_epoch_wraps, 10)
+{
+    for_shapes(LIMIT, run_with_last_epoch);
+}
+
+/* ---- Push and take -------------------------------------------------------------------------- */
+
+FJ_TEST(new_queue_is_empty, 10)
+{
+    for_shapes(LIMIT, check_start);
+}
+
+static void find_boundary(fji_queue *q)
+{
+    for (int n = 0; n < 70; n++) {
+        fj_cell *b = q->cells + n;
+        for (uint32_t i = 0; i <= q->capacity; i++)
+            CHECK(fji_queue_boundary(q, q->cells + i) == b);
+        CHECK(fji_queue_boundary(q, q->cells - 1) == b);
+        CHECK(owner_push_task(q, &tasks[n]));
+        owner_check(q);
+    }
+}
+
+FJ_TEST(boundary_is_found_from_everywhere, 10)
+{
+    for_shapes(LIMIT, find_boundary);
+}
+
+static void youngest_first(fji_queue *q)
+{
+    for (int n = 1; n <= MANY; n++) {
+        push_all(q, n);
+        CHECK_EQ(fji_queue_count(q), n);
+        CHECK(fji_queue_maybe(q));
+        for (int i = n; i-- > 0;) {
+            take_one(q, i);
+            CHECK(q->hot.top == q->cells + i);
+        }
+        check_start(q);
+    }
+}
+
+FJ_TEST(takes_youngest_first_end_where_they_began, 20)
+{
+    for_shapes(LIMIT, youngest_first);
+}
+
+static void middle_take(fji_queue *q)
+{
+    push_all(q, 3);
+    take_one(q, 1);
+    CHECK(q->cells[1].what == FJI_TOMB);
+    CHECK_EQ(q->tombs, 1);
+    CHECK(q->hot.top == q->cells + 3);
+    CHECK_EQ(fji_queue_count(q), 2);
+    take_one(q, 2);
+    CHECK_EQ(q->tombs, 0);
+    CHECK(q->hot.top == q->cells + 1);
+    take_one(q, 0);
+    check_start(q);
+}
+
+FJ_TEST(take_from_the_middle_leaves_a_tomb_that_is_freed_later, 10)
+{
+    for_shapes(LIMIT, middle_take);
+}
+
+static void oldest_first(fji_queue *q)
+{
+    push_all(q, 1);
+    fj_cell *low = q->hot.top;
+    for (int n = 1; n < MANY; n++) {
+        for (int i = 1; i <= n; i++) CHECK(owner_push_task(q, &tasks[i]));
+        for (int i = 1; i <= n; i++) take_one(q, i);
+        CHECK(q->hot.top == low);
+        CHECK_EQ(q->tombs, 0);
+    }
+    take_one(q, 0);
+    check_start(q);
+}
+
+FJ_TEST(takes_oldest_first_end_where_they_began, 20)
+{
+    for_shapes(LIMIT, oldest_first);
+}
+
+static void random_order(fji_queue *q)
+{
+    uint64_t random = fjt_seed();
+    int order[MANY];
+
+    for (int n = 1; n <= MANY; n++) {
+        push_all(q, n);
+        for (int i = 0; i < n; i++) {
+            int k = (int)(fjt_random(&random) % (uint64_t)(i + 1));
+            order[i] = order[k];
+            order[k] = i;
+        }
+        for (int i = 0; i < n; i++) take_one(q, order[i]);
+        check_start(q);
+    }
+}
+
+FJ_TEST(takes_in_random_order_end_where_they_began, 20)
+{
+    for_shapes(LIMIT, random_order);
+}
+
+/* ---- Steal ---------------------------------------------------------------------------------- */
+
+static void steal_in_order(fji_queue *q)
+{
+    push_all(q, MANY);
+    for (int i = 0; i < MANY; i++) steal_one(q, i);
+    steal_nothing(q);
+    for (int i = MANY; i-- > 0;) join_stolen(q, i);
+    check_start(q);
+}
+
+FJ_TEST(thief_takes_the_oldest_first, 10)
+{
+    for_shapes(LIMIT, steal_in_order);
+}
+
+static void steal_over_tombs(fji_queue *q)
+{
+    push_all(q, 9);
+    for (int i = 0; i < 9; i++)
+        if (i % 4 != 3) take_one(q, i);
+    CHECK_EQ(fji_queue_count(q), 2);
+    steal_one(q, 3);
+    steal_one(q, 7);
+    steal_nothing(q);
+    join_stolen(q, 3);
+    join_stolen(q, 7);
+    check_start(q);
+}
+
+FJ_TEST(thief_steps_over_tombs, 10)
+{
+    for_shapes(LIMIT, steal_over_tombs);
+}
+
+static void tombs_taken_by_a_thief(fji_queue *q)
+{
+    fji_loot loot;
+
+    push_all(q, 5);
+    for (int i = 0; i < 4; i++) take_one(q, i);
+    /* Nothing but tombs below the youngest, which is stolen; then they are all the thief's. */
+    steal_one(q, 4);
+    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_NONE);
+    CHECK_EQ(q->tombs, 4);
+    join_stolen(q, 4);
+    check_start(q);
+}
+
+FJ_TEST(tombs_below_a_stolen_task_go_with_it, 10)
+{
+    for_shapes(LIMIT, tombs_taken_by_a_thief);
+}
+
+static void steal_between_takes(fji_queue *q)
+{
+    for (int n = 2; n <= 40; n++) {
+        push_all(q, n);
+        for (int i = 0; i < n / 2; i++) steal_one(q, i);
+        for (int i = n; i-- > n / 2;) take_one(q, i);
+        for (int i = n / 2; i-- > 0;) join_stolen(q, i);
+        check_start(q);
+    }
+}
+
+FJ_TEST(owner_and_thief_share_without_rest, 10)
+{
+    for_shapes(LIMIT, steal_between_takes);
+}
+
+static void give_back_in_any_order(fji_queue *q)
+{
+    static const int order[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+    for (int k = 0; k < 6; k++) {
+        push_all(q, 3);
+        for (int i = 0; i < 3; i++) steal_one(q, i);
+        for (int i = 0; i < 3; i++) join_stolen(q, order[k][i]);
+        check_start(q);
+    }
+}
+
+FJ_TEST(stolen_cells_come_back_in_any_order, 10)
+{
+    for_shapes(LIMIT, give_back_in_any_order);
+}
+
+static void give_back_under_younger(fji_queue *q)
+{
+    push_all(q, 3);
+    steal_one(q, 0);
+    join_stolen(q, 0);
+    CHECK(q->cells[0].what == FJI_TOMB);
+    CHECK_EQ(q->tombs, 1);
+    CHECK(q->hot.top == q->cells + 3);
+    take_one(q, 2);
+    take_one(q, 1);
+    check_start(q);
+}
+
+FJ_TEST(stolen_cell_under_younger_tasks_becomes_a_tomb, 10)
+{
+    for_shapes(LIMIT, give_back_under_younger);
+}
+
+static void not_asked_when_locked(fji_queue *q)
+{
+    fji_loot loot;
+    uint64_t b = q->base;
+
+    q->base = fji_base_make(fji_base_epoch(b), 0, FJI_BASE_LOCKED);
+    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_RETRY);
+    CHECK(fji_queue_maybe(q));
+    q->base = b;
+    CHECK(!fji_queue_maybe(q));
+}
+
+FJ_TEST(locked_queue_may_have_tasks, 10)
+{
+    for_shapes(LIMIT, not_asked_when_locked);
+}
+
+static void steal_from_position(fji_queue *q)
+{
+    fji_loot loot;
+
+    push_all(q, 3);
+    CHECK_EQ(fji_queue_steal_for(q, 1, NULL, 0, &loot), FJI_GOT_NONE);
+    steal_one(q, 0);
+    CHECK_EQ(fji_queue_steal_for(q, 1, NULL, 0, &loot), FJI_GOT_TASK);
+    CHECK(loot.what == (uintptr_t)&tasks[1]);
+    take_one(q, 2);
+    join_stolen(q, 1);
+    join_stolen(q, 0);
+    check_start(q);
+}
+
+FJ_TEST(helper_takes_nothing_below_its_mark, 10)
+{
+    for_shapes(LIMIT, steal_from_position);
+}
+
+static void steal_while_linked(fji_queue *q)
+{
+    uint32_t first = 7, second = 8;
+    fji_link links[2] = {{&first, 7}, {&second, 9}};
+    fji_loot loot;
+
+    push_all(q, 2);
+    CHECK_EQ(fji_queue_steal_for(q, 0, links, 2, &loot), FJI_GOT_NONE);
+    CHECK_EQ(fji_queue_steal_for(q, 0, links, 1, &loot), FJI_GOT_TASK);
+    second = 9;
+    CHECK_EQ(fji_queue_steal_for(q, 0, links, 2, &loot), FJI_GOT_TASK);
+    join_stolen(q, 1);
+    join_stolen(q, 0);
+    check_start(q);
+}
+
+FJ_TEST(helper_takes_nothing_when_a_link_has_changed, 10)
+{
+    for_shapes(LIMIT, steal_while_linked);
+}
+
+/* ---- Opening and closing -------------------------------------------------------------------- */
+
+static fji_queue *closable(void)
+{
+    if (!fji_plat_has_barrier()) fjt_skip("there is no heavy fence");
+    return owner_new(64, LIMIT, true);
+}
+
+/* Takes of a task above `low` others, until the queue is closed; how many it were. */
+static int takes_until_closed(fji_queue *q)
+{
+    for (int n = 1; n <= 3 * FJI_CLOSE_AFTER; n++) {
+        CHECK(owner_push_task(q, &tasks[MANY - 1]));
+        take_one(q, MANY - 1);
+        if (fji_base_state(q->base) == FJI_BASE_CLOSED) return n;
+    }
+    return 0;
+}
+
+FJ_TEST(queue_begins_closed_and_a_thief_opens_it, 10)
+{
+    fji_queue *q = closable();
+
+    CHECK_EQ(fji_base_state(q->base), FJI_BASE_CLOSED);
+    push_all(q, 2);
+    CHECK_EQ(fji_base_state(q->base), FJI_BASE_CLOSED);
+    steal_one(q, 0);
+    CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
+    CHECK_EQ(q->openings, 1);
+    CHECK_EQ(q->barriers, 1);
+    CHECK(q->hot.floor == UINTPTR_MAX);
+    owner_free(q);
+}
+
+FJ_TEST(open_queue_needs_no_more_heavy_fences, 10)
+{
+    fji_queue *q = closable();
+
+    push_all(q, MANY);
+    for (int i = 0; i < MANY; i++) steal_one(q, i);
+    CHECK_EQ(q->openings, 1);
+    CHECK_EQ(q->barriers, 1);
+    owner_free(q);
+}
+
+FJ_TEST(queue_closes_after_as_many_takes_without_a_steal, 10)
+{
+    fji_queue *q = closable();
+
+    push_all(q, 3);
+    steal_one(q, 0);
+    int n = takes_until_closed(q);
+    CHECK(n == FJI_CLOSE_AFTER || n == FJI_CLOSE_AFTER + 1);
+    CHECK(q->hot.floor == (uintptr_t)(q->cells + 1));
+    steal_one(q, 1);
+    CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
+    CHECK_EQ(q->openings, 2);
+    n = takes_until_closed(q);
+    CHECK(n == FJI_CLOSE_AFTER || n == FJI_CLOSE_AFTER + 1);
+    take_one(q, 2);
+    join_stolen(q, 1);
+    join_stolen(q, 0);
+    check_start(q);
+    owner_free(q);
+}
+
+FJ_TEST(steal_puts_off_the_closing, 10)
+{
+    fji_queue *q = closable();
+
+    push_all(q, 3);
+    steal_one(q, 0);
+    for (int i = 0; i < FJI_CLOSE_AFTER - 10; i++) {
+        CHECK(owner_push_task(q, &tasks[MANY - 1]));
+        take_one(q, MANY - 1);
+    }
+    steal_one(q, 1);
+    CHECK(takes_until_closed(q) >= FJI_CLOSE_AFTER - 1);
+    owner_free(q);
+}
+
+FJ_TEST(queue_with_tombs_stays_open, 10)
+{
+    fji_queue *q = closable();
+
+    push_all(q, 3);
+    take_one(q, 1);
+    CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
+    CHECK_EQ(takes_until_closed(q), 0);
+    take_one(q, 2);
+    CHECK(takes_until_closed(q) != 0);
+    owner_free(q);
+}
+
+FJ_TEST(symmetric_queue_never_closes, 10)
+{
+    fji_queue *q = owner_new(64, LIMIT, false);
+
+    push_all(q, 3);
+    CHECK_EQ(takes_until_closed(q), 0);
+    CHECK_EQ(q->openings, 0);
+    owner_free(q);
+}
+
+FJ_TEST(stolen_cell_comes_back_into_a_closed_queue, 10)
+{
+    fji_queue *q = closable();
+
+    push_all(q, 2);
+    steal_one(q, 0);
+    steal_one(q, 1);
+    CHECK(takes_until_closed(q) != 0);
+    join_stolen(q, 1);
+    CHECK_EQ(fji_base_state(q->base), FJI_BASE_CLOSED);
+    CHECK_EQ(fji_base_index(q->base), 1);
+    CHECK(q->hot.floor == (uintptr_t)(q->cells + 1));
+    join_stolen(q, 0);
+    CHECK_EQ(fji_base_state(q->base), FJI_BASE_CLOSED);
+    CHECK(q->hot.floor == (uintptr_t)q->cells);
+    check_start(q);
+    owner_free(q);
+}
+
+FJ_TEST(thief_that_only_asked_costs_one_opening, 10)
+{
+    fji_queue *q = closable();
+
+    push_all(q, 4);
+    q->hot.floor = UINTPTR_MAX; /* what a thief stores before its fence */
+    take_one(q, 3);
+    CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
+    CHECK_EQ(q->openings, 1);
+    for (int i = 2; i >= 0; i--) take_one(q, i);
+    check_start(q);
+    owner_free(q);
+}
+
+FJ_TEST(refused_heavy_fence_takes_nothing, 10)
+{
+    if (!FJI_FAULTS) fjt_skip("built without faults");
+    fji_queue *q = closable();
+    fji_loot loot;
+
+    push_all(q, 2);
+    fji_fault_set(FJI_FAULT_BARRIER, 1, 1);
+    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_RETRY);
+    CHECK_EQ(fji_base_index(q->base), 0);
+    owner_check(q);
+    steal_one(q, 0);
+    take_one(q, 1);
+    join_stolen(q, 0);
+    check_start(q);
+    owner_free(q);
+}
+
+/* ---- A thief that is late -------------------------------------------------------------------- */
+
+/* What the CAS of a thief that has read `b` would do now. */
+static bool late_take(fji_queue *q, uint64_t b)
+{
+    uint64_t next = fji_base_make(fji_base_epoch(b), fji_base_index(b) + 1, FJI_BASE_OPEN);
+    return fji_cas_acq_rel_64(&q->base, &b, next);
+}
+
+FJ_TEST(late_thief_fails_after_its_task_was_taken_back, 10)
+{
+    fji_queue *q = owner_new(4, LIMIT, false);
+
+    push_all(q, 1);
+    uint64_t b = q->base;
+    take_one(q, 0);
+    CHECK(!late_take(q, b));
+    owner_free(q);
+}
+
+/* Two task structs only, and always the same cell: nothing but the epoch tells. */
+FJ_TEST(late_thief_fails_after_cell_and_task_were_used_again, 10)
+{
+    fji_queue *q = owner_new(2, 2, false);
+
+    for (int n = 1; n <= 2; n++)
+        for (int laps = 1; laps < 10; laps++) {
+            push_all(q, n);
+            uint64_t b = q->base;
+            for (int i = 0; i < laps; i++) {
+                for (int k = n; k-- > 0;) take_one(q, k);
+                push_all(q, n);
+            }
+            CHECK(!late_take(q, b));
+            for (int k = n; k-- > 0;) take_one(q, k);
+        }
+    owner_free(q);
+}
+
+FJ_TEST(late_thief_fails_after_another_stole_and_the_cell_came_back, 10)
+{
+    fji_queue *q = owner_new(2, 2, false);
+
+    push_all(q, 1);
+    uint64_t b = q->base;
+    steal_one(q, 0);
+    CHECK(!late_take(q, b));
+    join_stolen(q, 0);
+    CHECK(!late_take(q, b));
+    push_all(q, 1);
+    CHECK(!late_take(q, b));
+    owner_free(q);
+}
+
+FJ_TEST(late_thief_fails_after_tombs_were_freed, 10)
+{
+    fji_queue *q = owner_new(4, LIMIT, false);
+
+    push_all(q, 3);
+    take_one(q, 0);
+    uint64_t b = q->base; /* about to step over the tomb */
+    take_one(q, 2);
+    take_one(q, 1);
+    push_all(q, 1);
+    CHECK(!late_take(q, b));
+    owner_free(q);
+}
+
+FJ_TEST(late_thief_fails_after_a_closing, 10)
+{
+    fji_queue *q = closable();
+
+    push_all(q, 2);
+    steal_one(q, 0);
+    uint64_t b = q->base;
+    CHECK(takes_until_closed(q) != 0);
+    CHECK(!late_take(q, b));
+    owner_free(q);
+}
+
+FJ_TEST(late_thief_fails_after_a_compaction, 10)
+{
+    fji_queue *q = owner_new(4, 4, false);
+
+    push_all(q, 4);
+    take_one(q, 1);
+    uint64_t b = q->base;
+    CHECK(owner_push_task(q, &tasks[4]));
+    owner_check(q);
+    CHECK(!late_take(q, b));
+    owner_free(q);
+}
