@@ -74,6 +74,20 @@ static inline void fji_fence_full(void)
 #endif
 }
 
+/*
+ * The thief's fence: between its read of base and its read of the cell, against the full
+ * fence of the owner between its write of the cell and its read of base. Where loads are
+ * not reordered with loads (x86-64) the compiler alone has to be told.
+ */
+static inline void fji_fence_thief(void)
+{
+#if FJI_TSAN || !defined(__x86_64__)
+    fji_fence_full();
+#else
+    __asm__ __volatile__("" ::: "memory");
+#endif
+}
+
 /* Tells the core that this is a spin loop. */
 static inline void fji_pause(void)
 {

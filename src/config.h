@@ -32,6 +32,10 @@
 #define FJI_SUBQ_FIRST 64
 #define FJI_SUBQ_RESERVED (1u << 22)
 
+/* ACTIONs that a worker takes from a submission queue at once, to put the rest into its own
+ * queue: one contended CAS for all of them. submit-1 and submit-2 chose it. */
+#define FJI_SUBQ_BATCH 8
+
 /* Pops without a steal after which an open queue is closed: as many as pay in
  * fences (2 ns) what one opening costs (12 us). Ski rental. */
 #define FJI_CLOSE_AFTER 4096
@@ -53,6 +57,9 @@
 
 /* Spin of a joiner before it blocks, ns: a stolen task is often nearly done. */
 #define FJI_JOIN_SPIN_NS 20000
+
+/* How often whoever waits for a pool looks whether it still has threads, ns. */
+#define FJI_STRANDED_NS 250000000ll
 
 /* Threads beyond the parallelism to stand in for blocked ones. */
 #define FJI_SPARES 256

@@ -92,14 +92,16 @@ static bool await_help(fji_worker *w, const uint32_t *state, uint32_t s, const u
     return false;
 }
 
-static void await_sleep(fji_worker *w, uint32_t *state)
+/* `from` another pool (or NULL): it may lose its threads, or never get any. */
+static void await_sleep(fji_worker *w, uint32_t *state, fj_pool *from)
 {
     int token = w != NULL ? fji_block_begin(w) : 0;
     /* [task.done] acquire <- release in fji_task_complete(): it may be done by now. */
     uint32_t s = fji_or_acq_rel(state, FJI_WAITING) | FJI_WAITING;
 
     while ((s & FJI_DONE) == 0) {
-        fji_plat_wait(state, s, FJ_FOREVER);
+        if (from != NULL) fji_submit_run_stranded(from);
+        fji_plat_wait(state, s, from != NULL ? fji_plat_now() + FJI_STRANDED_NS : FJ_FOREVER);
         /* [task.done] acquire <- release in fji_task_complete(): result and code. */
         s = fji_load_acquire(state);
     }
@@ -136,7 +138,7 @@ void fji_await(fji_worker *w, fj_pool *pool, uint32_t *state, const uint32_t *ma
             continue;
         }
         if (await_spin(&until, &turn)) continue;
-        await_sleep(w, state);
+        await_sleep(w, state, helps ? NULL : pool);
         break;
     }
     /* [join.chain] release -> acquire in await_help(). */

@@ -212,6 +212,9 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
         if (!now && !fji_pool_quiescent(p, true)) return;
         /* [pool.end] acq_rel: one stops it, the others see that it is stopped. */
         run = fji_or_acq_rel(&p->run, FJI_RUN_STOP);
+        /* [pool.end] run above, ctl below; partner: the barrier in fji_idle_wait(), after which
+         * a worker that goes idle looks at run. */
+        fji_fence_full();
         if ((run & FJI_RUN_STOP) == 0) pool_cancel_queued(p);
     }
     fji_idle_release_all(p);
@@ -242,6 +245,17 @@ int fj_pool_shutdown_now(fj_pool *pool)
     return pool_shutdown(pool, true);
 }
 
+/* While no thread is there that could end the pool, somebody has to look now and then. */
+static bool pool_wait_a_while(fj_pool *p, uint32_t run, int64_t deadline)
+{
+    int64_t look = fji_plat_now() + FJI_STRANDED_NS;
+    bool stranded = fji_ctl_total(fji_load_relaxed(&p->ctl)) == 0; /* relaxed: looked at again */
+
+    if (!stranded || deadline < look) return fji_plat_wait(&p->run, run, deadline);
+    fji_plat_wait(&p->run, run, look);
+    return true;
+}
+
 int fj_pool_await_termination(fj_pool *pool, int64_t timeout_ns)
 {
     fj_pool *p = fji_pool_or_common(pool);
@@ -260,8 +274,10 @@ int fj_pool_await_termination(fj_pool *pool, int64_t timeout_ns)
     bool in_time = true;
     uint32_t run;
     /* [pool.end] acquire <- release in fji_pool_end_if_over(). */
-    while (((run = fji_load_acquire(&p->run)) & FJI_RUN_TERMINATED) == 0 && in_time)
-        in_time = fji_plat_wait(&p->run, run, deadline);
+    while (((run = fji_load_acquire(&p->run)) & FJI_RUN_TERMINATED) == 0 && in_time) {
+        fji_submit_run_stranded(p);
+        in_time = pool_wait_a_while(p, run, deadline);
+    }
     if (w != NULL) fji_block_end(w, token);
     return (run & FJI_RUN_TERMINATED) != 0 ? FJ_OK : FJ_ETIMEDOUT;
 }

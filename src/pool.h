@@ -191,7 +191,7 @@ bool fji_worker_take_local(fji_worker *w, fji_loot *loot);
 fji_got fji_worker_scan(fji_worker *w, fji_loot *loot);
 /* Puts a detached task or an ACTION into the own queue; its position, or -1: no room. */
 int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action *fn, void *arg, bool wake);
-fji_worker *fji_guest_enter(fj_pool *p);
+fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down);
 void fji_guest_leave(fji_worker *w);
 void fji_loot_cancel(const fji_loot *loot);
 
@@ -200,7 +200,8 @@ void fji_cell_complete(fj_cell *c);
 void fji_task_complete(fj_task *t, int code);
 /*
  * Waits until *state says DONE. w: the waiter, NULL outside; `pool`: whose workers run the
- * task. A worker of that pool helps, others only sleep. `cell`: the stolen cell, or NULL.
+ * task. A worker of that pool helps, others only sleep, and run the task themselves if that
+ * pool turns out to have no threads. `cell`: the stolen cell, or NULL.
  */
 void fji_await(fji_worker *w, fj_pool *pool, uint32_t *state, const uint32_t *mark, fj_cell *cell);
 
@@ -212,6 +213,8 @@ void fji_block_end(fji_worker *w, int token);
 int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, bool wake);
 bool fji_submit_take_back(fj_pool *p, fj_task *t);
 int fji_join_submitted(fj_task *t);
+/* Runs what is queued in a pool that has no threads and gets none. */
+void fji_submit_run_stranded(fj_pool *p);
 
 /* quiesce.c */
 bool fji_pool_quiescent(fj_pool *p, bool ending);

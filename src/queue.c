@@ -343,7 +343,10 @@ fj_cell *fji_queue_room(fji_queue *q, fj_cell *near)
     fj_cell *p = fji_queue_boundary(q, near);
 
     if (cell_what(p) == FJI_FREE) return p;
-    if (queue_grow(q)) return p;
+    /* relaxed: index only grows but for us, so at least this much is stolen or dead. */
+    uint32_t dead = fji_base_index(fji_load_relaxed(&q->base)) + q->tombs;
+    if (dead >= q->capacity / 2) p = queue_compact(q, p);
+    if (cell_what(p) == FJI_FREE || queue_grow(q)) return p;
     p = queue_compact(q, p);
     return cell_what(p) == FJI_FREE ? p : NULL;
 }
@@ -381,7 +384,7 @@ static bool queue_steal_open(const fj_cell *c, uintptr_t *what)
 {
     /* [queue.take] base was read above, the cell is read below; partner: the full fence in
      * queue_decide(). */
-    fji_fence_full();
+    fji_fence_thief();
     /* [queue.publish] acquire <- release in fj_fork(): the task. */
     *what = fji_load_acquire(&c->what);
     return what_is_task(*what) || *what == FJI_TOMB;

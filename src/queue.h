@@ -93,7 +93,7 @@
  * Edges            from                          to                         carries
  *   queue.publish  release store of a push       acquire load in steal      the task
  *   queue.take     light fence in fji_pop()      heavy fence, queue_open()  cell against floor
- *   queue.take     full fence, queue_decide()    full fence, queue_steal_open()  cell against base
+ *   queue.take     full fence, queue_decide()    thief's fence, queue_steal_open()  cell against base
  *   queue.base     acq_rel CAS on base           acquire load of base       cells freed, floor
  *   queue.link     acquire load in steal_for     acq_rel completion, join.c  not done yet
  *
@@ -295,6 +295,12 @@ bool fji_subq_remove(fji_subq *q, uintptr_t what);
 
 /* Thief, no lock: the oldest. loot->cell is NULL. */
 fji_got fji_subq_steal(fji_subq *q, fji_loot *loot);
+
+/*
+ * Thief, no lock: the same, and if it is an ACTION, up to half of the ACTIONs that follow
+ * with it, at most FJI_SUBQ_BATCH in all; *n says how many.
+ */
+fji_got fji_subq_steal_some(fji_subq *q, fji_loot *loot, uint32_t *n);
 
 /* Anybody. */
 bool fji_subq_maybe(const fji_subq *q);

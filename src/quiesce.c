@@ -158,7 +158,7 @@ int fj_pool_await_quiescence(fj_pool *pool, int64_t timeout_ns)
 
     if (p == NULL) return FJ_OK;
     if (w != NULL && w->pool == p) return quiesce_help(w, deadline) ? FJ_OK : FJ_ETIMEDOUT;
-    fji_worker *g = w == NULL && p->caller_helps ? fji_guest_enter(p) : NULL;
+    fji_worker *g = w == NULL && p->caller_helps ? fji_guest_enter(p, true) : NULL;
     if (g != NULL) {
         bool quiet = quiesce_help(g, deadline);
         fji_guest_leave(g);

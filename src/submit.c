@@ -79,8 +79,10 @@ int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, boo
         if (!fji_subq_push(q, what, fn, arg)) err = FJ_ENOMEM;
     }
     if (err == FJ_OK && wake) {
-        /* [idle.dekker] the slot above, ctl below; partner: the barrier in fji_idle_wait(). */
-        fji_fence_full();
+        /* [idle.dekker] the slot above, ctl below; partner: the barrier in fji_idle_wait(), which
+         * reaches every thread of the process. Without one the fence must be full here. */
+        FJ_LIGHT_FENCE();
+        if (!p->asymmetric) fji_fence_full();
         fji_signal(p);
     }
     fji_lock_drop(&q->lock); /* LAST TOUCH of *p: whoever destroys it takes the lock first. */
@@ -139,7 +141,7 @@ int fj_execute(fj_pool *pool, fj_action *action, void *arg)
     fji_worker *w = submit_own_worker(p);
     if (w == NULL) {
         /* relaxed: a setting. Where there are no workers the caller runs it. */
-        fji_worker *g = fji_load_relaxed(&p->parallelism) == 0 ? fji_guest_enter(p) : NULL;
+        fji_worker *g = fji_load_relaxed(&p->parallelism) == 0 ? fji_guest_enter(p, false) : NULL;
         if (g == NULL) return fji_submit_outside(p, FJI_ACTION, action, arg, true);
         fji_loot loot = {.what = FJI_ACTION, .fn = (uintptr_t)action, .arg = (uintptr_t)arg};
         fji_worker_run(g, &loot);
@@ -200,6 +202,21 @@ static bool submit_caller_works(const fj_pool *p, bool helps)
     return helps && fji_worker_self() == NULL;
 }
 
+void fji_submit_run_stranded(fj_pool *p)
+{
+    fji_loot loot;
+
+    /* relaxed: looked at again by whoever waits. */
+    if (fji_ctl_total(fji_load_relaxed(&p->ctl)) != 0 || fji_pool_quiescent(p, false)) return;
+    fji_signal(p);
+    if (fji_ctl_total(fji_load_relaxed(&p->ctl)) != 0) return; /* relaxed: as above */
+    fji_worker *g = fji_guest_enter(p, true);
+    if (g == NULL) return;
+    while (!fji_pool_stopping(p) && fji_worker_scan(g, &loot) == FJI_GOT_TASK)
+        fji_worker_run(g, &loot);
+    fji_guest_leave(g);
+}
+
 int fji_join_submitted(fj_task *t)
 {
     fj_pool *p = *(fj_pool **)(void *)t->cell->args;
@@ -208,7 +225,7 @@ int fji_join_submitted(fj_task *t)
     /* [task.done] acquire <- release in fji_task_complete(): result and code. */
     if ((fji_load_acquire(&t->state) & FJI_DONE) != 0) return t->code;
     bool works = submit_caller_works(p, p->caller_helps);
-    fji_worker *g = works && submit_own_worker(p) == NULL ? fji_guest_enter(p) : NULL;
+    fji_worker *g = works && submit_own_worker(p) == NULL ? fji_guest_enter(p, true) : NULL;
     if ((works || submit_own_worker(p) != NULL) && fji_submit_take_back(p, t))
         (void)join_run_here(t);
     else
@@ -227,7 +244,7 @@ int fj_invoke_by(fj_pool *pool, fj_task *t, enum fj_caller caller)
     if (submit_own_worker(p) != NULL) return t->fn(t);
     bool helps = caller == FJ_CALLER_HELPS || (caller == FJ_CALLER_DEFAULT && p->caller_helps);
     if (submit_caller_works(p, helps)) {
-        fji_worker *g = fji_guest_enter(p);
+        fji_worker *g = fji_guest_enter(p, false);
         if (g != NULL) {
             int code = t->fn(t);
             fji_guest_leave(g);

@@ -156,34 +156,62 @@ bool fji_subq_remove(fji_subq *q, uintptr_t what)
     return true;
 }
 
-fji_got fji_subq_steal(fji_subq *q, fji_loot *loot)
+/* Reads slot s, not before base; false: nothing is there. */
+static bool slot_read(const fji_slot *s, fji_loot *loot)
+{
+    /* [queue.publish] acquire <- release in fji_subq_push(): the task. */
+    loot->what = fji_load_acquire(&s->what);
+    loot->fn = fji_load_relaxed(&s->fn);   /* relaxed: [queue.publish] carries them */
+    loot->arg = fji_load_relaxed(&s->arg); /* relaxed: torn only if the CAS fails */
+    loot->cell = NULL;
+    return loot->what != FJI_FREE && loot->what != FJI_END;
+}
+
+/* How many to take: half of the ACTIONs in sight, the first of which is in loot[0]. */
+static uint32_t subq_look_ahead(const fji_slot *s, fji_loot *loot, uint32_t max)
+{
+    uint32_t seen = 1;
+
+    if (loot[0].what != FJI_ACTION) return 1;
+    while (seen < 2 * max) {
+        fji_loot next;
+        if (!slot_read(s + seen, &next) || next.what != FJI_ACTION) break;
+        if (seen < max) loot[seen] = next;
+        seen++;
+    }
+    return (seen + 1) / 2;
+}
+
+static fji_got subq_steal(fji_subq *q, fji_loot *loot, uint32_t max, uint32_t *n)
 {
     for (;;) {
         /* [queue.base] acquire <- the owner's CAS: the slots it has moved. */
         uint64_t b = fji_load_acquire(&q->base);
         uint32_t index = fji_base_index(b);
         if (fji_base_state(b) == FJI_BASE_LOCKED) return FJI_GOT_RETRY;
+        /* [queue.take] base above, the slots below; partner: subq_decide(). */
+        fji_fence_thief();
         fji_slot *s = &q->first[index];
-        /* [queue.publish] acquire: also keeps the second look at base behind it. */
-        uintptr_t what = fji_load_acquire(&s->what);
-        if (what == FJI_FREE || what == FJI_END)
+        if (!slot_read(s, loot))
             /* [queue.base] acquire <- the owner's CAS: nothing only if index stayed. */
             return fji_load_acquire(&q->base) == b ? FJI_GOT_NONE : FJI_GOT_RETRY;
-        /* [queue.take] base above, the slot below; partner: subq_decide(). */
-        fji_fence_full();
-        /* [queue.publish] acquire <- release in fji_subq_push(): the task. */
-        what = fji_load_acquire(&s->what);
-        if (what == FJI_FREE) return FJI_GOT_RETRY;
-        loot->fn = fji_load_relaxed(&s->fn);   /* relaxed: [queue.publish] carries them */
-        loot->arg = fji_load_relaxed(&s->arg); /* relaxed: torn only if the CAS fails */
-        uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, FJI_BASE_OPEN);
+        *n = max > 1 ? subq_look_ahead(s, loot, max) : 1;
+        uint64_t next = fji_base_make(fji_base_epoch(b), index + *n, FJI_BASE_OPEN);
         /* [queue.base] acq_rel: partner is the CAS of whoever holds the lock. */
         if (!fji_cas_acq_rel_64(&q->base, &b, next)) return FJI_GOT_RETRY;
-        if (what == FJI_TOMB) continue;
-        loot->what = what;
-        loot->cell = NULL;
-        return FJI_GOT_TASK;
+        if (loot->what != FJI_TOMB) return FJI_GOT_TASK;
     }
+}
+
+fji_got fji_subq_steal(fji_subq *q, fji_loot *loot)
+{
+    uint32_t n;
+    return subq_steal(q, loot, 1, &n);
+}
+
+fji_got fji_subq_steal_some(fji_subq *q, fji_loot *loot, uint32_t *n)
+{
+    return subq_steal(q, loot, FJI_SUBQ_BATCH, n);
 }
 
 bool fji_subq_maybe(const fji_subq *q)

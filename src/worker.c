@@ -204,6 +204,28 @@ static void worker_run_local(fji_worker *w, const fji_loot *loot)
 
 /* ---- Searching ------------------------------------------------------------------------------------ */
 
+/*
+ * Takes from submission queue s. If it gets several ACTIONs, all but the first go into the
+ * own queue, where others can steal them; the oldest is then on top.
+ */
+static fji_got worker_take_submission(fji_worker *w, fji_subq *s, fji_loot *loot)
+{
+    fji_loot some[FJI_SUBQ_BATCH];
+    uint32_t n = 1;
+    fji_got got = fji_subq_steal_some(s, some, &n);
+
+    if (got != FJI_GOT_TASK) return got;
+    *loot = some[0];
+    for (uint32_t i = n; i-- > 1;) {
+        bool last = i == 1;
+        fj_action *fn = (fj_action *)some[i].fn;
+        if (fji_worker_push(w, FJI_ACTION, fn, (void *)some[i].arg, last) < 0)
+            worker_run_action(w, &some[i]); /* no room: out of order, but run */
+    }
+    fji_count(&w->steals, n - 1);
+    return got;
+}
+
 /* One round over all queues from a random start. RETRY: something may be there. */
 fji_got fji_worker_scan(fji_worker *w, fji_loot *loot)
 {
@@ -226,7 +248,7 @@ fji_got fji_worker_scan(fji_worker *w, fji_loot *loot)
             /* [pool.record] acquire <- release in submit_queue(). */
             fji_subq *s = fji_load_acquire(&p->subq[at - n]);
             if (s == NULL) continue;
-            got = fji_subq_steal(s, loot);
+            got = worker_take_submission(w, s, loot);
             if (got == FJI_GOT_TASK) more = fji_subq_maybe(s);
         }
         if (got == FJI_GOT_TASK) {
@@ -473,13 +495,14 @@ bool fji_worker_start(fj_pool *p)
 
 /* ---- Guests ------------------------------------------------------------------------------------------ */
 
-fji_worker *fji_guest_enter(fj_pool *p)
+fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down)
 {
     fji_worker *w = NULL;
 
     fji_lock_take(&p->lock);
     /* relaxed: the lock orders it against the end of the pool. */
-    if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) == 0) {
+    uint32_t run = fji_load_relaxed(&p->run);
+    if ((run & (although_shut_down ? FJI_RUN_STOP : FJI_RUN_SHUTDOWN)) == 0) {
         w = worker_take_record(p, FJI_ALIVE_GUEST);
         if (w != NULL) p->guests++;
         /* [pool.moves] acq_rel <-> acquire in fji_pool_quiescent(): a guest came. */

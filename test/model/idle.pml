@@ -90,10 +90,14 @@ bit over[2];         /* producer and submitter */
 #define PROPAGATE 1
 #endif
 
-/* Wakes one worker if one is idle. `s` and `old` are the caller's. */
-inline signal()
+/*
+ * Wakes one worker if one is idle; `s` and `old` are the caller's. The CAS waits until the
+ * caller's stores, if it has any, are in memory.
+ */
+inline signal(stores)
 {
     atomic {
+        stores == 0;
         if
         :: idle > 0 -> idle--; s = stack[idle]; stack[idle] = 0
         :: else -> s = WORKERS
@@ -140,7 +144,7 @@ scan:
     if
     :: got ->
         if
-        :: more && PROPAGATE -> signal()
+        :: more && PROPAGATE -> signal(0)
         :: else
         fi;
         atomic { got = 0; more = 0; q = 0; n = 0 }
@@ -165,9 +169,11 @@ end_run:
     do
     :: n < 2 ->
         if
-        :: NON_EMPTY(q) -> signal(); atomic { n = (RESCAN_ON -> n + 1 : 2); q = 1 - q }
+        :: NON_EMPTY(q) -> signal(0); atomic { n = (RESCAN_ON -> n + 1 : 2); q = 1 - q }
         :: atomic { !NON_EMPTY(q) -> n++; q = 1 - q }
+#ifdef M_RESCAN_EARLY
         :: atomic { park[me] == ACTIVE -> n = 2 }
+#endif
         fi
     :: else -> break
     od;
@@ -205,14 +211,14 @@ proctype Producer()
     :: i < FORKS ->
 #ifdef M_SIGNAL_FIRST
         if
-        :: idle > 0 -> signal()
+        :: idle > 0 -> signal(buffer[0])
         :: else
         fi;
         atomic { buffer[0]++; i++ }
 #else
         atomic { buffer[0]++; i++ }
         if
-        :: idle > 0 -> signal()
+        :: idle > 0 -> signal(buffer[0])
         :: else
         fi
 #endif
@@ -223,7 +229,7 @@ proctype Producer()
     locked = 0; /* in time: a store that may wait is a lock that lasts longer */
 #ifndef M_NO_LOOK
     if
-    :: idle > 0 -> signal()
+    :: idle > 0 -> signal(buffer[0])
     :: else
     fi;
 #endif
@@ -242,7 +248,7 @@ proctype Submitter()
         buffer[1] == 0; /* the lock is left by a read-modify-write */
 #endif
         if
-        :: idle > 0 -> signal()
+        :: idle > 0 -> signal(buffer[1])
         :: else
         fi
     :: else -> break

@@ -36,7 +36,7 @@ static void submit_one_by_one(fj_pool *p, long rounds, int pause_ns)
 
 FJ_TEST(a_submission_is_seen_by_a_worker_going_idle, 60)
 {
-    submit_one_by_one(pool_without_spin(1, 0), fjt_rounds(60000), 2000);
+    submit_one_by_one(pool_without_spin(1, 0), fjt_rounds(200000), 2000);
 }
 
 FJ_TEST(a_submission_is_seen_at_the_end_of_the_search, 60)
@@ -79,7 +79,7 @@ static int fork_one_by_one(fj_task *t)
 static void fork_beside_an_idler(unsigned flags)
 {
     fj_pool *p = pool_without_spin(2, flags);
-    struct lone_forks f = {.rounds = fjt_rounds(30000)};
+    struct lone_forks f = {.rounds = fjt_rounds(100000)};
 
     fj_task_init(&f.task, fork_one_by_one);
     CHECK_EQ(fj_invoke(p, &f.task), FJ_OK);
@@ -185,7 +185,7 @@ static int noop(fj_task *t)
 static void starve(unsigned flags)
 {
     fj_pool *p = fjt_pool(2, flags);
-    long rounds = fjt_rounds(100000);
+    long rounds = fjt_rounds(40000);
     atomic_long count = 0;
 
     for (long i = 0; i < rounds; i++) {

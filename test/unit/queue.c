@@ -225,6 +225,32 @@ FJ_TEST(takes_oldest_first_end_where_they_began, 20)
     for_shapes(LIMIT, oldest_first);
 }
 
+/* Typed code keeps the position of its next fork: what is below must stay. */
+static void settle_from(fji_queue *q)
+{
+    push_all(q, 6);
+    for (int i = 1; i < 5; i++) take_one(q, i);
+    fj_cell *b = q->cells + 6;
+    CHECK(fji_queue_take(q, q->cells + 5, q->cells[5].what, false, &b));
+    CHECK(b == q->cells + 5);
+    b = fji_queue_settle(q, b, q->cells + 3);
+    CHECK(b == q->cells + 3);
+    CHECK_EQ(q->tombs, 2);
+    CHECK(fji_queue_settle(q, b, b) == b);
+    q->hot.top = b;
+    owner_check(q);
+    q->hot.top = fji_queue_settle(q, b, q->cells);
+    CHECK(q->hot.top == q->cells + 1);
+    owner_check(q);
+    take_one(q, 0);
+    check_start(q);
+}
+
+FJ_TEST(settling_frees_no_tomb_below_its_bound, 10)
+{
+    for_shapes(LIMIT, settle_from);
+}
+
 static void random_order(fji_queue *q)
 {
     uint64_t random = fjt_seed();
