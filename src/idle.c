@@ -132,7 +132,7 @@ static void idle_push(fji_worker *w)
     } while (!fji_cas_acq_rel_64(&p->ctl, &c, n));
 }
 
-static bool idle_sees_work(fj_pool *p)
+bool fji_idle_sees_work(fj_pool *p)
 {
     /* [pool.record] acquire <- release in worker_new_record(). */
     uint32_t n = fji_load_acquire(&p->workers);
@@ -210,7 +210,7 @@ bool fji_idle_wait(fji_worker *w)
     idle_push(w);
     /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
     fji_pool_barrier(p);
-    if (idle_sees_work(p)) fji_signal(p);
+    if (fji_idle_sees_work(p)) fji_signal(p);
     /* relaxed: whoever sets it looks for idle workers itself, after. */
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) fji_pool_try_terminate(p, false);
     return idle_sleep(w);

@@ -209,7 +209,11 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
 
     if ((run & FJI_RUN_STOP) == 0) {
         if ((run & FJI_RUN_SHUTDOWN) == 0) return;
-        if (!now && !fji_pool_quiescent(p, true)) return;
+        if (!now && !fji_pool_quiescent(p, true)) {
+            /* What was queued lazily has woken nobody, and now it must be run. */
+            if (fji_idle_sees_work(p)) fji_signal(p);
+            return;
+        }
         /* [pool.end] acq_rel: one stops it, the others see that it is stopped. */
         run = fji_or_acq_rel(&p->run, FJI_RUN_STOP);
         /* [pool.end] run above, ctl below; partner: the barrier in fji_idle_wait(), after which
@@ -229,8 +233,6 @@ static int pool_shutdown(fj_pool *p, bool now)
     if (p->is_common) return FJ_ENOTSUP;
     /* [pool.end] release -> acquire in is_shutdown. */
     fji_or_release(&p->run, FJI_RUN_SHUTDOWN);
-    /* Tasks that were queued lazily need somebody to run them before the end. */
-    if (!now) fji_signal(p);
     fji_pool_try_terminate(p, now);
     return FJ_OK;
 }

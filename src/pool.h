@@ -179,6 +179,7 @@ void fji_pool_forget(fj_pool *p, fji_worker *self);
 /* idle.c */
 void fji_signal(fj_pool *p);
 bool fji_idle_wait(fji_worker *w);
+bool fji_idle_sees_work(fj_pool *p);
 void fji_idle_release_all(fj_pool *p);
 
 /* worker.c */

@@ -154,7 +154,7 @@ static void queue_close_if_quiet(fji_queue *q, uint64_t b)
 }
 
 /*
- * The slow half of a take: whose is position pos, which has just been set FREE or TOMB?
+ * The slow half of a take: whose is position pos, which has just been set FREE or CLAIM?
  * `may_close` unless it is to be a TOMB.
  */
 static bool queue_decide(fji_queue *q, uint32_t pos, bool may_close)
@@ -224,10 +224,11 @@ fj_cell *fji_queue_settle(fji_queue *q, fj_cell *b, fj_cell *low)
     return lo;
 }
 
-static void queue_entomb(fji_queue *q)
+static void queue_entomb(fji_queue *q, fj_cell *c)
 {
     q->tombs++;
     if (q->asymmetric) queue_open_by_owner(q);
+    cell_set(c, FJI_TOMB);
 }
 
 bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t what, bool popped, fj_cell **boundary)
@@ -236,7 +237,7 @@ bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t what, bool popped, fj_ce
     bool ours = false;
 
     if (!popped) {
-        cell_set(c, topmost ? FJI_FREE : FJI_TOMB);
+        cell_set(c, topmost ? FJI_FREE : FJI_CLAIM);
         /* [queue.take] as in fji_pop(): the cell above, floor below; partner: the heavy
          * fence in queue_open(). */
         FJ_LIGHT_FENCE();
@@ -251,15 +252,14 @@ bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t what, bool popped, fj_ce
     if (topmost)
         *boundary = c;
     else
-        queue_entomb(q);
+        queue_entomb(q, c);
     return true;
 }
 
 fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c)
 {
     if (!cell_is_topmost(c)) {
-        cell_set(c, FJI_TOMB);
-        queue_entomb(q);
+        queue_entomb(q, c);
         return fji_queue_boundary(q, c);
     }
     cell_set(c, FJI_FREE);

@@ -15,6 +15,7 @@
  * What a cell says (`what`, written by the owner alone)
  *     FREE   no task; all cells above are FREE as well
  *     TOMB   its task was joined while younger ones were there
+ *     CLAIM  the owner is about to find out whether it may have the task
  *     END    a sentinel
  *     else   a task: a pointer with tags, or ACTION. Below base.index: stolen, and not
  *            yet joined unless it is detached (ACTIONs are; so are tasks that complete
@@ -38,18 +39,19 @@
  * Push    cell = task (release); light fence; look at the pool's control word.
  *
  * Take    by the owner, of any cell c it has pushed, topmost or not:
- *           c.what = FREE if nothing is above it, else TOMB
+ *           c.what = FREE if nothing is above it, else CLAIM (and TOMB once it is ours:
+ *           not before, since a thief drops a TOMB)
  *           light fence; c >= floor: it is ours.          -- the whole fast path
  *           else, after a full fence, by what base says; any CAS failure: look again
  *             index > c          stolen: c.what as it was, wait, give the cell back
  *             CLOSED             a thief has asked: CAS to OPEN, look again
  *             OPEN, index == c   CAS to epoch+1: the epoch, not the index, shuts out
  *                                a thief that is about to take c
- *             OPEN, index < c    ours: a thief that comes to c sees it FREE or TOMB
+ *             OPEN, index < c    ours: a thief that comes to c sees it FREE or CLAIM
  *
  * Steal   read base, then the cell at index (acquire):
  *             FREE, END          NONE, but only if base has not changed; else RETRY
- *             LOCKED             RETRY
+ *             LOCKED, CLAIM      RETRY
  *             CLOSED             floor = MAX; wait a moment for the owner to come by
  *                                and open; if it does not (a long leaf): heavy fence,
  *                                read the cell again, CAS {index+1, epoch, OPEN}
@@ -83,7 +85,7 @@
  * Why take and steal exclude each other
  *   CLOSED  the thief stores floor = MAX, then the heavy fence, then reads the cell. If
  *           the owner's load of floor came before the fence took effect on it, so did
- *           its store to the cell, and the thief reads FREE or TOMB. Otherwise the
+ *           its store to the cell, and the thief reads FREE or CLAIM. Otherwise the
  *           owner sees MAX, finds CLOSED and changes base before it takes: the
  *           thief's CAS fails.
  *   OPEN    index < c at the owner's read: whoever moves index to c does so later, and
@@ -105,6 +107,8 @@
 #include "atomic.h"
 #include "config.h"
 #include "plat/plat.h"
+
+#define FJI_CLAIM ((uintptr_t)24)
 
 /* A `what` of its own: fire and forget, function and argument stand in the cell. */
 #define FJI_ACTION ((uintptr_t)32 | FJI_TAG_DETACHED)

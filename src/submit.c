@@ -38,6 +38,9 @@ static fji_subq *submit_queue(fj_pool *p, uint32_t i)
         if (fji_subq_init(q, FJI_SUBQ_FIRST, FJI_SUBQ_RESERVED)) {
             /* [pool.record] release -> acquire in fji_worker_scan() and above. */
             fji_store_release(&p->subq[i], q);
+            /* [pool.end] the queue above, run below in fji_submit_outside(); partner: the
+             * fence in fji_pool_try_terminate(). It is swept, or we see that it was. */
+            fji_fence_full();
         } else {
             fji_plat_free(q);
             q = NULL;

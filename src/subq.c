@@ -120,7 +120,7 @@ bool fji_subq_push(fji_subq *q, uintptr_t what, fj_action *fn, void *arg)
     return true;
 }
 
-/* Whose is slot pos, which has just been set FREE or TOMB? As queue_decide(). */
+/* Whose is slot pos, which has just been set FREE or CLAIM? As queue_decide(). */
 static bool subq_decide(fji_subq *q, uint32_t pos)
 {
     /* [queue.take] the slot above, base below; partner: the full fence in fji_subq_steal(). */
@@ -146,14 +146,14 @@ bool fji_subq_remove(fji_subq *q, uintptr_t what)
     if (pos-- == low) return false;
     bool newest = pos + 1 == q->top;
     /* relaxed: subq_decide() fences. */
-    fji_store_relaxed(&q->slots[pos].what, newest ? FJI_FREE : FJI_TOMB);
-    if (!subq_decide(q, pos)) {
-        /* relaxed: below index, where no thief looks; what matters is that it is not FREE. */
+    fji_store_relaxed(&q->slots[pos].what, newest ? FJI_FREE : FJI_CLAIM);
+    bool ours = subq_decide(q, pos);
+    if (ours && newest)
+        q->top = pos;
+    else
+        /* relaxed: ours, and to be dropped; or below index, where no thief looks. */
         fji_store_relaxed(&q->slots[pos].what, FJI_TOMB);
-        return false;
-    }
-    if (newest) q->top = pos;
-    return true;
+    return ours;
 }
 
 /* Reads slot s, not before base; false: nothing is there. */
@@ -195,6 +195,7 @@ static fji_got subq_steal(fji_subq *q, fji_loot *loot, uint32_t max, uint32_t *n
         if (!slot_read(s, loot))
             /* [queue.base] acquire <- the owner's CAS: nothing only if index stayed. */
             return fji_load_acquire(&q->base) == b ? FJI_GOT_NONE : FJI_GOT_RETRY;
+        if (loot->what == FJI_CLAIM) return FJI_GOT_RETRY;
         *n = max > 1 ? subq_look_ahead(s, loot, max) : 1;
         uint64_t next = fji_base_make(fji_base_epoch(b), index + *n, FJI_BASE_OPEN);
         /* [queue.base] acq_rel: partner is the CAS of whoever holds the lock. */
