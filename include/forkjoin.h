@@ -88,16 +88,16 @@ struct fj_task {
 /* ---- Error codes ------------------------------------------------------------------------ */
 
 /* code, value, text. Linux's errno numbers where there is one. */
-#define FJ_ERRORS(X)                                                        \
-    X(FJ_OK, 0, "success")                                                  \
-    X(FJ_ENOMEM, -12, "out of memory")                                      \
-    X(FJ_EBUSY, -16, "busy")                                                \
-    X(FJ_EINVAL, -22, "invalid argument or misuse")                         \
-    X(FJ_EDEADLK, -35, "the caller would wait for itself")                  \
-    X(FJ_ENOTSUP, -95, "not supported for this pool")                       \
-    X(FJ_ETIMEDOUT, -110, "timed out")                                      \
-    X(FJ_ECANCELED, -125, "cancelled")                                      \
-    X(FJ_EREJECTED, -1001, "the pool is shut down")                         \
+#define FJ_ERRORS(X)                                       \
+    X(FJ_OK, 0, "success")                                 \
+    X(FJ_ENOMEM, -12, "out of memory")                     \
+    X(FJ_EBUSY, -16, "busy")                               \
+    X(FJ_EINVAL, -22, "invalid argument or misuse")        \
+    X(FJ_EDEADLK, -35, "the caller would wait for itself") \
+    X(FJ_ENOTSUP, -95, "not supported for this pool")      \
+    X(FJ_ETIMEDOUT, -110, "timed out")                     \
+    X(FJ_ECANCELED, -125, "cancelled")                     \
+    X(FJ_EREJECTED, -1001, "the pool is shut down")        \
     X(FJ_ESATURATED, -1002, "the limit of threads is reached")
 
 enum fj_error {
@@ -217,17 +217,17 @@ FJ_API FJ_NODISCARD int fj_invoke_array(void *first, size_t n, size_t stride);
  * one only if what this library does not know is zero.
  */
 typedef struct fj_pool_options {
-    size_t size;            /* sizeof(fj_pool_options) */
-    int parallelism;        /* workers aimed at; default fj_available_parallelism() */
-    unsigned flags;         /* FJ_POOL_... */
-    int max_threads;        /* most threads, spares for blocked ones included; default
+    size_t size;           /* sizeof(fj_pool_options) */
+    int parallelism;       /* workers aimed at; default fj_available_parallelism() */
+    unsigned flags;        /* FJ_POOL_... */
+    int max_threads;       /* most threads, spares for blocked ones included; default
                                parallelism + 256; not below parallelism */
-    int min_runnable;       /* unblocked workers below which a spare is made; default 1 */
-    int64_t keep_alive_ns;  /* idle workers leave after this; default 60 s, at least 20 ms */
-    int64_t spin_ns;        /* search before sleeping; default 20 us, -1: none */
-    size_t stack_bytes;     /* of a worker; default: the system's, at least 1 MiB */
-    const char *name;       /* prefix of thread names, 8 bytes are used; default "fj" */
-    void *arg;              /* handed to the callbacks */
+    int min_runnable;      /* unblocked workers below which a spare is made; default 1 */
+    int64_t keep_alive_ns; /* idle workers leave after this; default 60 s, at least 20 ms */
+    int64_t spin_ns;       /* search before sleeping; default 20 us, -1: none */
+    size_t stack_bytes;    /* of a worker; default: the system's, at least 1 MiB */
+    const char *name;      /* prefix of thread names, 8 bytes are used; default "fj" */
+    void *arg;             /* handed to the callbacks */
     /* Asked before a worker is started: 0 refuses, and the pool goes on with fewer. */
     int (*may_start)(fj_pool *pool, void *arg);
     /* On the new worker, before its first task; non-zero ends it, after on_stop. */
@@ -246,10 +246,10 @@ typedef struct fj_pool_options {
 #ifdef __cplusplus
 #define FJ_POOL_OPTIONS_INIT fji_options_init()
 #else
-#define FJ_POOL_OPTIONS_INIT \
-    (fj_pool_options)        \
-    {                        \
-        .size = sizeof(fj_pool_options)  \
+#define FJ_POOL_OPTIONS_INIT            \
+    (fj_pool_options)                   \
+    {                                   \
+        .size = sizeof(fj_pool_options) \
     }
 #endif
 

@@ -24,8 +24,7 @@ static int block_spare(fj_pool *p)
     if (fji_worker_start(p)) return BLOCK_GAVE;
     /* [ctl.idle] acquire/acq_rel: gives back the total reserved by the caller. */
     uint64_t c = fji_load_acquire(&p->ctl);
-    while (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_total(c, -1))) {
-    }
+    while (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_total(c, -1))) {}
     if (fji_pool_stopping(p)) fji_pool_try_terminate(p, false);
     return BLOCK_KEPT;
 }
@@ -74,8 +73,7 @@ void fji_block_end(fji_worker *w, int token)
     if (token == BLOCK_GAVE) {
         /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
         uint64_t c = fji_load_acquire(&w->pool->ctl);
-        while (!fji_cas_acq_rel_64(&w->pool->ctl, &c, fji_ctl_add_active(c, 1))) {
-        }
+        while (!fji_cas_acq_rel_64(&w->pool->ctl, &c, fji_ctl_add_active(c, 1))) {}
     }
     fji_store_relaxed(&w->blocked, 0u); /* relaxed: for monitoring */
 }

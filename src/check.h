@@ -11,13 +11,13 @@
 #include "config.h"
 
 /* p: the pool whose log callback is told. Users include pool.h, which has fji_pool_log(). */
-#define fji_check(p, cond)                              \
-    do {                                                \
-        if (FJI_CHECKED && !(cond)) {                   \
-            fji_pool_log((p), FJ_LOG_ERROR, __func__);  \
-            fji_pool_log((p), FJ_LOG_ERROR, #cond);     \
-            __builtin_trap();                           \
-        }                                               \
+#define fji_check(p, cond)                             \
+    do {                                               \
+        if (FJI_CHECKED && !(cond)) {                  \
+            fji_pool_log((p), FJ_LOG_ERROR, __func__); \
+            fji_pool_log((p), FJ_LOG_ERROR, #cond);    \
+            __builtin_trap();                          \
+        }                                              \
     } while (0)
 
 #endif /* FJI_CHECK_H */

@@ -8,12 +8,10 @@ const char *fj_error_name(int code)
 {
     switch (code) {
 #define ERROR_NAME(name, value, text) \
-    case name:                        \
-        return #name;
+    case name: return #name;
         FJ_ERRORS(ERROR_NAME)
 #undef ERROR_NAME
-    default:
-        return code > 0 ? "user" : "unknown";
+        default: return code > 0 ? "user" : "unknown";
     }
 }
 
@@ -21,12 +19,10 @@ const char *fj_error_text(int code)
 {
     switch (code) {
 #define ERROR_TEXT(name, value, text) \
-    case name:                        \
-        return text;
+    case name: return text;
         FJ_ERRORS(ERROR_TEXT)
 #undef ERROR_TEXT
-    default:
-        return code > 0 ? "code of the task" : "unknown error";
+        default: return code > 0 ? "code of the task" : "unknown error";
     }
 }
 

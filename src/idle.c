@@ -153,8 +153,8 @@ bool fji_idle_sees_work(fj_pool *p)
 static int64_t idle_deadline(fji_worker *w)
 {
     fj_pool *p = w->pool;
-    uint64_t c = fji_load_relaxed(&p->ctl);           /* relaxed: trim decides by CAS */
-    int target = fji_load_relaxed(&p->parallelism);   /* relaxed: a limit, not a count */
+    uint64_t c = fji_load_relaxed(&p->ctl);         /* relaxed: trim decides by CAS */
+    int target = fji_load_relaxed(&p->parallelism); /* relaxed: a limit, not a count */
 
     if (p->keep_alive_ns == FJ_FOREVER || fji_ctl_top(c) != w->index + 1) return FJ_FOREVER;
     if (fji_ctl_deficit(c) + target > 0 && fji_ctl_total(c) <= target) return FJ_FOREVER;

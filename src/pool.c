@@ -108,7 +108,7 @@ static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
 /* Whether the heavy fence may be relied on: asked once for the process. */
 static bool pool_has_barrier(void)
 {
-    static uint32_t known; /* 1 yes, 2 no */
+    static uint32_t known;                 /* 1 yes, 2 no */
     uint32_t k = fji_load_relaxed(&known); /* relaxed: every writer finds the same */
 
     if (k == 0) {
@@ -158,8 +158,7 @@ int fj_pool_set_parallelism(fj_pool *pool, int n)
     fji_store_relaxed(&p->parallelism, n); /* relaxed: a limit, not a count */
     /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
     uint64_t c = fji_load_acquire(&p->ctl);
-    while (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_active(c, old - n))) {
-    }
+    while (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_active(c, old - n))) {}
     fji_lock_drop(&p->lock);
     return old;
 }
@@ -270,8 +269,9 @@ int fj_pool_await_termination(fj_pool *pool, int64_t timeout_ns)
     }
     if (w != NULL && w->pool == p) return FJ_EDEADLK;
     int64_t now = fji_plat_now();
-    int64_t deadline = timeout_ns <= 0 ? now
-                       : timeout_ns > FJ_FOREVER - now ? FJ_FOREVER : now + timeout_ns;
+    int64_t deadline = timeout_ns <= 0                 ? now
+                       : timeout_ns > FJ_FOREVER - now ? FJ_FOREVER
+                                                       : now + timeout_ns;
     int token = w != NULL ? fji_block_begin(w) : 0;
     bool in_time = true;
     uint32_t run;

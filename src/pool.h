@@ -20,7 +20,7 @@ typedef struct fji_worker fji_worker;
 /* fj_cell.state and fj_task.state */
 #define FJI_DONE 0x80000000u
 #define FJI_WAITING 0x40000000u
-#define FJI_LOST 0x20000000u /* with DONE, in the child of fork(): its thief is no more */
+#define FJI_LOST 0x20000000u       /* with DONE, in the child of fork(): its thief is no more */
 #define FJI_THIEF_MASK 0x0000ffffu /* index of whoever runs it, + 1 */
 
 /* fji_worker.park */
@@ -70,7 +70,7 @@ struct fji_worker {
     uint32_t index;
     uint32_t random;
     uintptr_t stack_low;
-    uintptr_t stack_half; /* below this it no longer helps */
+    uintptr_t stack_half;        /* below this it no longer helps */
     struct fji_running *running; /* submitted tasks on its stack, for fork() */
     fj_cell *spilled; /* cells for results of typed tasks run at their fork, not in use */
 };
@@ -125,7 +125,7 @@ struct fj_pool {
     int64_t spin_ns;
     uint32_t max_spinners;
     bool fifo, caller_helps, asymmetric, is_common, fixed_size;
-    fj_cell away[2]; /* `cell` of tasks submitted to this pool: leads back here */
+    fj_cell away[2];         /* `cell` of tasks submitted to this pool: leads back here */
     fj_pool_options options; /* callbacks */
     char name[9];
 

@@ -200,8 +200,7 @@ static void queue_lower(fji_queue *q, fj_cell *lo)
     for (;;) {
         uint32_t index = fji_base_index(b) < pos ? fji_base_index(b) : pos;
         unsigned state = fji_base_state(b);
-        if (state == FJI_BASE_CLOSED)
-            /* relaxed: the CAS publishes it. */
+        if (state == FJI_BASE_CLOSED) /* relaxed: the CAS publishes it. */
             fji_store_relaxed(&q->hot.floor, (uintptr_t)(q->cells + index));
         /* [queue.base] acq_rel -> acquire in fji_queue_steal(): whoever sees the new base
          * sees the cells FREE; whoever saw an old one fails on the epoch. */

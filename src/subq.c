@@ -94,8 +94,7 @@ static void subq_compact(fji_subq *q)
     uint32_t to = 0;
     for (uint32_t i = fji_base_index(b); i < q->top; i++) {
         uintptr_t what = fji_load_relaxed(&q->slots[i].what); /* relaxed: we hold the lock */
-        if (what != FJI_TOMB)
-            slot_fill(&q->slots[to++], what, q->slots[i].fn, q->slots[i].arg);
+        if (what != FJI_TOMB) slot_fill(&q->slots[to++], what, q->slots[i].fn, q->slots[i].arg);
     }
     for (uint32_t i = to; i < q->top; i++)
         fji_store_relaxed(&q->slots[i].what, FJI_FREE); /* relaxed: the release below */
@@ -142,7 +141,8 @@ bool fji_subq_remove(fji_subq *q, uintptr_t what)
     uint32_t low = fji_base_index(fji_load_relaxed(&q->base)); /* relaxed: only a bound */
     uint32_t pos = q->top;
 
-    while (pos > low && fji_load_relaxed(&q->slots[pos - 1].what) != what) pos--; /* relaxed: lock */
+    while (pos > low && fji_load_relaxed(&q->slots[pos - 1].what) != what)
+        pos--; /* relaxed: lock */
     if (pos-- == low) return false;
     bool newest = pos + 1 == q->top;
     /* relaxed: subq_decide() fences. */

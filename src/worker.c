@@ -427,8 +427,8 @@ static void worker_give_back_counts(fj_pool *p, int active)
 {
     /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
     uint64_t c = fji_load_acquire(&p->ctl);
-    while (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_total(fji_ctl_add_active(c, -active), -1))) {
-    }
+    while (
+        !fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_total(fji_ctl_add_active(c, -active), -1))) {}
     fji_pool_try_terminate(p, false);
 }
 

@@ -72,28 +72,28 @@
 #define FJ_TLS extern __thread __attribute__((tls_model("initial-exec"), visibility("default")))
 
 #if defined(__x86_64__) && defined(__ELF__) && !defined(__ILP32__)
-#define FJ_READ_TLS(to, from)                                               \
+#define FJ_READ_TLS(to, from) \
     __asm__ __volatile__("movq " #from "@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(to))
 /* The address of a variable, computed anew: for the same reason. */
-#define FJ_ADDRESS_AGAIN(p)                                                      \
-    __extension__({                                                              \
-        __typeof__(p) fj_again;                                                  \
-        __asm__ __volatile__("leaq %1, %0" : "=r"(fj_again) : "m"(*(p)));        \
-        fj_again;                                                                \
+#define FJ_ADDRESS_AGAIN(p)                                               \
+    __extension__({                                                       \
+        __typeof__(p) fj_again;                                           \
+        __asm__ __volatile__("leaq %1, %0" : "=r"(fj_again) : "m"(*(p))); \
+        fj_again;                                                         \
     })
 /* Relaxed atomic loads that are only compared: as an operand of the comparison, which
  * compilers do not make of an __atomic load. */
-#define FJ_RELAXED_NEGATIVE(p)                                                    \
-    __extension__({                                                               \
-        int fj_yes;                                                               \
-        __asm__ __volatile__("cmpq $0, %1" : "=@ccs"(fj_yes) : "m"(*(p)));        \
-        fj_yes;                                                                   \
+#define FJ_RELAXED_NEGATIVE(p)                                             \
+    __extension__({                                                        \
+        int fj_yes;                                                        \
+        __asm__ __volatile__("cmpq $0, %1" : "=@ccs"(fj_yes) : "m"(*(p))); \
+        fj_yes;                                                            \
     })
-#define FJ_RELAXED_ABOVE(p, x)                                                    \
-    __extension__({                                                               \
-        int fj_yes;                                                               \
+#define FJ_RELAXED_ABOVE(p, x)                                                     \
+    __extension__({                                                                \
+        int fj_yes;                                                                \
         __asm__ __volatile__("cmpq %2, %1" : "=@cca"(fj_yes) : "m"(*(p)), "r"(x)); \
-        fj_yes;                                                                   \
+        fj_yes;                                                                    \
     })
 #else
 #define FJ_READ_TLS(to, from) ((to) = (from))

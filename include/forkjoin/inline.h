@@ -19,9 +19,9 @@
 #endif
 
 /* Values of fj_cell.what below any pointer. */
-#define FJI_FREE ((uintptr_t)0)  /* no task; every cell above is free too */
-#define FJI_TOMB ((uintptr_t)8)  /* its task was joined before younger ones */
-#define FJI_END ((uintptr_t)16)  /* sentinel: end of the array, or below its start */
+#define FJI_FREE ((uintptr_t)0)     /* no task; every cell above is free too */
+#define FJI_TOMB ((uintptr_t)8)     /* its task was joined before younger ones */
+#define FJI_END ((uintptr_t)16)     /* sentinel: end of the array, or below its start */
 #define FJI_SPECIAL ((uintptr_t)31) /* what <= this is no task */
 
 /* Tags in the low bits of a `what` that is a pointer. */

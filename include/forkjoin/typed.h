@@ -51,6 +51,8 @@
 #define FJI_CAT_(a, b) a##b
 #define FJI_EACH(kind, ...) FJI_CAT(kind, FJI_PAIRS(__VA_ARGS__))(__VA_ARGS__)
 
+/* clang-format off */
+
 /* , T a ...: parameters after the first ones */
 #define FJI_PARAMS_1(T1, a) , T1 a
 #define FJI_PARAMS_2(T1, a, T2, b) , T1 a, T2 b
@@ -263,5 +265,7 @@ typedef struct NAME##_task {                                                    
         SHAPE##_COPY return FJ_OK;                                                                \
     }                                                                                             \
     struct NAME##_fji_root
+
+/* clang-format on */
 
 #endif /* FORKJOIN_TYPED_H */

@@ -31,9 +31,9 @@ void fji_fault_set(enum fji_fault kind, long n, long count)
 {
     /* relaxed: tests set it up before the calls they mean. */
     long now = fji_load_relaxed(&plat_fault[kind].calls);
-    fji_store_relaxed(&plat_fault[kind].count, 0l);        /* relaxed: as above */
-    fji_store_relaxed(&plat_fault[kind].from, now + n);    /* relaxed: as above */
-    fji_store_relaxed(&plat_fault[kind].count, count);     /* relaxed: as above */
+    fji_store_relaxed(&plat_fault[kind].count, 0l);     /* relaxed: as above */
+    fji_store_relaxed(&plat_fault[kind].from, now + n); /* relaxed: as above */
+    fji_store_relaxed(&plat_fault[kind].count, count);  /* relaxed: as above */
 }
 
 long fji_fault_calls(enum fji_fault kind)

@@ -111,7 +111,13 @@ void fji_lock_drop(fji_lock *l);
 
 /* ---- Faults (FJI_FAULTS builds) -------------------------------------------------------------- */
 
-enum fji_fault { FJI_FAULT_ALLOC, FJI_FAULT_COMMIT, FJI_FAULT_THREAD, FJI_FAULT_BARRIER, FJI_FAULT_N };
+enum fji_fault {
+    FJI_FAULT_ALLOC,
+    FJI_FAULT_COMMIT,
+    FJI_FAULT_THREAD,
+    FJI_FAULT_BARRIER,
+    FJI_FAULT_N
+};
 
 /* From now on the n-th call (1 = next) of that kind fails, and `count` - 1 after it. */
 void fji_fault_set(enum fji_fault kind, long n, long count);

@@ -79,119 +79,114 @@ bit over[2];         /* producer and submitter */
 #else
 #define KERNEL_COMPARES (park[me] == PARKED)
 #endif
-#ifdef M_RESCAN_FIRST
-#define RESCAN_ON 0
-#else
-#define RESCAN_ON 1
-#endif
 #ifdef M_NO_PROPAGATION
 #define PROPAGATE 0
 #else
 #define PROPAGATE 1
 #endif
 
+#define CAN_TAKE(q) (queue[q] > 0 && !(q == 0 && locked))
+#define TAKE(q)  \
+    queue[q]--; \
+    more = queue[q] > 0 && PROPAGATE
+
 /*
- * Wakes one worker if one is idle; `s` and `old` are the caller's. The CAS waits until the
- * caller's stores, if it has any, are in memory.
+ * Wakes one worker if one is idle; `s` is the caller's. The CAS waits until the caller's
+ * stores, if it has any, are in memory.
  */
+#define NOBODY WORKERS
 inline signal(stores)
 {
     atomic {
         stores == 0;
         if
         :: idle > 0 -> idle--; s = stack[idle]; stack[idle] = 0
-        :: else -> s = WORKERS
+        :: else -> s = NOBODY
         fi
     }
-    if
-    :: s < WORKERS ->
-        atomic { old = park[s]; park[s] = ACTIVE }
+    atomic { /* swap */
         if
-        :: old == PARKED -> atomic { WAKE(s); old = 0; s = 0 }
-        :: else -> atomic { old = 0; s = 0 }
+        :: s != NOBODY && park[s] == PARKED -> park[s] = ACTIVE
+        :: s != NOBODY && park[s] != PARKED -> park[s] = ACTIVE; s = NOBODY
+        :: else
         fi
-    :: else -> s = 0
-    fi
+    }
+    atomic {
+        if
+        :: s != NOBODY -> WAKE(s)
+        :: else
+        fi;
+        s = NOBODY
+    }
 }
 
 proctype Worker(byte me)
 {
-    byte q, n, s, old;
-    bit got, more;
+    byte s = NOBODY;
+    bit q, more;
 
 scan:
-    atomic {
-        n = 0;
+    atomic { /* either queue first */
         if
         :: q = 0
         :: q = 1
-        fi
-    }
-    do
-    :: n < 2 ->
-        atomic {
-            if
-            :: queue[q] > 0 && !(q == 0 && locked) ->
-                queue[q]--;
-                more = queue[q] > 0;
-                got = 1;
-                n = 2
-            :: else -> n++; q = 1 - q
-            fi
-        }
-    :: else -> break
-    od;
-    if
-    :: got ->
-        if
-        :: more && PROPAGATE -> signal(0)
-        :: else
         fi;
-        atomic { got = 0; more = 0; q = 0; n = 0 }
-#if LONG
-end_run:
-        false
-#else
-        goto scan
-#endif
-    :: else
-    fi;
+        if
+        :: CAN_TAKE(q) -> TAKE(q); goto taken
+        :: else -> q = 1 - q
+        fi
+    }
+    atomic {
+        if
+        :: CAN_TAKE(q) -> TAKE(q); goto taken
+        :: else -> q = 0
+        fi
+    }
 
-    atomic { park[me] = IDLE; stack[idle] = me; idle++; n = 0 }
+    atomic { park[me] = IDLE; stack[idle] = me; idle++ }
     HEAVY_FENCE;
-#ifndef M_NO_RESCAN
+#ifdef M_NO_RESCAN
+    goto wait;
+#endif
     atomic {
         if
         :: q = 0
         :: q = 1
-        fi
-    }
-    do
-    :: n < 2 ->
+        fi;
         if
-        :: NON_EMPTY(q) -> signal(0); atomic { n = (RESCAN_ON -> n + 1 : 2); q = 1 - q }
-        :: atomic { !NON_EMPTY(q) -> n++; q = 1 - q }
+        :: NON_EMPTY(q)
+        :: else -> goto other
+        fi
+    }
+    signal(0);
+#ifdef M_RESCAN_FIRST
+    goto wait;
+#endif
+other:
+    atomic {
+        q = 1 - q;
+        if
+        :: NON_EMPTY(q)
+        :: else -> q = 0; goto wait
 #ifdef M_RESCAN_EARLY
-        :: atomic { park[me] == ACTIVE -> n = 2 }
+        :: park[me] == ACTIVE -> q = 0; goto wait
 #endif
         fi
-    :: else -> break
-    od;
-#endif
-    atomic { q = 0; n = 0 }
-wait:
-    if
-    :: park[me] == ACTIVE -> goto scan
-    :: atomic {
-        park[me] != ACTIVE ->
-#ifndef M_PARK_STORE
-        park[me] = PARKED
-#endif
     }
-    fi;
+    signal(0);
+wait:
+    atomic {
+        q = 0;
+        if
+        :: park[me] == ACTIVE -> goto scan
+        :: else
+        fi
 #ifdef M_PARK_STORE
-    park[me] = PARKED;
+    }
+    atomic {
 #endif
+        park[me] = PARKED
+    }
     atomic {
         if
         :: KERNEL_COMPARES -> asleep[me] = 1
@@ -200,12 +195,29 @@ wait:
     }
 end_sleep:
     !asleep[me];
-    goto wait
+    goto wait;
+
+taken:
+    atomic {
+        q = 0;
+        if
+        :: more -> more = 0
+        :: else -> goto body
+        fi
+    }
+    signal(0);
+body:
+#if LONG
+end_run:
+    false
+#else
+    goto scan
+#endif
 }
 
 proctype Producer()
 {
-    byte i, s, old;
+    byte i, s = NOBODY;
 
     do
     :: i < FORKS ->
@@ -239,7 +251,7 @@ proctype Producer()
 
 proctype Submitter()
 {
-    byte i, s, old;
+    byte i, s = NOBODY;
 
     do
     :: i < SUBMITS ->

@@ -519,6 +519,54 @@ FJ_TEST(shutdown_runs_what_was_queued_lazily, 60)
     }
 }
 
+struct lazy_race {
+    fj_pool *pool;
+    atomic_int turn; /* odd: the submitter's */
+    atomic_bool over;
+    int delay_ns, err;
+    struct offered offered;
+};
+
+static void *submit_lazily(void *arg)
+{
+    struct lazy_race *r = arg;
+
+    for (;;) {
+        UNTIL(atomic_load(&r->turn) % 2 == 1);
+        if (atomic_load(&r->over)) return NULL;
+        trap_spin_ns(r->delay_ns);
+        r->err = fj_lazy_submit(r->pool, &r->offered.task);
+        atomic_fetch_add(&r->turn, 1);
+    }
+}
+
+/* Nobody is woken for it, so the shutdown itself has to see to it. */
+FJ_TEST(shutdown_runs_what_is_queued_lazily_at_that_moment, 60)
+{
+    struct lazy_race r = {.turn = 0};
+    pthread_t t = trap_thread(submit_lazily, &r);
+    uint64_t seed = fjt_seed();
+
+    fj_task_init(&r.offered.task, offered_run);
+    for (long i = fjt_rounds(8000); i > 0; i--) {
+        atomic_int ran = 0;
+        r.pool = fjt_pool(1, 0);
+        r.delay_ns = trap_below(&seed, 60000);
+        atomic_store(&r.offered.ran, 0);
+        if (i % 2) CHECK_EQ(fj_execute(r.pool, trap_count, &ran), FJ_OK);
+        atomic_fetch_add(&r.turn, 1);
+        trap_spin_ns(trap_below(&seed, 60000));
+        CHECK_EQ(fj_pool_shutdown(r.pool), FJ_OK);
+        UNTIL(atomic_load(&r.turn) % 2 == 0);
+        CHECK_EQ(fj_pool_await_termination(r.pool, FJ_FOREVER), FJ_OK);
+        CHECK_EQ(atomic_load(&r.offered.ran), r.err == FJ_OK);
+        fjt_destroy(r.pool);
+    }
+    atomic_store(&r.over, true);
+    atomic_fetch_add(&r.turn, 1);
+    pthread_join(t, NULL);
+}
+
 /* ---- Queued everywhere when the stop comes ------------------------------------------------------------ */
 
 #define LOCAL 300 /* more than a queue begins with */
