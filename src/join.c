@@ -236,6 +236,7 @@ int fji_join_slow(fj_task *t, int popped)
     fji_worker *w = fji_worker_self();
     fj_cell *c = t->cell;
 
+    if (c == NULL) return join_misuse(w, "join of a task that is not forked");
     if (!popped && c->what == FJI_END) {
         if (c->mark == FJI_CELL_RAN) return t->code;
         if (c->mark == FJI_CELL_AWAY) return fji_join_submitted(t);
@@ -254,6 +255,7 @@ int fji_unfork_slow(fj_task *t, int popped)
     fji_worker *w = fji_worker_self();
     fj_cell *c = t->cell;
 
+    if (c == NULL) return 0;
     if (!popped && c->what == FJI_END) {
         if (c->mark != FJI_CELL_AWAY) {
             if (c->mark == FJI_CELL_RAN || w == NULL) return 0;

@@ -174,7 +174,7 @@ static int offered_run(fj_task *t)
 
 struct rush {
     fj_pool *pool;
-    bool now;
+    bool now, lazy;
     pthread_barrier_t gate;
     atomic_bool over;
     atomic_int accepted, ran, dropped; /* actions */
@@ -210,11 +210,12 @@ static void rush_once(struct submitter *s)
         struct offered *t = &s->tasks[n];
         atomic_store(&t->ran, 0);
         fj_task_init(&t->task, offered_run);
-        err = submit_somehow(r->pool, &t->task, trap_below(&s->seed, 3));
+        err = submit_somehow(r->pool, &t->task, r->lazy ? 2 : trap_below(&s->seed, 3));
         if (err != FJ_OK) {
             refused = t;
             break;
         }
+        if (r->lazy) continue;
         if ((err = fj_execute(r->pool, rush_action, r)) == FJ_OK) atomic_fetch_add(&r->accepted, 1);
         trap_spin_ns(trap_below(&s->seed, 1000));
     }
@@ -240,12 +241,13 @@ static void *rush_main(void *arg)
     }
 }
 
-static void rush_against_the_end(bool now)
+static void rush_against_the_end(bool now, bool lazy)
 {
     static struct submitter s[SUBMITTERS];
-    struct rush r = {.now = now};
+    struct rush r = {.now = now, .lazy = lazy};
     pthread_t t[SUBMITTERS];
     uint64_t seed = fjt_seed();
+    atomic_int began = 0;
 
     pthread_barrier_init(&r.gate, NULL, SUBMITTERS + 1);
     for (int i = 0; i < SUBMITTERS; i++) {
@@ -254,11 +256,12 @@ static void rush_against_the_end(bool now)
         t[i] = trap_thread(rush_main, &s[i]);
     }
     for (long round = fjt_rounds(1500); round > 0; round--) {
-        r.pool = fjt_pool(1 + trap_below(&seed, 4), 0);
+        r.pool = fjt_pool(lazy ? 1 : 1 + trap_below(&seed, 4), 0);
         atomic_store(&r.accepted, 0);
         atomic_store(&r.ran, 0);
+        if (lazy) CHECK_EQ(fj_execute(r.pool, trap_count, &began), FJ_OK);
         pthread_barrier_wait(&r.gate);
-        trap_spin_ns(trap_below(&seed, 200000));
+        trap_spin_ns(trap_below(&seed, lazy ? 30000 : 200000));
         CHECK_EQ(now ? fj_pool_shutdown_now(r.pool) : fj_pool_shutdown(r.pool), FJ_OK);
         pthread_barrier_wait(&r.gate);
         CHECK_EQ(fj_pool_await_termination(r.pool, FJ_FOREVER), FJ_OK);
@@ -273,12 +276,18 @@ static void rush_against_the_end(bool now)
 
 FJ_TEST(shutdown_runs_every_accepted_task_and_refuses_the_rest, 120)
 {
-    rush_against_the_end(false);
+    rush_against_the_end(false, false);
 }
 
 FJ_TEST(shutdown_now_runs_or_cancels_every_accepted_task, 120)
 {
-    rush_against_the_end(true);
+    rush_against_the_end(true, false);
+}
+
+/* Nobody is woken for them, so the end itself has to see to it that they are run. */
+FJ_TEST(shutdown_runs_what_is_queued_lazily_at_that_moment, 60)
+{
+    rush_against_the_end(false, true);
 }
 
 /* ---- Threads that are just coming or going ------------------------------------------------------ */
@@ -517,54 +526,6 @@ FJ_TEST(shutdown_runs_what_was_queued_lazily, 60)
         }
         fjt_destroy(p);
     }
-}
-
-struct lazy_race {
-    fj_pool *pool;
-    atomic_int turn; /* odd: the submitter's */
-    atomic_bool over;
-    int delay_ns, err;
-    struct offered offered;
-};
-
-static void *submit_lazily(void *arg)
-{
-    struct lazy_race *r = arg;
-
-    for (;;) {
-        UNTIL(atomic_load(&r->turn) % 2 == 1);
-        if (atomic_load(&r->over)) return NULL;
-        trap_spin_ns(r->delay_ns);
-        r->err = fj_lazy_submit(r->pool, &r->offered.task);
-        atomic_fetch_add(&r->turn, 1);
-    }
-}
-
-/* Nobody is woken for it, so the shutdown itself has to see to it. */
-FJ_TEST(shutdown_runs_what_is_queued_lazily_at_that_moment, 60)
-{
-    struct lazy_race r = {.turn = 0};
-    pthread_t t = trap_thread(submit_lazily, &r);
-    uint64_t seed = fjt_seed();
-
-    fj_task_init(&r.offered.task, offered_run);
-    for (long i = fjt_rounds(8000); i > 0; i--) {
-        atomic_int ran = 0;
-        r.pool = fjt_pool(1, 0);
-        r.delay_ns = trap_below(&seed, 60000);
-        atomic_store(&r.offered.ran, 0);
-        if (i % 2) CHECK_EQ(fj_execute(r.pool, trap_count, &ran), FJ_OK);
-        atomic_fetch_add(&r.turn, 1);
-        trap_spin_ns(trap_below(&seed, 60000));
-        CHECK_EQ(fj_pool_shutdown(r.pool), FJ_OK);
-        UNTIL(atomic_load(&r.turn) % 2 == 0);
-        CHECK_EQ(fj_pool_await_termination(r.pool, FJ_FOREVER), FJ_OK);
-        CHECK_EQ(atomic_load(&r.offered.ran), r.err == FJ_OK);
-        fjt_destroy(r.pool);
-    }
-    atomic_store(&r.over, true);
-    atomic_fetch_add(&r.turn, 1);
-    pthread_join(t, NULL);
 }
 
 /* ---- Queued everywhere when the stop comes ------------------------------------------------------------ */
