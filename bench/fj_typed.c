@@ -86,15 +86,34 @@ static double run_nqueens(const bench_case *c)
 
 static bench_tree tree;
 
-FJ_TASK(uint64_t, uts, bench_node, node)
+FJ_TASK_DECLARE(uint64_t, uts, bench_node, node);
+
+/* A node with many children: in rounds, each with an array of handles of its own. */
+enum { UTS_ROUND = 32 };
+
+static uint64_t uts_many(fj_worker *fj_w, fj_cell *fj_p, bench_node node, uint32_t from, uint32_t to)
 {
+    uts_task kid[UTS_ROUND];
+    uint64_t total = 0;
+    uint32_t n = to - from > UTS_ROUND ? UTS_ROUND : to - from;
+
+    for (uint32_t i = 0; i < n; i++) uts_fork(FJ, &kid[i], bench_uts_child(node, from + i));
+    if (from + n < to) total = uts_many(fj_w, fj_p, node, from + n, to);
+    while (n > 0) total += uts_join(FJ, &kid[--n]);
+    return total;
+}
+
+FJ_TASK_BODY(uint64_t, uts, bench_node, node)
+{
+    enum { FEW = 12 };
     uint32_t kids = bench_uts_kids(&tree, node);
     uint64_t total = 1;
 
     if (FJ_LEAF(kids == 0)) return 1;
+    if (FJ_UNLIKELY(kids > FEW)) return 1 + uts_many(fj_w, fj_p, node, 0, kids);
 
     /* The last child is our own work. */
-    uts_task kid[kids];
+    uts_task kid[FEW];
     for (uint32_t i = 0; i + 1 < kids; i++) uts_fork(FJ, &kid[i], bench_uts_child(node, i));
     total += uts_call(FJ, bench_uts_child(node, kids - 1));
     for (uint32_t i = kids - 1; i-- > 0;) total += uts_join(FJ, &kid[i]);

@@ -69,13 +69,15 @@
 #define FJI_FIELDS_5(T1, a, T2, b, T3, c, T4, d, T5, e) T1 a; T2 b; T3 c; T4 d; T5 e;
 #define FJI_FIELDS_6(T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) T1 a; T2 b; T3 c; T4 d; T5 e; T6 f;
 
-/* fj_f->a = a; ...: into the frame */
-#define FJI_STORE_1(T1, a) fj_f->a = a;
-#define FJI_STORE_2(T1, a, T2, b) fj_f->a = a; fj_f->b = b;
-#define FJI_STORE_3(T1, a, T2, b, T3, c) fj_f->a = a; fj_f->b = b; fj_f->c = c;
-#define FJI_STORE_4(T1, a, T2, b, T3, c, T4, d) fj_f->a = a; fj_f->b = b; fj_f->c = c; fj_f->d = d;
-#define FJI_STORE_5(T1, a, T2, b, T3, c, T4, d, T5, e) fj_f->a = a; fj_f->b = b; fj_f->c = c; fj_f->d = d; fj_f->e = e;
-#define FJI_STORE_6(T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) fj_f->a = a; fj_f->b = b; fj_f->c = c; fj_f->d = d; fj_f->e = e; fj_f->f = f;
+/* fj_f->a = a; ...: into the frame, one by one: gcc would pack neighbours into a vector
+ * first, which takes longer than the two stores. */
+#define FJI_PUT(a) fj_f->a = a; FJ_LIGHT_FENCE();
+#define FJI_STORE_1(T1, a) FJI_PUT(a)
+#define FJI_STORE_2(T1, a, T2, b) FJI_PUT(a) FJI_PUT(b)
+#define FJI_STORE_3(T1, a, T2, b, T3, c) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c)
+#define FJI_STORE_4(T1, a, T2, b, T3, c, T4, d) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c) FJI_PUT(d)
+#define FJI_STORE_5(T1, a, T2, b, T3, c, T4, d, T5, e) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c) FJI_PUT(d) FJI_PUT(e)
+#define FJI_STORE_6(T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c) FJI_PUT(d) FJI_PUT(e) FJI_PUT(f)
 
 /* , fj_f->a ...: out of the frame */
 #define FJI_LOAD_1(T1, a) , fj_f->a

@@ -255,7 +255,7 @@ static void rush_against_the_end(bool now, bool lazy)
         s[i].seed = seed + (uint64_t)i;
         t[i] = trap_thread(rush_main, &s[i]);
     }
-    for (long round = fjt_rounds(1500); round > 0; round--) {
+    for (long round = fjt_rounds(lazy ? 5000 : 1500); round > 0; round--) {
         r.pool = fjt_pool(lazy ? 1 : 1 + trap_below(&seed, 4), 0);
         atomic_store(&r.accepted, 0);
         atomic_store(&r.ran, 0);
@@ -288,6 +288,43 @@ FJ_TEST(shutdown_now_runs_or_cancels_every_accepted_task, 120)
 FJ_TEST(shutdown_runs_what_is_queued_lazily_at_that_moment, 60)
 {
     rush_against_the_end(false, true);
+}
+
+static int endless(void *arg)
+{
+    UNTIL(atomic_load((atomic_int *)arg));
+    return FJ_OK;
+}
+
+/*
+ * The same by hand: a lazy submitter that has seen an open pool, and is then held up with the
+ * lock of its queue until the only worker has gone idle in the pool that was shut down.
+ */
+FJ_TEST(shutdown_runs_what_a_slow_submitter_queues_lazily, 30)
+{
+    fj_pool *p = fjt_pool(1, 0);
+    atomic_int enough = 0;
+    struct offered t = {.ran = 0};
+    uint32_t i = 0;
+
+    CHECK_EQ(fj_execute(p, endless, &enough), FJ_OK);
+    while (fji_load_acquire(&p->subq[i]) == NULL) i++;
+    fji_subq *q = p->subq[i];
+    UNTIL(fji_subq_count(q) == 0);
+
+    fji_lock_take(&q->lock);
+    CHECK_EQ(fj_pool_shutdown(p), FJ_OK);
+    atomic_store(&enough, 1);
+    for (int k = 0; k < 4000 && fji_load_relaxed(&q->lock.word) != 2; k++) fjt_sleep_us(50);
+    fj_task_init(&t.task, offered_run);
+    t.task.cell = p->away;
+    t.task.home = i;
+    CHECK(fji_subq_push(q, (uintptr_t)&t.task, NULL, NULL));
+    fji_lock_drop(&q->lock);
+
+    CHECK_EQ(fj_join(&t.task), FJ_OK);
+    CHECK_EQ(atomic_load(&t.ran), 1);
+    fjt_destroy(p);
 }
 
 /* ---- Threads that are just coming or going ------------------------------------------------------ */
@@ -409,12 +446,6 @@ FJ_TEST(a_pool_whose_workers_are_leaving_may_be_freed_at_once, 120)
         if (i % 2) CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK);
         fjt_destroy(p);
     }
-}
-
-static int endless(void *arg)
-{
-    UNTIL(atomic_load((atomic_int *)arg));
-    return FJ_OK;
 }
 
 FJ_TEST(a_timed_wait_for_the_end_of_a_busy_pool_is_over_in_time, 30)

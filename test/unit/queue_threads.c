@@ -142,7 +142,7 @@ static uint64_t tree(fji_queue *q, struct item *items, long n)
 
 FJ_TEST(every_task_of_a_tree_is_taken_once, 60)
 {
-    for_thieves(2, 4096, fjt_rounds(300000), tree);
+    for_thieves(2, 4096, fjt_rounds(1000000), tree);
 }
 
 static uint64_t all_then_joins(fji_queue *q, struct item *items, long n)
@@ -187,7 +187,7 @@ static uint64_t any_order(fji_queue *q, struct item *items, long n)
 
 FJ_TEST(every_task_is_taken_once_when_joined_in_any_order, 60)
 {
-    for_thieves(2, 4096, fjt_rounds(200000), any_order);
+    for_thieves(2, 4096, fjt_rounds(1000000), any_order);
 }
 
 static uint64_t oldest_first(fji_queue *q, struct item *items, long n)
@@ -206,7 +206,7 @@ static uint64_t oldest_first(fji_queue *q, struct item *items, long n)
 
 FJ_TEST(every_task_is_taken_once_when_joined_oldest_first, 60)
 {
-    for_thieves(4, 4096, fjt_rounds(200000), oldest_first);
+    for_thieves(4, 4096, fjt_rounds(1000000), oldest_first);
 }
 
 /* A window that slides: compaction while thieves are about. */
@@ -226,7 +226,7 @@ static uint64_t window(fji_queue *q, struct item *items, long n)
 
 FJ_TEST(every_task_of_a_sliding_window_is_taken_once, 60)
 {
-    for_thieves(2, 16, fjt_rounds(200000), window);
+    for_thieves(2, 16, fjt_rounds(1000000), window);
 }
 
 /* Nobody joins them: what does not fit the owner does itself, and in the end the rest. */
@@ -249,7 +249,7 @@ static uint64_t actions(fji_queue *q, struct item *items, long n)
 
 FJ_TEST(every_action_is_taken_once_while_the_queue_is_compacted, 60)
 {
-    for_thieves(2, 16, fjt_rounds(200000), actions);
+    for_thieves(2, 16, fjt_rounds(1000000), actions);
 }
 
 /* ---- The same addresses over and over --------------------------------------------------------- */
@@ -283,11 +283,11 @@ static void two_tasks(int n, bool asymmetric, long rounds)
 
 FJ_TEST(two_tasks_in_two_cells_are_taken_once_each_time, 60)
 {
-    for (int n = 1; n <= THIEVES; n++) two_tasks(n, false, fjt_rounds(200000));
+    for (int n = 1; n <= THIEVES; n++) two_tasks(n, false, fjt_rounds(300000));
 }
 
 FJ_TEST(two_tasks_in_two_cells_are_taken_once_each_time_when_it_closes, 60)
 {
     if (!fji_plat_has_barrier()) fjt_skip("there is no heavy fence");
-    for (int n = 1; n <= THIEVES; n++) two_tasks(n, true, fjt_rounds(200000));
+    for (int n = 1; n <= THIEVES; n++) two_tasks(n, true, fjt_rounds(300000));
 }
