@@ -58,6 +58,10 @@
 /* Spin of a joiner before it blocks, ns: a stolen task is often nearly done. */
 #define FJI_JOIN_SPIN_NS 20000
 
+/* Starts in a row ended by on_start after which the next has to wait a while, ns. */
+#define FJI_FAILED_STARTS 3
+#define FJI_FAILED_WAIT_NS 100000000ll
+
 /* How often whoever waits for a pool looks whether it still has threads, ns. */
 #define FJI_STRANDED_NS 250000000ll
 

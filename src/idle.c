@@ -59,6 +59,10 @@ static bool idle_may_spawn(const fj_pool *p, uint64_t c)
     int target = fji_load_relaxed(&p->parallelism); /* relaxed: a limit, not a count */
     int total = fji_ctl_total(c);
 
+    /* relaxed: hints against starting in vain without end. */
+    if (fji_load_relaxed(&p->failed) >= FJI_FAILED_STARTS &&
+        fji_plat_now() < fji_load_relaxed(&p->retry_ns)) /* relaxed: as above */
+        return false;
     if (total < target) return true;
     return fji_ctl_deficit(c) + target < p->min_runnable && total < p->max_threads;
 }

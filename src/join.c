@@ -164,13 +164,20 @@ static bool join_in_typed(const fji_worker *w)
     return w->q.hot.top < w->q.cells;
 }
 
-/* After a take or a give-back. Under typed code TOMBs stay: it counts on their places. */
-static void join_set_boundary(fji_worker *w, fj_cell *b)
+/*
+ * After a join of the plain tier: b is the boundary. Under typed code only what lies above
+ * the first of the plain tasks is garbage: typed code counts on the places below.
+ */
+static void join_over(fji_worker *w, fj_cell *b)
 {
-    if (join_in_typed(w))
-        w->q.hint = b;
-    else
-        w->q.hot.top = fji_queue_settle(&w->q, b, w->q.cells);
+    fji_queue *q = &w->q;
+
+    if (!join_in_typed(w)) {
+        q->hot.top = fji_queue_settle(q, b, q->cells);
+        return;
+    }
+    q->count--;
+    q->hint = fji_queue_settle(q, b, q->low);
 }
 
 void fji_fork_slow(fj_task *t)
@@ -192,7 +199,12 @@ void fji_fork_slow(fj_task *t)
     }
     t->cell = typed ? fji_cell_far : p;
     t->home = fji_queue_position(&w->q, p);
-    join_set_boundary(w, p + 1);
+    if (typed) {
+        if (w->q.count++ == 0) w->q.low = p;
+        w->q.hint = p + 1;
+    } else {
+        w->q.hot.top = p + 1;
+    }
     /* [queue.publish] release -> acquire load in steal: the task. */
     fji_store_release(&p->what, (uintptr_t)t);
     /* [idle.dekker] as in fj_fork(). */
@@ -227,7 +239,7 @@ static int join_take(fji_worker *w, fj_task *t, bool popped, fj_cell **cell)
     if (c == NULL) return join_misuse(w, "join of a task that this worker has not forked");
     *cell = c;
     if (!fji_queue_take(&w->q, c, (uintptr_t)t, popped, &boundary)) return 0;
-    join_set_boundary(w, boundary);
+    join_over(w, boundary);
     return 1;
 }
 
@@ -246,7 +258,7 @@ int fji_join_slow(fj_task *t, int popped)
     if (got < 0) return got;
     if (got > 0) return t->fn(t);
     int code = join_await_cell(w, c) ? t->code : FJ_ECANCELED;
-    join_set_boundary(w, fji_queue_give_back(&w->q, c));
+    join_over(w, fji_queue_give_back(&w->q, c));
     return code;
 }
 
@@ -273,28 +285,34 @@ static __thread fj_cell *join_outsiders_spilled;
 
 /* ---- The typed tier ----------------------------------------------------------------------------------- */
 
-fj_cell *fji_typed_enter(fj_worker *hot, fj_cell **saved)
+fj_cell *fji_typed_enter(fj_worker *hot, fji_typed_saved *saved)
 {
     fji_worker *w = fji_worker_of(hot);
 
-    *saved = hot->top;
+    saved->top = hot->top;
     if (w == NULL) return hot->top;
     fj_cell *p = fji_worker_boundary(w);
+    saved->low = w->q.low;
+    saved->count = w->q.count;
     w->q.hint = p;
+    w->q.low = p;
+    w->q.count = 0;
     hot->top = w->q.cells - 1; /* END: the plain tier asks from now on */
     return p;
 }
 
-void fji_typed_leave(fj_worker *hot, fj_cell *saved)
+void fji_typed_leave(fj_worker *hot, const fji_typed_saved *saved)
 {
     fji_worker *w = fji_worker_of(hot);
 
     if (w == NULL) return;
     /* What was left behind lies above: TOMBs, which are garbage now, and tasks that nobody
      * joins, which raise the boundary. */
-    hot->top = saved;
-    if (saved >= w->q.cells)
-        hot->top = fji_queue_settle(&w->q, fji_queue_boundary(&w->q, saved), saved);
+    hot->top = saved->top;
+    w->q.low = saved->low;
+    w->q.count = saved->count;
+    if (saved->top >= w->q.cells)
+        hot->top = fji_queue_settle(&w->q, fji_queue_boundary(&w->q, saved->top), saved->top);
 }
 
 /* p is where typed code would fork next: TOMBs from there up are garbage. */

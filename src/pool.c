@@ -150,8 +150,8 @@ int fj_pool_set_parallelism(fj_pool *pool, int n)
     fj_pool *p = fji_pool_or_common(pool);
 
     if (p == NULL) return FJ_ENOMEM;
-    if (n < 1 || n > FJ_MAX_WORKERS) return FJ_EINVAL;
     if (p->fixed_size) return FJ_ENOTSUP;
+    if (n < 1 || n > FJ_MAX_WORKERS) return FJ_EINVAL;
     fji_lock_take(&p->lock);
     int old = p->parallelism;
     if (p->max_threads < n) p->max_threads = n;

@@ -110,6 +110,8 @@ struct fj_pool {
     uint32_t spinners;                  /* workers that search without having found */
     uint64_t moves;   /* +1 when a guest comes or goes, or a worker turns quiet or back */
     uint32_t trimmed; /* one has left for lack of work: the others follow soon */
+    uint32_t failed;  /* starts in a row that on_start has ended */
+    int64_t retry_ns; /* when the next is tried, after some of these */
 
     /* Changes rarely. */
     FJ_ALIGNAS(FJI_APART) int32_t parallelism;

@@ -344,8 +344,10 @@ fj_cell *fji_queue_room(fji_queue *q, fj_cell *near)
     if (cell_what(p) == FJI_FREE) return p;
     /* relaxed: index only grows but for us, so at least this much is stolen or dead. */
     uint32_t dead = fji_base_index(fji_load_relaxed(&q->base)) + q->tombs;
-    if (dead >= q->capacity / 2) p = queue_compact(q, p);
+    bool typed = q->hot.top < q->cells; /* it counts on positions: nothing may move */
+    if (!typed && dead >= q->capacity / 2) p = queue_compact(q, p);
     if (cell_what(p) == FJI_FREE || queue_grow(q)) return p;
+    if (typed) return NULL;
     p = queue_compact(q, p);
     return cell_what(p) == FJI_FREE ? p : NULL;
 }

@@ -154,6 +154,8 @@ typedef struct fji_queue {
     FJ_ALIGNAS(FJI_APART) fj_worker hot;
     fj_cell *cells;    /* position 0 */
     fj_cell *hint;     /* near the boundary while typed code runs (hot.top is END then) */
+    fj_cell *low;      /* then: where the plain tasks forked under it begin */
+    uint32_t count;    /* then: how many of them are not joined */
     uint32_t capacity; /* cells before the END */
     uint32_t tombs;    /* TOMBs not yet freed */
     uint32_t quiet;    /* takes since the last steal, while OPEN */

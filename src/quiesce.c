@@ -25,15 +25,16 @@
  */
 #include "pool.h"
 
-/* Whether record w does nothing; *idle counts it if it is a worker. */
-static bool quiesce_worker(fji_worker *w, int *idle)
+/* Whether record w does nothing; *idle counts it if it is a worker. One that is quiet goes on
+ * with its task afterwards, so it keeps a pool from ending. */
+static bool quiesce_worker(fji_worker *w, bool ending, int *idle)
 {
     /* [pool.alive] acquire <- release in worker_take_record(). */
     uint32_t alive = fji_load_acquire(&w->alive);
     if (alive != FJI_ALIVE_NO) {
         /* [idle.park] acquire <- whoever set it; moves and ctl are compared afterwards. */
         uint32_t park = fji_load_acquire(&w->park);
-        if (park == FJI_PARK_ACTIVE) return false;
+        if (park == FJI_PARK_ACTIVE || (ending && park == FJI_PARK_QUIET)) return false;
         if (alive == FJI_ALIVE_WORKER) ++*idle;
     }
     return !fji_queue_maybe(&w->q);
@@ -61,7 +62,7 @@ static bool quiesce_sweep(fj_pool *p, uint64_t ctl, bool ending)
 
     for (uint32_t i = 0; i < n; i++) {
         fji_worker *w = fji_pool_worker(p, i);
-        if (w != NULL && !quiesce_worker(w, &idle)) return false;
+        if (w != NULL && !quiesce_worker(w, ending, &idle)) return false;
     }
     return idle == fji_ctl_total(ctl) && quiesce_submissions(p, ending);
 }
@@ -130,6 +131,7 @@ static bool quiesce_help(fji_worker *w, int64_t deadline)
         if (got == FJI_GOT_TASK) {
             fji_worker_run(w, &loot);
             turn = 0;
+            if (deadline != FJ_FOREVER && fji_plat_now() >= deadline) return false;
             continue;
         }
         quiesce_turn(w, FJI_PARK_QUIET);

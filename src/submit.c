@@ -229,10 +229,12 @@ int fji_join_submitted(fj_task *t)
     if ((fji_load_acquire(&t->state) & FJI_DONE) != 0) return t->code;
     bool works = submit_caller_works(p, p->caller_helps);
     fji_worker *g = works && submit_own_worker(p) == NULL ? fji_guest_enter(p, true) : NULL;
-    if ((works || submit_own_worker(p) != NULL) && fji_submit_take_back(p, t))
+    if ((works || submit_own_worker(p) != NULL) && fji_submit_take_back(p, t)) {
         (void)join_run_here(t);
-    else
+    } else {
+        fji_signal(p); /* it may have been queued lazily */
         fji_await(g != NULL ? g : w, p, &t->state, &t->mark, NULL);
+    }
     int code = t->code;
     if (g != NULL) fji_guest_leave(g);
     return code;

@@ -277,15 +277,24 @@ static bool worker_poll_submission(fji_worker *w, fji_loot *loot)
     return false;
 }
 
-static void worker_run_and_drain(fji_worker *w, fji_loot *loot)
+static bool worker_is_surplus(const fj_pool *p)
+{
+    /* relaxed: a worker too many may find out later. */
+    return fji_ctl_deficit(fji_load_relaxed(&p->ctl)) > 0;
+}
+
+/* The own queue, until it is empty. */
+static void worker_drain(fji_worker *w, fji_loot *loot)
 {
     uint32_t turns = 0;
 
-    fji_worker_run(w, loot);
     while (!fji_pool_stopping(w->pool)) {
-        if (++turns % FJI_FAIRNESS == 0 && worker_poll_submission(w, loot)) {
-            fji_worker_run(w, loot);
-            continue;
+        if (++turns % FJI_FAIRNESS == 0) {
+            if (worker_is_surplus(w->pool)) return; /* others take what is left */
+            if (worker_poll_submission(w, loot)) {
+                fji_worker_run(w, loot);
+                continue;
+            }
         }
         if (!fji_worker_take_local(w, loot)) return;
         worker_run_local(w, loot);
@@ -323,12 +332,16 @@ static bool worker_loop(fji_worker *w)
     int64_t until = 0;
 
     while (!fji_pool_stopping(p)) {
-        /* relaxed: a worker too many may find out later. */
-        bool surplus = fji_ctl_deficit(fji_load_relaxed(&p->ctl)) > 0;
-        fji_got got = surplus ? FJI_GOT_NONE : fji_worker_scan(w, &loot);
+        bool surplus = worker_is_surplus(p);
+        fji_got got = FJI_GOT_NONE;
+        if (!surplus) {
+            worker_drain(w, &loot); /* left from before it was sent to sleep, mostly nothing */
+            got = fji_worker_scan(w, &loot);
+        }
         if (got == FJI_GOT_TASK) {
             worker_stop_spinning(p, &spinning);
-            worker_run_and_drain(w, &loot);
+            fji_worker_run(w, &loot);
+            worker_drain(w, &loot);
             continue;
         }
         if (got == FJI_GOT_RETRY || (!surplus && worker_may_spin(p, &spinning, &until))) {
@@ -454,10 +467,14 @@ static void worker_main(void *arg)
     worker_set_stack(w);
     int err = o->on_start != NULL ? o->on_start(p, (int)w->index, o->arg) : FJ_OK;
     if (err != FJ_OK) {
+        /* relaxed: hints for idle_may_spawn(). */
+        fji_store_relaxed(&p->retry_ns, fji_plat_now() + FJI_FAILED_WAIT_NS);
+        fji_add_relaxed(&p->failed, 1); /* relaxed: as above */
         if (o->on_error != NULL) o->on_error(p, err, o->arg);
     } else {
+        fji_store_relaxed(&p->failed, 0u); /* relaxed: as above */
         counted = worker_loop(w);
-        worker_cancel_rest(w);
+        if (fji_pool_stopping(p)) worker_cancel_rest(w);
     }
     if (o->on_stop != NULL) o->on_stop(p, (int)w->index, o->arg);
     fji_self = &fji_outsider;

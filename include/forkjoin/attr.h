@@ -68,6 +68,9 @@
  */
 #define FJ_LIGHT_FENCE() __asm__ __volatile__("" ::: "memory")
 
+/* Only keeps the compiler from merging what stands before it with what follows. */
+#define FJ_IN_ORDER() __asm__ __volatile__("" ::: "memory")
+
 /* The thread-local of the plain tier: eight bytes of static TLS, one load. */
 #define FJ_TLS extern __thread __attribute__((tls_model("initial-exec"), visibility("default")))
 

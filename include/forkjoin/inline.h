@@ -60,6 +60,13 @@ struct fj_worker {
     void *reserved;
 };
 
+/* What the plain tier knew of the queue when typed code took over. */
+typedef struct fji_typed_saved {
+    fj_cell *top;
+    fj_cell *low;
+    uint32_t count;
+} fji_typed_saved;
+
 /* This thread's worker; a stand-in that leads to the slow paths on all others. */
 FJ_TLS fj_worker *fji_self;
 
@@ -83,8 +90,8 @@ FJ_API FJ_COLD fj_cell *fji_typed_room(fj_worker *w, fj_cell *p);
 FJ_API FJ_COLD fj_cell *fji_typed_spill(fj_worker *w);
 FJ_API FJ_COLD fj_cell *fji_typed_join(fj_worker *w, fj_cell *c, uintptr_t what, int popped);
 FJ_API FJ_COLD void fji_typed_release(fj_worker *w, fj_cell *c);
-FJ_API fj_cell *fji_typed_enter(fj_worker *w, fj_cell **saved);
-FJ_API void fji_typed_leave(fj_worker *w, fj_cell *saved);
+FJ_API fj_cell *fji_typed_enter(fj_worker *w, fji_typed_saved *saved);
+FJ_API void fji_typed_leave(fj_worker *w, const fji_typed_saved *saved);
 
 FJ_EXTERN_C_END
 

@@ -71,7 +71,7 @@
 
 /* fj_f->a = a; ...: into the frame, one by one: gcc would pack neighbours into a vector
  * first, which takes longer than the two stores. */
-#define FJI_PUT(a) fj_f->a = a; FJ_LIGHT_FENCE();
+#define FJI_PUT(a) fj_f->a = a; FJ_IN_ORDER();
 #define FJI_STORE_1(T1, a) FJI_PUT(a)
 #define FJI_STORE_2(T1, a, T2, b) FJI_PUT(a) FJI_PUT(b)
 #define FJI_STORE_3(T1, a, T2, b, T3, c) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c)
@@ -130,8 +130,9 @@
     FJ_VOID_TASK_DECLARE(NAME, __VA_ARGS__); \
     FJ_VOID_TASK_BODY(NAME, __VA_ARGS__)
 
-#define FJ_TASK_BODY(R, NAME, ...) \
-    static R NAME##_fji_body(fj_worker *fj_w, fj_cell *fj_p FJI_EACH(FJI_PARAMS_, __VA_ARGS__))
+#define FJ_TASK_BODY(R, NAME, ...)                                               \
+    static R NAME##_fji_body(fj_worker *fj_w __attribute__((unused)),            \
+                             fj_cell *fj_p __attribute__((unused)) FJI_EACH(FJI_PARAMS_, __VA_ARGS__))
 
 #define FJ_VOID_TASK_BODY(NAME, ...) FJ_TASK_BODY(void, NAME, __VA_ARGS__)
 
@@ -156,10 +157,10 @@ typedef struct NAME##_task {                                                    
     __attribute__((unused)) static void NAME##_fji_run(fj_worker *fj_w, void *fj_args)             \
     {                                                                                              \
         struct NAME##_fji_frame *fj_f = (struct NAME##_fji_frame *)fj_args;                        \
-        fj_cell *fj_saved;                                                                         \
+        fji_typed_saved fj_saved;                                                                  \
         fj_cell *fj_p = fji_typed_enter(fj_w, &fj_saved);                                          \
         SHAPE##_SET(fj_f->fj_r, NAME##_fji_body(fj_w, fj_p FJI_EACH(FJI_LOAD_, __VA_ARGS__)));     \
-        fji_typed_leave(fj_w, fj_saved);                                                           \
+        fji_typed_leave(fj_w, &fj_saved);                                                           \
     }                                                                                              \
                                                                                                    \
     static const fj_type NAME##_fji_type __attribute__((unused)) = {NAME##_fji_run, #NAME};        \

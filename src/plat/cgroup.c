@@ -19,7 +19,7 @@
 static int cpus_of(long long quota, long long period)
 {
     if (quota <= 0 || period <= 0) return 0;
-    long long n = (quota + period - 1) / period;
+    long long n = quota / period + (quota % period != 0);
     return n > 1000000 ? 0 : (int)n;
 }
 

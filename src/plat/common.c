@@ -111,7 +111,9 @@ bool fji_plat_thread_start(void (*main)(void *), void *arg, size_t stack_bytes, 
     sigset_t old;
 
     if (fji_fault_now(FJI_FAULT_THREAD)) return false;
+    int keep = errno;
     struct plat_start *s = malloc(sizeof *s);
+    errno = keep;
     if (s == NULL) return false;
     s->main = main;
     s->arg = arg;
@@ -126,6 +128,7 @@ bool fji_plat_thread_start(void (*main)(void *), void *arg, size_t stack_bytes, 
     if (stack_bytes != 0) pthread_attr_setstacksize(&attr, stack_bytes);
     plat_block_signals(&old);
     int err = pthread_create(&id, &attr, plat_thread_main, s);
+    errno = keep;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attr);
     if (err != 0) {
@@ -160,7 +163,10 @@ bool fji_plat_stack(uintptr_t *low, size_t *bytes)
     void *at;
 
     if (known_bytes == 0) {
-        if (pthread_getattr_np(pthread_self(), &attr) != 0) return false;
+        int keep = errno;
+        int err = pthread_getattr_np(pthread_self(), &attr);
+        errno = keep;
+        if (err != 0) return false;
         bool ok = pthread_attr_getstack(&attr, &at, &known_bytes) == 0;
         pthread_attr_destroy(&attr);
         if (!ok) return false;
@@ -199,9 +205,12 @@ int64_t fji_plat_now(void)
 void *fji_plat_alloc(size_t bytes)
 {
     void *p;
+    int keep = errno;
 
-    if (fji_fault_now(FJI_FAULT_ALLOC) || posix_memalign(&p, FJI_APART, bytes) != 0) return NULL;
-    return memset(p, 0, bytes);
+    if (fji_fault_now(FJI_FAULT_ALLOC)) return NULL;
+    int err = posix_memalign(&p, FJI_APART, bytes);
+    errno = keep;
+    return err == 0 ? memset(p, 0, bytes) : NULL;
 }
 
 void fji_plat_free(void *p)
@@ -215,13 +224,19 @@ void *fji_plat_reserve(size_t bytes)
 #ifdef MAP_NORESERVE
     flags |= MAP_NORESERVE;
 #endif
+    int keep = errno;
     void *p = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
+    errno = keep;
     return p == MAP_FAILED ? NULL : p;
 }
 
 bool fji_plat_commit(void *at, size_t bytes)
 {
-    return !fji_fault_now(FJI_FAULT_COMMIT) && mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
+    if (fji_fault_now(FJI_FAULT_COMMIT)) return false;
+    int keep = errno;
+    bool done = mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
+    errno = keep;
+    return done;
 }
 
 void fji_plat_release(void *at, size_t bytes)
@@ -259,8 +274,10 @@ bool fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)
 
 int fji_plat_cpus(const char *root)
 {
+    int keep = errno;
     int n = fji_plat_cpus_online();
     int quota = fji_plat_cpus_quota(root);
+    errno = keep;
 
     if (quota > 0 && quota < n) n = quota;
     return n < 1 ? 1 : n;

@@ -7,7 +7,9 @@
  * park; a producer that is itself a worker and forks FORKS tasks into its own queue with
  * only a light fence before it looks at the control word (TSO: its store waits in a buffer);
  * a submitter that puts SUBMITS tasks into a second queue under a lock whose release
- * empties its buffer. Optionally (LOCKS) the producer holds its queue LOCKED for a while.
+ * empties its buffer. Optionally (LOCKS) the producer at last holds its queue LOCKED for a
+ * while, after which it looks at the control word (but NO_LOOK), and which is no empty queue
+ * to whoever meets it (but LOCKED_IS_EMPTY): one of the two is enough.
  * The count in the control word is the number of workers that are not idle less the number
  * aimed at: negative exactly while somebody is on the stack. A waker pops the top, swaps
  * the park word to ACTIVE and calls the kernel only if it was PARKED; the kernel compares
@@ -49,6 +51,7 @@
 byte queue[2];  /* tasks in memory: the producer's, the submission queue */
 byte buffer[2]; /* tasks in the store buffers of producer and submitter */
 bit locked;     /* the producer's queue */
+bit unlocking;  /* and the store that ends it, in its buffer */
 
 byte stack[WORKERS]; /* the idle ones, the last is the top */
 byte idle;           /* how many: the control word is negative if not 0 */
@@ -61,10 +64,23 @@ bit over[2];         /* producer and submitter */
 #ifdef M_NO_HEAVY_FENCE
 #define HEAVY_FENCE skip
 #else
-#define HEAVY_FENCE d_step { queue[0] = queue[0] + buffer[0]; buffer[0] = 0 }; \
-    d_step { queue[1] = queue[1] + buffer[1]; buffer[1] = 0 }
+#define HEAVY_FENCE                            \
+    d_step {                                   \
+        queue[0] = queue[0] + buffer[0];       \
+        buffer[0] = 0;                         \
+        locked = locked && !unlocking;         \
+        unlocking = 0                          \
+    };                                         \
+    d_step {                                   \
+        queue[1] = queue[1] + buffer[1];       \
+        buffer[1] = 0                          \
+    }
 #endif
 #ifdef M_LOCKED_IS_EMPTY
+#define LOCKED_IS_EMPTY
+#define NO_LOOK
+#endif
+#ifdef LOCKED_IS_EMPTY
 #define NON_EMPTY(q) (queue[q] > 0 && !(q == 0 && locked))
 #else
 #define NON_EMPTY(q) (queue[q] > 0 || q == 0 && locked)
@@ -79,7 +95,7 @@ bit over[2];         /* producer and submitter */
 #else
 #define KERNEL_COMPARES (park[me] == PARKED)
 #endif
-#ifdef M_NO_PROPAGATION
+#ifdef NO_PROPAGATION
 #define PROPAGATE 0
 #else
 #define PROPAGATE 1
@@ -159,7 +175,7 @@ scan:
         fi
     }
     signal(0);
-#ifdef M_RESCAN_FIRST
+#ifdef RESCAN_FIRST
     goto wait;
 #endif
 other:
@@ -223,14 +239,14 @@ proctype Producer()
     :: i < FORKS ->
 #ifdef M_SIGNAL_FIRST
         if
-        :: idle > 0 -> signal(buffer[0])
+        :: idle > 0 -> signal(buffer[0] + unlocking)
         :: else
         fi;
         atomic { buffer[0]++; i++ }
 #else
         atomic { buffer[0]++; i++ }
         if
-        :: idle > 0 -> signal(buffer[0])
+        :: idle > 0 -> signal(buffer[0] + unlocking)
         :: else
         fi
 #endif
@@ -238,10 +254,10 @@ proctype Producer()
     od;
 #if LOCKS
     atomic { buffer[0] == 0 -> locked = 1 } /* CAS */
-    locked = 0; /* in time: a store that may wait is a lock that lasts longer */
-#ifndef M_NO_LOOK
+    unlocking = 1; /* a store */
+#ifndef NO_LOOK
     if
-    :: idle > 0 -> signal(buffer[0])
+    :: idle > 0 -> signal(buffer[0] + unlocking)
     :: else
     fi;
 #endif
@@ -274,6 +290,9 @@ end_empty:
     do
     :: atomic { buffer[0] > 0 -> buffer[0]--; queue[0]++ }
     :: atomic { buffer[1] > 0 -> buffer[1]--; queue[1]++ }
+#if LOCKS
+    :: atomic { unlocking -> unlocking = 0; locked = 0 }
+#endif
     od
 }
 

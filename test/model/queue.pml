@@ -561,7 +561,7 @@ again:
         v = mem[i];
         if
         :: v == FREE || v == END -> SAY_NONE; LEAVE; goto again
-        :: v == BUSY -> LEAVE; goto again
+        :: v == BUSY && !cl -> LEAVE; goto again
         :: else
         fi;
         if

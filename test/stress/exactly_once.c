@@ -144,7 +144,6 @@ static void invoke(fj_pool *p, fj_task *t)
 /* ---- Binary trees ------------------------------------------------------------------------ */
 
 #define FIB_MAX 40
-#define FIB 27 /* one round: 832,039 nodes, 416,020 tasks */
 
 static uint64_t fib_nodes[FIB_MAX]; /* of the tree below fib(n), itself included */
 
@@ -152,6 +151,12 @@ __attribute__((constructor)) static void fib_count(void)
 {
     fib_nodes[0] = fib_nodes[1] = 1;
     for (int n = 2; n < FIB_MAX; n++) fib_nodes[n] = 1 + fib_nodes[n - 1] + fib_nodes[n - 2];
+}
+
+/* One round: 635,621 nodes, of which 317,811 are tasks; in a sanitized build 10,946. */
+static int fib_size(void)
+{
+    return fjt_sanitized() ? 20 : 27;
 }
 
 /* Half of the nodes are forked, and the root. */
@@ -175,14 +180,15 @@ FJ_TASK(uint64_t, typed_fib, int, n, uint64_t, id)
 static uint64_t typed_fib_shape(fj_pool *p, uint64_t first, uint64_t *tasks)
 {
     uint64_t r = 0;
+    int n = fib_size();
 
-    CHECK_EQ(typed_fib_invoke(p, &r, FIB, first), FJ_OK);
-    return fib_done(first, r, FIB, tasks);
+    CHECK_EQ(typed_fib_invoke(p, &r, n, first), FJ_OK);
+    return fib_done(first, r, n, tasks);
 }
 
 FJ_TEST(typed_binary_tree_runs_every_task_once, 120)
 {
-    run_shape(typed_fib_shape, 1, 120);
+    run_shape(typed_fib_shape, 2, 150);
 }
 
 struct fib {
@@ -214,16 +220,16 @@ static int plain_fib_run(fj_task *t)
 
 static uint64_t plain_fib_shape(fj_pool *p, uint64_t first, uint64_t *tasks)
 {
-    struct fib root = {.n = FIB, .id = first};
+    struct fib root = {.n = fib_size(), .id = first};
 
     fj_task_init(&root.task, plain_fib_run);
     invoke(p, &root.task);
-    return fib_done(first, root.result, FIB, tasks);
+    return fib_done(first, root.result, fib_size(), tasks);
 }
 
 FJ_TEST(plain_binary_tree_runs_every_task_once, 120)
 {
-    run_shape(plain_fib_shape, 1, 85);
+    run_shape(plain_fib_shape, 2, 130);
 }
 
 static int unforked_fib_run(fj_task *t);
@@ -250,11 +256,11 @@ static int unforked_fib_run(fj_task *t)
 
 static uint64_t unforked_fib_shape(fj_pool *p, uint64_t first, uint64_t *tasks)
 {
-    struct fib root = {.n = FIB, .id = first};
+    struct fib root = {.n = fib_size(), .id = first};
 
     fj_task_init(&root.task, unforked_fib_run);
     invoke(p, &root.task);
-    return fib_done(first, root.result, FIB, tasks);
+    return fib_done(first, root.result, fib_size(), tasks);
 }
 
 FJ_TEST(unforked_binary_tree_runs_every_task_once, 120)
@@ -264,30 +270,42 @@ FJ_TEST(unforked_binary_tree_runs_every_task_once, 120)
 
 /* ---- An unbalanced tree ------------------------------------------------------------------ */
 
+struct uneven_result {
+    uint64_t nodes, forked;
+};
+
 /* A node and size - 1 nodes below it, which are cut at a random place, mostly near an end. */
-FJ_TASK(uint64_t, uneven, uint64_t, id, uint64_t, size)
+FJ_TASK(struct uneven_result, uneven, uint64_t, id, uint64_t, size)
 {
+    struct uneven_result sum = {1, 0}, part;
+
     seen(id);
     uint64_t rest = size - 1;
-    if (rest == 0) return 1;
+    if (rest == 0) return sum;
     uint64_t state = id ^ fjt_seed(), r = fjt_random(&state);
     uint64_t cut = r % 8 == 0 ? (r >> 8) % (rest + 1) : (r >> 8) % (rest < 9 ? rest + 1 : 9);
     if (r & 128) cut = rest - cut;
     uneven_task a;
-    uint64_t n = 1;
     if (cut > 0) uneven_fork(FJ, &a, id + 1, cut);
-    if (cut < rest) n += uneven_call(FJ, id + 1 + cut, rest - cut);
-    if (cut > 0) n += uneven_join(FJ, &a);
-    return n;
+    if (cut < rest) {
+        part = uneven_call(FJ, id + 1 + cut, rest - cut);
+        sum.nodes += part.nodes, sum.forked += part.forked;
+    }
+    if (cut > 0) {
+        part = uneven_join(FJ, &a);
+        sum.nodes += part.nodes, sum.forked += part.forked + 1;
+    }
+    return sum;
 }
 
 static uint64_t uneven_shape(fj_pool *p, uint64_t first, uint64_t *tasks)
 {
-    uint64_t r = 0, size = 10000;
+    struct uneven_result r = {0, 0};
+    uint64_t size = 10000;
 
     CHECK_EQ(uneven_invoke(p, &r, first, size), FJ_OK);
-    CHECK_EQ(r, size);
-    *tasks += size / 2;
+    CHECK_EQ(r.nodes, size);
+    *tasks += r.forked + 1;
     return first + size;
 }
 
@@ -336,17 +354,13 @@ static int fan_run(fj_task *t)
     }
     for (int n = f->children; n > 0; n--) {
         switch (f->order) {
-        case OLDEST_FIRST:
-            fan_join(&child[f->children - n], &result);
-            break;
-        case YOUNGEST_FIRST:
-            fan_join(&child[n - 1], &result);
-            break;
-        case ANY_ORDER: {
-            int at = (int)(fjt_random(&state) % (uint64_t)n);
-            fan_join(&child[left[at]], &result);
-            left[at] = left[n - 1];
-        }
+            case OLDEST_FIRST: fan_join(&child[f->children - n], &result); break;
+            case YOUNGEST_FIRST: fan_join(&child[n - 1], &result); break;
+            case ANY_ORDER: {
+                int at = (int)(fjt_random(&state) % (uint64_t)n);
+                fan_join(&child[left[at]], &result);
+                left[at] = left[n - 1];
+            }
         }
     }
     f->result = result;
@@ -385,17 +399,17 @@ static uint64_t any_order_shape(fj_pool *p, uint64_t first, uint64_t *tasks)
 
 FJ_TEST(children_joined_oldest_first_run_once, 120)
 {
-    run_shape(oldest_first_shape, 100, 1000);
+    run_shape(oldest_first_shape, 50, 500);
 }
 
 FJ_TEST(children_joined_youngest_first_run_once, 120)
 {
-    run_shape(youngest_first_shape, 100, 1000);
+    run_shape(youngest_first_shape, 50, 500);
 }
 
 FJ_TEST(children_joined_in_any_order_run_once, 120)
 {
-    run_shape(any_order_shape, 100, 1000);
+    run_shape(any_order_shape, 40, 300);
 }
 
 /* The same with typed tasks: their handles are joined in any order. */
@@ -414,8 +428,7 @@ FJ_TASK(uint64_t, typed_fan, uint64_t, id)
     uint64_t n = 1, state = id ^ fjt_seed();
 
     seen(id);
-    for (int i = 0; i < TYPED_CHILDREN; i++)
-        typed_leaf_fork(FJ, &child[i], id + 1 + (uint64_t)i);
+    for (int i = 0; i < TYPED_CHILDREN; i++) typed_leaf_fork(FJ, &child[i], id + 1 + (uint64_t)i);
     for (int left = TYPED_CHILDREN; left > 0; left--) {
         int at = (int)(fjt_random(&state) % (uint64_t)left);
         n += typed_leaf_join(FJ, &child[at]);
@@ -436,7 +449,7 @@ static uint64_t typed_fan_shape(fj_pool *p, uint64_t first, uint64_t *tasks)
 
 FJ_TEST(typed_children_joined_in_any_order_run_once, 120)
 {
-    run_shape(typed_fan_shape, 100, 1000);
+    run_shape(typed_fan_shape, 50, 500);
 }
 
 /* ---- Chains ------------------------------------------------------------------------------ */
@@ -554,7 +567,7 @@ static uint64_t grow_4096_shape(fj_pool *p, uint64_t first, uint64_t *tasks)
 
 FJ_TEST(tasks_are_run_once_while_queues_grow_beyond_64, 120)
 {
-    run_shape(grow_64_shape, 500, 5000);
+    run_shape(grow_64_shape, 100, 1000);
 }
 
 FJ_TEST(tasks_are_run_once_while_queues_grow_beyond_4096, 120)
@@ -790,5 +803,5 @@ FJ_TEST(actions_from_four_threads_run_once, 120)
 
 FJ_TEST(tasks_submitted_and_joined_by_four_threads_run_once, 120)
 {
-    run_submitters(submits, 10000);
+    run_submitters(submits, 5000);
 }

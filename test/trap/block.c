@@ -40,7 +40,7 @@ static void ping_pong(unsigned flags)
         fj_task_init(&p.task, ping_run);
         CHECK_EQ(fj_invoke(a, &p.task), 50);
     }
-    CHECK(trap_started(a) <= 27 && trap_started(b) <= 27);
+    CHECK(trap_started(a) <= 52 && trap_started(b) <= 52);
     trap_rest(a);
     trap_rest(b);
     fjt_destroy(a);

@@ -159,8 +159,8 @@ FJ_TEST(threads_that_fail_to_start_cost_no_count, 60)
     fj_pool *p = fjt_pool(4, 0);
     uint64_t seed = fjt_seed();
 
-    need_faults(p);
     p->keep_alive_ns = 100000;
+    need_faults(p);
     for (long i = fjt_rounds(1000); i > 0; i--) {
         fji_fault_set(FJI_FAULT_THREAD, 1 + trap_below(&seed, 3), 1 + trap_below(&seed, 3));
         blocking_joins(p);

@@ -89,7 +89,7 @@ static void join_in_order(enum order order)
         for (int workers = 1; workers <= 8; workers++) {
             unsigned flags = (mode & 1 ? FJ_POOL_FIFO : 0) | (mode & 2 ? FJ_POOL_SYMMETRIC : 0);
             fj_pool *p = fjt_pool(workers, flags);
-            for (long round = fjt_rounds(2); round > 0; round--) {
+            for (long round = fjt_rounds(10); round > 0; round--) {
                 for (b.n = 1; b.n <= MOST; b.n += 1 + b.n / 10) {
                     b.order = order;
                     b.seed = fjt_seed() + (uint64_t)b.n;
@@ -203,7 +203,7 @@ static void *plant(void *arg)
 {
     struct planter *l = arg;
 
-    for (long i = fjt_rounds(30); i > 0; i--) {
+    for (long i = fjt_rounds(100); i > 0; i--) {
         struct node root = {.depth = l->depth, .path = l->number + (unsigned)i};
         fj_task_init(&root.task, node_run);
         CHECK_EQ(fj_invoke(l->pool, &root.task), FJ_OK);
@@ -270,7 +270,7 @@ static void *plant_typed(void *arg)
 {
     struct planter *l = arg;
 
-    for (long i = fjt_rounds(30); i > 0; i--) {
+    for (long i = fjt_rounds(100); i > 0; i--) {
         struct node root = {.depth = l->depth, .path = l->number + (unsigned)i};
         CHECK_EQ(typed_node_invoke(l->pool, &root), FJ_OK);
     }
@@ -416,11 +416,13 @@ static void grow_lopsided(unsigned flags, int workers)
     o.stack_bytes = fjt_sanitized() ? 512 << 10 : 64 << 10;
     fj_pool *p = fjt_pool_with(&o);
     long sum = 0;
-    struct lopsided root = {.leaves = fjt_rounds(1000000), .depth = 1, .sum = &sum};
+    struct lopsided root = {.leaves = 1000000, .depth = 1, .sum = &sum};
 
-    fj_task_init(&root.task, lopsided_run);
-    CHECK_EQ(fj_invoke(p, &root.task), FJ_OK);
-    CHECK_EQ(sum, root.leaves);
+    for (long round = fjt_rounds(20); round > 0; round--) {
+        fj_task_init(&root.task, lopsided_run);
+        CHECK_EQ(fj_invoke(p, &root.task), FJ_OK);
+        CHECK_EQ(sum, root.leaves);
+    }
     CHECK(atomic_load(&deepest) <= atomic_load(&tallest));
     CHECK(trap_started(p) <= (uint64_t)(workers + atomic_load(&tallest)));
     fjt_destroy(p);
@@ -471,7 +473,7 @@ FJ_TEST(a_recursion_in_fifo_mode_needs_few_threads_and_little_stack, 60)
 
     for (int workers = 1; workers <= 8; workers *= 2) {
         fj_pool *p = fjt_pool(workers, FJ_POOL_FIFO);
-        for (long round = fjt_rounds(5); round > 0; round--) {
+        for (long round = fjt_rounds(50); round > 0; round--) {
             struct fib f = {.n = N};
             fj_task_init(&f.task, fib_run);
             CHECK_EQ(fj_invoke(p, &f.task), FJ_OK);

@@ -27,9 +27,12 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
 
     if (limit != NULL && deadline_ns <= fji_plat_now()) return false;
     /* BITSET takes an absolute time on the monotonic clock. */
+    int keep = errno;
     long r = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, value, limit, NULL,
                      FUTEX_BITSET_MATCH_ANY);
-    return !(r == -1 && errno == ETIMEDOUT);
+    bool in_time = !(r == -1 && errno == ETIMEDOUT);
+    errno = keep;
+    return in_time;
 }
 
 void fji_plat_wake_one(uint32_t *word)
@@ -49,15 +52,21 @@ void fji_plat_wake_all(uint32_t *word)
 bool fji_plat_barrier(void)
 {
     if (fji_fault_now(FJI_FAULT_BARRIER)) return false;
-    return syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    int keep = errno;
+    bool done = syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    errno = keep;
+    return done;
 }
 
 bool fji_plat_has_barrier(void)
 {
     /* Registration is per process, is inherited over fork and costs 0.6 us. */
     if (FJI_SYMMETRIC || FJI_TSAN || fji_fault_now(FJI_FAULT_BARRIER)) return false;
-    return syscall(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
-           syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    int keep = errno;
+    bool has = syscall(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
+               syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    errno = keep;
+    return has;
 }
 
 int fji_plat_cpus_online(void)

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * quiesce.c - whether a pool has nothing to do, waiting for that, and helping it along
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "inside.h"
+
+/* A worker kept busy until it may end. */
+static atomic_int begun, may_end;
+
+static int held_action(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&begun, 1);
+    until(&may_end);
+    return FJ_OK;
+}
+
+static void hold(fj_pool *pool, int n)
+{
+    atomic_store(&begun, 0);
+    atomic_store(&may_end, 0);
+    for (int i = 0; i < n; i++) CHECK_EQ(fj_execute(pool, held_action, NULL), FJ_OK);
+    while (atomic_load(&begun) < n) fjt_sleep_us(50);
+}
+
+static atomic_long done;
+
+static int count_action(void *arg)
+{
+    fjt_spin_us((int)(intptr_t)arg);
+    atomic_fetch_add(&done, 1);
+    return FJ_OK;
+}
+
+/* ---- Looking -------------------------------------------------------------------------------------- */
+
+FJ_TEST(new_pool_is_quiescent, 10)
+{
+    for (unsigned flags = 0; flags < 8; flags++) {
+        fj_pool *pool = fjt_pool(3, flags);
+        CHECK(fj_pool_is_quiescent(pool));
+        CHECK_EQ(fj_pool_await_quiescence(pool, 0), FJ_OK);
+        CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+        fjt_destroy(pool);
+    }
+    CHECK(fj_pool_is_quiescent(NULL));
+}
+
+FJ_TEST(pool_with_a_running_task_is_not_quiescent, 10)
+{
+    for (unsigned flags = 0; flags < 8; flags++) {
+        fj_pool *pool = fjt_pool(3, flags);
+        hold(pool, 1);
+        for (int i = 0; i < 1000; i++) CHECK(!fj_pool_is_quiescent(pool));
+        CHECK_EQ(fj_pool_await_quiescence(pool, 0), FJ_ETIMEDOUT);
+        CHECK_EQ(fj_pool_await_quiescence(pool, -1), FJ_ETIMEDOUT);
+        CHECK_EQ(fj_pool_await_quiescence(pool, INT64_MIN), FJ_ETIMEDOUT);
+        atomic_store(&may_end, 1);
+        CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+        CHECK(fj_pool_is_quiescent(pool));
+        fjt_destroy(pool);
+    }
+}
+
+FJ_TEST(pool_with_a_queued_task_is_not_quiescent, 10)
+{
+    fj_pool *pool = fjt_pool(1, 0);
+    fj_task t;
+
+    memset(&t, 0, sizeof t);
+    fj_task_init(&t, inside_run); /* taken back before it is run */
+    CHECK_EQ(fj_lazy_submit(pool, &t), FJ_OK);
+    CHECK(!fj_pool_is_quiescent(pool));
+    CHECK_EQ(fj_pool_await_quiescence(pool, 1000000), FJ_ETIMEDOUT);
+    CHECK_EQ(fj_unfork(&t), 1);
+    CHECK(fj_pool_is_quiescent(pool));
+    fjt_destroy(pool);
+}
+
+static void look_inside(void *arg)
+{
+    for (int i = 0; i < 100; i++) CHECK(!fj_pool_is_quiescent(arg));
+}
+
+FJ_TEST(pool_is_not_quiescent_for_its_own_task, 10)
+{
+    for (unsigned flags = 0; flags < 8; flags++) {
+        fj_pool *pool = fjt_pool(2, flags);
+        struct inside i = {.body = look_inside, .arg = pool};
+        inside(pool, look_inside, pool);
+        fj_task_init(&i.task, inside_run);
+        CHECK_EQ(fj_invoke_by(pool, &i.task, FJ_CALLER_HELPS), FJ_OK);
+        fjt_destroy(pool);
+    }
+}
+
+FJ_TEST(ended_pool_is_quiescent, 10)
+{
+    fj_pool *pool = fjt_pool(2, 0);
+
+    CHECK_EQ(fj_execute(pool, count_action, NULL), FJ_OK);
+    CHECK_EQ(fj_pool_close(pool), FJ_OK);
+    CHECK(fj_pool_is_quiescent(pool));
+    CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+    fjt_destroy(pool);
+}
+
+/* ---- Waiting ---------------------------------------------------------------------------------------- */
+
+FJ_TEST(await_quiescence_waits_for_all_actions, 30)
+{
+    for (unsigned flags = 0; flags < 8; flags++) {
+        fj_pool *pool = fjt_pool(3, flags);
+        for (int round = 1; round <= 50; round++) {
+            atomic_store(&done, 0);
+            for (int i = 0; i < 20; i++)
+                CHECK_EQ(fj_execute(pool, count_action, (void *)(intptr_t)(i % 7)), FJ_OK);
+            CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+            CHECK_EQ(atomic_load(&done), 20);
+        }
+        fjt_destroy(pool);
+    }
+}
+
+FJ_TEST(await_quiescence_gives_up_in_time_and_not_before, 20)
+{
+    for (unsigned flags = 0; flags <= FJ_POOL_CALLER_HELPS; flags += FJ_POOL_CALLER_HELPS) {
+        fj_pool *pool = fjt_pool(1, flags);
+        hold(pool, 1);
+        for (int64_t ns = 100000; ns <= 20000000; ns *= 10) {
+            int64_t start = fjt_now();
+            CHECK_EQ(fj_pool_await_quiescence(pool, ns), FJ_ETIMEDOUT);
+            CHECK(fjt_now() - start >= ns);
+        }
+        atomic_store(&may_end, 1);
+        CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER - 1), FJ_OK);
+        fjt_destroy(pool);
+    }
+}
+
+/* From a worker: it does the work of the pool meanwhile. */
+static void await_inside(void *arg)
+{
+    fj_pool *pool = arg;
+
+    for (int round = 0; round < 20; round++) {
+        atomic_store(&done, 0);
+        for (int i = 0; i < 30; i++)
+            CHECK_EQ(fj_execute(pool, count_action, (void *)(intptr_t)(i % 3)), FJ_OK);
+        CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+        CHECK_EQ(atomic_load(&done), 30);
+        CHECK_EQ(fj_pool_await_quiescence(pool, 0), FJ_OK);
+    }
+}
+
+FJ_TEST(worker_does_the_work_while_it_awaits_quiescence, 20)
+{
+    for (unsigned flags = 0; flags < 8; flags++)
+        for (int n = 1; n <= 3; n++) {
+            fj_pool *pool = fjt_pool(n, flags);
+            inside(pool, await_inside, pool);
+            fjt_destroy(pool);
+        }
+}
+
+static void await_timed_inside(void *arg)
+{
+    int64_t start = fjt_now();
+
+    CHECK_EQ(fj_pool_await_quiescence(arg, 2000000), FJ_ETIMEDOUT);
+    CHECK(fjt_now() - start >= 2000000);
+    CHECK_EQ(fj_pool_await_quiescence(arg, 0), FJ_ETIMEDOUT);
+    atomic_store(&may_end, 1);
+    CHECK_EQ(fj_pool_await_quiescence(arg, FJ_FOREVER), FJ_OK);
+}
+
+FJ_TEST(worker_gives_up_awaiting_quiescence_in_time, 10)
+{
+    fj_pool *pool = fjt_pool(2, 0);
+
+    hold(pool, 1);
+    inside(pool, await_timed_inside, pool);
+    fjt_destroy(pool);
+}
+
+static void await_other(void *arg)
+{
+    CHECK_EQ(fj_pool_await_quiescence(arg, 1000000), FJ_ETIMEDOUT);
+    atomic_store(&may_end, 1);
+    CHECK_EQ(fj_pool_await_quiescence(arg, FJ_FOREVER), FJ_OK);
+    CHECK(fj_pool_is_quiescent(arg));
+}
+
+FJ_TEST(worker_awaits_the_quiescence_of_another_pool, 10)
+{
+    fj_pool *here = fjt_pool(1, 0), *there = fjt_pool(1, 0);
+
+    hold(there, 1);
+    inside(here, await_other, there);
+    fjt_destroy(here);
+    fjt_destroy(there);
+}
+
+/* ---- Helping ------------------------------------------------------------------------------------------ */
+
+/* k workers of n call it at the same moment, with `work` actions for each. */
+static struct {
+    fj_pool *pool;
+    atomic_int here, early;
+    int k, work;
+} helpers;
+
+static void help(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < helpers.work; i++)
+        CHECK_EQ(fj_execute(helpers.pool, count_action, (void *)(intptr_t)(i % 5)), FJ_OK);
+    atomic_fetch_add(&helpers.here, 1);
+    while (atomic_load(&helpers.here) < helpers.k) fjt_sleep_us(20);
+    fj_help_quiesce();
+    if (atomic_load(&done) != (long)helpers.k * helpers.work) atomic_fetch_add(&helpers.early, 1);
+}
+
+static void help_at_once(int n, int k, int work, unsigned flags)
+{
+    struct inside task[8];
+
+    helpers.pool = fjt_pool(n, flags);
+    helpers.k = k;
+    helpers.work = work;
+    atomic_store(&helpers.here, 0);
+    atomic_store(&helpers.early, 0);
+    atomic_store(&done, 0);
+    for (int i = 0; i < k; i++) {
+        task[i] = (struct inside){.body = help};
+        fj_task_init(&task[i].task, inside_run);
+        CHECK_EQ(fj_submit(helpers.pool, &task[i].task), FJ_OK);
+    }
+    for (int i = 0; i < k; i++) CHECK_EQ(fj_join(&task[i].task), FJ_OK);
+    CHECK_EQ(atomic_load(&done), (long)k * work);
+    CHECK_EQ(atomic_load(&helpers.early), 0);
+    fjt_destroy(helpers.pool);
+}
+
+FJ_TEST(workers_help_to_quiesce_at_the_same_time, 60)
+{
+    for (int n = 1; n <= 4; n++)
+        for (int k = 1; k <= n; k++)
+            for (int work = 0; work <= 50; work += 25)
+                for (unsigned flags = 0; flags < 2; flags++) help_at_once(n, k, work, flags);
+}
+
+static void help_forks(void *arg)
+{
+    fj_task t[10];
+    struct inside i[10];
+
+    (void)arg, (void)t;
+    for (int round = 0; round < 50; round++) {
+        atomic_store(&done, 0);
+        for (int k = 0; k < 10; k++) {
+            i[k] = (struct inside){.body = (void (*)(void *))0};
+            i[k].arg = NULL;
+        }
+        for (int k = 0; k < 10; k++)
+            CHECK_EQ(fj_execute(fj_current_pool(), count_action, NULL), FJ_OK);
+        fj_help_quiesce();
+        CHECK_EQ(atomic_load(&done), 10);
+    }
+}
+
+static int count_run(fj_task *t)
+{
+    (void)t;
+    atomic_fetch_add(&done, 1);
+    return 4;
+}
+
+/* Its own forks are run too, and their joins find them done. */
+static void help_with_forks(void *arg)
+{
+    fj_task t[10];
+
+    (void)arg;
+    for (int round = 0; round < 50; round++) {
+        atomic_store(&done, 0);
+        for (int k = 0; k < 10; k++) {
+            fj_task_init(&t[k], count_run);
+            fj_fork(&t[k]);
+        }
+        fj_help_quiesce();
+        CHECK_EQ(atomic_load(&done), 10);
+        for (int k = 0; k < 10; k++) CHECK_EQ(fj_join(&t[round % 2 == 0 ? k : 9 - k]), 4);
+        CHECK_EQ(atomic_load(&done), 10);
+    }
+}
+
+FJ_TEST(help_quiesce_runs_the_forks_of_the_caller, 20)
+{
+    inside_pools(help_with_forks, NULL);
+    inside_pools(help_forks, NULL);
+}
+
+FJ_TEST(help_quiesce_from_outside_empties_the_common_pool, 20)
+{
+    for (int round = 0; round < 50; round++) {
+        atomic_store(&done, 0);
+        for (int i = 0; i < 20; i++) CHECK_EQ(fj_execute(NULL, count_action, (void *)(intptr_t)2), FJ_OK);
+        fj_help_quiesce();
+        CHECK_EQ(atomic_load(&done), 20);
+        CHECK(fj_pool_is_quiescent(NULL));
+    }
+}
+
+/* ---- Never too early ----------------------------------------------------------------------------------- */
+
+/* One task is alive at any time: each gives the next to somebody and ends. */
+struct hop {
+    fj_pool *pool;
+    atomic_long left;
+    uint64_t random;
+    fj_task task[2];
+};
+
+static int hop_action(void *arg);
+
+static int hop_run(fj_task *t)
+{
+    struct hop *h = *(struct hop **)(void *)(t + 1);
+    (void)h;
+    return FJ_OK;
+}
+
+static int hop_action(void *arg)
+{
+    struct hop *h = arg;
+
+    (void)hop_run;
+    uint64_t r = fjt_random(&h->random);
+    for (uint64_t i = r % 100; i > 0; i--) atomic_signal_fence(memory_order_seq_cst);
+    if (atomic_load(&h->left) > 1) {
+        CHECK_EQ(fj_execute(h->pool, hop_action, h), FJ_OK);
+        if (r % 8 == 0) fjt_spin_us((int64_t)(r / 8 % 20)); /* somebody else takes it meanwhile */
+    }
+    atomic_fetch_sub(&h->left, 1);
+    return FJ_OK;
+}

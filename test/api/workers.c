@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * workers.c - the threads of a pool: names, hooks, refusals, leaving, how many
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "inside.h"
+
+#define MS ((int64_t)1000000)
+
+static int ok_run(fj_task *t)
+{
+    (void)t;
+    return FJ_OK;
+}
+
+static int ok_action(void *arg)
+{
+    (void)arg;
+    return FJ_OK;
+}
+
+/* n tasks that are all running at the same time, when begun says so. */
+struct crowd {
+    fj_task task[16];
+    int n;
+};
+
+static atomic_int crowd_begun, crowd_may_end;
+static _Thread_local volatile int in_crowd; /* for the handler of a signal */
+
+static int crowd_run(fj_task *t)
+{
+    (void)t;
+    in_crowd = 1;
+    atomic_fetch_add(&crowd_begun, 1);
+    until(&crowd_may_end);
+    in_crowd = 0;
+    return FJ_OK;
+}
+
+static void crowd_start(fj_pool *pool, struct crowd *c, int n)
+{
+    atomic_store(&crowd_begun, 0);
+    atomic_store(&crowd_may_end, 0);
+    c->n = n;
+    for (int i = 0; i < n; i++) {
+        fj_task_init(&c->task[i], crowd_run);
+        CHECK_EQ(fj_submit(pool, &c->task[i]), FJ_OK);
+    }
+}
+
+static void crowd_wait(int n)
+{
+    while (atomic_load(&crowd_begun) < n) fjt_sleep_us(50);
+}
+
+static void crowd_end(struct crowd *c)
+{
+    atomic_store(&crowd_may_end, 1);
+    for (int i = 0; i < c->n; i++) CHECK_EQ(fj_join(&c->task[i]), FJ_OK);
+}
+
+/* Waits until the pool has n threads. */
+static void until_size(fj_pool *pool, int n)
+{
+    while (fj_pool_size(pool) != n) fjt_sleep_us(500);
+}
+
+/* ---- Names and numbers -------------------------------------------------------------------------- */
+
+struct seen {
+    char name[16];
+    int index;
+    fj_pool *pool;
+};
+
+static void look(void *arg)
+{
+    struct seen *s = arg;
+
+    pthread_getname_np(pthread_self(), s->name, sizeof s->name);
+    s->index = fj_worker_index();
+    s->pool = fj_current_pool();
+}
+
+FJ_TEST(workers_are_named_after_the_pool_and_their_number, 10)
+{
+    static const struct {
+        const char *name, *prefix;
+    } names[] = {{NULL, "fj-"}, {"x", "x-"}, {"eight888", "eight888-"}, {"longer than that", "longer t-"}};
+
+    for (int i = 0; i < 4; i++) {
+        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        struct seen s = {.index = -1};
+        char want[32];
+        o.name = names[i].name;
+        o.parallelism = 1;
+        fj_pool *pool = fjt_pool_with(&o);
+        inside(pool, look, &s);
+        snprintf(want, sizeof want, "%s%d", names[i].prefix, s.index);
+        CHECK(strcmp(s.name, want) == 0);
+        CHECK(s.pool == pool);
+        fjt_destroy(pool);
+    }
+}
+
+static atomic_int index_used[64];
+
+static int index_run(fj_task *t)
+{
+    int i = fj_worker_index();
+
+    CHECK(i >= 0 && i < 64);
+    CHECK_EQ(atomic_fetch_add(&index_used[i], 1), 0); /* nobody else has it now */
+    crowd_run(t);
+    atomic_fetch_sub(&index_used[i], 1);
+    return FJ_OK;
+}
+
+FJ_TEST(workers_have_different_numbers, 20)
+{
+    fj_pool *pool = fjt_pool(8, 0);
+    fj_task t[8];
+
+    for (int i = 0; i < 8; i++) {
+        fj_task_init(&t[i], index_run);
+        CHECK_EQ(fj_submit(pool, &t[i]), FJ_OK);
+    }
+    crowd_wait(8);
+    for (int i = 0; i < 8; i++) CHECK_EQ(atomic_load(&index_used[i]), 1);
+    atomic_store(&crowd_may_end, 1);
+    for (int i = 0; i < 8; i++) CHECK_EQ(fj_join(&t[i]), FJ_OK);
+    fjt_destroy(pool);
+}
+
+FJ_TEST(thread_outside_is_in_no_pool, 10)
+{
+    CHECK(fj_current_pool() == NULL);
+    CHECK_EQ(fj_worker_index(), -1);
+    CHECK(!fj_stopping());
+    CHECK(fj_stack_left() > 1000);
+}
+
+static void measure_stack(void *arg)
+{
+    size_t *left = arg;
+    volatile char frame[20000];
+
+    frame[0] = 0;
+    frame[sizeof frame - 1] = 0;
+    *left = fj_stack_left();
+}
+
+static void stack_shrinks(void *arg)
+{
+    size_t here = fj_stack_left(), below = 0, want = *(size_t *)arg;
+
+    measure_stack(&below);
+    if (here == SIZE_MAX) fjt_skip("the stack is not known here");
+    CHECK(here <= want + (64u << 10) && here > want / 2);
+    CHECK(below + 20000 <= here);
+}
+
+FJ_TEST(workers_have_the_stack_asked_for, 10)
+{
+    static size_t sizes[] = {2u << 20, 16u << 20, 64u << 20};
+
+    for (int i = 0; i < 3; i++) {
+        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        o.parallelism = 1;
+        o.stack_bytes = sizes[i];
+        fj_pool *pool = fjt_pool_with(&o);
+        inside(pool, stack_shrinks, &sizes[i]);
+        fjt_destroy(pool);
+    }
+}
+
+static void default_stack(void *arg)
+{
+    (void)arg;
+    CHECK(fj_stack_left() >= (1u << 20) - (64u << 10));
+}
+
+FJ_TEST(workers_have_a_mebibyte_of_stack_at_least, 10)
+{
+    fj_pool *pool = fjt_pool(1, 0);
+    inside(pool, default_stack, NULL);
+    fjt_destroy(pool);
+}
+
+static atomic_int signals;
+
+static void on_signal(int number)
+{
+    (void)number;
+    CHECK(!in_crowd);
+    atomic_fetch_add(&signals, 1);
+}
+
+FJ_TEST(signals_go_to_other_threads_than_workers, 20)
+{
+    fj_pool *pool = fjt_pool(4, 0);
+    struct crowd c;
+
+    signal(SIGUSR1, on_signal);
+    crowd_start(pool, &c, 4);
+    crowd_wait(4);
+    for (int i = 1; i <= 100; i++) {
+        kill(getpid(), SIGUSR1);
+        while (atomic_load(&signals) < i) fjt_sleep_us(10);
+    }
+    crowd_end(&c);
+    fjt_destroy(pool);
+}
+
+/* ---- Hooks -------------------------------------------------------------------------------------- */
+
+struct hooks {
+    atomic_int started[64], stopped[64], asked, errors, code;
+    fj_pool *pool;
+    int fail; /* what on_start returns */
+    int every; /* may_start refuses every so many; 0: none */
+    int first; /* .. starting with this call */
+};
+
+static int hook_start(fj_pool *pool, int worker, void *arg)
+{
+    struct hooks *h = arg;
+
+    CHECK(worker >= 0 && worker < 64);
+    CHECK(fj_current_pool() == pool);
+    CHECK_EQ(fj_worker_index(), worker);
+    CHECK_EQ(atomic_fetch_add(&h->started[worker], 1), atomic_load(&h->stopped[worker]));
+    return h->fail;
+}
+
+static void hook_stop(fj_pool *pool, int worker, void *arg)
+{
+    struct hooks *h = arg;
+
+    CHECK(fj_current_pool() == pool);
+    CHECK_EQ(fj_worker_index(), worker);
+    atomic_fetch_add(&h->stopped[worker], 1);
+    CHECK_EQ(atomic_load(&h->stopped[worker]), atomic_load(&h->started[worker]));
+}
+
+static int hook_may_start(fj_pool *pool, void *arg)
+{
+    struct hooks *h = arg;
+    int n = atomic_fetch_add(&h->asked, 1);
+
+    CHECK(fj_pool_size(pool) >= 0);
+    return h->every == 0 || n % h->every != h->first;
+}
+
+static void hook_error(fj_pool *pool, int code, void *arg)
+{
+    struct hooks *h = arg;
+
+    CHECK(pool != NULL);
+    atomic_store(&h->code, code);
+    atomic_fetch_add(&h->errors, 1);
+}
+
+static fj_pool *hooked(struct hooks *h, int n, unsigned flags)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = n;
+    o.flags = flags;
+    o.arg = h;
+    o.may_start = hook_may_start;
+    o.on_start = hook_start;
+    o.on_stop = hook_stop;
+    o.on_error = hook_error;
+    o.keep_alive_ns = 20 * MS;
+    return fjt_pool_with(&o);
+}
+
+static int sum(const atomic_int *a)
+{
+    int n = 0;
+
+    for (int i = 0; i < 64; i++) n += atomic_load(&a[i]);
+    return n;
+}
+
+FJ_TEST(start_and_stop_hooks_come_in_pairs, 20)
+{
+    for (unsigned flags = 0; flags < 2; flags++) {
+        struct hooks h = {.fail = 0};
+        struct crowd c;
+        fj_pool *pool = hooked(&h, 6, flags);
+        CHECK_EQ(sum(h.started), 0);
+        crowd_start(pool, &c, 6);
+        crowd_wait(6);
+        CHECK_EQ(sum(h.started), 6);
+        CHECK_EQ(sum(h.stopped), 0);
+        crowd_end(&c);
+        until_size(pool, 0);
+        crowd_start(pool, &c, 3);
+        crowd_wait(3);
+        crowd_end(&c);
+        fjt_destroy(pool);
+        CHECK(sum(h.started) >= 9);
+        for (int i = 0; i < 64; i++)
+            CHECK_EQ(atomic_load(&h.started[i]), atomic_load(&h.stopped[i]));
+        CHECK_EQ(atomic_load(&h.errors), 0);
+        CHECK(atomic_load(&h.asked) >= sum(h.started));
+    }
+}
+
+/* A worker whose hook fails does nothing but stop; the pool can still be ended. */
+FJ_TEST(worker_whose_start_hook_fails_ends_after_its_stop_hook, 20)
+{
+    struct hooks h = {.fail = 77};
+    fj_pool *pool = hooked(&h, 3, 0);
+    fj_task t[10];
+
+    for (int i = 0; i < 10; i++) {
+        fj_task_init(&t[i], ok_run);
+        CHECK_EQ(fj_submit(pool, &t[i]), FJ_OK);
+    }
+    while (sum(h.stopped) == 0) fjt_sleep_us(100);
+    CHECK_EQ(fj_pool_shutdown_now(pool), FJ_OK);
+    for (int i = 0; i < 10; i++) CHECK_EQ(fj_join(&t[i]), FJ_ECANCELED);
+    fjt_destroy(pool);
+    CHECK_EQ(sum(h.started), sum(h.stopped));
+    CHECK_EQ(atomic_load(&h.errors), sum(h.started));
+    CHECK_EQ(atomic_load(&h.code), 77);
+}
+
+FJ_TEST(guests_call_no_hooks, 20)
+{
+    struct hooks h = {.every = 1};
+    fj_pool *pool = hooked(&h, 2, FJ_POOL_CALLER_HELPS);
+    fj_task t;
+
+    fj_task_init(&t, ok_run);
+    for (int i = 0; i < 10; i++) CHECK_EQ(fj_invoke(pool, &t), FJ_OK);
+    fjt_destroy(pool);
+    CHECK_EQ(sum(h.started), 0);
+    CHECK_EQ(sum(h.stopped), 0);
+}
+
+/* ---- Refusals ------------------------------------------------------------------------------------- */
+
+FJ_TEST(pool_that_may_start_nobody_runs_on_its_callers, 20)
+{
+    struct hooks h = {.every = 1};
+    fj_pool *pool = hooked(&h, 4, FJ_POOL_CALLER_HELPS);
+    fj_task t, list[5];
+
+    fj_task_init(&t, ok_run);
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQ(fj_invoke(pool, &t), FJ_OK);
+        for (int k = 0; k < 5; k++) {
+            fj_task_init(&list[k], ok_run);
+            CHECK_EQ(fj_submit(pool, &list[k]), FJ_OK);
+        }
+        for (int k = 0; k < 5; k++) CHECK_EQ(fj_join(&list[k]), FJ_OK);
+    }
+    CHECK(atomic_load(&h.asked) > 0);
+    CHECK_EQ(fj_pool_size(pool), 0);
+    CHECK_EQ(fj_execute(pool, ok_action, NULL), FJ_OK);
+    CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+    fjt_destroy(pool);
+}
+
+FJ_TEST(pool_that_may_start_nobody_can_be_stopped, 20)
+{
+    struct hooks h = {.every = 1};
+    fj_pool *pool = hooked(&h, 4, 0);
+    fj_task t;
+
+    fj_task_init(&t, ok_run);
+    CHECK_EQ(fj_submit(pool, &t), FJ_OK);
+    CHECK_EQ(fj_execute(pool, ok_action, NULL), FJ_OK);
+    CHECK_EQ(fj_pool_shutdown_now(pool), FJ_OK);
+    CHECK_EQ(fj_join(&t), FJ_ECANCELED);
+    CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
+    fjt_destroy(pool);
+}
+
+FJ_TEST(pool_that_may_start_every_second_worker_runs_everything, 30)
+{
+    for (int first = 0; first < 2; first++) {
+        struct hooks h = {.every = 2, .first = first};
+        fj_pool *pool = hooked(&h, 4, 0);
+        fj_task t[50];
+        for (int round = 0; round < 20; round++) {
+            for (int i = 0; i < 50; i++) {
+                fj_task_init(&t[i], ok_run);
+                CHECK_EQ(fj_submit(pool, &t[i]), FJ_OK);
+            }
+            for (int i = 0; i < 50; i++) CHECK_EQ(fj_join(&t[i]), FJ_OK);
+            if (round % 5 == 4) until_size(pool, 0);
+        }
+        fjt_destroy(pool);
+        CHECK_EQ(sum(h.started), sum(h.stopped));
+    }
+}
+
+/* Counts are right after many refusals: the pool still reaches its parallelism. */
+FJ_TEST(refusals_cost_no_workers_later, 30)
+{
+    struct hooks h = {.every = 1};
+    fj_pool *pool = hooked(&h, 4, FJ_POOL_CALLER_HELPS);
+    struct crowd c;
+    fj_task t;
+
+    fj_task_init(&t, ok_run);
+    for (int i = 0; i < 1000; i++) {
+        CHECK_EQ(fj_submit(pool, &t), FJ_OK);
+        CHECK_EQ(fj_join(&t), FJ_OK);
+    }
+    h.every = 0;
+    crowd_start(pool, &c, 4);
+    crowd_wait(4);
+    CHECK_EQ(fj_pool_size(pool), 4);
+    crowd_end(&c);
+    fjt_destroy(pool);
+}
+
+/* ---- Leaving -------------------------------------------------------------------------------------- */
+
+FJ_TEST(idle_workers_all_leave_after_keep_alive, 60)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 16;
+    o.keep_alive_ns = 20 * MS;
+    fj_pool *pool = fjt_pool_with(&o);
+    for (int round = 0; round < 3; round++) {
+        struct crowd c;
+        crowd_start(pool, &c, 16);
+        crowd_wait(16);
+        CHECK_EQ(fj_pool_size(pool), 16);
+        crowd_end(&c);
+        until_size(pool, 0);
+        CHECK(fj_pool_is_quiescent(pool));
+    }
+    fjt_destroy(pool);
+}
+
+FJ_TEST(idle_workers_stay_for_keep_alive, 20)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_stats s = {.size = sizeof s};
+    struct crowd c;
+
+    o.parallelism = 4;
+    o.keep_alive_ns = FJ_FOREVER;
+    fj_pool *pool = fjt_pool_with(&o);
+    crowd_start(pool, &c, 4);
+    crowd_wait(4);
+    crowd_end(&c);
+    fjt_sleep_us(100000);
+    CHECK_EQ(fj_pool_size(pool), 4);
+    CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_OK);
+    CHECK_EQ(s.started, 4);
+    fjt_destroy(pool);
+}
+
+FJ_TEST(pool_works_again_after_all_have_left, 60)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_task t;
+
+    o.parallelism = 2;
+    o.keep_alive_ns = 1; /* means 20 ms */
+    fj_pool *pool = fjt_pool_with(&o);
+    fj_task_init(&t, ok_run);
+    for (long i = fjt_rounds(20); i-- > 0;) {
+        CHECK_EQ(fj_invoke(pool, &t), FJ_OK);
+        until_size(pool, 0);
+    }
+    fjt_destroy(pool);
+}
+
+/* Submissions at about the moment at which workers leave. */
+FJ_TEST(no_submission_is_lost_while_workers_leave, 60)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    uint64_t random = fjt_seed();
+    fj_task t;
+
+    o.parallelism = 3;
+    o.keep_alive_ns = 20 * MS;
+    fj_pool *pool = fjt_pool_with(&o);
+    fj_task_init(&t, ok_run);
+    for (long i = fjt_rounds(60); i-- > 0;) {
+        CHECK_EQ(fj_invoke(pool, &t), FJ_OK);
+        fjt_sleep_us(19500 + (int64_t)(fjt_random(&random) % 3000));
+    }
+    fjt_destroy(pool);
+}
+
+/* ---- How many ------------------------------------------------------------------------------------- */
+
+FJ_TEST(set_parallelism_returns_the_old_one_and_checks_its_range, 10)
+{
+    fj_pool *pool = fjt_pool(3, 0);
+
+    CHECK_EQ(fj_pool_set_parallelism(pool, 5), 3);
+    CHECK_EQ(fj_pool_parallelism(pool), 5);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 0), FJ_EINVAL);
+    CHECK_EQ(fj_pool_set_parallelism(pool, -1), FJ_EINVAL);
+    CHECK_EQ(fj_pool_set_parallelism(pool, FJ_MAX_WORKERS + 1), FJ_EINVAL);
+    CHECK_EQ(fj_pool_parallelism(pool), 5);
+    CHECK_EQ(fj_pool_set_parallelism(pool, FJ_MAX_WORKERS), 5);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 1), FJ_MAX_WORKERS);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 1), 1);
+    fjt_destroy(pool);
+}
+
+FJ_TEST(raised_parallelism_brings_workers_with_the_work, 20)
+{
+    fj_pool *pool = fjt_pool(1, 0);
+    struct crowd c;
+
+    crowd_start(pool, &c, 1);
+    crowd_wait(1);
+    CHECK_EQ(fj_pool_size(pool), 1);
+    crowd_end(&c);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 8), 1);
+    crowd_start(pool, &c, 8);
+    crowd_wait(8);
+    CHECK_EQ(fj_pool_size(pool), 8);
+    crowd_end(&c);
+    fjt_destroy(pool);
+}
+
+/* At rest after a lowering no more than the new number may run at a time. */
+static atomic_int now_running, most_running;
+
+static int count_run(fj_task *t)
+{
+    int n = atomic_fetch_add(&now_running, 1) + 1, most = atomic_load(&most_running);
+
+    (void)t;
+    while (n > most && !atomic_compare_exchange_weak(&most_running, &most, n)) {
+    }
+    fjt_sleep_us(200);
+    atomic_fetch_sub(&now_running, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(lowered_parallelism_puts_workers_to_sleep, 20)
+{
+    fj_pool *pool = fjt_pool(8, 0);
+    struct crowd c;
+    fj_task t[64];
+
+    crowd_start(pool, &c, 8);
+    crowd_wait(8);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 2), 8);
+    crowd_end(&c);
+    CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+    for (int i = 0; i < 64; i++) {
+        fj_task_init(&t[i], count_run);
+        CHECK_EQ(fj_submit(pool, &t[i]), FJ_OK);
+    }
+    for (int i = 0; i < 64; i++) CHECK_EQ(fj_join(&t[i]), FJ_OK);
+    CHECK(atomic_load(&most_running) <= 2);
+    fjt_destroy(pool);
+}
+
+static long tree(int n);
+
+struct fib {
+    fj_task task;
+    int n;
+    long result;
+};
+
+static int fib_run(fj_task *t)
+{
+    struct fib *f = (struct fib *)t;
+
+    f->result = tree(f->n);
+    return FJ_OK;
+}
+
+static long tree(int n)
+{
+    struct fib a = {.n = n - 1};
+
+    if (n < 2) return n;
+    fj_task_init(&a.task, fib_run);
+    fj_fork(&a.task);
+    long y = tree(n - 2);
+    CHECK_EQ(fj_join(&a.task), FJ_OK);
+    return a.result + y;
+}
+
+FJ_TEST(parallelism_changes_under_load, 60)
+{
+    for (unsigned flags = 0; flags < 2; flags++) {
+        fj_pool *pool = fjt_pool(4, flags);
+        uint64_t random = fjt_seed();
+        for (long round = fjt_rounds(10); round-- > 0;) {
+            struct fib f[6];
+            for (int i = 0; i < 6; i++) {
+                f[i] = (struct fib){.n = 18};
+                fj_task_init(&f[i].task, fib_run);
+                CHECK_EQ(fj_submit(pool, &f[i].task), FJ_OK);
+            }
+            for (int i = 0; i < 20; i++) {
+                CHECK(fj_pool_set_parallelism(pool, (int)(fjt_random(&random) % 8) + 1) >= 1);
+                fjt_sleep_us(200);
+            }
+            for (int i = 0; i < 6; i++) {
+                CHECK_EQ(fj_join(&f[i].task), FJ_OK);
+                CHECK_EQ(f[i].result, 2584);
+            }
+        }
+        fjt_destroy(pool);
+    }
+}
