@@ -24,19 +24,22 @@
 static fji_lock common_lock;
 static fj_pool *common_pool;
 static fj_pool *common_list; /* all pools, under the lock */
-static bool common_has_handlers;
+/* Handlers that got registered twice, by a fork in the middle of that, act once. */
+static __thread int common_forking;
 static fji_lock common_making; /* held while the common pool is made; before common_lock */
 
 /* ---- fork() ---------------------------------------------------------------------------------------- */
 
 static void common_prepare(void)
 {
+    if (common_forking++ != 0) return;
     fji_lock_take(&common_making);
     fji_lock_take(&common_lock);
 }
 
 static void common_parent(void)
 {
+    if (--common_forking != 0) return;
     fji_lock_drop(&common_lock);
     fji_lock_drop(&common_making);
 }
@@ -45,16 +48,21 @@ static void common_child(void)
 {
     fji_worker *self = fji_worker_self();
 
+    if (--common_forking != 0) return;
     common_lock.word = 0;
     common_making.word = 0;
     for (fj_pool *p = common_list; p != NULL; p = p->next) fji_pool_forget(p, self);
 }
 
+/* Before the first of our locks is taken, so that a child never finds it held. */
+void fji_pools_prepare(void)
+{
+    fji_plat_at_fork(common_prepare, common_parent, common_child);
+}
+
 void fji_pools_add(fj_pool *p)
 {
     fji_lock_take(&common_lock);
-    if (!common_has_handlers)
-        common_has_handlers = fji_plat_at_fork(common_prepare, common_parent, common_child);
     p->next = common_list;
     p->link = &common_list;
     if (p->next != NULL) p->next->link = &p->next;
@@ -133,6 +141,7 @@ fj_pool *fj_common_pool(void)
     fj_pool *p = fji_common_if_made();
 
     if (p != NULL) return p;
+    fji_pools_prepare();
     fji_lock_take(&common_making);
     p = fji_common_if_made();
     if (p == NULL && (p = common_make()) != NULL)

@@ -32,8 +32,8 @@
  *   unblock     blocker      active+1                              block.c
  *   unspawn     creator      active-1, total-1: no thread came     worker.c
  *   unspare     creator      total-1                               block.c
- *   trim        worker       pop self, total-1: kept too long      idle.c
- *   exit        worker       active-1, total-1                     worker.c
+ *   trim        worker       pop self: kept too long, about to end idle.c
+ *   exit        worker       active-1 unless trimmed, total-1      worker.c
  *   resize      anybody      deficit by the difference             pool.c
  *
  * Edges         from                     to                    carries

@@ -24,8 +24,10 @@
  *
  * trim: the worker on top of the stack sleeps with a limit if the pool has nothing to do or
  * too many threads. If it is still on top at the end of it, one CAS takes it off the stack
- * and out of the total; the next one then follows soon. Nobody else has a limit, so an idle
- * pool makes one timed sleep in all.
+ * and it leaves; the next one then follows soon. Nobody else has a limit, so an idle pool
+ * makes one timed sleep in all. A leaving worker is counted until its last hook was called,
+ * and a task that came meanwhile could neither wake nor replace it: so it looks once more
+ * after it has given its count back.
  *
  * Edges         from                      to                         carries
  *   idle.dekker light fence in fj_fork()  heavy fence in fji_idle_wait()   cell against ctl
@@ -168,7 +170,7 @@ static int64_t idle_deadline(fji_worker *w)
     return wait > FJ_FOREVER - 1 - now ? FJ_FOREVER : now + wait;
 }
 
-/* Off the stack and out of the total, if still on top. The next one is told to look. */
+/* Off the stack, if still on top; the total follows at its exit. The next is told to look. */
 static bool idle_trim(fji_worker *w)
 {
     fj_pool *p = w->pool;
@@ -177,9 +179,8 @@ static bool idle_trim(fji_worker *w)
 
     while (fji_ctl_top(c) == w->index + 1) {
         uint32_t next = fji_load_relaxed(&w->next_idle); /* relaxed: our own */
-        uint64_t n = fji_ctl_add_total(fji_ctl_with_top(c, next), -1);
         /* [ctl.idle] acq_rel: as every change of ctl. */
-        if (!fji_cas_acq_rel_64(&p->ctl, &c, n)) continue;
+        if (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_with_top(c, next))) continue;
         fji_store_relaxed(&p->trimmed, 1u); /* relaxed: a hint */
         if (next != 0) fji_plat_wake_one(&fji_pool_worker(p, next - 1)->park);
         return true;
@@ -187,7 +188,7 @@ static bool idle_trim(fji_worker *w)
     return false;
 }
 
-/* Until somebody made w active again (true), or it has left the counts (false). */
+/* Until somebody made w active again (true), or it has left the stack to end (false). */
 static bool idle_sleep(fji_worker *w)
 {
     for (;;) {

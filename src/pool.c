@@ -142,6 +142,7 @@ int fj_pool_create(fj_pool **pool, const fj_pool_options *options)
     if (err != FJ_OK) return err;
     if (o.parallelism == 0) o.parallelism = fj_available_parallelism();
     if (o.max_threads != 0 && o.max_threads < o.parallelism) return FJ_EINVAL;
+    fji_pools_prepare();
     return fji_pool_make(pool, &o, false);
 }
 

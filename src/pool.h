@@ -166,6 +166,7 @@ fj_pool *fji_pool_or_common(const fj_pool *p);
 
 /* common.c */
 fj_pool *fji_common_if_made(void);
+void fji_pools_prepare(void);
 void fji_pools_add(fj_pool *p);
 void fji_pools_remove(fj_pool *p);
 

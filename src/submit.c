@@ -220,14 +220,13 @@ void fji_submit_run_stranded(fj_pool *p)
     fji_guest_leave(g);
 }
 
-int fji_join_submitted(fj_task *t)
+static int join_submitted(fj_pool *p, fj_task *t, bool helps)
 {
-    fj_pool *p = *(fj_pool **)(void *)t->cell->args;
     fji_worker *w = fji_worker_self();
 
     /* [task.done] acquire <- release in fji_task_complete(): result and code. */
     if ((fji_load_acquire(&t->state) & FJI_DONE) != 0) return t->code;
-    bool works = submit_caller_works(p, p->caller_helps);
+    bool works = submit_caller_works(p, helps);
     fji_worker *g = works && submit_own_worker(p) == NULL ? fji_guest_enter(p, true) : NULL;
     if ((works || submit_own_worker(p) != NULL) && fji_submit_take_back(p, t)) {
         (void)join_run_here(t);
@@ -238,6 +237,13 @@ int fji_join_submitted(fj_task *t)
     int code = t->code;
     if (g != NULL) fji_guest_leave(g);
     return code;
+}
+
+int fji_join_submitted(fj_task *t)
+{
+    fj_pool *p = *(fj_pool **)(void *)t->cell->args;
+
+    return join_submitted(p, t, p->caller_helps);
 }
 
 int fj_invoke_by(fj_pool *pool, fj_task *t, enum fj_caller caller)
@@ -257,7 +263,7 @@ int fj_invoke_by(fj_pool *pool, fj_task *t, enum fj_caller caller)
         }
     }
     int err = submit_task(p, t, true, true);
-    return err != FJ_OK ? err : fji_join_submitted(t);
+    return err != FJ_OK ? err : join_submitted(p, t, helps);
 }
 
 int fj_invoke(fj_pool *pool, fj_task *t)

@@ -322,8 +322,8 @@ static void worker_stop_spinning(fj_pool *p, bool *spinning)
     *spinning = false;
 }
 
-/* Returns when the worker is to end: stopped, or kept idle too long (its counts are then
- * given back already: false). */
+/* Returns when the worker is to end: stopped, or kept idle too long (false: it is no longer
+ * counted as active). */
 static bool worker_loop(fji_worker *w)
 {
     fj_pool *p = w->pool;
@@ -461,7 +461,7 @@ static void worker_main(void *arg)
     fji_worker *w = arg;
     fj_pool *p = w->pool;
     const fj_pool_options *o = &p->options;
-    bool counted = true;
+    bool active = true;
 
     fji_self = &w->q.hot;
     worker_set_stack(w);
@@ -473,16 +473,17 @@ static void worker_main(void *arg)
         if (o->on_error != NULL) o->on_error(p, err, o->arg);
     } else {
         fji_store_relaxed(&p->failed, 0u); /* relaxed: as above */
-        counted = worker_loop(w);
+        active = worker_loop(w);
         if (fji_pool_stopping(p)) worker_cancel_rest(w);
     }
     if (o->on_stop != NULL) o->on_stop(p, (int)w->index, o->arg);
     fji_self = &fji_outsider;
     worker_retire(w);
-    if (counted)
-        worker_give_back_counts(p, 1);
-    else
-        fji_pool_try_terminate(p, false);
+    worker_give_back_counts(p, active ? 1 : 0);
+    if (active || fji_pool_stopping(p)) return;
+    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
+    fji_pool_barrier(p);
+    if (fji_idle_sees_work(p)) fji_signal(p);
 }
 
 /*

@@ -267,9 +267,22 @@ const char *fji_plat_env(const char *name)
 #endif
 }
 
-bool fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+static void (*plat_fork[3])(void);
+
+static void plat_register_fork(void)
 {
-    return pthread_atfork(prepare, parent, child) == 0;
+    (void)pthread_atfork(plat_fork[0], plat_fork[1], plat_fork[2]);
+}
+
+void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+    /* pthread_once copes with a fork in the middle of it; a lock of ours would not. */
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    fji_store_relaxed(&plat_fork[0], prepare); /* relaxed: always the same */
+    fji_store_relaxed(&plat_fork[1], parent);  /* relaxed: as above */
+    fji_store_relaxed(&plat_fork[2], child);   /* relaxed: as above */
+    pthread_once(&once, plat_register_fork);
 }
 
 int fji_plat_cpus(const char *root)

@@ -96,8 +96,11 @@ int fji_plat_cpus(const char *root);
 /* A variable of the environment, NULL if absent or if the process is privileged. */
 const char *fji_plat_env(const char *name);
 
-/* Calls these around every fork() of the process. Returns false without memory. */
-bool fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+/*
+ * Calls these around every fork() of the process; may be called again and again with the
+ * same. Without memory for it, it is not done.
+ */
+void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 /* ---- Locks: one word, no destructor --------------------------------------------------------- */
 

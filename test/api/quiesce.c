@@ -253,25 +253,6 @@ FJ_TEST(workers_help_to_quiesce_at_the_same_time, 60)
                 for (unsigned flags = 0; flags < 2; flags++) help_at_once(n, k, work, flags);
 }
 
-static void help_forks(void *arg)
-{
-    fj_task t[10];
-    struct inside i[10];
-
-    (void)arg, (void)t;
-    for (int round = 0; round < 50; round++) {
-        atomic_store(&done, 0);
-        for (int k = 0; k < 10; k++) {
-            i[k] = (struct inside){.body = (void (*)(void *))0};
-            i[k].arg = NULL;
-        }
-        for (int k = 0; k < 10; k++)
-            CHECK_EQ(fj_execute(fj_current_pool(), count_action, NULL), FJ_OK);
-        fj_help_quiesce();
-        CHECK_EQ(atomic_load(&done), 10);
-    }
-}
-
 static int count_run(fj_task *t)
 {
     (void)t;
@@ -301,7 +282,6 @@ static void help_with_forks(void *arg)
 FJ_TEST(help_quiesce_runs_the_forks_of_the_caller, 20)
 {
     inside_pools(help_with_forks, NULL);
-    inside_pools(help_forks, NULL);
 }
 
 FJ_TEST(help_quiesce_from_outside_empties_the_common_pool, 20)
@@ -318,33 +298,98 @@ FJ_TEST(help_quiesce_from_outside_empties_the_common_pool, 20)
 /* ---- Never too early ----------------------------------------------------------------------------------- */
 
 /* One task is alive at any time: each gives the next to somebody and ends. */
-struct hop {
-    fj_pool *pool;
-    atomic_long left;
-    uint64_t random;
-    fj_task task[2];
-};
+#define HOPS 20000
 
-static int hop_action(void *arg);
+static struct hops {
+    fj_pool *pool;
+    fj_task task[HOPS];
+    long next;       /* of task[]: only the one that is alive uses it */
+    uint64_t random; /* the same */
+    bool own; /* only into the own queue, as a pool that is shut down wants it */
+    atomic_int over;
+} hops;
+
+static void hop(void)
+{
+    uint64_t r = fjt_random(&hops.random);
+    long next = hops.next++;
+
+    if (next >= HOPS || (!hops.own && next >= fjt_rounds(HOPS)))
+        atomic_store(&hops.over, 1);
+    else if (r % 2 == 0 && !hops.own)
+        CHECK_EQ(fj_external_submit(hops.pool, &hops.task[next]), FJ_OK);
+    else
+        CHECK_EQ(fj_submit(hops.pool, &hops.task[next]), FJ_OK);
+    if (r % 16 == 0) fjt_spin_us((int64_t)(r / 16 % 16)); /* others take it meanwhile */
+}
 
 static int hop_run(fj_task *t)
 {
-    struct hop *h = *(struct hop **)(void *)(t + 1);
-    (void)h;
+    (void)t;
+    hop();
     return FJ_OK;
 }
 
 static int hop_action(void *arg)
 {
-    struct hop *h = arg;
-
-    (void)hop_run;
-    uint64_t r = fjt_random(&h->random);
-    for (uint64_t i = r % 100; i > 0; i--) atomic_signal_fence(memory_order_seq_cst);
-    if (atomic_load(&h->left) > 1) {
-        CHECK_EQ(fj_execute(h->pool, hop_action, h), FJ_OK);
-        if (r % 8 == 0) fjt_spin_us((int64_t)(r / 8 % 20)); /* somebody else takes it meanwhile */
-    }
-    atomic_fetch_sub(&h->left, 1);
+    (void)arg;
+    hop();
     return FJ_OK;
+}
+
+/* Never ok before it is over. */
+static void *await_hops(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&hops.over))
+        if (fj_pool_await_quiescence(hops.pool, 300000) == FJ_OK) CHECK(atomic_load(&hops.over));
+    return NULL;
+}
+
+static void watch_hops(int n, unsigned flags)
+{
+    pthread_t thread;
+
+    memset(&hops, 0, sizeof hops);
+    hops.pool = fjt_pool(n, flags);
+    hops.random = fjt_seed();
+    for (int i = 0; i < HOPS; i++) fj_task_init(&hops.task[i], hop_run);
+    CHECK_EQ(fj_execute(hops.pool, hop_action, NULL), FJ_OK);
+    CHECK_EQ(pthread_create(&thread, NULL, await_hops, NULL), 0);
+    while (!atomic_load(&hops.over))
+        if (fj_pool_is_quiescent(hops.pool)) CHECK(atomic_load(&hops.over));
+    pthread_join(thread, NULL);
+    CHECK_EQ(fj_pool_await_quiescence(hops.pool, FJ_FOREVER), FJ_OK);
+    fjt_destroy(hops.pool);
+}
+
+FJ_TEST(pool_with_a_hopping_task_is_never_quiescent, 120)
+{
+    for (int n = 1; n <= 4; n++) watch_hops(n, 0);
+}
+
+FJ_TEST(pool_with_a_hopping_task_is_never_quiescent_in_fifo_order, 120)
+{
+    for (int n = 1; n <= 4; n++) watch_hops(n, FJ_POOL_FIFO);
+}
+
+FJ_TEST(pool_with_a_hopping_task_is_never_quiescent_when_callers_help, 120)
+{
+    for (int n = 1; n <= 4; n++) watch_hops(n, FJ_POOL_CALLER_HELPS);
+}
+
+/* The pool ends only when the last hop is done. */
+FJ_TEST(pool_with_a_hopping_task_does_not_end, 60)
+{
+    for (long round = fjt_rounds(200); round-- > 0;) {
+        memset(&hops, 0, sizeof hops);
+        hops.pool = fjt_pool((int)(round % 3) + 1, round % 2 == 0 ? 0 : FJ_POOL_FIFO);
+        hops.random = fjt_seed() + (uint64_t)round;
+        hops.own = true;
+        hops.next = HOPS - 20;
+        for (int i = HOPS - 20; i < HOPS; i++) fj_task_init(&hops.task[i], hop_run);
+        CHECK_EQ(fj_execute(hops.pool, hop_action, NULL), FJ_OK);
+        fjt_destroy(hops.pool);
+        CHECK(atomic_load(&hops.over));
+    }
 }

@@ -1,401 +1,478 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory.c - no memory, little memory, and memory that others still look at
+ * memory.c - queues that grow under thieves, records that are used again, memory that is not there
  *
- * Every allocation may fail and every queue may be unable to grow: the results stay right or
- * the call that needed memory says so. Queues grow and their records change hands under the
- * eyes of thieves, and tasks come back at the same address at once.
+ * Nothing a scanner may hold is freed before the pool, addresses come back at once and must not
+ * be mistaken for what stood there before, and whatever allocation fails, a task that was
+ * accepted is run.
  */
 #define _GNU_SOURCE
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "trap.h"
 
-/* ---- Work --------------------------------------------------------------------------------- */
+/* ---- Growth ------------------------------------------------------------------------------------------ */
 
-/* A chain: each level forks a leaf and goes down, so that `depth` tasks are queued at once. */
-struct chain {
+struct unit {
     fj_task task;
-    long depth, result;
+    atomic_int ran;
 };
 
-static int chain_leaf(fj_task *t)
+static int unit_run(fj_task *t)
 {
-    ((struct chain *)t)->result = 1;
+    atomic_fetch_add_explicit(&((struct unit *)t)->ran, 1, memory_order_relaxed);
     return FJ_OK;
 }
 
-static long chain_down(long depth)
-{
-    struct chain leaf;
-
-    if (depth == 0) return 0;
-    fj_task_init(&leaf.task, chain_leaf);
-    fj_fork(&leaf.task);
-    long below = chain_down(depth - 1);
-    CHECK_EQ(fj_join(&leaf.task), FJ_OK);
-    return below + leaf.result;
-}
-
-static int chain_run(fj_task *t)
-{
-    struct chain *c = (struct chain *)t;
-    c->result = chain_down(c->depth);
-    return FJ_OK;
-}
-
-/* The same, typed; n < 0 is a leaf. */
-FJ_TASK(long, typed_chain, long, n)
-{
-    if (n <= 0) return n < 0;
-    typed_chain_task leaf;
-    typed_chain_fork(FJ, &leaf, -1);
-    long below = typed_chain_call(FJ, n - 1);
-    return typed_chain_join(FJ, &leaf) + below;
-}
-
-#define DEPTH 300 /* well over the cells that a queue begins with */
-
-static bool enough(int err)
-{
-    CHECK(err == FJ_OK || err == FJ_ENOMEM);
-    return err == FJ_OK;
-}
-
-/* Something from every corner; each call succeeds, with the right result, or has no memory. */
-static void scenario(void)
-{
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
-    struct chain c = {.depth = DEPTH}, s = {.depth = DEPTH};
-    atomic_int ran = 0;
-    int executed = 0;
-    fj_pool *p = NULL;
-    long r = -1;
-
-    o.parallelism = 2;
-    if (!enough(fj_pool_create(&p, &o))) {
-        CHECK(p == NULL);
-        return;
-    }
-    fj_task_init(&c.task, chain_run);
-    fj_task_init(&s.task, chain_run);
-    bool submitted = enough(fj_submit(p, &s.task));
-    for (int i = 0; i < 100; i++) executed += enough(fj_execute(p, trap_count, &ran));
-    if (enough(fj_invoke_by(p, &c.task, FJ_CALLER_BLOCKS))) CHECK_EQ(c.result, DEPTH);
-    if (enough(typed_chain_invoke(p, &r, DEPTH)))
-        CHECK_EQ(r, DEPTH);
-    else
-        CHECK_EQ(r, -1);
-    c.result = 0;
-    if (enough(fj_invoke_by(p, &c.task, FJ_CALLER_HELPS))) CHECK_EQ(c.result, DEPTH);
-    if (submitted) {
-        CHECK_EQ(fj_join(&s.task), FJ_OK);
-        CHECK_EQ(s.result, DEPTH);
-    }
-    CHECK_EQ(fj_pool_destroy(p), FJ_OK);
-    CHECK_EQ(atomic_load(&ran), executed);
-}
-
-static void need_faults(void)
-{
-    long before = fji_fault_calls(FJI_FAULT_ALLOC);
-
-    scenario();
-    if (fji_fault_calls(FJI_FAULT_ALLOC) == before) fjt_skip("built without FJI_FAULTS");
-}
-
-/* The k-th call fails, and count - 1 after it; for every k that the scenario gets to. */
-static void fail_everywhere(enum fji_fault kind, long count)
-{
-    need_faults();
-    for (long k = 1; k < 1000; k++) {
-        long before = fji_fault_calls(kind);
-        fji_fault_set(kind, k, count);
-        scenario();
-        bool over = fji_fault_calls(kind) - before < k;
-        fji_fault_set(kind, 1, 0);
-        if (over) return;
-    }
-    fjt_fail(__FILE__, __LINE__, "always one more call");
-}
-
-FJ_TEST(no_memory_at_any_one_allocation_gives_right_results_or_says_so, 60)
-{
-    fail_everywhere(FJI_FAULT_ALLOC, 1);
-}
-
-FJ_TEST(no_memory_at_some_allocations_gives_right_results_or_says_so, 60)
-{
-    fail_everywhere(FJI_FAULT_ALLOC, 3);
-}
-
-FJ_TEST(no_memory_at_any_one_growth_gives_right_results_or_says_so, 60)
-{
-    fail_everywhere(FJI_FAULT_COMMIT, 1);
-}
-
-FJ_TEST(no_memory_at_some_growths_gives_right_results_or_says_so, 60)
-{
-    fail_everywhere(FJI_FAULT_COMMIT, 3);
-}
-
-FJ_TEST(no_thread_at_any_one_start_gives_right_results, 60)
-{
-    fail_everywhere(FJI_FAULT_THREAD, 1);
-}
-
-FJ_TEST(no_memory_for_the_common_pool_is_said_and_tried_again, 20)
-{
-    need_faults();
-    struct chain c = {.depth = DEPTH};
-
-    fj_task_init(&c.task, chain_run);
-    fji_fault_set(FJI_FAULT_ALLOC, 1, LONG_MAX);
-    CHECK(fj_common_pool() == NULL);
-    CHECK_EQ(fj_invoke(NULL, &c.task), FJ_ENOMEM);
-    CHECK_EQ(fj_submit(NULL, &c.task), FJ_ENOMEM);
-    fj_fork(&c.task); /* cannot fail: is run here */
-    CHECK_EQ(fj_join(&c.task), FJ_OK);
-    CHECK_EQ(c.result, DEPTH);
-    fji_fault_set(FJI_FAULT_ALLOC, 1, 0);
-    c.result = 0;
-    CHECK_EQ(fj_invoke(NULL, &c.task), FJ_OK);
-    CHECK_EQ(c.result, DEPTH);
-}
-
-/* ---- Queues that cannot grow ---------------------------------------------------------------- */
-
-#define WIDE 2000
-
-struct counted {
+struct crop {
     fj_task task;
-    atomic_int runs;
+    struct unit *units;
+    size_t n;
 };
 
-static int counted_run(fj_task *t)
+static int crop_run(fj_task *t)
 {
-    atomic_fetch_add_explicit(&((struct counted *)t)->runs, 1, memory_order_relaxed);
+    struct crop *c = (struct crop *)t;
+
+    for (size_t i = 0; i < c->n; i++) fj_fork(&c->units[i].task);
+    for (size_t i = c->n; i-- > 0;) CHECK_EQ(fj_join(&c->units[i].task), FJ_OK);
     return FJ_OK;
 }
 
-struct wide {
-    fj_task task;
-    struct counted *of;
-    long n;
-    bool oldest_first;
-};
-
-/* Forks n at once, then joins them. */
-static int wide_run(fj_task *t)
+/* Forks n tasks before it joins the first of them. */
+static void grow_to(fj_pool *p, size_t n)
 {
-    struct wide *w = (struct wide *)t;
+    struct crop c = {.units = calloc(n, sizeof *c.units), .n = n};
 
-    for (long i = 0; i < w->n; i++) {
-        fj_task_init(&w->of[i].task, counted_run);
-        atomic_store_explicit(&w->of[i].runs, 0, memory_order_relaxed);
-        fj_fork(&w->of[i].task);
-    }
-    for (long k = 0; k < w->n; k++)
-        CHECK_EQ(fj_join(&w->of[w->oldest_first ? k : w->n - 1 - k].task), FJ_OK);
-    for (long i = 0; i < w->n; i++) CHECK_EQ(atomic_load(&w->of[i].runs), 1);
-    return FJ_OK;
+    CHECK(c.units != NULL);
+    for (size_t i = 0; i < n; i++) fj_task_init(&c.units[i].task, unit_run);
+    fj_task_init(&c.task, crop_run);
+    CHECK_EQ(fj_invoke(p, &c.task), FJ_OK);
+    for (size_t i = 0; i < n; i++) CHECK_EQ(atomic_load(&c.units[i].ran), 1);
+    free(c.units);
 }
 
-static void wide_in(fj_pool *p, long n, bool oldest_first)
+/* A new pool each time: its queues begin small. */
+FJ_TEST(a_queue_grows_under_thieves, 60)
 {
-    struct wide w = {.n = n, .oldest_first = oldest_first};
-
-    w.of = calloc((size_t)n, sizeof *w.of);
-    CHECK(w.of != NULL);
-    fj_task_init(&w.task, wide_run);
-    CHECK_EQ(fj_invoke_by(p, &w.task, FJ_CALLER_BLOCKS), FJ_OK);
-    free(w.of);
-}
-
-static void deep_and_wide(fj_pool *p)
-{
-    struct chain c = {.depth = 1000};
-    long r = 0;
-
-    fj_task_init(&c.task, chain_run);
-    CHECK_EQ(fj_invoke_by(p, &c.task, FJ_CALLER_BLOCKS), FJ_OK);
-    CHECK_EQ(c.result, 1000);
-    CHECK_EQ(typed_chain_invoke(p, &r, 1000), FJ_OK);
-    CHECK_EQ(r, 1000);
-    wide_in(p, WIDE, false);
-    wide_in(p, WIDE, true);
-}
-
-FJ_TEST(queue_that_cannot_grow_runs_tasks_at_their_fork, 60)
-{
-    need_faults();
-    for (int n = 1; n <= 4; n++) {
-        fj_pool *p = fjt_pool(n, 0);
-        trap_all_at_once(p, n); /* so that every worker has its queue */
-        fji_fault_set(FJI_FAULT_COMMIT, 1, LONG_MAX);
-        for (long round = 0; round < fjt_rounds(20); round++) deep_and_wide(p);
-        fji_fault_set(FJI_FAULT_COMMIT, 1, 0);
-        deep_and_wide(p); /* and grows again when it can */
+    for (long i = fjt_rounds(20); i > 0; i--) {
+        fj_pool *p = fjt_pool(8, i % 2 ? FJ_POOL_FIFO : 0);
+        grow_to(p, 100000);
         fjt_destroy(p);
     }
 }
 
-static int submit_many(fj_task *t)
+/* What does not fit any more is run at its fork. */
+FJ_TEST(a_queue_that_cannot_grow_any_further_loses_nothing, 60)
 {
-    struct wide *w = (struct wide *)t;
-    long accepted = 0;
-
-    for (; accepted < w->n; accepted++) {
-        fj_task_init(&w->of[accepted].task, counted_run);
-        if (!enough(fj_submit(fj_current_pool(), &w->of[accepted].task))) break;
-    }
-    CHECK(accepted < w->n); /* there was no room for so many */
-    for (long i = accepted; i-- > 0;) CHECK_EQ(fj_join(&w->of[i].task), FJ_OK);
-    for (long i = 0; i < w->n; i++) CHECK_EQ(atomic_load(&w->of[i].runs), i < accepted);
-    return FJ_OK;
-}
-
-FJ_TEST(queue_that_cannot_grow_refuses_a_submission_and_runs_the_others, 60)
-{
-    need_faults();
     fj_pool *p = fjt_pool(1, 0);
-    struct wide w = {.n = WIDE};
 
-    w.of = calloc(WIDE, sizeof *w.of);
-    CHECK(w.of != NULL);
-    trap_all_at_once(p, 1);
-    fji_fault_set(FJI_FAULT_COMMIT, 1, LONG_MAX);
-    fj_task_init(&w.task, submit_many);
-    CHECK_EQ(fj_invoke_by(p, &w.task, FJ_CALLER_BLOCKS), FJ_OK);
-    fji_fault_set(FJI_FAULT_COMMIT, 1, 0);
-    free(w.of);
+    grow_to(p, FJI_QUEUE_RESERVED + 50);
+    grow_to(p, FJI_QUEUE_RESERVED + 50);
     fjt_destroy(p);
 }
 
-/* ---- A small address space ------------------------------------------------------------------- */
-
-static size_t address_space_in_use(void)
+FJ_TEST(a_queue_that_cannot_grow_any_further_loses_nothing_under_thieves, 60)
 {
-    unsigned long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
+    fj_pool *p = fjt_pool(4, 0);
 
-    if (f == NULL || fscanf(f, "%lu", &pages) != 1) fjt_skip("no /proc/self/statm");
-    fclose(f);
-    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+    grow_to(p, FJI_QUEUE_RESERVED + 50);
+    fjt_destroy(p);
 }
 
-FJ_TEST(small_address_space_gets_small_queues_that_work, 60)
+struct flood {
+    fj_pool *pool;
+    int n;
+    atomic_int ran, sent;
+};
+
+static int flood_drop(void *arg)
 {
-    if (fjt_sanitized()) fjt_skip("a sanitizer needs a large address space");
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
-    rlim_t limit = address_space_in_use() + (24u << 20);
-    struct rlimit as = {limit, limit};
-
-    o.parallelism = 2;
-    o.stack_bytes = 512u << 10;
-    CHECK_EQ(setrlimit(RLIMIT_AS, &as), 0);
-    for (long round = 0; round < fjt_rounds(50); round++) {
-        fj_pool *p = fjt_pool_with(&o);
-        deep_and_wide(p);
-        fjt_destroy(p);
-    }
-}
-
-/* ---- Memory that others look at --------------------------------------------------------------- */
-
-FJ_TEST(growth_under_thieves_runs_every_task_once, 60)
-{
-    static const unsigned flags[] = {0, FJ_POOL_FIFO, FJ_POOL_SYMMETRIC};
-
-    for (int i = 0; i < 3; i++) {
-        fj_pool *p = fjt_pool(8, flags[i]);
-        trap_all_at_once(p, 8);
-        for (long round = 0; round < fjt_rounds(3); round++)
-            wide_in(p, fjt_sanitized() ? 20000 : 100000, false);
-        wide_in(p, 5000, true); /* fewer: each of these joins looks for the end of the queue */
-        fjt_destroy(p);
-    }
-}
-
-/* A guest that looks through all queues, again and again. */
-static atomic_bool scan_on;
-
-static int scan_run(fj_task *t)
-{
-    (void)t;
-    while (atomic_load(&scan_on)) fj_help_quiesce();
+    atomic_fetch_add(&((struct flood *)arg)->ran, 1);
     return FJ_OK;
 }
 
-static void *scan_main(void *pool)
+static int flood_run(void *arg)
 {
-    fj_task t;
+    struct flood *f = arg;
 
-    fj_task_init(&t, scan_run);
-    CHECK_EQ(fj_invoke_by(pool, &t, FJ_CALLER_HELPS), FJ_OK);
+    for (int i = 0; i < f->n; i++) CHECK_EQ(fj_execute(f->pool, flood_drop, f), FJ_OK);
+    atomic_store(&f->sent, 1);
+    return FJ_OK;
+}
+
+static void flood(fj_pool *p, fj_action *from, int n)
+{
+    struct flood f = {.pool = p, .n = n};
+
+    if (from != NULL) CHECK_EQ(fj_execute(p, from, &f), FJ_OK);
+    else (void)flood_run(&f);
+    UNTIL(atomic_load(&f.ran) == n && atomic_load(&f.sent));
+}
+
+FJ_TEST(queues_grow_while_actions_are_taken_from_them, 60)
+{
+    for (long i = fjt_rounds(20); i > 0; i--) {
+        fj_pool *p = fjt_pool(8, i % 2 ? FJ_POOL_FIFO : 0);
+        flood(p, flood_run, 100000);
+        flood(p, NULL, 20000);
+        fjt_destroy(p);
+    }
+}
+
+/* ---- Use without growth ---------------------------------------------------------------------------------- */
+
+struct steady {
+    fj_pool *pool;
+    long left;
+    atomic_int over;
+};
+
+static int steady_run(void *arg)
+{
+    struct steady *s = arg;
+
+    if (--s->left > 0) CHECK_EQ(fj_execute(s->pool, steady_run, s), FJ_OK);
+    else atomic_store(&s->over, 1);
+    return FJ_OK;
+}
+
+/* One task at a time, for ever: positions must not creep up to the end of the range. */
+static void run_steadily(unsigned flags)
+{
+    fj_pool *p = fjt_pool(1, flags);
+    struct steady s = {.pool = p, .left = fjt_rounds(300000)};
+
+    CHECK_EQ(fj_execute(p, steady_run, &s), FJ_OK);
+    UNTIL(atomic_load(&s.over));
+    trap_rest(p);
+    CHECK(fji_pool_worker(p, 0)->q.capacity <= 4096);
+    for (long i = fjt_rounds(20000); i > 0; i--) flood(p, NULL, 1);
+    trap_rest(p);
+    for (uint32_t i = 0; i < p->subqs; i++)
+        if (p->subq[i] != NULL) CHECK(p->subq[i]->capacity <= 4096);
+    fjt_destroy(p);
+}
+
+FJ_TEST(a_queue_in_steady_use_does_not_grow, 60)
+{
+    run_steadily(0);
+}
+
+FJ_TEST(a_fifo_queue_in_steady_use_does_not_grow, 60)
+{
+    run_steadily(FJ_POOL_FIFO);
+}
+
+/* ---- Records used again -------------------------------------------------------------------------------------- */
+
+struct churner {
+    fj_pool *pool;
+    uint64_t seed;
+    atomic_int sent, *ran;
+};
+
+static void *churn_main(void *arg)
+{
+    struct churner *c = arg;
+
+    for (long i = fjt_rounds(4000); i > 0; i--) {
+        for (int k = trap_below(&c->seed, 5); k >= 0; k--) {
+            CHECK_EQ(fj_execute(c->pool, trap_count, c->ran), FJ_OK);
+            atomic_fetch_add(&c->sent, 1);
+        }
+        if (trap_below(&c->seed, 4) == 0) fjt_sleep_us(trap_below(&c->seed, 300));
+        if (trap_below(&c->seed, 100) == 0) fjt_sleep_us(2000);
+    }
     return NULL;
 }
 
-FJ_TEST(records_of_trimmed_workers_are_used_again_while_they_are_scanned, 60)
+/* Workers come and go all the time while others scan their records. */
+static void churn(unsigned flags)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool *p = fjt_pool(8, flags);
+    struct churner c[3];
+    pthread_t t[3];
+    atomic_int ran = 0;
+    int sent = 0;
 
-    o.parallelism = 8;
-    o.keep_alive_ns = 20000000;
-    fj_pool *p = fjt_pool_with(&o);
-    atomic_store(&scan_on, true);
-    pthread_t scanner = trap_thread(scan_main, p);
-    uint64_t wanted = (uint64_t)fjt_rounds(208);
-    while (trap_started(p) < wanted) {
-        trap_all_at_once(p, 8);
-        UNTIL(fj_pool_size(p) == 0);
+    p->keep_alive_ns = 2000;
+    for (int i = 0; i < 3; i++) {
+        c[i] = (struct churner){.pool = p, .seed = fjt_seed() + (uint64_t)i, .ran = &ran};
+        t[i] = trap_thread(churn_main, &c[i]);
     }
-    atomic_store(&scan_on, false);
-    pthread_join(scanner, NULL);
-    wide_in(p, WIDE, false);
-    CHECK(fji_load_acquire(&p->workers) <= 16); /* records are not made for each thread anew */
+    for (int i = 0; i < 3; i++) {
+        pthread_join(t[i], NULL);
+        sent += atomic_load(&c[i].sent);
+    }
+    UNTIL(atomic_load(&ran) == sent);
+    CHECK(trap_started(p) > 8);
+    trap_rest(p);
     fjt_destroy(p);
 }
 
-/* The same two tasks at the same two addresses, and a thief that may be late by any number of
- * rounds. */
-static int reuse_run(fj_task *t)
+FJ_TEST(workers_may_come_and_go_while_others_scan, 60)
 {
-    struct counted a = {.runs = 0}, b = {.runs = 0};
-    long rounds = ((struct chain *)t)->depth;
+    churn(0);
+}
 
-    fj_task_init(&a.task, counted_run);
-    fj_task_init(&b.task, counted_run);
-    for (long i = 0; i < rounds; i++) {
-        struct counted *x = i % 2 ? &a : &b, *y = i % 2 ? &b : &a;
-        fj_fork(&x->task);
-        if (i % 3 == 0) {
-            fj_fork(&y->task);
-            if (fj_join(&y->task) != FJ_OK) return 1;
-        } else {
-            counted_run(&y->task);
-        }
-        if (fj_join(&x->task) != FJ_OK) return 2;
-        if (atomic_load(&a.runs) != i + 1 || atomic_load(&b.runs) != i + 1) return 3;
+FJ_TEST(workers_may_come_and_go_while_others_scan_fifo, 60)
+{
+    churn(FJ_POOL_FIFO);
+}
+
+/* ---- Addresses used again ---------------------------------------------------------------------------------------- */
+
+struct pair {
+    fj_task task;
+    struct unit two[2];
+    long rounds;
+};
+
+/* The same two structs and the same two positions, again and again. */
+static int pair_run(fj_task *t)
+{
+    struct pair *p = (struct pair *)t;
+
+    for (long i = 0; i < p->rounds; i++) {
+        fj_fork(&p->two[i & 1].task);
+        if (i % 3 == 0) fj_fork(&p->two[~i & 1].task);
+        if (i % 64 == 0) trap_spin_ns(i % 700);
+        if (i % 3 == 0) CHECK_EQ(fj_join(&p->two[~i & 1].task), FJ_OK);
+        CHECK_EQ(fj_join(&p->two[i & 1].task), FJ_OK);
     }
     return FJ_OK;
 }
 
-FJ_TEST(reused_addresses_of_tasks_are_not_mistaken_for_the_tasks_before, 60)
+static void fork_the_same(unsigned flags)
 {
-    static const unsigned flags[] = {0, FJ_POOL_SYMMETRIC};
+    fj_pool *p = fjt_pool(8, flags);
+    struct pair pair = {.rounds = fjt_rounds(flags == 0 ? 8000000 : 1500000)};
+    long forks = pair.rounds + (pair.rounds + 2) / 3;
 
-    for (int i = 0; i < 2; i++) {
-        for (int n = 2; n <= 4; n += 2) {
-            fj_pool *p = fjt_pool(n, flags[i]);
-            struct chain c = {.depth = fjt_rounds(fjt_sanitized() ? 20000 : 250000)};
-            fj_task_init(&c.task, reuse_run);
-            CHECK_EQ(fj_invoke_by(p, &c.task, FJ_CALLER_BLOCKS), FJ_OK);
-            fjt_destroy(p);
+    for (int i = 0; i < 2; i++) fj_task_init(&pair.two[i].task, unit_run);
+    fj_task_init(&pair.task, pair_run);
+    CHECK_EQ(fj_invoke(p, &pair.task), FJ_OK);
+    CHECK_EQ(atomic_load(&pair.two[0].ran) + atomic_load(&pair.two[1].ran), forks);
+    fjt_destroy(p);
+}
+
+FJ_TEST(an_address_forked_again_at_once_is_run_again, 60)
+{
+    fork_the_same(0);
+}
+
+FJ_TEST(an_address_forked_again_at_once_is_run_again_with_full_fences, 60)
+{
+    fork_the_same(FJ_POOL_SYMMETRIC);
+}
+
+FJ_TEST(an_address_forked_again_at_once_is_run_again_fifo, 60)
+{
+    fork_the_same(FJ_POOL_FIFO);
+}
+
+struct resubmitter {
+    fj_pool *pool;
+    long rounds;
+};
+
+static void *resubmit(void *arg)
+{
+    struct resubmitter *r = arg;
+    struct unit two[2] = {{.ran = 0}, {.ran = 0}};
+
+    for (int i = 0; i < 2; i++) fj_task_init(&two[i].task, unit_run);
+    for (long i = 0; i < r->rounds; i++) {
+        CHECK_EQ(fj_submit(r->pool, &two[0].task), FJ_OK);
+        CHECK_EQ(fj_submit(r->pool, &two[1].task), FJ_OK);
+        CHECK_EQ(fj_join(&two[i & 1].task), FJ_OK);
+        CHECK_EQ(fj_join(&two[~i & 1].task), FJ_OK);
+    }
+    CHECK_EQ(atomic_load(&two[0].ran), r->rounds);
+    CHECK_EQ(atomic_load(&two[1].ran), r->rounds);
+    return NULL;
+}
+
+/* With CALLER_HELPS a joiner takes its task back from the middle of the queue. */
+static void submit_the_same(unsigned flags)
+{
+    fj_pool *p = fjt_pool(3, flags);
+    struct resubmitter r = {p, fjt_rounds(30000)};
+    pthread_t t[4];
+
+    for (int i = 0; i < 4; i++) t[i] = trap_thread(resubmit, &r);
+    for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
+    fjt_destroy(p);
+}
+
+FJ_TEST(an_address_submitted_again_at_once_is_run_again, 60)
+{
+    submit_the_same(0);
+}
+
+FJ_TEST(an_address_submitted_again_at_once_is_run_again_by_helpers, 60)
+{
+    submit_the_same(FJ_POOL_CALLER_HELPS);
+}
+
+/* ---- Memory that is not there ---------------------------------------------------------------------------------------- */
+
+#define WIDE 200 /* more than queues begin with */
+
+FJ_TASK(long, faulty_sum, long, from, long, n)
+{
+    faulty_sum_task h[WIDE];
+    long sum = 0;
+
+    if (n == 1) return from;
+    for (long i = 0; i < n; i++) faulty_sum_fork(FJ, &h[i], from + i, 1);
+    for (long i = n; i-- > 0;) sum += faulty_sum_join(FJ, &h[i]);
+    return sum;
+}
+
+static int faulty_drop(void *arg)
+{
+    return trap_count(arg);
+}
+
+static void submit_with_faults(fj_pool *p, struct unit *units)
+{
+    bool accepted[WIDE];
+
+    for (int i = 0; i < WIDE; i++) {
+        atomic_store(&units[i].ran, 0);
+        fj_task_init(&units[i].task, unit_run);
+        int err = fj_submit(p, &units[i].task);
+        CHECK(err == FJ_OK || err == FJ_ENOMEM);
+        accepted[i] = err == FJ_OK;
+    }
+    for (int i = 0; i < WIDE; i++) {
+        if (accepted[i]) CHECK_EQ(fj_join(&units[i].task), FJ_OK);
+        CHECK_EQ(atomic_load(&units[i].ran), accepted[i]);
+    }
+}
+
+static void execute_with_faults(fj_pool *p)
+{
+    atomic_int ran = 0;
+    int sent = 0;
+
+    for (int i = 0; i < WIDE; i++) {
+        int err = fj_execute(p, faulty_drop, &ran);
+        CHECK(err == FJ_OK || err == FJ_ENOMEM);
+        if (err == FJ_OK) sent++;
+    }
+    CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&ran), sent);
+}
+
+static void fork_with_faults(fj_pool *p, struct unit *units)
+{
+    struct crop c = {.units = units, .n = WIDE};
+    long sum = -1;
+
+    for (int i = 0; i < WIDE; i++) {
+        atomic_store(&units[i].ran, 0);
+        fj_task_init(&units[i].task, unit_run);
+    }
+    fj_task_init(&c.task, crop_run);
+    int err = fj_invoke(p, &c.task);
+    CHECK(err == FJ_OK || err == FJ_ENOMEM);
+    for (int i = 0; i < WIDE; i++) CHECK_EQ(atomic_load(&units[i].ran), err == FJ_OK);
+    err = faulty_sum_invoke(p, &sum, 1, WIDE);
+    CHECK(err == FJ_OK || err == FJ_ENOMEM);
+    CHECK_EQ(sum, err == FJ_OK ? WIDE * (WIDE + 1) / 2 : -1);
+}
+
+/* Everything that asks for memory, in a pool of its own. */
+static void work_with_faults(int workers, unsigned flags, bool actions)
+{
+    static struct unit units[WIDE];
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool *p = NULL;
+
+    o.parallelism = workers;
+    o.flags = flags;
+    int err = fj_pool_create(&p, &o);
+    if (err != FJ_OK) {
+        CHECK_EQ(err, FJ_ENOMEM);
+        return;
+    }
+    fjt_watch(p);
+    submit_with_faults(p, units);
+    if (actions) execute_with_faults(p);
+    fork_with_faults(p, units);
+    fjt_destroy(p);
+}
+
+#define FOR_EVER 1000000000
+
+/* The k-th call fails, and `count` - 1 after it, for every k until none of them is reached. Where
+ * there is never a worker again nobody but a joiner can run anything: no actions then. */
+static void fail_every_call(enum fji_fault kind, long count, unsigned flags)
+{
+    work_with_faults(1, 0, true);
+    if (fji_fault_calls(kind) == 0) fjt_skip("built without faults");
+    for (int workers = 1; workers <= 3; workers += 2) {
+        for (long k = 1;; k++) {
+            long before = fji_fault_calls(kind);
+            fji_fault_set(kind, k, count);
+            work_with_faults(workers, flags, count < FOR_EVER);
+            fji_fault_set(kind, 1, 0);
+            if (fji_fault_calls(kind) - before < k) break;
+            CHECK(k < 10000);
         }
     }
+}
+
+FJ_TEST(no_task_is_lost_whichever_allocation_fails, 60)
+{
+    fail_every_call(FJI_FAULT_ALLOC, 1, 0);
+}
+
+FJ_TEST(no_task_is_lost_whichever_allocations_fail_in_a_row, 60)
+{
+    fail_every_call(FJI_FAULT_ALLOC, 5, 0);
+}
+
+FJ_TEST(no_task_is_lost_whichever_allocation_fails_for_helping_callers, 60)
+{
+    fail_every_call(FJI_FAULT_ALLOC, 1, FJ_POOL_CALLER_HELPS);
+}
+
+FJ_TEST(no_task_is_lost_whichever_growth_fails, 60)
+{
+    fail_every_call(FJI_FAULT_COMMIT, 1, 0);
+}
+
+FJ_TEST(no_task_is_lost_whichever_growths_fail_in_a_row, 60)
+{
+    fail_every_call(FJI_FAULT_COMMIT, 5, 0);
+}
+
+FJ_TEST(no_task_is_lost_when_nothing_grows_any_more, 60)
+{
+    fail_every_call(FJI_FAULT_COMMIT, FOR_EVER, 0);
+}
+
+FJ_TEST(no_task_is_lost_when_nothing_is_allocated_any_more, 60)
+{
+    fail_every_call(FJI_FAULT_ALLOC, FOR_EVER, 0);
+}
+
+FJ_TEST(no_task_is_lost_whichever_thread_fails, 60)
+{
+    fail_every_call(FJI_FAULT_THREAD, 1, 0);
+}
+
+FJ_TEST(no_task_is_lost_when_no_thread_starts_any_more, 120)
+{
+    fail_every_call(FJI_FAULT_THREAD, FOR_EVER, 0);
+}
+
+FJ_TEST(no_task_is_lost_whichever_threads_fail_in_a_row, 60)
+{
+    fail_every_call(FJI_FAULT_THREAD, 5, 0);
 }

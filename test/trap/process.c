@@ -77,6 +77,12 @@ static void check_typed_fib(fj_pool *p, int n, long result)
 
 static int in_child;
 
+/* Children of these tests start threads of their own. */
+static void need_threads_after_fork(void)
+{
+    if (FJI_TSAN) fjt_skip("ThreadSanitizer knows no threads after fork()");
+}
+
 /* In the child: gone when the test is. */
 static void child_begin(void)
 {
@@ -266,6 +272,7 @@ FJ_TEST(a_process_may_exit_while_the_common_pool_is_busy, 120)
 {
     uint64_t seed = fjt_seed();
 
+    need_threads_after_fork();
     for (long i = fjt_rounds(300); i > 0; i--) {
         int wait_us = trap_below(&seed, 600);
         pid_t pid = fork();
@@ -320,6 +327,7 @@ static void use_in_the_child(fj_pool *p)
 
 static void fork_under_load(unsigned flags)
 {
+    need_threads_after_fork();
     fj_pool *p = fjt_pool(3, flags);
     struct load load = {.pool = p};
     pthread_t t[2];
@@ -361,6 +369,7 @@ FJ_TEST(what_is_queued_at_a_fork_is_cancelled_in_the_child, 60)
 {
     fj_pool *p = fjt_pool(1, 0);
 
+    need_threads_after_fork();
     for (long i = fjt_rounds(50); i > 0; i--) {
         struct forks_outside t[100];
         atomic_int open = 0;
@@ -456,6 +465,7 @@ static int forker_run(fj_task *t)
 
 FJ_TEST(a_worker_may_fork_the_process, 60)
 {
+    need_threads_after_fork();
     for (int stolen = 0; stolen < 4; stolen++) {
         for (long i = fjt_rounds(30); i > 0; i--) {
             fj_pool *p = fjt_pool(stolen + 1, 0);
@@ -496,6 +506,7 @@ FJ_TEST(a_fork_while_the_common_pool_is_made_does_no_harm, 60)
 {
     uint64_t seed = fjt_seed();
 
+    need_threads_after_fork();
     for (long i = fjt_rounds(500); i > 0; i--) {
         int wait_ns = trap_below(&seed, 150000);
         pid_t pid = fork();

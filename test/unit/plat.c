@@ -473,7 +473,7 @@ FJ_TEST(handlers_are_called_around_a_fork, 10)
 {
     int status = -1;
 
-    CHECK(fji_plat_at_fork(on_prepare, on_parent, on_child));
+    fji_plat_at_fork(on_prepare, on_parent, on_child);
     pid_t child = fork();
     if (child == 0) _exit(fork_calls[0] * 100 + fork_calls[1] * 10 + fork_calls[2]);
     CHECK(waitpid(child, &status, 0) == child);
