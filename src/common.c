@@ -49,8 +49,8 @@ static void common_child(void)
     fji_worker *self = fji_worker_self();
 
     if (--common_forking != 0) return;
-    common_lock.word = 0;
-    common_making.word = 0;
+    fji_lock_reset(&common_lock);
+    fji_lock_reset(&common_making);
     for (fj_pool *p = common_list; p != NULL; p = p->next) fji_pool_forget(p, self);
 }
 

@@ -405,7 +405,7 @@ void fji_pool_forget(fj_pool *p, fji_worker *self)
         }
         fji_subq_reset(q);
     }
-    p->lock.word = 0;
+    fji_lock_reset(&p->lock);
     p->spinners = 0;
     p->has_zombie = false;
     p->guests = mine && self->alive == FJI_ALIVE_GUEST;

@@ -54,7 +54,7 @@ void fji_subq_reset(fji_subq *q)
 
     memset(q->slots, 0, q->capacity * sizeof *q->slots);
     q->top = 0;
-    q->lock.word = 0;
+    fji_lock_reset(&q->lock);
     q->base = fji_base_make(epoch + 1, 0, FJI_BASE_OPEN);
 }
 

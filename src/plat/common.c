@@ -311,12 +311,22 @@ void fji_lock_take(fji_lock *l)
         if (fji_lock_try(l)) return;
         fji_pause();
     }
-    /* [lock.hold] acquire <- release in fji_lock_drop(). 2 makes the holder wake us. */
-    while (fji_swap_acq_rel(&l->word, 2u) != 0) fji_plat_wait(&l->word, 2, FJ_FOREVER);
+    fji_add_relaxed(&l->waiters, 1); /* relaxed: a hint; the wait has a limit */
+    while (!fji_lock_try(l)) fji_plat_wait(&l->word, 1, fji_plat_now() + 1000000);
+    fji_add_relaxed(&l->waiters, (uint32_t)-1); /* relaxed: as above */
 }
 
 void fji_lock_drop(fji_lock *l)
 {
-    /* [lock.hold] release -> acquire in fji_lock_take() and fji_lock_try(). */
-    if (fji_swap_acq_rel(&l->word, 0u) == 2) fji_plat_wake_one(&l->word);
+    uint32_t waiters = fji_load_relaxed(&l->waiters); /* relaxed: as above */
+
+    /* [lock.hold] release -> acquire in fji_lock_try(). LAST TOUCH of *l. */
+    fji_store_release(&l->word, 0u);
+    if (waiters != 0) fji_plat_wake_one(&l->word);
+}
+
+void fji_lock_reset(fji_lock *l)
+{
+    l->word = 0;
+    l->waiters = 0;
 }

@@ -104,13 +104,21 @@ void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)
 
 /* ---- Locks: one word, no destructor --------------------------------------------------------- */
 
+/*
+ * Letting go is a plain store: the number of waiters is read before it, so that nothing of
+ * the lock is touched after it. A waiter that comes in between is not woken, and looks again
+ * after a millisecond: rare, and cheaper than a second locked instruction each time.
+ */
 typedef struct fji_lock {
-    uint32_t word; /* 0 free, 1 held, 2 held and waited for */
+    uint32_t word; /* 0 free, 1 held */
+    uint32_t waiters;
 } fji_lock;
 
 void fji_lock_take(fji_lock *l);
 bool fji_lock_try(fji_lock *l);
 void fji_lock_drop(fji_lock *l);
+/* In the child of fork(): whoever held it is no more. */
+void fji_lock_reset(fji_lock *l);
 
 /* ---- Faults (FJI_FAULTS builds) -------------------------------------------------------------- */
 

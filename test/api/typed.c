@@ -188,7 +188,7 @@ FJ_VOID_TASK(fill, int *, to, int, n, int, value)
     fill_fork(FJ, &left, to, n / 2, value);
     fill_fork(FJ, &right, to + n / 2, n - n / 2, value);
     fill_join(FJ, &right);
-    fill_call(FJ, to, 1, 0);
+    fill_call(FJ, to + n / 2, 1, 0);
     fill_join(FJ, &left);
 }
 

@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include "trap.h"
 
-/* ---- Pools that wait for each other ---------------------------------------------------------------- */
+/* ---- Pools that wait for each other ----------------------------------------------------- */
 
 struct ping {
     fj_task task;
@@ -57,7 +57,7 @@ FJ_TEST(two_fifo_pools_may_wait_for_each_other, 60)
     ping_pong(FJ_POOL_FIFO);
 }
 
-/* ---- Blocked for longer than idle workers stay ------------------------------------------------------- */
+/* ---- Blocked for longer than idle workers stay ------------------------------------------ */
 
 struct held {
     fj_task task, inner;
@@ -126,7 +126,7 @@ FJ_TEST(work_is_run_while_the_only_worker_is_blocked, 60)
     for (long i = fjt_rounds(10); i > 0; i--) submit_beside_blocked(1, 1);
 }
 
-/* ---- Idle for longer than idle workers stay -------------------------------------------------------------- */
+/* ---- Idle for longer than idle workers stay --------------------------------------------- */
 
 /* Once the first has left the others follow soon, whatever the order of their sleeping. */
 FJ_TEST(all_idle_workers_leave, 120)
@@ -165,7 +165,7 @@ FJ_TEST(all_idle_workers_leave_while_some_are_woken, 120)
     fjt_destroy(p);
 }
 
-/* ---- Threads have a bound ---------------------------------------------------------------------------------- */
+/* ---- Threads have a bound --------------------------------------------------------------- */
 
 #define DEPTH 12
 

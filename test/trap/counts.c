@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "trap.h"
 
-/* ---- Idling, leaving, coming back ---------------------------------------------------------- */
+/* ---- Idling, leaving, coming back ------------------------------------------------------- */
 
 /* Bursts of work; in between the workers idle, and some of them leave. */
 static void idle_trim_regrow(fj_pool *p, int n, long rounds)
@@ -64,7 +64,7 @@ FJ_TEST(counts_agree_with_the_smallest_keep_alive, 60)
     fjt_destroy(p);
 }
 
-/* ---- Threads that do not come ---------------------------------------------------------------- */
+/* ---- Threads that do not come ----------------------------------------------------------- */
 
 #define DEPTH 8
 
@@ -234,7 +234,7 @@ FJ_TEST(a_task_is_run_though_no_thread_ever_starts, 60)
     fjt_destroy(p);
 }
 
-/* ---- Resizing ----------------------------------------------------------------------------------- */
+/* ---- Resizing --------------------------------------------------------------------------- */
 
 struct load {
     fj_pool *pool;
@@ -274,7 +274,7 @@ FJ_TEST(resizing_under_load_costs_no_count, 60)
     fjt_destroy(p);
 }
 
-/* ---- The ends of the range ------------------------------------------------------------------------ */
+/* ---- The ends of the range -------------------------------------------------------------- */
 
 static int at_most_four(fj_pool *pool, void *arg)
 {

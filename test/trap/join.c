@@ -11,7 +11,7 @@
 
 #include "trap.h"
 
-/* ---- Any order ------------------------------------------------------------------------------------ */
+/* ---- Any order -------------------------------------------------------------------------- */
 
 #define MOST 200
 
@@ -122,7 +122,7 @@ FJ_TEST(some_tasks_may_be_taken_back_in_any_order, 60)
     join_in_order(SOME_TAKEN_BACK);
 }
 
-/* ---- What a waiting worker runs ------------------------------------------------------------------- */
+/* ---- What a waiting worker runs --------------------------------------------------------- */
 
 #define BRANCHES 4
 
@@ -170,8 +170,10 @@ static int node_join(struct node *n)
 /* Some leaves sleep, so that joiners find their task stolen, help, and block. */
 static void node_work(const struct node *n)
 {
-    if (n->depth == 0 && n->path % 7 == 0) fjt_sleep_us(50);
-    else trap_spin_ns(n->path % 5 * 100);
+    if (n->depth == 0 && n->path % 7 == 0)
+        fjt_sleep_us(50);
+    else
+        trap_spin_ns(n->path % 5 * 100);
 }
 
 static int node_run(fj_task *t)
@@ -291,7 +293,7 @@ FJ_TEST(a_typed_join_runs_only_what_belongs_to_it, 60)
     fjt_destroy(p);
 }
 
-/* ---- A lock held across a join ---------------------------------------------------------------------- */
+/* ---- A lock held across a join ---------------------------------------------------------- */
 
 struct locker {
     fj_task task;
@@ -306,7 +308,8 @@ static int locker_run(fj_task *t)
     struct node tree = {.depth = 2};
 
     int err = pthread_mutex_lock(l->mutex);
-    if (err != 0) fjt_fail(__FILE__, __LINE__, "taken by a task of the join that holds it: %d", err);
+    if (err != 0)
+        fjt_fail(__FILE__, __LINE__, "taken by a task of the join that holds it: %d", err);
     ++*l->guarded;
     fj_task_init(&tree.task, node_run);
     fj_fork(&tree.task);
@@ -365,7 +368,7 @@ FJ_TEST(a_mutex_may_be_held_across_a_join_fifo, 60)
     lock_across_joins(FJ_POOL_FIFO);
 }
 
-/* ---- Depth --------------------------------------------------------------------------------------------- */
+/* ---- Depth ------------------------------------------------------------------------------ */
 
 struct lopsided {
     fj_task task;
@@ -438,7 +441,7 @@ FJ_TEST(a_lopsided_tree_fits_into_small_stacks_fifo, 60)
     grow_lopsided(FJ_POOL_FIFO, 4);
 }
 
-/* ---- FIFO --------------------------------------------------------------------------------------------- */
+/* ---- FIFO ------------------------------------------------------------------------------- */
 
 struct fib {
     fj_task task;

@@ -12,7 +12,7 @@
 
 #include "trap.h"
 
-/* ---- Growth ------------------------------------------------------------------------------------------ */
+/* ---- Growth ----------------------------------------------------------------------------- */
 
 struct unit {
     fj_task task;
@@ -106,8 +106,10 @@ static void flood(fj_pool *p, fj_action *from, int n)
 {
     struct flood f = {.pool = p, .n = n};
 
-    if (from != NULL) CHECK_EQ(fj_execute(p, from, &f), FJ_OK);
-    else (void)flood_run(&f);
+    if (from != NULL)
+        CHECK_EQ(fj_execute(p, from, &f), FJ_OK);
+    else
+        (void)flood_run(&f);
     UNTIL(atomic_load(&f.ran) == n && atomic_load(&f.sent));
 }
 
@@ -121,7 +123,7 @@ FJ_TEST(queues_grow_while_actions_are_taken_from_them, 60)
     }
 }
 
-/* ---- Use without growth ---------------------------------------------------------------------------------- */
+/* ---- Use without growth ----------------------------------------------------------------- */
 
 struct steady {
     fj_pool *pool;
@@ -133,8 +135,10 @@ static int steady_run(void *arg)
 {
     struct steady *s = arg;
 
-    if (--s->left > 0) CHECK_EQ(fj_execute(s->pool, steady_run, s), FJ_OK);
-    else atomic_store(&s->over, 1);
+    if (--s->left > 0)
+        CHECK_EQ(fj_execute(s->pool, steady_run, s), FJ_OK);
+    else
+        atomic_store(&s->over, 1);
     return FJ_OK;
 }
 
@@ -165,7 +169,7 @@ FJ_TEST(a_fifo_queue_in_steady_use_does_not_grow, 60)
     run_steadily(FJ_POOL_FIFO);
 }
 
-/* ---- Records used again -------------------------------------------------------------------------------------- */
+/* ---- Records used again ----------------------------------------------------------------- */
 
 struct churner {
     fj_pool *pool;
@@ -222,7 +226,7 @@ FJ_TEST(workers_may_come_and_go_while_others_scan_fifo, 60)
     churn(FJ_POOL_FIFO);
 }
 
-/* ---- Addresses used again ---------------------------------------------------------------------------------------- */
+/* ---- Addresses used again --------------------------------------------------------------- */
 
 struct pair {
     fj_task task;
@@ -317,7 +321,7 @@ FJ_TEST(an_address_submitted_again_at_once_is_run_again_by_helpers, 60)
     submit_the_same(FJ_POOL_CALLER_HELPS);
 }
 
-/* ---- Memory that is not there ---------------------------------------------------------------------------------------- */
+/* ---- Memory that is not there ----------------------------------------------------------- */
 
 #define WIDE 200 /* more than queues begin with */
 

@@ -21,7 +21,7 @@
 
 #include "trap.h"
 
-/* ---- Something to compute ------------------------------------------------------------------------- */
+/* ---- Something to compute --------------------------------------------------------------- */
 
 struct fib {
     fj_task task;
@@ -73,7 +73,7 @@ static void check_typed_fib(fj_pool *p, int n, long result)
     CHECK_EQ(r, result);
 }
 
-/* ---- Child processes ------------------------------------------------------------------------------- */
+/* ---- Child processes -------------------------------------------------------------------- */
 
 static int in_child;
 
@@ -103,11 +103,12 @@ static void await_child(pid_t pid)
 
     CHECK(pid > 0);
     while (waitpid(pid, &status, 0) < 0) CHECK_EQ(errno, EINTR);
-    if (WIFSIGNALED(status)) fjt_fail(__FILE__, __LINE__, "child ended by signal %d", WTERMSIG(status));
+    if (WIFSIGNALED(status))
+        fjt_fail(__FILE__, __LINE__, "child ended by signal %d", WTERMSIG(status));
     CHECK_EQ(WEXITSTATUS(status), 0);
 }
 
-/* ---- No worker at all -------------------------------------------------------------------------------- */
+/* ---- No worker at all ------------------------------------------------------------------- */
 
 struct forks_outside {
     fj_task task;
@@ -179,7 +180,7 @@ FJ_TEST(a_common_pool_whose_threads_fail_leaves_the_work_to_its_callers, 60)
     CHECK_EQ(trap_started(NULL), 0);
 }
 
-/* ---- How many workers ---------------------------------------------------------------------------------- */
+/* ---- How many workers ------------------------------------------------------------------- */
 
 static void restrict_to(int n)
 {
@@ -245,7 +246,7 @@ FJ_TEST(nonsense_in_the_environment_is_ignored, 30)
     check_fib(NULL, 15, 610);
 }
 
-/* ---- exit() ---------------------------------------------------------------------------------------------- */
+/* ---- exit() ----------------------------------------------------------------------------- */
 
 static int endless_fibs(void *arg)
 {
@@ -289,7 +290,7 @@ FJ_TEST(a_process_may_exit_while_the_common_pool_is_busy, 120)
     }
 }
 
-/* ---- fork() ------------------------------------------------------------------------------------------------ */
+/* ---- fork() ----------------------------------------------------------------------------- */
 
 struct load {
     fj_pool *pool;
@@ -400,7 +401,7 @@ FJ_TEST(what_is_queued_at_a_fork_is_cancelled_in_the_child, 60)
     fjt_destroy(p);
 }
 
-/* ---- fork() by a worker ---------------------------------------------------------------------------------------- */
+/* ---- fork() by a worker ----------------------------------------------------------------- */
 
 #define OFFERED 5
 
@@ -431,8 +432,10 @@ static void forker_child(struct held *h, int stolen)
     for (int i = OFFERED; i-- > 0;) {
         int code = fj_join(&h[i].task);
         CHECK(code == FJ_ECANCELED || code == 9);
-        if (code == FJ_ECANCELED) cancelled++;
-        else CHECK_EQ(atomic_load(&h[i].began), 1);
+        if (code == FJ_ECANCELED)
+            cancelled++;
+        else
+            CHECK_EQ(atomic_load(&h[i].began), 1);
     }
     CHECK_EQ(cancelled, stolen);
     struct fib f = {.n = 14};
@@ -477,7 +480,7 @@ FJ_TEST(a_worker_may_fork_the_process, 60)
     }
 }
 
-/* ---- fork() while the common pool is made ------------------------------------------------------------------------ */
+/* ---- fork() while the common pool is made ----------------------------------------------- */
 
 static void *make_common(void *arg)
 {
@@ -519,7 +522,7 @@ FJ_TEST(a_fork_while_the_common_pool_is_made_does_no_harm, 60)
     }
 }
 
-/* ---- Signals -------------------------------------------------------------------------------------------------------- */
+/* ---- Signals ---------------------------------------------------------------------------- */
 
 static int look_at_mask(void *arg)
 {
@@ -556,8 +559,10 @@ static volatile sig_atomic_t alarms;
 static void on_signal(int sig)
 {
     (void)sig;
-    if (!pthread_equal(pthread_self(), main_thread)) elsewhere = 1;
-    else alarms++;
+    if (!pthread_equal(pthread_self(), main_thread))
+        elsewhere = 1;
+    else
+        alarms++;
 }
 
 static int sleeper(fj_task *t)
@@ -593,7 +598,7 @@ FJ_TEST(signals_do_not_disturb_whoever_waits, 60)
     CHECK_EQ(elsewhere, 0);
 }
 
-/* ---- Without membarrier -------------------------------------------------------------------------------------------- */
+/* ---- Without membarrier ----------------------------------------------------------------- */
 
 static void refuse_membarrier(int err)
 {

@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include "trap.h"
 
-/* ---- False quiet -------------------------------------------------------------------------------- */
+/* ---- False quiet ------------------------------------------------------------------------ */
 
 struct hopper {
     fj_pool *pool;
@@ -141,7 +141,7 @@ FJ_TEST(a_task_that_submits_its_successor_is_never_missed, 60)
     fjt_destroy(p);
 }
 
-/* ---- A caller that works for the pool counts as well ------------------------------------------------ */
+/* ---- A caller that works for the pool counts as well ------------------------------------ */
 
 struct guest {
     fj_task task;
@@ -182,7 +182,7 @@ FJ_TEST(a_helping_caller_is_never_missed, 60)
     fjt_destroy(p);
 }
 
-/* ---- Helping until quiet, by several at once --------------------------------------------------------- */
+/* ---- Helping until quiet, by several at once -------------------------------------------- */
 
 struct quiet_crowd {
     fj_pool *pool;
@@ -249,7 +249,7 @@ FJ_TEST(several_that_help_until_quiet_leave_nothing_undone_fifo, 60)
     help_in_a_crowd(true, FJ_POOL_FIFO);
 }
 
-/* ---- Quiet means done ------------------------------------------------------------------------------ */
+/* ---- Quiet means done ------------------------------------------------------------------- */
 
 FJ_TEST(after_await_quiescence_every_action_is_done, 60)
 {

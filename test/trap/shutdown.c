@@ -11,7 +11,7 @@
 
 #include "trap.h"
 
-/* ---- Shutdown between tasks ----------------------------------------------------------------- */
+/* ---- Shutdown between tasks ------------------------------------------------------------- */
 
 struct trio {
     fj_task task, twin[2];
@@ -156,7 +156,7 @@ FJ_TEST(shutdown_waits_for_a_task_that_helps_until_quiet, 60)
     }
 }
 
-/* ---- Submitters against the end ---------------------------------------------------------------- */
+/* ---- Submitters against the end --------------------------------------------------------- */
 
 #define SUBMITTERS 8
 #define MOST_TASKS 200
@@ -223,8 +223,10 @@ static void rush_once(struct submitter *s)
     for (int i = 0; i < n; i++) {
         int code = fj_join(&s->tasks[i].task);
         int ran = atomic_load(&s->tasks[i].ran);
-        if (code == FJ_ECANCELED && r->now) CHECK_EQ(ran, 0);
-        else CHECK(code == FJ_OK && ran == 1);
+        if (code == FJ_ECANCELED && r->now)
+            CHECK_EQ(ran, 0);
+        else
+            CHECK(code == FJ_OK && ran == 1);
     }
     CHECK(refused == NULL || atomic_load(&refused->ran) == 0);
 }
@@ -265,8 +267,10 @@ static void rush_against_the_end(bool now, bool lazy)
         CHECK_EQ(now ? fj_pool_shutdown_now(r.pool) : fj_pool_shutdown(r.pool), FJ_OK);
         pthread_barrier_wait(&r.gate);
         CHECK_EQ(fj_pool_await_termination(r.pool, FJ_FOREVER), FJ_OK);
-        if (now) CHECK(atomic_load(&r.ran) <= atomic_load(&r.accepted));
-        else CHECK_EQ(atomic_load(&r.ran), atomic_load(&r.accepted));
+        if (now)
+            CHECK(atomic_load(&r.ran) <= atomic_load(&r.accepted));
+        else
+            CHECK_EQ(atomic_load(&r.ran), atomic_load(&r.accepted));
         fjt_destroy(r.pool);
     }
     atomic_store(&r.over, true);
@@ -327,7 +331,7 @@ FJ_TEST(shutdown_runs_what_a_slow_submitter_queues_lazily, 30)
     fjt_destroy(p);
 }
 
-/* ---- Threads that are just coming or going ------------------------------------------------------ */
+/* ---- Threads that are just coming or going ---------------------------------------------- */
 
 struct hooks {
     atomic_int started, stopped;
@@ -412,7 +416,7 @@ FJ_TEST(shutdown_waits_for_a_worker_that_leaves_for_lack_of_work, 60)
     }
 }
 
-/* ---- The end is the end --------------------------------------------------------------------------- */
+/* ---- The end is the end ----------------------------------------------------------------- */
 
 /* Under AddressSanitizer, memory that is still touched shows. */
 FJ_TEST(a_terminated_pool_may_be_freed_at_once, 120)
@@ -465,7 +469,7 @@ FJ_TEST(a_timed_wait_for_the_end_of_a_busy_pool_is_over_in_time, 30)
     fjt_destroy(p);
 }
 
-/* ---- From inside, without workers, without a signal ------------------------------------------------ */
+/* ---- From inside, without workers, without a signal ------------------------------------- */
 
 struct inside {
     fj_task task;
@@ -559,7 +563,7 @@ FJ_TEST(shutdown_runs_what_was_queued_lazily, 60)
     }
 }
 
-/* ---- Queued everywhere when the stop comes ------------------------------------------------------------ */
+/* ---- Queued everywhere when the stop comes ---------------------------------------------- */
 
 #define LOCAL 300 /* more than a queue begins with */
 
@@ -576,8 +580,10 @@ static void stuffed_judge(struct stuffed *s, struct offered *t)
     int ran = atomic_load(&t->ran);
 
     CHECK((code == FJ_OK && ran == 1) || (code == FJ_ECANCELED && ran == 0));
-    if (ran) s->ok++;
-    else s->cancelled++;
+    if (ran)
+        s->ok++;
+    else
+        s->cancelled++;
 }
 
 /* Fills its own queue with both kinds of tasks, waits for the stop, then joins them all. */
@@ -630,7 +636,7 @@ FJ_TEST(a_stop_wakes_whoever_waits_for_a_queued_task, 120)
     }
 }
 
-/* ---- Refusals ---------------------------------------------------------------------------------------------- */
+/* ---- Refusals --------------------------------------------------------------------------- */
 
 static void check_refused(fj_pool *p)
 {

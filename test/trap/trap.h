@@ -26,7 +26,8 @@ static inline void trap_give_way(int turn)
         fjt_sleep_us(50);
 }
 
-#define UNTIL(cond) for (int trap_turn = 0; !(cond); trap_turn++) trap_give_way(trap_turn)
+#define UNTIL(cond) \
+    for (int trap_turn = 0; !(cond); trap_turn++) trap_give_way(trap_turn)
 
 /* Busy for about `ns`, without a call into the library. */
 static inline void trap_spin_ns(int64_t ns)

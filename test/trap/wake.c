@@ -101,7 +101,7 @@ FJ_TEST(a_fork_is_seen_by_a_worker_going_idle_fifo, 60)
     fork_beside_an_idler(FJ_POOL_FIFO);
 }
 
-/* ---- Pairs: a queue that was not empty still needs a signal ------------------------------ */
+/* ---- Pairs: a queue that was not empty still needs a signal ----------------------------- */
 
 struct pair {
     atomic_int second, done;
@@ -160,7 +160,7 @@ FJ_TEST(the_second_of_a_pair_from_inside_gets_a_worker_of_its_own, 60)
     fjt_destroy(p);
 }
 
-/* ---- Starvation --------------------------------------------------------------------------- */
+/* ---- Starvation ------------------------------------------------------------------------- */
 
 struct await_count {
     fj_task task;
@@ -212,7 +212,7 @@ FJ_TEST(a_noop_behind_a_waiting_task_is_run_fifo, 120)
     starve(FJ_POOL_FIFO);
 }
 
-/* ---- k spinning tasks and one that releases them ------------------------------------------- */
+/* ---- k spinning tasks and one that releases them ---------------------------------------- */
 
 #define MOST_SPINNERS 8
 
@@ -309,7 +309,7 @@ FJ_TEST(a_fork_behind_k_spinning_ones_is_run_fifo, 60)
     spin_all_but_one(FJ_POOL_FIFO, true);
 }
 
-/* ---- The idle stack ------------------------------------------------------------------------- */
+/* ---- The idle stack --------------------------------------------------------------------- */
 
 #define MANY 64
 
@@ -368,7 +368,7 @@ FJ_TEST(the_idle_stack_survives_the_wrap_of_its_version, 60)
     wake_many(1000);
 }
 
-/* ---- No load, no heat ------------------------------------------------------------------------ */
+/* ---- No load, no heat ------------------------------------------------------------------- */
 
 static void check_cold(unsigned flags)
 {
@@ -395,7 +395,7 @@ FJ_TEST(an_idle_fifo_pool_uses_no_cpu, 30)
     check_cold(FJ_POOL_FIFO);
 }
 
-/* ---- A worker that never runs out of own tasks ------------------------------------------------ */
+/* ---- A worker that never runs out of own tasks ------------------------------------------ */
 
 struct feeder {
     atomic_int enough, over;
@@ -441,7 +441,7 @@ FJ_TEST(a_fifo_worker_that_feeds_itself_still_takes_submissions, 30)
     outvoice_a_feeder(FJ_POOL_FIFO);
 }
 
-/* ---- A long leaf -------------------------------------------------------------------------------- */
+/* ---- A long leaf ------------------------------------------------------------------------ */
 
 #define OFFERS 10
 

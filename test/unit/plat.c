@@ -320,22 +320,16 @@ FJ_TEST(stack_of_a_thread_is_where_its_frames_are, 10)
     CHECK(s.bytes >= FJI_STACK_MIN / 2);
 }
 
-static uint32_t stack_known;
-
-static void read_stack_and_tell(void *arg)
-{
-    read_stack(arg);
-    fji_store_release(&stack_known, 1u);
-}
-
 FJ_TEST(stack_is_as_large_as_asked_for, 10)
 {
-    static struct stack s;
+    struct stack stack;
+    struct started s = {.main = read_stack, .arg = &stack};
 
-    CHECK(fji_plat_thread_start(read_stack_and_tell, &s, 64u << 20, "large"));
-    while (fji_load_acquire(&stack_known) == 0) fji_plat_yield();
-    check_stack(s);
-    CHECK(s.bytes >= 63u << 20);
+    CHECK(fji_plat_thread_start(started_main, &s, 64u << 20, "large"));
+    while (fji_load_acquire(&s.known) == 0) fji_plat_wait(&s.known, 0, FJ_FOREVER);
+    fji_plat_thread_join(s.self);
+    check_stack(stack);
+    CHECK(stack.bytes >= 63u << 20);
 }
 
 static uint32_t hashes[16], hashed;
@@ -544,6 +538,7 @@ FJ_TEST(lock_that_is_held_makes_others_wait, 10)
 static bool works(enum fji_fault kind)
 {
     static char *page;
+    struct started s = {.main = add_one};
     void *p;
     int n = 0;
 
@@ -556,11 +551,12 @@ static bool works(enum fji_fault kind)
         if (page == NULL) page = fji_plat_reserve(fji_plat_page());
         return fji_plat_commit(page, fji_plat_page());
     case FJI_FAULT_THREAD:
-        if (!fji_plat_thread_start(add_one, &hashed, 0, "fault")) return false;
-        while (fji_load_acquire(&hashed) == 0) fji_plat_yield();
-        hashed = 0;
-        return true;
-    default: return n == 0 && fji_plat_barrier();
+        s.arg = &n;
+        if (!fji_plat_thread_start(started_main, &s, 0, "fault")) return false;
+        while (fji_load_acquire(&s.known) == 0) fji_plat_wait(&s.known, 0, FJ_FOREVER);
+        fji_plat_thread_join(s.self);
+        return n == 1;
+    default: return fji_plat_barrier();
     }
 }
 
