@@ -404,7 +404,8 @@ FJ_API int fj_available_parallelism(void);
 /* ---- Quiescence -------------------------------------------------------------------------- */
 
 /*
- * Whether at some moment during the call no task was running or queued.
+ * Whether at some moment during the call no task was running or queued, apart from those
+ * that wait for this themselves, in fj_help_quiesce() or fj_pool_await_quiescence().
  *
  *   Java     isQuiescent().
  */

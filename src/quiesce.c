@@ -168,8 +168,11 @@ int fj_pool_await_quiescence(fj_pool *pool, int64_t timeout_ns)
     }
     int token = w != NULL ? fji_block_begin(w) : 0;
     bool quiet;
-    while (!(quiet = fj_pool_is_quiescent(p) != 0) && fji_plat_now() < deadline)
+    while (!(quiet = fj_pool_is_quiescent(p) != 0) && fji_plat_now() < deadline) {
+        if (fji_idle_sees_work(p)) fji_signal(p); /* it may have been queued lazily */
+        fji_submit_run_stranded(p);
         quiesce_pause(&p->run, &turn, deadline);
+    }
     if (w != NULL) fji_block_end(w, token);
     return quiet ? FJ_OK : FJ_ETIMEDOUT;
 }

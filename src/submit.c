@@ -211,7 +211,8 @@ void fji_submit_run_stranded(fj_pool *p)
 
     /* relaxed: looked at again by whoever waits. */
     if (fji_ctl_total(fji_load_relaxed(&p->ctl)) != 0 || fji_pool_quiescent(p, false)) return;
-    fji_signal(p);
+    /* After starts that came to nothing there is no point in waiting for another. */
+    if (fji_load_relaxed(&p->failed) == 0) fji_signal(p); /* relaxed: a hint */
     if (fji_ctl_total(fji_load_relaxed(&p->ctl)) != 0) return; /* relaxed: as above */
     fji_worker *g = fji_guest_enter(p, true);
     if (g == NULL) return;

@@ -392,7 +392,8 @@ static fji_worker *worker_take_record(fj_pool *p, uint32_t as)
 
     for (uint32_t i = 0; i < p->workers && w == NULL; i++) {
         fji_worker *v = fji_pool_worker(p, i);
-        if (v->alive == FJI_ALIVE_NO) w = v;
+        /* [pool.alive] acquire <- release by its last user: what that has left. */
+        if (fji_load_acquire(&v->alive) == FJI_ALIVE_NO) w = v;
     }
     if (w == NULL) w = worker_new_record(p);
     if (w == NULL) return NULL;
@@ -427,8 +428,9 @@ static void worker_retire(fji_worker *w)
     fji_lock_take(&p->lock);
     bool join = p->has_zombie;
     if (join) before = p->zombie;
+    p->has_zombie = !p->is_common; /* which is never destroyed: nobody would join it */
+    if (p->is_common) fji_plat_thread_detach();
     p->zombie = fji_plat_thread_self();
-    p->has_zombie = true;
     /* [pool.alive] release -> acquire in fji_pool_quiescent(). */
     fji_store_release(&w->alive, FJI_ALIVE_NO);
     fji_lock_drop(&p->lock);
@@ -498,13 +500,13 @@ bool fji_worker_start(fj_pool *p)
     if (o->may_start != NULL && !o->may_start(p, o->arg)) return false;
     fji_lock_take(&p->lock);
     fji_worker *w = fji_pool_stopping(p) ? NULL : worker_take_record(p, FJI_ALIVE_WORKER);
-    if (w != NULL) p->started++;
+    if (w != NULL) fji_count(&p->started, 1);
     fji_lock_drop(&p->lock);
     if (w == NULL) return false;
     snprintf(name, sizeof name, "%s-%u", p->name, w->index);
     if (fji_plat_thread_start(worker_main, w, o->stack_bytes, name)) return true;
     fji_lock_take(&p->lock);
-    p->started--;
+    fji_count(&p->started, (uint64_t)-1);
     /* [pool.alive] release -> acquire in fji_pool_quiescent(). */
     fji_store_release(&w->alive, FJI_ALIVE_NO);
     fji_lock_drop(&p->lock);

@@ -143,6 +143,11 @@ fji_thread fji_plat_thread_self(void)
     return (fji_thread){(uintptr_t)pthread_self()};
 }
 
+void fji_plat_thread_detach(void)
+{
+    pthread_detach(pthread_self());
+}
+
 void fji_plat_thread_join(fji_thread t)
 {
     pthread_join((pthread_t)t.handle, NULL);
@@ -271,7 +276,9 @@ static void (*plat_fork[3])(void);
 
 static void plat_register_fork(void)
 {
-    (void)pthread_atfork(plat_fork[0], plat_fork[1], plat_fork[2]);
+    /* relaxed: always the same, and stored before by this thread too. */
+    (void)pthread_atfork(fji_load_relaxed(&plat_fork[0]), fji_load_relaxed(&plat_fork[1]),
+                         fji_load_relaxed(&plat_fork[2]));
 }
 
 void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))

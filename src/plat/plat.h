@@ -61,6 +61,9 @@ bool fji_plat_thread_start(void (*main)(void *), void *arg, size_t stack_bytes, 
 /* The calling thread, as a handle to join. */
 fji_thread fji_plat_thread_self(void);
 
+/* The calling thread will not be joined. */
+void fji_plat_thread_detach(void);
+
 /* Waits for its end and gives its resources back. */
 void fji_plat_thread_join(fji_thread t);
 

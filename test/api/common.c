@@ -31,7 +31,7 @@ static int default_parallelism(void)
     return n < 1 ? 1 : n;
 }
 
-/* ---- Everything works ----------------------------------------------------------------------------- */
+/* ---- Everything works ----------------------------------------------------------------------- */
 
 struct fib {
     fj_task task;
@@ -109,7 +109,8 @@ static void submit_everything(void)
     CHECK_EQ(fj_lazy_submit(NULL, &f[2].task), FJ_OK);
     fj_fork(&f[3].task);
     fj_fork(&f[4].task);
-    if (fj_unfork(&f[4].task)) CHECK_EQ(fj_invoke(NULL, &f[4].task), FJ_OK);
+    if (fj_unfork(&f[4].task))
+        CHECK_EQ(fj_invoke(NULL, &f[4].task), FJ_OK);
     else
         CHECK_EQ(fj_wait(&f[4].task), FJ_OK);
     for (int i = 0; i < 4; i++) CHECK_EQ(fj_join(&f[i].task), FJ_OK);
@@ -253,7 +254,7 @@ FJ_TEST(common_pool_without_spares_works, 30)
     everything_works();
 }
 
-/* ---- Sizes -------------------------------------------------------------------------------------------- */
+/* ---- Sizes ---------------------------------------------------------------------------------- */
 
 FJ_TEST(available_parallelism_is_at_least_one, 10)
 {
@@ -362,7 +363,7 @@ FJ_TEST(default_size_of_the_common_pool_can_be_changed, 10)
     everything_works();
 }
 
-/* ---- Other pools ---------------------------------------------------------------------------------------- */
+/* ---- Other pools ---------------------------------------------------------------------------- */
 
 FJ_TEST(environment_does_not_size_other_pools, 10)
 {

@@ -39,8 +39,14 @@ static inline void inside_pools(void (*body)(void *arg), void *arg)
     static const struct {
         int workers;
         unsigned flags;
-    } kinds[] = {{1, 0}, {2, 0}, {8, 0}, {1, FJ_POOL_FIFO}, {2, FJ_POOL_FIFO}, {8, FJ_POOL_FIFO},
-                 {1, FJ_POOL_SYMMETRIC}, {3, FJ_POOL_SYMMETRIC}};
+    } kinds[] = {{1, 0},
+                 {2, 0},
+                 {8, 0},
+                 {1, FJ_POOL_FIFO},
+                 {2, FJ_POOL_FIFO},
+                 {8, FJ_POOL_FIFO},
+                 {1, FJ_POOL_SYMMETRIC},
+                 {3, FJ_POOL_SYMMETRIC}};
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         fj_pool *pool = fjt_pool(kinds[i].workers, kinds[i].flags);

@@ -14,8 +14,14 @@ static void on_pools(void (*check)(fj_pool *pool))
     static const struct {
         int workers;
         unsigned flags;
-    } kinds[] = {{1, 0}, {2, 0}, {8, 0}, {1, FJ_POOL_FIFO}, {2, FJ_POOL_FIFO}, {8, FJ_POOL_FIFO},
-                 {3, FJ_POOL_SYMMETRIC}, {2, FJ_POOL_CALLER_HELPS}};
+    } kinds[] = {{1, 0},
+                 {2, 0},
+                 {8, 0},
+                 {1, FJ_POOL_FIFO},
+                 {2, FJ_POOL_FIFO},
+                 {8, FJ_POOL_FIFO},
+                 {3, FJ_POOL_SYMMETRIC},
+                 {2, FJ_POOL_CALLER_HELPS}};
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         fj_pool *pool = fjt_pool(kinds[i].workers, kinds[i].flags);
@@ -25,7 +31,7 @@ static void on_pools(void (*check)(fj_pool *pool))
     }
 }
 
-/* ---- Small tasks of both tiers -------------------------------------------------------------------- */
+/* ---- Small tasks of both tiers -------------------------------------------------------------- */
 
 struct leaf {
     fj_task task;
@@ -78,7 +84,7 @@ FJ_TASK(long, sum_to, int, n)
     return own + sum_to_join(FJ, &a);
 }
 
-/* ---- Plain under typed ---------------------------------------------------------------------------- */
+/* ---- Plain under typed ---------------------------------------------------------------------- */
 
 FJ_TASK(long, plain_between, int, n)
 {
@@ -121,7 +127,7 @@ FJ_TEST(plain_forks_between_typed_ones_come_out_right, 60)
     on_pools(check_plain_between);
 }
 
-/* ---- Typed under plain ---------------------------------------------------------------------------- */
+/* ---- Typed under plain ---------------------------------------------------------------------- */
 
 static void typed_between(void *arg)
 {
@@ -156,7 +162,7 @@ FJ_TEST(typed_forks_between_plain_ones_come_out_right, 30)
     on_pools(check_typed_between);
 }
 
-/* ---- One under the other, deep ---------------------------------------------------------------------- */
+/* ---- One under the other, deep -------------------------------------------------------------- */
 
 struct step {
     fj_task task;
@@ -215,7 +221,7 @@ FJ_TEST(tiers_take_turns_in_one_recursion, 30)
     on_pools(check_steps);
 }
 
-/* ---- Submissions from inside -------------------------------------------------------------------------- */
+/* ---- Submissions from inside ---------------------------------------------------------------- */
 
 static atomic_long actions_sum;
 
@@ -325,7 +331,7 @@ FJ_TEST(submissions_that_nobody_joins_run_once, 30)
     on_pools(check_left_behind);
 }
 
-/* ---- invoke_all and helping inside typed code --------------------------------------------------------- */
+/* ---- invoke_all and helping inside typed code ----------------------------------------------- */
 
 FJ_TASK(long, bulk, int, n)
 {

@@ -35,7 +35,7 @@ static int count_action(void *arg)
     return FJ_OK;
 }
 
-/* ---- Looking -------------------------------------------------------------------------------------- */
+/* ---- Looking -------------------------------------------------------------------------------- */
 
 FJ_TEST(new_pool_is_quiescent, 10)
 {
@@ -65,19 +65,40 @@ FJ_TEST(pool_with_a_running_task_is_not_quiescent, 10)
     }
 }
 
+static int count_run(fj_task *t)
+{
+    (void)t;
+    atomic_fetch_add(&done, 1);
+    return 4;
+}
+
 FJ_TEST(pool_with_a_queued_task_is_not_quiescent, 10)
 {
-    fj_pool *pool = fjt_pool(1, 0);
-    fj_task t;
+    for (unsigned flags = 0; flags < 8; flags++) {
+        fj_pool *pool = fjt_pool(1, flags);
+        fj_task t;
+        fj_task_init(&t, count_run);
+        CHECK_EQ(fj_lazy_submit(pool, &t), FJ_OK);
+        CHECK(!fj_pool_is_quiescent(pool));
+        CHECK_EQ(fj_unfork(&t), 1);
+        CHECK(fj_pool_is_quiescent(pool));
+        fjt_destroy(pool);
+    }
+    CHECK_EQ(atomic_load(&done), 0);
+}
 
-    memset(&t, 0, sizeof t);
-    fj_task_init(&t, inside_run); /* taken back before it is run */
-    CHECK_EQ(fj_lazy_submit(pool, &t), FJ_OK);
-    CHECK(!fj_pool_is_quiescent(pool));
-    CHECK_EQ(fj_pool_await_quiescence(pool, 1000000), FJ_ETIMEDOUT);
-    CHECK_EQ(fj_unfork(&t), 1);
-    CHECK(fj_pool_is_quiescent(pool));
-    fjt_destroy(pool);
+FJ_TEST(await_quiescence_sees_to_lazy_submissions, 10)
+{
+    for (unsigned flags = 0; flags < 8; flags++) {
+        fj_pool *pool = fjt_pool(1, flags);
+        fj_task t;
+        fj_task_init(&t, count_run);
+        CHECK_EQ(fj_lazy_submit(pool, &t), FJ_OK);
+        CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+        CHECK_EQ(atomic_load(&done), flags + 1);
+        CHECK_EQ(fj_join(&t), 4);
+        fjt_destroy(pool);
+    }
 }
 
 static void look_inside(void *arg)
@@ -108,7 +129,7 @@ FJ_TEST(ended_pool_is_quiescent, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Waiting ---------------------------------------------------------------------------------------- */
+/* ---- Waiting -------------------------------------------------------------------------------- */
 
 FJ_TEST(await_quiescence_waits_for_all_actions, 30)
 {
@@ -204,7 +225,7 @@ FJ_TEST(worker_awaits_the_quiescence_of_another_pool, 10)
     fjt_destroy(there);
 }
 
-/* ---- Helping ------------------------------------------------------------------------------------------ */
+/* ---- Helping -------------------------------------------------------------------------------- */
 
 /* k workers of n call it at the same moment, with `work` actions for each. */
 static struct {
@@ -253,13 +274,6 @@ FJ_TEST(workers_help_to_quiesce_at_the_same_time, 60)
                 for (unsigned flags = 0; flags < 2; flags++) help_at_once(n, k, work, flags);
 }
 
-static int count_run(fj_task *t)
-{
-    (void)t;
-    atomic_fetch_add(&done, 1);
-    return 4;
-}
-
 /* Its own forks are run too, and their joins find them done. */
 static void help_with_forks(void *arg)
 {
@@ -288,14 +302,15 @@ FJ_TEST(help_quiesce_from_outside_empties_the_common_pool, 20)
 {
     for (int round = 0; round < 50; round++) {
         atomic_store(&done, 0);
-        for (int i = 0; i < 20; i++) CHECK_EQ(fj_execute(NULL, count_action, (void *)(intptr_t)2), FJ_OK);
+        for (int i = 0; i < 20; i++)
+            CHECK_EQ(fj_execute(NULL, count_action, (void *)(intptr_t)2), FJ_OK);
         fj_help_quiesce();
         CHECK_EQ(atomic_load(&done), 20);
         CHECK(fj_pool_is_quiescent(NULL));
     }
 }
 
-/* ---- Never too early ----------------------------------------------------------------------------------- */
+/* ---- Never too early ------------------------------------------------------------------------ */
 
 /* One task is alive at any time: each gives the next to somebody and ends. */
 #define HOPS 20000
@@ -305,7 +320,7 @@ static struct hops {
     fj_task task[HOPS];
     long next;       /* of task[]: only the one that is alive uses it */
     uint64_t random; /* the same */
-    bool own; /* only into the own queue, as a pool that is shut down wants it */
+    bool own;        /* only into the own queue, as a pool that is shut down wants it */
     atomic_int over;
 } hops;
 

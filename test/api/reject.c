@@ -65,7 +65,7 @@ static int count_action(void *arg)
     return FJ_OK;
 }
 
-/* ---- What is refused ------------------------------------------------------------------------------------ */
+/* ---- What is refused ------------------------------------------------------------------------ */
 
 FJ_TEST(submitting_nothing_is_refused, 10)
 {
@@ -92,8 +92,7 @@ static void all_rejected(fj_pool *pool)
 
     for (int i = 0; i < 3; i++) {
         leaf_init(&l, 0);
-        for (int form = 0; form < 3; form++)
-            CHECK_EQ(queueing[form](pool, &l.task), FJ_EREJECTED);
+        for (int form = 0; form < 3; form++) CHECK_EQ(queueing[form](pool, &l.task), FJ_EREJECTED);
         CHECK_EQ(fj_execute(pool, count_action, (void *)(intptr_t)1), FJ_EREJECTED);
         CHECK_EQ(fj_invoke(pool, &l.task), FJ_EREJECTED);
         CHECK_EQ(fj_invoke_by(pool, &l.task, FJ_CALLER_HELPS), FJ_EREJECTED);
@@ -175,7 +174,7 @@ FJ_TEST(workers_go_on_submitting_to_a_pool_that_is_shut_down, 20)
     }
 }
 
-/* ---- What is cancelled ------------------------------------------------------------------------------------ */
+/* ---- What is cancelled ---------------------------------------------------------------------- */
 
 FJ_TEST(stopped_pool_cancels_what_is_queued, 20)
 {

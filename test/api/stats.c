@@ -49,7 +49,7 @@ static void let_go(fj_task *t, int n)
     for (int i = 0; i < n; i++) CHECK_EQ(fj_join(&t[i]), FJ_OK);
 }
 
-/* ---- Figures ------------------------------------------------------------------------------------ */
+/* ---- Figures -------------------------------------------------------------------------------- */
 
 FJ_TEST(new_pool_shows_nothing_but_its_size, 10)
 {
@@ -244,7 +244,7 @@ FJ_TEST(no_pool_means_the_common_one, 10)
     CHECK(!fj_pool_is_terminated(NULL));
 }
 
-/* ---- The struct --------------------------------------------------------------------------------- */
+/* ---- The struct ----------------------------------------------------------------------------- */
 
 FJ_TEST(shorter_stats_get_what_they_have_room_for, 10)
 {
@@ -296,7 +296,7 @@ FJ_TEST(stats_without_a_size_are_refused, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Texts -------------------------------------------------------------------------------------- */
+/* ---- Texts ---------------------------------------------------------------------------------- */
 
 FJ_TEST(text_is_one_line_and_tells_its_length, 10)
 {
@@ -369,7 +369,7 @@ FJ_TEST(dump_has_a_line_for_every_worker, 10)
     fj_pool_dump(NULL, count_line, &l);
 }
 
-/* ---- While it works ----------------------------------------------------------------------------- */
+/* ---- While it works ------------------------------------------------------------------------- */
 
 struct fib {
     fj_task task;

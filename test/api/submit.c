@@ -235,7 +235,7 @@ FJ_TEST(submission_that_waits_can_be_taken_back, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Lazily --------------------------------------------------------------------------------------- */
+/* ---- Lazily --------------------------------------------------------------------------------- */
 
 FJ_TEST(lazy_submission_is_run_when_a_worker_comes_by, 10)
 {
@@ -283,7 +283,7 @@ FJ_TEST(lazy_submissions_are_run_before_the_pool_ends, 10)
     }
 }
 
-/* ---- From an own worker ------------------------------------------------------------------------------ */
+/* ---- From an own worker --------------------------------------------------------------------- */
 
 static void own_forms(void *arg)
 {
@@ -388,7 +388,7 @@ FJ_TEST(endless_tasks_of_a_worker_do_not_shut_out_submissions, 20)
     }
 }
 
-/* ---- From a worker of another pool -------------------------------------------------------------------- */
+/* ---- From a worker of another pool ---------------------------------------------------------- */
 
 static void foreign_forms(void *arg)
 {
@@ -473,7 +473,7 @@ FJ_TEST(two_small_pools_wait_for_each_other_fifty_deep, 30)
     }
 }
 
-/* ---- Errors of actions -------------------------------------------------------------------------------------- */
+/* ---- Errors of actions ---------------------------------------------------------------------- */
 
 static atomic_int errors, error_sum;
 
@@ -532,7 +532,7 @@ FJ_TEST(code_of_a_task_does_not_go_to_on_error, 10)
     CHECK_EQ(atomic_load(&errors), 0);
 }
 
-/* ---- Many at once --------------------------------------------------------------------------------------------- */
+/* ---- Many at once --------------------------------------------------------------------------- */
 
 static void *submitter(void *pool)
 {
@@ -561,8 +561,7 @@ FJ_TEST(many_threads_submit_at_once, 60)
         fj_pool *pool = fjt_pool(2, flags);
         pthread_t threads[8];
         atomic_store(&actions, 0);
-        for (int i = 0; i < 8; i++)
-            CHECK_EQ(pthread_create(&threads[i], NULL, submitter, pool), 0);
+        for (int i = 0; i < 8; i++) CHECK_EQ(pthread_create(&threads[i], NULL, submitter, pool), 0);
         for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
         fjt_destroy(pool);
         CHECK_EQ(atomic_load(&actions), 8 * 4 * fjt_rounds(500));

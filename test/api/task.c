@@ -212,7 +212,7 @@ FJ_TEST(task_is_run_once_whether_unforked_or_not, 30)
     inside_pools(unfork_or_wait, NULL);
 }
 
-/* ---- Loops of forks ----------------------------------------------------------------------------- */
+/* ---- Loops of forks ------------------------------------------------------------------------- */
 
 enum order { YOUNGEST, OLDEST, RANDOM };
 
@@ -402,7 +402,8 @@ static void reuse(void *arg)
         l.value = i;
         l.code = i;
         fj_fork(&l.task);
-        if (i % 3 == 0 && fj_unfork(&l.task)) (void)leaf_run(&l.task);
+        if (i % 3 == 0 && fj_unfork(&l.task))
+            (void)leaf_run(&l.task);
         else
             CHECK_EQ(i % 2 == 0 ? fj_wait(&l.task) : fj_join(&l.task), i);
         CHECK_EQ(atomic_load(&l.runs), i);
@@ -425,7 +426,8 @@ static void frames(void *arg)
         struct leaf l;
         leaf_init(&l, i);
         fj_fork(&l.task);
-        for (uint64_t k = fjt_random(&random) % 64; k > 0; k--) atomic_signal_fence(memory_order_seq_cst);
+        for (uint64_t k = fjt_random(&random) % 64; k > 0; k--)
+            atomic_signal_fence(memory_order_seq_cst);
         CHECK_EQ(fj_join(&l.task), FJ_OK);
         leaf_check(&l);
         memset(&l, 0xee, sizeof l);
@@ -464,7 +466,7 @@ FJ_TEST(task_is_joined_in_a_frame_below, 20)
     inside_pools(join_below, NULL);
 }
 
-/* ---- While a join waits --------------------------------------------------------------------------- */
+/* ---- While a join waits --------------------------------------------------------------------- */
 
 static atomic_int waiting, waiter;
 
@@ -522,7 +524,7 @@ FJ_TEST(waiting_join_runs_nothing_that_does_not_belong_to_it, 20)
     }
 }
 
-/* ---- Outside a pool ------------------------------------------------------------------------------- */
+/* ---- Outside a pool ------------------------------------------------------------------------- */
 
 static int where_run(fj_task *t)
 {

@@ -14,8 +14,14 @@ static void on_pools(void (*check)(fj_pool *pool))
     static const struct {
         int workers;
         unsigned flags;
-    } kinds[] = {{1, 0}, {2, 0}, {8, 0}, {1, FJ_POOL_FIFO}, {2, FJ_POOL_FIFO}, {8, FJ_POOL_FIFO},
-                 {3, FJ_POOL_SYMMETRIC}, {2, FJ_POOL_CALLER_HELPS}};
+    } kinds[] = {{1, 0},
+                 {2, 0},
+                 {8, 0},
+                 {1, FJ_POOL_FIFO},
+                 {2, FJ_POOL_FIFO},
+                 {8, FJ_POOL_FIFO},
+                 {3, FJ_POOL_SYMMETRIC},
+                 {2, FJ_POOL_CALLER_HELPS}};
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         fj_pool *pool = fjt_pool(kinds[i].workers, kinds[i].flags);
@@ -176,7 +182,7 @@ FJ_TEST(typed_invoke_takes_arguments_of_any_type, 10)
     on_pools(check_invoke_arities);
 }
 
-/* ---- Without a result --------------------------------------------------------------------------- */
+/* ---- Without a result ----------------------------------------------------------------------- */
 
 FJ_VOID_TASK(fill, int *, to, int, n, int, value)
 {
@@ -211,7 +217,7 @@ FJ_TEST(typed_tasks_without_result_do_their_work, 30)
     on_pools(check_void);
 }
 
-/* ---- Each other --------------------------------------------------------------------------------- */
+/* ---- Each other ----------------------------------------------------------------------------- */
 
 FJ_TASK_DECLARE(long, even, int, n);
 FJ_TASK_DECLARE(long, odd, int, n);
@@ -274,19 +280,19 @@ FJ_TEST(typed_tasks_call_each_other, 20)
     on_pools(check_mutual);
 }
 
-/* ---- Orders of joins ---------------------------------------------------------------------------- */
+/* ---- Orders of joins ------------------------------------------------------------------------ */
 
 FJ_TASK(long, square, long, n, int, work)
 {
-    for (volatile int i = 0; i < work; i++) {
-    }
+    for (volatile int i = 0; i < work; i++) {}
     return n * n;
 }
 
 /* Three handles in each of the six orders. */
 FJ_TASK(long, three_in_order, int, order, int, rounds)
 {
-    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     square_task h[3];
 
     for (int i = 0; i < rounds; i++) {
@@ -409,7 +415,7 @@ FJ_TEST(typed_tree_with_joins_out_of_order_gives_its_sum, 60)
     on_pools(check_crooked);
 }
 
-/* ---- Depth -------------------------------------------------------------------------------------- */
+/* ---- Depth ---------------------------------------------------------------------------------- */
 
 FJ_TASK(long, deep, int, n)
 {
@@ -422,7 +428,8 @@ FJ_TASK(long, deep, int, n)
 
 static void check_deep(fj_pool *pool)
 {
-    static const int depths[] = {1, 62, 63, 64, 65, 66, 127, 128, 129, 1000, 4095, 4096, 4097, 6000};
+    static const int depths[] = {1,   62,  63,   64,   65,   66,   127,
+                                 128, 129, 1000, 4095, 4096, 4097, 6000};
     long r = 0;
 
     for (size_t i = 0; i < sizeof depths / sizeof depths[0]; i++) {
@@ -436,7 +443,7 @@ FJ_TEST(typed_recursion_goes_deeper_than_the_first_cells, 30)
     on_pools(check_deep);
 }
 
-/* ---- Ends ----------------------------------------------------------------------------------------- */
+/* ---- Ends ----------------------------------------------------------------------------------- */
 
 FJ_TEST(typed_invoke_on_a_pool_that_is_shut_down_is_rejected, 10)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workers.c - the threads of a pool: names, hooks, refusals, leaving, how many
+ * workers.c - the threads of a pool: names, stacks, signals, hooks, refusals
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "inside.h"
+#include "crowd.h"
 
 #define MS ((int64_t)1000000)
 
@@ -29,54 +29,7 @@ static int ok_action(void *arg)
     return FJ_OK;
 }
 
-/* n tasks that are all running at the same time, when begun says so. */
-struct crowd {
-    fj_task task[16];
-    int n;
-};
-
-static atomic_int crowd_begun, crowd_may_end;
-static _Thread_local volatile int in_crowd; /* for the handler of a signal */
-
-static int crowd_run(fj_task *t)
-{
-    (void)t;
-    in_crowd = 1;
-    atomic_fetch_add(&crowd_begun, 1);
-    until(&crowd_may_end);
-    in_crowd = 0;
-    return FJ_OK;
-}
-
-static void crowd_start(fj_pool *pool, struct crowd *c, int n)
-{
-    atomic_store(&crowd_begun, 0);
-    atomic_store(&crowd_may_end, 0);
-    c->n = n;
-    for (int i = 0; i < n; i++) {
-        fj_task_init(&c->task[i], crowd_run);
-        CHECK_EQ(fj_submit(pool, &c->task[i]), FJ_OK);
-    }
-}
-
-static void crowd_wait(int n)
-{
-    while (atomic_load(&crowd_begun) < n) fjt_sleep_us(50);
-}
-
-static void crowd_end(struct crowd *c)
-{
-    atomic_store(&crowd_may_end, 1);
-    for (int i = 0; i < c->n; i++) CHECK_EQ(fj_join(&c->task[i]), FJ_OK);
-}
-
-/* Waits until the pool has n threads. */
-static void until_size(fj_pool *pool, int n)
-{
-    while (fj_pool_size(pool) != n) fjt_sleep_us(500);
-}
-
-/* ---- Names and numbers -------------------------------------------------------------------------- */
+/* ---- Names and numbers ---------------------------------------------------------------------- */
 
 struct seen {
     char name[16];
@@ -97,7 +50,8 @@ FJ_TEST(workers_are_named_after_the_pool_and_their_number, 10)
 {
     static const struct {
         const char *name, *prefix;
-    } names[] = {{NULL, "fj-"}, {"x", "x-"}, {"eight888", "eight888-"}, {"longer than that", "longer t-"}};
+    } names[] = {
+        {NULL, "fj-"}, {"x", "x-"}, {"eight888", "eight888-"}, {"longer than that", "longer t-"}};
 
     for (int i = 0; i < 4; i++) {
         fj_pool_options o = FJ_POOL_OPTIONS_INIT;
@@ -151,13 +105,12 @@ FJ_TEST(thread_outside_is_in_no_pool, 10)
     CHECK(fj_stack_left() > 1000);
 }
 
-static void measure_stack(void *arg)
+static __attribute__((noinline)) void measure_stack(void *arg)
 {
     size_t *left = arg;
-    volatile char frame[20000];
+    char frame[20000];
 
-    frame[0] = 0;
-    frame[sizeof frame - 1] = 0;
+    __asm__ __volatile__("" ::"r"(frame) : "memory"); /* so that it is there */
     *left = fj_stack_left();
 }
 
@@ -223,12 +176,12 @@ FJ_TEST(signals_go_to_other_threads_than_workers, 20)
     fjt_destroy(pool);
 }
 
-/* ---- Hooks -------------------------------------------------------------------------------------- */
+/* ---- Hooks ---------------------------------------------------------------------------------- */
 
 struct hooks {
     atomic_int started[64], stopped[64], asked, errors, code;
     fj_pool *pool;
-    int fail; /* what on_start returns */
+    int fail;  /* what on_start returns */
     int every; /* may_start refuses every so many; 0: none */
     int first; /* .. starting with this call */
 };
@@ -353,7 +306,7 @@ FJ_TEST(guests_call_no_hooks, 20)
     CHECK_EQ(sum(h.stopped), 0);
 }
 
-/* ---- Refusals ------------------------------------------------------------------------------------- */
+/* ---- Refusals ------------------------------------------------------------------------------- */
 
 FJ_TEST(pool_that_may_start_nobody_runs_on_its_callers, 20)
 {
@@ -430,201 +383,4 @@ FJ_TEST(refusals_cost_no_workers_later, 30)
     CHECK_EQ(fj_pool_size(pool), 4);
     crowd_end(&c);
     fjt_destroy(pool);
-}
-
-/* ---- Leaving -------------------------------------------------------------------------------------- */
-
-FJ_TEST(idle_workers_all_leave_after_keep_alive, 60)
-{
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
-
-    o.parallelism = 16;
-    o.keep_alive_ns = 20 * MS;
-    fj_pool *pool = fjt_pool_with(&o);
-    for (int round = 0; round < 3; round++) {
-        struct crowd c;
-        crowd_start(pool, &c, 16);
-        crowd_wait(16);
-        CHECK_EQ(fj_pool_size(pool), 16);
-        crowd_end(&c);
-        until_size(pool, 0);
-        CHECK(fj_pool_is_quiescent(pool));
-    }
-    fjt_destroy(pool);
-}
-
-FJ_TEST(idle_workers_stay_for_keep_alive, 20)
-{
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
-    fj_pool_stats s = {.size = sizeof s};
-    struct crowd c;
-
-    o.parallelism = 4;
-    o.keep_alive_ns = FJ_FOREVER;
-    fj_pool *pool = fjt_pool_with(&o);
-    crowd_start(pool, &c, 4);
-    crowd_wait(4);
-    crowd_end(&c);
-    fjt_sleep_us(100000);
-    CHECK_EQ(fj_pool_size(pool), 4);
-    CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_OK);
-    CHECK_EQ(s.started, 4);
-    fjt_destroy(pool);
-}
-
-FJ_TEST(pool_works_again_after_all_have_left, 60)
-{
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
-    fj_task t;
-
-    o.parallelism = 2;
-    o.keep_alive_ns = 1; /* means 20 ms */
-    fj_pool *pool = fjt_pool_with(&o);
-    fj_task_init(&t, ok_run);
-    for (long i = fjt_rounds(20); i-- > 0;) {
-        CHECK_EQ(fj_invoke(pool, &t), FJ_OK);
-        until_size(pool, 0);
-    }
-    fjt_destroy(pool);
-}
-
-/* Submissions at about the moment at which workers leave. */
-FJ_TEST(no_submission_is_lost_while_workers_leave, 60)
-{
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
-    uint64_t random = fjt_seed();
-    fj_task t;
-
-    o.parallelism = 3;
-    o.keep_alive_ns = 20 * MS;
-    fj_pool *pool = fjt_pool_with(&o);
-    fj_task_init(&t, ok_run);
-    for (long i = fjt_rounds(60); i-- > 0;) {
-        CHECK_EQ(fj_invoke(pool, &t), FJ_OK);
-        fjt_sleep_us(19500 + (int64_t)(fjt_random(&random) % 3000));
-    }
-    fjt_destroy(pool);
-}
-
-/* ---- How many ------------------------------------------------------------------------------------- */
-
-FJ_TEST(set_parallelism_returns_the_old_one_and_checks_its_range, 10)
-{
-    fj_pool *pool = fjt_pool(3, 0);
-
-    CHECK_EQ(fj_pool_set_parallelism(pool, 5), 3);
-    CHECK_EQ(fj_pool_parallelism(pool), 5);
-    CHECK_EQ(fj_pool_set_parallelism(pool, 0), FJ_EINVAL);
-    CHECK_EQ(fj_pool_set_parallelism(pool, -1), FJ_EINVAL);
-    CHECK_EQ(fj_pool_set_parallelism(pool, FJ_MAX_WORKERS + 1), FJ_EINVAL);
-    CHECK_EQ(fj_pool_parallelism(pool), 5);
-    CHECK_EQ(fj_pool_set_parallelism(pool, FJ_MAX_WORKERS), 5);
-    CHECK_EQ(fj_pool_set_parallelism(pool, 1), FJ_MAX_WORKERS);
-    CHECK_EQ(fj_pool_set_parallelism(pool, 1), 1);
-    fjt_destroy(pool);
-}
-
-FJ_TEST(raised_parallelism_brings_workers_with_the_work, 20)
-{
-    fj_pool *pool = fjt_pool(1, 0);
-    struct crowd c;
-
-    crowd_start(pool, &c, 1);
-    crowd_wait(1);
-    CHECK_EQ(fj_pool_size(pool), 1);
-    crowd_end(&c);
-    CHECK_EQ(fj_pool_set_parallelism(pool, 8), 1);
-    crowd_start(pool, &c, 8);
-    crowd_wait(8);
-    CHECK_EQ(fj_pool_size(pool), 8);
-    crowd_end(&c);
-    fjt_destroy(pool);
-}
-
-/* At rest after a lowering no more than the new number may run at a time. */
-static atomic_int now_running, most_running;
-
-static int count_run(fj_task *t)
-{
-    int n = atomic_fetch_add(&now_running, 1) + 1, most = atomic_load(&most_running);
-
-    (void)t;
-    while (n > most && !atomic_compare_exchange_weak(&most_running, &most, n)) {
-    }
-    fjt_sleep_us(200);
-    atomic_fetch_sub(&now_running, 1);
-    return FJ_OK;
-}
-
-FJ_TEST(lowered_parallelism_puts_workers_to_sleep, 20)
-{
-    fj_pool *pool = fjt_pool(8, 0);
-    struct crowd c;
-    fj_task t[64];
-
-    crowd_start(pool, &c, 8);
-    crowd_wait(8);
-    CHECK_EQ(fj_pool_set_parallelism(pool, 2), 8);
-    crowd_end(&c);
-    CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
-    for (int i = 0; i < 64; i++) {
-        fj_task_init(&t[i], count_run);
-        CHECK_EQ(fj_submit(pool, &t[i]), FJ_OK);
-    }
-    for (int i = 0; i < 64; i++) CHECK_EQ(fj_join(&t[i]), FJ_OK);
-    CHECK(atomic_load(&most_running) <= 2);
-    fjt_destroy(pool);
-}
-
-static long tree(int n);
-
-struct fib {
-    fj_task task;
-    int n;
-    long result;
-};
-
-static int fib_run(fj_task *t)
-{
-    struct fib *f = (struct fib *)t;
-
-    f->result = tree(f->n);
-    return FJ_OK;
-}
-
-static long tree(int n)
-{
-    struct fib a = {.n = n - 1};
-
-    if (n < 2) return n;
-    fj_task_init(&a.task, fib_run);
-    fj_fork(&a.task);
-    long y = tree(n - 2);
-    CHECK_EQ(fj_join(&a.task), FJ_OK);
-    return a.result + y;
-}
-
-FJ_TEST(parallelism_changes_under_load, 60)
-{
-    for (unsigned flags = 0; flags < 2; flags++) {
-        fj_pool *pool = fjt_pool(4, flags);
-        uint64_t random = fjt_seed();
-        for (long round = fjt_rounds(10); round-- > 0;) {
-            struct fib f[6];
-            for (int i = 0; i < 6; i++) {
-                f[i] = (struct fib){.n = 18};
-                fj_task_init(&f[i].task, fib_run);
-                CHECK_EQ(fj_submit(pool, &f[i].task), FJ_OK);
-            }
-            for (int i = 0; i < 20; i++) {
-                CHECK(fj_pool_set_parallelism(pool, (int)(fjt_random(&random) % 8) + 1) >= 1);
-                fjt_sleep_us(200);
-            }
-            for (int i = 0; i < 6; i++) {
-                CHECK_EQ(fj_join(&f[i].task), FJ_OK);
-                CHECK_EQ(f[i].result, 2584);
-            }
-        }
-        fjt_destroy(pool);
-    }
 }

@@ -3,21 +3,23 @@
  * idle.pml - sleeping and waking: is there ever a task that nobody comes for?
  *
  * Modelled: WORKERS workers that scan, take, and having found nothing push themselves on
- * the idle stack of the control word, pass the heavy fence, look again at every queue and
- * park; a producer that is itself a worker and forks FORKS tasks into its own queue with
- * only a light fence before it looks at the control word (TSO: its store waits in a buffer);
- * a submitter that puts SUBMITS tasks into a second queue under a lock whose release
- * empties its buffer. Optionally (LOCKS) the producer at last holds its queue LOCKED for a
- * while, after which it looks at the control word (but NO_LOOK), and which is no empty queue
- * to whoever meets it (but LOCKED_IS_EMPTY): one of the two is enough.
- * The count in the control word is the number of workers that are not idle less the number
- * aimed at: negative exactly while somebody is on the stack. A waker pops the top, swaps
- * the park word to ACTIVE and calls the kernel only if it was PARKED; the kernel compares
- * before it lets a thread sleep.
+ * the idle stack of the control word, pass the heavy fence, look again at the queues and
+ * park; a producer that is itself a worker and forks FORKS tasks into its own queue; a
+ * submitter that puts SUBMITS tasks into a second one. Both pass only a light fence before
+ * they look at the control word (TSO: their store waits in a buffer), and the heavy fence
+ * empties the buffers, one thread after the other. SYMMETRIC: they pass a full one instead,
+ * and there is no heavy fence. Optionally (LOCKS) the producer at last holds its queue
+ * LOCKED for a while, after which it looks at the control word (but NO_LOOK), and which is
+ * no empty queue to whoever meets it (but LOCKED_IS_EMPTY): one of the two is enough.
  *
- * A worker whose second look finds something signals, which may pop itself or another, and
- * goes on looking at the other queues, until it finds its own word ACTIVE or has seen all.
- * A worker that takes a task and sees another one behind it signals.
+ * The count in the control word is the number of workers that are not idle less the number
+ * aimed at; there are SURPLUS workers more than that, so it is negative while more than
+ * SURPLUS are idle, and only then does a signal wake anybody. A waker pops the top, swaps
+ * the park word to ACTIVE and calls the kernel only if it was PARKED; the kernel compares
+ * before it lets a thread sleep. A worker whose second look finds something signals, which
+ * may pop itself or another, and then waits for its own park word. It does not leave off
+ * looking because it was woken meanwhile: see M_RESCAN_EARLY. A worker that takes a task
+ * and sees another one behind it signals (but NO_PROPAGATION).
  *
  * Checked: when nothing can move any more no task is queued. Producer and submitter never
  * take a task back. LONG: a task that was begun never ends, so the check becomes "no task
@@ -43,6 +45,15 @@
 #ifndef LONG
 #define LONG 0
 #endif
+#ifndef SURPLUS
+#define SURPLUS 0
+#endif
+#ifndef SYMMETRIC
+#define SYMMETRIC 0
+#endif
+
+/* The sign of the control word. */
+#define NEGATIVE (idle > SURPLUS)
 
 #define ACTIVE 0
 #define IDLE 1
@@ -54,14 +65,14 @@ bit locked;     /* the producer's queue */
 bit unlocking;  /* and the store that ends it, in its buffer */
 
 byte stack[WORKERS]; /* the idle ones, the last is the top */
-byte idle;           /* how many: the control word is negative if not 0 */
+byte idle;           /* how many */
 byte park[WORKERS];
 bit asleep[WORKERS];
 bit over[2];         /* producer and submitter */
 
 /* ---- The parts that a mutation takes out ---- */
 
-#ifdef M_NO_HEAVY_FENCE
+#if defined(M_NO_HEAVY_FENCE) || SYMMETRIC
 #define HEAVY_FENCE skip
 #else
 #define HEAVY_FENCE                            \
@@ -116,7 +127,7 @@ inline signal(stores)
     atomic {
         stores == 0;
         if
-        :: idle > 0 -> idle--; s = stack[idle]; stack[idle] = 0
+        :: NEGATIVE -> idle--; s = stack[idle]; stack[idle] = 0
         :: else -> s = NOBODY
         fi
     }
@@ -142,10 +153,11 @@ proctype Worker(byte me)
     bit q, more;
 
 scan:
-    atomic { /* either queue first */
+    atomic { /* either queue first; one worker too many does not even look */
         if
         :: q = 0
         :: q = 1
+        :: idle < SURPLUS -> goto idling
         fi;
         if
         :: CAN_TAKE(q) -> TAKE(q); goto taken
@@ -158,7 +170,7 @@ scan:
         :: else -> q = 0
         fi
     }
-
+idling:
     atomic { park[me] = IDLE; stack[idle] = me; idle++ }
     HEAVY_FENCE;
 #ifdef M_NO_RESCAN
@@ -174,21 +186,19 @@ scan:
         :: else -> goto other
         fi
     }
-    signal(0);
-#ifdef RESCAN_FIRST
-    goto wait;
-#endif
+    goto found;
 other:
     atomic {
         q = 1 - q;
         if
         :: NON_EMPTY(q)
-        :: else -> q = 0; goto wait
+        :: else -> goto wait
 #ifdef M_RESCAN_EARLY
-        :: park[me] == ACTIVE -> q = 0; goto wait
+        :: park[me] == ACTIVE -> goto wait
 #endif
         fi
     }
+found:
     signal(0);
 wait:
     atomic {
@@ -231,6 +241,12 @@ end_run:
 #endif
 }
 
+#if SYMMETRIC
+#define FENCE(stores) stores == 0
+#else
+#define FENCE(stores) skip
+#endif
+
 proctype Producer()
 {
     byte i, s = NOBODY;
@@ -239,14 +255,15 @@ proctype Producer()
     :: i < FORKS ->
 #ifdef M_SIGNAL_FIRST
         if
-        :: idle > 0 -> signal(buffer[0] + unlocking)
+        :: NEGATIVE -> signal(buffer[0] + unlocking)
         :: else
         fi;
         atomic { buffer[0]++; i++ }
 #else
         atomic { buffer[0]++; i++ }
+        FENCE(buffer[0]);
         if
-        :: idle > 0 -> signal(buffer[0] + unlocking)
+        :: NEGATIVE -> signal(buffer[0] + unlocking)
         :: else
         fi
 #endif
@@ -255,9 +272,10 @@ proctype Producer()
 #if LOCKS
     atomic { buffer[0] == 0 -> locked = 1 } /* CAS */
     unlocking = 1; /* a store */
+    FENCE(unlocking);
 #ifndef NO_LOOK
     if
-    :: idle > 0 -> signal(buffer[0] + unlocking)
+    :: NEGATIVE -> signal(buffer[0] + unlocking)
     :: else
     fi;
 #endif
@@ -272,11 +290,9 @@ proctype Submitter()
     do
     :: i < SUBMITS ->
         atomic { buffer[1]++; i++ }
-#ifndef LIGHT_SUBMIT
-        buffer[1] == 0; /* the lock is left by a read-modify-write */
-#endif
+        FENCE(buffer[1]);
         if
-        :: idle > 0 -> signal(buffer[1])
+        :: NEGATIVE -> signal(buffer[1])
         :: else
         fi
     :: else -> break

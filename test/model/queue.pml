@@ -46,7 +46,7 @@
 /* Values of a cell. T0 and T1: a task, pushed an even or odd number of times ago. */
 #define FREE 0
 #define TOMB 1
-#define BUSY 2
+#define CLAIM 2
 #define T0 3
 #define END 5
 
@@ -194,7 +194,7 @@ inline load_floor(to)
 #ifdef M_TOMB_FIRST /* a thief may drop it before the owner has decided */
 #define UNDECIDED TOMB
 #else
-#define UNDECIDED BUSY
+#define UNDECIDED CLAIM
 #endif
 #ifdef M_NO_OWNER_FENCE
 #define OWNER_FENCE skip
@@ -221,11 +221,11 @@ inline load_floor(to)
 #else
 #define CLOSE_FAILED PUT(N, MAX)
 #endif
-#if defined(M_NO_BUMP_SETTLE) /* lo < c or a take: settle; else give back */
+#if defined(M_NO_BUMP_SETTLE)
 #define BUMP_LOWER if :: settling :: else -> BUMP fi
 #elif defined(M_NO_BUMP_GIVE)
 #define BUMP_LOWER if :: settling -> BUMP :: else fi
-#elif defined(M_NO_BUMP_GIVE_CLOSED)
+#elif defined(NO_BUMP_GIVE_CLOSED)
 #define BUMP_LOWER if :: settling || !closed -> BUMP :: else fi
 #else
 #define BUMP_LOWER BUMP
@@ -236,9 +236,16 @@ inline load_floor(to)
 #define OPEN_FLOOR bn < B; PUT(N, MAX)
 #endif
 #ifdef M_SETTLE_NO_CAS
-#define SETTLE_CAS if :: settling -> goto rest :: else fi
+#define SETTLE_CAS goto rest
 #else
 #define SETTLE_CAS skip
+#endif
+#ifdef M_SETTLE_CAS_FIRST
+#define SETTLE_LATE 1
+#define FREE_ONE skip
+#else
+#define SETTLE_LATE 0
+#define FREE_ONE PUT_CELL(lo, FREE)
 #endif
 #ifdef M_NO_HEAVY_FENCE
 #define HEAVY_FENCE skip
@@ -285,8 +292,9 @@ inline load_floor(to)
 
 /* What the owner may do with cell c, being between two operations. */
 #define CAN_PUSH(c) (own[c] == FREE && (c == 0 || BELOW(c) != FREE))
-#define CAN_TAKE(c) (own[c] >= BUSY && (WITH_TOMBS || TOPMOST(c)))
-#define CAN_GIVE(c) (own[c] == BUSY)
+#define CAN_TAKE(c) (own[c] >= T0 && (WITH_TOMBS || TOPMOST(c)))
+#define CAN_GIVE(c) (st[c] == STOLEN && (WITH_TOMBS || TOPMOST(c)))
+#define CAN_SETTLE(c) (own[c] == TOMB && TOPMOST(c))
 
 /* The invariants that hold there. */
 inline check()
@@ -303,9 +311,10 @@ inline check()
 #ifndef TASKS_ONLY
             assert(k >= idx || own[k] != FREE); /* I1 */
             assert(own[k] != FREE || own[k + 1] == FREE || own[k + 1] == END);
-            assert(own[k] != TOMB || !closed && !TOPMOST(k));
-            assert(st[k] != STOLEN || k < idx && (own[k] == BUSY || own[k] == T0 + gen[k]));
+            assert(own[k] != TOMB || !closed);
+            assert(st[k] == NOTHING || own[k] == T0 + gen[k]);
             assert(st[k] != NOTHING || own[k] == FREE || own[k] == TOMB);
+            assert(st[k] != STOLEN || k < idx);
 #endif
             assert(st[k] != QUEUED || k >= idx); /* no thief would ever come to it */
             k++
@@ -335,6 +344,7 @@ inline claim()
 
 #define TAKE 1
 #define GIVE 2
+#define SETTLE 3
 
 proctype Owner()
 {
@@ -350,18 +360,22 @@ rest:
         :: CAN_PUSH(0)
         :: CAN_TAKE(0) -> what = TAKE
         :: CAN_GIVE(0) -> what = GIVE
+        :: CAN_SETTLE(0) -> what = SETTLE
         :: CAN_PUSH(1) -> c = 1
         :: CAN_TAKE(1) -> c = 1; what = TAKE
         :: CAN_GIVE(1) -> c = 1; what = GIVE
+        :: CAN_SETTLE(1) -> c = 1; what = SETTLE
 #if N > 2
         :: CAN_PUSH(2) -> c = 2
         :: CAN_TAKE(2) -> c = 2; what = TAKE
         :: CAN_GIVE(2) -> c = 2; what = GIVE
+        :: CAN_SETTLE(2) -> c = 2; what = SETTLE
 #endif
 #if N > 3
         :: CAN_PUSH(3) -> c = 3
         :: CAN_TAKE(3) -> c = 3; what = TAKE
         :: CAN_GIVE(3) -> c = 3; what = GIVE
+        :: CAN_SETTLE(3) -> c = 3; what = SETTLE
 #endif
         fi;
         top = TOPMOST(c);
@@ -373,6 +387,7 @@ rest:
             :: else -> PUT_CELL(c, UNDECIDED)
             fi
         :: what == GIVE -> goto give_back
+        :: what == SETTLE -> goto settle
         :: else -> /* push */
 #ifndef TASKS_ONLY
             assert(idx <= c); /* I4 */
@@ -404,10 +419,8 @@ decide:
         if
         :: bi > c ->
             assert(st[c] == STOLEN); /* else the wait for it has no end */
-            if
-            :: own[c] != BUSY -> bn < B; PUT_CELL(c, BUSY)
-            :: else
-            fi;
+            bn < B;
+            PUT_CELL(c, T0 + gen[c]); /* as it was */
             goto rest
         :: bi <= c && bc && !CLOSED_TAKES
         :: bi == c && !bc
@@ -430,8 +443,7 @@ ours:
     atomic {
         if
         :: !top -> goto entomb
-        :: top && c > 0 && BELOW(c) == TOMB -> settling = 1; lo = c; goto lower_cells
-        :: top && !(c > 0 && BELOW(c) == TOMB) -> goto rest
+        :: top -> goto rest
         :: WITH_CLOSE && top && !tombs && !bc -> goto close
         fi
     }
@@ -458,30 +470,27 @@ close: /* bi: index as base had it when c was decided */
     }
 #endif
 
-give_back: /* its task is done; a thief of a detached one does not even wait for that */
+give_back: /* its task is done, or detached, and then the cell is of no use to its thief */
     atomic {
         bn < B;
         what = 0;
         st[c] = NOTHING;
         if
-        :: top -> PUT_CELL(c, FREE); lo = c
-        :: else -> PUT_CELL(c, TOMB); goto open
+        :: top -> PUT_CELL(c, FREE); lo = c; goto lower
+        :: else -> goto entomb
         fi
     }
 
-lower_cells: /* the TOMBs below lo */
+settle: /* c and any number of TOMBs below it */
     atomic {
-#ifdef M_SETTLE_CAS_FIRST
-        f = lo;
-#endif
+        bn < B;
+        what = 0;
+        settling = 1;
+        lo = c;
+        FREE_ONE;
         do
-        :: lo > 0 && BELOW(lo) == TOMB ->
-            lo--;
-#ifndef M_SETTLE_CAS_FIRST
-            bn < B;
-            PUT_CELL(lo, FREE)
-#endif
-        :: else -> break
+        :: lo > 0 && BELOW(lo) == TOMB -> bn < B; lo--; FREE_ONE
+        :: break
         od;
         SETTLE_CAS
     }
@@ -507,32 +516,33 @@ lower: /* index to at most lo */
             :: else
             fi;
             goto lower
+        fi;
+        if
+        :: !(SETTLE_LATE && settling) -> goto rest
+        :: else
         fi
-#ifndef M_SETTLE_CAS_FIRST
-        ;
-        goto rest
-#endif
     }
-#ifdef M_SETTLE_CAS_FIRST
-    atomic {
+    atomic { /* only if SETTLE_LATE */
         do
-        :: f > lo -> bn < B; f--; PUT_CELL(f, FREE)
+        :: c >= lo && own[c] == TOMB ->
+            bn < B;
+            PUT_CELL(c, FREE);
+            if
+            :: c > lo -> c--
+            :: else -> break
+            fi
         :: else -> break
         od;
-        f = 0;
         goto rest
     }
-#endif
 
-entomb:
-    atomic { bn < B; PUT_CELL(c, TOMB) }
-open: /* by the owner: a queue with a TOMB is OPEN */
+entomb: /* opens first: a queue with a TOMB is OPEN */
     atomic {
         bi = idx;
         bc = closed;
         if
-        :: !bc -> goto rest
-        :: else -> OPEN_FLOOR
+        :: bc -> OPEN_FLOOR
+        :: else -> goto bury
         fi
     }
     atomic {
@@ -540,9 +550,10 @@ open: /* by the owner: a queue with a TOMB is OPEN */
         if
         :: idx == bi && closed -> closed = 0
         :: else /* a thief did */
-        fi;
-        goto rest
+        fi
     }
+bury:
+    atomic { bn < B; PUT_CELL(c, TOMB); goto rest }
 }
 
 proctype Thief(bit me)
@@ -561,7 +572,7 @@ again:
         v = mem[i];
         if
         :: v == FREE || v == END -> SAY_NONE; LEAVE; goto again
-        :: v == BUSY && !cl -> LEAVE; goto again
+        :: v == CLAIM && !cl -> LEAVE; goto again
         :: else
         fi;
         if
@@ -591,7 +602,7 @@ again:
         HEAVY_FENCE_OTHER;
         SECOND_READ;
         if
-        :: v == FREE || v == END || v == BUSY -> LEAVE; goto again
+        :: v == FREE || v == END || v == CLAIM -> LEAVE; goto again
         :: else
         fi
     }

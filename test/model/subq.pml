@@ -4,9 +4,11 @@
  *
  * Modelled: one holder of the lock, who pushes, takes a task back from anywhere in the
  * queue, and at the end of the array moves what is left to the front under LOCKED; THIEVES
- * thieves. Who holds the lock changes nothing: getting and leaving it empties the store
- * buffer. The machine is TSO: stores to slots, and the store to base that ends LOCKED,
- * wait in the holder's buffer and reach memory in order at any later moment.
+ * thieves. Who holds the lock changes nothing: getting it empties the store buffer, and
+ * it is got only after the stores of the last holder are in memory. The machine is TSO:
+ * stores to slots, and the store to base that ends LOCKED, wait in the holder's buffer and
+ * reach memory in order at any later moment. ACTIONS of the tasks are actions: nobody takes
+ * one back, and a thief that finds two in a row takes both by one CAS.
  *
  * Bounds: N slots, K tasks that are pushed again and again, B stores in the buffer. The
  * programs have no end and every reachable state is visited. An epoch is known by whether
@@ -29,6 +31,9 @@
 #ifndef B
 #define B 3
 #endif
+#ifndef ACTIONS
+#define ACTIONS 0
+#endif
 #ifndef THIEVES
 #define THIEVES 2
 #endif
@@ -36,7 +41,7 @@
 /* Values of a slot; TASK + t is task t. */
 #define FREE 0
 #define TOMB 1
-#define BUSY 2
+#define CLAIM 2
 #define END 3
 #define TASK 4
 
@@ -65,7 +70,7 @@ byte t;
 #ifdef M_TOMB_FIRST
 #define UNDECIDED TOMB
 #else
-#define UNDECIDED BUSY
+#define UNDECIDED CLAIM
 #endif
 #ifdef M_NO_FENCE
 #define FENCE skip
@@ -96,6 +101,12 @@ byte t;
 #define LOCKED_ANSWER SAY_NONE
 #else
 #define LOCKED_ANSWER skip
+#endif
+
+#ifdef M_BATCH_ANY /* tasks that can be taken back are taken by two as well */
+#define IN_BATCH(v) ((v) >= TASK)
+#else
+#define IN_BATCH(v) ((v) >= TASK && (v) < TASK + ACTIONS)
 #endif
 
 #if THIEVES > 1
@@ -168,7 +179,8 @@ inline drain_first()
         k = 0;                                  \
         view[me] = 0;                           \
         i = 0;                                  \
-        v = 0                                   \
+        v = 0;                                  \
+        w = 0                                   \
     }
 
 inline check()
@@ -181,12 +193,14 @@ inline check()
             k++
         :: else -> break
         od;
+#ifndef TASKS_ONLY
         assert(idx <= top);
         k = 0;
         do
         :: k < N -> assert((own[k] == FREE) == (k >= top)); k++
         :: else -> break
         od;
+#endif
         k = 0
     }
 }
@@ -200,7 +214,7 @@ proctype Holder()
 
 unlocked:
     atomic {
-        bn == 0; /* both the unlock and the next lock */
+        bn == 0;
         c = 0; to = 0; p = 0; bi = 0; b2 = 0; newest = 0;
         d_step {
             k = 0;
@@ -213,14 +227,14 @@ unlocked:
         check();
         if
         :: CAN_PUSH(0)
-        :: queued[0] -> goto remove
+        :: queued[0] && ACTIONS < 1 -> goto remove
 #if K > 1
         :: CAN_PUSH(1) -> c = 1
-        :: queued[1] -> c = 1; goto remove
+        :: queued[1] && ACTIONS < 2 -> c = 1; goto remove
 #endif
 #if K > 2
         :: CAN_PUSH(2) -> c = 2
-        :: queued[2] -> c = 2; goto remove
+        :: queued[2] && ACTIONS < 3 -> c = 2; goto remove
 #endif
         fi;
         if
@@ -231,7 +245,9 @@ unlocked:
 push:
     atomic {
         bn < B;
+#ifndef TASKS_ONLY
         assert(own[top] == FREE && (locked || idx <= top));
+#endif
         queued[c] = 1;
         pos[c] = top;
         PUT_SLOT(top, TASK + c);
@@ -341,9 +357,16 @@ ours:
     }
 }
 
+#define TAKEN(v, p)                      \
+    t = v - TASK;                        \
+    assert(queued[t] && pos[t] == p); \
+    queued[t] = 0;                       \
+    GONE(t);                             \
+    t = 0
+
 proctype Thief(bit me)
 {
-    byte i, v;
+    byte i, v, w;
 
 again:
     atomic {
@@ -359,7 +382,8 @@ again:
         v = mem[i];
         if
         :: v == FREE || v == END
-        :: v == BUSY -> LEAVE; goto again
+        :: v == CLAIM -> LEAVE; goto again
+        :: IN_BATCH(v) -> goto ahead
         :: else -> goto cas
         fi
     }
@@ -371,11 +395,19 @@ again:
         LEAVE;
         goto again
     }
+ahead:
+    atomic {
+        w = mem[i + 1];
+        if
+        :: !IN_BATCH(w) -> w = 0
+        :: else
+        fi
+    }
 cas:
     atomic {
         if
         :: idx == i && !locked && view[me] == 1 ->
-            idx = i + 1;
+            idx = i + (w -> 2 : 1);
             if
             :: v == TOMB ->
                 k = 0;
@@ -385,11 +417,11 @@ cas:
                 od;
                 k = 0
             :: else ->
-                t = v - TASK;
-                assert(queued[t] && pos[t] == i);
-                queued[t] = 0;
-                GONE(t);
-                t = 0
+                TAKEN(v, i);
+                if
+                :: w -> TAKEN(w, i + 1)
+                :: else
+                fi
             fi
         :: else
         fi;

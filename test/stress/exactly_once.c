@@ -415,7 +415,6 @@ FJ_TEST(children_joined_in_any_order_run_once, 120)
 /* The same with typed tasks: their handles are joined in any order. */
 FJ_TASK(uint64_t, typed_leaf, uint64_t, id)
 {
-    (void)fj_w, (void)fj_p;
     seen(id);
     return 1;
 }

@@ -218,7 +218,6 @@ static void invoke_elsewhere(struct node *child, int n)
 
 FJ_TASK(int, typed_child, struct node *, node)
 {
-    (void)fj_w, (void)fj_p;
     return node_run(&node->task);
 }
 

@@ -319,7 +319,7 @@ FJ_TEST(shutdown_runs_what_a_slow_submitter_queues_lazily, 30)
     fji_lock_take(&q->lock);
     CHECK_EQ(fj_pool_shutdown(p), FJ_OK);
     atomic_store(&enough, 1);
-    for (int k = 0; k < 4000 && fji_load_relaxed(&q->lock.word) != 2; k++) fjt_sleep_us(50);
+    for (int k = 0; k < 4000 && fji_load_relaxed(&q->lock.waiters) == 0; k++) fjt_sleep_us(50);
     fj_task_init(&t.task, offered_run);
     t.task.cell = p->away;
     t.task.home = i;

@@ -117,8 +117,8 @@ FJ_TEST(v2_quota_is_rounded_up, 10)
     static const struct {
         const char *text;
         int cpus;
-    } cases[] = {{"1000 100000", 1},      {"99999 100000", 1},     {"100000 100000", 1},
-                 {"100001 100000", 2},    {"150000 100000\n", 2},  {"200000 100000\n", 2},
+    } cases[] = {{"1000 100000", 1},       {"99999 100000", 1},    {"100000 100000", 1},
+                 {"100001 100000", 2},     {"150000 100000\n", 2}, {"200000 100000\n", 2},
                  {"6400000 100000\n", 64}, {"50000 10000\n", 5},   {"3200000000 100000", 32000}};
 
     root_make();
@@ -224,11 +224,19 @@ FJ_TEST(v1_and_v2_together_the_tighter_counts, 10)
 
 FJ_TEST(garbage_in_control_groups_is_no_limit, 10)
 {
-    static const char *const lines[] = {"\n\n\n", ":::\n", "::\n", "x\n", "0:\n", "0::", "0::a\n",
-                                        "3:cpu\n", "3:cpu:\n", "\xff\xfe\n", ",:,:,\n"};
-    static const char *const maxes[] = {"max",          "x y\n",   "-1 100000\n",  "100000\n",
-                                        "100000 0\n",   "0 100000", "100000 -5\n", "\n",
-                                        "100000 max\n", "999999999999999999999999 1\n",
+    static const char *const lines[] = {"\n\n\n",   ":::\n",      "::\n",   "x\n",
+                                        "0:\n",     "0::",        "0::a\n", "3:cpu\n",
+                                        "3:cpu:\n", "\xff\xfe\n", ",:,:,\n"};
+    static const char *const maxes[] = {"max",
+                                        "x y\n",
+                                        "-1 100000\n",
+                                        "100000\n",
+                                        "100000 0\n",
+                                        "0 100000",
+                                        "100000 -5\n",
+                                        "\n",
+                                        "100000 max\n",
+                                        "999999999999999999999999 1\n",
                                         "9223372036854775807 100000\n"};
 
     root_make();
@@ -256,8 +264,7 @@ FJ_TEST(very_long_group_is_no_limit, 10)
 
     root_make();
     snprintf(text, sizeof text, "0::");
-    for (size_t n = strlen(text); n < sizeof text - 10; n += 8)
-        memcpy(text + n, "/deeper/", 9);
+    for (size_t n = strlen(text); n < sizeof text - 10; n += 8) memcpy(text + n, "/deeper/", 9);
     group(text);
     CHECK_EQ(quota(), 0);
 }

@@ -11,7 +11,8 @@
 
 static const int deficits[] = {-32768, -32767, -16384, -2, -1, 0, 1, 2, 16384, 32766, 32767};
 static const int totals[] = {0, 1, 2, 16383, 16384, 32766, 32767};
-static const uint32_t versions[] = {0, 1, 2, (1u << 17) - 1, 1u << 17, (1u << 18) - 2, (1u << 18) - 1};
+static const uint32_t versions[] = {
+    0, 1, 2, (1u << 17) - 1, 1u << 17, (1u << 18) - 2, (1u << 18) - 1};
 static const uint32_t tops[] = {0, 1, 2, 16383, 16384, 32766, 32767};
 static const int steps[] = {-32767, -256, -2, -1, 0, 1, 2, 256, 32767};
 
@@ -156,8 +157,8 @@ static void life(int n)
         check_fields(c, (struct fields){-n, i - 1, f.version, (uint32_t)i - 1});
     }
     for (int i = n / 2; i > 0; i--) {
-        c = fji_ctl_add_active(fji_ctl_with_top(c, (uint32_t)i - 1), 1);  /* wake */
-        c = fji_ctl_add_total(fji_ctl_add_active(c, -1), -1); /* exit */
+        c = fji_ctl_add_active(fji_ctl_with_top(c, (uint32_t)i - 1), 1); /* wake */
+        c = fji_ctl_add_total(fji_ctl_add_active(c, -1), -1);            /* exit */
         check_fields(c, (struct fields){-n, i - 1, f.version, (uint32_t)i - 1});
     }
 }

@@ -79,7 +79,7 @@ static long fib(int n)
     return a.result + b.result;
 }
 
-/* ---- No room to grow ------------------------------------------------------------------------------ */
+/* ---- No room to grow ------------------------------------------------------------------------ */
 
 #define FORKS 500
 
@@ -96,7 +96,8 @@ static void forks_without_room(void *arg)
     CHECK_EQ(atomic_load(&l[FORKS - 1].runs), 1);
     for (int i = 0; i < FORKS; i++) {
         int k = oldest ? i : FORKS - 1 - i;
-        if (k % 5 == 0 && fj_unfork(&l[k].task)) CHECK_EQ(leaf_run(&l[k].task), k);
+        if (k % 5 == 0 && fj_unfork(&l[k].task))
+            CHECK_EQ(leaf_run(&l[k].task), k);
         else
             CHECK_EQ(k % 2 == 0 ? fj_join(&l[k].task) : fj_wait(&l[k].task), k);
     }
@@ -246,7 +247,7 @@ FJ_TEST(submission_of_a_worker_without_room_fails, 10)
     fjt_destroy(pool);
 }
 
-/* ---- No memory ------------------------------------------------------------------------------------- */
+/* ---- No memory ------------------------------------------------------------------------------ */
 
 FJ_TEST(pool_without_memory_is_not_made, 10)
 {
@@ -305,7 +306,7 @@ FJ_TEST(common_pool_without_memory_comes_later, 10)
     CHECK_EQ(fj_invoke(NULL, &l[0].task), 5);
 }
 
-/* ---- No threads ------------------------------------------------------------------------------------- */
+/* ---- No threads ----------------------------------------------------------------------------- */
 
 FJ_TEST(pool_without_threads_runs_on_its_callers, 10)
 {
@@ -362,7 +363,7 @@ FJ_TEST(pool_without_threads_can_be_stopped, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Now and then ----------------------------------------------------------------------------------- */
+/* ---- Now and then --------------------------------------------------------------------------- */
 
 /* A whole life of a pool with the k-th call of a kind failing, and some after it. */
 static void life_with_fault(enum fji_fault kind, long k, long count, unsigned flags)

@@ -99,4 +99,66 @@ static inline void owner_give_back(fji_queue *q, fj_cell *c)
     q->hot.top = fji_queue_settle(q, fji_queue_give_back(q, c), q->cells);
 }
 
+/* ---- The tasks of a test ------------------------------------------------------------------- */
+
+#define MANY 300
+
+static fj_task tasks[MANY];
+
+static inline void push_all(fji_queue *q, int n)
+{
+    for (int i = 0; i < n; i++) {
+        CHECK(owner_push_task(q, &tasks[i]));
+        owner_check(q);
+    }
+}
+
+static inline void take_one(fji_queue *q, int i)
+{
+    CHECK(tasks[i].cell->what == (uintptr_t)&tasks[i]);
+    CHECK(owner_take(q, tasks[i].cell));
+    owner_check(q);
+}
+
+static inline fj_cell *steal_one(fji_queue *q, int i)
+{
+    fji_loot loot;
+
+    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_TASK);
+    CHECK(loot.what == (uintptr_t)&tasks[i]);
+    CHECK(loot.cell == tasks[i].cell);
+    owner_check(q);
+    return loot.cell;
+}
+
+static inline void steal_nothing(fji_queue *q)
+{
+    fji_loot loot;
+
+    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_NONE);
+    CHECK_EQ(fji_queue_count(q), 0);
+}
+
+/* A joiner finds its task stolen; the thief is through; the cell is given back. */
+static inline void join_stolen(fji_queue *q, int i)
+{
+    fj_cell *c = tasks[i].cell;
+    fj_cell *top = q->hot.top;
+
+    CHECK(!owner_take(q, c));
+    CHECK(c->what == (uintptr_t)&tasks[i]);
+    CHECK(q->hot.top == top);
+    owner_check(q);
+    owner_give_back(q, c);
+    owner_check(q);
+}
+
+static inline void check_start(fji_queue *q)
+{
+    CHECK(q->hot.top == q->cells);
+    CHECK_EQ(fji_base_index(q->base), 0);
+    CHECK_EQ(q->tombs, 0);
+    steal_nothing(q);
+}
+
 #endif /* FJT_OWNER_H */

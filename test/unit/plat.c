@@ -249,8 +249,8 @@ static void read_mask(void *arg)
 
 FJ_TEST(started_thread_takes_no_asynchronous_signals, 10)
 {
-    static const int blocked[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGCHLD, SIGUSR1,
-                                  SIGUSR2, SIGPIPE, SIGPROF, SIGWINCH, SIGIO, SIGURG, SIGTSTP};
+    static const int blocked[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,  SIGALRM, SIGCHLD, SIGUSR1,
+                                  SIGUSR2, SIGPIPE, SIGPROF, SIGWINCH, SIGIO,   SIGURG,  SIGTSTP};
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     sigset_t mask;
 
@@ -543,20 +543,20 @@ static bool works(enum fji_fault kind)
     int n = 0;
 
     switch (kind) {
-    case FJI_FAULT_ALLOC:
-        p = fji_plat_alloc(1);
-        fji_plat_free(p);
-        return p != NULL;
-    case FJI_FAULT_COMMIT:
-        if (page == NULL) page = fji_plat_reserve(fji_plat_page());
-        return fji_plat_commit(page, fji_plat_page());
-    case FJI_FAULT_THREAD:
-        s.arg = &n;
-        if (!fji_plat_thread_start(started_main, &s, 0, "fault")) return false;
-        while (fji_load_acquire(&s.known) == 0) fji_plat_wait(&s.known, 0, FJ_FOREVER);
-        fji_plat_thread_join(s.self);
-        return n == 1;
-    default: return fji_plat_barrier();
+        case FJI_FAULT_ALLOC:
+            p = fji_plat_alloc(1);
+            fji_plat_free(p);
+            return p != NULL;
+        case FJI_FAULT_COMMIT:
+            if (page == NULL) page = fji_plat_reserve(fji_plat_page());
+            return fji_plat_commit(page, fji_plat_page());
+        case FJI_FAULT_THREAD:
+            s.arg = &n;
+            if (!fji_plat_thread_start(started_main, &s, 0, "fault")) return false;
+            while (fji_load_acquire(&s.known) == 0) fji_plat_wait(&s.known, 0, FJ_FOREVER);
+            fji_plat_thread_join(s.self);
+            return n == 1;
+        default: return fji_plat_barrier();
     }
 }
 

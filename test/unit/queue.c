@@ -6,26 +6,9 @@
  * written down, and after each of them the queue is looked at. Most properties are checked
  * for queues that start with 2, 4 and 64 cells, with and without the asymmetric fence.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-
-#include <string.h>
-#include <sys/resource.h>
-
 #include "owner.h"
 
-#define MANY 200
 #define LIMIT 4096
-
-static fj_task tasks[MANY];
-
-/* A task's body; never called here. */
-static int body(fj_task *t)
-{
-    (void)t;
-    return FJ_OK;
-}
 
 static void for_shapes(uint32_t limit, void (*check)(fji_queue *q))
 {
@@ -40,62 +23,6 @@ static void for_shapes(uint32_t limit, void (*check)(fji_queue *q))
         owner_check(q);
         owner_free(q);
     }
-}
-
-static void push_all(fji_queue *q, int n)
-{
-    for (int i = 0; i < n; i++) {
-        fj_task_init(&tasks[i], body);
-        CHECK(owner_push_task(q, &tasks[i]));
-        owner_check(q);
-    }
-}
-
-static void take_one(fji_queue *q, int i)
-{
-    CHECK(owner_take(q, tasks[i].cell));
-    owner_check(q);
-}
-
-static fj_cell *steal_one(fji_queue *q, int i)
-{
-    fji_loot loot;
-
-    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_TASK);
-    CHECK(loot.what == (uintptr_t)&tasks[i]);
-    CHECK(loot.cell == tasks[i].cell);
-    owner_check(q);
-    return loot.cell;
-}
-
-static void steal_nothing(fji_queue *q)
-{
-    fji_loot loot;
-
-    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_NONE);
-    CHECK_EQ(fji_queue_count(q), 0);
-}
-
-/* A joiner finds its task stolen; the thief is through; the cell is given back. */
-static void join_stolen(fji_queue *q, int i)
-{
-    fj_cell *c = tasks[i].cell;
-    fj_cell *top = q->hot.top;
-
-    CHECK(!owner_take(q, c));
-    CHECK(c->what == (uintptr_t)&tasks[i]);
-    CHECK(q->hot.top == top);
-    owner_check(q);
-    owner_give_back(q, c);
-    owner_check(q);
-}
-
-static void check_start(fji_queue *q)
-{
-    CHECK(q->hot.top == q->cells);
-    CHECK_EQ(fji_base_index(q->base), 0);
-    CHECK_EQ(q->tombs, 0);
-    steal_nothing(q);
 }
 
 /* ---- The thieves' word ---------------------------------------------------------------------- */
@@ -154,8 +81,7 @@ static void find_boundary(fji_queue *q)
 {
     for (int n = 0; n < 70; n++) {
         fj_cell *b = q->cells + n;
-        for (uint32_t i = 0; i <= q->capacity; i++)
-            CHECK(fji_queue_boundary(q, q->cells + i) == b);
+        for (uint32_t i = 0; i <= q->capacity; i++) CHECK(fji_queue_boundary(q, q->cells + i) == b);
         CHECK(fji_queue_boundary(q, q->cells - 1) == b);
         CHECK(owner_push_task(q, &tasks[n]));
         owner_check(q);
@@ -345,7 +271,8 @@ FJ_TEST(owner_and_thief_share_without_rest, 10)
 
 static void give_back_in_any_order(fji_queue *q)
 {
-    static const int order[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static const int order[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                   {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 
     for (int k = 0; k < 6; k++) {
         push_all(q, 3);
@@ -434,252 +361,4 @@ static void steal_while_linked(fji_queue *q)
 FJ_TEST(helper_takes_nothing_when_a_link_has_changed, 10)
 {
     for_shapes(LIMIT, steal_while_linked);
-}
-
-/* ---- Opening and closing -------------------------------------------------------------------- */
-
-static fji_queue *closable(void)
-{
-    if (!fji_plat_has_barrier()) fjt_skip("there is no heavy fence");
-    return owner_new(64, LIMIT, true);
-}
-
-/* Takes of a task above `low` others, until the queue is closed; how many it were. */
-static int takes_until_closed(fji_queue *q)
-{
-    for (int n = 1; n <= 3 * FJI_CLOSE_AFTER; n++) {
-        CHECK(owner_push_task(q, &tasks[MANY - 1]));
-        take_one(q, MANY - 1);
-        if (fji_base_state(q->base) == FJI_BASE_CLOSED) return n;
-    }
-    return 0;
-}
-
-FJ_TEST(queue_begins_closed_and_a_thief_opens_it, 10)
-{
-    fji_queue *q = closable();
-
-    CHECK_EQ(fji_base_state(q->base), FJI_BASE_CLOSED);
-    push_all(q, 2);
-    CHECK_EQ(fji_base_state(q->base), FJI_BASE_CLOSED);
-    steal_one(q, 0);
-    CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
-    CHECK_EQ(q->openings, 1);
-    CHECK_EQ(q->barriers, 1);
-    CHECK(q->hot.floor == UINTPTR_MAX);
-    owner_free(q);
-}
-
-FJ_TEST(open_queue_needs_no_more_heavy_fences, 10)
-{
-    fji_queue *q = closable();
-
-    push_all(q, MANY);
-    for (int i = 0; i < MANY; i++) steal_one(q, i);
-    CHECK_EQ(q->openings, 1);
-    CHECK_EQ(q->barriers, 1);
-    owner_free(q);
-}
-
-FJ_TEST(queue_closes_after_as_many_takes_without_a_steal, 10)
-{
-    fji_queue *q = closable();
-
-    push_all(q, 3);
-    steal_one(q, 0);
-    int n = takes_until_closed(q);
-    CHECK(n == FJI_CLOSE_AFTER || n == FJI_CLOSE_AFTER + 1);
-    CHECK(q->hot.floor == (uintptr_t)(q->cells + 1));
-    steal_one(q, 1);
-    CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
-    CHECK_EQ(q->openings, 2);
-    n = takes_until_closed(q);
-    CHECK(n == FJI_CLOSE_AFTER || n == FJI_CLOSE_AFTER + 1);
-    take_one(q, 2);
-    join_stolen(q, 1);
-    join_stolen(q, 0);
-    check_start(q);
-    owner_free(q);
-}
-
-FJ_TEST(steal_puts_off_the_closing, 10)
-{
-    fji_queue *q = closable();
-
-    push_all(q, 3);
-    steal_one(q, 0);
-    for (int i = 0; i < FJI_CLOSE_AFTER - 10; i++) {
-        CHECK(owner_push_task(q, &tasks[MANY - 1]));
-        take_one(q, MANY - 1);
-    }
-    steal_one(q, 1);
-    CHECK(takes_until_closed(q) >= FJI_CLOSE_AFTER - 1);
-    owner_free(q);
-}
-
-FJ_TEST(queue_with_tombs_stays_open, 10)
-{
-    fji_queue *q = closable();
-
-    push_all(q, 3);
-    take_one(q, 1);
-    CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
-    CHECK_EQ(takes_until_closed(q), 0);
-    take_one(q, 2);
-    CHECK(takes_until_closed(q) != 0);
-    owner_free(q);
-}
-
-FJ_TEST(symmetric_queue_never_closes, 10)
-{
-    fji_queue *q = owner_new(64, LIMIT, false);
-
-    push_all(q, 3);
-    CHECK_EQ(takes_until_closed(q), 0);
-    CHECK_EQ(q->openings, 0);
-    owner_free(q);
-}
-
-FJ_TEST(stolen_cell_comes_back_into_a_closed_queue, 10)
-{
-    fji_queue *q = closable();
-
-    push_all(q, 2);
-    steal_one(q, 0);
-    steal_one(q, 1);
-    CHECK(takes_until_closed(q) != 0);
-    join_stolen(q, 1);
-    CHECK_EQ(fji_base_state(q->base), FJI_BASE_CLOSED);
-    CHECK_EQ(fji_base_index(q->base), 1);
-    CHECK(q->hot.floor == (uintptr_t)(q->cells + 1));
-    join_stolen(q, 0);
-    CHECK_EQ(fji_base_state(q->base), FJI_BASE_CLOSED);
-    CHECK(q->hot.floor == (uintptr_t)q->cells);
-    check_start(q);
-    owner_free(q);
-}
-
-FJ_TEST(thief_that_only_asked_costs_one_opening, 10)
-{
-    fji_queue *q = closable();
-
-    push_all(q, 4);
-    q->hot.floor = UINTPTR_MAX; /* what a thief stores before its fence */
-    take_one(q, 3);
-    CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
-    CHECK_EQ(q->openings, 1);
-    for (int i = 2; i >= 0; i--) take_one(q, i);
-    check_start(q);
-    owner_free(q);
-}
-
-FJ_TEST(refused_heavy_fence_takes_nothing, 10)
-{
-    if (!FJI_FAULTS) fjt_skip("built without faults");
-    fji_queue *q = closable();
-    fji_loot loot;
-
-    push_all(q, 2);
-    fji_fault_set(FJI_FAULT_BARRIER, 1, 1);
-    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_RETRY);
-    CHECK_EQ(fji_base_index(q->base), 0);
-    owner_check(q);
-    steal_one(q, 0);
-    take_one(q, 1);
-    join_stolen(q, 0);
-    check_start(q);
-    owner_free(q);
-}
-
-/* ---- A thief that is late -------------------------------------------------------------------- */
-
-/* What the CAS of a thief that has read `b` would do now. */
-static bool late_take(fji_queue *q, uint64_t b)
-{
-    uint64_t next = fji_base_make(fji_base_epoch(b), fji_base_index(b) + 1, FJI_BASE_OPEN);
-    return fji_cas_acq_rel_64(&q->base, &b, next);
-}
-
-FJ_TEST(late_thief_fails_after_its_task_was_taken_back, 10)
-{
-    fji_queue *q = owner_new(4, LIMIT, false);
-
-    push_all(q, 1);
-    uint64_t b = q->base;
-    take_one(q, 0);
-    CHECK(!late_take(q, b));
-    owner_free(q);
-}
-
-/* Two task structs only, and always the same cell: nothing but the epoch tells. */
-FJ_TEST(late_thief_fails_after_cell_and_task_were_used_again, 10)
-{
-    fji_queue *q = owner_new(2, 2, false);
-
-    for (int n = 1; n <= 2; n++)
-        for (int laps = 1; laps < 10; laps++) {
-            push_all(q, n);
-            uint64_t b = q->base;
-            for (int i = 0; i < laps; i++) {
-                for (int k = n; k-- > 0;) take_one(q, k);
-                push_all(q, n);
-            }
-            CHECK(!late_take(q, b));
-            for (int k = n; k-- > 0;) take_one(q, k);
-        }
-    owner_free(q);
-}
-
-FJ_TEST(late_thief_fails_after_another_stole_and_the_cell_came_back, 10)
-{
-    fji_queue *q = owner_new(2, 2, false);
-
-    push_all(q, 1);
-    uint64_t b = q->base;
-    steal_one(q, 0);
-    CHECK(!late_take(q, b));
-    join_stolen(q, 0);
-    CHECK(!late_take(q, b));
-    push_all(q, 1);
-    CHECK(!late_take(q, b));
-    owner_free(q);
-}
-
-FJ_TEST(late_thief_fails_after_tombs_were_freed, 10)
-{
-    fji_queue *q = owner_new(4, LIMIT, false);
-
-    push_all(q, 3);
-    take_one(q, 0);
-    uint64_t b = q->base; /* about to step over the tomb */
-    take_one(q, 2);
-    take_one(q, 1);
-    push_all(q, 1);
-    CHECK(!late_take(q, b));
-    owner_free(q);
-}
-
-FJ_TEST(late_thief_fails_after_a_closing, 10)
-{
-    fji_queue *q = closable();
-
-    push_all(q, 2);
-    steal_one(q, 0);
-    uint64_t b = q->base;
-    CHECK(takes_until_closed(q) != 0);
-    CHECK(!late_take(q, b));
-    owner_free(q);
-}
-
-FJ_TEST(late_thief_fails_after_a_compaction, 10)
-{
-    fji_queue *q = owner_new(4, 4, false);
-
-    push_all(q, 4);
-    take_one(q, 1);
-    uint64_t b = q->base;
-    CHECK(owner_push_task(q, &tasks[4]));
-    owner_check(q);
-    CHECK(!late_take(q, b));
-    owner_free(q);
 }

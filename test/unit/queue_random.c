@@ -68,13 +68,14 @@ static uint64_t stamp_in(const struct model *m, const fj_cell *c)
     uintptr_t what = c->what;
 
     if (what <= FJI_SPECIAL) return 0;
-    if (what == FJI_ACTION) return ((struct item *)((const uintptr_t *)(const void *)c->args)[1])->stamp;
+    if (what == FJI_ACTION)
+        return ((struct item *)((const uintptr_t *)(const void *)c->args)[1])->stamp;
     for (int i = 0; i < m->n; i++)
         if (what_of(m->list[i]) == what) return m->list[i]->stamp;
     return UINT64_MAX;
 }
 
-/* ---- After every step ------------------------------------------------------------------------- */
+/* ---- After every step ----------------------------------------------------------------------- */
 
 static void check_views(struct model *m)
 {
@@ -103,7 +104,7 @@ static void check_model(struct model *m)
     check_views(m);
 }
 
-/* ---- The steps ---------------------------------------------------------------------------------- */
+/* ---- The steps ------------------------------------------------------------------------------ */
 
 /* No room: nothing above the last cell that must stay is dead. */
 static void check_full(const fji_queue *q)
@@ -228,20 +229,20 @@ static void drain_all(struct model *m)
 static void wild_step(struct model *m)
 {
     switch (below(m, 10)) {
-    case 0:
-    case 1:
-    case 2: push(m, PLAIN); break;
-    case 3: push(m, ACTION); break;
-    case 4:
-        if (below(m, 4) == 0) push(m, TYPED);
-        break;
-    case 5:
-    case 6: join_youngest(m); break;
-    case 7:
-        if (m->n > 0) join(m, below(m, m->n));
-        break;
-    case 8: steal(m); break;
-    default: drain_one(m);
+        case 0:
+        case 1:
+        case 2: push(m, PLAIN); break;
+        case 3: push(m, ACTION); break;
+        case 4:
+            if (below(m, 4) == 0) push(m, TYPED);
+            break;
+        case 5:
+        case 6: join_youngest(m); break;
+        case 7:
+            if (m->n > 0) join(m, below(m, m->n));
+            break;
+        case 8: steal(m); break;
+        default: drain_one(m);
     }
 }
 

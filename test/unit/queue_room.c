@@ -15,9 +15,6 @@
 
 #include "owner.h"
 
-#define MANY 300
-
-static fj_task tasks[MANY];
 static const fj_type some_type = {NULL, "some"};
 
 static uintptr_t typed_what(void)
@@ -35,38 +32,6 @@ static int action(void *arg)
 static void *number(long n)
 {
     return (void *)(uintptr_t)n;
-}
-
-static void push_all(fji_queue *q, int n)
-{
-    for (int i = 0; i < n; i++) {
-        CHECK(owner_push_task(q, &tasks[i]));
-        owner_check(q);
-    }
-}
-
-static void take_one(fji_queue *q, int i)
-{
-    CHECK(tasks[i].cell->what == (uintptr_t)&tasks[i]);
-    CHECK(owner_take(q, tasks[i].cell));
-    owner_check(q);
-}
-
-static void check_start(fji_queue *q)
-{
-    CHECK(q->hot.top == q->cells);
-    CHECK_EQ(fji_base_index(q->base), 0);
-    CHECK_EQ(q->tombs, 0);
-    CHECK(!fji_queue_maybe(q));
-}
-
-static void steal_task(fji_queue *q, int i)
-{
-    fji_loot loot;
-
-    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_TASK);
-    CHECK(loot.what == (uintptr_t)&tasks[i]);
-    owner_check(q);
 }
 
 static void steal_action(fji_queue *q, long n)
@@ -175,7 +140,7 @@ FJ_TEST(reset_queue_is_as_new, 10)
     uint64_t b;
 
     push_all(q, 9);
-    steal_task(q, 0);
+    steal_one(q, 0);
     take_one(q, 3);
     tasks[0].cell->state = 1;
     b = q->base;
@@ -188,7 +153,7 @@ FJ_TEST(reset_queue_is_as_new, 10)
     owner_free(q);
 }
 
-/* ---- Compaction ------------------------------------------------------------------------------- */
+/* ---- Compaction ----------------------------------------------------------------------------- */
 
 /* Forks one and joins the oldest, over and over: `wide` are there at a time. */
 static void slide(fji_queue *q, int wide, int rounds)
@@ -241,9 +206,9 @@ FJ_TEST(compaction_keeps_the_order_for_thieves, 10)
         if (i != 15) take_one(q, i);
     CHECK(owner_push_task(q, &tasks[16]));
     owner_check(q);
-    for (int i = 0; i < 16; i += 2) steal_task(q, i);
-    steal_task(q, 15);
-    steal_task(q, 16);
+    for (int i = 0; i < 16; i += 2) steal_one(q, i);
+    steal_one(q, 15);
+    steal_one(q, 16);
     CHECK(!fji_queue_maybe(q));
     owner_free(q);
 }
@@ -293,8 +258,8 @@ FJ_TEST(compaction_leaves_stolen_tasks_in_their_cells, 10)
 
     CHECK(owner_push_task(q, &tasks[MANY - 1]));
     CHECK(owner_push_task(q, &tasks[MANY - 2]));
-    steal_task(q, MANY - 1);
-    steal_task(q, MANY - 2);
+    steal_one(q, MANY - 1);
+    steal_one(q, MANY - 2);
     tasks[MANY - 1].cell->state = 1;
     tasks[MANY - 2].cell->state = 2;
     slide(q, 3, 200);

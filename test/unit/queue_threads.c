@@ -256,7 +256,7 @@ FJ_TEST(every_action_is_taken_once_while_the_queue_is_compacted, 60)
     for_thieves(2, 16, fjt_rounds(1000000), actions);
 }
 
-/* ---- The same addresses over and over --------------------------------------------------------- */
+/* ---- The same addresses over and over ------------------------------------------------------- */
 
 /* Two tasks in two cells: a thief that is late finds the task it saw, in the cell where it saw
  * it, and must not get it. */

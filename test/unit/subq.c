@@ -303,7 +303,7 @@ FJ_TEST(late_thief_of_submissions_fails_after_a_slot_was_used_again, 10)
     subq_free(q);
 }
 
-/* ---- Against a list ---------------------------------------------------------------------------- */
+/* ---- Against a list ------------------------------------------------------------------------- */
 
 FJ_TEST(random_submissions_agree_with_a_list, 60)
 {
@@ -343,7 +343,7 @@ FJ_TEST(random_submissions_agree_with_a_list, 60)
     }
 }
 
-/* ---- With threads ---------------------------------------------------------------------------- */
+/* ---- With threads --------------------------------------------------------------------------- */
 
 #define PUSHERS 3
 #define THIEVES 2
@@ -484,7 +484,7 @@ FJ_TEST(only_submission_is_taken_once_or_taken_back, 60)
     subq_free(q);
 }
 
-/* ---- Batches with threads --------------------------------------------------------------------- */
+/* ---- Batches with threads ------------------------------------------------------------------- */
 
 static uint32_t action_runs[1000];
 
@@ -528,8 +528,7 @@ FJ_TEST(every_action_is_taken_once_in_batches, 60)
         got += members[i].got;
     }
     CHECK_EQ(got, rounds);
-    for (long i = 0; i < 1000; i++)
-        CHECK_EQ(action_runs[i], rounds / 1000 + (i < rounds % 1000));
+    for (long i = 0; i < 1000; i++) CHECK_EQ(action_runs[i], rounds / 1000 + (i < rounds % 1000));
     check_empty(q);
     subq_free(q);
 }

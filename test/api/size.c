@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * size.c - how many threads a pool has: leaving after keep-alive, another parallelism
+ */
+#include "crowd.h"
+
+#define MS ((int64_t)1000000)
+
+static int ok_run(fj_task *t)
+{
+    (void)t;
+    return FJ_OK;
+}
+
+/* ---- Leaving -------------------------------------------------------------------------------- */
+
+FJ_TEST(idle_workers_all_leave_after_keep_alive, 60)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 16;
+    o.keep_alive_ns = 20 * MS;
+    fj_pool *pool = fjt_pool_with(&o);
+    for (int round = 0; round < 3; round++) {
+        struct crowd c;
+        crowd_start(pool, &c, 16);
+        crowd_wait(16);
+        CHECK_EQ(fj_pool_size(pool), 16);
+        crowd_end(&c);
+        until_size(pool, 0);
+        CHECK(fj_pool_is_quiescent(pool));
+    }
+    fjt_destroy(pool);
+}
+
+FJ_TEST(idle_workers_stay_for_keep_alive, 20)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_stats s = {.size = sizeof s};
+    struct crowd c;
+
+    o.parallelism = 4;
+    o.keep_alive_ns = FJ_FOREVER;
+    fj_pool *pool = fjt_pool_with(&o);
+    crowd_start(pool, &c, 4);
+    crowd_wait(4);
+    crowd_end(&c);
+    fjt_sleep_us(100000);
+    CHECK_EQ(fj_pool_size(pool), 4);
+    CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_OK);
+    CHECK_EQ(s.started, 4);
+    fjt_destroy(pool);
+}
+
+FJ_TEST(pool_works_again_after_all_have_left, 60)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_task t;
+
+    o.parallelism = 2;
+    o.keep_alive_ns = 1; /* means 20 ms */
+    fj_pool *pool = fjt_pool_with(&o);
+    fj_task_init(&t, ok_run);
+    for (long i = fjt_rounds(20); i-- > 0;) {
+        CHECK_EQ(fj_invoke(pool, &t), FJ_OK);
+        until_size(pool, 0);
+    }
+    fjt_destroy(pool);
+}
+
+/* Submissions at about the moment at which workers leave. */
+FJ_TEST(no_submission_is_lost_while_workers_leave, 60)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    uint64_t random = fjt_seed();
+    fj_task t;
+
+    o.parallelism = 3;
+    o.keep_alive_ns = 20 * MS;
+    fj_pool *pool = fjt_pool_with(&o);
+    fj_task_init(&t, ok_run);
+    for (long i = fjt_rounds(60); i-- > 0;) {
+        CHECK_EQ(fj_invoke(pool, &t), FJ_OK);
+        fjt_sleep_us(19500 + (int64_t)(fjt_random(&random) % 3000));
+    }
+    fjt_destroy(pool);
+}
+
+/* ---- How many ------------------------------------------------------------------------------- */
+
+FJ_TEST(set_parallelism_returns_the_old_one_and_checks_its_range, 10)
+{
+    fj_pool *pool = fjt_pool(3, 0);
+
+    CHECK_EQ(fj_pool_set_parallelism(pool, 5), 3);
+    CHECK_EQ(fj_pool_parallelism(pool), 5);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 0), FJ_EINVAL);
+    CHECK_EQ(fj_pool_set_parallelism(pool, -1), FJ_EINVAL);
+    CHECK_EQ(fj_pool_set_parallelism(pool, FJ_MAX_WORKERS + 1), FJ_EINVAL);
+    CHECK_EQ(fj_pool_parallelism(pool), 5);
+    CHECK_EQ(fj_pool_set_parallelism(pool, FJ_MAX_WORKERS), 5);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 1), FJ_MAX_WORKERS);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 1), 1);
+    fjt_destroy(pool);
+}
+
+FJ_TEST(raised_parallelism_brings_workers_with_the_work, 20)
+{
+    fj_pool *pool = fjt_pool(1, 0);
+    struct crowd c;
+
+    crowd_start(pool, &c, 1);
+    crowd_wait(1);
+    CHECK_EQ(fj_pool_size(pool), 1);
+    crowd_end(&c);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 8), 1);
+    crowd_start(pool, &c, 8);
+    crowd_wait(8);
+    CHECK_EQ(fj_pool_size(pool), 8);
+    crowd_end(&c);
+    fjt_destroy(pool);
+}
+
+/* At rest after a lowering no more than the new number may run at a time. */
+static atomic_int now_running, most_running;
+
+static int count_run(fj_task *t)
+{
+    int n = atomic_fetch_add(&now_running, 1) + 1, most = atomic_load(&most_running);
+
+    (void)t;
+    while (n > most && !atomic_compare_exchange_weak(&most_running, &most, n)) {}
+    fjt_sleep_us(200);
+    atomic_fetch_sub(&now_running, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(lowered_parallelism_puts_workers_to_sleep, 20)
+{
+    fj_pool *pool = fjt_pool(8, 0);
+    struct crowd c;
+    fj_task t[64];
+
+    crowd_start(pool, &c, 8);
+    crowd_wait(8);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 2), 8);
+    crowd_end(&c);
+    CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+    for (int i = 0; i < 64; i++) {
+        fj_task_init(&t[i], count_run);
+        CHECK_EQ(fj_submit(pool, &t[i]), FJ_OK);
+    }
+    for (int i = 0; i < 64; i++) CHECK_EQ(fj_join(&t[i]), FJ_OK);
+    CHECK(atomic_load(&most_running) <= 2);
+    fjt_destroy(pool);
+}
+
+static long tree(int n);
+
+struct fib {
+    fj_task task;
+    int n;
+    long result;
+};
+
+static int fib_run(fj_task *t)
+{
+    struct fib *f = (struct fib *)t;
+
+    f->result = tree(f->n);
+    return FJ_OK;
+}
+
+static long tree(int n)
+{
+    struct fib a = {.n = n - 1};
+
+    if (n < 2) return n;
+    fj_task_init(&a.task, fib_run);
+    fj_fork(&a.task);
+    long y = tree(n - 2);
+    CHECK_EQ(fj_join(&a.task), FJ_OK);
+    return a.result + y;
+}
+
+FJ_TEST(parallelism_changes_under_load, 60)
+{
+    for (unsigned flags = 0; flags < 2; flags++) {
+        fj_pool *pool = fjt_pool(4, flags);
+        uint64_t random = fjt_seed();
+        for (long round = fjt_rounds(10); round-- > 0;) {
+            struct fib f[6];
+            for (int i = 0; i < 6; i++) {
+                f[i] = (struct fib){.n = 18};
+                fj_task_init(&f[i].task, fib_run);
+                CHECK_EQ(fj_submit(pool, &f[i].task), FJ_OK);
+            }
+            for (int i = 0; i < 20; i++) {
+                CHECK(fj_pool_set_parallelism(pool, (int)(fjt_random(&random) % 8) + 1) >= 1);
+                fjt_sleep_us(200);
+            }
+            for (int i = 0; i < 6; i++) {
+                CHECK_EQ(fj_join(&f[i].task), FJ_OK);
+                CHECK_EQ(f[i].result, 2584);
+            }
+        }
+        fjt_destroy(pool);
+    }
+}
