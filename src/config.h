@@ -62,6 +62,9 @@
 #define FJI_FAILED_STARTS 3
 #define FJI_FAILED_WAIT_NS 100000000ll
 
+/* Results of typed tasks run at their fork that can be kept when there is no memory. */
+#define FJI_SPILL_RESERVE 512
+
 /* How often whoever waits for a pool looks whether it still has threads, ns. */
 #define FJI_STRANDED_NS 250000000ll
 

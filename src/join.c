@@ -283,6 +283,29 @@ int fji_unfork_slow(fj_task *t, int popped)
 /* Spilled cells of threads without a worker: each thread its own, kept for its life. */
 static __thread fj_cell *join_outsiders_spilled;
 
+/* For all threads, when there is no memory: untouched until then, so it costs none. */
+static fji_lock join_reserve_lock;
+static fj_cell join_reserve[FJI_SPILL_RESERVE][2];
+static unsigned join_reserve_used;     /* the first so many were handed out once */
+static fj_cell *join_reserve_returned; /* and these are back */
+
+static fj_cell *spill_take_reserve(void)
+{
+    fji_lock_take(&join_reserve_lock);
+    fj_cell *c = join_reserve_returned;
+    if (c != NULL)
+        memcpy(&join_reserve_returned, c[1].args, sizeof c);
+    else if (join_reserve_used < FJI_SPILL_RESERVE)
+        c = join_reserve[join_reserve_used++];
+    fji_lock_drop(&join_reserve_lock);
+    return c;
+}
+
+static bool spill_is_reserve(const fj_cell *c)
+{
+    return c >= join_reserve[0] && c < join_reserve[0] + 2 * FJI_SPILL_RESERVE;
+}
+
 /* ---- The typed tier ----------------------------------------------------------------------------------- */
 
 fj_cell *fji_typed_enter(fj_worker *hot, fji_typed_saved *saved)
@@ -342,7 +365,8 @@ fj_cell *fji_typed_spill(fj_worker *hot)
         memcpy(list, c[1].args, sizeof *list);
         return c;
     }
-    while ((c = fji_plat_alloc(2 * sizeof *c)) == NULL) fji_plat_yield();
+    while ((c = fji_plat_alloc(2 * sizeof *c)) == NULL && (c = spill_take_reserve()) == NULL)
+        fji_plat_yield();
     c[0].what = FJI_END;
     c[1].what = FJI_END;
     return c;
@@ -351,9 +375,13 @@ fj_cell *fji_typed_spill(fj_worker *hot)
 static void typed_unspill(fji_worker *w, fj_cell *c)
 {
     fj_cell **list = w != NULL ? &w->spilled : &join_outsiders_spilled;
+    bool reserve = spill_is_reserve(c);
 
+    if (reserve) fji_lock_take(&join_reserve_lock);
+    if (reserve) list = &join_reserve_returned;
     memcpy(c[1].args, list, sizeof *list);
     *list = c;
+    if (reserve) fji_lock_drop(&join_reserve_lock);
 }
 
 /* Where the task's body is to be run, NULL: it is done, by a thief or at its fork. */

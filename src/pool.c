@@ -279,6 +279,7 @@ int fj_pool_await_termination(fj_pool *pool, int64_t timeout_ns)
     /* [pool.end] acquire <- release in fji_pool_end_if_over(). */
     while (((run = fji_load_acquire(&p->run)) & FJI_RUN_TERMINATED) == 0 && in_time) {
         fji_submit_run_stranded(p);
+        fji_pool_try_terminate(p, false);
         in_time = pool_wait_a_while(p, run, deadline);
     }
     if (w != NULL) fji_block_end(w, token);

@@ -259,7 +259,8 @@ fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c)
 {
     if (!cell_is_topmost(c)) {
         queue_entomb(q, c);
-        return fji_queue_boundary(q, c);
+        /* From where it was last, not from c: there may be many in between. */
+        return fji_queue_boundary(q, q->hot.top);
     }
     cell_set(c, FJI_FREE);
     queue_lower(q, c);

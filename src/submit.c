@@ -205,6 +205,28 @@ static bool submit_caller_works(const fj_pool *p, bool helps)
     return helps && fji_worker_self() == NULL;
 }
 
+/* Not even memory for a guest: the submissions are run by this thread as it is. What they
+ * fork goes to the common pool, or is run at its fork. */
+static void submit_run_bare(fj_pool *p)
+{
+    fji_loot loot;
+
+    for (uint32_t i = 0; i < p->subqs; i++) {
+        /* [pool.record] acquire <- release in submit_queue(). */
+        fji_subq *q = fji_load_acquire(&p->subq[i]);
+        while (q != NULL && fji_subq_steal(q, &loot) == FJI_GOT_TASK) {
+            fj_task *t = (fj_task *)loot.what;
+            if (loot.what != FJI_ACTION) {
+                fji_task_complete(t, t->fn(t));
+                continue;
+            }
+            int code = ((fj_action *)loot.fn)((void *)loot.arg);
+            if (code != FJ_OK && p->options.on_error != NULL)
+                p->options.on_error(p, code, p->options.arg);
+        }
+    }
+}
+
 void fji_submit_run_stranded(fj_pool *p)
 {
     fji_loot loot;
@@ -212,10 +234,13 @@ void fji_submit_run_stranded(fj_pool *p)
     /* relaxed: looked at again by whoever waits. */
     if (fji_ctl_total(fji_load_relaxed(&p->ctl)) != 0 || fji_pool_quiescent(p, false)) return;
     /* After starts that came to nothing there is no point in waiting for another. */
-    if (fji_load_relaxed(&p->failed) == 0) fji_signal(p); /* relaxed: a hint */
+    if (fji_load_relaxed(&p->failed) == 0) fji_signal(p);      /* relaxed: a hint */
     if (fji_ctl_total(fji_load_relaxed(&p->ctl)) != 0) return; /* relaxed: as above */
     fji_worker *g = fji_guest_enter(p, true);
-    if (g == NULL) return;
+    if (g == NULL) {
+        submit_run_bare(p);
+        return;
+    }
     while (!fji_pool_stopping(p) && fji_worker_scan(g, &loot) == FJI_GOT_TASK)
         fji_worker_run(g, &loot);
     fji_guest_leave(g);

@@ -244,6 +244,27 @@ FJ_TEST(late_thief_fails_after_a_closing, 10)
     owner_free(q);
 }
 
+/* Closed, the owner changes cells without a word; opened again, the word must be another. */
+FJ_TEST(late_thief_fails_after_a_closing_and_an_opening, 10)
+{
+    fji_queue *q = closable();
+
+    push_all(q, 3);
+    steal_one(q, 0);
+    uint64_t b = q->base; /* about to take task 1 */
+    CHECK(takes_until_closed(q) != 0);
+    take_one(q, 2);
+    take_one(q, 1);
+    for (int i = 5; i < 7; i++) CHECK(owner_push_task(q, &tasks[i]));
+    CHECK_EQ(fji_base_state(q->base), FJI_BASE_CLOSED);
+    q->hot.floor = UINTPTR_MAX; /* what a thief stores to be let in */
+    take_one(q, 6);
+    CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
+    CHECK(tasks[5].cell == q->cells + 1);
+    CHECK(!late_take(q, b));
+    owner_free(q);
+}
+
 FJ_TEST(late_thief_fails_after_a_compaction, 10)
 {
     fji_queue *q = owner_new(4, 4, false);
