@@ -19,12 +19,19 @@
 #include <forkjoin.h>
 #include <stdbool.h>
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__)
+#define FJI_ASAN 1
+#elif defined(__SANITIZE_THREAD__)
 #define FJI_TSAN 1
 #elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
+#if __has_feature(address_sanitizer)
+#define FJI_ASAN 1
+#elif __has_feature(thread_sanitizer)
 #define FJI_TSAN 1
 #endif
+#endif
+#ifndef FJI_ASAN
+#define FJI_ASAN 0
 #endif
 #ifndef FJI_TSAN
 #define FJI_TSAN 0

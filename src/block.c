@@ -16,17 +16,14 @@
  */
 #include "pool.h"
 
-#define BLOCK_KEPT 0 /* still counted as active */
-#define BLOCK_GAVE 1 /* active was given away */
-
 static int block_spare(fj_pool *p)
 {
-    if (fji_worker_start(p)) return BLOCK_GAVE;
+    if (fji_worker_start(p)) return FJI_BLOCKED_GAVE;
     /* [ctl.idle] acquire/acq_rel: gives back the total reserved by the caller. */
     uint64_t c = fji_load_acquire(&p->ctl);
     while (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_total(c, -1))) {}
     if (fji_pool_stopping(p)) fji_pool_try_terminate(p, false);
-    return BLOCK_KEPT;
+    return FJI_BLOCKED_KEPT;
 }
 
 static int block_compensate(fj_pool *p)
@@ -51,29 +48,30 @@ static int block_compensate(fj_pool *p)
         } else {
             /* Told, not asked: a join cannot fail, so it blocks whatever the answer is. */
             if (p->options.saturate != NULL) (void)p->options.saturate(p, p->options.arg);
-            return BLOCK_KEPT;
+            return FJI_BLOCKED_KEPT;
         }
         /* [ctl.idle] acq_rel: as every change of ctl. */
         if (!fji_cas_acq_rel_64(&p->ctl, &c, n)) continue;
         if (idle != NULL) fji_worker_unpark(idle);
         if (fji_ctl_total(n) > total) return block_spare(p);
-        return BLOCK_GAVE;
+        return FJI_BLOCKED_GAVE;
     }
 }
 
 int fji_block_begin(fji_worker *w)
 {
-    if (w->alive != FJI_ALIVE_WORKER) return BLOCK_KEPT; /* a guest is in no count */
-    fji_store_relaxed(&w->blocked, 1u);                  /* relaxed: for monitoring */
-    return block_compensate(w->pool);
+    if (w->alive != FJI_ALIVE_WORKER) return FJI_BLOCKED_NO; /* a guest is in no count */
+    int token = block_compensate(w->pool);
+    fji_store_relaxed(&w->blocked, (uint32_t)token); /* relaxed: for monitoring and child.c */
+    return token;
 }
 
 void fji_block_end(fji_worker *w, int token)
 {
-    if (token == BLOCK_GAVE) {
+    if (token == FJI_BLOCKED_GAVE) {
         /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
         uint64_t c = fji_load_acquire(&w->pool->ctl);
         while (!fji_cas_acq_rel_64(&w->pool->ctl, &c, fji_ctl_add_active(c, 1))) {}
     }
-    fji_store_relaxed(&w->blocked, 0u); /* relaxed: for monitoring */
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: as above */
 }

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * common.c - the common pool, the environment, and fork()
+ * common.c - the common pool and the environment
  *
  * The common pool is made under a lock on first use and never freed: at exit its workers
  * are simply ended with the process, and there is nothing left for them to trip over. The
  * shared library is linked so that it is not unloaded.
- *
- * fork(): all pools are in one list. In the child no worker exists any more, whatever the
- * records say, and locks may be held by threads that are gone. The child's handler puts every
- * pool back to its beginning: no thread, empty queues; what was queued is cancelled; workers
- * start again with the next task. If the thread that forked was a worker itself, it goes on
- * with its own queue; tasks that others had stolen from it are cancelled (typed ones are
- * run again, since they cannot say so).
  *
  * Edges            from                    to                     carries
  *   common.made    release store           acquire load           the pool
@@ -21,62 +14,8 @@
 
 #include "pool.h"
 
-static fji_lock common_lock;
 static fj_pool *common_pool;
-static fj_pool *common_list; /* all pools, under the lock */
-/* Handlers that got registered twice, by a fork in the middle of that, act once. */
-static __thread int common_forking;
-static fji_lock common_making; /* held while the common pool is made; before common_lock */
-
-/* ---- fork() ---------------------------------------------------------------------------------------- */
-
-static void common_prepare(void)
-{
-    if (common_forking++ != 0) return;
-    fji_lock_take(&common_making);
-    fji_lock_take(&common_lock);
-}
-
-static void common_parent(void)
-{
-    if (--common_forking != 0) return;
-    fji_lock_drop(&common_lock);
-    fji_lock_drop(&common_making);
-}
-
-static void common_child(void)
-{
-    fji_worker *self = fji_worker_self();
-
-    if (--common_forking != 0) return;
-    fji_lock_reset(&common_lock);
-    fji_lock_reset(&common_making);
-    for (fj_pool *p = common_list; p != NULL; p = p->next) fji_pool_forget(p, self);
-}
-
-/* Before the first of our locks is taken, so that a child never finds it held. */
-void fji_pools_prepare(void)
-{
-    fji_plat_at_fork(common_prepare, common_parent, common_child);
-}
-
-void fji_pools_add(fj_pool *p)
-{
-    fji_lock_take(&common_lock);
-    p->next = common_list;
-    p->link = &common_list;
-    if (p->next != NULL) p->next->link = &p->next;
-    common_list = p;
-    fji_lock_drop(&common_lock);
-}
-
-void fji_pools_remove(fj_pool *p)
-{
-    fji_lock_take(&common_lock);
-    *p->link = p->next;
-    if (p->next != NULL) p->next->link = p->link;
-    fji_lock_drop(&common_lock);
-}
+fji_lock fji_common_making; /* held while it is made, and by fork() */
 
 /* ---- Sizes ------------------------------------------------------------------------------------------ */
 
@@ -142,12 +81,12 @@ fj_pool *fj_common_pool(void)
 
     if (p != NULL) return p;
     fji_pools_prepare();
-    fji_lock_take(&common_making);
+    fji_lock_take(&fji_common_making);
     p = fji_common_if_made();
     if (p == NULL && (p = common_make()) != NULL)
         /* [common.made] release -> acquire in fji_common_if_made(). */
         fji_store_release(&common_pool, p);
-    fji_lock_drop(&common_making);
+    fji_lock_drop(&fji_common_making);
     return p;
 }
 

@@ -18,9 +18,9 @@
  * A worker whose stack is half used does not help.
  *
  * Edges         from                          to                       carries
- *   task.done   release or, fji_task_complete()  acquire load, fji_await()  result, code
- *   join.thief  release or, worker_claim()    acquire load, fji_await()  mark
- *   join.chain  release store, fji_await()    acquire load, await_help() the joined cell
+ *   task.done   release or, fji_task_complete()  acquire load, join_await()  result, code
+ *   join.thief  release or, worker_claim()    acquire load, join_await()  mark
+ *   join.chain  release store, join_await()    acquire load, await_help() the joined cell
  *
  * Model: test/model/taskword.pml.
  */
@@ -34,7 +34,7 @@
 
 void fji_cell_complete(fj_cell *c)
 {
-    /* [task.done] release -> acquire in fji_await(): the result. The cell is the pool's, so
+    /* [task.done] release -> acquire in join_await(): the result. The cell is the pool's, so
      * it may be looked at afterwards; what it belongs to may not.
      * [queue.link] a helper that sees it takes nothing more of this thief. */
     uint32_t old = fji_or_acq_rel(&c->state, FJI_DONE);
@@ -47,7 +47,7 @@ void fji_task_complete(fj_task *t, int code)
 
     if (code == FJI_GONE) return;
     t->code = code;
-    /* [task.done] release -> acquire in fji_await(): result and code. */
+    /* [task.done] release -> acquire in join_await(): result and code. */
     uint32_t old = fji_or_acq_rel(word, FJI_DONE); /* LAST TOUCH of *t: its joiner may free it. */
     if ((old & FJI_WAITING) != 0) fji_plat_wake_all(word);
 }
@@ -80,7 +80,7 @@ static bool await_help(fji_worker *w, const uint32_t *state, uint32_t s, const u
             return true;
         }
         if (got == FJI_GOT_RETRY) return false;
-        /* [join.chain] acquire <- release in fji_await(): the cell v waits for. Cells are
+        /* [join.chain] acquire <- release in join_await(): the cell v waits for. Cells are
          * never freed before the pool, and the links are checked again before a take. */
         fj_cell *c = fji_load_acquire(&v->joining);
         if (c == NULL || fji_queue_position(&v->q, c) < from) return false;
@@ -92,15 +92,27 @@ static bool await_help(fji_worker *w, const uint32_t *state, uint32_t s, const u
     return false;
 }
 
+/* What is waited for: a stolen cell of the waiter's own queue, or a task that was submitted. */
+struct await {
+    uint32_t *state;
+    const uint32_t *mark;
+    fj_cell *cell;       /* or NULL, and */
+    const fj_task *task; /* for fji_child_lost(): while it waits, the waiter runs tasks, which may
+                          * fork() the process. A cell is told by child.c. */
+};
+
 /* `from` another pool (or NULL): it may lose its threads, or never get any. */
-static void await_sleep(fji_worker *w, uint32_t *state, fj_pool *from)
+static void await_sleep(fji_worker *w, const struct await *a, fj_pool *from)
 {
+    uint32_t *state = a->state;
+
     int token = w != NULL ? fji_block_begin(w) : 0;
     /* [task.done] acquire <- release in fji_task_complete(): it may be done by now. */
     uint32_t s = fji_or_acq_rel(state, FJI_WAITING) | FJI_WAITING;
 
     while ((s & FJI_DONE) == 0) {
         if (from != NULL) fji_submit_run_stranded(from);
+        if (a->task != NULL && fji_child_lost(a->task)) break;
         fji_plat_wait(state, s, from != NULL ? fji_plat_now() + FJI_STRANDED_NS : FJ_FOREVER);
         /* [task.done] acquire <- release in fji_task_complete(): result and code. */
         s = fji_load_acquire(state);
@@ -117,7 +129,7 @@ static bool await_spin(int64_t *until, int *turn)
     return fji_plat_now() < *until;
 }
 
-void fji_await(fji_worker *w, fj_pool *pool, uint32_t *state, const uint32_t *mark, fj_cell *cell)
+static void join_await(fji_worker *w, fj_pool *pool, const struct await *a)
 {
     bool helps = w != NULL && w->pool == pool;
     fj_cell *outer = NULL;
@@ -127,22 +139,27 @@ void fji_await(fji_worker *w, fj_pool *pool, uint32_t *state, const uint32_t *ma
     if (w != NULL) {
         outer = w->joining;
         /* [join.chain] release -> acquire in await_help(). */
-        fji_store_release(&w->joining, cell);
+        fji_store_release(&w->joining, a->cell);
     }
     for (;;) {
         /* [task.done] [join.thief] acquire: result and code, or mark. */
-        uint32_t s = fji_load_acquire(state);
-        if ((s & FJI_DONE) != 0) break;
-        if (helps && await_help(w, state, s, mark)) {
+        uint32_t s = fji_load_acquire(a->state);
+        if ((s & FJI_DONE) != 0 || (a->task != NULL && fji_child_lost(a->task))) break;
+        if (helps && await_help(w, a->state, s, a->mark)) {
             until = 0;
             continue;
         }
         if (await_spin(&until, &turn)) continue;
-        await_sleep(w, state, helps ? NULL : pool);
+        await_sleep(w, a, helps ? NULL : pool);
         break;
     }
     /* [join.chain] release -> acquire in await_help(). */
     if (w != NULL) fji_store_release(&w->joining, outer);
+}
+
+void fji_await_task(fji_worker *w, fj_pool *pool, fj_task *t)
+{
+    join_await(w, pool, &(struct await){&t->state, &t->mark, NULL, t});
 }
 
 /*
@@ -151,7 +168,7 @@ void fji_await(fji_worker *w, fj_pool *pool, uint32_t *state, const uint32_t *ma
  */
 static bool join_await_cell(fji_worker *w, fj_cell *c)
 {
-    fji_await(w, w->pool, &c->state, &c->mark, c);
+    join_await(w, w->pool, &(struct await){&c->state, &c->mark, c, NULL});
     bool lost = (c->state & FJI_LOST) != 0;
     fji_store_relaxed(&c->state, 0u); /* relaxed: the thief is through, nobody else looks */
     return !lost;
@@ -299,6 +316,13 @@ static fj_cell *spill_take_reserve(void)
         c = join_reserve[join_reserve_used++];
     fji_lock_drop(&join_reserve_lock);
     return c;
+}
+
+/* The lock may have been held by a thread that is no more; each of its steps leaves the lists
+ * whole. */
+void fji_join_forget(void)
+{
+    fji_lock_reset(&join_reserve_lock);
 }
 
 static bool spill_is_reserve(const fj_cell *c)

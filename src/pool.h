@@ -38,9 +38,15 @@ typedef struct fji_worker fji_worker;
 #define FJI_ALIVE_NO 0u
 #define FJI_ALIVE_WORKER 1u
 #define FJI_ALIVE_GUEST 2u /* an outside thread that works for one call */
+#define FJI_ALIVE_LOST 3u  /* in the child of fork(): never used again */
 
 /* A body's answer that the task is gone: nobody completes it. */
 #define FJI_GONE INT32_MIN
+
+/* fji_worker.blocked */
+#define FJI_BLOCKED_NO 0u
+#define FJI_BLOCKED_KEPT 1u /* waits, and is still counted as active */
+#define FJI_BLOCKED_GAVE 2u /* waits, and has given its active away */
 
 /* A submitted task that a worker is running, and the one it was running before. */
 struct fji_running {
@@ -71,7 +77,7 @@ struct fji_worker {
     uint32_t random;
     uintptr_t stack_low;
     uintptr_t stack_half;        /* below this it no longer helps */
-    struct fji_running *running; /* submitted tasks on its stack, for fork() */
+    struct fji_running *running; /* submitted tasks on its stack, for child.c */
     fj_cell *spilled; /* cells for results of typed tasks run at their fork, not in use */
 };
 
@@ -166,9 +172,24 @@ fj_pool *fji_pool_or_common(const fj_pool *p);
 
 /* common.c */
 fj_pool *fji_common_if_made(void);
+extern fji_lock fji_common_making; /* held while the common pool is made */
+
+/* child.c: fork() of the process */
 void fji_pools_prepare(void);
 void fji_pools_add(fj_pool *p);
 void fji_pools_remove(fj_pool *p);
+extern uint32_t fji_child_times; /* this process and those before it were made by fork() */
+/* For fj_task.home of what is put into a queue now. */
+static inline uint32_t fji_child_stamp(void)
+{
+    return (fji_child_times & FJI_HOME_TIMES) << FJI_HOME_TIMES_SHIFT;
+}
+/* Whether t, submitted and not done, was left behind with the threads of the parent. */
+static inline bool fji_child_lost(const fj_task *t)
+{
+    return ((t->home >> FJI_HOME_TIMES_SHIFT) & FJI_HOME_TIMES) !=
+           (fji_child_times & FJI_HOME_TIMES);
+}
 
 /* pool.c */
 int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common);
@@ -176,8 +197,6 @@ int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common);
 void fji_pool_try_terminate(fj_pool *p, bool now);
 /* With the lock: the pool has stopped, and nobody is left: says so. */
 void fji_pool_end_if_over(fj_pool *p);
-/* In the child of fork(): no worker is left; what was queued is cancelled. */
-void fji_pool_forget(fj_pool *p, fji_worker *self);
 
 /* idle.c */
 void fji_signal(fj_pool *p);
@@ -203,11 +222,12 @@ void fji_loot_cancel(const fji_loot *loot);
 void fji_cell_complete(fj_cell *c);
 void fji_task_complete(fj_task *t, int code);
 /*
- * Waits until *state says DONE. w: the waiter, NULL outside; `pool`: whose workers run the
- * task. A worker of that pool helps, others only sleep, and run the task themselves if that
- * pool turns out to have no threads. `cell`: the stolen cell, or NULL.
+ * Waits until t, submitted to `pool`, is done or lost. w: the waiter, NULL outside. A worker of
+ * that pool helps, others only sleep, and run the task themselves if that pool turns out to
+ * have no threads.
  */
-void fji_await(fji_worker *w, fj_pool *pool, uint32_t *state, const uint32_t *mark, fj_cell *cell);
+void fji_await_task(fji_worker *w, fj_pool *pool, fj_task *t);
+void fji_join_forget(void); /* in the child of fork() */
 
 /* block.c */
 int fji_block_begin(fji_worker *w);

@@ -296,7 +296,8 @@ static void cell_move(fji_queue *q, fj_cell *from, fj_cell *to)
     if (what != FJI_ACTION) {
         fj_task *t = (fj_task *)(what & ~FJI_TAG_MASK);
         if (t->cell == from) t->cell = to;
-        t->home = fji_queue_position(q, to) | ((what & FJI_TAG_DETACHED) ? FJI_HOME_LOCAL : 0);
+        uint32_t keep = (what & FJI_TAG_DETACHED) != 0 ? t->home & ~FJI_HOME_AT : 0;
+        t->home = keep | fji_queue_position(q, to);
     }
     /* relaxed: thieves are locked out. */
     fji_store_relaxed((uintptr_t *)(void *)to->args, *(uintptr_t *)(void *)from->args);

@@ -113,8 +113,15 @@
 /* A `what` of its own: fire and forget, function and argument stand in the cell. */
 #define FJI_ACTION ((uintptr_t)32 | FJI_TAG_DETACHED)
 
-/* fj_task.home of a task that is in a worker's queue but completes in its own state. */
+/*
+ * fj_task.home of a task that completes in its own state: which submission queue, or which
+ * position in a worker's queue; and when it was put there, in times that this process or
+ * those it comes from were made by fork().
+ */
 #define FJI_HOME_LOCAL 0x80000000u
+#define FJI_HOME_AT 0x03ffffffu
+#define FJI_HOME_TIMES_SHIFT 26
+#define FJI_HOME_TIMES 31u
 
 /* ---- The thieves' word --------------------------------------------------------------------- */
 

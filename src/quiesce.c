@@ -31,7 +31,7 @@ static bool quiesce_worker(fji_worker *w, bool ending, int *idle)
 {
     /* [pool.alive] acquire <- release in worker_take_record(). */
     uint32_t alive = fji_load_acquire(&w->alive);
-    if (alive != FJI_ALIVE_NO) {
+    if (alive == FJI_ALIVE_WORKER || alive == FJI_ALIVE_GUEST) {
         /* [idle.park] acquire <- whoever set it; moves and ctl are compared afterwards. */
         uint32_t park = fji_load_acquire(&w->park);
         if (park == FJI_PARK_ACTIVE || (ending && park == FJI_PARK_QUIET)) return false;

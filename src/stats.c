@@ -23,7 +23,7 @@ static void stats_worker(const fji_worker *w, fj_pool_stats *s)
     s->parks += fji_load_relaxed(&w->parks);
     s->openings += fji_load_relaxed(&w->q.openings);
     s->barriers += fji_load_relaxed(&w->q.barriers);
-    if (alive == FJI_ALIVE_NO) return;
+    if (alive == FJI_ALIVE_NO || alive == FJI_ALIVE_LOST) return;
     s->queued += fji_queue_count(&w->q);
     if (alive == FJI_ALIVE_GUEST) return;
     if (park == FJI_PARK_IDLE || park == FJI_PARK_PARKED)
@@ -151,7 +151,7 @@ int fj_pool_text(const fj_pool *pool, char *buf, size_t cap)
 
 static void dump_worker(const fji_worker *w, void (*line)(const char *, void *), void *arg)
 {
-    static const char *const alive[] = {"free", "worker", "guest"};
+    static const char *const alive[] = {"free", "worker", "guest", "lost"};
     static const char *const park[] = {"active", "idle", "parked", "quiet"};
     static const char *const state[] = {"closed", "open", "locked", "?"};
     uint64_t b = fji_load_relaxed(&w->q.base);

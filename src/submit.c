@@ -78,7 +78,7 @@ int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, boo
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) {
         err = FJ_EREJECTED;
     } else {
-        if (what != FJI_ACTION) ((fj_task *)what)->home = i;
+        if (what != FJI_ACTION) ((fj_task *)what)->home = i | fji_child_stamp();
         if (!fji_subq_push(q, what, fn, arg)) err = FJ_ENOMEM;
     }
     if (err == FJ_OK && wake) {
@@ -159,7 +159,7 @@ int fj_execute(fj_pool *pool, fj_action *action, void *arg)
 /* From the own queue of w, if it is there and nobody has it. */
 static bool take_back_local(fji_worker *w, fj_task *t)
 {
-    uint32_t position = t->home & ~FJI_HOME_LOCAL;
+    uint32_t position = t->home & FJI_HOME_AT;
     fj_cell *c = w->q.cells + position;
 
     if (position >= w->q.capacity || c->what != ((uintptr_t)t | FJI_TAG_DETACHED)) return false;
@@ -181,7 +181,7 @@ bool fji_submit_take_back(fj_pool *p, fj_task *t)
         fji_worker *w = submit_own_worker(p);
         return w != NULL && take_back_local(w, t);
     }
-    fji_subq *q = p->subq[t->home];
+    fji_subq *q = p->subq[t->home & FJI_HOME_AT];
     fji_lock_take(&q->lock);
     bool ours = fji_subq_remove(q, (uintptr_t)t);
     fji_lock_drop(&q->lock);
@@ -192,6 +192,14 @@ bool fji_submit_take_back(fj_pool *p, fj_task *t)
 static int join_run_here(fj_task *t)
 {
     t->code = t->fn(t);
+    fji_store_relaxed(&t->state, FJI_DONE); /* relaxed: the task is the caller's alone */
+    return t->code;
+}
+
+/* Left behind in the parent of this process: nobody runs it any more. */
+static int join_lost(fj_task *t)
+{
+    t->code = FJ_ECANCELED;
     fji_store_relaxed(&t->state, FJI_DONE); /* relaxed: the task is the caller's alone */
     return t->code;
 }
@@ -252,15 +260,17 @@ static int join_submitted(fj_pool *p, fj_task *t, bool helps)
 
     /* [task.done] acquire <- release in fji_task_complete(): result and code. */
     if ((fji_load_acquire(&t->state) & FJI_DONE) != 0) return t->code;
+    if (fji_child_lost(t)) return join_lost(t);
     bool works = submit_caller_works(p, helps);
     fji_worker *g = works && submit_own_worker(p) == NULL ? fji_guest_enter(p, true) : NULL;
     if ((works || submit_own_worker(p) != NULL) && fji_submit_take_back(p, t)) {
         (void)join_run_here(t);
     } else {
         fji_signal(p); /* it may have been queued lazily */
-        fji_await(g != NULL ? g : w, p, &t->state, &t->mark, NULL);
+        fji_await_task(g != NULL ? g : w, p, t);
     }
-    int code = t->code;
+    /* relaxed: awaited above; lost if a task that was run meanwhile has forked the process. */
+    int code = (fji_load_relaxed(&t->state) & FJI_DONE) != 0 ? t->code : join_lost(t);
     if (g != NULL) fji_guest_leave(g);
     return code;
 }

@@ -104,15 +104,32 @@ static void subq_compact(fji_subq *q)
     fji_store_release(&q->base, fji_base_make(fji_base_epoch(locked) + 1, 0, FJI_BASE_OPEN));
 }
 
+/* How many are not taken, nor taken back. Thieves may make it fewer meanwhile. */
+static uint32_t subq_live(const fji_subq *q)
+{
+    uint32_t live = 0;
+
+    /* relaxed: index only grows but for us, so what is below it is dead. */
+    for (uint32_t i = fji_base_index(fji_load_relaxed(&q->base)); i < q->top; i++)
+        /* relaxed: we hold the lock. */
+        live += fji_load_relaxed(&q->slots[i].what) != FJI_TOMB;
+    return live;
+}
+
+/* Makes room at top: by moving if that gains half, else by growing, else by moving. */
+static bool subq_make_room(fji_subq *q)
+{
+    uint32_t live = subq_live(q);
+
+    if (live > q->capacity / 2 && subq_grow(q)) return true;
+    if (live == q->capacity) return false;
+    subq_compact(q);
+    return true;
+}
+
 bool fji_subq_push(fji_subq *q, uintptr_t what, fj_action *fn, void *arg)
 {
-    if (q->top == q->capacity) {
-        /* relaxed: index only grows but for us, so at least this much is dead. */
-        uint32_t dead = fji_base_index(fji_load_relaxed(&q->base));
-        if (dead < q->capacity / 2 && !subq_grow(q) && dead == 0) return false;
-        if (q->top == q->capacity) subq_compact(q);
-        if (q->top == q->capacity) return false;
-    }
+    if (q->top == q->capacity && !subq_make_room(q)) return false;
     slot_fill(&q->slots[q->top], what, (uintptr_t)fn, (uintptr_t)arg);
     q->top++;
     q->pushed++;

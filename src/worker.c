@@ -14,7 +14,7 @@
  *
  * Edges            from                        to                      carries
  *   pool.record    release store, worker_new_record()  acquire, fji_pool_worker()  the record
- *   task.done      release in fji_task_complete()  acquire in fji_await()  result and code
+ *   task.done      release in fji_task_complete()  acquire in join_await()  result and code
  */
 #include <stdio.h>
 
@@ -75,7 +75,7 @@ static void worker_claim(fji_worker *w, uint32_t *state, uint32_t *mark)
 {
     /* relaxed: published by the release below. */
     fji_store_relaxed(mark, fji_queue_position(&w->q, fji_worker_boundary(w)));
-    /* [join.thief] release -> acquire in fji_await(): mark. */
+    /* [join.thief] release -> acquire in join_await(): mark. */
     fji_or_release(state, w->index + 1);
 }
 
@@ -140,7 +140,8 @@ int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action *fn, void *arg,
     if (what == FJI_ACTION) fji_cell_put_action(p, fn, arg);
     int64_t position = fji_queue_position(q, p);
     if ((what & FJI_TAG_DETACHED) != 0 && what != FJI_ACTION)
-        ((fj_task *)(what & ~FJI_TAG_MASK))->home = FJI_HOME_LOCAL | (uint32_t)position;
+        ((fj_task *)(what & ~FJI_TAG_MASK))->home = FJI_HOME_LOCAL | fji_child_stamp() |
+                                                    (uint32_t)position;
     if (typed)
         q->hint = p + 1;
     else
@@ -401,7 +402,7 @@ static fji_worker *worker_take_record(fj_pool *p, uint32_t as)
     if (w->random == 0) w->random = 1;
     w->running = NULL;
     fji_store_relaxed(&w->joining, (fj_cell *)NULL); /* relaxed: helpers check what they read */
-    fji_store_relaxed(&w->blocked, 0u);              /* relaxed: for monitoring */
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO);  /* relaxed: for monitoring */
     fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);    /* relaxed: published by alive */
     /* [pool.alive] release -> acquire in fji_pool_quiescent(): park. */
     fji_store_release(&w->alive, as);

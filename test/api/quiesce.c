@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "inside.h"
+#include "crowd.h"
 
 /* A worker kept busy until it may end. */
 static atomic_int begun, may_end;
@@ -321,6 +321,7 @@ static struct hops {
     long next;       /* of task[]: only the one that is alive uses it */
     uint64_t random; /* the same */
     bool own;        /* only into the own queue, as a pool that is shut down wants it */
+    atomic_long begun;
     atomic_int over;
 } hops;
 
@@ -329,13 +330,16 @@ static void hop(void)
     uint64_t r = fjt_random(&hops.random);
     long next = hops.next++;
 
+    atomic_store(&hops.begun, next);
     if (next >= HOPS || (!hops.own && next >= fjt_rounds(HOPS)))
         atomic_store(&hops.over, 1);
     else if (r % 2 == 0 && !hops.own)
         CHECK_EQ(fj_external_submit(hops.pool, &hops.task[next]), FJ_OK);
     else
         CHECK_EQ(fj_submit(hops.pool, &hops.task[next]), FJ_OK);
-    if (r % 16 == 0) fjt_spin_us((int64_t)(r / 16 % 16)); /* others take it meanwhile */
+    /* Mostly ends only when somebody else has taken it, if that does not take too long. */
+    for (int64_t end = fjt_now() + 50000; r % 16 != 0 && !atomic_load(&hops.over);)
+        if (atomic_load(&hops.begun) > next || fjt_now() > end) return;
 }
 
 static int hop_run(fj_task *t)
@@ -361,14 +365,22 @@ static void *await_hops(void *arg)
     return NULL;
 }
 
-static void watch_hops(int n, unsigned flags)
+static void watch_hops(int n, unsigned flags, int64_t spin_ns)
 {
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    struct crowd all;
     pthread_t thread;
 
+    o.parallelism = n;
+    o.flags = flags;
+    o.spin_ns = spin_ns;
     memset(&hops, 0, sizeof hops);
-    hops.pool = fjt_pool(n, flags);
+    hops.pool = fjt_pool_with(&o);
     hops.random = fjt_seed();
     for (int i = 0; i < HOPS; i++) fj_task_init(&hops.task[i], hop_run);
+    crowd_start(hops.pool, &all, n); /* so that the hops are between any two of them */
+    crowd_wait(n);
+    crowd_end(&all);
     CHECK_EQ(fj_execute(hops.pool, hop_action, NULL), FJ_OK);
     CHECK_EQ(pthread_create(&thread, NULL, await_hops, NULL), 0);
     while (!atomic_load(&hops.over))
@@ -380,17 +392,24 @@ static void watch_hops(int n, unsigned flags)
 
 FJ_TEST(pool_with_a_hopping_task_is_never_quiescent, 120)
 {
-    for (int n = 1; n <= 4; n++) watch_hops(n, 0);
+    for (int n = 1; n <= 4; n++) watch_hops(n, 0, 0);
 }
 
 FJ_TEST(pool_with_a_hopping_task_is_never_quiescent_in_fifo_order, 120)
 {
-    for (int n = 1; n <= 4; n++) watch_hops(n, FJ_POOL_FIFO);
+    for (int n = 1; n <= 4; n++) watch_hops(n, FJ_POOL_FIFO, 0);
 }
 
 FJ_TEST(pool_with_a_hopping_task_is_never_quiescent_when_callers_help, 120)
 {
-    for (int n = 1; n <= 4; n++) watch_hops(n, FJ_POOL_CALLER_HELPS);
+    for (int n = 1; n <= 4; n++) watch_hops(n, FJ_POOL_CALLER_HELPS, 0);
+}
+
+/* Workers go to sleep after every hop: each one finds another worker idle, and wakes it. */
+FJ_TEST(pool_with_a_hopping_task_is_never_quiescent_though_nobody_searches, 120)
+{
+    for (int n = 2; n <= 16; n *= 2)
+        for (int i = 0; i < 5; i++) watch_hops(n, i % 2 == 0 ? 0 : FJ_POOL_FIFO, -1);
 }
 
 /* The pool ends only when the last hop is done. */

@@ -12,19 +12,24 @@
  *
  * Bounds: N cells, B stores in the owner's buffer. The programs have no end: the owner
  * does any operation that is allowed at the moment, the thieves steal for ever, and every
- * reachable state is visited. That needs two abstractions, both exact: a task is known by
- * its cell and one bit that changes with every push there, and an epoch by whether it is
- * still the one that a thief has read (it only ever grows).
+ * reachable state is visited. An epoch is known by whether it is still the one that a
+ * thief has read, which is exact because it only grows. A task is known by its cell and
+ * one bit that changes with every push there: the next but one is the same again, as if
+ * its memory had been used again. Who has stolen a task no longer matters, so that two
+ * thieves are two at a time, and the owner may give a cell back at once, which covers a
+ * task that is done as well as one that is detached.
  *
- * Checked: a task is taken once, by one; what was dropped was a TOMB of a task that its
- * owner has; nothing is waited for that nobody runs; the invariants of queue.h whenever
- * the owner is between two operations; no deadlock.
+ * Checked: a task is taken once, by one; what is dropped was a TOMB of a task that its
+ * owner has; what the owner waits for was stolen; nothing queued lies below index; the
+ * invariants of queue.h whenever the owner is between two operations (but TASKS_ONLY); no
+ * deadlock. With NONE_CHECK: a thief that finds the cell FREE or END, whether base has
+ * changed meanwhile or not, has not overlooked a task that was there all the time.
  *
  * Left out: machines weaker than TSO; wrap of the epoch; growth and compaction (subq.pml
  * has the LOCKED state); what is in a cell besides `what`; livelock.
  *
- * Programs: WITH_TOMBS allows takes that are not topmost. Without it the owner is the one
- * of youngest-first joins.
+ * Programs: WITH_TOMBS allows takes and givings back that are not topmost, WITH_CLOSE that
+ * the queue is ever CLOSED.
  */
 
 #ifndef N
@@ -280,7 +285,7 @@ inline load_floor(to)
     :: else                                    \
     fi
 #define FULL_FENCE !asked[me]
-#define LEAVE    \
+#define LEAVE     \
     LOOK_AWAY;    \
     view[me] = 0; \
     i = 0;        \

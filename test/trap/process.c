@@ -83,6 +83,12 @@ static void need_threads_after_fork(void)
     if (FJI_TSAN) fjt_skip("ThreadSanitizer knows no threads after fork()");
 }
 
+/* Threads of these tests allocate at the moment of the fork, and the child allocates too. */
+static void need_memory_after_fork(void)
+{
+    if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator keeps the locks of threads that are gone");
+}
+
 /* In the child: gone when the test is. */
 static void child_begin(void)
 {
@@ -329,6 +335,7 @@ static void use_in_the_child(fj_pool *p)
 static void fork_under_load(unsigned flags)
 {
     need_threads_after_fork();
+    need_memory_after_fork();
     fj_pool *p = fjt_pool(3, flags);
     struct load load = {.pool = p};
     pthread_t t[2];

@@ -244,6 +244,22 @@ FJ_TEST(submission_is_taken_back_from_everywhere, 10)
         }
 }
 
+/* One stays at the front while others come and are taken back behind it. */
+FJ_TEST(submissions_taken_back_leave_their_room, 10)
+{
+    fji_subq *q = subq_new(4, 16);
+
+    CHECK(push(q, 0));
+    for (int i = 0; i < 1000; i++) {
+        for (int k = 1; k <= 3; k++) CHECK(push(q, k));
+        for (int k = 1; k <= 3; k++) CHECK(take_back(q, i % 2 == 0 ? k : 4 - k));
+        CHECK_EQ(fji_subq_count(q), 1);
+    }
+    steal_is(q, 0);
+    check_empty(q);
+    subq_free(q);
+}
+
 FJ_TEST(submission_that_was_stolen_is_not_taken_back, 10)
 {
     fji_subq *q = subq_new(4, 64);
@@ -476,6 +492,29 @@ FJ_TEST(only_submission_is_taken_once_or_taken_back, 60)
         left -= push_once(&me, &tasks[0]);
         for (uint64_t i = fjt_random(&me.random) % 128; i > 0; i--) fji_pause();
         take_back_once(&me, &tasks[0]);
+    }
+    fji_store_release(&stop, 1u);
+    pthread_join(thief.thread, NULL);
+    CHECK(me.pushed == me.got + thief.got);
+    check_empty(q);
+    subq_free(q);
+}
+
+/* The older of two: what is taken back is not the newest, and the thief is just there. */
+FJ_TEST(older_of_two_submissions_is_taken_once_or_taken_back, 60)
+{
+    fji_subq *q = subq_new(4, 1u << 20);
+    struct member thief = {.q = q}, me = {.q = q, .random = fjt_seed()};
+
+    fji_store_release(&stop, 0u);
+    CHECK_EQ(pthread_create(&thief.thread, NULL, thief_main, &thief), 0);
+    for (long left = fjt_rounds(500000); left > 0; left--) {
+        for (int i = 0; i < 2; i++) CHECK(push_once(&me, &tasks[i]));
+        for (uint64_t i = fjt_random(&me.random) % 32; i > 0; i--) fji_pause();
+        take_back_once(&me, &tasks[0]);
+        take_back_once(&me, &tasks[1]);
+        for (int i = 0; i < 2; i++)
+            while (fji_load_acquire(&tasks[i].state) != 0) fji_plat_yield();
     }
     fji_store_release(&stop, 1u);
     pthread_join(thief.thread, NULL);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * child.c - fork() of the process
+ *
+ * All pools are in one list, whose lock is held over fork(), as is that of the making of the
+ * common pool. In the child no worker exists any more, whatever the records say; locks may
+ * be held by threads that are gone, and they have stopped between any two instructions. The
+ * child's handler, alone in its process, puts every pool back to its beginning: no thread,
+ * empty queues. Workers start again with the next task. What becomes of a task:
+ *
+ *   submitted, not done    lost: it carries the number of fork()s at which it was submitted
+ *                          (fj_task.home), and whoever waits for one with another number
+ *                          gets FJ_ECANCELED. Nobody has to find it, wherever its thief was.
+ *   action                 forgotten.
+ *
+ * If the thread that forked works for pools itself, as a worker or as a guest, inside another
+ * one perhaps, it goes on in the child with the tasks on its stack and in its queues:
+ *
+ *   on its stack, queued   are given the new number: they go on, and count as submitted now.
+ *   stolen from it         lost: FJ_ECANCELED; typed ones are run again, as they cannot say so.
+ *   that it has stolen     it completes in the queue of a worker that is gone. The records of
+ *                          those pools are never used again (LOST), so that it does no harm.
+ */
+#include "pool.h"
+
+static fji_lock child_lock;
+static fj_pool *child_list; /* all pools, under the lock */
+/* Handlers that got registered twice, by a fork in the middle of that, act once. */
+static __thread int child_forking;
+uint32_t fji_child_times;
+
+/* ---- The list ------------------------------------------------------------------------------------- */
+
+void fji_pools_add(fj_pool *p)
+{
+    fji_lock_take(&child_lock);
+    p->next = child_list;
+    p->link = &child_list;
+    if (p->next != NULL) p->next->link = &p->next;
+    child_list = p;
+    fji_lock_drop(&child_lock);
+}
+
+void fji_pools_remove(fj_pool *p)
+{
+    fji_lock_take(&child_lock);
+    *p->link = p->next;
+    if (p->next != NULL) p->next->link = p->link;
+    fji_lock_drop(&child_lock);
+}
+
+/* ---- The thread that goes on ------------------------------------------------------------------------ */
+
+static void child_stamp(fj_task *t)
+{
+    t->home = (t->home & (FJI_HOME_LOCAL | FJI_HOME_AT)) | fji_child_stamp();
+}
+
+/* What others stole from it is lost; what it has, it keeps. */
+static void child_keep(fji_worker *w)
+{
+    uint32_t index = fji_base_index(w->q.base);
+
+    for (uint32_t i = 0; i < w->q.capacity; i++) {
+        fj_cell *c = &w->q.cells[i];
+        if (c->what <= FJI_SPECIAL || c->what == FJI_ACTION) continue;
+        if ((c->what & FJI_TAG_DETACHED) != 0) {
+            if (i >= index) child_stamp((fj_task *)(c->what & ~FJI_TAG_MASK));
+        } else if (i < index && (c->state & FJI_DONE) == 0) {
+            c->state = FJI_DONE | FJI_LOST;
+        }
+    }
+    for (struct fji_running *r = w->running; r != NULL; r = r->outer) child_stamp(r->task);
+    w->joining = NULL;
+}
+
+/* ---- The others ------------------------------------------------------------------------------------- */
+
+static void child_forget_worker(fji_worker *w, bool lost)
+{
+    w->running = NULL;
+    w->alive = lost ? FJI_ALIVE_LOST : FJI_ALIVE_NO;
+    w->park = FJI_PARK_ACTIVE;
+    w->blocked = FJI_BLOCKED_NO;
+    w->joining = NULL;
+    fji_queue_reset(&w->q);
+}
+
+/* Whether w is what the thread that forked is, or was before it became a guest. */
+static bool child_has(fji_worker *self, const fji_worker *w)
+{
+    while (self != NULL && self != w)
+        self = self->alive == FJI_ALIVE_GUEST ? fji_worker_of(self->outer) : NULL;
+    return self != NULL;
+}
+
+static void child_forget(fj_pool *p, fji_worker *self)
+{
+    int active = 0, total = 0, guests = 0;
+
+    for (uint32_t i = 0; i < p->workers; i++) {
+        fji_worker *w = fji_pool_worker(p, i);
+        if (!child_has(self, w)) continue;
+        child_keep(w);
+        guests += w->alive == FJI_ALIVE_GUEST;
+        total += w->alive == FJI_ALIVE_WORKER;
+        active += w->alive == FJI_ALIVE_WORKER && w->blocked != FJI_BLOCKED_GAVE;
+    }
+    for (uint32_t i = 0; i < p->workers; i++) {
+        fji_worker *w = fji_pool_worker(p, i);
+        if (w != NULL && !child_has(self, w)) child_forget_worker(w, guests + total != 0);
+    }
+    for (uint32_t i = 0; i < p->subqs; i++)
+        if (p->subq[i] != NULL) fji_subq_reset(p->subq[i]);
+    fji_lock_reset(&p->lock);
+    p->spinners = 0;
+    p->has_zombie = false;
+    p->guests = (uint32_t)guests;
+    p->ctl = fji_ctl_add_active(fji_ctl_add_total(0, total), active - p->parallelism);
+    fji_pool_end_if_over(p);
+}
+
+/* ---- Handlers --------------------------------------------------------------------------------------- */
+
+static void child_prepare(void)
+{
+    if (child_forking++ != 0) return;
+    fji_lock_take(&fji_common_making);
+    fji_lock_take(&child_lock);
+}
+
+static void child_in_parent(void)
+{
+    if (--child_forking != 0) return;
+    fji_lock_drop(&child_lock);
+    fji_lock_drop(&fji_common_making);
+}
+
+static void child_in_child(void)
+{
+    if (--child_forking != 0) return;
+    fji_child_times++;
+    fji_lock_reset(&child_lock);
+    fji_lock_reset(&fji_common_making);
+    fji_join_forget();
+    for (fj_pool *p = child_list; p != NULL; p = p->next) child_forget(p, fji_worker_self());
+}
+
+/* Before the first of our locks is taken, so that a child never finds it held. */
+void fji_pools_prepare(void)
+{
+    fji_plat_at_fork(child_prepare, child_in_parent, child_in_child);
+}
