@@ -21,7 +21,7 @@ static int block_spare(fj_pool *p)
     if (fji_worker_start(p)) return FJI_BLOCKED_GAVE;
     /* [ctl.idle] acquire/acq_rel: gives back the total reserved by the caller. */
     uint64_t c = fji_load_acquire(&p->ctl);
-    while (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_total(c, -1))) {}
+    while (!fji_pool_move(p, &c, fji_ctl_add_total(c, -1))) {}
     if (fji_pool_stopping(p)) fji_pool_try_terminate(p, false);
     return FJI_BLOCKED_KEPT;
 }
@@ -43,7 +43,8 @@ static int block_compensate(fj_pool *p)
             n = fji_ctl_with_top(c, fji_load_relaxed(&idle->next_idle));
         } else if (deficit > 0 || (deficit + target > p->min_runnable && total >= target)) {
             n = fji_ctl_add_active(c, -1);
-        } else if (total < p->max_threads) {
+            /* relaxed: a limit, not a count. */
+        } else if (total < fji_load_relaxed(&p->max_threads)) {
             n = fji_ctl_add_total(c, 1);
         } else {
             /* Told, not asked: a join cannot fail, so it blocks whatever the answer is. */
@@ -51,7 +52,7 @@ static int block_compensate(fj_pool *p)
             return FJI_BLOCKED_KEPT;
         }
         /* [ctl.idle] acq_rel: as every change of ctl. */
-        if (!fji_cas_acq_rel_64(&p->ctl, &c, n)) continue;
+        if (!fji_pool_move(p, &c, n)) continue;
         if (idle != NULL) fji_worker_unpark(idle);
         if (fji_ctl_total(n) > total) return block_spare(p);
         return FJI_BLOCKED_GAVE;
@@ -71,7 +72,7 @@ void fji_block_end(fji_worker *w, int token)
     if (token == FJI_BLOCKED_GAVE) {
         /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
         uint64_t c = fji_load_acquire(&w->pool->ctl);
-        while (!fji_cas_acq_rel_64(&w->pool->ctl, &c, fji_ctl_add_active(c, 1))) {}
+        while (!fji_pool_move(w->pool, &c, fji_ctl_add_active(c, 1))) {}
     }
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: as above */
 }

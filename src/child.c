@@ -116,7 +116,9 @@ static void child_forget(fj_pool *p, fji_worker *self)
     p->spinners = 0;
     p->has_zombie = false;
     p->guests = (uint32_t)guests;
-    p->ctl = fji_ctl_add_active(fji_ctl_add_total(0, total), active - p->parallelism);
+    p->ctl = fji_ctl_settle(
+        fji_ctl_add_active(fji_ctl_add_total(0, total), active - p->parallelism), p->parallelism,
+        p->min_runnable, p->max_threads);
     fji_pool_end_if_over(p);
 }
 

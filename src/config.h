@@ -62,6 +62,9 @@
 #define FJI_FAILED_STARTS 3
 #define FJI_FAILED_WAIT_NS 100000000ll
 
+/* Forks for one that asks for a thread, while the system has none to give. */
+#define FJI_ASK_AGAIN 1024
+
 /* Results of typed tasks run at their fork that can be kept when there is no memory. */
 #define FJI_SPILL_RESERVE 512
 

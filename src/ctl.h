@@ -3,15 +3,15 @@
  * ctl.h - the pool's control word
  *
  * All that a signaller must know is in one word, so that one CAS moves the pool from
- * a legal state to the next, and "somebody should be woken or started" is its sign.
+ * a legal state to the next, and "somebody can be woken or started" is its sign.
  *
- *      63         48 47        33 32            15 14          0
- *     +-------------+------------+----------------+-------------+
- *     |   deficit   |   total    |    version     |  top idle   |
- *     +-------------+------------+----------------+-------------+
- *       active minus   threads     +1 whenever a    worker index
- *       parallelism,   alive       worker goes      + 1, or 0
- *       signed                     idle
+ *      63     62         47 46        32 31            15 14          0
+ *     +------+-------------+------------+----------------+-------------+
+ *     | call |   deficit   |   total    |    version     |  top idle   |
+ *     +------+-------------+------------+----------------+-------------+
+ *       see     active minus   threads     +1 whenever a    worker index
+ *       C4      parallelism,   alive       worker goes      + 1, or 0
+ *               signed                     idle
  *
  * A worker is active while it searches or runs: not while it is on the idle stack, and
  * not while it is blocked and somebody stands in for it.
@@ -20,6 +20,9 @@
  *   C1  total == threads alive; deficit == active - parallelism.
  *   C2  the idle stack (top idle, then next_idle of each) holds every idle worker once.
  *   C3  version changes with every push, so a stale CAS that pops fails.
+ *   C4  call == fewer are active than there should be, and one is idle or may be started.
+ *       Without the second part a pool with blocked workers would send every fork off the
+ *       fast path for nothing. Every transition ends in fji_ctl_settle().
  *
  * Transitions: these and no others. Each field is changed by its own function: no carry
  * or borrow runs from one into the next.
@@ -46,14 +49,15 @@
 #include <forkjoin.h>
 #include <stdbool.h>
 
-#define FJI_CTL_DEFICIT_SHIFT 48
-#define FJI_CTL_TOTAL_SHIFT 33
+#define FJI_CTL_DEFICIT_SHIFT 47
+#define FJI_CTL_TOTAL_SHIFT 32
 #define FJI_CTL_TOTAL_BITS 15
 #define FJI_CTL_VERSION_SHIFT 15
-#define FJI_CTL_VERSION_BITS 18
+#define FJI_CTL_VERSION_BITS 17
 #define FJI_CTL_TOP_BITS 15
 
-#define FJI_CTL_ONE_ACTIVE ((uint64_t)1 << FJI_CTL_DEFICIT_SHIFT)
+#define FJI_CTL_CALL ((uint64_t)1 << 63)
+#define FJI_CTL_DEFICIT_MASK ((uint64_t)0xffff << FJI_CTL_DEFICIT_SHIFT)
 #define FJI_CTL_TOTAL_MASK ((((uint64_t)1 << FJI_CTL_TOTAL_BITS) - 1) << FJI_CTL_TOTAL_SHIFT)
 #define FJI_CTL_VERSION_MASK ((((uint64_t)1 << FJI_CTL_VERSION_BITS) - 1) << FJI_CTL_VERSION_SHIFT)
 #define FJI_CTL_TOP_MASK (((uint64_t)1 << FJI_CTL_TOP_BITS) - 1)
@@ -78,10 +82,10 @@ static inline uint32_t fji_ctl_top(uint64_t c)
     return (uint32_t)(c & FJI_CTL_TOP_MASK);
 }
 
-/* The topmost field: what leaves it on the left is gone. */
 static inline uint64_t fji_ctl_add_active(uint64_t c, int n)
 {
-    return c + ((uint64_t)(int64_t)n << FJI_CTL_DEFICIT_SHIFT);
+    uint64_t deficit = (uint64_t)(int64_t)(fji_ctl_deficit(c) + n) << FJI_CTL_DEFICIT_SHIFT;
+    return (c & ~FJI_CTL_DEFICIT_MASK) | (deficit & FJI_CTL_DEFICIT_MASK);
 }
 
 static inline uint64_t fji_ctl_add_total(uint64_t c, int n)
@@ -99,6 +103,22 @@ static inline uint64_t fji_ctl_new_version(uint64_t c)
 static inline uint64_t fji_ctl_with_top(uint64_t c, uint32_t top)
 {
     return (c & ~FJI_CTL_TOP_MASK) | (top & FJI_CTL_TOP_MASK);
+}
+
+/* Whether a thread may be added: too few, or fewer than `least` that are not blocked. */
+static inline bool fji_ctl_may_spawn(uint64_t c, int parallelism, int least, int most)
+{
+    int total = fji_ctl_total(c);
+
+    return total < parallelism || (fji_ctl_deficit(c) + parallelism < least && total < most);
+}
+
+/* The same with `call` as it has to be. */
+static inline uint64_t fji_ctl_settle(uint64_t c, int parallelism, int least, int most)
+{
+    bool call = fji_ctl_deficit(c) < 0 &&
+                (fji_ctl_top(c) != 0 || fji_ctl_may_spawn(c, parallelism, least, most));
+    return call ? c | FJI_CTL_CALL : c & ~FJI_CTL_CALL;
 }
 
 #endif /* FJI_CTL_H */

@@ -52,21 +52,18 @@ static bool idle_pop(fj_pool *p, uint64_t *c, int active, fji_worker **out)
 
     *out = w;
     /* [ctl.idle] acq_rel: partner is the push in idle_push(). */
-    return fji_cas_acq_rel_64(&p->ctl, c, n);
+    return fji_pool_move(p, c, n);
 }
 
-/* Whether a thread may be added: too few, or all there are block. */
+/* Whether a thread may be added, and not too many were in vain just now. */
 static bool idle_may_spawn(const fj_pool *p, uint64_t c)
 {
-    int target = fji_load_relaxed(&p->parallelism); /* relaxed: a limit, not a count */
-    int total = fji_ctl_total(c);
-
     /* relaxed: hints against starting in vain without end. */
     if (fji_load_relaxed(&p->failed) >= FJI_FAILED_STARTS &&
         fji_plat_now() < fji_load_relaxed(&p->retry_ns)) /* relaxed: as above */
         return false;
-    if (total < target) return true;
-    return fji_ctl_deficit(c) + target < p->min_runnable && total < p->max_threads;
+    return fji_ctl_may_spawn(c, fji_load_relaxed(&p->parallelism), p->min_runnable,
+                             fji_load_relaxed(&p->max_threads)); /* relaxed: limits, not counts */
 }
 
 void fji_signal(fj_pool *p)
@@ -84,13 +81,15 @@ void fji_signal(fj_pool *p)
         }
         if (!idle_may_spawn(p, c)) return;
         /* [ctl.idle] acq_rel: as every change of ctl. */
-        if (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_total(fji_ctl_add_active(c, 1), 1)))
-            continue;
-        if (fji_worker_start(p)) return;
+        if (!fji_pool_move(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, 1), 1))) continue;
+        if (fji_worker_start(p)) {
+            fji_store_relaxed(&p->refused, 0u); /* relaxed: a hint */
+            return;
+        }
+        fji_store_relaxed(&p->refused, 1u); /* relaxed: as above */
         /* [ctl.idle] acquire/acq_rel: gives back exactly what was reserved above. */
         c = fji_load_acquire(&p->ctl);
-        while (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_total(fji_ctl_add_active(c, -1), -1))) {
-        }
+        while (!fji_pool_move(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -1), -1))) {}
         if (fji_pool_stopping(p)) fji_pool_try_terminate(p, false);
         return;
     }
@@ -103,6 +102,12 @@ void fji_signal_slow(fj_worker *hot)
     if (w == NULL) return;
     /* [idle.dekker] without a heavy fence on the other side this must be a full one. */
     if (!w->pool->asymmetric) fji_fence_full();
+    /* relaxed: hints. Where the system gives no threads not every fork asks for one: what is
+     * forked is run by its joiner anyway. Submissions always ask. */
+    if (fji_load_relaxed(&w->pool->refused) != 0 &&
+        fji_ctl_top(fji_load_relaxed(&w->pool->ctl)) == 0 && /* relaxed: as above */
+        ++w->unasked % FJI_ASK_AGAIN != 0)
+        return;
     fji_signal(w->pool);
 }
 
@@ -135,7 +140,7 @@ static void idle_push(fji_worker *w)
         fji_store_relaxed(&w->next_idle, fji_ctl_top(c)); /* relaxed: published by the CAS */
         n = fji_ctl_new_version(fji_ctl_add_active(fji_ctl_with_top(c, w->index + 1), -1));
         /* [ctl.idle] acq_rel -> acq_rel in fji_signal(): next_idle, park. */
-    } while (!fji_cas_acq_rel_64(&p->ctl, &c, n));
+    } while (!fji_pool_move(p, &c, n));
 }
 
 bool fji_idle_sees_work(fj_pool *p)
@@ -180,7 +185,7 @@ static bool idle_trim(fji_worker *w)
     while (fji_ctl_top(c) == w->index + 1) {
         uint32_t next = fji_load_relaxed(&w->next_idle); /* relaxed: our own */
         /* [ctl.idle] acq_rel: as every change of ctl. */
-        if (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_with_top(c, next))) continue;
+        if (!fji_pool_move(p, &c, fji_ctl_with_top(c, next))) continue;
         fji_store_relaxed(&p->trimmed, 1u); /* relaxed: a hint */
         if (next != 0) fji_plat_wake_one(&fji_pool_worker(p, next - 1)->park);
         return true;

@@ -97,7 +97,7 @@ static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
     p->caller_helps = common || (o->flags & FJ_POOL_CALLER_HELPS) != 0;
     p->is_common = common;
     p->subqs = subqs_for(n);
-    p->ctl = fji_ctl_add_active(0, -n);
+    p->ctl = fji_ctl_settle(fji_ctl_add_active(0, -n), n, p->min_runnable, p->max_threads);
     snprintf(p->name, sizeof p->name, "%s", o->name != NULL ? o->name : common ? "common" : "fj");
     p->options.name = p->name;
     for (int i = 0; i < 2; i++) p->away[i].what = FJI_END;
@@ -155,13 +155,21 @@ int fj_pool_set_parallelism(fj_pool *pool, int n)
     if (n < 1 || n > FJ_MAX_WORKERS) return FJ_EINVAL;
     fji_lock_take(&p->lock);
     int old = p->parallelism;
-    if (p->max_threads < n) p->max_threads = n;
+    /* relaxed: limits, not counts; ctl is changed after them. */
+    if (p->max_threads < n) fji_store_relaxed(&p->max_threads, n);
     fji_store_relaxed(&p->parallelism, n); /* relaxed: a limit, not a count */
     /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
     uint64_t c = fji_load_acquire(&p->ctl);
-    while (!fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_active(c, old - n))) {}
+    while (!fji_pool_move(p, &c, fji_ctl_add_active(c, old - n))) {}
     fji_lock_drop(&p->lock);
     return old;
+}
+
+void fji_pool_start_failed(fj_pool *p)
+{
+    /* relaxed: hints for idle_may_spawn(). */
+    fji_store_relaxed(&p->retry_ns, fji_plat_now() + FJI_FAILED_WAIT_NS);
+    fji_add_relaxed(&p->failed, 1); /* relaxed: as above */
 }
 
 /* ---- Ending --------------------------------------------------------------------------------------- */

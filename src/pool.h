@@ -75,6 +75,7 @@ struct fji_worker {
     fj_worker *outer; /* guest: what this thread was before */
     uint32_t index;
     uint32_t random;
+    uint32_t unasked; /* forks that have not asked for a thread */
     uintptr_t stack_low;
     uintptr_t stack_half;        /* below this it no longer helps */
     struct fji_running *running; /* submitted tasks on its stack, for child.c */
@@ -118,16 +119,17 @@ struct fj_pool {
     uint32_t trimmed; /* one has left for lack of work: the others follow soon */
     uint32_t failed;  /* starts in a row that on_start has ended */
     int64_t retry_ns; /* when the next is tried, after some of these */
+    uint32_t refused; /* the system gave no thread the last time */
 
     /* Changes rarely. */
     FJ_ALIGNAS(FJI_APART) int32_t parallelism;
+    int32_t max_threads;
     uint32_t workers; /* records ever made */
     uint32_t subqs;   /* power of two */
     fji_worker **chunk[FJI_CHUNKS];
     fji_subq *subq[FJI_SUBQ_MAX];
 
     /* Set once. */
-    int32_t max_threads;
     int32_t min_runnable;
     int64_t keep_alive_ns;
     int64_t spin_ns;
@@ -159,6 +161,19 @@ static inline bool fji_pool_stopping(const fj_pool *p)
 {
     /* relaxed: seen sooner or later; the sweep and the joins decide. */
     return (fji_load_relaxed(&p->run) & FJI_RUN_STOP) != 0;
+}
+
+/*
+ * Moves the control word from *c, as read before, to n; false: it has changed, and *c is the new
+ * one. The sizes are read after *c was: who changes them changes the word afterwards.
+ */
+static inline bool fji_pool_move(fj_pool *p, uint64_t *c, uint64_t n)
+{
+    int parallelism = fji_load_relaxed(&p->parallelism); /* relaxed: see above */
+    int most = fji_load_relaxed(&p->max_threads);        /* relaxed: see above */
+
+    /* [ctl.idle] acq_rel: every change of ctl is one of these. */
+    return fji_cas_acq_rel_64(&p->ctl, c, fji_ctl_settle(n, parallelism, p->min_runnable, most));
 }
 
 /* The heavy fence, or a full one on both sides where there is none. */
@@ -193,6 +208,8 @@ static inline bool fji_child_lost(const fj_task *t)
 
 /* pool.c */
 int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common);
+/* A worker was ended by on_start. */
+void fji_pool_start_failed(fj_pool *p);
 /* Looks whether the pool can stop, stop it if `now`, and whether it has ended. */
 void fji_pool_try_terminate(fj_pool *p, bool now);
 /* With the lock: the pool has stopped, and nobody is left: says so. */

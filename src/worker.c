@@ -443,8 +443,7 @@ static void worker_give_back_counts(fj_pool *p, int active)
 {
     /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
     uint64_t c = fji_load_acquire(&p->ctl);
-    while (
-        !fji_cas_acq_rel_64(&p->ctl, &c, fji_ctl_add_total(fji_ctl_add_active(c, -active), -1))) {}
+    while (!fji_pool_move(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -active), -1))) {}
     fji_pool_try_terminate(p, false);
 }
 
@@ -470,12 +469,10 @@ static void worker_main(void *arg)
     worker_set_stack(w);
     int err = o->on_start != NULL ? o->on_start(p, (int)w->index, o->arg) : FJ_OK;
     if (err != FJ_OK) {
-        /* relaxed: hints for idle_may_spawn(). */
-        fji_store_relaxed(&p->retry_ns, fji_plat_now() + FJI_FAILED_WAIT_NS);
-        fji_add_relaxed(&p->failed, 1); /* relaxed: as above */
+        fji_pool_start_failed(p);
         if (o->on_error != NULL) o->on_error(p, err, o->arg);
     } else {
-        fji_store_relaxed(&p->failed, 0u); /* relaxed: as above */
+        fji_store_relaxed(&p->failed, 0u); /* relaxed: a hint for idle_may_spawn() */
         active = worker_loop(w);
         if (fji_pool_stopping(p)) worker_cancel_rest(w);
     }

@@ -12,7 +12,7 @@
 static const int deficits[] = {-32768, -32767, -16384, -2, -1, 0, 1, 2, 16384, 32766, 32767};
 static const int totals[] = {0, 1, 2, 16383, 16384, 32766, 32767};
 static const uint32_t versions[] = {
-    0, 1, 2, (1u << 17) - 1, 1u << 17, (1u << 18) - 2, (1u << 18) - 1};
+    0, 1, 2, (1u << 16) - 1, 1u << 16, (1u << 17) - 2, (1u << 17) - 1};
 static const uint32_t tops[] = {0, 1, 2, 16383, 16384, 32766, 32767};
 static const int steps[] = {-32767, -256, -2, -1, 0, 1, 2, 256, 32767};
 
@@ -25,7 +25,7 @@ struct fields {
 
 static uint64_t word_of(struct fields f)
 {
-    return (uint64_t)(uint16_t)f.deficit << 48 | (uint64_t)f.total << 33 |
+    return (uint64_t)(uint16_t)f.deficit << 47 | (uint64_t)f.total << 32 |
            (uint64_t)f.version << 15 | f.top;
 }
 
@@ -90,7 +90,7 @@ FJ_TEST(ctl_total_changes_nothing_else, 10)
 static void check_new_version(uint64_t c, struct fields f)
 {
     struct fields want = f;
-    want.version = (f.version + 1) & ((1u << 18) - 1);
+    want.version = (f.version + 1) & ((1u << 17) - 1);
     check_fields(fji_ctl_new_version(c), want);
 }
 
@@ -118,7 +118,7 @@ FJ_TEST(ctl_version_goes_round_and_comes_back, 10)
     struct fields f = {-1, 32767, 0, 32767};
     uint64_t start = word_of(f), c = start;
 
-    for (uint32_t i = 1; i < 1u << 18; i++) {
+    for (uint32_t i = 1; i < 1u << 17; i++) {
         c = fji_ctl_new_version(c);
         CHECK_EQ(fji_ctl_version(c), i);
         CHECK(c != start);
@@ -126,12 +126,23 @@ FJ_TEST(ctl_version_goes_round_and_comes_back, 10)
     CHECK(fji_ctl_new_version(c) == start);
 }
 
+/* Whatever the sizes of the pool are, and whatever the sign was before. */
 static void check_sign(uint64_t c, struct fields f)
 {
-    CHECK_EQ((int64_t)c < 0, f.deficit < 0);
+    static const int sizes[] = {1, 2, 16384, 32766, 32767};
+
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        for (size_t k = i; k < COUNT(sizes); k++) {
+            int target = sizes[i], most = sizes[k], least = 2, active = f.deficit + target;
+            bool can = f.top != 0 || f.total < target || (active < least && f.total < most);
+            uint64_t settled = fji_ctl_settle(c, target, least, most);
+            CHECK_EQ((int64_t)settled < 0, f.deficit < 0 && can);
+            CHECK(fji_ctl_settle(c | (uint64_t)1 << 63, target, least, most) == settled);
+            check_fields(settled, f);
+        }
 }
 
-FJ_TEST(ctl_is_negative_when_workers_are_missing, 10)
+FJ_TEST(ctl_is_negative_when_workers_are_missing_and_one_can_come, 20)
 {
     for_all(check_sign);
 }
@@ -139,7 +150,7 @@ FJ_TEST(ctl_is_negative_when_workers_are_missing, 10)
 /* The transitions of a pool of n workers that come, idle, wake, are trimmed and exit. */
 static void life(int n)
 {
-    struct fields f = {-n, 0, (1u << 18) - 1, 0};
+    struct fields f = {-n, 0, (1u << 17) - 1, 0};
     uint64_t c = word_of(f);
 
     for (int i = 0; i < n; i++) {
@@ -149,7 +160,7 @@ static void life(int n)
     for (int i = 0; i < n; i++) {
         c = fji_ctl_with_top(c, (uint32_t)i + 1); /* idle */
         c = fji_ctl_new_version(fji_ctl_add_active(c, -1));
-        f.version = (f.version + 1) & ((1u << 18) - 1);
+        f.version = (f.version + 1) & ((1u << 17) - 1);
         check_fields(c, (struct fields){-i - 1, n, f.version, (uint32_t)i + 1});
     }
     for (int i = n; i > n / 2; i--) {
