@@ -88,17 +88,19 @@ struct fj_task {
 /* ---- Error codes ------------------------------------------------------------------------ */
 
 /* code, value, text. Linux's errno numbers where there is one. */
-#define FJ_ERRORS(X)                                       \
-    X(FJ_OK, 0, "success")                                 \
-    X(FJ_ENOMEM, -12, "out of memory")                     \
-    X(FJ_EBUSY, -16, "busy")                               \
-    X(FJ_EINVAL, -22, "invalid argument or misuse")        \
-    X(FJ_EDEADLK, -35, "the caller would wait for itself") \
-    X(FJ_ENOTSUP, -95, "not supported for this pool")      \
-    X(FJ_ETIMEDOUT, -110, "timed out")                     \
-    X(FJ_ECANCELED, -125, "cancelled")                     \
-    X(FJ_EREJECTED, -1001, "the pool is shut down")        \
-    X(FJ_ESATURATED, -1002, "the limit of threads is reached")
+#define FJ_ERRORS(X)                                           \
+    X(FJ_OK, 0, "success")                                     \
+    X(FJ_ENOMEM, -12, "out of memory")                         \
+    X(FJ_EBUSY, -16, "busy")                                   \
+    X(FJ_EINVAL, -22, "invalid argument or misuse")            \
+    X(FJ_EDEADLK, -35, "the caller would wait for itself")     \
+    X(FJ_ENOTSUP, -95, "not supported for this pool")          \
+    X(FJ_ETIMEDOUT, -110, "timed out")                         \
+    X(FJ_ECANCELED, -125, "cancelled")                         \
+    X(FJ_EREJECTED, -1001, "the pool is shut down")            \
+    X(FJ_ESATURATED, -1002, "the limit of threads is reached") \
+    X(FJ_EFAILED, -1003, "failed, without a code")             \
+    X(FJ_PENDING, -1004, "not finished: somebody completes it later")
 
 enum fj_error {
 #define FJI_ERROR_ENUM(name, value, text) name = (value),
@@ -241,6 +243,21 @@ typedef struct fj_pool_options {
     int (*saturate)(fj_pool *pool, void *arg);
     /* What would otherwise be printed. Any thread; must not call the library. */
     void (*log)(int level, const char *text, void *arg);
+    /* On the worker, each time it has run a task from outside its queue and all that came
+     * of it, before it looks for the next: to clean what tasks leave in the thread. */
+    void (*on_reset)(fj_pool *pool, int worker, void *arg);
+    /* Starts the thread of a worker in place of the library: a joinable one that calls
+     * entry(entry_arg) and returns its result; non-zero refuses. Signals are blocked, name and
+     * CPUs set by the library. stack_bytes is not looked at. */
+    int (*create)(fj_pool *pool, void *(*entry)(void *), void *entry_arg, void *arg);
+    /* A cpu_set_t of so many bytes: the CPUs that workers run on. Default: those of the
+     * thread that starts them. Is copied. Ignored where the system does not have it. */
+    const void *cpus;
+    size_t cpus_bytes;
+    /* Sent to a worker whose task is cancelled with interrupt, so that a system call it
+     * waits in returns EINTR; 0: none. The program has installed a handler for it, without
+     * SA_RESTART. */
+    int interrupt_signal;
 } fj_pool_options;
 
 #ifdef __cplusplus
@@ -395,6 +412,15 @@ FJ_API FJ_NODISCARD int fj_invoke_by(fj_pool *pool, fj_task *t, enum fj_caller c
  */
 FJ_API fj_pool *fj_common_pool(void);
 
+/*
+ * How the common pool is to be, before it is made; what the environment says comes first.
+ * `parallelism` 0 is the default, not none.
+ *
+ *   returns  FJ_OK; FJ_EBUSY: it was made already; FJ_EINVAL as fj_pool_create().
+ *   Java     the system properties java.util.concurrent.ForkJoinPool.common.*.
+ */
+FJ_API FJ_NODISCARD int fj_common_configure(const fj_pool_options *o);
+
 /* Workers the common pool aims at: 0 if callers run everything themselves. */
 FJ_API int fj_common_parallelism(void);
 
@@ -518,5 +544,12 @@ static inline fj_pool_options fji_options_init(void)
 
 #include "forkjoin/inline.h"
 #include "forkjoin/typed.h"
+
+/* In this order: each knows those before it. */
+#include "forkjoin/future.h"
+
+#include "forkjoin/block.h"
+#include "forkjoin/completer.h"
+#include "forkjoin/local.h"
 
 #endif /* FORKJOIN_H */

@@ -48,6 +48,7 @@
 #define fji_or_acquire(p, v) __atomic_fetch_or((p), (v), __ATOMIC_ACQUIRE)
 #define fji_or_release(p, v) __atomic_fetch_or((p), (v), __ATOMIC_RELEASE)
 #define fji_or_acq_rel(p, v) __atomic_fetch_or((p), (v), __ATOMIC_ACQ_REL)
+#define fji_xor_acq_rel(p, v) __atomic_fetch_xor((p), (v), __ATOMIC_ACQ_REL)
 #define fji_and_acq_rel(p, v) __atomic_fetch_and((p), (v), __ATOMIC_ACQ_REL)
 
 /* Strong: a failure means that somebody else changed *p. *old is then updated. */

@@ -47,9 +47,8 @@ static int block_compensate(fj_pool *p)
         } else if (total < fji_load_relaxed(&p->max_threads)) {
             n = fji_ctl_add_total(c, 1);
         } else {
-            /* Told, not asked: a join cannot fail, so it blocks whatever the answer is. */
-            if (p->options.saturate != NULL) (void)p->options.saturate(p, p->options.arg);
-            return FJI_BLOCKED_KEPT;
+            bool blocks = p->options.saturate == NULL || p->options.saturate(p, p->options.arg);
+            return blocks ? FJI_BLOCKED_KEPT : FJI_BLOCKED_REFUSED;
         }
         /* [ctl.idle] acq_rel: as every change of ctl. */
         if (!fji_pool_move(p, &c, n)) continue;
@@ -59,12 +58,23 @@ static int block_compensate(fj_pool *p)
     }
 }
 
-int fji_block_begin(fji_worker *w)
+int fji_block_ask(fji_worker *w)
 {
     if (w->alive != FJI_ALIVE_WORKER) return FJI_BLOCKED_NO; /* a guest is in no count */
     int token = block_compensate(w->pool);
+    if (token == FJI_BLOCKED_REFUSED) return token;
     fji_store_relaxed(&w->blocked, (uint32_t)token); /* relaxed: for monitoring and child.c */
     return token;
+}
+
+/* For waits that cannot fail: they block whatever the answer is. */
+int fji_block_begin(fji_worker *w)
+{
+    int token = fji_block_ask(w);
+
+    if (token != FJI_BLOCKED_REFUSED) return token;
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_KEPT); /* relaxed: as above */
+    return FJI_BLOCKED_KEPT;
 }
 
 void fji_block_end(fji_worker *w, int token)

@@ -49,6 +49,13 @@ void fji_pools_remove(fj_pool *p)
     fji_lock_drop(&child_lock);
 }
 
+void fji_pools_poke(void)
+{
+    fji_lock_take(&child_lock);
+    for (fj_pool *p = child_list; p != NULL; p = p->next) fji_pool_poke(p);
+    fji_lock_drop(&child_lock);
+}
+
 /* ---- The thread that goes on ------------------------------------------------------------------------ */
 
 static void child_stamp(fj_task *t)
@@ -72,6 +79,7 @@ static void child_keep(fji_worker *w)
     }
     for (struct fji_running *r = w->running; r != NULL; r = r->outer) child_stamp(r->task);
     w->joining = NULL;
+    w->nap = NULL;
 }
 
 /* ---- The others ------------------------------------------------------------------------------------- */
@@ -83,6 +91,9 @@ static void child_forget_worker(fji_worker *w, bool lost)
     w->park = FJI_PARK_ACTIVE;
     w->blocked = FJI_BLOCKED_NO;
     w->joining = NULL;
+    w->token = NULL;
+    w->scopes = 0;
+    w->nap = NULL;
     fji_queue_reset(&w->q);
 }
 

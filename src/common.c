@@ -15,7 +15,8 @@
 #include "pool.h"
 
 static fj_pool *common_pool;
-fji_lock fji_common_making; /* held while it is made, and by fork() */
+static fj_pool_options common_wanted; /* size 0: nothing was configured */
+fji_lock fji_common_making;           /* held while it is made, and by fork() */
 
 /* ---- Sizes ------------------------------------------------------------------------------------------ */
 
@@ -46,7 +47,10 @@ static void common_options(fj_pool_options *o, bool *fixed)
     long spares = FJI_SPARES, ms = 0, us = 0;
 
     fj_pool_options_init(o);
+    if (common_wanted.size != 0) *o = common_wanted;
     if (n < 1) n = 1;
+    if (o->parallelism != 0) n = o->parallelism;
+    if (o->max_threads > n) spares = o->max_threads - n;
     *fixed = common_number("FORKJOIN_PARALLELISM", 0, FJ_MAX_WORKERS, &n);
     (void)common_number("FORKJOIN_MAX_SPARES", 0, FJ_MAX_WORKERS, &spares);
     if (common_number("FORKJOIN_KEEP_ALIVE_MS", 1, 1000000000, &ms))
@@ -55,6 +59,22 @@ static void common_options(fj_pool_options *o, bool *fixed)
     o->parallelism = (int)n;
     o->max_threads = (int)(n + spares > FJ_MAX_WORKERS ? FJ_MAX_WORKERS : n + spares);
     if (o->max_threads == 0) o->max_threads = 1; /* 0 would mean the default */
+}
+
+int fj_common_configure(const fj_pool_options *options)
+{
+    fj_pool_options o;
+    int err = fji_options_read(&o, options);
+
+    if (err != FJ_OK || options == NULL) return FJ_EINVAL;
+    fji_pools_prepare();
+    fji_lock_take(&fji_common_making);
+    if (fji_common_if_made() != NULL)
+        err = FJ_EBUSY;
+    else
+        common_wanted = o;
+    fji_lock_drop(&fji_common_making);
+    return err;
 }
 
 static fj_pool *common_make(void)

@@ -65,6 +65,12 @@
 /* Forks for one that asks for a thread, while the system has none to give. */
 #define FJI_ASK_AGAIN 1024
 
+/* Words for waits that may be interrupted: as many as keep strangers from waking each other. */
+#define FJI_LOTS 64
+
+/* Scopes that a worker has room for at first; deeper nesting of futures doubles it. */
+#define FJI_SCOPES_FIRST 16
+
 /* Results of typed tasks run at their fork that can be kept when there is no memory. */
 #define FJI_SPILL_RESERVE 512
 

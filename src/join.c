@@ -73,8 +73,9 @@ static bool await_help(fji_worker *w, const uint32_t *state, uint32_t s, const u
         fji_worker *v = fji_pool_worker(w->pool, thief - 1);
         if (v == NULL || v == w) return false;
         links[n] = (fji_link){state, s};
-        fji_got got = fji_queue_steal_for(&v->q, from, links, n + 1, &loot);
+        fji_got got = fji_queue_steal_for(&v->q, from, links, n + 1, 0, &loot);
         if (got == FJI_GOT_TASK) {
+            loot.token = fji_scope_of(v, fji_queue_position(&v->q, loot.cell));
             fji_count(&w->steals, 1);
             fji_worker_run(w, &loot);
             return true;
@@ -92,6 +93,54 @@ static bool await_help(fji_worker *w, const uint32_t *state, uint32_t s, const u
     return false;
 }
 
+/* From the top of the own queue: takes and runs a task with this root. */
+static bool help_root_local(fji_worker *w, uintptr_t root)
+{
+    fji_queue *q = &w->q;
+    bool typed = q->hot.top < q->cells;
+    fj_cell *b = fji_worker_boundary(w), *c = b - 1;
+
+    if (c < q->cells || (c->what & FJI_TAG_SELF) == 0 || c->what <= FJI_SPECIAL) return false;
+    fji_loot loot = {.what = c->what, .fn = *(uintptr_t *)(void *)c->args};
+    if (loot.fn != root) return false;
+    bool ours = fji_queue_take(q, c, loot.what, false, &b);
+    if (!ours) b = fji_queue_give_back(q, c); /* its thief does not use the cell */
+    if (typed)
+        q->hint = b;
+    else
+        q->hot.top = fji_queue_settle(q, b, q->cells);
+    if (ours) fji_worker_run(w, &loot);
+    return ours;
+}
+
+bool fji_help_root(fji_worker *w, uintptr_t root)
+{
+    fj_pool *p = w->pool;
+    /* [pool.record] acquire <- release in worker_new_record(). */
+    uint32_t n = fji_load_acquire(&p->workers), all = n + p->subqs;
+    uint32_t at = fji_worker_random(w) % all;
+    fji_loot loot;
+
+    if (!join_has_stack(w)) return false;
+    if (help_root_local(w, root)) return true;
+    for (uint32_t i = 0; i < all; i++, at = at + 1 == all ? 0 : at + 1) {
+        fji_got got = FJI_GOT_NONE;
+        if (at < n) {
+            fji_worker *v = fji_pool_worker(p, at);
+            if (v != NULL && v != w) got = fji_queue_steal_for(&v->q, 0, NULL, 0, root, &loot);
+        } else {
+            /* [pool.record] acquire <- release in submit_queue(). */
+            fji_subq *s = fji_load_acquire(&p->subq[at - n]);
+            if (s != NULL) got = fji_subq_steal_root(s, root, &loot);
+        }
+        if (got != FJI_GOT_TASK) continue;
+        fji_count(&w->steals, 1);
+        fji_worker_run(w, &loot);
+        return true;
+    }
+    return false;
+}
+
 /* What is waited for: a stolen cell of the waiter's own queue, or a task that was submitted. */
 struct await {
     uint32_t *state;
@@ -99,25 +148,78 @@ struct await {
     fj_cell *cell;       /* or NULL, and */
     const fj_task *task; /* for fji_child_lost(): while it waits, the waiter runs tasks, which may
                           * fork() the process. A cell is told by child.c. */
+    const fji_wait *how;
 };
 
-/* `from` another pool (or NULL): it may lose its threads, or never get any. */
-static void await_sleep(fji_worker *w, const struct await *a, fj_pool *from)
+static bool await_is_lost(const struct await *a)
 {
-    uint32_t *state = a->state;
+    return a->task != NULL && a->task->cell != NULL && fji_child_lost(a->task);
+}
 
-    int token = w != NULL ? fji_block_begin(w) : 0;
+/* FJ_OK: wait on. */
+static int await_gives_up(const fji_worker *w, const fji_wait *how)
+{
+    if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;
+    if (how->deadline != FJ_FOREVER && fji_plat_now() >= how->deadline) return FJ_ETIMEDOUT;
+    return FJ_OK;
+}
+
+/* When to look again whether `from` (or NULL), another pool, has lost its threads. */
+static int64_t await_look(const fji_wait *how, const fj_pool *from)
+{
+    int64_t look = from != NULL ? fji_plat_now() + FJI_STRANDED_NS : FJ_FOREVER;
+
+    return look < how->deadline ? look : how->deadline;
+}
+
+/* Sleeps on the word itself. */
+static int await_sleep(fji_worker *w, const struct await *a, fj_pool *from)
+{
+    int err = FJ_OK;
     /* [task.done] acquire <- release in fji_task_complete(): it may be done by now. */
-    uint32_t s = fji_or_acq_rel(state, FJI_WAITING) | FJI_WAITING;
+    uint32_t s = fji_or_acq_rel(a->state, FJI_WAITING) | FJI_WAITING;
 
-    while ((s & FJI_DONE) == 0) {
+    while ((s & a->how->done) == 0 && err == FJ_OK) {
         if (from != NULL) fji_submit_run_stranded(from);
-        if (a->task != NULL && fji_child_lost(a->task)) break;
-        fji_plat_wait(state, s, from != NULL ? fji_plat_now() + FJI_STRANDED_NS : FJ_FOREVER);
+        if (await_is_lost(a)) break;
+        fji_plat_wait(a->state, s, await_look(a->how, from));
         /* [task.done] acquire <- release in fji_task_complete(): result and code. */
-        s = fji_load_acquire(state);
+        s = fji_load_acquire(a->state);
+        err = await_gives_up(w, a->how);
     }
-    if (w != NULL) fji_block_end(w, token);
+    return (s & a->how->done) != 0 ? FJ_OK : err;
+}
+
+/* Sleeps in the lot of a future, so that it can be interrupted. */
+static int await_nap(fji_worker *w, const struct await *a, fj_pool *from)
+{
+    uint32_t *lot = fji_lot(a->task);
+    int err = FJ_OK;
+
+    fji_nap_begin(w, lot);
+    /* [task.done] acq_rel: it is done by now, or whoever decides sees the bit. */
+    uint32_t s = fji_or_acq_rel(a->state, FJI_OBSERVED);
+    for (;;) {
+        /* [cancel.lot] acquire <- acq_rel in fji_lot_bump(): what has changed is seen below. */
+        uint32_t seen = fji_load_acquire(lot);
+        /* [task.done] acquire <- acq_rel in future_finish(), future_decide(). */
+        s = fji_load_acquire(a->state);
+        if ((s & a->how->done) != 0 || await_is_lost(a)) break;
+        if ((err = await_gives_up(w, a->how)) != FJ_OK) break;
+        if (from != NULL) fji_submit_run_stranded(from);
+        fji_plat_wait(lot, seen, await_look(a->how, from));
+    }
+    fji_nap_end(w);
+    return (s & a->how->done) != 0 ? FJ_OK : err;
+}
+
+static int await_asleep(fji_worker *w, const struct await *a, fj_pool *from)
+{
+    if (w == NULL) return await_sleep(w, a, from);
+    int token = fji_block_begin(w);
+    int err = a->how->interruptible ? await_nap(w, a, from) : await_sleep(w, a, from);
+    fji_block_end(w, token);
+    return err;
 }
 
 /* A moment between two looks: gives way now and then, somebody else may need the core. */
@@ -129,12 +231,12 @@ static bool await_spin(int64_t *until, int *turn)
     return fji_plat_now() < *until;
 }
 
-static void join_await(fji_worker *w, fj_pool *pool, const struct await *a)
+static int join_await(fji_worker *w, fj_pool *pool, const struct await *a)
 {
     bool helps = w != NULL && w->pool == pool;
     fj_cell *outer = NULL;
     int64_t until = 0;
-    int turn = 0;
+    int turn = 0, err = FJ_OK;
 
     if (w != NULL) {
         outer = w->joining;
@@ -144,22 +246,25 @@ static void join_await(fji_worker *w, fj_pool *pool, const struct await *a)
     for (;;) {
         /* [task.done] [join.thief] acquire: result and code, or mark. */
         uint32_t s = fji_load_acquire(a->state);
-        if ((s & FJI_DONE) != 0 || (a->task != NULL && fji_child_lost(a->task))) break;
-        if (helps && await_help(w, a->state, s, a->mark)) {
+        if ((s & a->how->done) != 0 || await_is_lost(a)) break;
+        if (helps && (a->how->root != NULL ? fji_help_root(w, (uintptr_t)a->how->root)
+                                           : await_help(w, a->state, s, a->mark))) {
             until = 0;
             continue;
         }
+        if ((err = await_gives_up(w, a->how)) != FJ_OK) break;
         if (await_spin(&until, &turn)) continue;
-        await_sleep(w, a, helps ? NULL : pool);
+        err = await_asleep(w, a, helps ? NULL : pool);
         break;
     }
     /* [join.chain] release -> acquire in await_help(). */
     if (w != NULL) fji_store_release(&w->joining, outer);
+    return err;
 }
 
-void fji_await_task(fji_worker *w, fj_pool *pool, fj_task *t)
+int fji_await_task(fji_worker *w, fj_pool *pool, fj_task *t, const fji_wait *how)
 {
-    join_await(w, pool, &(struct await){&t->state, &t->mark, NULL, t});
+    return join_await(w, pool, &(struct await){&t->state, &t->mark, NULL, t, how});
 }
 
 /*
@@ -168,7 +273,7 @@ void fji_await_task(fji_worker *w, fj_pool *pool, fj_task *t)
  */
 static bool join_await_cell(fji_worker *w, fj_cell *c)
 {
-    join_await(w, w->pool, &(struct await){&c->state, &c->mark, c, NULL});
+    (void)join_await(w, w->pool, &(struct await){&c->state, &c->mark, c, NULL, &FJI_WAIT_DONE});
     bool lost = (c->state & FJI_LOST) != 0;
     fji_store_relaxed(&c->state, 0u); /* relaxed: the thief is through, nobody else looks */
     return !lost;
@@ -290,7 +395,7 @@ int fji_unfork_slow(fj_task *t, int popped)
             if (c->mark == FJI_CELL_RAN || w == NULL) return 0;
         } else {
             fj_pool *p = *(fj_pool **)(void *)c->args;
-            return fji_submit_take_back(p, t);
+            return fji_submit_take_back(p, t, 0);
         }
     }
     if (w == NULL) return 0;

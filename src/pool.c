@@ -46,8 +46,20 @@ void fj_pool_options_init(fj_pool_options *o)
     o->size = sizeof *o;
 }
 
+static int options_check(const fj_pool_options *o)
+{
+    if (o->parallelism < 0 || o->parallelism > FJ_MAX_WORKERS) return FJ_EINVAL;
+    if ((o->flags & ~(FJ_POOL_FIFO | FJ_POOL_CALLER_HELPS | FJ_POOL_SYMMETRIC)) != 0)
+        return FJ_EINVAL;
+    if (o->max_threads < 0 || (o->max_threads != 0 && o->max_threads < o->parallelism))
+        return FJ_EINVAL;
+    if (o->min_runnable < 0 || o->keep_alive_ns < 0 || o->spin_ns < -1) return FJ_EINVAL;
+    if (o->interrupt_signal < 0 || o->cpus_bytes > 65536) return FJ_EINVAL;
+    return FJ_OK;
+}
+
 /* Takes over what the caller has, as far as this library knows it. */
-static int options_read(fj_pool_options *o, const fj_pool_options *from)
+int fji_options_read(fj_pool_options *o, const fj_pool_options *from)
 {
     fj_pool_options_init(o);
     if (from == NULL) return FJ_OK;
@@ -57,18 +69,7 @@ static int options_read(fj_pool_options *o, const fj_pool_options *from)
         if (((const unsigned char *)from)[i] != 0) return FJ_EINVAL;
     memcpy(o, from, known);
     o->size = sizeof *o;
-    return FJ_OK;
-}
-
-static int options_check(const fj_pool_options *o)
-{
-    if (o->parallelism < 0 || o->parallelism > FJ_MAX_WORKERS) return FJ_EINVAL;
-    if ((o->flags & ~(FJ_POOL_FIFO | FJ_POOL_CALLER_HELPS | FJ_POOL_SYMMETRIC)) != 0)
-        return FJ_EINVAL;
-    if (o->max_threads < 0 || (o->max_threads != 0 && o->max_threads < o->parallelism))
-        return FJ_EINVAL;
-    if (o->min_runnable < 0 || o->keep_alive_ns < 0 || o->spin_ns < -1) return FJ_EINVAL;
-    return FJ_OK;
+    return options_check(o);
 }
 
 static uint32_t subqs_for(int parallelism)
@@ -125,6 +126,14 @@ int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common)
     fj_pool *p = fji_plat_alloc(sizeof *p);
 
     if (p == NULL) return FJ_ENOMEM;
+    if (o->cpus != NULL && o->cpus_bytes != 0) {
+        p->cpus = fji_plat_alloc(o->cpus_bytes);
+        if (p->cpus == NULL) {
+            fji_plat_free(p);
+            return FJ_ENOMEM;
+        }
+        memcpy(p->cpus, o->cpus, o->cpus_bytes);
+    }
     pool_set(p, o, common);
     p->asymmetric = (o->flags & FJ_POOL_SYMMETRIC) == 0 && pool_has_barrier();
     fji_pools_add(p);
@@ -135,10 +144,9 @@ int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common)
 int fj_pool_create(fj_pool **pool, const fj_pool_options *options)
 {
     fj_pool_options o;
-    int err = options_read(&o, options);
+    int err = fji_options_read(&o, options);
 
     if (pool == NULL) return FJ_EINVAL;
-    if (err == FJ_OK) err = options_check(&o);
     if (err != FJ_OK) return err;
     if (o.parallelism == 0) o.parallelism = fj_available_parallelism();
     if (o.max_threads != 0 && o.max_threads < o.parallelism) return FJ_EINVAL;
@@ -227,7 +235,10 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
         /* [pool.end] run above, ctl below; partner: the barrier in fji_idle_wait(), after which
          * a worker that goes idle looks at run. */
         fji_fence_full();
-        if ((run & FJI_RUN_STOP) == 0) pool_cancel_queued(p);
+        if ((run & FJI_RUN_STOP) == 0) {
+            pool_cancel_queued(p);
+            fji_pool_interrupt(p);
+        }
     }
     fji_idle_release_all(p);
     fji_lock_take(&p->lock);
@@ -310,6 +321,7 @@ static void pool_free(fj_pool *p)
     for (uint32_t i = 0; i < p->workers; i++) {
         fji_worker *w = fji_pool_worker(p, i);
         fji_queue_fini(&w->q);
+        fji_scope_fini(w);
         while (w->spilled != NULL) {
             fj_cell *c = w->spilled;
             memcpy(&w->spilled, c[1].args, sizeof w->spilled);
@@ -323,6 +335,7 @@ static void pool_free(fj_pool *p)
         fji_subq_fini(p->subq[i]);
         fji_plat_free(p->subq[i]);
     }
+    fji_plat_free(p->cpus);
     fji_plat_free(p);
 }
 

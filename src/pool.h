@@ -20,8 +20,16 @@ typedef struct fji_worker fji_worker;
 /* fj_cell.state and fj_task.state */
 #define FJI_DONE 0x80000000u
 #define FJI_WAITING 0x40000000u
-#define FJI_LOST 0x20000000u       /* with DONE, in the child of fork(): its thief is no more */
-#define FJI_THIEF_MASK 0x0000ffffu /* index of whoever runs it, + 1 */
+#define FJI_LOST 0x20000000u /* with DONE, in the child of fork(): its thief is no more */
+/* The same word of a future: see future.c */
+#define FJI_LET_GO 0x10000000u
+#define FJI_COMPLETING 0x08000000u
+#define FJI_CANCELLED 0x04000000u
+#define FJI_FAILED 0x02000000u
+#define FJI_GIVEN 0x01000000u
+#define FJI_OBSERVED 0x00800000u     /* somebody sleeps in its lot */
+#define FJI_OBSERVED_ANY 0x00400000u /* or waits for one of several */
+#define FJI_THIEF_MASK 0x0000ffffu   /* index of whoever runs it, + 1 */
 
 /* fji_worker.park */
 #define FJI_PARK_ACTIVE 0u
@@ -47,6 +55,24 @@ typedef struct fji_worker fji_worker;
 #define FJI_BLOCKED_NO 0u
 #define FJI_BLOCKED_KEPT 1u /* waits, and is still counted as active */
 #define FJI_BLOCKED_GAVE 2u /* waits, and has given its active away */
+#define FJI_BLOCKED_REFUSED 3u
+
+/* fj_token.word */
+#define FJI_TOKEN_CANCELLED 1u
+#define FJI_TOKEN_INTERRUPT 2u /* waits are broken too */
+#define FJI_TOKEN_SIGNALLED 4u /* a signal was sent to the runner */
+
+/* Tasks forked at `from` or above run with this token. */
+typedef struct fji_scope {
+    const fj_token *token;
+    uint32_t from;
+} fji_scope;
+
+/* What a worker had before it entered one. */
+typedef struct fji_scope_saved {
+    const fj_token *token;
+    uint32_t count;
+} fji_scope_saved;
 
 /* A submitted task that a worker is running, and the one it was running before. */
 struct fji_running {
@@ -69,6 +95,10 @@ struct fji_worker {
     fj_cell *joining; /* the stolen cell it waits for, NULL: none */
     uint64_t steals;
     uint64_t parks;
+    uint32_t scopes; /* in use; see cancel.c */
+    struct fji_scopes *scope_room;
+
+    uint32_t *nap; /* the lot it sleeps in while it may be interrupted, or NULL */
 
     /* Its own. */
     FJ_ALIGNAS(FJI_APART) fj_pool *pool;
@@ -78,6 +108,9 @@ struct fji_worker {
     uint32_t unasked; /* forks that have not asked for a thread */
     uintptr_t stack_low;
     uintptr_t stack_half;        /* below this it no longer helps */
+    fji_thread thread;           /* of a worker, not of a guest */
+    uint32_t signalable;         /* `thread` is there and has not left */
+    const fj_token *token;       /* of the task that it runs, or NULL */
     struct fji_running *running; /* submitted tasks on its stack, for child.c */
     fj_cell *spilled; /* cells for results of typed tasks run at their fork, not in use */
 };
@@ -137,6 +170,7 @@ struct fj_pool {
     bool fifo, caller_helps, asymmetric, is_common, fixed_size;
     fj_cell away[2];         /* `cell` of tasks submitted to this pool: leads back here */
     fj_pool_options options; /* callbacks */
+    void *cpus;              /* copy of options.cpus, or NULL */
     char name[9];
 
     /* Under the lock: registration of workers and guests, the end. */
@@ -193,6 +227,7 @@ extern fji_lock fji_common_making; /* held while the common pool is made */
 void fji_pools_prepare(void);
 void fji_pools_add(fj_pool *p);
 void fji_pools_remove(fj_pool *p);
+void fji_pools_poke(void);
 extern uint32_t fji_child_times; /* this process and those before it were made by fork() */
 /* For fj_task.home of what is put into a queue now. */
 static inline uint32_t fji_child_stamp(void)
@@ -202,11 +237,13 @@ static inline uint32_t fji_child_stamp(void)
 /* Whether t, submitted and not done, was left behind with the threads of the parent. */
 static inline bool fji_child_lost(const fj_task *t)
 {
-    return ((t->home >> FJI_HOME_TIMES_SHIFT) & FJI_HOME_TIMES) !=
+    /* relaxed: only this part matters, and it is written before anybody can wait. */
+    return ((fji_load_relaxed(&t->home) >> FJI_HOME_TIMES_SHIFT) & FJI_HOME_TIMES) !=
            (fji_child_times & FJI_HOME_TIMES);
 }
 
 /* pool.c */
+int fji_options_read(fj_pool_options *o, const fj_pool_options *from);
 int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common);
 /* A worker was ended by on_start. */
 void fji_pool_start_failed(fj_pool *p);
@@ -235,27 +272,75 @@ fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down);
 void fji_guest_leave(fji_worker *w);
 void fji_loot_cancel(const fji_loot *loot);
 
+/* cancel.c */
+fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token);
+void fji_scope_leave(fji_worker *w, fji_scope_saved saved);
+/* The token of a task that was stolen from there and is not done. */
+const fj_token *fji_scope_of(fji_worker *victim, uint32_t position);
+void fji_scope_fini(fji_worker *w);
+void fji_token_set(fj_token *t, uint32_t bits);
+/* Whether waits of w's present task are to be broken. */
+bool fji_interrupted(const fji_worker *w);
+/*
+ * Lots: a few words on which waits sleep that may be interrupted, one for each future by its
+ * address (NULL: for waits for several). A lot is bumped when what it stands for has changed.
+ */
+uint32_t *fji_lot(const void *future);
+void fji_lot_bump(uint32_t *lot);
+/* Around a sleep in a lot. What is read from the lot, then fji_interrupted(), then the sleep
+ * while the lot is as it was read: no interrupt is missed. */
+void fji_nap_begin(fji_worker *w, uint32_t *lot);
+void fji_nap_end(fji_worker *w);
+/* Wakes whoever naps in the pool: they look at their tokens. */
+void fji_pool_poke(fj_pool *p);
+/* The same for a pool that stops, and signals, if it has one. */
+void fji_pool_interrupt(fj_pool *p);
+
 /* join.c */
 void fji_cell_complete(fj_cell *c);
 void fji_task_complete(fj_task *t, int code);
+/* How to wait. */
+typedef struct fji_wait {
+    uint32_t done;      /* until one of these bits is in the word */
+    bool interruptible; /* and if the waiter's own task is interrupted */
+    int64_t deadline;
+    void *root; /* helps only what has this root, unless NULL */
+} fji_wait;
+#define FJI_WAIT_DONE ((fji_wait){FJI_DONE, false, FJ_FOREVER, NULL})
 /*
- * Waits until t, submitted to `pool`, is done or lost. w: the waiter, NULL outside. A worker of
- * that pool helps, others only sleep, and run the task themselves if that pool turns out to
- * have no threads.
+ * Waits until t, submitted to `pool` (NULL: to none), is done or lost. w: the waiter, NULL
+ * outside. A worker of that pool helps, others only sleep, and run the task themselves if that
+ * pool turns out to have no threads. FJ_OK, FJ_ETIMEDOUT, FJ_ECANCELED.
  */
-void fji_await_task(fji_worker *w, fj_pool *pool, fj_task *t);
+int fji_await_task(fji_worker *w, fj_pool *pool, fj_task *t, const fji_wait *how);
+/* Runs one queued task with this root; false: there is none. */
+bool fji_help_root(fji_worker *w, uintptr_t root);
 void fji_join_forget(void); /* in the child of fork() */
 
 /* block.c */
 int fji_block_begin(fji_worker *w);
+/* The same, where the saturation callback may refuse: FJI_BLOCKED_REFUSED, and no end. */
+int fji_block_ask(fji_worker *w);
 void fji_block_end(fji_worker *w, int token);
 
 /* submit.c */
 int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, bool wake);
-bool fji_submit_take_back(fj_pool *p, fj_task *t);
+/* A task that completes itself. */
+int fji_submit_self(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool wake);
+/* tag: 0 or FJI_TAG_SELF. */
+bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag);
+/* Whether this thread works for p itself while it waits for it. */
+bool fji_submit_caller_works(const fj_pool *p, bool helps);
 int fji_join_submitted(fj_task *t);
 /* Runs what is queued in a pool that has no threads and gets none. */
 void fji_submit_run_stranded(fj_pool *p);
+
+/* future.c */
+void fji_future_init(fj_future *f, fj_fn *run, fj_fn *fn);
+void fji_future_unref(fj_future *f); /* of an allocated one */
+
+/* completer.c: 0 if it is none. */
+uintptr_t fji_completer_root(const fj_future *f);
 
 /* quiesce.c */
 bool fji_pool_quiescent(fj_pool *p, bool ending);

@@ -297,7 +297,8 @@ static void cell_move(fji_queue *q, fj_cell *from, fj_cell *to)
         fj_task *t = (fj_task *)(what & ~FJI_TAG_MASK);
         if (t->cell == from) t->cell = to;
         uint32_t keep = (what & FJI_TAG_DETACHED) != 0 ? t->home & ~FJI_HOME_AT : 0;
-        t->home = keep | fji_queue_position(q, to);
+        /* relaxed: others compare it with what they find in their own queue. */
+        fji_store_relaxed(&t->home, keep | fji_queue_position(q, to));
     }
     /* relaxed: thieves are locked out. */
     fji_store_relaxed((uintptr_t *)(void *)to->args, *(uintptr_t *)(void *)from->args);
@@ -402,7 +403,7 @@ static bool links_hold(const fji_link *links, int n)
 }
 
 fji_got fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, int n,
-                            fji_loot *loot)
+                            uintptr_t root, fji_loot *loot)
 {
     for (;;) {
         /* [queue.base] acquire <- the owner's CAS: the cells it has freed or moved. */
@@ -420,11 +421,13 @@ fji_got fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, 
         if (!(closed ? queue_open(q, b, c, &what) : queue_steal_open(c, &what)))
             return FJI_GOT_RETRY;
         if (!links_hold(links, n)) return FJI_GOT_NONE;
-        if (what == FJI_ACTION) {
+        if ((what & FJI_TAG_DETACHED) != 0) {
             const uintptr_t *at = (const uintptr_t *)(void *)c->args;
             loot->fn = fji_load_relaxed(&at[0]);  /* relaxed: [queue.publish] carries them */
             loot->arg = fji_load_relaxed(&at[1]); /* relaxed: torn only if the CAS fails */
         }
+        bool of_root = (what & FJI_TAG_SELF) != 0 && loot->fn == root;
+        if (root != 0 && what != FJI_TOMB && !of_root) return FJI_GOT_NONE;
         uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, FJI_BASE_OPEN);
         /* [queue.base] acq_rel: partner is the owner's CAS on the same word. */
         if (!fji_cas_acq_rel_64(&q->base, &b, next)) return FJI_GOT_RETRY;
@@ -432,13 +435,14 @@ fji_got fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, 
         if (what == FJI_TOMB) continue;
         loot->what = what;
         loot->cell = c;
+        loot->token = NULL;
         return FJI_GOT_TASK;
     }
 }
 
 fji_got fji_queue_steal(fji_queue *q, fji_loot *loot)
 {
-    return fji_queue_steal_for(q, 0, NULL, 0, loot);
+    return fji_queue_steal_for(q, 0, NULL, 0, 0, loot);
 }
 
 bool fji_queue_maybe(const fji_queue *q)

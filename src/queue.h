@@ -185,11 +185,13 @@ typedef struct fji_queue {
 typedef enum fji_got { FJI_GOT_NONE, FJI_GOT_RETRY, FJI_GOT_TASK } fji_got;
 
 /* A task that was taken: `what` as it stood in the cell, the cell (NULL: it came from a
- * submission queue, or from the own one), and function and argument of an ACTION. */
+ * submission queue, or from the own one), and function and argument of an ACTION; of a task
+ * that completes itself `fn` is its root, or 0. The token is filled in by the taker. */
 typedef struct fji_loot {
     uintptr_t what;
     fj_cell *cell;
     uintptr_t fn, arg;
+    const fj_token *token;
 } fji_loot;
 
 /*
@@ -233,7 +235,7 @@ bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t what, bool popped, fj_ce
 /* Owner. c holds a stolen task, and that is over. The boundary. */
 fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c);
 
-/* Owner: what stands in a cell of an ACTION, before it is published. */
+/* Owner: what stands in a cell beside `what`, before it is published. */
 void fji_cell_put_action(fj_cell *c, fj_action *fn, void *arg);
 
 /* Thief. One attempt at the oldest task. */
@@ -243,7 +245,7 @@ fji_got fji_queue_steal(fji_queue *q, fji_loot *loot);
  * Thief that waits for a task and may run only what belongs to it: takes the oldest task
  * if it is at position `from` or above, and if none of the words has changed since it was
  * seen. They are looked at between the last read of the cell and the CAS, so that a task
- * found while they stood is what gets taken.
+ * found while they stood is what gets taken. root: only a task with this root, unless 0.
  */
 typedef struct fji_link {
     const uint32_t *word;
@@ -251,7 +253,7 @@ typedef struct fji_link {
 } fji_link;
 
 fji_got fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, int n,
-                            fji_loot *loot);
+                            uintptr_t root, fji_loot *loot);
 
 /* Anybody. Whether there may be a task: true while LOCKED. */
 bool fji_queue_maybe(const fji_queue *q);
@@ -276,7 +278,7 @@ static inline uint32_t fji_queue_position(const fji_queue *q, const fj_cell *c)
  */
 typedef struct fji_slot {
     uintptr_t what;
-    uintptr_t fn, arg; /* of an ACTION */
+    uintptr_t fn, arg; /* of an ACTION; fn: the root of a task that completes itself */
     uintptr_t spare;
 } fji_slot;
 
@@ -308,6 +310,9 @@ bool fji_subq_remove(fji_subq *q, uintptr_t what);
 
 /* Thief, no lock: the oldest. loot->cell is NULL. */
 fji_got fji_subq_steal(fji_subq *q, fji_loot *loot);
+
+/* Thief, no lock: the oldest, if it has this root. */
+fji_got fji_subq_steal_root(fji_subq *q, uintptr_t root, fji_loot *loot);
 
 /*
  * Thief, no lock: the same, and if it is an ACTION, up to half of the ACTIONs that follow

@@ -78,7 +78,8 @@ int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, boo
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) {
         err = FJ_EREJECTED;
     } else {
-        if (what != FJI_ACTION) ((fj_task *)what)->home = i | fji_child_stamp();
+        if (what != FJI_ACTION) /* relaxed: published by the push. */
+            fji_store_relaxed(&((fj_task *)(what & ~FJI_TAG_MASK))->home, i | fji_child_stamp());
         if (!fji_subq_push(q, what, fn, arg)) err = FJ_ENOMEM;
     }
     if (err == FJ_OK && wake) {
@@ -120,6 +121,23 @@ static int submit_task(fj_pool *pool, fj_task *t, bool outside, bool wake)
                                                                                       : FJ_ENOMEM;
 }
 
+int fji_submit_self(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool wake)
+{
+    fji_worker *w = outside ? NULL : submit_own_worker(p);
+    uintptr_t what = (uintptr_t)t | FJI_TAG_SELF;
+    fj_action *beside = (fj_action *)root;
+    int err = FJ_OK;
+
+    t->code = FJ_OK;
+    fji_store_relaxed(&t->cell, p->away); /* relaxed: who waits already only sleeps */
+    if (w == NULL)
+        err = fji_submit_outside(p, what, beside, NULL, wake);
+    else if (fji_worker_push(w, what | FJI_TAG_DETACHED, beside, NULL, wake) < 0)
+        err = FJ_ENOMEM;
+    if (err != FJ_OK) fji_store_relaxed(&t->cell, (fj_cell *)NULL); /* relaxed: as above */
+    return err;
+}
+
 int fj_submit(fj_pool *pool, fj_task *t)
 {
     return submit_task(pool, t, false, true);
@@ -157,12 +175,11 @@ int fj_execute(fj_pool *pool, fj_action *action, void *arg)
 /* ---- Waiting for what was submitted ------------------------------------------------------------------ */
 
 /* From the own queue of w, if it is there and nobody has it. */
-static bool take_back_local(fji_worker *w, fj_task *t)
+static bool take_back_local(fji_worker *w, uint32_t position, uintptr_t what)
 {
-    uint32_t position = t->home & FJI_HOME_AT;
     fj_cell *c = w->q.cells + position;
 
-    if (position >= w->q.capacity || c->what != ((uintptr_t)t | FJI_TAG_DETACHED)) return false;
+    if (position >= w->q.capacity || c->what != what) return false;
     fj_cell *boundary = fji_worker_boundary(w);
     bool typed = w->q.hot.top < w->q.cells;
     bool ours = fji_queue_take(&w->q, c, c->what, false, &boundary);
@@ -175,15 +192,18 @@ static bool take_back_local(fji_worker *w, fj_task *t)
     return ours;
 }
 
-bool fji_submit_take_back(fj_pool *p, fj_task *t)
+bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag)
 {
-    if ((t->home & FJI_HOME_LOCAL) != 0) {
+    uint32_t home = fji_load_relaxed(&t->home); /* relaxed: compared with what is there */
+    uint32_t at = home & FJI_HOME_AT;
+
+    if ((home & FJI_HOME_LOCAL) != 0) {
         fji_worker *w = submit_own_worker(p);
-        return w != NULL && take_back_local(w, t);
+        return w != NULL && take_back_local(w, at, (uintptr_t)t | FJI_TAG_DETACHED | tag);
     }
-    fji_subq *q = p->subq[t->home & FJI_HOME_AT];
+    fji_subq *q = p->subq[at];
     fji_lock_take(&q->lock);
-    bool ours = fji_subq_remove(q, (uintptr_t)t);
+    bool ours = fji_subq_remove(q, (uintptr_t)t | tag);
     fji_lock_drop(&q->lock);
     return ours;
 }
@@ -206,7 +226,7 @@ static int join_lost(fj_task *t)
 
 /* Whether this thread works for p itself while it waits for it. A pool without workers
  * leaves no choice; otherwise a worker of another pool keeps to its own. */
-static bool submit_caller_works(const fj_pool *p, bool helps)
+bool fji_submit_caller_works(const fj_pool *p, bool helps)
 {
     /* relaxed: a setting. */
     if (fji_load_relaxed(&p->parallelism) == 0) return true;
@@ -223,7 +243,7 @@ static void submit_run_bare(fj_pool *p)
         /* [pool.record] acquire <- release in submit_queue(). */
         fji_subq *q = fji_load_acquire(&p->subq[i]);
         while (q != NULL && fji_subq_steal(q, &loot) == FJI_GOT_TASK) {
-            fj_task *t = (fj_task *)loot.what;
+            fj_task *t = (fj_task *)(loot.what & ~FJI_TAG_MASK);
             if (loot.what != FJI_ACTION) {
                 fji_task_complete(t, t->fn(t));
                 continue;
@@ -261,13 +281,13 @@ static int join_submitted(fj_pool *p, fj_task *t, bool helps)
     /* [task.done] acquire <- release in fji_task_complete(): result and code. */
     if ((fji_load_acquire(&t->state) & FJI_DONE) != 0) return t->code;
     if (fji_child_lost(t)) return join_lost(t);
-    bool works = submit_caller_works(p, helps);
+    bool works = fji_submit_caller_works(p, helps);
     fji_worker *g = works && submit_own_worker(p) == NULL ? fji_guest_enter(p, true) : NULL;
-    if ((works || submit_own_worker(p) != NULL) && fji_submit_take_back(p, t)) {
+    if ((works || submit_own_worker(p) != NULL) && fji_submit_take_back(p, t, 0)) {
         (void)join_run_here(t);
     } else {
         fji_signal(p); /* it may have been queued lazily */
-        fji_await_task(g != NULL ? g : w, p, t);
+        (void)fji_await_task(g != NULL ? g : w, p, t, &FJI_WAIT_DONE);
     }
     /* relaxed: awaited above; lost if a task that was run meanwhile has forked the process. */
     int code = (fji_load_relaxed(&t->state) & FJI_DONE) != 0 ? t->code : join_lost(t);
@@ -290,7 +310,7 @@ int fj_invoke_by(fj_pool *pool, fj_task *t, enum fj_caller caller)
     if (p == NULL) return FJ_ENOMEM;
     if (submit_own_worker(p) != NULL) return t->fn(t);
     bool helps = caller == FJ_CALLER_HELPS || (caller == FJ_CALLER_DEFAULT && p->caller_helps);
-    if (submit_caller_works(p, helps)) {
+    if (fji_submit_caller_works(p, helps)) {
         fji_worker *g = fji_guest_enter(p, false);
         if (g != NULL) {
             int code = t->fn(t);

@@ -181,6 +181,7 @@ static bool slot_read(const fji_slot *s, fji_loot *loot)
     loot->fn = fji_load_relaxed(&s->fn);   /* relaxed: [queue.publish] carries them */
     loot->arg = fji_load_relaxed(&s->arg); /* relaxed: torn only if the CAS fails */
     loot->cell = NULL;
+    loot->token = NULL;
     return loot->what != FJI_FREE && loot->what != FJI_END;
 }
 
@@ -199,7 +200,7 @@ static uint32_t subq_look_ahead(const fji_slot *s, fji_loot *loot, uint32_t max)
     return (seen + 1) / 2;
 }
 
-static fji_got subq_steal(fji_subq *q, fji_loot *loot, uint32_t max, uint32_t *n)
+static fji_got subq_steal(fji_subq *q, fji_loot *loot, uint32_t max, uint32_t *n, uintptr_t root)
 {
     for (;;) {
         /* [queue.base] acquire <- the owner's CAS: the slots it has moved. */
@@ -213,6 +214,8 @@ static fji_got subq_steal(fji_subq *q, fji_loot *loot, uint32_t max, uint32_t *n
             /* [queue.base] acquire <- the owner's CAS: nothing only if index stayed. */
             return fji_load_acquire(&q->base) == b ? FJI_GOT_NONE : FJI_GOT_RETRY;
         if (loot->what == FJI_CLAIM) return FJI_GOT_RETRY;
+        bool of_root = (loot->what & FJI_TAG_SELF) != 0 && loot->fn == root;
+        if (root != 0 && loot->what != FJI_TOMB && !of_root) return FJI_GOT_NONE;
         *n = max > 1 ? subq_look_ahead(s, loot, max) : 1;
         uint64_t next = fji_base_make(fji_base_epoch(b), index + *n, FJI_BASE_OPEN);
         /* [queue.base] acq_rel: partner is the CAS of whoever holds the lock. */
@@ -224,12 +227,18 @@ static fji_got subq_steal(fji_subq *q, fji_loot *loot, uint32_t max, uint32_t *n
 fji_got fji_subq_steal(fji_subq *q, fji_loot *loot)
 {
     uint32_t n;
-    return subq_steal(q, loot, 1, &n);
+    return subq_steal(q, loot, 1, &n, 0);
+}
+
+fji_got fji_subq_steal_root(fji_subq *q, uintptr_t root, fji_loot *loot)
+{
+    uint32_t n;
+    return subq_steal(q, loot, 1, &n, root);
 }
 
 fji_got fji_subq_steal_some(fji_subq *q, fji_loot *loot, uint32_t *n)
 {
-    return subq_steal(q, loot, FJI_SUBQ_BATCH, n);
+    return subq_steal(q, loot, FJI_SUBQ_BATCH, n, 0);
 }
 
 bool fji_subq_maybe(const fji_subq *q)

@@ -90,7 +90,7 @@ static void worker_run_detached(fji_worker *w, fj_task *t)
     fji_task_complete(t, code);
 }
 
-void fji_worker_run(fji_worker *w, const fji_loot *loot)
+static void worker_run(fji_worker *w, const fji_loot *loot)
 {
     uintptr_t what = loot->what;
 
@@ -111,13 +111,29 @@ void fji_worker_run(fji_worker *w, const fji_loot *loot)
     }
 }
 
+/* With the token that its forker had, or none if nobody forked it. */
+void fji_worker_run(fji_worker *w, const fji_loot *loot)
+{
+    if (loot->token == w->token || (loot->what & FJI_TAG_SELF) != 0) {
+        worker_run(w, loot);
+        return;
+    }
+    fji_scope_saved saved = fji_scope_enter(w, loot->token);
+    worker_run(w, loot);
+    fji_scope_leave(w, saved);
+}
+
 void fji_loot_cancel(const fji_loot *loot)
 {
     uintptr_t what = loot->what;
+    fj_task *detached = (fj_task *)(what & ~FJI_TAG_MASK);
 
     if (what == FJI_ACTION) return;
-    if (loot->cell == NULL || (what & FJI_TAG_DETACHED) != 0) {
-        fji_task_complete((fj_task *)(what & ~FJI_TAG_MASK), FJ_ECANCELED);
+    if ((what & FJI_TAG_SELF) != 0) {
+        detached->code = FJ_ECANCELED;
+        (void)detached->fn(detached);
+    } else if (loot->cell == NULL || (what & FJI_TAG_DETACHED) != 0) {
+        fji_task_complete(detached, FJ_ECANCELED);
     } else if ((what & FJI_TAG_TYPED) != 0) {
         /* A typed task has no code to say so: whoever takes it runs it. */
         ((const fj_type *)(what - FJI_TAG_TYPED))->run(fji_self, loot->cell->args);
@@ -137,11 +153,12 @@ int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action *fn, void *arg,
     fj_cell *p = fji_queue_room(q, typed ? q->hint : q->hot.top);
 
     if (p == NULL) return -1;
-    if (what == FJI_ACTION) fji_cell_put_action(p, fn, arg);
+    if (what == FJI_ACTION || (what & FJI_TAG_SELF) != 0) fji_cell_put_action(p, fn, arg);
     int64_t position = fji_queue_position(q, p);
     if ((what & FJI_TAG_DETACHED) != 0 && what != FJI_ACTION)
-        ((fj_task *)(what & ~FJI_TAG_MASK))->home = FJI_HOME_LOCAL | fji_child_stamp() |
-                                                    (uint32_t)position;
+        /* relaxed: published below; others only compare it. */
+        fji_store_relaxed(&((fj_task *)(what & ~FJI_TAG_MASK))->home,
+                          FJI_HOME_LOCAL | fji_child_stamp() | (uint32_t)position);
     if (typed)
         q->hint = p + 1;
     else
@@ -244,7 +261,10 @@ fji_got fji_worker_scan(fji_worker *w, fji_loot *loot)
             fji_worker *v = fji_pool_worker(p, at);
             if (v == NULL || v == w) continue;
             got = fji_queue_steal(&v->q, loot);
-            if (got == FJI_GOT_TASK) more = fji_queue_maybe(&v->q);
+            if (got == FJI_GOT_TASK) {
+                more = fji_queue_maybe(&v->q);
+                loot->token = fji_scope_of(v, fji_queue_position(&v->q, loot->cell));
+            }
         } else {
             /* [pool.record] acquire <- release in submit_queue(). */
             fji_subq *s = fji_load_acquire(&p->subq[at - n]);
@@ -343,6 +363,7 @@ static bool worker_loop(fji_worker *w)
             worker_stop_spinning(p, &spinning);
             fji_worker_run(w, &loot);
             worker_drain(w, &loot);
+            if (p->options.on_reset != NULL) p->options.on_reset(p, (int)w->index, p->options.arg);
             continue;
         }
         if (got == FJI_GOT_RETRY || (!surplus && worker_may_spin(p, &spinning, &until))) {
@@ -401,6 +422,7 @@ static fji_worker *worker_take_record(fj_pool *p, uint32_t as)
     w->random = (w->index + 1) * 0x9e3779b9u + (uint32_t)p->started;
     if (w->random == 0) w->random = 1;
     w->running = NULL;
+    w->token = NULL;
     fji_store_relaxed(&w->joining, (fj_cell *)NULL); /* relaxed: helpers check what they read */
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO);  /* relaxed: for monitoring */
     fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);    /* relaxed: published by alive */
@@ -432,6 +454,7 @@ static void worker_retire(fji_worker *w)
     p->has_zombie = !p->is_common; /* which is never destroyed: nobody would join it */
     if (p->is_common) fji_plat_thread_detach();
     p->zombie = fji_plat_thread_self();
+    fji_store_relaxed(&w->signalable, 0u); /* relaxed: the lock */
     /* [pool.alive] release -> acquire in fji_pool_quiescent(). */
     fji_store_release(&w->alive, FJI_ALIVE_NO);
     fji_lock_drop(&p->lock);
@@ -466,6 +489,13 @@ static void worker_main(void *arg)
     bool active = true;
 
     fji_self = &w->q.hot;
+    w->thread = fji_plat_thread_self();
+    if (p->cpus != NULL) fji_plat_thread_bind(p->cpus, o->cpus_bytes);
+    if (o->interrupt_signal != 0) {
+        fji_plat_thread_allow(o->interrupt_signal);
+        /* [pool.thread] release -> acquire in fji_pool_interrupt(): the handle. */
+        fji_store_release(&w->signalable, 1u);
+    }
     worker_set_stack(w);
     int err = o->on_start != NULL ? o->on_start(p, (int)w->index, o->arg) : FJ_OK;
     if (err != FJ_OK) {
@@ -486,6 +516,23 @@ static void worker_main(void *arg)
     if (fji_idle_sees_work(p)) fji_signal(p);
 }
 
+/* The options' own way to start a thread, as the platform layer asks for it. */
+static int worker_create(void *(*entry)(void *), void *arg, void *worker)
+{
+    const fji_worker *w = worker;
+    const fj_pool_options *o = &w->pool->options;
+
+    return o->create(w->pool, entry, arg, o->arg);
+}
+
+static bool worker_thread(fji_worker *w, const char *name)
+{
+    const fj_pool_options *o = &w->pool->options;
+    fji_creator how = {o->stack_bytes, o->create != NULL ? worker_create : NULL, w};
+
+    return fji_plat_thread_start(worker_main, w, &how, name);
+}
+
 /*
  * Starts a worker for which `total` is already counted. False: no thread came, and the
  * caller gives back what it has counted.
@@ -502,7 +549,7 @@ bool fji_worker_start(fj_pool *p)
     fji_lock_drop(&p->lock);
     if (w == NULL) return false;
     snprintf(name, sizeof name, "%s-%u", p->name, w->index);
-    if (fji_plat_thread_start(worker_main, w, o->stack_bytes, name)) return true;
+    if (worker_thread(w, name)) return true;
     fji_lock_take(&p->lock);
     fji_count(&p->started, (uint64_t)-1);
     /* [pool.alive] release -> acquire in fji_pool_quiescent(). */

@@ -27,6 +27,7 @@
 /* Tags in the low bits of a `what` that is a pointer. */
 #define FJI_TAG_TYPED ((uintptr_t)1)    /* points to an fj_type; arguments are in the cell */
 #define FJI_TAG_DETACHED ((uintptr_t)2) /* nobody joins through the cell: leave it alone */
+#define FJI_TAG_SELF ((uintptr_t)4)     /* completes itself: a future or a completer */
 #define FJI_TAG_MASK ((uintptr_t)7)
 
 /*

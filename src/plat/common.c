@@ -104,10 +104,26 @@ static void plat_block_signals(sigset_t *old)
     pthread_sigmask(SIG_SETMASK, &all, old);
 }
 
-bool fji_plat_thread_start(void (*main)(void *), void *arg, size_t stack_bytes, const char *name)
+/* By pthread_create(), or as the options want it. The mask is inherited. */
+static int plat_create(const fji_creator *how, struct plat_start *s)
 {
     pthread_attr_t attr;
     pthread_t id;
+    size_t bytes = how->stack_bytes, have;
+
+    if (how->create != NULL) return how->create(plat_thread_main, s, how->arg);
+    if (pthread_attr_init(&attr) != 0) return ENOMEM;
+    if (bytes == 0 && pthread_attr_getstacksize(&attr, &have) == 0 && have < FJI_STACK_MIN)
+        bytes = FJI_STACK_MIN;
+    if (bytes != 0) pthread_attr_setstacksize(&attr, bytes);
+    int err = pthread_create(&id, &attr, plat_thread_main, s);
+    pthread_attr_destroy(&attr);
+    return err;
+}
+
+bool fji_plat_thread_start(void (*main)(void *), void *arg, const fji_creator *how,
+                           const char *name)
+{
     sigset_t old;
 
     if (fji_fault_now(FJI_FAULT_THREAD)) return false;
@@ -118,24 +134,38 @@ bool fji_plat_thread_start(void (*main)(void *), void *arg, size_t stack_bytes, 
     s->main = main;
     s->arg = arg;
     snprintf(s->name, sizeof s->name, "%s", name);
-    if (pthread_attr_init(&attr) != 0) {
-        free(s);
-        return false;
-    }
-    size_t have;
-    if (stack_bytes == 0 && pthread_attr_getstacksize(&attr, &have) == 0 && have < FJI_STACK_MIN)
-        stack_bytes = FJI_STACK_MIN;
-    if (stack_bytes != 0) pthread_attr_setstacksize(&attr, stack_bytes);
     plat_block_signals(&old);
-    int err = pthread_create(&id, &attr, plat_thread_main, s);
+    int err = plat_create(how, s);
     errno = keep;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&attr);
     if (err != 0) {
         free(s);
         return false;
     }
     return true;
+}
+
+void fji_plat_thread_bind(const void *cpus, size_t bytes)
+{
+#ifdef __linux__
+    (void)pthread_setaffinity_np(pthread_self(), bytes, cpus);
+#else
+    (void)cpus;
+    (void)bytes;
+#endif
+}
+
+void fji_plat_thread_allow(int signal)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    if (sigaddset(&set, signal) == 0) pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void fji_plat_thread_signal(fji_thread t, int signal)
+{
+    (void)pthread_kill((pthread_t)t.handle, signal);
 }
 
 fji_thread fji_plat_thread_self(void)

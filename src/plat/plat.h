@@ -56,7 +56,22 @@ typedef struct fji_thread {
  * thread cancellation off, named `name` (up to 15 bytes). Returns false if the
  * system refused.
  */
-bool fji_plat_thread_start(void (*main)(void *), void *arg, size_t stack_bytes, const char *name);
+typedef struct fji_creator {
+    size_t stack_bytes; /* 0: the system's */
+    /* Or NULL: makes a thread that calls entry(arg) and can be joined; not 0: refused. */
+    int (*create)(void *(*entry)(void *), void *arg, void *creator_arg);
+    void *arg;
+} fji_creator;
+
+bool fji_plat_thread_start(void (*main)(void *), void *arg, const fji_creator *how,
+                           const char *name);
+
+/* The calling thread runs on these CPUs only, if the system has such a call. */
+void fji_plat_thread_bind(const void *cpus, size_t bytes);
+
+/* The calling thread lets this signal through. Another one gets it: it has not ended. */
+void fji_plat_thread_allow(int signal);
+void fji_plat_thread_signal(fji_thread t, int signal);
 
 /* The calling thread, as a handle to join. */
 fji_thread fji_plat_thread_self(void);

@@ -53,6 +53,8 @@ FJ_TEST(codes_are_the_errno_numbers_of_linux, 10)
     CHECK_EQ(FJ_ECANCELED, -125);
     CHECK_EQ(FJ_EREJECTED, -1001);
     CHECK_EQ(FJ_ESATURATED, -1002);
+    CHECK_EQ(FJ_EFAILED, -1003);
+    CHECK_EQ(FJ_PENDING, -1004);
 }
 
 FJ_TEST(positive_codes_are_the_users, 10)
@@ -67,7 +69,7 @@ FJ_TEST(positive_codes_are_the_users, 10)
 
 FJ_TEST(other_negative_codes_are_unknown, 10)
 {
-    static const int codes[] = {-1, -2, -1000, -1003, -99999, INT_MIN};
+    static const int codes[] = {-1, -2, -1000, -1005, -99999, INT_MIN};
 
     for (int i = 0; i < 6; i++) {
         CHECK(strcmp(fj_error_name(codes[i]), "unknown") == 0);

@@ -43,7 +43,7 @@ static void started_main(void *p)
 static void start(struct started *s, void (*main)(void *), void *arg, const char *name)
 {
     *s = (struct started){.main = main, .arg = arg};
-    CHECK(fji_plat_thread_start(started_main, s, 0, name));
+    CHECK(fji_plat_thread_start(started_main, s, &(fji_creator){0}, name));
     while (fji_load_acquire(&s->known) == 0) fji_plat_wait(&s->known, 0, FJ_FOREVER);
 }
 
@@ -325,7 +325,8 @@ FJ_TEST(stack_is_as_large_as_asked_for, 10)
     struct stack stack;
     struct started s = {.main = read_stack, .arg = &stack};
 
-    CHECK(fji_plat_thread_start(started_main, &s, 64u << 20, "large"));
+    CHECK(
+        fji_plat_thread_start(started_main, &s, &(fji_creator){.stack_bytes = 64u << 20}, "large"));
     while (fji_load_acquire(&s.known) == 0) fji_plat_wait(&s.known, 0, FJ_FOREVER);
     fji_plat_thread_join(s.self);
     check_stack(stack);
@@ -552,7 +553,7 @@ static bool works(enum fji_fault kind)
             return fji_plat_commit(page, fji_plat_page());
         case FJI_FAULT_THREAD:
             s.arg = &n;
-            if (!fji_plat_thread_start(started_main, &s, 0, "fault")) return false;
+            if (!fji_plat_thread_start(started_main, &s, &(fji_creator){0}, "fault")) return false;
             while (fji_load_acquire(&s.known) == 0) fji_plat_wait(&s.known, 0, FJ_FOREVER);
             fji_plat_thread_join(s.self);
             return n == 1;

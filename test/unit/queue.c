@@ -327,9 +327,9 @@ static void steal_from_position(fji_queue *q)
     fji_loot loot;
 
     push_all(q, 3);
-    CHECK_EQ(fji_queue_steal_for(q, 1, NULL, 0, &loot), FJI_GOT_NONE);
+    CHECK_EQ(fji_queue_steal_for(q, 1, NULL, 0, 0, &loot), FJI_GOT_NONE);
     steal_one(q, 0);
-    CHECK_EQ(fji_queue_steal_for(q, 1, NULL, 0, &loot), FJI_GOT_TASK);
+    CHECK_EQ(fji_queue_steal_for(q, 1, NULL, 0, 0, &loot), FJI_GOT_TASK);
     CHECK(loot.what == (uintptr_t)&tasks[1]);
     take_one(q, 2);
     join_stolen(q, 1);
@@ -349,10 +349,10 @@ static void steal_while_linked(fji_queue *q)
     fji_loot loot;
 
     push_all(q, 2);
-    CHECK_EQ(fji_queue_steal_for(q, 0, links, 2, &loot), FJI_GOT_NONE);
-    CHECK_EQ(fji_queue_steal_for(q, 0, links, 1, &loot), FJI_GOT_TASK);
+    CHECK_EQ(fji_queue_steal_for(q, 0, links, 2, 0, &loot), FJI_GOT_NONE);
+    CHECK_EQ(fji_queue_steal_for(q, 0, links, 1, 0, &loot), FJI_GOT_TASK);
     second = 9;
-    CHECK_EQ(fji_queue_steal_for(q, 0, links, 2, &loot), FJI_GOT_TASK);
+    CHECK_EQ(fji_queue_steal_for(q, 0, links, 2, 0, &loot), FJI_GOT_TASK);
     join_stolen(q, 1);
     join_stolen(q, 0);
     check_start(q);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forkjoin/block.h - tasks that have to wait for something that is not a task
+ *
+ * Included by <forkjoin.h>. A worker that sleeps in a lock or a read is a worker less. These
+ * calls tell the pool, which lets another one work meanwhile: an idle one, or a new thread
+ * up to max_threads. Outside a pool they only wait.
+ */
+#ifndef FORKJOIN_BLOCK_H
+#define FORKJOIN_BLOCK_H
+
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/types.h>
+
+#ifndef FORKJOIN_H
+#error "include <forkjoin.h>"
+#endif
+
+FJ_EXTERN_C_BEGIN
+
+/*
+ * Waits for what the callbacks say. Calls ready(arg), and while that is 0, block(arg), which
+ * waits and returns 1 if that was enough, 0 to be asked again, or a negative code to give up.
+ * Before each block() the pool has been told.
+ *
+ *   returns  FJ_OK; what block() gave up with; FJ_ESATURATED if max_threads is reached and the
+ *            pool's `saturate` said so; FJ_ECANCELED if the calling task is interrupted or its
+ *            pool stops; FJ_EINVAL.
+ *   Java     managedBlock(ManagedBlocker).
+ */
+FJ_API FJ_NODISCARD int fj_managed_block(int (*ready)(void *arg), int (*block)(void *arg),
+                                         void *arg);
+
+/*
+ * The same around code of one's own: between the two the calling thread may sleep. Each
+ * begin that returned FJ_OK is followed by an end, by the same thread, on every path.
+ *
+ *   returns  FJ_OK; FJ_ESATURATED: nothing was begun, nothing is to be ended; FJ_EINVAL.
+ */
+typedef struct fj_blocking {
+    void *worker;
+    int token;
+} fj_blocking;
+
+FJ_API FJ_NODISCARD int fj_block_begin(fj_blocking *b);
+FJ_API void fj_block_end(fj_blocking *b);
+
+/*
+ * The waits people need. They ask without waiting first, then as managed blocks; at
+ * max_threads they wait without a replacement. timeout_ns: FJ_FOREVER: no limit; <= 0: only
+ * try.
+ *
+ *   returns  FJ_OK, FJ_ETIMEDOUT, or the negated error number of the system's call, which the
+ *            codes of the library are for those they share (FJ_EINVAL, FJ_EDEADLK, ...).
+ *            fj_sleep(): FJ_ECANCELED if the calling task is interrupted or its pool stops.
+ *            fj_read(), fj_write(), fj_poll(): as the system's, a negated error number in
+ *            place of -1. After EINTR they go on, unless the task was interrupted: then they
+ *            return FJ_ECANCELED. errno is left alone.
+ */
+FJ_API FJ_NODISCARD int fj_mutex_lock(pthread_mutex_t *m);
+FJ_API FJ_NODISCARD int fj_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t timeout_ns);
+FJ_API FJ_NODISCARD int fj_sem_wait(sem_t *s, int64_t timeout_ns);
+FJ_API int fj_sleep(int64_t ns);
+FJ_API FJ_NODISCARD ssize_t fj_read(int fd, void *buf, size_t n);
+FJ_API FJ_NODISCARD ssize_t fj_write(int fd, const void *buf, size_t n);
+FJ_API FJ_NODISCARD int fj_poll(struct pollfd *fds, nfds_t n, int64_t timeout_ns);
+
+FJ_EXTERN_C_END
+
+#endif /* FORKJOIN_BLOCK_H */

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forkjoin/completer.h - tasks that nobody has to join: a count of what is pending
+ *
+ * Included by <forkjoin.h>. A completer has a parent and a count. When one is through and
+ * its count is zero, its on_completion is called and it counts down its parent: what would
+ * be a join becomes a call by whoever was last. No thread ever waits, so none is needed to
+ * stand in.
+ *
+ *     struct sum { fj_completer c; const int *v; size_t n; long total; struct sum *left, *right; };
+ *
+ *     static int sum_run(fj_task *t)
+ *     {
+ *         struct sum *s = (struct sum *)t;
+ *         if (s->n <= 1000) { add up; }
+ *         else {
+ *             make left and right with parent &s->c;
+ *             fj_completer_set_pending(&s->c, 2);
+ *             fj_completer_fork(&s->left->c);
+ *             fj_completer_fork(&s->right->c);
+ *         }
+ *         fj_completer_try_complete(&s->c);     (the last thing that touches s)
+ *         return FJ_OK;
+ *     }
+ *
+ * The count is the number of children: the body's own call and every child but the last
+ * take one away, and the last finds zero.
+ *
+ * Memory. A completer may be freed by its parent's on_completion, which gets it as `caller`,
+ * or later. After fj_completer_try_complete() the caller must not touch it. A root may be
+ * freed when a wait for it has returned, if it got there by try_complete; if it was
+ * cancelled, failed or completed early, only when all below it have come to an end.
+ */
+#ifndef FORKJOIN_COMPLETER_H
+#define FORKJOIN_COMPLETER_H
+
+#ifndef FORKJOIN_H
+#error "include <forkjoin.h>"
+#endif
+
+FJ_EXTERN_C_BEGIN
+
+typedef struct fj_completer fj_completer;
+
+/*
+ * Called when all below `c` is complete, before its parent is told: by whichever thread was
+ * last, which has seen everything that the others did. caller: the child that was last, or
+ * `c` itself. Not 0: `c` has failed with that code.
+ */
+typedef int fj_on_completion(fj_completer *c, fj_completer *caller);
+
+/*
+ * Called when `c` has failed with `code`; caller: where it comes from. 1: its parent fails
+ * too; 0: it ends here, and the parent is told nothing.
+ */
+typedef int fj_on_error(fj_completer *c, int code, fj_completer *caller);
+
+/* The first member of your own struct. The members are private. */
+struct fj_completer {
+    fj_future future;
+    fj_completer *parent;
+    fj_completer *root;
+    int32_t pending;
+    uint32_t spare;
+    fj_on_completion *on_completion;
+    fj_on_error *on_error;
+};
+
+/*
+ * Makes `c` a new completer with the body `fn`, which arranges its completion itself; a code
+ * other than 0 that it returns, before any such call, is a failure. parent: or NULL for a
+ * root. The callbacks may be NULL.
+ *
+ *   Java     CountedCompleter(completer, pending), onCompletion, onExceptionalCompletion.
+ */
+FJ_API void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t pending, fj_fn *fn,
+                              fj_on_completion *on_completion, fj_on_error *on_error);
+
+/* Queue it, as fj_future_fork() and fj_future_submit(). */
+FJ_API FJ_NODISCARD int fj_completer_fork(fj_completer *c);
+FJ_API FJ_NODISCARD int fj_completer_submit(fj_pool *pool, fj_completer *c);
+
+/*
+ * Run a root, here or in `pool`, and wait for it; wait for one that was queued. While it
+ * waits a worker runs tasks of the same root, and nothing else. All that takes a future
+ * (fj_future_get(), fj_future_cancel(), ...) takes &c->future.
+ *
+ *   returns  FJ_OK, the code with which it failed, FJ_ECANCELED.
+ */
+FJ_API int fj_completer_invoke(fj_completer *c);
+FJ_API int fj_completer_invoke_in(fj_pool *pool, fj_completer *c);
+FJ_API int fj_completer_join(fj_completer *c);
+
+/* Java: getCompleter(), getRoot(). */
+FJ_API fj_completer *fj_completer_parent(const fj_completer *c);
+FJ_API fj_completer *fj_completer_root(const fj_completer *c);
+
+/*
+ * The count.
+ *
+ *   returns  cas: 1 if it was `expected`; decrement: the count before, untouched if zero.
+ *   Java     getPendingCount(), setPendingCount(), addToPendingCount(),
+ *            compareAndSetPendingCount(), decrementPendingCountUnlessZero().
+ */
+FJ_API int32_t fj_completer_pending(const fj_completer *c);
+FJ_API void fj_completer_set_pending(fj_completer *c, int32_t n);
+FJ_API void fj_completer_add_pending(fj_completer *c, int32_t n);
+FJ_API int fj_completer_cas_pending(fj_completer *c, int32_t expected, int32_t n);
+FJ_API int32_t fj_completer_decrement(fj_completer *c);
+
+/*
+ * `c` is through: if its count is not zero, counts it down; else calls its on_completion and
+ * does the same with its parent; a root is done then. propagate: without on_completion.
+ *
+ *   owns     afterwards `c` belongs to whoever is told of it.
+ *   Java     tryComplete(), propagateCompletion().
+ */
+FJ_API void fj_completer_try_complete(fj_completer *c);
+FJ_API void fj_completer_propagate(fj_completer *c);
+
+/*
+ * `c` is done with `result`, whatever its count is: on_completion, then its parent is told.
+ *
+ *   Java     complete().
+ */
+FJ_API void fj_completer_complete(fj_completer *c, void *result);
+
+/*
+ * `c` has failed: on_error, and while that says 1, its parents too.
+ *
+ *   Java     completeExceptionally().
+ */
+FJ_API void fj_completer_fail(fj_completer *c, int code);
+
+/*
+ * For loops of one's own in place of try_complete(): c itself if its count is zero, else
+ * counts it down and returns NULL; the same with its parent, a root being done then.
+ *
+ *     for (fj_completer *c = fj_completer_first(&s->c); c != NULL; c = fj_completer_next(c)) ...
+ *
+ *   Java     firstComplete(), nextComplete().
+ */
+FJ_API fj_completer *fj_completer_first(fj_completer *c);
+FJ_API fj_completer *fj_completer_next(fj_completer *c);
+
+/* The root is done, now, normally; what is below goes on. Java: quietlyCompleteRoot(). */
+FJ_API void fj_completer_complete_root(fj_completer *c);
+
+/*
+ * Runs up to `most` queued tasks below the root of `c`, unless `c` is done.
+ *
+ *   from     a worker.
+ *   returns  how many it ran.
+ *   Java     helpComplete().
+ */
+FJ_API int fj_completer_help(fj_completer *c, int most);
+
+/*
+ * Forks n children, the completers at the head of n structs of `stride` bytes one after the
+ * other, which have been made with `parent` as theirs, and counts them; when all are through,
+ * the on_completion of `parent` runs. The caller then calls nothing more on `parent`.
+ *
+ *   returns  FJ_OK; FJ_EINVAL.
+ */
+FJ_API FJ_NODISCARD int fj_completer_fork_all(fj_completer *parent, void *first, size_t n,
+                                              size_t stride);
+
+/*
+ * Maps pieces of [begin, end), of at most `grain` (0: chosen), to results of `bytes` bytes
+ * and combines neighbours, left before right, until *result is the whole. map: computes a
+ * piece into `out`. combine: puts `right` to the right of `into`. A code other than 0 ends it.
+ *
+ *   returns  FJ_OK; the first code in the order of the range; FJ_ECANCELED as fj_cancelled();
+ *            FJ_EINVAL: NULL, begin >= end, bytes 0; FJ_ENOMEM.
+ */
+typedef struct fj_map_reduce {
+    size_t grain;
+    size_t bytes;
+    int (*map)(size_t begin, size_t end, void *out, void *arg);
+    int (*combine)(void *into, const void *right, void *arg);
+    void *arg;
+} fj_map_reduce;
+
+FJ_API FJ_NODISCARD int fj_map_reduce_run(fj_pool *pool, size_t begin, size_t end,
+                                          const fj_map_reduce *how, void *result);
+
+FJ_EXTERN_C_END
+
+#endif /* FORKJOIN_COMPLETER_H */

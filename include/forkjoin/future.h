@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forkjoin/future.h - tasks that anybody may wait for, cancel or complete
+ *
+ * Included by <forkjoin.h>. A structured fj_task is joined by the one who forked it; a
+ * future is for everything else: any thread waits for it, any number of them, with or
+ * without a limit; anybody may cancel it, complete it or let it fail, and exactly one
+ * outcome wins.
+ *
+ *     struct load { fj_future future; const char *path; struct image *image; };
+ *
+ *     static int load_run(fj_task *t) { struct load *l = (struct load *)t; ... return FJ_OK; }
+ *
+ *     fj_future_init(&l->future, load_run);
+ *     err = fj_future_submit(pool, &l->future);
+ *     ...
+ *     err = fj_future_get(&l->future, 50 * 1000000, NULL);   (at most 50 ms)
+ *     fj_future_release(&l->future);
+ *
+ * Life of a future
+ *   new -> submitted -> running -> done, and done from any of them: by its body, by
+ *   fj_future_complete(), fj_future_fail() or fj_future_cancel(), or when its pool stops.
+ *   Done is when waiters return. The library may still know a future that was cancelled
+ *   while it was queued or running: fj_future_release() waits until it does not, and must
+ *   have been called before the memory of an embedded future is freed or used again.
+ *
+ * Futures made by fj_submit_call() and fj_submit_action() are allocated and counted;
+ * fj_future_release() is the end of one reference.
+ */
+#ifndef FORKJOIN_FUTURE_H
+#define FORKJOIN_FUTURE_H
+
+#ifndef FORKJOIN_H
+#error "include <forkjoin.h>"
+#endif
+
+FJ_EXTERN_C_BEGIN
+
+/* ---- Tokens ------------------------------------------------------------------------------ */
+
+/*
+ * A request to stop that a whole computation looks at. Set it up by fj_token_init(), give it
+ * to fj_invoke_with(); every task below, stolen ones included, sees it by fj_cancelled().
+ * Members are private.
+ */
+typedef struct fj_token {
+    uint32_t word;
+    const struct fj_token *parent;
+} fj_token;
+
+/* parent: cancelled with it, may be NULL; must outlive the token. */
+FJ_API void fj_token_init(fj_token *token, const fj_token *parent);
+
+/*
+ * Asks everything that runs with `token`, or one below it, to stop, for good. Waits of the
+ * library inside these tasks (fj_future_get(), fj_sleep(), ...) return FJ_ECANCELED.
+ */
+FJ_API void fj_token_cancel(fj_token *token);
+
+/* Whether it, or one above it, was cancelled. */
+FJ_API int fj_token_cancelled(const fj_token *token);
+
+/*
+ * As fj_invoke(), with `token` for the task and all that it forks.
+ *
+ *   returns  as fj_invoke(); FJ_ECANCELED without running it if `token` was cancelled before.
+ */
+FJ_API FJ_NODISCARD int fj_invoke_with(fj_pool *pool, fj_task *t, fj_token *token);
+
+/*
+ * Whether the calling task should give up: its future or its token was cancelled, or its
+ * pool stops. A few loads.
+ *
+ *   from     a body; outside it is 0.
+ *   Java     Thread.interrupted() in a task, without clearing anything.
+ */
+FJ_API int fj_cancelled(void);
+
+/* ---- Futures ----------------------------------------------------------------------------- */
+
+typedef struct fj_future fj_future;
+
+/*
+ * The first member of your own struct, or allocated by the library. Members are private but
+ * `result`, which the body may set: it is what fj_future_get() hands out.
+ */
+struct fj_future {
+    fj_task task;
+    fj_fn *fn;    /* the body */
+    void *result; /* the body's, any pointer */
+    void *given;  /* the result, when somebody else has completed it */
+    int32_t given_code;
+    uint32_t tag;
+    uint32_t refs;
+    uint32_t flags;
+    void (*released)(fj_future *f);
+    void *runner; /* the worker that runs it */
+    fj_token token;
+};
+
+/* How a future stands. Java: Future.State. */
+enum fj_future_state {
+    FJ_STATE_RUNNING = 0, /* or not begun */
+    FJ_STATE_SUCCESS = 1,
+    FJ_STATE_FAILED = 2,
+    FJ_STATE_CANCELLED = 3
+};
+
+/*
+ * Makes `f` a new future whose body is `fn`; NULL if it is only ever completed by hand. A
+ * body that returns FJ_PENDING leaves it open: somebody completes it later.
+ *
+ *   Java     the constructors of RecursiveTask, RecursiveAction; ForkJoinTask.adapt().
+ */
+FJ_API void fj_future_init(fj_future *f, fj_fn *fn);
+
+/*
+ * `released` is called when the library has let go of a future that was submitted or forked:
+ * once, however it ended, by whichever thread that was, as the last thing. It may free the
+ * memory. Set it before submitting.
+ */
+FJ_API void fj_future_on_release(fj_future *f, void (*released)(fj_future *f));
+
+/*
+ * Queue `f`: by fork in the own queue of the calling worker (outside: in the common pool);
+ * by the others in `pool` (NULL: the common pool) as fj_submit(), fj_external_submit() and
+ * fj_lazy_submit() do.
+ *
+ *   owns     the library, until it is done and released.
+ *   returns  FJ_OK; FJ_EINVAL for NULL, or if it was queued before and not made anew since;
+ *            FJ_EREJECTED, FJ_ENOMEM.
+ *   Java     fork(), submit(), externalSubmit(), lazySubmit().
+ */
+FJ_API FJ_NODISCARD int fj_future_fork(fj_future *f);
+FJ_API FJ_NODISCARD int fj_future_submit(fj_pool *pool, fj_future *f);
+FJ_API FJ_NODISCARD int fj_future_external_submit(fj_pool *pool, fj_future *f);
+FJ_API FJ_NODISCARD int fj_future_lazy_submit(fj_pool *pool, fj_future *f);
+
+/*
+ * Runs the body in the calling thread, unless `f` is done, then waits as fj_future_join().
+ * For a future that is not queued.
+ *
+ *   Java     ForkJoinTask.invoke().
+ */
+FJ_API int fj_future_invoke(fj_future *f);
+
+/*
+ * Runs `f` in the pool and waits for it, as fj_invoke() does.
+ *
+ *   Java     ForkJoinPool.invoke().
+ */
+FJ_API int fj_future_invoke_in(fj_pool *pool, fj_future *f);
+
+/*
+ * Waits until `f` is done. A worker runs it itself if it is still in its own queue, helps
+ * whoever runs it, and else sleeps while the pool replaces it; it takes no notice of being
+ * cancelled itself.
+ *
+ *   order    what led to the outcome happens before the return.
+ *   returns  what the body returned, or what fj_future_fail() was given, or FJ_ECANCELED.
+ *   Java     join().
+ */
+FJ_API int fj_future_join(fj_future *f);
+
+/*
+ * As fj_future_join(), at most timeout_ns (FJ_FOREVER: no limit; <= 0: only looks), and
+ * *result, if not NULL, becomes the result when that is FJ_OK. Inside a task that was itself
+ * cancelled with `interrupt`, or whose pool stops, it returns FJ_ECANCELED at once unless
+ * `f` is done.
+ *
+ *   returns  as fj_future_join(); FJ_ETIMEDOUT.
+ *   Java     get(), get(timeout).
+ */
+FJ_API FJ_NODISCARD int fj_future_get(fj_future *f, int64_t timeout_ns, void **result);
+
+/*
+ * Waits, and says only whether it is done.
+ *
+ *   returns  FJ_OK: done, whatever the outcome; FJ_ETIMEDOUT; FJ_ECANCELED as
+ *            fj_future_get() when the caller was interrupted.
+ *   Java     quietlyJoin(timeout).
+ */
+FJ_API int fj_future_wait(fj_future *f, int64_t timeout_ns);
+
+/* As fj_future_wait(), not disturbed by an interrupt. Java: quietlyJoinUninterruptibly(). */
+FJ_API int fj_future_wait_quietly(fj_future *f, int64_t timeout_ns);
+
+/* One look. Java: isDone(), isCompletedNormally(), isCompletedAbnormally(), isCancelled(),
+ * state(). */
+FJ_API int fj_future_is_done(const fj_future *f);
+FJ_API int fj_future_is_normal(const fj_future *f);
+FJ_API int fj_future_is_abnormal(const fj_future *f);
+FJ_API int fj_future_is_cancelled(const fj_future *f);
+FJ_API enum fj_future_state fj_future_state(const fj_future *f);
+
+/*
+ * The outcome of a future that is done.
+ *
+ *   returns  result: FJ_OK and *result, the code of a failure, FJ_ECANCELED, or FJ_EBUSY if
+ *            it is not done; *result is then untouched. error: the code of a failure,
+ *            FJ_ECANCELED, or FJ_OK if it went well or is not done.
+ *   Java     resultNow(), exceptionNow(), getException().
+ */
+FJ_API int fj_future_result(const fj_future *f, void **result);
+FJ_API int fj_future_error(const fj_future *f);
+
+/*
+ * Decide the outcome, unless it is decided: success with `result`, success with the result
+ * that the body has set so far, failure with `code` (0 stands for FJ_EFAILED), cancelled.
+ * A body that runs goes on, in vain; one that is queued never runs.
+ *
+ *   from     any thread, the body itself included.
+ *   returns  1 if this call decided it, else 0; fj_future_cancel(): 1 if it is cancelled, by
+ *            this call or another.
+ *   Java     complete(), quietlyComplete(), completeExceptionally(), cancel().
+ */
+FJ_API int fj_future_complete(fj_future *f, void *result);
+FJ_API int fj_future_complete_quietly(fj_future *f);
+FJ_API int fj_future_fail(fj_future *f, int code);
+
+/*
+ * interrupt: also breaks the library's waits inside the body, which return FJ_ECANCELED, and
+ * if the pool has an `interrupt_signal`, sends it to the thread that runs the body. Neither
+ * reaches any other task. With and without, the body can see it by fj_cancelled().
+ */
+FJ_API int fj_future_cancel(fj_future *f, int interrupt);
+
+/*
+ * Makes a future that is done new again, with the same body; its result stays, its tag
+ * becomes 0.
+ *
+ *   returns  FJ_OK; FJ_EBUSY if it is queued or running or was never done.
+ *   Java     reinitialize().
+ */
+FJ_API int fj_future_reinit(fj_future *f);
+
+/*
+ * A number that goes with the future, for the caller's own use.
+ *
+ *   returns  set: the old one; cas: 1 if it was `expected` and is now `tag`, else 0.
+ *   Java     getForkJoinTaskTag(), setForkJoinTaskTag(), compareAndSetForkJoinTaskTag().
+ */
+FJ_API int16_t fj_future_tag(const fj_future *f);
+FJ_API int16_t fj_future_set_tag(fj_future *f, int16_t tag);
+FJ_API int fj_future_cas_tag(fj_future *f, int16_t expected, int16_t tag);
+
+/*
+ * Embedded: returns when the library has let go of `f`; at once if it was never queued. If
+ * it is still queued and not done this waits for it to be run. Allocated: gives up one
+ * reference; the last one frees it. NULL is nothing.
+ */
+FJ_API void fj_future_release(fj_future *f);
+
+/* One more reference to an allocated future; of an embedded one nothing. Returns `f`. */
+FJ_API fj_future *fj_future_retain(fj_future *f);
+
+/* ---- fn(arg) ----------------------------------------------------------------------------- */
+
+/* A function with a result: sets *result (which is NULL) or returns a code other than 0. */
+typedef int fj_call(void *arg, void **result);
+
+/*
+ * Runs call(arg), or action(arg) with a fixed result, some time in `pool` (NULL: the common
+ * pool), as an allocated future. Submitted from outside it is never run by a thread that
+ * waits for it, since cancelling would interrupt that.
+ *
+ *   owns     the caller has one reference in *f: fj_future_release(). `result` is stored,
+ *            not copied.
+ *   returns  FJ_OK; FJ_EINVAL for NULL; FJ_EREJECTED; FJ_ENOMEM. *f only if FJ_OK.
+ *   Java     submit(Callable), submit(Runnable, T), submit(Runnable).
+ */
+FJ_API FJ_NODISCARD int fj_submit_call(fj_pool *pool, fj_call *call, void *arg, fj_future **f);
+FJ_API FJ_NODISCARD int fj_submit_action(fj_pool *pool, fj_action *action, void *arg, void *result,
+                                         fj_future **f);
+
+/*
+ * The same, made but not submitted: for fj_future_fork(), _submit(), _invoke().
+ *
+ *   Java     adapt(Callable), adapt(Runnable, T); with `interruptible` adaptInterruptible().
+ */
+FJ_API FJ_NODISCARD int fj_adapt_call(fj_call *call, void *arg, int interruptible, fj_future **f);
+FJ_API FJ_NODISCARD int fj_adapt_action(fj_action *action, void *arg, void *result,
+                                        int interruptible, fj_future **f);
+
+/* ---- Several of them ---------------------------------------------------------------------- */
+
+/*
+ * Wait until all, or one, of n futures are done. n == 0: FJ_OK, FJ_EINVAL.
+ *
+ *   returns  FJ_OK; FJ_ETIMEDOUT; FJ_ECANCELED as fj_future_get(); FJ_EINVAL for NULL.
+ *            any: *which is the index of one that is done.
+ */
+FJ_API FJ_NODISCARD int fj_future_wait_all(fj_future *const *f, size_t n, int64_t timeout_ns);
+FJ_API FJ_NODISCARD int fj_future_wait_any(fj_future *const *f, size_t n, int64_t timeout_ns,
+                                           size_t *which);
+
+/*
+ * Submits n futures to `pool` and waits until all are done. If the time is over, if one
+ * could not be submitted, or if the calling task is interrupted, those that are not done are
+ * cancelled with interrupt. On return every one is done, and released but for those
+ * cancelled: these may still be running (fj_future_release()).
+ *
+ *   returns  FJ_OK, however they ended; FJ_ETIMEDOUT; FJ_ECANCELED; FJ_EINVAL for NULL
+ *            pointers, before any was submitted; FJ_EREJECTED; FJ_ENOMEM.
+ *   Java     invokeAll(), timed and not. _quietly: invokeAllUninterruptibly().
+ */
+FJ_API FJ_NODISCARD int fj_future_invoke_all(fj_pool *pool, fj_future *const *f, size_t n,
+                                             int64_t timeout_ns);
+FJ_API FJ_NODISCARD int fj_future_invoke_all_quietly(fj_pool *pool, fj_future *const *f, size_t n);
+
+/*
+ * Submits n futures and waits until one has succeeded, or all have failed. The rest is
+ * cancelled with interrupt.
+ *
+ *   returns  FJ_OK and *which; the code of the last to fail; FJ_ETIMEDOUT; FJ_ECANCELED if
+ *            the pool stopped or the caller was interrupted; FJ_EINVAL for NULL or n == 0;
+ *            FJ_EREJECTED, FJ_ENOMEM.
+ *   Java     invokeAny(), timed and not.
+ */
+FJ_API FJ_NODISCARD int fj_future_invoke_any(fj_pool *pool, fj_future *const *f, size_t n,
+                                             int64_t timeout_ns, size_t *which);
+
+FJ_EXTERN_C_END
+
+#endif /* FORKJOIN_FUTURE_H */

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cancel.c - tokens, which task sees which, and breaking the waits of a cancelled one
+ *
+ * Scopes. Every task runs with a token, or none. A worker keeps those of the tasks on its
+ * stack in an array: {from, token}, where `from` is the position in its queue at which the
+ * tasks forked under that token begin. A fork therefore costs nothing, and a thief finds
+ * the token of a task it has taken at position p: that of the last entry with from <= p.
+ * This may be read while the owner goes on: until the stolen task is done its forker cannot
+ * leave the frame that forked it, so the entries with from <= p stay as they are, and those
+ * that come and go above them have from > p, as cell p is not given back before the join.
+ *
+ * Interrupts. The request is in the token, never in the thread, so it cannot reach another
+ * task. What has to reach the thread is only a wake-up. A wait that may be interrupted sleeps
+ * in a lot, a word of the library's own that only ever counts up, and its worker says in
+ * which (nap). Whoever cancels sets the token, then bumps the lots of all that nap:
+ *
+ *     sleeper    nap = lot; fence; seen = *lot; token? done?; sleep while *lot == seen
+ *     canceller  token; fence; nap?; ++*lot; wake
+ *
+ * Either the sleeper sees the token, or the canceller sees the nap; and then either the
+ * sleeper read the lot before it was bumped and does not sleep, or after, and the token
+ * before that. Whoever decides a future bumps its lot in the same way, if somebody is there.
+ *
+ * Edges             from                            to                          carries
+ *   cancel.scope    release store of scopes         acquire, fji_scope_of()     the entries
+ *   cancel.token    release or, fji_token_set()     acquire, token_has()        why
+ *   cancel.lot      acq_rel add, fji_lot_bump()     acquire load, the sleeper   what changed
+ */
+#include <string.h>
+
+#include "pool.h"
+
+/* ---- Scopes --------------------------------------------------------------------------------------- */
+
+/* The arrays double; older ones may still be read by thieves and stay until the pool goes. */
+struct fji_scopes {
+    struct fji_scopes *older;
+    uint32_t room;
+    fji_scope entry[];
+};
+
+static bool scope_grow(fji_worker *w)
+{
+    struct fji_scopes *old = w->scope_room;
+    uint32_t room = old != NULL ? old->room * 2 : FJI_SCOPES_FIRST;
+    struct fji_scopes *now = fji_plat_alloc(sizeof *now + room * sizeof now->entry[0]);
+
+    if (now == NULL) return false;
+    now->older = old;
+    now->room = room;
+    if (old != NULL) memcpy(now->entry, old->entry, old->room * sizeof old->entry[0]);
+    /* [cancel.scope] release -> acquire in fji_scope_of(): the copy. */
+    fji_store_release(&w->scope_room, now);
+    return true;
+}
+
+fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token)
+{
+    fji_scope_saved saved = {w->token, w->scopes};
+    struct fji_scopes *s = w->scope_room;
+
+    w->token = token;
+    /* Without memory what is stolen from here sees the token outside this one. */
+    if ((s == NULL || saved.count >= s->room) && !scope_grow(w)) return saved;
+    fji_scope *e = &w->scope_room->entry[saved.count];
+    /* relaxed: published below. */
+    fji_store_relaxed(&e->from, fji_queue_position(&w->q, fji_worker_boundary(w)));
+    fji_store_relaxed(&e->token, token); /* relaxed: as above */
+    /* [cancel.scope] release -> acquire in fji_scope_of(): the entry. */
+    fji_store_release(&w->scopes, saved.count + 1);
+    return saved;
+}
+
+void fji_scope_leave(fji_worker *w, fji_scope_saved saved)
+{
+    w->token = saved.token;
+    /* relaxed: who stole under this scope is through. */
+    fji_store_relaxed(&w->scopes, saved.count);
+}
+
+const fj_token *fji_scope_of(fji_worker *victim, uint32_t position)
+{
+    const fj_token *token = NULL;
+    /* [cancel.scope] acquire <- release in fji_scope_enter(): the entries. */
+    uint32_t n = fji_load_acquire(&victim->scopes);
+
+    if (n == 0) return NULL;
+    /* [cancel.scope] acquire <- release in scope_grow(): read after scopes, so big enough. */
+    const struct fji_scopes *s = fji_load_acquire(&victim->scope_room);
+    for (uint32_t i = 0; i < n; i++) {
+        if (fji_load_relaxed(&s->entry[i].from) > position) break; /* relaxed: see above */
+        token = fji_load_relaxed(&s->entry[i].token);              /* relaxed: as above */
+    }
+    return token;
+}
+
+void fji_scope_fini(fji_worker *w)
+{
+    while (w->scope_room != NULL) {
+        struct fji_scopes *s = w->scope_room;
+        w->scope_room = s->older;
+        fji_plat_free(s);
+    }
+}
+
+/* ---- Tokens --------------------------------------------------------------------------------------- */
+
+static bool token_has(const fj_token *t, uint32_t bits)
+{
+    for (; t != NULL; t = t->parent) /* [cancel.token] acquire <- release in fji_token_set(). */
+        if ((fji_load_acquire(&t->word) & bits) != 0) return true;
+    return false;
+}
+
+void fji_token_set(fj_token *t, uint32_t bits)
+{
+    /* [cancel.token] release -> acquire in token_has(): what the canceller did before. */
+    fji_or_release(&t->word, bits);
+    /* [cancel.nap] the token above, who runs and naps below; partner: fji_nap_begin(). */
+    fji_fence_full();
+}
+
+bool fji_interrupted(const fji_worker *w)
+{
+    return fji_pool_stopping(w->pool) || token_has(w->token, FJI_TOKEN_INTERRUPT);
+}
+
+void fj_token_init(fj_token *token, const fj_token *parent)
+{
+    token->word = 0;
+    token->parent = parent;
+}
+
+void fj_token_cancel(fj_token *token)
+{
+    if (token == NULL) return;
+    fji_token_set(token, FJI_TOKEN_CANCELLED | FJI_TOKEN_INTERRUPT);
+    fji_pools_poke();
+}
+
+int fj_token_cancelled(const fj_token *token)
+{
+    return token_has(token, FJI_TOKEN_CANCELLED);
+}
+
+int fj_cancelled(void)
+{
+    const fji_worker *w = fji_worker_self();
+
+    return w != NULL && (token_has(w->token, FJI_TOKEN_CANCELLED) || fji_pool_stopping(w->pool));
+}
+
+/* ---- Lots and naps -------------------------------------------------------------------------------- */
+
+static struct {
+    FJ_ALIGNAS(FJI_LINE) uint32_t word;
+} cancel_lots[FJI_LOTS + 1];
+
+uint32_t *fji_lot(const void *future)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)future * 0x9e3779b97f4a7c15u;
+
+    return &cancel_lots[future != NULL ? (hash >> 32) % FJI_LOTS : FJI_LOTS].word;
+}
+
+void fji_lot_bump(uint32_t *lot)
+{
+    /* [cancel.lot] acq_rel -> acquire in whoever sleeps there: what was changed before. */
+    fji_add_acq_rel(lot, 1);
+    fji_plat_wake_all(lot);
+}
+
+void fji_nap_begin(fji_worker *w, uint32_t *lot)
+{
+    fji_store_relaxed(&w->nap, lot); /* relaxed: the fence */
+    /* [cancel.nap] the nap and the runner above, the token below; partner: fji_token_set(). */
+    fji_fence_full();
+}
+
+void fji_nap_end(fji_worker *w)
+{
+    fji_store_relaxed(&w->nap, (uint32_t *)NULL); /* relaxed: a bump too many does no harm */
+}
+
+static void nap_poke(const fji_worker *w)
+{
+    uint32_t *lot = fji_load_relaxed(&w->nap); /* relaxed: the fence in fji_token_set() */
+
+    if (lot != NULL) fji_lot_bump(lot);
+}
+
+void fji_pool_poke(fj_pool *p)
+{
+    /* [pool.record] acquire <- release in worker_new_record(). */
+    uint32_t n = fji_load_acquire(&p->workers);
+
+    for (uint32_t i = 0; i < n; i++) {
+        fji_worker *w = fji_pool_worker(p, i);
+        if (w != NULL) nap_poke(w);
+    }
+}
+
+void fji_pool_interrupt(fj_pool *p)
+{
+    int signal = p->options.interrupt_signal;
+
+    /* [cancel.nap] run above, the naps below; partner: fji_nap_begin(). */
+    fji_fence_full();
+    fji_pool_poke(p);
+    if (signal == 0) return;
+    /* With the lock no thread leaves that is counted as alive here. */
+    fji_lock_take(&p->lock);
+    for (uint32_t i = 0; i < p->workers; i++) {
+        fji_worker *w = fji_pool_worker(p, i);
+        /* [pool.thread] acquire <- release in worker_main(): the handle. */
+        if (w != NULL && w != fji_worker_self() && fji_load_acquire(&w->signalable) != 0)
+            fji_plat_thread_signal(w->thread, signal);
+    }
+    fji_lock_drop(&p->lock);
+}

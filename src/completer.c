@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * completer.c - pending counts instead of joins
+ *
+ * pending counts what is still missing. Whoever finds it zero completes the task and goes on
+ * with the parent; everybody else takes one away and is through: after that CAS the parent
+ * may be complete, and gone, at any moment (LAST TOUCH). One alone finds zero.
+ *
+ * In the queues a completer carries its root beside the pointer, so that whoever helps a
+ * root can tell whether a task belongs to it without looking into it.
+ *
+ * Edges                  from                             to                    carries
+ *   completer.pending    acq_rel CAS, completer_arrive()  acquire, the same     what a child did
+ */
+#include "pool.h"
+
+#include <string.h>
+
+/* Marks a future as the head of a completer. */
+#define COMPLETER_FLAG 4u
+
+/* ---- Running -------------------------------------------------------------------------------------- */
+
+/* What the queues call. */
+static int completer_run(fj_task *t)
+{
+    fj_completer *c = (fj_completer *)t;
+    fji_worker *w = fji_worker_self();
+    bool dropped = t->code == FJ_ECANCELED;
+    bool root = c->parent == NULL;
+
+    /* [task.done] acquire <- acq_rel of whoever has decided. */
+    uint32_t s = fji_load_acquire(&t->state);
+    /* [task.done] release -> acquire in fj_future_release(): no queue has it. Only roots are
+     * waited for. */
+    if (root) s = fji_or_acq_rel(&t->state, FJI_LET_GO);
+    if (root && (s & FJI_WAITING) != 0) fji_plat_wake_all(&t->state);
+    if (dropped) {
+        fj_completer_fail(c, FJ_ECANCELED);
+    } else if ((s & FJI_DONE) == 0) {
+        fji_scope_saved saved = {0};
+        if (w != NULL) saved = fji_scope_enter(w, &c->root->future.token);
+        int code = c->future.fn(t); /* LAST TOUCH of *c unless it failed. */
+        if (w != NULL) fji_scope_leave(w, saved);
+        if (code != FJ_OK) fj_completer_fail(c, code);
+    }
+    return FJI_GONE;
+}
+
+void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t pending, fj_fn *fn,
+                       fj_on_completion *on_completion, fj_on_error *on_error)
+{
+    fji_future_init(&c->future, completer_run, fn);
+    c->future.flags = COMPLETER_FLAG;
+    c->parent = parent;
+    c->root = parent != NULL ? parent->root : c;
+    c->pending = pending;
+    c->spare = 0;
+    c->on_completion = on_completion;
+    c->on_error = on_error;
+}
+
+uintptr_t fji_completer_root(const fj_future *f)
+{
+    return (f->flags & COMPLETER_FLAG) != 0 ? (uintptr_t)((const fj_completer *)f)->root : 0;
+}
+
+static int completer_queue(fj_pool *p, fj_completer *c)
+{
+    if (p == NULL) return FJ_ENOMEM;
+    return fji_submit_self(p, &c->future.task, (uintptr_t)c->root, false, true);
+}
+
+static bool completer_may_queue(const fj_completer *c)
+{
+    return c != NULL && c->future.fn != NULL && c->future.task.cell == NULL;
+}
+
+int fj_completer_fork(fj_completer *c)
+{
+    fji_worker *w = fji_worker_self();
+
+    if (!completer_may_queue(c)) return FJ_EINVAL;
+    if (w == NULL) return completer_queue(fj_common_pool(), c);
+    if (completer_queue(w->pool, c) != FJ_OK) (void)completer_run(&c->future.task);
+    return FJ_OK;
+}
+
+int fj_completer_submit(fj_pool *pool, fj_completer *c)
+{
+    return completer_may_queue(c) ? completer_queue(fji_pool_or_common(pool), c) : FJ_EINVAL;
+}
+
+int fj_completer_invoke(fj_completer *c)
+{
+    return c != NULL ? fj_future_invoke(&c->future) : FJ_EINVAL;
+}
+
+int fj_completer_invoke_in(fj_pool *pool, fj_completer *c)
+{
+    fj_pool *p = fji_pool_or_common(pool);
+    fji_worker *w = fji_worker_self();
+
+    if (!completer_may_queue(c)) return FJ_EINVAL;
+    if (w != NULL && p != NULL && w->pool == p) return fj_completer_invoke(c);
+    int err = completer_queue(p, c);
+    return err != FJ_OK ? err : fj_completer_join(c);
+}
+
+int fj_completer_join(fj_completer *c)
+{
+    return c != NULL ? fj_future_join(&c->future) : FJ_EINVAL;
+}
+
+/* ---- Looking -------------------------------------------------------------------------------------- */
+
+fj_completer *fj_completer_parent(const fj_completer *c)
+{
+    return c->parent;
+}
+
+fj_completer *fj_completer_root(const fj_completer *c)
+{
+    return c->root;
+}
+
+/* ---- The count ------------------------------------------------------------------------------------ */
+
+static uint32_t *completer_count(const fj_completer *c)
+{
+    return (uint32_t *)(uintptr_t)&c->pending;
+}
+
+int32_t fj_completer_pending(const fj_completer *c)
+{
+    /* [completer.pending] acquire <- acq_rel of a child. */
+    return (int32_t)fji_load_acquire(completer_count(c));
+}
+
+void fj_completer_set_pending(fj_completer *c, int32_t n)
+{
+    /* relaxed: before the children are queued, which publishes it. */
+    fji_store_relaxed(completer_count(c), (uint32_t)n);
+}
+
+void fj_completer_add_pending(fj_completer *c, int32_t n)
+{
+    /* [completer.pending] acq_rel: as a child's. */
+    fji_add_acq_rel(completer_count(c), (uint32_t)n);
+}
+
+int fj_completer_cas_pending(fj_completer *c, int32_t expected, int32_t n)
+{
+    uint32_t old = (uint32_t)expected;
+
+    /* [completer.pending] acq_rel: as a child's. */
+    return fji_cas_acq_rel_32(completer_count(c), &old, (uint32_t)n);
+}
+
+int32_t fj_completer_decrement(fj_completer *c)
+{
+    /* [completer.pending] acquire <- acq_rel of the other children: what they did. */
+    uint32_t n = fji_load_acquire(completer_count(c));
+
+    /* [completer.pending] acq_rel -> acquire above: what this one did. LAST TOUCH of *c. */
+    while (n != 0 && !fji_cas_acq_rel_32(completer_count(c), &n, n - 1)) {}
+    return (int32_t)n;
+}
+
+/* ---- Completing ----------------------------------------------------------------------------------- */
+
+static void completer_go_up(fj_completer *c, bool calls)
+{
+    fj_completer *caller = c;
+
+    while (fj_completer_decrement(c) == 0) {
+        int code = calls && c->on_completion != NULL ? c->on_completion(c, caller) : FJ_OK;
+        if (code != FJ_OK) {
+            fj_completer_fail(c, code);
+            return;
+        }
+        caller = c;
+        c = c->parent;
+        if (c == NULL) {
+            (void)fj_future_complete_quietly(&caller->future);
+            return;
+        }
+    }
+}
+
+void fj_completer_try_complete(fj_completer *c)
+{
+    completer_go_up(c, true);
+}
+
+void fj_completer_propagate(fj_completer *c)
+{
+    completer_go_up(c, false);
+}
+
+void fj_completer_complete(fj_completer *c, void *result)
+{
+    fj_completer *parent = c->parent;
+
+    c->future.result = result;
+    int code = c->on_completion != NULL ? c->on_completion(c, c) : FJ_OK;
+    if (code != FJ_OK) {
+        fj_completer_fail(c, code);
+        return;
+    }
+    (void)fj_future_complete(&c->future, result); /* LAST TOUCH if it is a root. */
+    if (parent != NULL) completer_go_up(parent, true);
+}
+
+void fj_completer_fail(fj_completer *c, int code)
+{
+    fj_completer *caller = c;
+
+    do {
+        fj_completer *parent = c->parent;
+        bool up = c->on_error == NULL || c->on_error(c, code, caller) != 0;
+        if (!fj_future_fail(&c->future, code) && c != caller) return; /* it was done before */
+        caller = c;
+        c = up ? parent : NULL;
+    } while (c != NULL);
+}
+
+fj_completer *fj_completer_first(fj_completer *c)
+{
+    return fj_completer_decrement(c) == 0 ? c : NULL;
+}
+
+fj_completer *fj_completer_next(fj_completer *c)
+{
+    if (c->parent != NULL) return fj_completer_first(c->parent);
+    (void)fj_future_complete_quietly(&c->future);
+    return NULL;
+}
+
+void fj_completer_complete_root(fj_completer *c)
+{
+    (void)fj_future_complete_quietly(&c->root->future);
+}
+
+int fj_completer_help(fj_completer *c, int most)
+{
+    fji_worker *w = fji_worker_self();
+    int n = 0;
+
+    if (w == NULL) return 0;
+    uintptr_t root = (uintptr_t)c->root; /* c may be gone once it is done */
+    while (n < most && !fj_future_is_done(&c->future) && fji_help_root(w, root)) n++;
+    return n;
+}
+
+int fj_completer_fork_all(fj_completer *parent, void *first, size_t n, size_t stride)
+{
+    if (parent == NULL || first == NULL || n == 0 || n > INT32_MAX) return FJ_EINVAL;
+    if (stride < sizeof(fj_completer)) return FJ_EINVAL;
+    fj_completer_set_pending(parent, (int32_t)n - 1);
+    for (size_t i = n; i-- > 0;) {
+        int err = fj_completer_fork((fj_completer *)(void *)((char *)first + i * stride));
+        if (err != FJ_OK) return err;
+    }
+    return FJ_OK;
+}
+
+/* ---- Map and reduce -------------------------------------------------------------------------------- */
+
+struct map_reduce {
+    fj_task task;
+    const fj_map_reduce *how;
+    size_t begin, end, grain;
+    void *out;
+};
+
+#define MAP_REDUCE_ON_STACK 256
+
+static int map_reduce_split(struct map_reduce *m, void *buffer);
+
+static int map_reduce_run(fj_task *t)
+{
+    struct map_reduce *m = (struct map_reduce *)t;
+    const fj_map_reduce *how = m->how;
+    union {
+        max_align_t align;
+        unsigned char bytes[MAP_REDUCE_ON_STACK];
+    } small;
+
+    if (fj_cancelled()) return FJ_ECANCELED;
+    if (m->end - m->begin <= m->grain) return how->map(m->begin, m->end, m->out, how->arg);
+    if (how->bytes <= sizeof small) return map_reduce_split(m, &small);
+    void *big = fji_plat_alloc(how->bytes);
+    if (big == NULL) return FJ_ENOMEM;
+    int code = map_reduce_split(m, big);
+    fji_plat_free(big);
+    return code;
+}
+
+static int map_reduce_split(struct map_reduce *m, void *buffer)
+{
+    size_t middle = m->begin + (m->end - m->begin) / 2;
+    struct map_reduce right = {
+        .how = m->how, .begin = middle, .end = m->end, .grain = m->grain, .out = buffer};
+    struct map_reduce left = {
+        .how = m->how, .begin = m->begin, .end = middle, .grain = m->grain, .out = m->out};
+
+    fj_task_init(&right.task, map_reduce_run);
+    fj_fork(&right.task);
+    int a = map_reduce_run(&left.task);
+    int b = fj_join(&right.task);
+    if (a != FJ_OK || b != FJ_OK) return a != FJ_OK ? a : b;
+    return m->how->combine(m->out, buffer, m->how->arg);
+}
+
+int fj_map_reduce_run(fj_pool *pool, size_t begin, size_t end, const fj_map_reduce *how,
+                      void *result)
+{
+    struct map_reduce m = {.how = how, .begin = begin, .end = end, .out = result};
+
+    if (how == NULL || result == NULL || begin >= end || how->bytes == 0) return FJ_EINVAL;
+    if (how->map == NULL || how->combine == NULL) return FJ_EINVAL;
+    int workers = fj_pool_parallelism(pool);
+    m.grain = how->grain != 0 ? how->grain : (end - begin) / ((size_t)(workers + 1) * 32);
+    if (m.grain == 0) m.grain = 1;
+    fj_task_init(&m.task, map_reduce_run);
+    return fj_invoke(pool, &m.task);
+}

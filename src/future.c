@@ -1,0 +1,814 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * future.c - tasks that anybody may wait for, cancel or complete
+ *
+ * The word is fj_task.state, the same that structured tasks use when they are submitted:
+ *
+ *   DONE        the outcome is decided and written: waiters return
+ *   COMPLETING  somebody who is not the runner is writing the outcome
+ *   CANCELLED, FAILED   with DONE: what kind; neither: success
+ *   GIVEN       with DONE: the outcome is in `given`, not in what the body left
+ *   LET_GO      the library has no pointer to it any more
+ *   WAITING     somebody sleeps on the word
+ *   OBSERVED    somebody sleeps in its lot; OBSERVED_ANY: waits for one of several
+ *
+ *   runner   (one)    body; code and result; then one CAS: DONE and LET_GO. If DONE was there
+ *                     already, or the body says FJ_PENDING: LET_GO only. If COMPLETING: waits
+ *                     until it is DONE.
+ *   others   (any)    CAS to COMPLETING: has won. Writes `given`; cancelling also sets the
+ *                     token and wakes and signals the runner, which cannot leave meanwhile;
+ *                     then one xor: COMPLETING off, DONE on. LAST TOUCH.
+ *
+ * So the outcome is decided once, by whoever gets from neither-DONE-nor-COMPLETING to one of
+ * them, and nothing of a future is written after DONE but LET_GO, by the runner, and WAITING,
+ * OBSERVED. A future that was never queued has no cell, and LET_GO does not matter.
+ *
+ * Edges          from                                   to                       carries
+ *   task.done    acq_rel, future_finish(), future_decide()  acquire, everywhere  the outcome
+ *
+ * Model: test/model/future.pml.
+ */
+#include "pool.h"
+
+#include <string.h>
+
+#define FUTURE_ALLOCATED 1u
+#define FUTURE_NOT_BY_CALLERS 2u /* a thread from outside that waits does not run it */
+
+/* The allocated kind: fn(arg). */
+struct future_call {
+    fj_future future;
+    fj_call *call;
+    fj_action *action;
+    void *arg;
+};
+
+/* ---- The end ---------------------------------------------------------------------------------------- */
+
+/* The address of a task, by that of its word. */
+static const void *future_of(const uint32_t *word)
+{
+    return (const char *)word - offsetof(fj_task, state);
+}
+
+void fji_future_unref(fj_future *f)
+{
+    if ((f->flags & FUTURE_ALLOCATED) == 0) return;
+    /* [future.refs] release -> acquire: the last one frees what the others have left.
+     * [future.refs] both ends are here. */
+    if (fji_add_acq_rel(&f->refs, (uint32_t)-1) == 1) fji_plat_free(f);
+}
+
+/* The word was `old` before it was decided, and its memory may be gone. */
+static void future_wake(uint32_t *word, uint32_t old)
+{
+    if ((old & FJI_WAITING) != 0) fji_plat_wake_all(word);
+    if ((old & FJI_OBSERVED) != 0) fji_lot_bump(fji_lot(future_of(word)));
+    if ((old & FJI_OBSERVED_ANY) != 0) fji_lot_bump(fji_lot(NULL));
+}
+
+static uint32_t outcome_bits(int code)
+{
+    if (code == FJ_OK) return 0;
+    return code == FJ_ECANCELED ? FJI_CANCELLED : FJI_FAILED;
+}
+
+/* Somebody else decides at the moment: soon done. */
+static uint32_t future_await_decision(const uint32_t *word)
+{
+    uint32_t s;
+    int turn = 0;
+
+    /* [task.done] acquire <- acq_rel in future_decide(). */
+    while (((s = fji_load_acquire(word)) & FJI_COMPLETING) != 0) {
+        fji_pause();
+        if (++turn % 16 == 0) fji_plat_yield();
+    }
+    return s;
+}
+
+/* The runner is through with it: the outcome, unless it is decided. */
+static void future_finish(fj_future *f, int code)
+{
+    uint32_t *word = &f->task.state;
+    void (*released)(fj_future *) = f->released;
+    bool allocated = (f->flags & FUTURE_ALLOCATED) != 0;
+    uint32_t s = fji_load_relaxed(word); /* relaxed: the CAS decides */
+    bool signalled;
+
+    f->task.code = code;
+    for (;;) {
+        if ((s & FJI_COMPLETING) != 0) s = future_await_decision(word);
+        uint32_t n = s | FJI_LET_GO;
+        if ((s & FJI_DONE) == 0 && code != FJ_PENDING) n |= FJI_DONE | outcome_bits(code);
+        /* relaxed: whoever has signalled has decided before. */
+        signalled = (fji_load_relaxed(&f->token.word) & FJI_TOKEN_SIGNALLED) != 0;
+        /* [task.done] acq_rel -> acquire in whoever waits: the outcome. */
+        if (fji_cas_acq_rel_32(word, &s, n)) break; /* LAST TOUCH unless it is kept for us. */
+    }
+    future_wake(word, s);
+    if (signalled) fji_plat_yield(); /* a system call: the signal comes now, not in the next task */
+    if (released != NULL) released(f);
+    if (allocated) fji_future_unref(f);
+}
+
+/* Runs the body unless the outcome is decided. w: the calling worker, or NULL. */
+static void future_execute(fj_future *f, fji_worker *w, bool dropped)
+{
+    /* [task.done] acquire <- acq_rel in future_decide(). */
+    uint32_t s = fji_load_acquire(&f->task.state);
+    int code = FJ_ECANCELED;
+
+    if (dropped || (s & (FJI_DONE | FJI_COMPLETING)) != 0) {
+        future_finish(f, code);
+    } else if (w == NULL) {
+        future_finish(f, f->fn(&f->task));
+    } else {
+        struct fji_running here = {&f->task, w->running};
+        fji_scope_saved saved = fji_scope_enter(w, &f->token);
+        w->running = &here;
+        /* relaxed: [cancel.nap] orders it where it matters. */
+        fji_store_relaxed(&f->runner, (void *)w);
+        bool begin = true;
+        if (w->pool->options.interrupt_signal != 0) {
+            /* [cancel.nap] the runner above, the word below; partner: fji_token_set(). */
+            fji_fence_full();
+            /* relaxed: as above */
+            begin = (fji_load_relaxed(&f->task.state) & (FJI_DONE | FJI_COMPLETING)) == 0;
+        }
+        if (begin) code = f->fn(&f->task);
+        w->running = here.outer;
+        fji_scope_leave(w, saved);
+        future_finish(f, code);
+    }
+}
+
+/* What the queues call: the body of the task that a future is. */
+static int future_run(fj_task *t)
+{
+    future_execute((fj_future *)t, fji_worker_self(), t->code == FJ_ECANCELED);
+    return FJI_GONE;
+}
+
+/* ---- The outcome by another hand ---------------------------------------------------------------------- */
+
+static void future_interrupt(fj_future *f)
+{
+    fji_worker *w = fji_load_relaxed((fji_worker **)&f->runner); /* relaxed: [cancel.nap] */
+
+    if (w == NULL) return;
+    fji_pool_poke(w->pool);
+    int signal = w->pool->options.interrupt_signal;
+    if (signal == 0 || w == fji_worker_self() || w->alive != FJI_ALIVE_WORKER) return;
+    fji_or_relaxed(&f->token.word, FJI_TOKEN_SIGNALLED); /* relaxed: DONE comes after it */
+    fji_plat_thread_signal(w->thread, signal);
+}
+
+/* True: decided by this call. `bits`: FAILED, CANCELLED, or none. */
+static bool future_decide(fj_future *f, uint32_t bits, void *result, int code, bool interrupt)
+{
+    uint32_t *word = &f->task.state;
+    /* [task.done] acquire <- acq_rel of whoever has decided. */
+    uint32_t s = fji_load_acquire(word);
+
+    for (;;) {
+        if ((s & FJI_COMPLETING) != 0) s = future_await_decision(word);
+        if ((s & FJI_DONE) != 0) return false;
+        /* [task.done] acq_rel: one alone gets here; the runner waits for DONE. */
+        if (fji_cas_acq_rel_32(word, &s, s | FJI_COMPLETING)) break;
+    }
+    f->given = result;
+    f->given_code = code;
+    if ((bits & FJI_CANCELLED) != 0) {
+        fji_token_set(&f->token, FJI_TOKEN_CANCELLED | (interrupt ? FJI_TOKEN_INTERRUPT : 0));
+        if (interrupt) future_interrupt(f);
+    }
+    /* [task.done] acq_rel -> acquire in whoever waits: the outcome. */
+    s = fji_xor_acq_rel(word, FJI_COMPLETING | FJI_DONE | FJI_GIVEN | bits); /* LAST TOUCH */
+    future_wake(word, s);
+    return true;
+}
+
+int fj_future_complete(fj_future *f, void *result)
+{
+    return f != NULL && future_decide(f, 0, result, FJ_OK, false);
+}
+
+int fj_future_complete_quietly(fj_future *f)
+{
+    if (f == NULL) return 0;
+    /* relaxed: what the body has set so far, if it is the body's thread that asks. */
+    return future_decide(f, 0, fji_load_relaxed(&f->result), FJ_OK, false);
+}
+
+int fj_future_fail(fj_future *f, int code)
+{
+    if (code == FJ_ECANCELED) return fj_future_cancel(f, 0);
+    return f != NULL &&
+           future_decide(f, FJI_FAILED, NULL, code != FJ_OK ? code : FJ_EFAILED, false);
+}
+
+int fj_future_cancel(fj_future *f, int interrupt)
+{
+    if (f == NULL) return 0;
+    return future_decide(f, FJI_CANCELLED, NULL, FJ_ECANCELED, interrupt != 0) ||
+           fj_future_is_cancelled(f);
+}
+
+/* ---- Looking ------------------------------------------------------------------------------------------ */
+
+static uint32_t future_word(const fj_future *f)
+{
+    /* [task.done] acquire <- acq_rel of whoever has decided: the outcome. */
+    return f != NULL ? fji_load_acquire(&f->task.state) : 0;
+}
+
+int fj_future_is_done(const fj_future *f)
+{
+    return (future_word(f) & FJI_DONE) != 0;
+}
+
+int fj_future_is_normal(const fj_future *f)
+{
+    return (future_word(f) & (FJI_DONE | FJI_FAILED | FJI_CANCELLED)) == FJI_DONE;
+}
+
+int fj_future_is_abnormal(const fj_future *f)
+{
+    uint32_t s = future_word(f);
+    return (s & FJI_DONE) != 0 && (s & (FJI_FAILED | FJI_CANCELLED)) != 0;
+}
+
+int fj_future_is_cancelled(const fj_future *f)
+{
+    uint32_t s = future_word(f);
+    return (s & FJI_DONE) != 0 && (s & FJI_CANCELLED) != 0;
+}
+
+enum fj_future_state fj_future_state(const fj_future *f)
+{
+    uint32_t s = future_word(f);
+
+    if ((s & FJI_DONE) == 0) return FJ_STATE_RUNNING;
+    if ((s & FJI_CANCELLED) != 0) return FJ_STATE_CANCELLED;
+    return (s & FJI_FAILED) != 0 ? FJ_STATE_FAILED : FJ_STATE_SUCCESS;
+}
+
+/* Of a future that is done. */
+static int future_code(const fj_future *f)
+{
+    uint32_t s = future_word(f);
+
+    if ((s & FJI_CANCELLED) != 0) return FJ_ECANCELED;
+    return (s & FJI_GIVEN) != 0 ? f->given_code : f->task.code;
+}
+
+int fj_future_result(const fj_future *f, void **result)
+{
+    uint32_t s = future_word(f);
+
+    if (f == NULL) return FJ_EINVAL;
+    if ((s & FJI_DONE) == 0) return FJ_EBUSY;
+    int code = future_code(f);
+    if (code == FJ_OK && result != NULL) *result = (s & FJI_GIVEN) != 0 ? f->given : f->result;
+    return code;
+}
+
+int fj_future_error(const fj_future *f)
+{
+    return fj_future_is_done(f) ? future_code(f) : FJ_OK;
+}
+
+/* ---- Making and queueing -------------------------------------------------------------------------------- */
+
+void fji_future_init(fj_future *f, fj_fn *run, fj_fn *fn)
+{
+    memset(f, 0, sizeof *f);
+    f->task.fn = run;
+    f->fn = fn;
+}
+
+void fj_future_init(fj_future *f, fj_fn *fn)
+{
+    fji_future_init(f, future_run, fn);
+}
+
+void fj_future_on_release(fj_future *f, void (*released)(fj_future *f))
+{
+    f->released = released;
+}
+
+static bool future_held(const fj_future *f)
+{
+    return f->task.cell != NULL && (future_word(f) & FJI_LET_GO) == 0;
+}
+
+static bool future_may_queue(const fj_future *f)
+{
+    return f != NULL && f->fn != NULL && f->task.cell == NULL;
+}
+
+/* While it is queued or runs the library has a reference to an allocated one. */
+static int future_queue_in(fj_pool *p, fj_future *f, bool outside, bool wake)
+{
+    (void)fj_future_retain(f);
+    int err = fji_submit_self(p, &f->task, 0, outside, wake);
+    if (err != FJ_OK) fji_future_unref(f);
+    return err;
+}
+
+static int future_queue(fj_pool *pool, fj_future *f, bool outside, bool wake)
+{
+    if (!future_may_queue(f)) return FJ_EINVAL;
+    fj_pool *p = fji_pool_or_common(pool);
+    return p != NULL ? future_queue_in(p, f, outside, wake) : FJ_ENOMEM;
+}
+
+int fj_future_submit(fj_pool *pool, fj_future *f)
+{
+    return future_queue(pool, f, false, true);
+}
+
+int fj_future_external_submit(fj_pool *pool, fj_future *f)
+{
+    return future_queue(pool, f, true, true);
+}
+
+int fj_future_lazy_submit(fj_pool *pool, fj_future *f)
+{
+    return future_queue(pool, f, false, false);
+}
+
+int fj_future_fork(fj_future *f)
+{
+    fji_worker *w = fji_worker_self();
+
+    if (w == NULL) return future_queue(NULL, f, false, true);
+    if (!future_may_queue(f)) return FJ_EINVAL;
+    if (future_queue_in(w->pool, f, false, true) != FJ_OK) {
+        f->task.cell = w->pool->away;
+        (void)fj_future_retain(f);
+        future_execute(f, w, false); /* no room: at once */
+    }
+    return FJ_OK;
+}
+
+int fj_future_reinit(fj_future *f)
+{
+    if (f == NULL) return FJ_EINVAL;
+    if (future_held(f)) return FJ_EBUSY;
+    f->task.cell = NULL;
+    f->task.code = FJ_OK;
+    f->tag = 0;
+    f->runner = NULL;
+    f->token.word = 0;
+    fji_store_relaxed(&f->task.state, 0u); /* relaxed: the caller alone has it */
+    return FJ_OK;
+}
+
+/* ---- Waiting ------------------------------------------------------------------------------------------- */
+
+static int64_t future_deadline(int64_t timeout_ns)
+{
+    if (timeout_ns == FJ_FOREVER) return FJ_FOREVER;
+    int64_t now = fji_plat_now();
+    if (timeout_ns <= 0) return now;
+    return timeout_ns > FJ_FOREVER - now ? FJ_FOREVER : now + timeout_ns;
+}
+
+static fj_pool *future_pool(const fj_future *f)
+{
+    fj_cell *away = fji_load_relaxed(&f->task.cell); /* relaxed: pools come before it */
+    return away != NULL ? *(fj_pool **)(void *)away->args : NULL;
+}
+
+/* Takes f out of the queue it is in, if this thread may and nobody has it, and runs it. */
+static bool future_take_back(fj_pool *p, fj_future *f, fji_worker *w)
+{
+    if (!fji_submit_take_back(p, &f->task, FJI_TAG_SELF)) return false;
+    future_execute(f, w, false);
+    return true;
+}
+
+/* Lost with the threads of the parent process: nobody else decides it. */
+static void future_lose(fj_future *f)
+{
+    (void)future_decide(f, FJI_CANCELLED, NULL, FJ_ECANCELED, false);
+    fji_or_relaxed(&f->task.state, FJI_LET_GO); /* relaxed: as good as alone */
+}
+
+/* Until one of the `done` bits is there. */
+static int future_await(fj_future *f, const fji_wait *how)
+{
+    fji_worker *w = fji_worker_self();
+    fj_pool *p = future_pool(f);
+    int err = FJ_OK;
+
+    if ((future_word(f) & how->done) != 0) return FJ_OK;
+    if (p != NULL && fji_child_lost(&f->task)) {
+        future_lose(f);
+        return FJ_OK;
+    }
+    /* A root that was not queued itself: its tasks are in the pool of whoever has run it. */
+    if (p == NULL && how->root != NULL) p = w != NULL ? w->pool : fji_common_if_made();
+    if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;
+    if (p == NULL) return fji_await_task(w, NULL, &f->task, how);
+    bool own = w != NULL && w->pool == p;
+    bool helps = p->caller_helps && (f->flags & FUTURE_NOT_BY_CALLERS) == 0;
+    bool works = fji_submit_caller_works(p, helps);
+    fji_worker *g = works && !own ? fji_guest_enter(p, true) : NULL;
+    if (!((works || own) && how->root == NULL && future_take_back(p, f, g != NULL ? g : w))) {
+        fji_signal(p); /* it may have been queued lazily */
+        err = fji_await_task(g != NULL ? g : w, p, &f->task, how);
+        if (err == FJ_OK && (future_word(f) & how->done) == 0) future_lose(f);
+    }
+    if (g != NULL) fji_guest_leave(g);
+    return err;
+}
+
+static int future_wait_for(fj_future *f, int64_t timeout_ns, bool interruptible, uintptr_t root)
+{
+    fji_wait how = {FJI_DONE, interruptible, future_deadline(timeout_ns), (void *)root};
+
+    return future_await(f, &how);
+}
+
+int fj_future_wait(fj_future *f, int64_t timeout_ns)
+{
+    return f != NULL ? future_wait_for(f, timeout_ns, true, fji_completer_root(f)) : FJ_EINVAL;
+}
+
+int fj_future_wait_quietly(fj_future *f, int64_t timeout_ns)
+{
+    return f != NULL ? future_wait_for(f, timeout_ns, false, fji_completer_root(f)) : FJ_EINVAL;
+}
+
+int fj_future_join(fj_future *f)
+{
+    if (f == NULL) return FJ_EINVAL;
+    (void)future_wait_for(f, FJ_FOREVER, false, fji_completer_root(f));
+    return future_code(f);
+}
+
+int fj_future_get(fj_future *f, int64_t timeout_ns, void **result)
+{
+    int err = fj_future_wait(f, timeout_ns);
+
+    return err != FJ_OK ? err : fj_future_result(f, result);
+}
+
+int fj_future_invoke(fj_future *f)
+{
+    if (f == NULL || (f->fn == NULL && !fj_future_is_done(f))) return FJ_EINVAL;
+    if (f->task.cell == NULL && !fj_future_is_done(f)) {
+        (void)fj_future_retain(f);
+        if (f->task.fn == future_run)
+            future_execute(f, fji_worker_self(), false);
+        else
+            (void)f->task.fn(&f->task);
+    }
+    return fj_future_join(f);
+}
+
+int fj_future_invoke_in(fj_pool *pool, fj_future *f)
+{
+    fj_pool *p = fji_pool_or_common(pool);
+    fji_worker *w = fji_worker_self();
+
+    if (!future_may_queue(f)) return FJ_EINVAL;
+    if (p == NULL) return FJ_ENOMEM;
+    if (w != NULL && w->pool == p) return fj_future_invoke(f);
+    if (fji_submit_caller_works(p, p->caller_helps)) {
+        fji_worker *g = fji_guest_enter(p, false);
+        if (g != NULL) {
+            int code = fj_future_invoke(f);
+            fji_guest_leave(g);
+            return code;
+        }
+    }
+    int err = future_queue(p, f, true, true);
+    return err != FJ_OK ? err : fj_future_join(f);
+}
+
+void fj_future_release(fj_future *f)
+{
+    if (f == NULL) return;
+    if ((f->flags & FUTURE_ALLOCATED) != 0) {
+        fji_future_unref(f);
+    } else if (future_held(f)) {
+        fji_wait how = {FJI_LET_GO, false, FJ_FOREVER, NULL};
+        (void)future_await(f, &how);
+    }
+}
+
+fj_future *fj_future_retain(fj_future *f)
+{
+    /* relaxed: whoever has one may give another. */
+    if (f != NULL && (f->flags & FUTURE_ALLOCATED) != 0) fji_add_relaxed(&f->refs, 1);
+    return f;
+}
+
+/* ---- Tags ----------------------------------------------------------------------------------------------- */
+
+int16_t fj_future_tag(const fj_future *f)
+{
+    /* [future.tag] acquire <- release of whoever set it. */
+    return (int16_t)(uint16_t)fji_load_acquire(&f->tag);
+}
+
+int16_t fj_future_set_tag(fj_future *f, int16_t tag)
+{
+    /* [future.tag] acq_rel: a tag may be used as a mark that something was done. */
+    return (int16_t)(uint16_t)fji_swap_acq_rel(&f->tag, (uint32_t)(uint16_t)tag);
+}
+
+int fj_future_cas_tag(fj_future *f, int16_t expected, int16_t tag)
+{
+    uint32_t old = (uint16_t)expected;
+
+    /* [future.tag] acq_rel: as above. */
+    return fji_cas_acq_rel_32(&f->tag, &old, (uint16_t)tag);
+}
+
+/* ---- fn(arg) -------------------------------------------------------------------------------------------- */
+
+static int call_run(fj_task *t)
+{
+    struct future_call *c = (struct future_call *)t;
+
+    if (c->action != NULL) return c->action(c->arg);
+    c->future.result = NULL;
+    return c->call(c->arg, &c->future.result);
+}
+
+static struct future_call *call_make(void *arg, void *result, bool interruptible)
+{
+    struct future_call *c = fji_plat_alloc(sizeof *c);
+
+    if (c == NULL) return NULL;
+    fj_future_init(&c->future, call_run);
+    c->arg = arg;
+    c->future.result = result;
+    c->future.refs = 1;
+    c->future.flags = FUTURE_ALLOCATED;
+    if (interruptible) c->future.flags |= FUTURE_NOT_BY_CALLERS;
+    return c;
+}
+
+int fj_adapt_call(fj_call *call, void *arg, int interruptible, fj_future **f)
+{
+    if (call == NULL || f == NULL) return FJ_EINVAL;
+    struct future_call *c = call_make(arg, NULL, interruptible != 0);
+    if (c == NULL) return FJ_ENOMEM;
+    c->call = call;
+    *f = &c->future;
+    return FJ_OK;
+}
+
+int fj_adapt_action(fj_action *action, void *arg, void *result, int interruptible, fj_future **f)
+{
+    if (action == NULL || f == NULL) return FJ_EINVAL;
+    struct future_call *c = call_make(arg, result, interruptible != 0);
+    if (c == NULL) return FJ_ENOMEM;
+    c->action = action;
+    *f = &c->future;
+    return FJ_OK;
+}
+
+static int call_submit(fj_pool *pool, fj_future *made, fj_future **f)
+{
+    int err = fj_future_submit(pool, made);
+
+    if (err == FJ_OK)
+        *f = made;
+    else
+        fji_future_unref(made);
+    return err;
+}
+
+int fj_submit_call(fj_pool *pool, fj_call *call, void *arg, fj_future **f)
+{
+    fj_future *made = NULL;
+
+    if (f == NULL) return FJ_EINVAL;
+    int err = fj_adapt_call(call, arg, fji_worker_self() == NULL, &made);
+    return err != FJ_OK ? err : call_submit(pool, made, f);
+}
+
+int fj_submit_action(fj_pool *pool, fj_action *action, void *arg, void *result, fj_future **f)
+{
+    fj_future *made = NULL;
+
+    if (f == NULL) return FJ_EINVAL;
+    int err = fj_adapt_action(action, arg, result, fji_worker_self() == NULL, &made);
+    return err != FJ_OK ? err : call_submit(pool, made, f);
+}
+
+/* ---- With a token ----------------------------------------------------------------------------------------- */
+
+struct with_token {
+    fj_task task;
+    fj_task *inner;
+    fj_token *token;
+};
+
+static int with_token_run(fj_task *t)
+{
+    struct with_token *with = (struct with_token *)t;
+    fji_worker *w = fji_worker_self();
+
+    if (fj_token_cancelled(with->token)) return FJ_ECANCELED;
+    if (w == NULL) return with->inner->fn(with->inner);
+    fji_scope_saved saved = fji_scope_enter(w, with->token);
+    int code = with->inner->fn(with->inner);
+    fji_scope_leave(w, saved);
+    return code;
+}
+
+int fj_invoke_with(fj_pool *pool, fj_task *t, fj_token *token)
+{
+    struct with_token with = {.inner = t, .token = token};
+
+    if (t == NULL || t->fn == NULL || token == NULL) return FJ_EINVAL;
+    fj_task_init(&with.task, with_token_run);
+    return fj_invoke(pool, &with.task);
+}
+
+/* ---- Several -------------------------------------------------------------------------------------------- */
+
+static bool futures_there(fj_future *const *f, size_t n)
+{
+    if (f == NULL && n != 0) return false;
+    for (size_t i = 0; i < n; i++)
+        if (f[i] == NULL) return false;
+    return true;
+}
+
+static int all_wait(fj_future *const *f, size_t n, int64_t deadline, bool interruptible)
+{
+    int err = FJ_OK;
+
+    for (size_t i = 0; i < n && err == FJ_OK; i++) {
+        fji_wait how = {FJI_DONE, interruptible, deadline, (void *)fji_completer_root(f[i])};
+        err = future_await(f[i], &how);
+    }
+    return err;
+}
+
+int fj_future_wait_all(fj_future *const *f, size_t n, int64_t timeout_ns)
+{
+    if (!futures_there(f, n)) return FJ_EINVAL;
+    return all_wait(f, n, future_deadline(timeout_ns), true);
+}
+
+/* The first for which `good` holds; n if there is none. */
+static size_t any_find(fj_future *const *f, size_t n, bool (*good)(const fj_future *))
+{
+    size_t i = 0;
+
+    while (i < n && !good(f[i])) i++;
+    return i;
+}
+
+static bool good_done(const fj_future *f)
+{
+    return fj_future_is_done(f);
+}
+
+static bool good_normal(const fj_future *f)
+{
+    return fj_future_is_normal(f);
+}
+
+/* Lets the threads of the pools of f run what is queued lazily or stranded. */
+static void any_move(fj_future *const *f, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        fj_pool *p = future_pool(f[i]);
+        if (p == NULL || fj_future_is_done(f[i])) continue;
+        fji_signal(p);
+        fji_submit_run_stranded(p);
+        if (fji_child_lost(&f[i]->task)) future_lose(f[i]);
+    }
+}
+
+/*
+ * Until one is good, or all are done. An outside caller does not help: it would be stuck in
+ * one of them when another is done.
+ */
+static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
+                    bool (*good)(const fj_future *), size_t *which)
+{
+    fji_worker *w = fji_worker_self();
+    uint32_t *lot = fji_lot(NULL);
+    int err = FJ_OK;
+
+    for (size_t i = 0; i < n; i++)
+        /* [task.done] acq_rel: it is either done by now, or whoever decides sees the bit. */
+        (void)fji_or_acq_rel(&f[i]->task.state, FJI_OBSERVED_ANY);
+    int token = w != NULL ? fji_block_begin(w) : 0;
+    if (w != NULL) fji_nap_begin(w, lot);
+    for (;;) {
+        /* [cancel.lot] acquire <- acq_rel in fji_lot_bump(): what has changed is seen below. */
+        uint32_t seen = fji_load_acquire(lot);
+        if ((*which = any_find(f, n, good)) < n) break;
+        size_t left = 0;
+        for (size_t i = 0; i < n; i++) left += !fj_future_is_done(f[i]);
+        if (left == 0) break;
+        if (w != NULL && fji_interrupted(w)) {
+            err = FJ_ECANCELED;
+            break;
+        }
+        any_move(f, n);
+        int64_t now = fji_plat_now();
+        if (now >= deadline) {
+            err = FJ_ETIMEDOUT;
+            break;
+        }
+        int64_t look = now + FJI_STRANDED_NS;
+        (void)fji_plat_wait(lot, seen, look < deadline ? look : deadline);
+    }
+    if (w != NULL) fji_nap_end(w);
+    if (w != NULL) fji_block_end(w, token);
+    return err;
+}
+
+int fj_future_wait_any(fj_future *const *f, size_t n, int64_t timeout_ns, size_t *which)
+{
+    size_t found;
+
+    if (n == 0 || which == NULL || !futures_there(f, n)) return FJ_EINVAL;
+    int err = any_wait(f, n, future_deadline(timeout_ns), good_done, &found);
+    if (err == FJ_OK) *which = found;
+    return err;
+}
+
+static void futures_cancel(fj_future *const *f, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!fj_future_is_done(f[i])) (void)fj_future_cancel(f[i], 1);
+}
+
+/* Youngest first, so that a worker that joins in order finds them in its own queue. */
+static int futures_submit(fj_pool *pool, fj_future *const *f, size_t n)
+{
+    for (size_t i = n; i-- > 0;) {
+        int err = fj_future_submit(pool, f[i]);
+        if (err != FJ_OK) return err;
+    }
+    return FJ_OK;
+}
+
+static bool futures_new(fj_future *const *f, size_t n)
+{
+    if (!futures_there(f, n)) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!future_may_queue(f[i])) return false;
+    return true;
+}
+
+static int invoke_all(fj_pool *pool, fj_future *const *f, size_t n, int64_t deadline,
+                      bool interruptible)
+{
+    if (!futures_new(f, n)) return FJ_EINVAL;
+    int err = futures_submit(pool, f, n);
+    if (err == FJ_OK) err = all_wait(f, n, deadline, interruptible);
+    if (err != FJ_OK) futures_cancel(f, n);
+    return err;
+}
+
+int fj_future_invoke_all(fj_pool *pool, fj_future *const *f, size_t n, int64_t timeout_ns)
+{
+    return invoke_all(pool, f, n, future_deadline(timeout_ns), true);
+}
+
+int fj_future_invoke_all_quietly(fj_pool *pool, fj_future *const *f, size_t n)
+{
+    return invoke_all(pool, f, n, FJ_FOREVER, false);
+}
+
+/* The code of one that failed, rather than of one that was cancelled. */
+static int any_code(fj_future *const *f, size_t n)
+{
+    int code = FJ_ECANCELED;
+
+    for (size_t i = 0; i < n; i++)
+        if (fj_future_state(f[i]) == FJ_STATE_FAILED) code = future_code(f[i]);
+    return code;
+}
+
+int fj_future_invoke_any(fj_pool *pool, fj_future *const *f, size_t n, int64_t timeout_ns,
+                         size_t *which)
+{
+    size_t found = n;
+    int64_t deadline = future_deadline(timeout_ns);
+
+    if (n == 0 || which == NULL || !futures_new(f, n)) return FJ_EINVAL;
+    int err = futures_submit(pool, f, n);
+    if (err == FJ_OK) err = any_wait(f, n, deadline, good_normal, &found);
+    futures_cancel(f, n);
+    if (err != FJ_OK) return err;
+    if (found == n) return any_code(f, n);
+    *which = found;
+    return FJ_OK;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * local.c - looking into queues, and taking from them by hand
+ *
+ * A task that was taken is a fji_loot in the caller's hands: whoever waits for it goes on
+ * waiting until it is run or cancelled. One that its forker would have joined from its own
+ * queue cannot be taken by the forker itself but by fj_unfork(): poll_local leaves the tasks
+ * of frames on the stack alone.
+ */
+#include <string.h>
+
+#include "pool.h"
+
+FJ_STATIC_ASSERT(sizeof(fj_taken) == sizeof(fji_loot), "fj_taken holds a fji_loot");
+
+/* ---- Looking --------------------------------------------------------------------------------------- */
+
+int fj_queued_count(void)
+{
+    const fji_worker *w = fji_worker_self();
+    return w != NULL ? (int)fji_queue_count(&w->q) : 0;
+}
+
+/* The more workers are idle, the more tasks one should have lying about for them. */
+int fj_surplus_count(void)
+{
+    const fji_worker *w = fji_worker_self();
+
+    if (w == NULL) return 0;
+    int target = fji_load_relaxed(&w->pool->parallelism); /* relaxed: an estimate */
+    int active = fji_ctl_deficit(fji_load_relaxed(&w->pool->ctl)) + target; /* relaxed: same */
+    int allowance = active > target / 2    ? 0
+                    : active > target / 4  ? 1
+                    : active > target / 8  ? 2
+                    : active > target / 16 ? 4
+                                           : 8;
+    return fj_queued_count() - allowance;
+}
+
+static fj_task *what_task(uintptr_t what)
+{
+    if (what <= FJI_SPECIAL || what == FJI_ACTION || (what & FJI_TAG_TYPED) != 0) return NULL;
+    return (fj_task *)(what & ~FJI_TAG_MASK);
+}
+
+const void *fj_peek_local(void)
+{
+    fji_worker *w = fji_worker_self();
+
+    if (w == NULL) return NULL;
+    /* relaxed: only compared. */
+    uint32_t index = fji_base_index(fji_load_relaxed(&w->q.base));
+    const fj_cell *b = fji_worker_boundary(w);
+    if (fji_queue_position(&w->q, b) <= index) return NULL;
+    const fj_cell *c = w->pool->fifo ? w->q.cells + index : b - 1;
+    return what_task(fji_load_relaxed(&c->what)); /* relaxed: as above */
+}
+
+/* ---- Taking ---------------------------------------------------------------------------------------- */
+
+static int taken_put(fj_taken *taken, const fji_loot *loot)
+{
+    memcpy(taken, loot, sizeof *loot);
+    return 1;
+}
+
+/* The topmost of the own queue if nobody joins it through its cell; FIFO: the oldest. */
+static bool local_take(fji_worker *w, fji_loot *loot)
+{
+    fji_queue *q = &w->q;
+    bool typed = q->hot.top < q->cells;
+    fj_cell *b = fji_worker_boundary(w), *c = b - 1;
+
+    if (w->pool->fifo) {
+        fji_got got;
+        while ((got = fji_queue_steal(q, loot)) == FJI_GOT_RETRY) fji_pause();
+        if (got == FJI_GOT_TASK) loot->token = fji_scope_of(w, fji_queue_position(q, loot->cell));
+        return got == FJI_GOT_TASK;
+    }
+    if (c < q->cells || c->what <= FJI_SPECIAL || (c->what & FJI_TAG_DETACHED) == 0) return false;
+    const uintptr_t *at = (const uintptr_t *)(void *)c->args;
+    *loot = (fji_loot){.what = c->what, .fn = at[0], .arg = at[1]};
+    bool ours = fji_queue_take(q, c, loot->what, false, &b);
+    if (!ours) b = fji_queue_give_back(q, c); /* its thief does not use the cell */
+    if (typed)
+        q->hint = b;
+    else
+        q->hot.top = fji_queue_settle(q, b, q->cells);
+    return ours;
+}
+
+int fj_poll_local(fj_taken *taken)
+{
+    fji_worker *w = fji_worker_self();
+    fji_loot loot;
+
+    if (w == NULL || taken == NULL || !local_take(w, &loot)) return 0;
+    return taken_put(taken, &loot);
+}
+
+int fj_poll_task(fj_taken *taken)
+{
+    fji_worker *w = fji_worker_self();
+    fji_loot loot;
+    fji_got got;
+
+    if (w == NULL || taken == NULL) return 0;
+    if (local_take(w, &loot)) return taken_put(taken, &loot);
+    while ((got = fji_worker_scan(w, &loot)) == FJI_GOT_RETRY) fji_pause();
+    return got == FJI_GOT_TASK ? taken_put(taken, &loot) : 0;
+}
+
+static bool pool_take_submission(fj_pool *p, fji_loot *loot)
+{
+    for (uint32_t i = 0; i < p->subqs; i++) {
+        /* [pool.record] acquire <- release in submit_queue(). */
+        fji_subq *s = fji_load_acquire(&p->subq[i]);
+        fji_got got = FJI_GOT_NONE;
+        while (s != NULL && (got = fji_subq_steal(s, loot)) == FJI_GOT_RETRY) fji_pause();
+        if (got == FJI_GOT_TASK) return true;
+    }
+    return false;
+}
+
+static bool pool_take_queued(fj_pool *p, fji_loot *loot)
+{
+    /* [pool.record] acquire <- release in worker_new_record(). */
+    uint32_t n = fji_load_acquire(&p->workers);
+
+    for (uint32_t i = 0; i < n; i++) {
+        fji_worker *v = fji_pool_worker(p, i);
+        fji_got got = FJI_GOT_NONE;
+        while (v != NULL && (got = fji_queue_steal(&v->q, loot)) == FJI_GOT_RETRY) fji_pause();
+        if (got != FJI_GOT_TASK) continue;
+        loot->token = fji_scope_of(v, fji_queue_position(&v->q, loot->cell));
+        return true;
+    }
+    return false;
+}
+
+int fj_poll_submission(fj_taken *taken)
+{
+    fji_worker *w = fji_worker_self();
+    fji_loot loot;
+
+    if (w == NULL || taken == NULL || !pool_take_submission(w->pool, &loot)) return 0;
+    return taken_put(taken, &loot);
+}
+
+size_t fj_pool_drain(fj_pool *pool, fj_taken *taken, size_t n)
+{
+    fj_pool *p = fji_pool_or_common(pool);
+    fji_loot loot;
+    size_t got = 0;
+
+    if (p == NULL || taken == NULL) return 0;
+    while (got < n && (pool_take_submission(p, &loot) || pool_take_queued(p, &loot)))
+        (void)taken_put(&taken[got++], &loot);
+    return got;
+}
+
+int fj_future_unfork(fj_future *f)
+{
+    if (f == NULL || f->task.cell == NULL || fj_future_is_done(f)) return 0;
+    fj_pool *p = *(fj_pool **)(void *)f->task.cell->args;
+    if (!fji_submit_take_back(p, &f->task, FJI_TAG_SELF)) return 0;
+    fji_store_relaxed(&f->task.cell, (fj_cell *)NULL); /* relaxed: the caller's again */
+    fji_future_unref(f);
+    return 1;
+}
+
+/* ---- Running what was taken -------------------------------------------------------------------------- */
+
+fj_task *fj_taken_task(const fj_taken *taken)
+{
+    return taken != NULL ? what_task(taken->word[0]) : NULL;
+}
+
+/* By a thread that works for no pool. */
+static void taken_run_bare(const fji_loot *loot)
+{
+    fj_task *t = what_task(loot->what);
+
+    if (loot->what == FJI_ACTION) {
+        (void)((fj_action *)loot->fn)((void *)loot->arg);
+    } else if (t == NULL) {
+        const fj_type *type = (const fj_type *)(loot->what - FJI_TAG_TYPED);
+        type->run(fji_self, loot->cell->args);
+        fji_cell_complete(loot->cell);
+    } else if (loot->cell == NULL || (loot->what & FJI_TAG_DETACHED) != 0) {
+        fji_task_complete(t, t->fn(t));
+    } else {
+        t->code = t->fn(t);
+        fji_cell_complete(loot->cell);
+    }
+}
+
+void fj_taken_run(fj_taken *taken)
+{
+    fji_worker *w = fji_worker_self();
+    fji_loot loot;
+
+    if (taken == NULL || taken->word[0] == 0) return;
+    memcpy(&loot, taken, sizeof loot);
+    taken->word[0] = 0;
+    if (w != NULL)
+        fji_worker_run(w, &loot);
+    else
+        taken_run_bare(&loot);
+}
+
+void fj_taken_cancel(fj_taken *taken)
+{
+    fji_loot loot;
+
+    if (taken == NULL || taken->word[0] == 0) return;
+    memcpy(&loot, taken, sizeof loot);
+    taken->word[0] = 0;
+    fji_loot_cancel(&loot);
+}

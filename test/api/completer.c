@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * completer.c - pending counts instead of joins
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fjtest.h"
+
+struct sum {
+    fj_completer c;
+    const int *v;
+    size_t n;
+    long total;
+    struct sum *child; /* two of them */
+};
+
+static int sum_done(fj_completer *c, fj_completer *caller)
+{
+    struct sum *s = (struct sum *)c;
+
+    (void)caller;
+    if (s->child == NULL) return FJ_OK;
+    s->total = s->child[0].total + s->child[1].total;
+    free(s->child);
+    s->child = NULL;
+    return FJ_OK;
+}
+
+static int sum_run(fj_task *t)
+{
+    struct sum *s = (struct sum *)t;
+
+    if (s->n <= 4) {
+        for (size_t i = 0; i < s->n; i++) s->total += s->v[i];
+    } else {
+        size_t half = s->n / 2;
+        struct sum *two = calloc(2, sizeof *two);
+        for (int i = 0; i < 2; i++) {
+            fj_completer_init(&two[i].c, &s->c, 0, sum_run, sum_done, NULL);
+            two[i].v = s->v + (i == 0 ? 0 : half);
+            two[i].n = i == 0 ? half : s->n - half;
+        }
+        s->child = two;
+        fj_completer_set_pending(&s->c, 2);
+        CHECK_EQ(fj_completer_fork(&two[0].c), FJ_OK);
+        CHECK_EQ(fj_completer_fork(&two[1].c), FJ_OK);
+    }
+    fj_completer_try_complete(&s->c);
+    return FJ_OK;
+}
+
+#define N 20000
+
+static int values[N];
+
+static void sum_init(struct sum *s)
+{
+    memset(s, 0, sizeof *s);
+    for (int i = 0; i < N; i++) values[i] = i;
+    fj_completer_init(&s->c, NULL, 0, sum_run, sum_done, NULL);
+    s->v = values;
+    s->n = N;
+}
+
+FJ_TEST(completers_sum_a_tree, 60)
+{
+    static const int workers[] = {1, 2, 8};
+
+    for (int i = 0; i < 3; i++)
+        for (unsigned flags = 0; flags < 4; flags++) {
+            fj_pool *p = fjt_pool(workers[i], flags);
+            for (long k = fjt_rounds(10); k > 0; k--) {
+                struct sum s;
+                sum_init(&s);
+                CHECK_EQ(fj_completer_invoke_in(p, &s.c), FJ_OK);
+                CHECK_EQ(s.total, (long)N * (N - 1) / 2);
+                fj_future_release(&s.c.future);
+            }
+            fjt_destroy(p);
+        }
+}
+
+static int invoke_inside(fj_task *t)
+{
+    struct sum s;
+
+    (void)t;
+    sum_init(&s);
+    CHECK_EQ(fj_completer_invoke(&s.c), FJ_OK);
+    CHECK_EQ(s.total, (long)N * (N - 1) / 2);
+    return FJ_OK;
+}
+
+FJ_TEST(completer_root_is_joined_inside_with_help_of_its_own_tasks, 60)
+{
+    for (int n = 1; n <= 4; n++) {
+        fj_pool *p = fjt_pool(n, 0);
+        for (long k = fjt_rounds(20); k > 0; k--) {
+            fj_task t;
+            fj_task_init(&t, invoke_inside);
+            CHECK_EQ(fj_invoke(p, &t), FJ_OK);
+        }
+        fjt_destroy(p);
+    }
+}
+
+/* ---- Helping stays with its own root ------------------------------------------------------------- */
+
+static atomic_int strangers;
+static _Thread_local int inside;
+
+static int stranger_run(fj_task *t)
+{
+    (void)t;
+    if (inside) atomic_fetch_add(&strangers, 1);
+    return FJ_OK;
+}
+
+static int own_run(fj_task *t)
+{
+    fjt_spin_us(5);
+    fj_completer_try_complete((fj_completer *)t);
+    return FJ_OK;
+}
+
+static int helping_root(fj_task *t)
+{
+    fj_future other[16];
+    fj_completer root, own[16];
+
+    (void)t;
+    fj_completer_init(&root, NULL, 15, own_run, NULL, NULL);
+    for (int i = 0; i < 16; i++) {
+        fj_future_init(&other[i], stranger_run);
+        CHECK_EQ(fj_future_fork(&other[i]), FJ_OK);
+        fj_completer_init(&own[i], &root, 0, own_run, NULL, NULL);
+        CHECK_EQ(fj_completer_fork(&own[i]), FJ_OK);
+    }
+    inside = 1;
+    CHECK_EQ(fj_completer_join(&root), FJ_OK);
+    inside = 0;
+    for (int i = 0; i < 16; i++) CHECK_EQ(fj_future_join(&other[i]), FJ_OK);
+    for (int i = 0; i < 16; i++) fj_future_release(&other[i]);
+    return FJ_OK;
+}
+
+FJ_TEST(joiner_of_a_root_runs_only_tasks_of_that_root, 60)
+{
+    for (int n = 1; n <= 4; n++) {
+        fj_pool *p = fjt_pool(n, 0);
+        for (long k = fjt_rounds(200); k > 0; k--) {
+            fj_task t;
+            fj_task_init(&t, helping_root);
+            CHECK_EQ(fj_invoke_by(p, &t, FJ_CALLER_BLOCKS), FJ_OK);
+        }
+        fjt_destroy(p);
+    }
+    CHECK_EQ(atomic_load(&strangers), 0);
+}
+
+/* ---- Errors ----------------------------------------------------------------------------------------- */
+
+struct node {
+    fj_completer c;
+    int errors, code, stop;
+};
+
+static int node_error(fj_completer *c, int code, fj_completer *caller)
+{
+    struct node *n = (struct node *)c;
+
+    (void)caller;
+    n->errors++;
+    n->code = code;
+    return !n->stop;
+}
+
+static int fails(fj_task *t)
+{
+    (void)t;
+    return 42;
+}
+
+FJ_TEST(failure_goes_up_while_the_callbacks_say_so, 20)
+{
+    fj_pool *p = fjt_pool(1, 0);
+
+    for (int stop = 0; stop < 2; stop++) {
+        struct node n[3];
+        memset(n, 0, sizeof n);
+        for (int i = 0; i < 3; i++)
+            fj_completer_init(&n[i].c, i == 0 ? NULL : &n[i - 1].c, 1, fails, NULL, node_error);
+        n[1].stop = stop;
+        CHECK_EQ(fj_completer_submit(p, &n[2].c), FJ_OK);
+        CHECK_EQ(fj_future_join(&n[1].c.future), 42);
+        if (!stop) CHECK_EQ(fj_completer_join(&n[0].c), 42);
+        CHECK_EQ(n[2].errors + n[1].errors, 2);
+        CHECK_EQ(n[0].errors, !stop);
+        CHECK_EQ(fj_future_is_done(&n[0].c.future), !stop);
+        fjt_destroy(p);
+        p = fjt_pool(1, 0);
+    }
+    fjt_destroy(p);
+}
+
+FJ_TEST(root_is_cancelled_when_its_pool_stops, 60)
+{
+    for (long i = fjt_rounds(300); i > 0; i--) {
+        fj_pool *p = fjt_pool(2, 0);
+        struct node root, n[40];
+        memset(&root, 0, sizeof root);
+        memset(n, 0, sizeof n);
+        fj_completer_init(&root.c, NULL, 39, own_run, NULL, NULL);
+        for (int k = 0; k < 40; k++) {
+            fj_completer_init(&n[k].c, &root.c, 0, own_run, NULL, NULL);
+            CHECK_EQ(fj_completer_submit(p, &n[k].c), FJ_OK);
+        }
+        if (i % 2 == 0) fjt_spin_us(i % 50);
+        CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK);
+        int code = fj_completer_join(&root.c);
+        CHECK(code == FJ_OK || code == FJ_ECANCELED);
+        fjt_destroy(p);
+    }
+}
+
+/* ---- Counts ------------------------------------------------------------------------------------------ */
+
+FJ_TEST(pending_count_goes_as_it_is_told, 10)
+{
+    fj_completer root, c;
+
+    fj_completer_init(&root, NULL, 1, own_run, NULL, NULL);
+    fj_completer_init(&c, &root, 0, own_run, NULL, NULL);
+    CHECK(fj_completer_parent(&c) == &root && fj_completer_root(&c) == &root);
+    CHECK(fj_completer_parent(&root) == NULL && fj_completer_root(&root) == &root);
+    fj_completer_set_pending(&c, 3);
+    fj_completer_add_pending(&c, -1);
+    CHECK_EQ(fj_completer_pending(&c), 2);
+    CHECK_EQ(fj_completer_cas_pending(&c, 3, 9), 0);
+    CHECK_EQ(fj_completer_cas_pending(&c, 2, 1), 1);
+    CHECK_EQ(fj_completer_decrement(&c), 1);
+    CHECK_EQ(fj_completer_decrement(&c), 0);
+    CHECK(fj_completer_first(&c) == &c);
+    CHECK(fj_completer_next(&c) == NULL); /* the root's 1 becomes 0 */
+    CHECK_EQ(fj_completer_pending(&root), 0);
+    CHECK(!fj_future_is_done(&root.future));
+    CHECK(fj_completer_next(&c) == &root);
+    CHECK(fj_completer_next(&root) == NULL);
+    CHECK(fj_future_is_normal(&root.future));
+}
+
+/* ---- Ready-made --------------------------------------------------------------------------------------- */
+
+static int map_sum(size_t begin, size_t end, void *out, void *arg)
+{
+    uint64_t sum = 0;
+
+    (void)arg;
+    for (size_t i = begin; i < end; i++) sum += i;
+    *(uint64_t *)out = sum;
+    return FJ_OK;
+}
+
+static int combine_sum(void *into, const void *right, void *arg)
+{
+    (void)arg;
+    *(uint64_t *)into += *(const uint64_t *)right;
+    return FJ_OK;
+}
+
+FJ_TEST(map_reduce_sums_a_range, 30)
+{
+    fj_pool *p = fjt_pool(2, 0);
+    fj_map_reduce how = {.bytes = 8, .map = map_sum, .combine = combine_sum};
+
+    for (size_t n = 1; n < 2000; n = n * 3 / 2 + 1)
+        for (size_t grain = 0; grain < 3; grain++) {
+            uint64_t sum = 0;
+            how.grain = grain;
+            CHECK_EQ(fj_map_reduce_run(p, 0, n, &how, &sum), FJ_OK);
+            CHECK_EQ(sum, n * (n - 1) / 2);
+        }
+    uint64_t sum;
+    CHECK_EQ(fj_map_reduce_run(p, 1, 1, &how, &sum), FJ_EINVAL);
+    CHECK_EQ(fj_map_reduce_run(p, 0, 1, NULL, &sum), FJ_EINVAL);
+    fjt_destroy(p);
+}
+
+static int collect_done(fj_completer *c, fj_completer *caller)
+{
+    (void)caller;
+    ((struct node *)c)->code = 1;
+    return FJ_OK;
+}
+
+static int fork_all_run(fj_task *t)
+{
+    struct node *root = (struct node *)t;
+    static struct node many[100];
+
+    for (int i = 0; i < 100; i++) fj_completer_init(&many[i].c, &root->c, 0, own_run, NULL, NULL);
+    return fj_completer_fork_all(&root->c, many, 100, sizeof many[0]);
+}
+
+FJ_TEST(fork_all_and_then, 30)
+{
+    fj_pool *p = fjt_pool(3, 0);
+
+    for (long i = fjt_rounds(200); i > 0; i--) {
+        struct node root;
+        memset(&root, 0, sizeof root);
+        fj_completer_init(&root.c, NULL, 0, fork_all_run, collect_done, NULL);
+        CHECK_EQ(fj_completer_invoke_in(p, &root.c), FJ_OK);
+        CHECK_EQ(root.code, 1);
+        fj_future_release(&root.c.future);
+    }
+    fjt_destroy(p);
+}
