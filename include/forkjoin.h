@@ -90,6 +90,7 @@ struct fj_task {
 /* code, value, text. Linux's errno numbers where there is one. */
 #define FJ_ERRORS(X)                                           \
     X(FJ_OK, 0, "success")                                     \
+    X(FJ_EAGAIN, -11, "the system has no thread to give")  \
     X(FJ_ENOMEM, -12, "out of memory")                         \
     X(FJ_EBUSY, -16, "busy")                                   \
     X(FJ_EINVAL, -22, "invalid argument or misuse")            \
@@ -551,5 +552,6 @@ static inline fj_pool_options fji_options_init(void)
 #include "forkjoin/block.h"
 #include "forkjoin/completer.h"
 #include "forkjoin/local.h"
+#include "forkjoin/timer.h"
 
 #endif /* FORKJOIN_H */

@@ -10,6 +10,9 @@
  * leave the frame that forked it, so the entries with from <= p stay as they are, and those
  * that come and go above them have from > p, as cell p is not given back before the join.
  *
+ * That is so for tasks that are joined through their cell. Actions and submitted tasks have no
+ * token of their forker's, futures their own.
+ *
  * Interrupts. The request is in the token, never in the thread, so it cannot reach another
  * task. What has to reach the thread is only a wake-up. A wait that may be interrupted sleeps
  * in a lot, a word of the library's own that only ever counts up, and its worker says in
@@ -79,9 +82,13 @@ void fji_scope_leave(fji_worker *w, fji_scope_saved saved)
     fji_store_relaxed(&w->scopes, saved.count);
 }
 
-const fj_token *fji_scope_of(fji_worker *victim, uint32_t position)
+const fj_token *fji_scope_of(fji_worker *victim, const fji_loot *loot)
 {
     const fj_token *token = NULL;
+    uint32_t position = fji_queue_position(&victim->q, loot->cell);
+
+    /* What is not joined through its cell outlives the frame that queued it, and its token. */
+    if ((loot->what & FJI_TAG_DETACHED) != 0) return NULL;
     /* [cancel.scope] acquire <- release in fji_scope_enter(): the entries. */
     uint32_t n = fji_load_acquire(&victim->scopes);
 

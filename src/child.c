@@ -123,6 +123,7 @@ static void child_forget(fj_pool *p, fji_worker *self)
     }
     for (uint32_t i = 0; i < p->subqs; i++)
         if (p->subq[i] != NULL) fji_subq_reset(p->subq[i]);
+    fji_timers_forget(p);
     fji_lock_reset(&p->lock);
     p->spinners = 0;
     p->has_zombie = false;

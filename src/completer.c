@@ -16,9 +16,6 @@
 
 #include <string.h>
 
-/* Marks a future as the head of a completer. */
-#define COMPLETER_FLAG 4u
-
 /* ---- Running -------------------------------------------------------------------------------------- */
 
 /* What the queues call. */
@@ -51,7 +48,7 @@ void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t pending, f
                        fj_on_completion *on_completion, fj_on_error *on_error)
 {
     fji_future_init(&c->future, completer_run, fn);
-    c->future.flags = COMPLETER_FLAG;
+    c->future.flags = FJI_FUTURE_COMPLETER;
     c->parent = parent;
     c->root = parent != NULL ? parent->root : c;
     c->pending = pending;
@@ -62,7 +59,7 @@ void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t pending, f
 
 uintptr_t fji_completer_root(const fj_future *f)
 {
-    return (f->flags & COMPLETER_FLAG) != 0 ? (uintptr_t)((const fj_completer *)f)->root : 0;
+    return (f->flags & FJI_FUTURE_COMPLETER) != 0 ? (uintptr_t)((const fj_completer *)f)->root : 0;
 }
 
 static int completer_queue(fj_pool *p, fj_completer *c)

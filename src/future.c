@@ -32,9 +32,6 @@
 
 #include <string.h>
 
-#define FUTURE_ALLOCATED 1u
-#define FUTURE_NOT_BY_CALLERS 2u /* a thread from outside that waits does not run it */
-
 /* The allocated kind: fn(arg). */
 struct future_call {
     fj_future future;
@@ -53,7 +50,7 @@ static const void *future_of(const uint32_t *word)
 
 void fji_future_unref(fj_future *f)
 {
-    if ((f->flags & FUTURE_ALLOCATED) == 0) return;
+    if ((f->flags & FJI_FUTURE_ALLOCATED) == 0) return;
     /* [future.refs] release -> acquire: the last one frees what the others have left.
      * [future.refs] both ends are here. */
     if (fji_add_acq_rel(&f->refs, (uint32_t)-1) == 1) fji_plat_free(f);
@@ -87,16 +84,16 @@ static uint32_t future_await_decision(const uint32_t *word)
     return s;
 }
 
-/* The runner is through with it: the outcome, unless it is decided. */
-static void future_finish(fj_future *f, int code)
+void fji_future_finish(fj_future *f, int code)
 {
     uint32_t *word = &f->task.state;
     void (*released)(fj_future *) = f->released;
-    bool allocated = (f->flags & FUTURE_ALLOCATED) != 0;
-    uint32_t s = fji_load_relaxed(word); /* relaxed: the CAS decides */
+    bool allocated = (f->flags & FJI_FUTURE_ALLOCATED) != 0;
     bool signalled;
 
+    if ((f->flags & FJI_FUTURE_LIMIT) != 0) (void)fji_timer_forget(f);
     f->task.code = code;
+    uint32_t s = fji_load_relaxed(word); /* relaxed: the CAS decides */
     for (;;) {
         if ((s & FJI_COMPLETING) != 0) s = future_await_decision(word);
         uint32_t n = s | FJI_LET_GO;
@@ -112,35 +109,36 @@ static void future_finish(fj_future *f, int code)
     if (allocated) fji_future_unref(f);
 }
 
+bool fji_future_undecided(const fj_future *f)
+{
+    /* [task.done] acquire <- acq_rel in future_decide(). */
+    return (fji_load_acquire(&f->task.state) & (FJI_DONE | FJI_COMPLETING)) == 0;
+}
+
+int fji_future_body(fj_future *f, fji_worker *w)
+{
+    if (w == NULL) return f->fn(&f->task);
+    struct fji_running here = {&f->task, w->running};
+    fji_scope_saved saved = fji_scope_enter(w, &f->token);
+    int code = FJ_ECANCELED;
+    w->running = &here;
+    /* relaxed: [cancel.nap] orders it where it matters. */
+    fji_store_relaxed(&f->runner, (void *)w);
+    /* [cancel.nap] the runner above, the word below; partner: fji_token_set(). Only for
+     * signals: waits look at the token themselves. */
+    if (w->pool->options.interrupt_signal != 0) fji_fence_full();
+    if (w->pool->options.interrupt_signal == 0 || fji_future_undecided(f)) code = f->fn(&f->task);
+    w->running = here.outer;
+    fji_scope_leave(w, saved);
+    return code;
+}
+
 /* Runs the body unless the outcome is decided. w: the calling worker, or NULL. */
 static void future_execute(fj_future *f, fji_worker *w, bool dropped)
 {
-    /* [task.done] acquire <- acq_rel in future_decide(). */
-    uint32_t s = fji_load_acquire(&f->task.state);
-    int code = FJ_ECANCELED;
+    bool run = !dropped && fji_future_undecided(f);
 
-    if (dropped || (s & (FJI_DONE | FJI_COMPLETING)) != 0) {
-        future_finish(f, code);
-    } else if (w == NULL) {
-        future_finish(f, f->fn(&f->task));
-    } else {
-        struct fji_running here = {&f->task, w->running};
-        fji_scope_saved saved = fji_scope_enter(w, &f->token);
-        w->running = &here;
-        /* relaxed: [cancel.nap] orders it where it matters. */
-        fji_store_relaxed(&f->runner, (void *)w);
-        bool begin = true;
-        if (w->pool->options.interrupt_signal != 0) {
-            /* [cancel.nap] the runner above, the word below; partner: fji_token_set(). */
-            fji_fence_full();
-            /* relaxed: as above */
-            begin = (fji_load_relaxed(&f->task.state) & (FJI_DONE | FJI_COMPLETING)) == 0;
-        }
-        if (begin) code = f->fn(&f->task);
-        w->running = here.outer;
-        fji_scope_leave(w, saved);
-        future_finish(f, code);
-    }
+    fji_future_finish(f, run ? fji_future_body(f, w) : FJ_ECANCELED);
 }
 
 /* What the queues call: the body of the task that a future is. */
@@ -179,13 +177,21 @@ static bool future_decide(fj_future *f, uint32_t bits, void *result, int code, b
     }
     f->given = result;
     f->given_code = code;
+    /* A timer that waits is out of its pool: nobody runs it, and nobody else lets it go. */
+    bool timer = (f->flags & (FJI_FUTURE_TIMER | FJI_FUTURE_LIMIT)) != 0;
+    bool out = timer && fji_timer_forget(f);
     if ((bits & FJI_CANCELLED) != 0) {
         fji_token_set(&f->token, FJI_TOKEN_CANCELLED | (interrupt ? FJI_TOKEN_INTERRUPT : 0));
         if (interrupt) future_interrupt(f);
     }
+    if (out) bits |= FJI_LET_GO;
+    void (*released)(fj_future *) = out ? f->released : NULL;
+    bool allocated = out && (f->flags & FJI_FUTURE_ALLOCATED) != 0;
     /* [task.done] acq_rel -> acquire in whoever waits: the outcome. */
     s = fji_xor_acq_rel(word, FJI_COMPLETING | FJI_DONE | FJI_GIVEN | bits); /* LAST TOUCH */
     future_wake(word, s);
+    if (released != NULL) released(f);
+    if (allocated) fji_future_unref(f);
     return true;
 }
 
@@ -356,7 +362,9 @@ int fj_future_fork(fj_future *f)
 int fj_future_reinit(fj_future *f)
 {
     if (f == NULL) return FJ_EINVAL;
-    if (future_held(f)) return FJ_EBUSY;
+    /* Queued, running, or left open by its body. */
+    bool over = fj_future_is_done(f) && !future_held(f);
+    if (f->task.cell != NULL && !over) return FJ_EBUSY;
     f->task.cell = NULL;
     f->task.code = FJ_OK;
     f->tag = 0;
@@ -414,7 +422,7 @@ static int future_await(fj_future *f, const fji_wait *how)
     if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;
     if (p == NULL) return fji_await_task(w, NULL, &f->task, how);
     bool own = w != NULL && w->pool == p;
-    bool helps = p->caller_helps && (f->flags & FUTURE_NOT_BY_CALLERS) == 0;
+    bool helps = p->caller_helps && (f->flags & FJI_FUTURE_NOT_BY_CALLERS) == 0;
     bool works = fji_submit_caller_works(p, helps);
     fji_worker *g = works && !own ? fji_guest_enter(p, true) : NULL;
     if (!((works || own) && how->root == NULL && future_take_back(p, f, g != NULL ? g : w))) {
@@ -493,7 +501,7 @@ int fj_future_invoke_in(fj_pool *pool, fj_future *f)
 void fj_future_release(fj_future *f)
 {
     if (f == NULL) return;
-    if ((f->flags & FUTURE_ALLOCATED) != 0) {
+    if ((f->flags & FJI_FUTURE_ALLOCATED) != 0) {
         fji_future_unref(f);
     } else if (future_held(f)) {
         fji_wait how = {FJI_LET_GO, false, FJ_FOREVER, NULL};
@@ -504,7 +512,7 @@ void fj_future_release(fj_future *f)
 fj_future *fj_future_retain(fj_future *f)
 {
     /* relaxed: whoever has one may give another. */
-    if (f != NULL && (f->flags & FUTURE_ALLOCATED) != 0) fji_add_relaxed(&f->refs, 1);
+    if (f != NULL && (f->flags & FJI_FUTURE_ALLOCATED) != 0) fji_add_relaxed(&f->refs, 1);
     return f;
 }
 
@@ -550,8 +558,8 @@ static struct future_call *call_make(void *arg, void *result, bool interruptible
     c->arg = arg;
     c->future.result = result;
     c->future.refs = 1;
-    c->future.flags = FUTURE_ALLOCATED;
-    if (interruptible) c->future.flags |= FUTURE_NOT_BY_CALLERS;
+    c->future.flags = FJI_FUTURE_ALLOCATED;
+    if (interruptible) c->future.flags |= FJI_FUTURE_NOT_BY_CALLERS;
     return c;
 }
 

@@ -75,7 +75,7 @@ static bool await_help(fji_worker *w, const uint32_t *state, uint32_t s, const u
         links[n] = (fji_link){state, s};
         fji_got got = fji_queue_steal_for(&v->q, from, links, n + 1, 0, &loot);
         if (got == FJI_GOT_TASK) {
-            loot.token = fji_scope_of(v, fji_queue_position(&v->q, loot.cell));
+            loot.token = fji_scope_of(v, &loot);
             fji_count(&w->steals, 1);
             fji_worker_run(w, &loot);
             return true;

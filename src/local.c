@@ -74,7 +74,7 @@ static bool local_take(fji_worker *w, fji_loot *loot)
     if (w->pool->fifo) {
         fji_got got;
         while ((got = fji_queue_steal(q, loot)) == FJI_GOT_RETRY) fji_pause();
-        if (got == FJI_GOT_TASK) loot->token = fji_scope_of(w, fji_queue_position(q, loot->cell));
+        if (got == FJI_GOT_TASK) loot->token = fji_scope_of(w, loot);
         return got == FJI_GOT_TASK;
     }
     if (c < q->cells || c->what <= FJI_SPECIAL || (c->what & FJI_TAG_DETACHED) == 0) return false;
@@ -132,7 +132,7 @@ static bool pool_take_queued(fj_pool *p, fji_loot *loot)
         fji_got got = FJI_GOT_NONE;
         while (v != NULL && (got = fji_queue_steal(&v->q, loot)) == FJI_GOT_RETRY) fji_pause();
         if (got != FJI_GOT_TASK) continue;
-        loot->token = fji_scope_of(v, fji_queue_position(&v->q, loot->cell));
+        loot->token = fji_scope_of(v, loot);
         return true;
     }
     return false;

@@ -173,6 +173,19 @@ int fj_pool_set_parallelism(fj_pool *pool, int n)
     return old;
 }
 
+void fji_pool_needs_worker(fj_pool *p)
+{
+    if (fji_load_relaxed(&p->parallelism) != 0) return; /* relaxed: only ever leaves 0 */
+    fji_lock_take(&p->lock);
+    if (p->parallelism == 0) {
+        fji_store_relaxed(&p->parallelism, 1); /* relaxed: a limit; ctl is changed after it */
+        /* [ctl.idle] acquire: as every change of ctl. */
+        uint64_t c = fji_load_acquire(&p->ctl);
+        while (!fji_pool_move(p, &c, fji_ctl_add_active(c, -1))) {}
+    }
+    fji_lock_drop(&p->lock);
+}
+
 void fji_pool_start_failed(fj_pool *p)
 {
     /* relaxed: hints for idle_may_spawn(). */
@@ -238,6 +251,7 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
         if ((run & FJI_RUN_STOP) == 0) {
             pool_cancel_queued(p);
             fji_pool_interrupt(p);
+            fji_timers_shutdown(p);
         }
     }
     fji_idle_release_all(p);
@@ -246,12 +260,38 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
     fji_lock_drop(&p->lock);
 }
 
+bool fji_pool_last_thread(fj_pool *p, fji_thread *before)
+{
+    bool join = p->has_zombie;
+
+    if (join) *before = p->zombie;
+    p->has_zombie = !p->is_common; /* which is never destroyed: nobody would join it */
+    if (p->is_common) fji_plat_thread_detach();
+    p->zombie = fji_plat_thread_self();
+    return join;
+}
+
+void fji_pool_leave(fj_pool *p)
+{
+    fji_thread before;
+
+    fji_lock_take(&p->lock);
+    bool join = fji_pool_last_thread(p, &before);
+    fji_lock_drop(&p->lock);
+    if (join) fji_plat_thread_join(before);
+    fji_lock_take(&p->lock);
+    p->guests--;
+    fji_pool_end_if_over(p);
+    fji_lock_drop(&p->lock); /* LAST TOUCH of *p: whoever destroys it takes the lock first. */
+}
+
 static int pool_shutdown(fj_pool *p, bool now)
 {
     if (p == NULL) return FJ_EINVAL;
     if (p->is_common) return FJ_ENOTSUP;
     /* [pool.end] release -> acquire in is_shutdown. */
     fji_or_release(&p->run, FJI_RUN_SHUTDOWN);
+    fji_timers_shutdown(p);
     fji_pool_try_terminate(p, now);
     return FJ_OK;
 }
@@ -335,6 +375,7 @@ static void pool_free(fj_pool *p)
         fji_subq_fini(p->subq[i]);
         fji_plat_free(p->subq[i]);
     }
+    fji_timers_free(p);
     fji_plat_free(p->cpus);
     fji_plat_free(p);
 }

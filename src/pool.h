@@ -172,6 +172,8 @@ struct fj_pool {
     fj_pool_options options; /* callbacks */
     void *cpus;              /* copy of options.cpus, or NULL */
     char name[9];
+    uint32_t cancel_delayed;   /* a shutdown cancels timers that wait */
+    struct fji_timers *timers; /* made with the first timer */
 
     /* Under the lock: registration of workers and guests, the end. */
     FJ_ALIGNAS(FJI_APART) fji_lock lock;
@@ -249,6 +251,12 @@ int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common);
 void fji_pool_start_failed(fj_pool *p);
 /* Looks whether the pool can stop, stop it if `now`, and whether it has ended. */
 void fji_pool_try_terminate(fj_pool *p, bool now);
+/* A thread that was counted as a guest ends, joined by the next or by whoever destroys the pool. */
+void fji_pool_leave(fj_pool *p);
+/* With the lock: the calling thread is now the last to leave; true: *before is to be joined. */
+bool fji_pool_last_thread(fj_pool *p, fji_thread *before);
+/* A pool without workers gets one: it has to run what nobody waits for. */
+void fji_pool_needs_worker(fj_pool *p);
 /* With the lock: the pool has stopped, and nobody is left: says so. */
 void fji_pool_end_if_over(fj_pool *p);
 
@@ -276,7 +284,7 @@ void fji_loot_cancel(const fji_loot *loot);
 fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token);
 void fji_scope_leave(fji_worker *w, fji_scope_saved saved);
 /* The token of a task that was stolen from there and is not done. */
-const fj_token *fji_scope_of(fji_worker *victim, uint32_t position);
+const fj_token *fji_scope_of(fji_worker *victim, const fji_loot *loot);
 void fji_scope_fini(fji_worker *w);
 void fji_token_set(fj_token *t, uint32_t bits);
 /* Whether waits of w's present task are to be broken. */
@@ -325,6 +333,10 @@ void fji_block_end(fji_worker *w, int token);
 
 /* submit.c */
 int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, bool wake);
+/* The same also after shutdown, until the pool stops, for what it owes. */
+int fji_submit_anyway(fj_pool *p, uintptr_t what, fj_action *fn, void *arg);
+/* What a task that completes itself says while no queue has it yet. */
+void fji_submit_mark(fj_pool *p, fj_task *t);
 /* A task that completes itself. */
 int fji_submit_self(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool wake);
 /* tag: 0 or FJI_TAG_SELF. */
@@ -336,11 +348,32 @@ int fji_join_submitted(fj_task *t);
 void fji_submit_run_stranded(fj_pool *p);
 
 /* future.c */
+/* fj_future.flags */
+#define FJI_FUTURE_ALLOCATED 1u
+#define FJI_FUTURE_NOT_BY_CALLERS 2u /* a thread from outside that waits does not run it */
+#define FJI_FUTURE_COMPLETER 4u      /* the head of an fj_completer */
+#define FJI_FUTURE_TIMER 8u          /* the head of an fj_timer */
+#define FJI_FUTURE_LIMIT 16u         /* the same, and its moment is a limit */
 void fji_future_init(fj_future *f, fj_fn *run, fj_fn *fn);
+bool fji_future_undecided(const fj_future *f);
+/* Runs the body with its token; w: the calling worker, or NULL. */
+int fji_future_body(fj_future *f, fji_worker *w);
+/* The runner is through with it: the outcome, unless it is decided; lets go of it. */
+void fji_future_finish(fj_future *f, int code);
 void fji_future_unref(fj_future *f); /* of an allocated one */
 
 /* completer.c: 0 if it is none. */
 uintptr_t fji_completer_root(const fj_future *f);
+
+/* timer.c */
+/* Out of the wheel, if it is there. True: nobody has it then, and it is to be let go. */
+bool fji_timer_forget(fj_future *f);
+/* The pool was shut down, or stops: cancels what is not run any more. */
+void fji_timers_shutdown(fj_pool *p);
+/* Whether timers wait that a pool which is shut down still runs. */
+bool fji_timers_wait(const fj_pool *p);
+void fji_timers_free(fj_pool *p);
+void fji_timers_forget(fj_pool *p); /* in the child of fork() */
 
 /* quiesce.c */
 bool fji_pool_quiescent(fj_pool *p, bool ending);

@@ -120,6 +120,7 @@
  */
 #define FJI_HOME_LOCAL 0x80000000u
 #define FJI_HOME_AT 0x03ffffffu
+#define FJI_HOME_NOWHERE FJI_HOME_AT /* not in a queue yet */
 #define FJI_HOME_TIMES_SHIFT 26
 #define FJI_HOME_TIMES 31u
 

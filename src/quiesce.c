@@ -69,6 +69,8 @@ static bool quiesce_sweep(fj_pool *p, uint64_t ctl, bool ending)
 
 bool fji_pool_quiescent(fj_pool *p, bool ending)
 {
+    /* What fires meanwhile is in a queue before it is no longer counted here. */
+    if (ending && fji_timers_wait(p)) return false;
     for (;;) {
         /* [ctl.idle] acquire <- the CAS in idle_push(): the queues of idle workers. */
         uint64_t ctl = fji_load_acquire(&p->ctl);

@@ -67,7 +67,8 @@ static fji_subq *submit_lock_some(fj_pool *p, uint32_t *i)
     }
 }
 
-int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, bool wake)
+/* Puts it into a queue unless `run` has one of the bits `refuses`. */
+static int submit_put(fj_pool *p, const fji_loot *it, bool wake, uint32_t refuses)
 {
     uint32_t i;
     fji_subq *q = submit_lock_some(p, &i);
@@ -75,12 +76,13 @@ int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, boo
 
     if (q == NULL) return FJ_ENOMEM;
     /* relaxed: the lock orders it against the sweep of a pool that ends. */
-    if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) {
+    if ((fji_load_relaxed(&p->run) & refuses) != 0) {
         err = FJ_EREJECTED;
     } else {
-        if (what != FJI_ACTION) /* relaxed: published by the push. */
-            fji_store_relaxed(&((fj_task *)(what & ~FJI_TAG_MASK))->home, i | fji_child_stamp());
-        if (!fji_subq_push(q, what, fn, arg)) err = FJ_ENOMEM;
+        if (it->what != FJI_ACTION) /* relaxed: published by the push. */
+            fji_store_relaxed(&((fj_task *)(it->what & ~FJI_TAG_MASK))->home,
+                              i | fji_child_stamp());
+        if (!fji_subq_push(q, it->what, (fj_action *)it->fn, (void *)it->arg)) err = FJ_ENOMEM;
     }
     if (err == FJ_OK && wake) {
         /* [idle.dekker] the slot above, ctl below; partner: the barrier in fji_idle_wait(), which
@@ -91,6 +93,27 @@ int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, boo
     }
     fji_lock_drop(&q->lock); /* LAST TOUCH of *p: whoever destroys it takes the lock first. */
     return err;
+}
+
+int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, bool wake)
+{
+    fji_loot it = {.what = what, .fn = (uintptr_t)fn, .arg = (uintptr_t)arg};
+
+    return submit_put(p, &it, wake, FJI_RUN_SHUTDOWN);
+}
+
+int fji_submit_anyway(fj_pool *p, uintptr_t what, fj_action *fn, void *arg)
+{
+    fji_loot it = {.what = what, .fn = (uintptr_t)fn, .arg = (uintptr_t)arg};
+
+    return submit_put(p, &it, true, FJI_RUN_STOP);
+}
+
+void fji_submit_mark(fj_pool *p, fj_task *t)
+{
+    t->code = FJ_OK;
+    fji_store_relaxed(&t->cell, p->away); /* relaxed: who waits already only sleeps */
+    fji_store_relaxed(&t->home, FJI_HOME_NOWHERE | fji_child_stamp()); /* relaxed: as above */
 }
 
 /* The calling worker if it belongs to p. */
@@ -128,8 +151,7 @@ int fji_submit_self(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool w
     fj_action *beside = (fj_action *)root;
     int err = FJ_OK;
 
-    t->code = FJ_OK;
-    fji_store_relaxed(&t->cell, p->away); /* relaxed: who waits already only sleeps */
+    fji_submit_mark(p, t);
     if (w == NULL)
         err = fji_submit_outside(p, what, beside, NULL, wake);
     else if (fji_worker_push(w, what | FJI_TAG_DETACHED, beside, NULL, wake) < 0)
@@ -201,6 +223,7 @@ bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag)
         fji_worker *w = submit_own_worker(p);
         return w != NULL && take_back_local(w, at, (uintptr_t)t | FJI_TAG_DETACHED | tag);
     }
+    if (at == FJI_HOME_NOWHERE) return false;
     fji_subq *q = p->subq[at];
     fji_lock_take(&q->lock);
     bool ours = fji_subq_remove(q, (uintptr_t)t | tag);

@@ -263,7 +263,7 @@ fji_got fji_worker_scan(fji_worker *w, fji_loot *loot)
             got = fji_queue_steal(&v->q, loot);
             if (got == FJI_GOT_TASK) {
                 more = fji_queue_maybe(&v->q);
-                loot->token = fji_scope_of(v, fji_queue_position(&v->q, loot->cell));
+                loot->token = fji_scope_of(v, loot);
             }
         } else {
             /* [pool.record] acquire <- release in submit_queue(). */
@@ -446,14 +446,10 @@ static void worker_set_stack(fji_worker *w)
 static void worker_retire(fji_worker *w)
 {
     fj_pool *p = w->pool;
-    fji_thread before = {0};
+    fji_thread before;
 
     fji_lock_take(&p->lock);
-    bool join = p->has_zombie;
-    if (join) before = p->zombie;
-    p->has_zombie = !p->is_common; /* which is never destroyed: nobody would join it */
-    if (p->is_common) fji_plat_thread_detach();
-    p->zombie = fji_plat_thread_self();
+    bool join = fji_pool_last_thread(p, &before);
     fji_store_relaxed(&w->signalable, 0u); /* relaxed: the lock */
     /* [pool.alive] release -> acquire in fji_pool_quiescent(). */
     fji_store_release(&w->alive, FJI_ALIVE_NO);

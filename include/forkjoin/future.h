@@ -40,7 +40,8 @@ FJ_EXTERN_C_BEGIN
 
 /*
  * A request to stop that a whole computation looks at. Set it up by fj_token_init(), give it
- * to fj_invoke_with(); every task below, stolen ones included, sees it by fj_cancelled().
+ * to fj_invoke_with(); every structured task below, stolen ones included, sees it by
+ * fj_cancelled(). Futures have a token of their own; actions and submitted tasks have none.
  * Members are private.
  */
 typedef struct fj_token {
@@ -226,10 +227,10 @@ FJ_API int fj_future_fail(fj_future *f, int code);
 FJ_API int fj_future_cancel(fj_future *f, int interrupt);
 
 /*
- * Makes a future that is done new again, with the same body; its result stays, its tag
- * becomes 0.
+ * Makes a future that is done, or was never queued, new again, with the same body; its result
+ * stays, its tag becomes 0.
  *
- *   returns  FJ_OK; FJ_EBUSY if it is queued or running or was never done.
+ *   returns  FJ_OK; FJ_EBUSY if it is queued or running, or left open by its body.
  *   Java     reinitialize().
  */
 FJ_API int fj_future_reinit(fj_future *f);
@@ -262,7 +263,7 @@ typedef int fj_call(void *arg, void **result);
 /*
  * Runs call(arg), or action(arg) with a fixed result, some time in `pool` (NULL: the common
  * pool), as an allocated future. Submitted from outside it is never run by a thread that
- * waits for it, since cancelling would interrupt that.
+ * waits for it, since cancelling would interrupt that; unless the pool has no workers.
  *
  *   owns     the caller has one reference in *f: fj_future_release(). `result` is stored,
  *            not copied.

@@ -48,7 +48,8 @@ typedef struct fj_taken {
 } fj_taken;
 
 /*
- * Take the next task of the calling worker's own queue; of that, or else of any other queue
+ * Take the next task of the calling worker's own queue, if it is not one that a frame below
+ * has forked and will join (in FIFO order also such a one: run it, its joiner waits); of that, or else of any other queue
  * of its pool; a submission of its pool; or, from any thread, submissions and then other
  * tasks of `pool` (NULL: the common pool), up to n of them.
  *

@@ -54,6 +54,7 @@ FJ_TEST(codes_are_the_errno_numbers_of_linux, 10)
     CHECK_EQ(FJ_EREJECTED, -1001);
     CHECK_EQ(FJ_ESATURATED, -1002);
     CHECK_EQ(FJ_EFAILED, -1003);
+    CHECK_EQ(FJ_EAGAIN, -11);
     CHECK_EQ(FJ_PENDING, -1004);
 }
 

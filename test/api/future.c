@@ -515,6 +515,64 @@ FJ_TEST(token_is_seen_by_stolen_tasks, 60)
     fjt_destroy(p);
 }
 
+/* ---- What outlives a future ------------------------------------------------------------------------- */
+
+static atomic_int late_begun, late_freed, late_cancelled;
+
+static int late_action(void *arg)
+{
+    (void)arg;
+    atomic_store(&late_begun, 1);
+    while (!atomic_load(&late_freed)) fjt_sleep_us(10);
+    atomic_store(&late_cancelled, fj_cancelled());
+    return FJ_OK;
+}
+
+static int queues_an_action(fj_task *t)
+{
+    (void)t;
+    CHECK_EQ(fj_execute(fj_current_pool(), late_action, NULL), FJ_OK);
+    while (!atomic_load(&late_begun)) fjt_sleep_us(10);
+    return FJ_OK;
+}
+
+/* Stolen while the future runs, it goes on when that is cancelled and freed. */
+FJ_TEST(action_has_nothing_of_the_future_that_queued_it, 30)
+{
+    fj_pool *p = fjt_pool(2, 0);
+    fj_future *f = malloc(sizeof *f);
+
+    atomic_store(&late_cancelled, -1);
+    fj_future_init(f, queues_an_action);
+    CHECK_EQ(fj_future_submit(p, f), FJ_OK);
+    while (!atomic_load(&late_begun)) fjt_sleep_us(10);
+    (void)fj_future_cancel(f, 1);
+    fj_future_release(f);
+    memset(f, 0xff, sizeof *f);
+    free(f);
+    atomic_store(&late_freed, 1);
+    while (atomic_load(&late_cancelled) < 0) fjt_sleep_us(10);
+    CHECK_EQ(atomic_load(&late_cancelled), 0);
+    fjt_destroy(p);
+}
+
+FJ_TEST(future_left_open_by_its_body_is_completed_later, 30)
+{
+    fj_pool *p = fjt_pool(1, 0);
+    struct job j;
+
+    job_init(&j, 1, FJ_PENDING);
+    CHECK_EQ(fj_future_submit(p, &j.f), FJ_OK);
+    while (!atomic_load(&j.ended)) fjt_sleep_us(10);
+    CHECK_EQ(fj_future_get(&j.f, 2 * MS, NULL), FJ_ETIMEDOUT);
+    CHECK_EQ(fj_future_reinit(&j.f), FJ_EBUSY);
+    CHECK_EQ(fj_future_complete(&j.f, p), 1);
+    check_done(&j.f, FJ_OK, p);
+    fj_future_release(&j.f);
+    CHECK_EQ(fj_future_reinit(&j.f), FJ_OK);
+    fjt_destroy(p);
+}
+
 /* ---- Several --------------------------------------------------------------------------------------- */
 
 static int value_call(void *arg, void **result)
