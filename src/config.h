@@ -46,8 +46,9 @@
 /* Search for work before sleeping, in ns. A wake-up costs 13 us to 20 us. */
 #define FJI_SPIN_NS 20000
 
-/* Local tasks between two looks at the submission queues. */
-#define FJI_FAIRNESS 64
+/* Tasks of its own queue that nobody joins between two looks at the submission queues: as few
+ * as keep what is submitted, timers above all, from waiting long behind slow ones. */
+#define FJI_FAIRNESS 8
 
 /* Idle workers leave after this, ns; and no sooner than the floor. */
 #define FJI_KEEP_ALIVE_NS 60000000000ll

@@ -180,7 +180,8 @@ static bool future_decide(fj_future *f, uint32_t bits, void *result, int code, b
     /* A timer that waits is out of its pool: nobody runs it, and nobody else lets it go. */
     bool timer = (f->flags & (FJI_FUTURE_TIMER | FJI_FUTURE_LIMIT)) != 0;
     bool out = timer && fji_timer_forget(f);
-    if ((bits & FJI_CANCELLED) != 0) {
+    /* Whatever waits in no queue has nobody who could look at its token. */
+    if ((bits & FJI_CANCELLED) != 0 && !out) {
         fji_token_set(&f->token, FJI_TOKEN_CANCELLED | (interrupt ? FJI_TOKEN_INTERRUPT : 0));
         if (interrupt) future_interrupt(f);
     }

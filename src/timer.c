@@ -29,7 +29,6 @@
 #include "wheel.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* fj_timer.kind */
 #define KIND_TASK 0u
@@ -396,9 +395,12 @@ void fji_timers_forget(fj_pool *p)
 
 void fj_timer_init(fj_timer *t, fj_fn *fn)
 {
-    memset(t, 0, sizeof *t);
     fji_future_init(&t->future, timer_run, fn);
     t->future.flags = FJI_FUTURE_TIMER;
+    t->when = 0;
+    t->place = 0;
+    t->kind = KIND_TASK;
+    t->period = 0;
 }
 
 static int schedule(fj_pool *pool, fj_timer *t, int64_t delay_ns, int64_t period)
