@@ -8,6 +8,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 
+#include "fj_kinds.h"
 #include "fj_pool.h"
 
 static void run_root(fj_task *t)
@@ -285,6 +286,9 @@ int main(int argc, char **argv)
         {"uts-geo", run_uts},
         {"uts-bin", run_uts},
         {"skynet", run_skynet},
+        {"fib-future", run_fib_future},
+        {"fib-completer", run_fib_completer},
+        {"sum-completer", run_sum_completer},
         {"oversub", run_fib},
         {"idle", run_fib},
         {NULL, NULL},

@@ -15,7 +15,8 @@ import subprocess
 import sys
 
 WORKLOADS = ["fib", "integrate", "nqueens", "uts-geo", "uts-bin", "skynet",
-             "submit-1", "submit-2", "wake", "idle", "oversub"]
+             "submit-1", "submit-2", "wake", "idle", "oversub",
+             "fib-future", "fib-completer", "sum-completer"]
 RUNTIMES = ["serial", "fj", "fj-typed", "tbb", "tbb-invoke", "libgomp", "libomp", "java"]
 
 REFERENCE = "fj-typed"

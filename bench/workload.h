@@ -88,6 +88,12 @@ static inline const bench_case *bench_case_find(const char *workload, bool quick
         {"wake", 50, 1, 50, 0},
         {"idle", 2000, 1, 0, 0},
         {"idle", 1000, 1, 0, 0},
+        {"fib-future", 34, 9227464, 5702887, 0},
+        {"fib-future", 27, 317810, 196418, 0},
+        {"fib-completer", 32, 7049155, 2178309, 0},
+        {"fib-completer", 25, 242785, 75025, 0},
+        {"sum-completer", 16384, 524287, 8380134720.0, 0},
+        {"sum-completer", 1024, 32767, 523641600.0, 0},
         {"oversub", 38, 63245985, 39088169, 0},
         {"oversub", 30, 1346268, 832040, 0},
     };

@@ -36,14 +36,7 @@
 
 /* ---- Scopes --------------------------------------------------------------------------------------- */
 
-/* The arrays double; older ones may still be read by thieves and stay until the pool goes. */
-struct fji_scopes {
-    struct fji_scopes *older;
-    uint32_t room;
-    fji_scope entry[];
-};
-
-static bool scope_grow(fji_worker *w)
+bool fji_scope_grow(fji_worker *w)
 {
     struct fji_scopes *old = w->scope_room;
     uint32_t room = old != NULL ? old->room * 2 : FJI_SCOPES_FIRST;
@@ -58,30 +51,6 @@ static bool scope_grow(fji_worker *w)
     return true;
 }
 
-fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token)
-{
-    fji_scope_saved saved = {w->token, w->scopes};
-    struct fji_scopes *s = w->scope_room;
-
-    w->token = token;
-    /* Without memory what is stolen from here sees the token outside this one. */
-    if ((s == NULL || saved.count >= s->room) && !scope_grow(w)) return saved;
-    fji_scope *e = &w->scope_room->entry[saved.count];
-    /* relaxed: published below. */
-    fji_store_relaxed(&e->from, fji_queue_position(&w->q, fji_worker_boundary(w)));
-    fji_store_relaxed(&e->token, token); /* relaxed: as above */
-    /* [cancel.scope] release -> acquire in fji_scope_of(): the entry. */
-    fji_store_release(&w->scopes, saved.count + 1);
-    return saved;
-}
-
-void fji_scope_leave(fji_worker *w, fji_scope_saved saved)
-{
-    w->token = saved.token;
-    /* relaxed: who stole under this scope is through. */
-    fji_store_relaxed(&w->scopes, saved.count);
-}
-
 const fj_token *fji_scope_of(fji_worker *victim, const fji_loot *loot)
 {
     const fj_token *token = NULL;
@@ -93,7 +62,7 @@ const fj_token *fji_scope_of(fji_worker *victim, const fji_loot *loot)
     uint32_t n = fji_load_acquire(&victim->scopes);
 
     if (n == 0) return NULL;
-    /* [cancel.scope] acquire <- release in scope_grow(): read after scopes, so big enough. */
+    /* [cancel.scope] acquire <- release in fji_scope_grow(): read after scopes, so big enough. */
     const struct fji_scopes *s = fji_load_acquire(&victim->scope_room);
     for (uint32_t i = 0; i < n; i++) {
         if (fji_load_relaxed(&s->entry[i].from) > position) break; /* relaxed: see above */

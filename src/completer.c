@@ -79,6 +79,7 @@ int fj_completer_fork(fj_completer *c)
 
     if (!completer_may_queue(c)) return FJ_EINVAL;
     if (w == NULL) return completer_queue(fj_common_pool(), c);
+    if (fji_push_self(w, &c->future.task, (uintptr_t)c->root)) return FJ_OK;
     if (completer_queue(w->pool, c) != FJ_OK) (void)completer_run(&c->future.task);
     return FJ_OK;
 }

@@ -30,8 +30,6 @@
  */
 #include "pool.h"
 
-#include <string.h>
-
 /* The allocated kind: fn(arg). */
 struct future_call {
     fj_future future;
@@ -115,22 +113,30 @@ bool fji_future_undecided(const fj_future *f)
     return (fji_load_acquire(&f->task.state) & (FJI_DONE | FJI_COMPLETING)) == 0;
 }
 
-int fji_future_body(fj_future *f, fji_worker *w)
+static inline int future_body(fj_future *f, fji_worker *w)
 {
-    if (w == NULL) return f->fn(&f->task);
     struct fji_running here = {&f->task, w->running};
     fji_scope_saved saved = fji_scope_enter(w, &f->token);
     int code = FJ_ECANCELED;
     w->running = &here;
     /* relaxed: [cancel.nap] orders it where it matters. */
     fji_store_relaxed(&f->runner, (void *)w);
-    /* [cancel.nap] the runner above, the word below; partner: fji_token_set(). Only for
-     * signals: waits look at the token themselves. */
-    if (w->pool->options.interrupt_signal != 0) fji_fence_full();
-    if (w->pool->options.interrupt_signal == 0 || fji_future_undecided(f)) code = f->fn(&f->task);
+    if (FJ_LIKELY(w->pool->options.interrupt_signal == 0)) {
+        code = f->fn(&f->task);
+    } else {
+        /* [cancel.nap] the runner above, the word below; partner: fji_token_set(). Only for
+         * signals: waits look at the token themselves. */
+        fji_fence_full();
+        if (fji_future_undecided(f)) code = f->fn(&f->task);
+    }
     w->running = here.outer;
     fji_scope_leave(w, saved);
     return code;
+}
+
+int fji_future_body(fj_future *f, fji_worker *w)
+{
+    return w != NULL ? future_body(f, w) : f->fn(&f->task);
 }
 
 /* Runs the body unless the outcome is decided. w: the calling worker, or NULL. */
@@ -141,9 +147,30 @@ static void future_execute(fj_future *f, fji_worker *w, bool dropped)
     fji_future_finish(f, run ? fji_future_body(f, w) : FJ_ECANCELED);
 }
 
+/* The same for a worker and a future without frills, as short as it can be. True: it went well. */
+static inline bool future_execute_plain(fj_future *f, fji_worker *w)
+{
+    uint32_t *word = &f->task.state;
+    bool run = fji_future_undecided(f);
+    int code = run ? future_body(f, w) : FJ_ECANCELED;
+    uint32_t s = fji_load_relaxed(word); /* relaxed: the CAS decides */
+    uint32_t plain = FJI_THIEF_MASK | FJI_LOST;
+
+    f->task.code = code;
+    /* [task.done] acq_rel -> acquire in whoever waits: the outcome. LAST TOUCH. */
+    if (run && code == FJ_OK && (s & ~plain) == 0 &&
+        fji_cas_acq_rel_32(word, &s, s | FJI_DONE | FJI_LET_GO))
+        return true;
+    fji_future_finish(f, code);
+    return false;
+}
+
 /* What the queues call: the body of the task that a future is. */
 static int future_run(fj_task *t)
 {
+    fji_worker *w = fji_worker_self();
+
+    if (w != NULL) fji_worker_claim(w, &t->state, &t->mark);
     future_execute((fj_future *)t, fji_worker_self(), t->code == FJ_ECANCELED);
     return FJI_GONE;
 }
@@ -290,9 +317,20 @@ int fj_future_error(const fj_future *f)
 
 void fji_future_init(fj_future *f, fj_fn *run, fj_fn *fn)
 {
-    memset(f, 0, sizeof *f);
+    /* One by one: what is left out is written before it is read. */
     f->task.fn = run;
+    f->task.cell = NULL;
+    f->task.state = 0;
+    f->task.code = FJ_OK;
     f->fn = fn;
+    f->result = NULL;
+    f->tag = 0;
+    f->refs = 0;
+    f->flags = 0;
+    f->released = NULL;
+    f->runner = NULL;
+    f->token.word = 0;
+    f->token.parent = NULL;
 }
 
 void fj_future_init(fj_future *f, fj_fn *fn)
@@ -352,6 +390,7 @@ int fj_future_fork(fj_future *f)
 
     if (w == NULL) return future_queue(NULL, f, false, true);
     if (!future_may_queue(f)) return FJ_EINVAL;
+    if ((f->flags & FJI_FUTURE_ALLOCATED) == 0 && fji_push_self(w, &f->task, 0)) return FJ_OK;
     if (future_queue_in(w->pool, f, false, true) != FJ_OK) {
         f->task.cell = w->pool->away;
         (void)fj_future_retain(f);
@@ -454,7 +493,18 @@ int fj_future_wait_quietly(fj_future *f, int64_t timeout_ns)
 
 int fj_future_join(fj_future *f)
 {
+    fji_worker *w = fji_worker_self();
+
     if (f == NULL) return FJ_EINVAL;
+    /* The common case: the newest task of the own queue. */
+    if (w != NULL && f->task.fn == future_run && f->task.cell != NULL &&
+        fji_pop_self(w, &f->task)) {
+        if (f->flags != 0 || f->released != NULL)
+            future_execute(f, w, false);
+        else if (future_execute_plain(f, w))
+            return FJ_OK;
+        if (fj_future_is_done(f)) return future_code(f);
+    }
     (void)future_wait_for(f, FJ_FOREVER, false, fji_completer_root(f));
     return future_code(f);
 }

@@ -19,7 +19,7 @@
  *
  * Edges         from                          to                       carries
  *   task.done   release or, fji_task_complete()  acquire load, join_await()  result, code
- *   join.thief  release or, worker_claim()    acquire load, join_await()  mark
+ *   join.thief  release or, fji_worker_claim()    acquire load, join_await()  mark
  *   join.chain  release store, join_await()    acquire load, await_help() the joined cell
  *
  * Model: test/model/taskword.pml.
@@ -87,7 +87,7 @@ static bool await_help(fji_worker *w, const uint32_t *state, uint32_t s, const u
         if (c == NULL || fji_queue_position(&v->q, c) < from) return false;
         state = &c->state;
         mark = &c->mark;
-        /* [join.thief] acquire <- release in worker_claim(): mark. */
+        /* [join.thief] acquire <- release in fji_worker_claim(): mark. */
         s = fji_load_acquire(state);
     }
     return false;

@@ -68,6 +68,13 @@ typedef struct fji_scope {
     uint32_t from;
 } fji_scope;
 
+/* The arrays double; older ones may still be read by thieves and stay until the pool goes. */
+struct fji_scopes {
+    struct fji_scopes *older;
+    uint32_t room;
+    fji_scope entry[];
+};
+
 /* What a worker had before it entered one. */
 typedef struct fji_scope_saved {
     const fj_token *token;
@@ -102,7 +109,9 @@ struct fji_worker {
 
     /* Its own. */
     FJ_ALIGNAS(FJI_APART) fj_pool *pool;
-    fj_worker *outer; /* guest: what this thread was before */
+    /* Not beside `running`: both are written on their own and would be read as one. */
+    const fj_token *token; /* of the task that it runs, or NULL */
+    fj_worker *outer;      /* guest: what this thread was before */
     uint32_t index;
     uint32_t random;
     uint32_t unasked; /* forks that have not asked for a thread */
@@ -110,7 +119,6 @@ struct fji_worker {
     uintptr_t stack_half;        /* below this it no longer helps */
     fji_thread thread;           /* of a worker, not of a guest */
     uint32_t signalable;         /* `thread` is there and has not left */
-    const fj_token *token;       /* of the task that it runs, or NULL */
     struct fji_running *running; /* submitted tasks on its stack, for child.c */
     fj_cell *spilled; /* cells for results of typed tasks run at their fork, not in use */
 };
@@ -270,7 +278,8 @@ void fji_idle_release_all(fj_pool *p);
 bool fji_worker_start(fj_pool *p);
 void fji_worker_unpark(fji_worker *w);
 uint32_t fji_worker_random(fji_worker *w);
-fj_cell *fji_worker_boundary(fji_worker *w);
+/* Says in the word of a task who runs it and where the tasks of that run begin. */
+void fji_worker_claim(fji_worker *w, uint32_t *state, uint32_t *mark);
 void fji_worker_run(fji_worker *w, const fji_loot *loot);
 bool fji_worker_take_local(fji_worker *w, fji_loot *loot);
 fji_got fji_worker_scan(fji_worker *w, fji_loot *loot);
@@ -280,9 +289,82 @@ fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down);
 void fji_guest_leave(fji_worker *w);
 void fji_loot_cancel(const fji_loot *loot);
 
+/* Typed code keeps the boundary in registers; hot.top is the END below cell 0 then. */
+static inline fj_cell *fji_worker_boundary(fji_worker *w)
+{
+    if (w->q.hot.top >= w->q.cells) return w->q.hot.top;
+    return fji_queue_boundary(&w->q, w->q.hint);
+}
+
+/*
+ * The fast paths of tasks that complete themselves: as fj_fork() and fji_pop(). Push: false:
+ * nothing was done. Pop of t, if it is the topmost of the own queue: false: nothing was done,
+ * or a thief has it.
+ */
+static inline bool fji_push_self(fji_worker *w, fj_task *t, uintptr_t root)
+{
+    fji_queue *q = &w->q;
+    fj_cell *p = q->hot.top;
+
+    if (p->what != FJI_FREE) return false;
+    t->code = FJ_OK;
+    /* relaxed: published below; who waits already only sleeps. */
+    fji_store_relaxed(&t->cell, w->pool->away);
+    fji_store_relaxed(&t->home, /* relaxed: as above */
+                      FJI_HOME_LOCAL | fji_child_stamp() | fji_queue_position(q, p));
+    /* relaxed: a thief late with an older base may read it, and its CAS fails. */
+    fji_store_relaxed((uintptr_t *)(void *)p->args, root);
+    q->hot.top = p + 1;
+    /* [queue.publish] release -> acquire load in steal: the task. */
+    fji_store_release(&p->what, (uintptr_t)t | FJI_TAG_DETACHED | FJI_TAG_SELF);
+    /* [idle.dekker] as in fj_fork(). */
+    FJ_LIGHT_FENCE();
+    if (FJ_UNLIKELY(FJ_RELAXED_NEGATIVE(q->hot.ctl))) fji_signal_slow(&q->hot);
+    return true;
+}
+
+bool fji_worker_popped(fji_worker *w, fj_cell *c, uintptr_t what);
+
+static inline bool fji_pop_self(fji_worker *w, const fj_task *t)
+{
+    fji_queue *q = &w->q;
+    uint32_t home = fji_load_relaxed(&t->home); /* relaxed: compared with what is there */
+    fj_cell *c = q->cells + (home & FJI_HOME_AT);
+    uintptr_t what = (uintptr_t)t | FJI_TAG_DETACHED | FJI_TAG_SELF;
+
+    if ((home & FJI_HOME_LOCAL) == 0 || c + 1 != q->hot.top || c->what != what) return false;
+    int got = fji_pop(&q->hot, c);
+    if (got > 0) q->hot.top = c;
+    return got > 0 || (got < 0 && fji_worker_popped(w, c, what));
+}
+
 /* cancel.c */
-fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token);
-void fji_scope_leave(fji_worker *w, fji_scope_saved saved);
+bool fji_scope_grow(fji_worker *w);
+
+static inline fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token)
+{
+    fji_scope_saved saved = {w->token, w->scopes};
+    struct fji_scopes *s = w->scope_room;
+
+    w->token = token;
+    /* Without memory what is stolen from here sees the token outside this one. */
+    if ((s == NULL || saved.count >= s->room) && !fji_scope_grow(w)) return saved;
+    fji_scope *e = &w->scope_room->entry[saved.count];
+    /* relaxed: published below. */
+    fji_store_relaxed(&e->from, fji_queue_position(&w->q, fji_worker_boundary(w)));
+    fji_store_relaxed(&e->token, token); /* relaxed: as above */
+    /* [cancel.scope] release -> acquire in fji_scope_of(): the entry. */
+    fji_store_release(&w->scopes, saved.count + 1);
+    return saved;
+}
+
+static inline void fji_scope_leave(fji_worker *w, fji_scope_saved saved)
+{
+    w->token = saved.token;
+    /* relaxed: who stole under this scope is through. */
+    fji_store_relaxed(&w->scopes, saved.count);
+}
+
 /* The token of a task that was stolen from there and is not done. */
 const fj_token *fji_scope_of(fji_worker *victim, const fji_loot *loot);
 void fji_scope_fini(fji_worker *w);

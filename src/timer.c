@@ -251,6 +251,7 @@ static int timer_run(fj_task *t)
     fji_worker *w = fji_worker_self();
     int code;
 
+    if (w != NULL) fji_worker_claim(w, &t->state, &t->mark);
     if (t->code == FJ_ECANCELED || !fji_future_undecided(f)) {
         fji_future_finish(f, FJ_ECANCELED);
     } else if (timer->period == 0) {

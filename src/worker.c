@@ -43,15 +43,9 @@ uint32_t fji_worker_random(fji_worker *w)
     return w->random = x;
 }
 
-/* Typed code keeps the boundary in registers; hot.top is the END below cell 0 then. */
 static bool worker_in_typed(const fji_worker *w)
 {
     return w->q.hot.top < w->q.cells;
-}
-
-fj_cell *fji_worker_boundary(fji_worker *w)
-{
-    return worker_in_typed(w) ? fji_queue_boundary(&w->q, w->q.hint) : w->q.hot.top;
 }
 
 void fji_worker_unpark(fji_worker *w)
@@ -70,8 +64,7 @@ static void worker_run_action(fji_worker *w, const fji_loot *loot)
     if (code != FJ_OK && o->on_error != NULL) o->on_error(w->pool, code, o->arg);
 }
 
-/* Says in the task's word who runs it and where the tasks of that run begin. */
-static void worker_claim(fji_worker *w, uint32_t *state, uint32_t *mark)
+void fji_worker_claim(fji_worker *w, uint32_t *state, uint32_t *mark)
 {
     /* relaxed: published by the release below. */
     fji_store_relaxed(mark, fji_queue_position(&w->q, fji_worker_boundary(w)));
@@ -83,7 +76,7 @@ static void worker_run_detached(fji_worker *w, fj_task *t)
 {
     struct fji_running here = {t, w->running};
 
-    worker_claim(w, &t->state, &t->mark);
+    fji_worker_claim(w, &t->state, &t->mark);
     w->running = &here;
     int code = t->fn(t);
     w->running = here.outer;
@@ -96,16 +89,19 @@ static void worker_run(fji_worker *w, const fji_loot *loot)
 
     if (what == FJI_ACTION) {
         worker_run_action(w, loot);
+    } else if ((what & FJI_TAG_SELF) != 0) {
+        fj_task *t = (fj_task *)(what & ~FJI_TAG_MASK);
+        (void)t->fn(t); /* claims and completes itself */
     } else if (loot->cell == NULL || (what & FJI_TAG_DETACHED) != 0) {
         worker_run_detached(w, (fj_task *)(what & ~FJI_TAG_MASK));
     } else if ((what & FJI_TAG_TYPED) != 0) {
         const fj_type *type = (const fj_type *)(what - FJI_TAG_TYPED);
-        worker_claim(w, &loot->cell->state, &loot->cell->mark);
+        fji_worker_claim(w, &loot->cell->state, &loot->cell->mark);
         type->run(&w->q.hot, loot->cell->args);
         fji_cell_complete(loot->cell);
     } else {
         fj_task *t = (fj_task *)what;
-        worker_claim(w, &loot->cell->state, &loot->cell->mark);
+        fji_worker_claim(w, &loot->cell->state, &loot->cell->mark);
         t->code = t->fn(t);
         fji_cell_complete(loot->cell);
     }
@@ -171,6 +167,20 @@ int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action *fn, void *arg,
     return position;
 }
 
+/*
+ * After fji_pop() of the topmost cell c, which held `what` that nobody joins through it, has met
+ * a thief. True: it is ours; either way the cell is free.
+ */
+bool fji_worker_popped(fji_worker *w, fj_cell *c, uintptr_t what)
+{
+    fj_cell *b = c + 1;
+    bool ours = fji_queue_take(&w->q, c, what, true, &b);
+
+    if (!ours) b = fji_queue_give_back(&w->q, c);
+    w->q.hot.top = fji_queue_settle(&w->q, b, w->q.cells);
+    return ours;
+}
+
 /* A stolen task that nobody joins: frees its cell once the thief no longer needs it. */
 static bool worker_drop_stolen(fji_worker *w, fj_cell *c, uintptr_t what)
 {
@@ -201,6 +211,12 @@ bool fji_worker_take_local(fji_worker *w, fji_loot *loot)
         const uintptr_t *at = (const uintptr_t *)(void *)c->args;
         *loot = (fji_loot){.what = c->what, .fn = at[0], .arg = at[1]};
         if (loot->what <= FJI_SPECIAL) return false;
+        if ((loot->what & FJI_TAG_DETACHED) != 0) {
+            int got = fji_pop(&q->hot, c);
+            if (got > 0) q->hot.top = q->tombs == 0 ? c : fji_queue_settle(q, c, q->cells);
+            if (got > 0 || (got < 0 && fji_worker_popped(w, c, loot->what))) return true;
+            if (got < 0) continue;
+        }
         fj_cell *top = q->hot.top;
         if (fji_queue_take(q, c, loot->what, false, &top)) {
             q->hot.top = fji_queue_settle(q, top, q->cells);

@@ -14,6 +14,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CountedCompleter;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.RecursiveAction;
 import java.util.concurrent.Semaphore;
@@ -59,6 +60,12 @@ public final class Bench {
         new Case("wake", 50, 1, 50, 0),
         new Case("idle", 2000, 1, 0, 0),
         new Case("idle", 1000, 1, 0, 0),
+        new Case("fib-future", 34, 9227464, 5702887, 0),
+        new Case("fib-future", 27, 317810, 196418, 0),
+        new Case("fib-completer", 32, 7049155, 2178309, 0),
+        new Case("fib-completer", 25, 242785, 75025, 0),
+        new Case("sum-completer", 16384, 524287, 8380134720.0, 0),
+        new Case("sum-completer", 1024, 32767, 523641600.0, 0),
         new Case("oversub", 38, 63245985, 39088169, 0),
         new Case("oversub", 30, 1346268, 832040, 0),
     };
@@ -91,6 +98,77 @@ public final class Bench {
             long b = fib(n - 2);
             a.join();
             return a.result + b;
+        }
+    }
+
+    /* The left child is forked, the right one computed in place. */
+    static final class FibCompleter extends CountedCompleter<Void> {
+        final int n;
+        long result;
+        FibCompleter left, right;
+
+        FibCompleter(FibCompleter parent, int n) {
+            super(parent);
+            this.n = n;
+        }
+
+        @Override
+        public void compute() {
+            FibCompleter f = this;
+            while (f.n >= 2) {
+                f.left = new FibCompleter(f, f.n - 1);
+                f.right = new FibCompleter(f, f.n - 2);
+                f.setPendingCount(1);
+                f.left.fork();
+                f = f.right;
+            }
+            f.result = f.n;
+            f.tryComplete();
+        }
+
+        @Override
+        public void onCompletion(CountedCompleter<?> caller) {
+            if (left == null) return;
+            result = left.result + right.result;
+            left = right = null;
+        }
+    }
+
+    static int[] values;
+
+    static final class SumCompleter extends CountedCompleter<Void> {
+        final int from, n;
+        long result;
+        SumCompleter left, right;
+
+        SumCompleter(SumCompleter parent, int from, int n) {
+            super(parent);
+            this.from = from;
+            this.n = n;
+        }
+
+        @Override
+        public void compute() {
+            SumCompleter s = this;
+            while (s.n > 64) {
+                int half = s.n / 2;
+                s.left = new SumCompleter(s, s.from, half);
+                s.right = new SumCompleter(s, s.from + half, s.n - half);
+                s.setPendingCount(1);
+                s.left.fork();
+                s = s.right;
+            }
+            long sum = 0;
+            for (int i = s.from; i < s.from + s.n; i++) sum += values[i];
+            s.result = sum;
+            s.tryComplete();
+        }
+
+        @Override
+        public void onCompletion(CountedCompleter<?> caller) {
+            if (left == null) return;
+            result = left.result + right.result;
+            left = right = null;
         }
     }
 
@@ -288,6 +366,24 @@ public final class Bench {
         case "fib":
         case "oversub": {
             Fib t = new Fib(c.size);
+            pool.invoke(t);
+            return t.result;
+        }
+        case "fib-future": {
+            Fib t = new Fib(c.size);
+            pool.invoke(t);
+            return t.result;
+        }
+        case "fib-completer": {
+            FibCompleter t = new FibCompleter(null, c.size);
+            pool.invoke(t);
+            return t.result;
+        }
+        case "sum-completer": {
+            int n = c.size * 1024;
+            if (values == null || values.length < n) values = new int[n];
+            for (int i = 0; i < n; i++) values[i] = i % 1000;
+            SumCompleter t = new SumCompleter(null, 0, n);
             pool.invoke(t);
             return t.result;
         }

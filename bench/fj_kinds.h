@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fj_kinds.h - the workloads whose tasks are futures or completers, for fj.c
+ */
+#ifndef BENCH_FJ_KINDS_H
+#define BENCH_FJ_KINDS_H
+
+#include "fj_pool.h"
+
+/* ---- fib by futures, in the frame that forks ---- */
+
+struct fib_future {
+    fj_future future;
+    unsigned n;
+    uint64_t result;
+};
+
+static int fib_future_run(fj_task *t);
+
+static uint64_t fib_future(unsigned n)
+{
+    struct fib_future a;
+
+    if (n < 2) return n;
+    fj_future_init(&a.future, fib_future_run);
+    a.n = n - 1;
+    must(fj_future_fork(&a.future));
+    uint64_t y = fib_future(n - 2);
+    must(fj_future_join(&a.future));
+    return a.result + y;
+}
+
+static int fib_future_run(fj_task *t)
+{
+    struct fib_future *f = (struct fib_future *)t;
+
+    f->result = fib_future(f->n);
+    return FJ_OK;
+}
+
+static double run_fib_future(const bench_case *c)
+{
+    struct fib_future root = {.n = c->size};
+
+    fj_future_init(&root.future, fib_future_run);
+    must(fj_future_submit(pool, &root.future));
+    must(fj_future_join(&root.future));
+    return (double)root.result;
+}
+
+/* ---- fib by completers: the left child is forked, the right one run in place ---- */
+
+struct fib_completer {
+    fj_completer c;
+    unsigned n;
+    uint64_t result;
+    struct fib_completer *children;
+};
+
+static int fib_completer_done(fj_completer *c, fj_completer *caller)
+{
+    struct fib_completer *f = (struct fib_completer *)c;
+
+    (void)caller;
+    if (f->children == NULL) return FJ_OK;
+    f->result = f->children[0].result + f->children[1].result;
+    free(f->children);
+    return FJ_OK;
+}
+
+static int fib_completer_run(fj_task *t)
+{
+    struct fib_completer *f = (struct fib_completer *)t;
+
+    while (f->n >= 2) {
+        struct fib_completer *two = malloc(2 * sizeof *two);
+        if (two == NULL) return 1;
+        for (unsigned i = 0; i < 2; i++) {
+            fj_completer_init(&two[i].c, &f->c, 0, fib_completer_run, fib_completer_done, NULL);
+            two[i].n = f->n - 1 - i;
+            two[i].children = NULL;
+        }
+        f->children = two;
+        fj_completer_set_pending(&f->c, 1);
+        must(fj_completer_fork(&two[0].c));
+        f = &two[1];
+    }
+    f->result = f->n;
+    fj_completer_try_complete(&f->c);
+    return FJ_OK;
+}
+
+static double run_fib_completer(const bench_case *c)
+{
+    struct fib_completer root = {.n = c->size};
+
+    fj_completer_init(&root.c, NULL, 0, fib_completer_run, fib_completer_done, NULL);
+    must(fj_completer_submit(pool, &root.c));
+    must(fj_completer_join(&root.c));
+    return (double)root.result;
+}
+
+/* ---- the sum of an array by completers, 64 numbers in a leaf ---- */
+
+enum { SUM_LEAF = 64 };
+
+struct sum_completer {
+    fj_completer c;
+    const int *values;
+    size_t n;
+    uint64_t result;
+    struct sum_completer *children;
+};
+
+static int sum_completer_done(fj_completer *c, fj_completer *caller)
+{
+    struct sum_completer *s = (struct sum_completer *)c;
+
+    (void)caller;
+    if (s->children == NULL) return FJ_OK;
+    s->result = s->children[0].result + s->children[1].result;
+    free(s->children);
+    return FJ_OK;
+}
+
+static int sum_completer_run(fj_task *t)
+{
+    struct sum_completer *s = (struct sum_completer *)t;
+
+    while (s->n > SUM_LEAF) {
+        struct sum_completer *two = malloc(2 * sizeof *two);
+        if (two == NULL) return 1;
+        for (unsigned i = 0; i < 2; i++) {
+            fj_completer_init(&two[i].c, &s->c, 0, sum_completer_run, sum_completer_done, NULL);
+            two[i].values = s->values + (i == 0 ? 0 : s->n / 2);
+            two[i].n = i == 0 ? s->n / 2 : s->n - s->n / 2;
+            two[i].children = NULL;
+        }
+        s->children = two;
+        fj_completer_set_pending(&s->c, 1);
+        must(fj_completer_fork(&two[0].c));
+        s = &two[1];
+    }
+    uint64_t sum = 0;
+    for (size_t i = 0; i < s->n; i++) sum += (uint64_t)s->values[i];
+    s->result = sum;
+    fj_completer_try_complete(&s->c);
+    return FJ_OK;
+}
+
+static double run_sum_completer(const bench_case *c)
+{
+    static int *values;
+    static size_t room;
+    size_t n = (size_t)c->size * 1024;
+
+    if (room < n) {
+        free(values);
+        values = malloc(n * sizeof *values);
+        if (values == NULL) exit(1);
+        room = n;
+    }
+    for (size_t i = 0; i < n; i++) values[i] = (int)(i % 1000);
+    struct sum_completer root = {.values = values, .n = n};
+    fj_completer_init(&root.c, NULL, 0, sum_completer_run, sum_completer_done, NULL);
+    must(fj_completer_submit(pool, &root.c));
+    must(fj_completer_join(&root.c));
+    return (double)root.result;
+}
+
+#endif /* BENCH_FJ_KINDS_H */
