@@ -194,6 +194,7 @@ FJ_TEST(mutex_and_condition_in_a_pool_of_one, 30)
 }
 
 static int pipes[2];
+static atomic_int polled;
 
 static int reads(void *arg)
 {
@@ -202,6 +203,7 @@ static int reads(void *arg)
 
     (void)arg;
     CHECK_EQ(fj_poll(&pfd, 1, 2 * MS), 0);
+    atomic_store(&polled, 1);
     CHECK_EQ(fj_read(pipes[0], &c, 1), 1);
     return c;
 }
@@ -209,7 +211,8 @@ static int reads(void *arg)
 static int writes(void *arg)
 {
     (void)arg;
-    fjt_sleep_us(10000);
+    while (!atomic_load(&polled)) fjt_sleep_us(50);
+    fjt_sleep_us(1000); /* the other is in its read by now, mostly */
     CHECK_EQ(fj_write(pipes[1], "x", 1), 1);
     return FJ_OK;
 }

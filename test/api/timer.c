@@ -172,7 +172,7 @@ static int cancels_itself(void *arg)
 {
     struct series *s = arg;
 
-    UNTIL(s->self != NULL);
+    UNTIL(fji_load_acquire(&s->self) != NULL);
     atomic_fetch_add(&s->runs, 1);
     CHECK_EQ(fj_future_cancel(s->self, 1), 1);
     return FJ_OK;
