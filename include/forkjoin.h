@@ -90,7 +90,7 @@ struct fj_task {
 /* code, value, text. Linux's errno numbers where there is one. */
 #define FJ_ERRORS(X)                                           \
     X(FJ_OK, 0, "success")                                     \
-    X(FJ_EAGAIN, -11, "the system has no thread to give")  \
+    X(FJ_EAGAIN, -11, "the system has no thread to give")      \
     X(FJ_ENOMEM, -12, "out of memory")                         \
     X(FJ_EBUSY, -16, "busy")                                   \
     X(FJ_EINVAL, -22, "invalid argument or misuse")            \
@@ -358,7 +358,8 @@ FJ_API FJ_NODISCARD int fj_execute(fj_pool *pool, fj_action *action, void *arg);
  * Queues `t`. A worker of the pool puts it into its own queue, any other thread
  * into a submission queue.
  *
- *   owns     the library, until fj_join(t) by the same thread returned.
+ *   owns     the library, until fj_join(t) by the same thread returned, which has to be
+ *            before the pool is destroyed.
  *   Java     submit(ForkJoinTask), execute(ForkJoinTask).
  */
 FJ_API FJ_NODISCARD int fj_submit(fj_pool *pool, fj_task *t);

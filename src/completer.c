@@ -28,13 +28,12 @@ static int completer_run(fj_task *t)
 
     /* [task.done] acquire <- acq_rel of whoever has decided. */
     uint32_t s = fji_load_acquire(&t->state);
+    if (dropped) fj_completer_fail(c, FJ_ECANCELED);
     /* [task.done] release -> acquire in fj_future_release(): no queue has it. Only roots are
-     * waited for. */
+     * waited for. LAST TOUCH of one that was dropped. */
     if (root) s = fji_or_acq_rel(&t->state, FJI_LET_GO);
     if (root && (s & FJI_WAITING) != 0) fji_plat_wake_all(&t->state);
-    if (dropped) {
-        fj_completer_fail(c, FJ_ECANCELED);
-    } else if ((s & FJI_DONE) == 0) {
+    if (!dropped && (s & FJI_DONE) == 0) {
         fji_scope_saved saved = {0};
         if (w != NULL) saved = fji_scope_enter(w, &c->root->future.token);
         int code = c->future.fn(t); /* LAST TOUCH of *c unless it failed. */
@@ -60,6 +59,12 @@ void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t pending, f
 uintptr_t fji_completer_root(const fj_future *f)
 {
     return (f->flags & FJI_FUTURE_COMPLETER) != 0 ? (uintptr_t)((const fj_completer *)f)->root : 0;
+}
+
+bool fji_completer_is_child(const fj_future *f)
+{
+    uintptr_t root = fji_completer_root(f);
+    return root != 0 && root != (uintptr_t)f;
 }
 
 static int completer_queue(fj_pool *p, fj_completer *c)
@@ -214,6 +219,8 @@ void fj_completer_fail(fj_completer *c, int code)
 {
     fj_completer *caller = c;
 
+    if (code == FJ_OK) code = FJ_EFAILED;
+    if (fj_future_is_normal(&c->future)) return;
     do {
         fj_completer *parent = c->parent;
         bool up = c->on_error == NULL || c->on_error(c, code, caller) != 0;

@@ -30,6 +30,8 @@
  */
 #include "pool.h"
 
+#define FUTURE_NUMBERED 0x80000000u
+
 /* The allocated kind: fn(arg). */
 struct future_call {
     fj_future future;
@@ -62,6 +64,20 @@ static void future_wake(uint32_t *word, uint32_t old)
     if ((old & FJI_OBSERVED_ANY) != 0) fji_lot_bump(fji_lot(NULL));
 }
 
+/*
+ * Numbers failures that somebody counts, for whoever wants to know the last. In `mark`, which is
+ * of no use any more: it is where the tasks begin that a waiter may help with, and this is
+ * beyond all of them.
+ */
+static void future_number(fj_future *f, uint32_t old)
+{
+    static uint32_t failures;
+
+    if ((old & FJI_OBSERVED_ANY) == 0) return;
+    uint32_t n = fji_add_relaxed(&failures, 1);            /* relaxed: only a number */
+    fji_store_relaxed(&f->task.mark, FUTURE_NUMBERED | n); /* relaxed: DONE comes after it */
+}
+
 static uint32_t outcome_bits(int code)
 {
     if (code == FJ_OK) return 0;
@@ -91,10 +107,13 @@ void fji_future_finish(fj_future *f, int code)
 
     if ((f->flags & FJI_FUTURE_LIMIT) != 0) (void)fji_timer_forget(f);
     f->task.code = code;
+    /* relaxed: published by the CAS. Who cancels it later finds nobody to interrupt. */
+    if (code == FJ_PENDING) fji_store_relaxed(&f->runner, (void *)NULL);
     uint32_t s = fji_load_relaxed(word); /* relaxed: the CAS decides */
     for (;;) {
         if ((s & FJI_COMPLETING) != 0) s = future_await_decision(word);
         uint32_t n = s | FJI_LET_GO;
+        if (code != FJ_OK) future_number(f, s);
         if ((s & FJI_DONE) == 0 && code != FJ_PENDING) n |= FJI_DONE | outcome_bits(code);
         /* relaxed: whoever has signalled has decided before. */
         signalled = (fji_load_relaxed(&f->token.word) & FJI_TOKEN_SIGNALLED) != 0;
@@ -212,6 +231,7 @@ static bool future_decide(fj_future *f, uint32_t bits, void *result, int code, b
         fji_token_set(&f->token, FJI_TOKEN_CANCELLED | (interrupt ? FJI_TOKEN_INTERRUPT : 0));
         if (interrupt) future_interrupt(f);
     }
+    if ((bits & FJI_FAILED) != 0) future_number(f, s);
     if (out) bits |= FJI_LET_GO;
     void (*released)(fj_future *) = out ? f->released : NULL;
     bool allocated = out && (f->flags & FJI_FUTURE_ALLOCATED) != 0;
@@ -345,7 +365,8 @@ void fj_future_on_release(fj_future *f, void (*released)(fj_future *f))
 
 static bool future_held(const fj_future *f)
 {
-    return f->task.cell != NULL && (future_word(f) & FJI_LET_GO) == 0;
+    /* relaxed: NULL, or put into a queue by now. */
+    return fji_load_relaxed(&f->task.cell) != NULL && (future_word(f) & FJI_LET_GO) == 0;
 }
 
 static bool future_may_queue(const fj_future *f)
@@ -357,7 +378,7 @@ static bool future_may_queue(const fj_future *f)
 static int future_queue_in(fj_pool *p, fj_future *f, bool outside, bool wake)
 {
     (void)fj_future_retain(f);
-    int err = fji_submit_self(p, &f->task, 0, outside, wake);
+    int err = fji_submit_self(p, &f->task, fji_completer_root(f), outside, wake);
     if (err != FJ_OK) fji_future_unref(f);
     return err;
 }
@@ -390,11 +411,11 @@ int fj_future_fork(fj_future *f)
 
     if (w == NULL) return future_queue(NULL, f, false, true);
     if (!future_may_queue(f)) return FJ_EINVAL;
-    if ((f->flags & FJI_FUTURE_ALLOCATED) == 0 && fji_push_self(w, &f->task, 0)) return FJ_OK;
+    if (f->flags == 0 && fji_push_self(w, &f->task, 0)) return FJ_OK;
     if (future_queue_in(w->pool, f, false, true) != FJ_OK) {
-        f->task.cell = w->pool->away;
         (void)fj_future_retain(f);
-        future_execute(f, w, false); /* no room: at once */
+        fji_submit_mark(w->pool, &f->task);
+        (void)f->task.fn(&f->task); /* no room: at once */
     }
     return FJ_OK;
 }
@@ -402,9 +423,7 @@ int fj_future_fork(fj_future *f)
 int fj_future_reinit(fj_future *f)
 {
     if (f == NULL) return FJ_EINVAL;
-    /* Queued, running, or left open by its body. */
-    bool over = fj_future_is_done(f) && !future_held(f);
-    if (f->task.cell != NULL && !over) return FJ_EBUSY;
+    if (!fj_future_is_done(f) || future_held(f)) return FJ_EBUSY;
     f->task.cell = NULL;
     f->task.code = FJ_OK;
     f->tag = 0;
@@ -416,11 +435,13 @@ int fj_future_reinit(fj_future *f)
 
 /* ---- Waiting ------------------------------------------------------------------------------------------- */
 
+#define FUTURE_ONLY_LOOKS INT64_MIN
+
 static int64_t future_deadline(int64_t timeout_ns)
 {
     if (timeout_ns == FJ_FOREVER) return FJ_FOREVER;
     int64_t now = fji_plat_now();
-    if (timeout_ns <= 0) return now;
+    if (timeout_ns <= 0) return FUTURE_ONLY_LOOKS;
     return timeout_ns > FJ_FOREVER - now ? FJ_FOREVER : now + timeout_ns;
 }
 
@@ -431,11 +452,9 @@ static fj_pool *future_pool(const fj_future *f)
 }
 
 /* Takes f out of the queue it is in, if this thread may and nobody has it, and runs it. */
-static bool future_take_back(fj_pool *p, fj_future *f, fji_worker *w)
+static void future_take_back(fj_pool *p, fj_future *f)
 {
-    if (!fji_submit_take_back(p, &f->task, FJI_TAG_SELF)) return false;
-    future_execute(f, w, false);
-    return true;
+    if (fji_submit_take_back(p, &f->task, FJI_TAG_SELF)) (void)f->task.fn(&f->task);
 }
 
 /* Lost with the threads of the parent process: nobody else decides it. */
@@ -449,10 +468,11 @@ static void future_lose(fj_future *f)
 static int future_await(fj_future *f, const fji_wait *how)
 {
     fji_worker *w = fji_worker_self();
-    fj_pool *p = future_pool(f);
     int err = FJ_OK;
 
     if ((future_word(f) & how->done) != 0) return FJ_OK;
+    /* The pool that it was in is only known to be there while it has it. */
+    fj_pool *p = how->root != NULL || future_held(f) ? future_pool(f) : NULL;
     if (p != NULL && fji_child_lost(&f->task)) {
         future_lose(f);
         return FJ_OK;
@@ -460,13 +480,17 @@ static int future_await(fj_future *f, const fji_wait *how)
     /* A root that was not queued itself: its tasks are in the pool of whoever has run it. */
     if (p == NULL && how->root != NULL) p = w != NULL ? w->pool : fji_common_if_made();
     if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;
+    if (how->deadline == FUTURE_ONLY_LOOKS) return FJ_ETIMEDOUT;
     if (p == NULL) return fji_await_task(w, NULL, &f->task, how);
     bool own = w != NULL && w->pool == p;
     bool helps = p->caller_helps && (f->flags & FJI_FUTURE_NOT_BY_CALLERS) == 0;
     bool works = fji_submit_caller_works(p, helps);
     fji_worker *g = works && !own ? fji_guest_enter(p, true) : NULL;
-    if (!((works || own) && how->root == NULL && future_take_back(p, f, g != NULL ? g : w))) {
-        fji_signal(p); /* it may have been queued lazily */
+    bool may_run = own || (works && !fji_pool_stopping(p));
+    if (may_run && fji_load_relaxed(&f->task.cell) != NULL) /* relaxed: pools come before it */
+        future_take_back(p, f);
+    if ((future_word(f) & how->done) == 0) { /* its body may have left it open */
+        fji_signal(p);                       /* it may have been queued lazily */
         err = fji_await_task(g != NULL ? g : w, p, &f->task, how);
         if (err == FJ_OK && (future_word(f) & how->done) == 0) future_lose(f);
     }
@@ -496,9 +520,10 @@ int fj_future_join(fj_future *f)
     fji_worker *w = fji_worker_self();
 
     if (f == NULL) return FJ_EINVAL;
-    /* The common case: the newest task of the own queue. */
-    if (w != NULL && f->task.fn == future_run && f->task.cell != NULL &&
-        fji_pop_self(w, &f->task)) {
+    /* The common case: the newest task of the own queue.
+     * relaxed: NULL, or put into a queue by now. */
+    bool queued = fji_load_relaxed(&f->task.cell) != NULL;
+    if (w != NULL && f->task.fn == future_run && queued && fji_pop_self(w, &f->task)) {
         if (f->flags != 0 || f->released != NULL)
             future_execute(f, w, false);
         else if (future_execute_plain(f, w))
@@ -554,7 +579,7 @@ void fj_future_release(fj_future *f)
     if (f == NULL) return;
     if ((f->flags & FJI_FUTURE_ALLOCATED) != 0) {
         fji_future_unref(f);
-    } else if (future_held(f)) {
+    } else if (future_held(f) && !fji_completer_is_child(f)) {
         fji_wait how = {FJI_LET_GO, false, FJ_FOREVER, NULL};
         (void)future_await(f, &how);
     }
@@ -743,8 +768,8 @@ static bool good_normal(const fj_future *f)
 static void any_move(fj_future *const *f, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
+        if (fj_future_is_done(f[i]) || !future_held(f[i])) continue;
         fj_pool *p = future_pool(f[i]);
-        if (p == NULL || fj_future_is_done(f[i])) continue;
         fji_signal(p);
         fji_submit_run_stranded(p);
         if (fji_child_lost(&f[i]->task)) future_lose(f[i]);
@@ -762,6 +787,7 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
     uint32_t *lot = fji_lot(NULL);
     int err = FJ_OK;
 
+    if ((*which = any_find(f, n, good)) < n) return FJ_OK;
     for (size_t i = 0; i < n; i++)
         /* [task.done] acq_rel: it is either done by now, or whoever decides sees the bit. */
         (void)fji_or_acq_rel(&f[i]->task.state, FJI_OBSERVED_ANY);
@@ -833,6 +859,10 @@ static int invoke_all(fj_pool *pool, fj_future *const *f, size_t n, int64_t dead
     int err = futures_submit(pool, f, n);
     if (err == FJ_OK) err = all_wait(f, n, deadline, interruptible);
     if (err != FJ_OK) futures_cancel(f, n);
+    /* One that was completed by hand may still run. */
+    for (size_t i = 0; i < n; i++)
+        if (!fj_future_is_cancelled(f[i]) && (f[i]->flags & FJI_FUTURE_ALLOCATED) == 0)
+            fj_future_release(f[i]);
     return err;
 }
 
@@ -846,14 +876,20 @@ int fj_future_invoke_all_quietly(fj_pool *pool, fj_future *const *f, size_t n)
     return invoke_all(pool, f, n, FJ_FOREVER, false);
 }
 
-/* The code of one that failed, rather than of one that was cancelled. */
+/* The code of the last that failed, rather than of one that was cancelled. */
 static int any_code(fj_future *const *f, size_t n)
 {
-    int code = FJ_ECANCELED;
+    const fj_future *last = NULL;
 
-    for (size_t i = 0; i < n; i++)
-        if (fj_future_state(f[i]) == FJ_STATE_FAILED) code = future_code(f[i]);
-    return code;
+    for (size_t i = 0; i < n; i++) {
+        if (fj_future_state(f[i]) != FJ_STATE_FAILED) continue;
+        uint32_t a = fji_load_relaxed(&f[i]->task.mark); /* relaxed: it is done */
+        uint32_t b = last != NULL ? fji_load_relaxed(&last->task.mark) : 0; /* relaxed: same */
+        bool later = (b & FUTURE_NUMBERED) == 0 ||
+                     ((a & FUTURE_NUMBERED) != 0 && (int32_t)((a - b) << 1) > 0);
+        if (last == NULL || later) last = f[i];
+    }
+    return last != NULL ? future_code(last) : FJ_ECANCELED;
 }
 
 int fj_future_invoke_any(fj_pool *pool, fj_future *const *f, size_t n, int64_t timeout_ns,

@@ -93,16 +93,21 @@ static bool await_help(fji_worker *w, const uint32_t *state, uint32_t s, const u
     return false;
 }
 
-/* From the top of the own queue: takes and runs a task with this root. */
+/* From the own queue, the youngest first: takes and runs a task with this root. */
 static bool help_root_local(fji_worker *w, uintptr_t root)
 {
     fji_queue *q = &w->q;
     bool typed = q->hot.top < q->cells;
-    fj_cell *b = fji_worker_boundary(w), *c = b - 1;
+    fj_cell *b = fji_worker_boundary(w), *c = b;
+    /* relaxed: only a bound; the take finds out. */
+    fj_cell *low = q->cells + fji_base_index(fji_load_relaxed(&q->base));
+    fji_loot loot = {0};
 
-    if (c < q->cells || (c->what & FJI_TAG_SELF) == 0 || c->what <= FJI_SPECIAL) return false;
-    fji_loot loot = {.what = c->what, .fn = *(uintptr_t *)(void *)c->args};
-    if (loot.fn != root) return false;
+    do {
+        if (c-- <= low) return false;
+        loot.what = c->what;
+        loot.fn = *(uintptr_t *)(void *)c->args;
+    } while (loot.what <= FJI_SPECIAL || (loot.what & FJI_TAG_SELF) == 0 || loot.fn != root);
     bool ours = fji_queue_take(q, c, loot.what, false, &b);
     if (!ours) b = fji_queue_give_back(q, c); /* its thief does not use the cell */
     if (typed)
@@ -153,7 +158,8 @@ struct await {
 
 static bool await_is_lost(const struct await *a)
 {
-    return a->task != NULL && a->task->cell != NULL && fji_child_lost(a->task);
+    /* relaxed: NULL, or put into a queue by now. */
+    return a->task != NULL && fji_load_relaxed(&a->task->cell) != NULL && fji_child_lost(a->task);
 }
 
 /* FJ_OK: wait on. */

@@ -446,6 +446,7 @@ void fji_future_unref(fj_future *f); /* of an allocated one */
 
 /* completer.c: 0 if it is none. */
 uintptr_t fji_completer_root(const fj_future *f);
+bool fji_completer_is_child(const fj_future *f); /* of another: no queue lets go of it */
 
 /* timer.c */
 /* Out of the wheel, if it is there. True: nobody has it then, and it is to be let go. */

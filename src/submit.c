@@ -289,7 +289,8 @@ void fji_submit_run_stranded(fj_pool *p)
     if (fji_ctl_total(fji_load_relaxed(&p->ctl)) != 0) return; /* relaxed: as above */
     fji_worker *g = fji_guest_enter(p, true);
     if (g == NULL) {
-        submit_run_bare(p);
+        /* Without memory; what is left in a pool that stops is cancelled. */
+        if (!fji_pool_stopping(p)) submit_run_bare(p);
         return;
     }
     while (!fji_pool_stopping(p) && fji_worker_scan(g, &loot) == FJI_GOT_TASK)
@@ -306,7 +307,8 @@ static int join_submitted(fj_pool *p, fj_task *t, bool helps)
     if (fji_child_lost(t)) return join_lost(t);
     bool works = fji_submit_caller_works(p, helps);
     fji_worker *g = works && submit_own_worker(p) == NULL ? fji_guest_enter(p, true) : NULL;
-    if ((works || submit_own_worker(p) != NULL) && fji_submit_take_back(p, t, 0)) {
+    bool may_run = submit_own_worker(p) != NULL || (works && !fji_pool_stopping(p));
+    if (may_run && fji_submit_take_back(p, t, 0)) {
         (void)join_run_here(t);
     } else {
         fji_signal(p); /* it may have been queued lazily */

@@ -246,7 +246,9 @@ static fji_got worker_take_submission(fji_worker *w, fji_subq *s, fji_loot *loot
 {
     fji_loot some[FJI_SUBQ_BATCH];
     uint32_t n = 1;
-    fji_got got = fji_subq_steal_some(s, some, &n);
+    /* One at a time if the thread is to be cleaned after each. */
+    bool one = w->pool->options.on_reset != NULL;
+    fji_got got = one ? fji_subq_steal(s, some) : fji_subq_steal_some(s, some, &n);
 
     if (got != FJI_GOT_TASK) return got;
     *loot = some[0];
@@ -320,6 +322,14 @@ static bool worker_is_surplus(const fj_pool *p)
     return fji_ctl_deficit(fji_load_relaxed(&p->ctl)) > 0;
 }
 
+/* A run from outside is over. */
+static void worker_reset(fji_worker *w)
+{
+    const fj_pool_options *o = &w->pool->options;
+
+    if (o->on_reset != NULL) o->on_reset(w->pool, (int)w->index, o->arg);
+}
+
 /* The own queue, until it is empty. */
 static void worker_drain(fji_worker *w, fji_loot *loot)
 {
@@ -329,7 +339,9 @@ static void worker_drain(fji_worker *w, fji_loot *loot)
         if (++turns % FJI_FAIRNESS == 0) {
             if (worker_is_surplus(w->pool)) return; /* others take what is left */
             if (worker_poll_submission(w, loot)) {
+                worker_reset(w);
                 fji_worker_run(w, loot);
+                worker_reset(w);
                 continue;
             }
         }
@@ -367,6 +379,7 @@ static bool worker_loop(fji_worker *w)
     fji_loot loot;
     bool spinning = false;
     int64_t until = 0;
+    uint32_t turns = 0;
 
     while (!fji_pool_stopping(p)) {
         bool surplus = worker_is_surplus(p);
@@ -379,11 +392,12 @@ static bool worker_loop(fji_worker *w)
             worker_stop_spinning(p, &spinning);
             fji_worker_run(w, &loot);
             worker_drain(w, &loot);
-            if (p->options.on_reset != NULL) p->options.on_reset(p, (int)w->index, p->options.arg);
+            worker_reset(w);
             continue;
         }
         if (got == FJI_GOT_RETRY || (!surplus && worker_may_spin(p, &spinning, &until))) {
             for (int i = 0; i < 8; i++) fji_pause();
+            if (++turns % 64 == 0) fji_plat_yield(); /* whoever is in the way may need the core */
             continue;
         }
         worker_stop_spinning(p, &spinning);

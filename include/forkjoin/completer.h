@@ -29,7 +29,8 @@
  * Memory. A completer may be freed by its parent's on_completion, which gets it as `caller`,
  * or later. After fj_completer_try_complete() the caller must not touch it. A root may be
  * freed when a wait for it has returned, if it got there by try_complete; if it was
- * cancelled, failed or completed early, only when all below it have come to an end.
+ * cancelled, failed or completed early, only when all below it have come to an end: no call
+ * waits for that. fj_future_release() is for roots only, fj_future_on_release() for none.
  */
 #ifndef FORKJOIN_COMPLETER_H
 #define FORKJOIN_COMPLETER_H
@@ -50,8 +51,8 @@ typedef struct fj_completer fj_completer;
 typedef int fj_on_completion(fj_completer *c, fj_completer *caller);
 
 /*
- * Called when `c` has failed with `code`; caller: where it comes from. 1: its parent fails
- * too; 0: it ends here, and the parent is told nothing.
+ * Called when `c` has failed with `code`, just before that becomes its outcome; caller: where
+ * it comes from. 1: its parent fails too; 0: it ends here, and the parent is told nothing.
  */
 typedef int fj_on_error(fj_completer *c, int code, fj_completer *caller);
 
@@ -126,7 +127,7 @@ FJ_API void fj_completer_propagate(fj_completer *c);
 FJ_API void fj_completer_complete(fj_completer *c, void *result);
 
 /*
- * `c` has failed: on_error, and while that says 1, its parents too.
+ * `c` has failed, unless it is done: on_error, and while that says 1, its parents too.
  *
  *   Java     completeExceptionally().
  */

@@ -227,10 +227,10 @@ FJ_API int fj_future_fail(fj_future *f, int code);
 FJ_API int fj_future_cancel(fj_future *f, int interrupt);
 
 /*
- * Makes a future that is done, or was never queued, new again, with the same body; its result
- * stays, its tag becomes 0.
+ * Makes a future that is done new again, with the same body; its result stays, its tag
+ * becomes 0.
  *
- *   returns  FJ_OK; FJ_EBUSY if it is queued or running, or left open by its body.
+ *   returns  FJ_OK; FJ_EBUSY if it is not done, or still queued or running.
  *   Java     reinitialize().
  */
 FJ_API int fj_future_reinit(fj_future *f);

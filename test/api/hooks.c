@@ -144,7 +144,7 @@ FJ_TEST(workers_run_on_the_cpus_they_are_given, 30)
 {
     fj_pool_options o = FJ_POOL_OPTIONS_INIT;
     cpu_set_t all, one, seen;
-    int cpu = 0;
+    size_t cpu = 0;
 
     CHECK_EQ(sched_getaffinity(0, sizeof all, &all), 0);
     while (!CPU_ISSET(cpu, &all)) cpu++;

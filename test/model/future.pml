@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * future.pml - one outcome for a future's word, and waits that can be interrupted
+ *
+ * Modelled: a future that is run once by a Runner; an Owner that sleeps on the word until DONE,
+ * then until LET_GO, and then frees the memory. With CANCELLER, somebody who cancels with
+ * interrupt, with COMPLETER, one who completes it by hand (future_decide()). With NAPPER, a
+ * worker whose task waits for the future in its lot; with INTERRUPTER, that task is itself
+ * interrupted. With SIGNAL the pool has an interrupt_signal. What the body does is chosen at
+ * the start: end at once; wait in a lot until it is interrupted; end only after the Napper is
+ * back; leave the outcome to somebody else (FJ_PENDING); wait in a system call for the signal.
+ * The waits for an interrupt end by themselves if nobody has cancelled and nothing else moves.
+ *
+ * Checked: the outcome is decided once, and whoever looks finds it complete and sees that one;
+ * every waiter returns; nobody touches the future once it is freed, nor the runner's worker
+ * (and with it the pool) once the runner has gone on; a task whose token is set is not left
+ * asleep in its lot; the signal reaches no other task. A waiter that is not woken is an end
+ * state that is not one.
+ *
+ * Memory: stores of naps, tokens and the runner may be delayed past anything but the full fence
+ * behind them, so a missing fence is seen though the next step is a read-modify-write, as it
+ * would be on machines weaker than TSO. Everything else is a plain access followed by a
+ * read-modify-write, which a buffer cannot reorder.
+ *
+ * Bounds: one future, one of each of those named, each of them acts once; a call on a future
+ * that is freed already is the caller's fault and not made. Left out: OBSERVED_ANY (as
+ * OBSERVED, in another lot), two futures in one lot and time limits (a bump or a wake too
+ * many), the number of the thief in the word (taskword.pml), futures that wait for their time
+ * and are in no queue.
+ */
+
+#ifndef CANCELLER
+#define CANCELLER 1
+#endif
+#ifndef COMPLETER
+#define COMPLETER 0
+#endif
+#ifndef NAPPER
+#define NAPPER 0
+#endif
+#ifndef INTERRUPTER
+#define INTERRUPTER 0
+#endif
+#ifndef SIGNAL
+#define SIGNAL 0
+#endif
+
+#define DONE 1
+#define COMPLETING 2
+#define CANCELLED 4
+#define GIVEN 8
+#define LET_GO 16
+#define WAITING 32
+#define OBSERVED 64
+
+/* Outcomes, and who decides them. */
+#define BY_BODY 1
+#define BY_CANCEL 2
+#define BY_HAND 3
+
+#define AT_ONCE 0
+#define NAPS 1
+#define AFTER_NAPPER 2
+#define PENDING 3
+#define IN_CALL 4
+
+/* The future. */
+byte word;
+byte own;       /* what the body has left */
+byte given;
+bit token;
+bit signalled;  /* in the token */
+bit runner;     /* the worker is known */
+
+/* The rest of the world. */
+bit napper_token;
+bit nap[2];     /* 0: the runner, in lot 1; 1: the Napper, in lot 0 */
+byte lot[2];
+bit asleep[3];  /* in these lots, 2: the Owner, on the word */
+bit signal;     /* sent and not yet received */
+bit gone_on;    /* the runner has gone on to the next task, or has ended */
+bit freed;
+bit napper_back;
+byte calls;     /* of hands that have not decided yet */
+byte winner;
+byte body;
+
+#if defined(M_NO_NAP_FENCE) || defined(M_NO_TOKEN_FENCE) || defined(M_NO_RUNNER_FENCE)
+#define LATE 1
+bit late_nap[2], late_token, late_napper_token, late_runner; /* stores under way */
+#else
+#define LATE 0
+#endif
+
+#define TOUCH assert(!freed)
+#define TOUCH_WORKER assert(!gone_on)
+
+#ifdef M_NO_NAP_FENCE
+#define NAP(i) late_nap[i] = 1
+#else
+#define NAP(i) nap[i] = 1
+#endif
+#ifdef M_NO_TOKEN_FENCE
+#define SET(t) late_##t = 1
+#else
+#define SET(t) t = 1
+#endif
+
+inline win(who)
+{
+    assert(winner == 0);
+    winner = who
+}
+
+/* fji_lot_bump() */
+inline bump(i)
+{
+    lot[i]++;
+    asleep[1 - i] = 0
+}
+
+/* fji_pool_poke() */
+inline poke()
+{
+    if
+    :: nap[0] -> bump(1)
+    :: else
+    fi;
+    if
+    :: nap[1] -> bump(0)
+    :: else
+    fi
+}
+
+/* future_wake() */
+inline wake(old)
+{
+    if
+    :: old & WAITING -> asleep[2] = 0
+    :: else
+    fi;
+    if
+    :: old & OBSERVED -> bump(0)
+    :: else
+    fi
+}
+
+/* By somebody who has seen DONE. */
+inline outcome()
+{
+    atomic {
+        TOUCH;
+        assert(word & DONE);
+        if
+        :: word & CANCELLED -> assert(winner == BY_CANCEL)
+        :: !(word & CANCELLED) && (word & GIVEN) -> assert(given == BY_HAND && winner == BY_HAND)
+        :: else -> assert(own == BY_BODY && winner == BY_BODY)
+        fi
+    }
+}
+
+/* Sleeps in lot 1 until the token is set: sleep_until(), await_nap(). */
+inline nap_until_interrupted()
+{
+    NAP(0);
+    do
+    ::
+#ifndef M_LOT_LATE
+        seen = lot[1];
+#endif
+        atomic { TOUCH; if :: token -> break :: else fi }
+#ifdef M_LOT_LATE
+        seen = lot[1];
+#endif
+        atomic { /* the kernel */
+            if
+            :: lot[1] == seen -> asleep[0] = 1
+            :: else
+            fi
+        }
+        if
+        :: !asleep[0]
+        :: timeout && !token -> asleep[0] = 0; break
+        fi
+    od;
+    nap[0] = 0
+}
+
+/* The signal is let through in the call alone: files_wait(). */
+inline call_until_interrupted()
+{
+    do
+    ::
+        atomic { TOUCH; if :: token -> break :: else fi }
+        if
+        :: signal -> signal = 0
+        :: timeout && !token -> break
+        fi
+    od
+}
+
+proctype Runner()
+{
+    byte s, n, seen;
+    bit was_signalled, ran;
+
+    /* future_execute() */
+    atomic { TOUCH; if :: word & (DONE | COMPLETING) -> goto finish :: else fi }
+#ifdef M_NO_RUNNER_FENCE
+    late_runner = 1;
+#else
+    atomic { TOUCH; runner = 1 } /* with SIGNAL, and the fence; else that of the nap */
+#endif
+#if SIGNAL
+    atomic { TOUCH; if :: word & (DONE | COMPLETING) -> goto finish :: else fi }
+#endif
+    if
+    :: body == NAPS -> nap_until_interrupted()
+    :: body == AFTER_NAPPER -> napper_back
+    :: body == IN_CALL -> call_until_interrupted()
+    :: else
+    fi;
+    ran = 1;
+#ifndef M_BODY_LATE
+    atomic { TOUCH; own = BY_BODY }
+#endif
+
+finish: /* fji_future_finish() */
+    atomic { TOUCH; s = word }
+#ifdef M_SIGNALLED_FIRST
+    atomic { TOUCH; was_signalled = signalled }
+#endif
+#ifndef M_RUNNER_STAYS
+    if
+    :: ran && body == PENDING -> atomic { TOUCH; runner = 0 } /* who cancels later finds nobody */
+    :: else
+    fi;
+#endif
+    do
+    ::
+#ifndef M_NO_WAIT
+        if
+        :: s & COMPLETING -> atomic { !(word & COMPLETING); TOUCH; s = word }
+        :: else
+        fi;
+#endif
+        atomic {
+            TOUCH;
+#ifndef M_SIGNALLED_FIRST
+            was_signalled = signalled;
+#endif
+            n = s | LET_GO;
+            if
+            :: !(s & (DONE | COMPLETING)) && body != PENDING -> n = n | DONE
+            :: else
+            fi
+        }
+#ifdef M_WAKE_FIRST
+        wake(s);
+#endif
+        atomic { /* CAS */
+            TOUCH;
+#ifdef M_FINISH_OR
+            s = word; /* no comparison: the bits are added to what is there */
+            n = s | n;
+#endif
+            if
+            :: word == s ->
+                if
+                :: (n & DONE) && !(s & DONE) -> win(BY_BODY)
+                :: else
+                fi;
+                word = n;
+                break
+            :: else -> s = word
+            fi
+        }
+    od;
+#ifdef M_TOUCH_AFTER
+    atomic { TOUCH; s = word }
+#endif
+#ifdef M_BODY_LATE
+    atomic { TOUCH; own = BY_BODY }
+#endif
+#ifndef M_WAKE_FIRST
+    wake(s);
+#endif
+    if
+    :: was_signalled -> signal = 0 /* in the yield */
+    :: else
+    fi;
+    atomic { gone_on = 1; assert(!signal) }
+}
+
+#if CANCELLER || COMPLETER
+/* future_decide() */
+proctype Hand(byte who)
+{
+    byte s;
+    bit known;
+
+    if
+    :: true
+    :: body != PENDING || who != BY_HAND -> goto out /* does nothing at all */
+    fi;
+    atomic {
+        if
+        :: !freed -> calls++
+        :: else -> goto out
+        fi
+    }
+    atomic { TOUCH; s = word }
+    do
+    ::
+        if
+        :: s & COMPLETING -> atomic { !(word & COMPLETING); TOUCH; s = word }
+        :: else
+        fi;
+        if
+        :: s & DONE -> calls--; goto out
+        :: else
+        fi;
+#ifdef M_DECIDE_OR
+        break
+#else
+        atomic { /* CAS */
+            TOUCH;
+            if
+            :: word == s -> word = s | COMPLETING; win(who); break
+            :: else -> s = word
+            fi
+        }
+#endif
+    od;
+#ifndef M_GIVEN_LATE
+    atomic { TOUCH; given = who }
+#endif
+#ifdef M_TOKEN_LATE
+    goto decide;
+set_token:
+#endif
+    if
+    :: who == BY_CANCEL ->
+#ifndef M_POKE_FIRST
+        atomic { TOUCH; SET(token) } /* and the fence */
+#endif
+        atomic { TOUCH; known = runner }
+        if
+        :: known ->
+            TOUCH_WORKER;
+            poke();
+#if SIGNAL
+            atomic { TOUCH; signalled = 1 }
+            atomic { TOUCH_WORKER; signal = 1 }
+#endif
+        :: else
+        fi;
+#ifdef M_POKE_FIRST
+        atomic { TOUCH; SET(token) }
+#endif
+    :: else
+    fi;
+#ifdef M_TOKEN_LATE
+    goto out;
+decide:
+#endif
+#ifdef M_WAKE_FIRST
+    atomic { TOUCH; s = word }
+    wake(s);
+#endif
+    atomic {
+        TOUCH;
+        s = word;
+#ifdef M_DECIDE_OR
+        win(who);
+        word = word | DONE | GIVEN | (who == BY_CANCEL -> CANCELLED : 0);
+#else
+        word = word ^ (COMPLETING | DONE | GIVEN | (who == BY_CANCEL -> CANCELLED : 0));
+#endif
+#ifdef M_LET_GO_EARLY
+        word = word | LET_GO;
+#endif
+        calls--
+    }
+#ifdef M_GIVEN_LATE
+    atomic { TOUCH; given = who }
+#endif
+#ifndef M_WAKE_FIRST
+    wake(s);
+#endif
+#ifdef M_TOKEN_LATE
+    goto set_token;
+#endif
+out:
+    skip
+}
+#endif
+
+/* await_sleep() */
+inline sleep_on_word(bits)
+{
+    atomic { TOUCH; word = word | WAITING; s = word }
+    do
+    :: s & bits -> break
+    :: else ->
+        atomic { /* the kernel */
+            TOUCH;
+            if
+            :: word == s -> asleep[2] = 1
+            :: else
+            fi
+        }
+        !asleep[2];
+        atomic { TOUCH; s = word }
+    od
+}
+
+proctype Owner()
+{
+    byte s;
+
+    sleep_on_word(DONE);
+    outcome();
+#ifndef M_FREE_AT_DONE
+    sleep_on_word(LET_GO); /* fj_future_release() */
+    outcome();
+#endif
+    atomic { napper_back && calls == 0; freed = 1 }
+}
+
+#if NAPPER
+/* await_nap() */
+proctype Napper()
+{
+    byte s, seen;
+
+    NAP(1);
+#ifdef M_OBSERVED_LATE
+    atomic { TOUCH; s = word; if :: s & DONE -> goto back :: else fi }
+    seen = lot[0];
+#endif
+    atomic { TOUCH; word = word | OBSERVED }
+    do
+    ::
+#if !defined(M_LOT_LATE) && !defined(M_OBSERVED_LATE)
+        seen = lot[0];
+#endif
+#ifndef M_OBSERVED_LATE
+        atomic { TOUCH; s = word; if :: s & DONE -> break :: else fi }
+#endif
+        if
+        :: napper_token -> break
+        :: else
+        fi;
+#ifdef M_LOT_LATE
+        seen = lot[0];
+#endif
+        atomic { /* the kernel */
+            if
+            :: lot[0] == seen -> asleep[1] = 1
+            :: else
+            fi
+        }
+        !asleep[1];
+#ifdef M_OBSERVED_LATE
+        seen = lot[0];
+        atomic { TOUCH; s = word; if :: s & DONE -> break :: else fi }
+#endif
+    od;
+back:
+    if
+    :: s & DONE -> outcome()
+    :: else
+    fi;
+    atomic { nap[1] = 0; napper_back = 1 }
+}
+#endif
+
+#if INTERRUPTER
+/* fj_token_cancel() on the token of the Napper's task. */
+proctype Interrupter()
+{
+#ifdef M_POKE_FIRST
+    poke();
+#endif
+    SET(napper_token); /* and the fence */
+#ifndef M_POKE_FIRST
+    poke()
+#endif
+}
+#endif
+
+#if LATE
+proctype Drain()
+{
+end_drain:
+    do
+    :: atomic { late_nap[0] -> late_nap[0] = 0; nap[0] = 1 }
+    :: atomic { late_nap[1] -> late_nap[1] = 0; nap[1] = 1 }
+    :: atomic { late_token -> late_token = 0; token = 1 }
+    :: atomic { late_napper_token -> late_napper_token = 0; napper_token = 1 }
+    :: atomic { late_runner -> late_runner = 0; runner = 1 }
+    od
+}
+#endif
+
+init
+{
+    atomic {
+        if
+        :: body = AT_ONCE
+#if CANCELLER
+        :: body = NAPS
+#endif
+#if INTERRUPTER
+        :: body = AFTER_NAPPER
+#endif
+#if COMPLETER
+        :: body = PENDING
+#endif
+#if SIGNAL
+        :: body = IN_CALL
+#endif
+        fi;
+        run Runner();
+        run Owner();
+#if NAPPER
+        run Napper();
+#else
+        napper_back = 1;
+#endif
+#if CANCELLER
+        run Hand(BY_CANCEL);
+#endif
+#if COMPLETER
+        run Hand(BY_HAND);
+#endif
+#if INTERRUPTER
+        run Interrupter();
+#endif
+#if LATE
+        run Drain();
+#endif
+    }
+}

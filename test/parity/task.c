@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * task.c - ForkJoinTaskTest: futures whose body leaves them open and whose children end them
+ *
+ * No body of these trees waits. It forks two children and says that it is not finished; a
+ * child that is done tells its parent, and the second to do so completes it, and so on
+ * upwards. Only whoever has started the tree waits, for the root: on a pool with one worker
+ * that is the worker that should run the rest of the tree.
+ */
+#include "future_checks.h"
+
+/* ---- A tree that is completed from below ------------------------------------------------ */
+
+struct node {
+    fj_future f;
+    struct node *parent;
+    int n, fails;
+    atomic_int begun;
+    atomic_int arrived; /* children that are done */
+    atomic_long sum;    /* of what they gave */
+    atomic_int refs;    /* children, and the library or, of a root, the test */
+};
+
+static atomic_int nodes_alive;
+
+/* A node stays as long as anything below it, which may outlive the wait for the root. */
+static void node_unref(struct node *x)
+{
+    while (x != NULL && atomic_fetch_sub(&x->refs, 1) == 1) {
+        struct node *parent = x->parent;
+        free(x);
+        atomic_fetch_sub(&nodes_alive, 1);
+        x = parent;
+    }
+}
+
+static void node_released(fj_future *f)
+{
+    node_unref((struct node *)f);
+}
+
+static int node_run(fj_task *t);
+
+static struct node *node_make(struct node *parent, int n, int fails)
+{
+    struct node *x = calloc(1, sizeof *x);
+
+    CHECK(x != NULL);
+    fj_future_init(&x->f, node_run);
+    x->parent = parent;
+    x->n = n;
+    x->fails = fails;
+    atomic_init(&x->refs, 1);
+    atomic_fetch_add(&nodes_alive, 1);
+    if (parent != NULL) {
+        atomic_fetch_add(&parent->refs, 1);
+        fj_future_on_release(&x->f, node_released);
+    }
+    return x;
+}
+
+/* Nobody else ends these nodes, so each end is the one that counts. */
+static void node_done(struct node *x, long value)
+{
+    for (;;) {
+        CHECK_EQ(fj_future_complete(&x->f, number(value)), 1);
+        x = x->parent;
+        if (x == NULL) return;
+        atomic_fetch_add(&x->sum, value);
+        if (atomic_fetch_add(&x->arrived, 1) == 0) return; /* its sibling goes on from here */
+        value = atomic_load(&x->sum);
+    }
+}
+
+/* One leaf fails: with it all above it, at once, while the rest of the tree goes on. */
+static void node_failed(struct node *x)
+{
+    for (; x != NULL; x = x->parent) CHECK_EQ(fj_future_fail(&x->f, CODE), 1);
+}
+
+static int node_run(fj_task *t)
+{
+    struct node *x = (struct node *)t;
+
+    atomic_fetch_add(&x->begun, 1);
+    if (x->n > 1) {
+        struct node *left = node_make(x, x->n - 1, x->fails), *right = node_make(x, x->n - 2, 0);
+        CHECK_EQ(fj_future_fork(&left->f), FJ_OK);
+        CHECK_EQ(fj_future_fork(&right->f), FJ_OK);
+    } else if (x->fails) {
+        node_failed(x);
+    } else {
+        node_done(x, x->n);
+    }
+    return FJ_PENDING;
+}
+
+/* ---- As a kind -------------------------------------------------------------------------- */
+
+static fj_future *async_make(int n, int fails)
+{
+    return &node_make(NULL, n, fails)->f;
+}
+
+static int async_begun(const fj_future *f)
+{
+    return atomic_load(&((struct node *)(uintptr_t)f)->begun);
+}
+
+static void async_drop(fj_future *f)
+{
+    fj_future_release(f);
+    node_unref((struct node *)f);
+}
+
+static const struct kind async = {
+    .make = async_make,
+    .fork = fj_future_fork,
+    .invoke = fj_future_invoke,
+    .begun = async_begun,
+    .drop = async_drop,
+    .alive = &nodes_alive,
+};
+
+/* ---- The rows --------------------------------------------------------------------------- */
+
+FJ_TEST(ForkJoinTaskTest__testInvoke, 30)
+{
+    on_workers(&async, step_invoke);
+}
+
+FJ_TEST(ForkJoinTaskTest__testQuietlyInvoke, 30)
+{
+    on_workers(&async, step_quietly_invoke);
+}
+
+FJ_TEST(ForkJoinTaskTest__testForkJoin, 30)
+{
+    on_workers(&async, step_fork_join);
+}
+
+FJ_TEST(ForkJoinTaskTest__testForkGet, 30)
+{
+    on_workers(&async, step_fork_get);
+}
+
+FJ_TEST(ForkJoinTaskTest__testForkTimedGet, 30)
+{
+    on_workers(&async, step_fork_timed_get);
+}
+
+FJ_TEST(ForkJoinTaskTest__testForkQuietlyJoin, 30)
+{
+    on_workers(&async, step_fork_quietly_join);
+}
+
+FJ_TEST(ForkJoinTaskTest__testForkHelpQuiesce, 30)
+{
+    on_workers(&async, step_fork_help_quiesce);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalInvoke, 30)
+{
+    on_workers(&async, step_abnormal_invoke);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalQuietlyInvoke, 30)
+{
+    on_workers(&async, step_abnormal_quietly_invoke);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalForkJoin, 30)
+{
+    on_workers(&async, step_abnormal_fork_join);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalForkGet, 30)
+{
+    on_workers(&async, step_abnormal_fork_get);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalForkTimedGet, 30)
+{
+    on_workers(&async, step_abnormal_fork_timed_get);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalForkQuietlyJoin, 30)
+{
+    on_workers(&async, step_abnormal_fork_quietly_join);
+}
+
+FJ_TEST(ForkJoinTaskTest__testCancelledInvoke, 30)
+{
+    on_workers(&async, step_cancelled_invoke);
+}
+
+FJ_TEST(ForkJoinTaskTest__testCancelledForkJoin, 30)
+{
+    on_workers(&async, step_cancelled_fork_join);
+}
+
+FJ_TEST(ForkJoinTaskTest__testCancelledForkGet, 30)
+{
+    on_workers(&async, step_cancelled_fork_get);
+}
+
+FJ_TEST(ForkJoinTaskTest__testCancelledForkTimedGet, 30)
+{
+    on_workers(&async, step_cancelled_fork_timed_get);
+}
+
+FJ_TEST(ForkJoinTaskTest__testCancelledForkQuietlyJoin, 30)
+{
+    on_workers(&async, step_cancelled_fork_quietly_join);
+}
+
+FJ_TEST(ForkJoinTaskTest__testGetPool, 30)
+{
+    on_workers(&async, step_get_pool);
+}
+
+FJ_TEST(ForkJoinTaskTest__testGetPool2, 30)
+{
+    outside(&async, step_get_pool_outside);
+}
+
+FJ_TEST(ForkJoinTaskTest__testInForkJoinPool, 30)
+{
+    on_workers(&async, step_in_pool);
+}
+
+FJ_TEST(ForkJoinTaskTest__testInForkJoinPool2, 30)
+{
+    outside(&async, step_in_no_pool);
+}
+
+FJ_TEST(ForkJoinTaskTest__testSetRawResult, 30)
+{
+    on_workers(&async, step_set_raw_result);
+}
+
+FJ_TEST(ForkJoinTaskTest__testCompleteExceptionally, 30)
+{
+    on_workers(&async, step_complete_exceptionally);
+}
+
+FJ_TEST(ForkJoinTaskTest__testCompleteExceptionally_null, 30)
+{
+    on_workers(&async, step_complete_exceptionally_null);
+}
+
+FJ_TEST(ForkJoinTaskTest__testInvokeAll2, 30)
+{
+    on_workers(&async, step_invoke_all_2);
+}
+
+FJ_TEST(ForkJoinTaskTest__testInvokeAll1, 30)
+{
+    on_workers(&async, step_invoke_all_1);
+}
+
+FJ_TEST(ForkJoinTaskTest__testInvokeAll3, 30)
+{
+    on_workers(&async, step_invoke_all_3);
+}
+
+FJ_TEST(ForkJoinTaskTest__testInvokeAllCollection, 30)
+{
+    on_workers(&async, step_invoke_all_futures);
+}
+
+FJ_TEST(ForkJoinTaskTest__testInvokeAllNPE, 30)
+{
+    on_workers(&async, step_invoke_all_null);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalInvokeAll2, 30)
+{
+    on_workers(&async, step_abnormal_invoke_all_2);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalInvokeAll1, 30)
+{
+    on_workers(&async, step_abnormal_invoke_all_1);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalInvokeAll3, 30)
+{
+    on_workers(&async, step_abnormal_invoke_all_3);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalInvokeAllCollection, 30)
+{
+    on_workers(&async, step_abnormal_invoke_all_futures);
+}
+
+FJ_TEST(ForkJoinTaskTest__testTryUnfork, 30)
+{
+    on_alone(env_flags(), &async, step_try_unfork);
+}
+
+FJ_TEST(ForkJoinTaskTest__testGetSurplusQueuedTaskCount, 30)
+{
+    on_alone(env_flags(), &async, step_surplus);
+}
+
+FJ_TEST(ForkJoinTaskTest__testPeekNextLocalTask, 30)
+{
+    on_alone(0, &async, step_peek_lifo);
+}
+
+FJ_TEST(ForkJoinTaskTest__testPollNextLocalTask, 30)
+{
+    on_alone(0, &async, step_poll_local_lifo);
+}
+
+FJ_TEST(ForkJoinTaskTest__testPollTask, 30)
+{
+    on_alone(0, &async, step_poll_task_lifo);
+}
+
+FJ_TEST(ForkJoinTaskTest__testPeekNextLocalTaskAsync, 30)
+{
+    on_alone(FJ_POOL_FIFO, &async, step_peek_fifo);
+}
+
+FJ_TEST(ForkJoinTaskTest__testPollNextLocalTaskAsync, 30)
+{
+    on_alone(FJ_POOL_FIFO, &async, step_poll_local_fifo);
+}
+
+FJ_TEST(ForkJoinTaskTest__testPollTaskAsync, 30)
+{
+    on_alone(FJ_POOL_FIFO, &async, step_poll_task_fifo);
+}
+
+FJ_TEST(ForkJoinTaskTest__testInvokeSingleton, 30)
+{
+    on_one(&async, step_invoke);
+}
+
+FJ_TEST(ForkJoinTaskTest__testQuietlyInvokeSingleton, 30)
+{
+    on_one(&async, step_quietly_invoke);
+}
+
+FJ_TEST(ForkJoinTaskTest__testForkJoinSingleton, 30)
+{
+    on_one(&async, step_fork_join);
+}
+
+FJ_TEST(ForkJoinTaskTest__testForkGetSingleton, 30)
+{
+    on_one(&async, step_fork_get);
+}
+
+FJ_TEST(ForkJoinTaskTest__testForkTimedGetSingleton, 30)
+{
+    on_one(&async, step_fork_timed_get);
+}
+
+FJ_TEST(ForkJoinTaskTest__testForkQuietlyJoinSingleton, 30)
+{
+    on_one(&async, step_fork_quietly_join);
+}
+
+FJ_TEST(ForkJoinTaskTest__testForkHelpQuiesceSingleton, 30)
+{
+    on_one(&async, step_fork_help_quiesce);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalInvokeSingleton, 30)
+{
+    on_one(&async, step_abnormal_invoke);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalQuietlyInvokeSingleton, 30)
+{
+    on_one(&async, step_abnormal_quietly_invoke);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalForkJoinSingleton, 30)
+{
+    on_one(&async, step_abnormal_fork_join);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalForkGetSingleton, 30)
+{
+    on_one(&async, step_abnormal_fork_get);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalForkTimedGetSingleton, 30)
+{
+    on_one(&async, step_abnormal_fork_timed_get);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalForkQuietlyJoinSingleton, 30)
+{
+    on_one(&async, step_abnormal_fork_quietly_join);
+}
+
+FJ_TEST(ForkJoinTaskTest__testCancelledInvokeSingleton, 30)
+{
+    on_one(&async, step_cancelled_invoke);
+}
+
+FJ_TEST(ForkJoinTaskTest__testCancelledForkJoinSingleton, 30)
+{
+    on_one(&async, step_cancelled_fork_join);
+}
+
+FJ_TEST(ForkJoinTaskTest__testCancelledForkGetSingleton, 30)
+{
+    on_one(&async, step_cancelled_fork_get);
+}
+
+FJ_TEST(ForkJoinTaskTest__testCancelledForkTimedGetSingleton, 30)
+{
+    on_one(&async, step_cancelled_fork_timed_get);
+}
+
+FJ_TEST(ForkJoinTaskTest__testCancelledForkQuietlyJoinSingleton, 30)
+{
+    on_one(&async, step_cancelled_fork_quietly_join);
+}
+
+FJ_TEST(ForkJoinTaskTest__testCompleteExceptionallySingleton, 30)
+{
+    on_one(&async, step_complete_exceptionally);
+}
+
+FJ_TEST(ForkJoinTaskTest__testInvokeAll2Singleton, 30)
+{
+    on_one(&async, step_invoke_all_2);
+}
+
+FJ_TEST(ForkJoinTaskTest__testInvokeAll1Singleton, 30)
+{
+    on_one(&async, step_invoke_all_1);
+}
+
+FJ_TEST(ForkJoinTaskTest__testInvokeAll3Singleton, 30)
+{
+    on_one(&async, step_invoke_all_3);
+}
+
+FJ_TEST(ForkJoinTaskTest__testInvokeAllCollectionSingleton, 30)
+{
+    on_one(&async, step_invoke_all_futures);
+}
+
+FJ_TEST(ForkJoinTaskTest__testInvokeAllNPESingleton, 30)
+{
+    on_one(&async, step_invoke_all_null);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalInvokeAll2Singleton, 30)
+{
+    on_one(&async, step_abnormal_invoke_all_2);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalInvokeAll1Singleton, 30)
+{
+    on_one(&async, step_abnormal_invoke_all_1);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalInvokeAll3Singleton, 30)
+{
+    on_one(&async, step_abnormal_invoke_all_3);
+}
+
+FJ_TEST(ForkJoinTaskTest__testAbnormalInvokeAllCollectionSingleton, 30)
+{
+    on_one(&async, step_abnormal_invoke_all_futures);
+}
+
+FJ_TEST(ForkJoinTaskTest__testQuietlyComplete, 30)
+{
+    on_workers(&async, step_quietly_complete);
+}

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * task8.c - ForkJoinTask8Test: as task.c, with the tag of a future as its state
+ *
+ * What a node waits for is in its tag, and only there: a tag that is lost, doubled or seen
+ * too early ends a node twice, never, or with half of its sum.
+ *
+ *     NEW -> HALF -> FULL     a child is done, both are; a leaf goes from NEW to FULL
+ *     NEW, HALF -> BROKEN     something below has failed
+ */
+#include <pthread.h>
+
+#include "future_checks.h"
+
+#define NEW ((int16_t)0)
+#define HALF ((int16_t)-21)
+#define FULL INT16_MAX
+#define BROKEN INT16_MIN
+
+/* ---- A tree that is completed from below ------------------------------------------------ */
+
+struct node {
+    fj_future f;
+    struct node *parent;
+    int n, fails;
+    atomic_int begun;
+    long given[2];   /* by the first child to be done, by the second */
+    atomic_int refs; /* children, and the library or, of a root, the test */
+};
+
+static atomic_int nodes_alive;
+
+/* A node stays as long as anything below it, which may outlive the wait for the root. */
+static void node_unref(struct node *x)
+{
+    while (x != NULL && atomic_fetch_sub(&x->refs, 1) == 1) {
+        struct node *parent = x->parent;
+        free(x);
+        atomic_fetch_sub(&nodes_alive, 1);
+        x = parent;
+    }
+}
+
+static void node_released(fj_future *f)
+{
+    node_unref((struct node *)f);
+}
+
+static int node_run(fj_task *t);
+
+static struct node *node_make(struct node *parent, int n, int fails)
+{
+    struct node *x = calloc(1, sizeof *x);
+
+    CHECK(x != NULL);
+    fj_future_init(&x->f, node_run);
+    CHECK_EQ(fj_future_tag(&x->f), NEW);
+    x->parent = parent;
+    x->n = n;
+    x->fails = fails;
+    atomic_init(&x->refs, 1);
+    atomic_fetch_add(&nodes_alive, 1);
+    if (parent != NULL) {
+        atomic_fetch_add(&parent->refs, 1);
+        fj_future_on_release(&x->f, node_released);
+    }
+    return x;
+}
+
+/*
+ * True: this child was the second, and *value is the sum. Which place is its own it knows by
+ * its side; the tag carries what the other has written into the other place.
+ */
+static bool node_arrive(struct node *x, int side, long *value)
+{
+    x->given[side] = *value;
+    if (fj_future_cas_tag(&x->f, NEW, HALF)) return false;
+    if (!fj_future_cas_tag(&x->f, HALF, FULL)) {
+        CHECK_EQ(fj_future_tag(&x->f), BROKEN);
+        return false;
+    }
+    *value = x->given[0] + x->given[1];
+    return true;
+}
+
+static int node_side(const struct node *x)
+{
+    return x->n == x->parent->n - 1 ? 0 : 1;
+}
+
+static void node_done(struct node *x, long value)
+{
+    CHECK_EQ(fj_future_set_tag(&x->f, FULL), NEW);
+    for (;;) {
+        x->f.result = number(value);
+        CHECK_EQ(fj_future_complete_quietly(&x->f), 1);
+        if (x->parent == NULL || !node_arrive(x->parent, node_side(x), &value)) return;
+        x = x->parent;
+    }
+}
+
+/* All leaves fail; of those below a node the first one breaks it. */
+static void node_failed(struct node *x)
+{
+    for (; x != NULL; x = x->parent) {
+        while (!fj_future_cas_tag(&x->f, NEW, BROKEN) && !fj_future_cas_tag(&x->f, HALF, BROKEN))
+            if (fj_future_tag(&x->f) == BROKEN) return;
+        CHECK_EQ(fj_future_fail(&x->f, CODE), 1);
+        CHECK_EQ(fj_future_tag(&x->f), BROKEN);
+    }
+}
+
+static int node_run(fj_task *t)
+{
+    struct node *x = (struct node *)t;
+
+    atomic_fetch_add(&x->begun, 1);
+    if (x->n > 1) {
+        struct node *left = node_make(x, x->n - 1, x->fails);
+        struct node *right = node_make(x, x->n - 2, x->fails);
+        CHECK_EQ(fj_future_fork(&right->f), FJ_OK);
+        CHECK_EQ(fj_future_fork(&left->f), FJ_OK);
+    } else if (x->fails) {
+        node_failed(x);
+    } else {
+        node_done(x, x->n);
+    }
+    return FJ_PENDING;
+}
+
+/* ---- As a kind -------------------------------------------------------------------------- */
+
+static fj_future *tagged_make(int n, int fails)
+{
+    return &node_make(NULL, n, fails)->f;
+}
+
+static int tagged_begun(const fj_future *f)
+{
+    return atomic_load(&((struct node *)(uintptr_t)f)->begun);
+}
+
+/* An outcome that came from outside leaves the tag alone. */
+static int16_t tagged_tag(const fj_future *f, int code)
+{
+    if (tagged_begun(f) == 0 || code == FJ_EBUSY) return NEW;
+    return code == FJ_OK ? FULL : BROKEN;
+}
+
+static void tagged_drop(fj_future *f)
+{
+    fj_future_release(f);
+    node_unref((struct node *)f);
+}
+
+static const struct kind tagged = {
+    .make = tagged_make,
+    .fork = fj_future_fork,
+    .invoke = fj_future_invoke,
+    .begun = tagged_begun,
+    .tag = tagged_tag,
+    .drop = tagged_drop,
+    .alive = &nodes_alive,
+};
+
+/* ---- The rows --------------------------------------------------------------------------- */
+
+FJ_TEST(ForkJoinTask8Test__testInvoke, 30)
+{
+    on_workers(&tagged, step_invoke);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInvoke_Singleton, 30)
+{
+    on_one(&tagged, step_invoke);
+}
+
+FJ_TEST(ForkJoinTask8Test__testQuietlyInvoke, 30)
+{
+    on_workers(&tagged, step_quietly_invoke);
+}
+
+FJ_TEST(ForkJoinTask8Test__testQuietlyInvoke_Singleton, 30)
+{
+    on_one(&tagged, step_quietly_invoke);
+}
+
+FJ_TEST(ForkJoinTask8Test__testForkJoin, 30)
+{
+    on_workers(&tagged, step_fork_join);
+}
+
+FJ_TEST(ForkJoinTask8Test__testForkJoin_Singleton, 30)
+{
+    on_one(&tagged, step_fork_join);
+}
+
+FJ_TEST(ForkJoinTask8Test__testForkGet, 30)
+{
+    on_workers(&tagged, step_fork_get);
+}
+
+FJ_TEST(ForkJoinTask8Test__testForkGet_Singleton, 30)
+{
+    on_one(&tagged, step_fork_get);
+}
+
+FJ_TEST(ForkJoinTask8Test__testForkTimedGet, 30)
+{
+    on_workers(&tagged, step_fork_timed_get);
+}
+
+FJ_TEST(ForkJoinTask8Test__testForkTimedGet_Singleton, 30)
+{
+    on_one(&tagged, step_fork_timed_get);
+}
+
+FJ_TEST(ForkJoinTask8Test__testForkTimedGetNullTimeUnit_Singleton, 30)
+{
+    on_one(&tagged, step_fork_timed_get);
+}
+
+FJ_TEST(ForkJoinTask8Test__testForkQuietlyJoin, 30)
+{
+    on_workers(&tagged, step_fork_quietly_join);
+}
+
+FJ_TEST(ForkJoinTask8Test__testForkQuietlyJoin_Singleton, 30)
+{
+    on_one(&tagged, step_fork_quietly_join);
+}
+
+FJ_TEST(ForkJoinTask8Test__testForkHelpQuiesce, 30)
+{
+    on_workers(&tagged, step_fork_help_quiesce);
+}
+
+FJ_TEST(ForkJoinTask8Test__testForkHelpQuiesce_Singleton, 30)
+{
+    on_one(&tagged, step_fork_help_quiesce);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalInvoke, 30)
+{
+    on_workers(&tagged, step_abnormal_invoke);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalInvoke_Singleton, 30)
+{
+    on_one(&tagged, step_abnormal_invoke);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalQuietlyInvoke, 30)
+{
+    on_workers(&tagged, step_abnormal_quietly_invoke);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalQuietlyInvoke_Singleton, 30)
+{
+    on_one(&tagged, step_abnormal_quietly_invoke);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalForkJoin, 30)
+{
+    on_workers(&tagged, step_abnormal_fork_join);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalForkJoin_Singleton, 30)
+{
+    on_one(&tagged, step_abnormal_fork_join);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalForkGet, 30)
+{
+    on_workers(&tagged, step_abnormal_fork_get);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalForkGet_Singleton, 30)
+{
+    on_one(&tagged, step_abnormal_fork_get);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalForkTimedGet, 30)
+{
+    on_workers(&tagged, step_abnormal_fork_timed_get);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalForkTimedGet_Singleton, 30)
+{
+    on_one(&tagged, step_abnormal_fork_timed_get);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalForkQuietlyJoin, 30)
+{
+    on_workers(&tagged, step_abnormal_fork_quietly_join);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalForkQuietlyJoin_Singleton, 30)
+{
+    on_one(&tagged, step_abnormal_fork_quietly_join);
+}
+
+FJ_TEST(ForkJoinTask8Test__testGetPool, 30)
+{
+    on_workers(&tagged, step_get_pool);
+}
+
+FJ_TEST(ForkJoinTask8Test__testGetPool_Singleton, 30)
+{
+    on_one(&tagged, step_get_pool);
+}
+
+FJ_TEST(ForkJoinTask8Test__testGetPool2, 30)
+{
+    outside(&tagged, step_get_pool_outside);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInForkJoinPool, 30)
+{
+    on_workers(&tagged, step_in_pool);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInForkJoinPool_Singleton, 30)
+{
+    on_one(&tagged, step_in_pool);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInForkJoinPool2, 30)
+{
+    outside(&tagged, step_in_no_pool);
+}
+
+FJ_TEST(ForkJoinTask8Test__testSetRawResult, 30)
+{
+    on_workers(&tagged, step_set_raw_result);
+}
+
+FJ_TEST(ForkJoinTask8Test__testCompleteExceptionally, 30)
+{
+    on_workers(&tagged, step_complete_exceptionally);
+}
+
+FJ_TEST(ForkJoinTask8Test__testCompleteExceptionally_Singleton, 30)
+{
+    on_one(&tagged, step_complete_exceptionally);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInvokeAll1, 30)
+{
+    on_workers(&tagged, step_invoke_all_1);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInvokeAll1_Singleton, 30)
+{
+    on_one(&tagged, step_invoke_all_1);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInvokeAll2, 30)
+{
+    on_workers(&tagged, step_invoke_all_2);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInvokeAll2_Singleton, 30)
+{
+    on_one(&tagged, step_invoke_all_2);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInvokeAll3, 30)
+{
+    on_workers(&tagged, step_invoke_all_3);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInvokeAll3_Singleton, 30)
+{
+    on_one(&tagged, step_invoke_all_3);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInvokeAllCollection, 30)
+{
+    on_workers(&tagged, step_invoke_all_futures);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInvokeAllCollection_Singleton, 30)
+{
+    on_one(&tagged, step_invoke_all_futures);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInvokeAllNullTask, 30)
+{
+    on_workers(&tagged, step_invoke_all_null);
+}
+
+FJ_TEST(ForkJoinTask8Test__testInvokeAllNullTask_Singleton, 30)
+{
+    on_one(&tagged, step_invoke_all_null);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalInvokeAll1, 30)
+{
+    on_workers(&tagged, step_abnormal_invoke_all_1);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalInvokeAll1_Singleton, 30)
+{
+    on_one(&tagged, step_abnormal_invoke_all_1);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalInvokeAll2, 30)
+{
+    on_workers(&tagged, step_abnormal_invoke_all_2);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalInvokeAll2_Singleton, 30)
+{
+    on_one(&tagged, step_abnormal_invoke_all_2);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalInvokeAll3, 30)
+{
+    on_workers(&tagged, step_abnormal_invoke_all_3);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalInvokeAll3_Singleton, 30)
+{
+    on_one(&tagged, step_abnormal_invoke_all_3);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalInvokeAllCollection, 30)
+{
+    on_workers(&tagged, step_abnormal_invoke_all_futures);
+}
+
+FJ_TEST(ForkJoinTask8Test__testAbnormalInvokeAllCollection_Singleton, 30)
+{
+    on_one(&tagged, step_abnormal_invoke_all_futures);
+}
+
+FJ_TEST(ForkJoinTask8Test__testTryUnfork, 30)
+{
+    on_alone(env_flags(), &tagged, step_try_unfork);
+}
+
+FJ_TEST(ForkJoinTask8Test__testGetSurplusQueuedTaskCount, 30)
+{
+    on_alone(env_flags(), &tagged, step_surplus);
+}
+
+FJ_TEST(ForkJoinTask8Test__testPeekNextLocalTask, 30)
+{
+    on_alone(0, &tagged, step_peek_lifo);
+}
+
+FJ_TEST(ForkJoinTask8Test__testPollNextLocalTask, 30)
+{
+    on_alone(0, &tagged, step_poll_local_lifo);
+}
+
+FJ_TEST(ForkJoinTask8Test__testPollTask, 30)
+{
+    on_alone(0, &tagged, step_poll_task_lifo);
+}
+
+FJ_TEST(ForkJoinTask8Test__testPeekNextLocalTaskAsync, 30)
+{
+    on_alone(FJ_POOL_FIFO, &tagged, step_peek_fifo);
+}
+
+FJ_TEST(ForkJoinTask8Test__testPollNextLocalTaskAsync, 30)
+{
+    on_alone(FJ_POOL_FIFO, &tagged, step_poll_local_fifo);
+}
+
+FJ_TEST(ForkJoinTask8Test__testPollTaskAsync, 30)
+{
+    on_alone(FJ_POOL_FIFO, &tagged, step_poll_task_fifo);
+}
+
+FJ_TEST(ForkJoinTask8Test__testQuietlyComplete, 30)
+{
+    on_workers(&tagged, step_quietly_complete);
+}
+
+static atomic_int worker_waits, submitted;
+static fj_future *submission;
+
+static void *submit_main(void *pool)
+{
+    while (!atomic_load(&worker_waits)) fjt_sleep_us(20);
+    CHECK_EQ(fj_future_submit(pool, submission), FJ_OK);
+    atomic_store(&submitted, 1);
+    return NULL;
+}
+
+/* The only worker is here, so what is submitted stays where it is. */
+static void step_poll_submission(const struct kind *k)
+{
+    fj_taken taken;
+    pthread_t t;
+
+    submission = made(k, 8, 0);
+    CHECK_EQ(fj_poll_submission(&taken), 0);
+    CHECK_EQ(pthread_create(&t, NULL, submit_main, stage_pool), 0);
+    atomic_store(&worker_waits, 1);
+    while (!atomic_load(&submitted)) fjt_sleep_us(20);
+    CHECK_EQ(fj_pool_has_queued_submissions(stage_pool), 1);
+    CHECK_EQ(fj_poll_submission(&taken), 1);
+    CHECK(fj_taken_task(&taken) == (fj_task *)submission);
+    CHECK_EQ(fj_future_is_done(submission), 0);
+    CHECK_EQ(k->begun(submission), 0);
+    CHECK_EQ(fj_pool_has_queued_submissions(stage_pool), 0);
+    CHECK_EQ(fj_poll_submission(&taken), 0);
+    CHECK_EQ(pthread_join(t, NULL), 0);
+    fj_taken_run(&taken);
+    CHECK_EQ(fj_future_join(submission), FJ_OK);
+    end_of_forked(k, submission, FJ_OK, 21);
+}
+
+FJ_TEST(ForkJoinTask8Test__testPollSubmission, 30)
+{
+    on_alone(env_flags(), &tagged, step_poll_submission);
+}

@@ -1,0 +1,914 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tree_checks.h - what recursive tasks and completers have in common: pools, states, steps
+ *
+ * One computation, Fibonacci numbers as a tree of tasks, in three kinds:
+ *
+ *   TREE_ACTION     a future without a result, below it structured tasks
+ *   TREE_VALUE      a future with a result, below it futures
+ *   TREE_COMPLETER  a root of completers, below it completers
+ *
+ * A step is a function that runs on a worker of a fresh pool and is told the kind. Whatever
+ * it does to a node it then asks tree_check_open() or tree_check_done() for every answer that
+ * the library gives about it. The pool is destroyed at the end of each test, so every test
+ * shows at the same time that nothing is left behind that keeps a pool from ending.
+ */
+#ifndef FJT_TREE_CHECKS_H
+#define FJT_TREE_CHECKS_H
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fjtest.h"
+
+#define TREE_LONG_NS ((int64_t)3600 * 1000000000) /* a limit that no test comes near */
+#define TREE_N 14                                 /* 610 leaves */
+#define TREE_CODE 113                             /* the code of those that fail */
+#define TREE_MOST 8                               /* most nodes run together by a step */
+
+enum tree_kind { TREE_ACTION, TREE_VALUE, TREE_COMPLETER };
+
+struct tree_node {
+    union {
+        fj_future future;
+        fj_completer completer;
+    } head;
+    enum tree_kind kind;
+    int n;
+    int code;    /* one leaf fails with it, unless it is 0 */
+    int kept;    /* freed after the pool, since tasks below it may outlive the wait for it */
+    int no_run;  /* its body must never run, looked at when the pool is gone */
+    long number; /* the result, as the body sees it */
+    atomic_int runs, completions, errors;
+    int error;            /* what on_error was told last */
+    fj_completer *caller; /* the same for both callbacks */
+    struct tree_node *child[2];
+    struct tree_node *next;
+};
+
+/* How a step waits for what it has forked; returns the code that the wait has shown. */
+typedef int tree_wait(struct tree_node *n);
+
+/* The forms of invoke_all: two tasks, pointers to them, one after the other in memory. */
+enum tree_form { TREE_BOTH, TREE_ARRAY, TREE_COLLECTION };
+
+/* What a step is to do, as far as it asks. */
+struct tree_how {
+    enum tree_kind kind;
+    int code; /* with which the task, or one of several, fails */
+    tree_wait *wait;
+    int many;
+    enum tree_form form;
+    int (*poll)(fj_taken *taken);
+};
+
+typedef void tree_step(const struct tree_how *how);
+
+/* ---- Pools ------------------------------------------------------------------------------------- */
+
+static inline int tree_workers(int at_least)
+{
+    const char *text = getenv("FJT_WORKERS");
+    int n = text != NULL ? atoi(text) : 4;
+
+    return n > at_least ? n : at_least;
+}
+
+static inline unsigned tree_flags(void)
+{
+    const char *text = getenv("FJT_FIFO");
+
+    return text != NULL && strcmp(text, "1") == 0 ? FJ_POOL_FIFO : 0;
+}
+
+static struct tree_node *_Atomic tree_kept;
+
+static inline void tree_free_kept(void)
+{
+    struct tree_node *n = atomic_exchange(&tree_kept, NULL);
+
+    while (n != NULL) {
+        struct tree_node *next = n->next;
+        if (n->no_run) CHECK_EQ(atomic_load(&n->runs), 0);
+        free(n);
+        n = next;
+    }
+}
+
+struct tree_call {
+    fj_task task;
+    tree_step *step;
+    const struct tree_how *how;
+};
+
+static inline int tree_call_run(fj_task *t)
+{
+    struct tree_call *c = (struct tree_call *)t;
+
+    c->step(c->how);
+    return FJ_OK;
+}
+
+static inline void tree_run_in(fj_pool *pool, tree_step *step, const struct tree_how *how)
+{
+    struct tree_call c = {.step = step, .how = how};
+
+    fj_task_init(&c.task, tree_call_run);
+    CHECK_EQ(fj_invoke_by(pool, &c.task, FJ_CALLER_BLOCKS), FJ_OK);
+    fjt_destroy(pool);
+    tree_free_kept();
+}
+
+/* On as many workers as the environment says. */
+static inline void tree_run(tree_step *step, struct tree_how how)
+{
+    tree_run_in(fjt_pool(tree_workers(1), tree_flags()), step, &how);
+}
+
+/* On one thread, without spares: it must do everything itself, and nobody takes its tasks. */
+static inline void tree_run_alone(tree_step *step, struct tree_how how, unsigned flags)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = o.max_threads = 1;
+    o.flags = flags;
+    tree_run_in(fjt_pool_with(&o), step, &how);
+}
+
+/* ---- States ------------------------------------------------------------------------------------ */
+
+/* Not done, whether it is new, queued or running. Only looks. */
+static inline void tree_check_open(fj_future *f)
+{
+    void *result = &result;
+
+    CHECK_EQ(fj_future_is_done(f), 0);
+    CHECK_EQ(fj_future_is_normal(f), 0);
+    CHECK_EQ(fj_future_is_abnormal(f), 0);
+    CHECK_EQ(fj_future_is_cancelled(f), 0);
+    CHECK_EQ(fj_future_state(f), FJ_STATE_RUNNING);
+    CHECK_EQ(fj_future_error(f), FJ_OK);
+    CHECK_EQ(fj_future_result(f, &result), FJ_EBUSY);
+    CHECK(result == &result);
+}
+
+/* The same, and waits whose time is over say so. */
+static inline void tree_check_waits_end(fj_future *f)
+{
+    static const int64_t past[] = {0, -1, INT64_MIN};
+    void *result = &result;
+
+    for (size_t i = 0; i < sizeof past / sizeof past[0]; i++) {
+        CHECK_EQ(fj_future_get(f, past[i], &result), FJ_ETIMEDOUT);
+        CHECK_EQ(fj_future_wait(f, past[i]), FJ_ETIMEDOUT);
+        CHECK_EQ(fj_future_wait_quietly(f, past[i]), FJ_ETIMEDOUT);
+    }
+    CHECK(result == &result);
+    tree_check_open(f);
+}
+
+/* The getters, with a limit of any kind: once it is done there is nothing to wait for. */
+static inline void tree_check_getters(fj_future *f, int code, void *value)
+{
+    static const int64_t limits[] = {FJ_FOREVER, TREE_LONG_NS, 0, -1, INT64_MIN};
+    void *untouched = &untouched;
+
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        void *result = untouched;
+        CHECK_EQ(fj_future_get(f, limits[i], &result), code);
+        CHECK(result == (code == FJ_OK ? value : untouched));
+        CHECK_EQ(fj_future_get(f, limits[i], NULL), code);
+        CHECK_EQ(fj_future_wait(f, limits[i]), FJ_OK);
+        CHECK_EQ(fj_future_wait_quietly(f, limits[i]), FJ_OK);
+    }
+    void *result = untouched;
+    CHECK_EQ(fj_future_result(f, &result), code);
+    CHECK(result == (code == FJ_OK ? value : untouched));
+    CHECK_EQ(fj_future_join(f), code);
+}
+
+/* Done with that outcome, for good: nothing decides it a second time. */
+static inline void tree_check_done(fj_future *f, int code, void *value)
+{
+    bool cancelled = code == FJ_ECANCELED;
+    enum fj_future_state state = code == FJ_OK ? FJ_STATE_SUCCESS
+                                 : cancelled   ? FJ_STATE_CANCELLED
+                                               : FJ_STATE_FAILED;
+
+    for (int round = 0; round < 2; round++) {
+        CHECK_EQ(fj_future_is_done(f), 1);
+        CHECK_EQ(fj_future_is_normal(f), code == FJ_OK);
+        CHECK_EQ(fj_future_is_abnormal(f), code != FJ_OK);
+        CHECK_EQ(fj_future_is_cancelled(f), cancelled);
+        CHECK_EQ(fj_future_state(f), state);
+        CHECK_EQ(fj_future_error(f), code);
+        tree_check_getters(f, code, value);
+        CHECK_EQ(fj_future_cancel(f, 0), cancelled);
+        CHECK_EQ(fj_future_cancel(f, 1), cancelled);
+        CHECK_EQ(fj_future_complete(f, &state), 0);
+        CHECK_EQ(fj_future_complete_quietly(f), 0);
+        CHECK_EQ(fj_future_fail(f, TREE_CODE + 1), 0);
+    }
+}
+
+/* ---- Nodes ------------------------------------------------------------------------------------- */
+
+static inline long tree_fib(int n)
+{
+    return n < 2 ? n : tree_fib(n - 1) + tree_fib(n - 2);
+}
+
+static inline fj_future *tree_future(struct tree_node *n)
+{
+    return &n->head.future;
+}
+
+static inline struct tree_node *tree_alloc(enum tree_kind kind, int n, int code)
+{
+    struct tree_node *node = calloc(1, sizeof *node);
+
+    CHECK(node != NULL);
+    node->kind = kind;
+    node->n = n;
+    node->code = code;
+    return node;
+}
+
+static inline void tree_keep(struct tree_node *n)
+{
+    struct tree_node *head = atomic_load(&tree_kept);
+
+    do {
+        n->next = head;
+    } while (!atomic_compare_exchange_weak(&tree_kept, &head, n));
+}
+
+/* The node of a structured task: it has no head that anybody could ask. */
+struct tree_small {
+    fj_task task;
+    int n, code;
+    long number;
+};
+
+static inline int tree_small_run(fj_task *t)
+{
+    struct tree_small *me = (struct tree_small *)t;
+
+    me->number = me->n;
+    if (me->n < 2) return me->code;
+    struct tree_small a = {.n = me->n - 1, .code = me->code}, b = {.n = me->n - 2};
+    fj_task_init(&a.task, tree_small_run);
+    fj_fork(&a.task);
+    int y = tree_small_run(&b.task);
+    int x = fj_join(&a.task);
+    me->number = a.number + b.number;
+    return x != FJ_OK ? x : y;
+}
+
+static inline struct tree_node *tree_new(enum tree_kind kind, int n, int code);
+static inline void tree_drop(struct tree_node *n);
+
+static inline int tree_action_run(fj_task *t)
+{
+    struct tree_node *me = (struct tree_node *)t;
+    struct tree_small below = {.n = me->n, .code = me->code};
+
+    atomic_fetch_add(&me->runs, 1);
+    fj_task_init(&below.task, tree_small_run);
+    int code = tree_small_run(&below.task);
+    me->number = below.number;
+    return code;
+}
+
+static inline int tree_value_run(fj_task *t)
+{
+    struct tree_node *me = (struct tree_node *)t;
+    int code = me->n < 2 ? me->code : FJ_OK;
+
+    atomic_fetch_add(&me->runs, 1);
+    me->number = me->n;
+    if (me->n >= 2) {
+        struct tree_node *a = tree_new(TREE_VALUE, me->n - 1, me->code);
+        struct tree_node *b = tree_new(TREE_VALUE, me->n - 2, 0);
+        void *left = NULL, *right = NULL;
+        CHECK_EQ(fj_future_fork(tree_future(a)), FJ_OK);
+        CHECK_EQ(fj_future_invoke(tree_future(b)), FJ_OK);
+        code = fj_future_join(tree_future(a));
+        CHECK_EQ(fj_future_result(tree_future(a), &left), code);
+        CHECK_EQ(fj_future_result(tree_future(b), &right), FJ_OK);
+        me->number = (long)(intptr_t)left + (long)(intptr_t)right;
+        tree_drop(a);
+        tree_drop(b);
+    }
+    me->head.future.result = (void *)(intptr_t)me->number;
+    return code;
+}
+
+static inline int tree_completion(fj_completer *c, fj_completer *caller)
+{
+    struct tree_node *me = (struct tree_node *)c;
+
+    atomic_fetch_add(&me->completions, 1);
+    me->caller = caller;
+    for (int i = 0; i < 2 && me->child[i] != NULL; i++) {
+        me->number += me->child[i]->number;
+        if (!me->kept) free(me->child[i]);
+        me->child[i] = NULL;
+    }
+    me->head.future.result = (void *)(intptr_t)me->number;
+    return FJ_OK;
+}
+
+static inline int tree_error(fj_completer *c, int code, fj_completer *caller)
+{
+    struct tree_node *me = (struct tree_node *)c;
+
+    atomic_fetch_add(&me->errors, 1);
+    me->error = code;
+    me->caller = caller;
+    return 1;
+}
+
+static inline struct tree_node *tree_completer(struct tree_node *parent, int n, int code,
+                                               fj_fn *run)
+{
+    struct tree_node *node = tree_alloc(TREE_COMPLETER, n, code);
+
+    node->kept = code != 0 || (parent != NULL && parent->kept);
+    fj_completer_init(&node->head.completer, parent != NULL ? &parent->head.completer : NULL, 0,
+                      run, tree_completion, tree_error);
+    if (node->kept && parent != NULL) tree_keep(node);
+    return node;
+}
+
+static inline int tree_completer_run(fj_task *t)
+{
+    struct tree_node *me = (struct tree_node *)t;
+
+    atomic_fetch_add(&me->runs, 1);
+    if (me->n < 2) {
+        me->number = me->n;
+        if (me->code != 0) return me->code;
+    } else {
+        struct tree_node *a = tree_completer(me, me->n - 1, me->code, tree_completer_run);
+        struct tree_node *b = tree_completer(me, me->n - 2, 0, tree_completer_run);
+        me->child[0] = a;
+        me->child[1] = b;
+        fj_completer_set_pending(&me->head.completer, 2);
+        CHECK_EQ(fj_completer_fork(&a->head.completer), FJ_OK);
+        CHECK_EQ(fj_completer_fork(&b->head.completer), FJ_OK);
+    }
+    fj_completer_try_complete(&me->head.completer);
+    return FJ_OK;
+}
+
+/* A root that computes a Fibonacci number, and fails with `code` unless that is 0. */
+static inline struct tree_node *tree_new(enum tree_kind kind, int n, int code)
+{
+    if (kind == TREE_COMPLETER) return tree_completer(NULL, n, code, tree_completer_run);
+    struct tree_node *node = tree_alloc(kind, n, code);
+    fj_future_init(tree_future(node), kind == TREE_ACTION ? tree_action_run : tree_value_run);
+    return node;
+}
+
+/*
+ * The end of a root. A future is released first. A root of completers may go as soon as a wait
+ * for it has returned, if it was completed from below; any other stays until the pool is gone.
+ */
+static inline void tree_drop(struct tree_node *n)
+{
+    if (n->kind != TREE_COMPLETER) {
+        fj_future_release(tree_future(n));
+        if (n->no_run) CHECK_EQ(atomic_load(&n->runs), 0);
+        free(n);
+    } else if (n->kept || n->no_run) {
+        tree_keep(n);
+    } else {
+        free(n);
+    }
+}
+
+static inline int tree_fork(struct tree_node *n)
+{
+    if (n->kind == TREE_COMPLETER) return fj_completer_fork(&n->head.completer);
+    return fj_future_fork(tree_future(n));
+}
+
+static inline int tree_invoke(struct tree_node *n)
+{
+    if (n->kind == TREE_COMPLETER) return fj_completer_invoke(&n->head.completer);
+    return fj_future_invoke(tree_future(n));
+}
+
+static inline int tree_join(struct tree_node *n)
+{
+    if (n->kind == TREE_COMPLETER) return fj_completer_join(&n->head.completer);
+    return fj_future_join(tree_future(n));
+}
+
+static inline void tree_check_new(struct tree_node *n)
+{
+    tree_check_waits_end(tree_future(n));
+    CHECK_EQ(atomic_load(&n->runs), 0);
+}
+
+/* It ran once and ended as it was made to. */
+static inline void tree_check_ran(struct tree_node *n)
+{
+    long want = tree_fib(n->n);
+    void *value = n->kind == TREE_ACTION ? NULL : (void *)(intptr_t)want;
+
+    tree_check_done(tree_future(n), n->code, value);
+    CHECK_EQ(atomic_load(&n->runs), 1);
+    if (n->code == FJ_OK) CHECK_EQ(n->number, want);
+    if (n->kind != TREE_COMPLETER) return;
+    CHECK_EQ(atomic_load(&n->completions), n->code == FJ_OK);
+    CHECK_EQ(atomic_load(&n->errors), n->code != FJ_OK);
+}
+
+/* It was decided by hand and never ran. */
+static inline void tree_check_by_hand(struct tree_node *n, int code, void *value)
+{
+    tree_check_done(tree_future(n), code, value);
+    CHECK_EQ(atomic_load(&n->runs), 0);
+    n->no_run = 1;
+}
+
+/* ---- Running, forking, waiting ------------------------------------------------------------------ */
+
+static inline void step_invoke(const struct tree_how *how)
+{
+    struct tree_node *n = tree_new(how->kind, TREE_N, how->code);
+
+    tree_check_new(n);
+    CHECK_EQ(tree_invoke(n), how->code);
+    tree_check_ran(n);
+    tree_drop(n);
+}
+
+static inline int tree_wait_get(struct tree_node *n)
+{
+    return fj_future_get(tree_future(n), FJ_FOREVER, NULL);
+}
+
+static inline int tree_wait_timed(struct tree_node *n)
+{
+    return fj_future_get(tree_future(n), TREE_LONG_NS, NULL);
+}
+
+/* Reports only that it is over: the code is looked up. */
+static inline int tree_wait_quiet(struct tree_node *n)
+{
+    CHECK_EQ(fj_future_wait_quietly(tree_future(n), FJ_FOREVER), FJ_OK);
+    return fj_future_error(tree_future(n));
+}
+
+static inline void step_fork(const struct tree_how *how)
+{
+    struct tree_node *n = tree_new(how->kind, TREE_N, how->code);
+
+    tree_check_new(n);
+    CHECK_EQ(tree_fork(n), FJ_OK);
+    CHECK_EQ(how->wait(n), how->code);
+    tree_check_ran(n);
+    CHECK_EQ(tree_fork(n), FJ_EINVAL); /* once queued it must be made anew first */
+    tree_drop(n);
+}
+
+/* Cancelled, then forked and waited for; run here if there is no wait. */
+static inline void step_cancelled(const struct tree_how *how)
+{
+    for (int interrupt = 0; interrupt < 2; interrupt++) {
+        struct tree_node *n = tree_new(how->kind, TREE_N, 0);
+        tree_check_new(n);
+        CHECK_EQ(fj_future_cancel(tree_future(n), interrupt), 1);
+        if (how->wait != NULL) CHECK_EQ(tree_fork(n), FJ_OK);
+        CHECK_EQ(how->wait != NULL ? how->wait(n) : tree_invoke(n), FJ_ECANCELED);
+        tree_check_by_hand(n, FJ_ECANCELED, NULL);
+        tree_drop(n);
+    }
+}
+
+/* The code that comes back is not looked at: all of it can be read from the task. */
+static inline void step_quietly_invoke(const struct tree_how *how)
+{
+    struct tree_node *n = tree_new(how->kind, TREE_N, how->code);
+
+    (void)tree_invoke(n);
+    CHECK_EQ(fj_future_wait_quietly(tree_future(n), 0), FJ_OK);
+    tree_check_ran(n);
+    tree_drop(n);
+}
+
+/* Quiet is when nothing runs any more, so what was forked is done by then, not soon after. */
+static inline void step_fork_help_quiesce(const struct tree_how *how)
+{
+    struct tree_node *n = tree_new(how->kind, TREE_N, 0);
+
+    CHECK_EQ(tree_fork(n), FJ_OK);
+    fj_help_quiesce();
+    CHECK_EQ(fj_queued_count(), 0);
+    tree_check_ran(n);
+    tree_drop(n);
+}
+
+/* ---- Where a body runs --------------------------------------------------------------------------- */
+
+static struct {
+    fj_pool *pool;
+    int worker;
+} tree_seen;
+
+static inline int tree_probe_run(fj_task *t)
+{
+    struct tree_node *me = (struct tree_node *)t;
+
+    atomic_fetch_add(&me->runs, 1);
+    tree_seen.pool = fj_current_pool();
+    tree_seen.worker = fj_worker_index();
+    if (me->kind == TREE_COMPLETER) fj_completer_try_complete(&me->head.completer);
+    return FJ_OK;
+}
+
+static inline struct tree_node *tree_probe(enum tree_kind kind)
+{
+    if (kind == TREE_COMPLETER) return tree_completer(NULL, 0, 0, tree_probe_run);
+    struct tree_node *n = tree_alloc(kind, 0, 0);
+    fj_future_init(tree_future(n), tree_probe_run);
+    return n;
+}
+
+/* Inline and forked, it is the pool of the caller. */
+static inline void step_pool_of_a_body(const struct tree_how *how)
+{
+    for (int forked = 0; forked < 2; forked++) {
+        struct tree_node *n = tree_probe(how->kind);
+        tree_seen.pool = NULL;
+        if (forked) CHECK_EQ(tree_fork(n), FJ_OK);
+        CHECK_EQ(forked ? tree_join(n) : tree_invoke(n), FJ_OK);
+        CHECK(tree_seen.pool != NULL && tree_seen.pool == fj_current_pool());
+        tree_check_ran(n);
+        tree_drop(n);
+    }
+}
+
+static inline void step_worker_of_a_body(const struct tree_how *how)
+{
+    struct tree_node *n = tree_probe(how->kind);
+
+    CHECK(fj_current_pool() != NULL);
+    CHECK(fj_worker_index() >= 0);
+    tree_seen.worker = -2;
+    CHECK_EQ(tree_invoke(n), FJ_OK);
+    CHECK_EQ(tree_seen.worker, fj_worker_index());
+    tree_check_ran(n);
+    tree_drop(n);
+}
+
+/* The step of a test that stays outside: it has a pool, of which nothing is to be seen. */
+static inline void tree_run_outside(enum tree_kind kind)
+{
+    fj_pool *pool = fjt_pool(tree_workers(1), tree_flags());
+    struct tree_node *n = tree_probe(kind);
+
+    CHECK(fj_current_pool() == NULL);
+    CHECK_EQ(fj_worker_index(), -1);
+    tree_seen.pool = pool;
+    tree_seen.worker = 0;
+    CHECK_EQ(tree_invoke(n), FJ_OK);
+    CHECK(tree_seen.pool == NULL);
+    CHECK_EQ(tree_seen.worker, -1);
+    tree_check_ran(n);
+    tree_drop(n);
+    fjt_destroy(pool);
+    tree_free_kept();
+}
+
+/* ---- Decided by hand, made anew -------------------------------------------------------------------- */
+
+/* What was stored is read back once it is done; what was not, is NULL. */
+static inline void step_set_result(const struct tree_how *how)
+{
+    for (int stored = 0; stored < 2; stored++) {
+        struct tree_node *n = tree_new(how->kind, 1, 0);
+        void *want = stored ? (void *)n : NULL;
+        if (stored) tree_future(n)->result = n;
+        tree_check_new(n);
+        CHECK_EQ(fj_future_complete_quietly(tree_future(n)), 1);
+        tree_check_by_hand(n, FJ_OK, want);
+        tree_drop(n);
+    }
+}
+
+static inline void step_complete(const struct tree_how *how)
+{
+    for (int null = 0; null < 2; null++) {
+        struct tree_node *n = tree_new(how->kind, TREE_N, 0);
+        void *value = null ? NULL : (void *)n;
+        tree_check_new(n);
+        CHECK_EQ(fj_future_complete(tree_future(n), value), 1);
+        tree_check_by_hand(n, FJ_OK, value);
+        CHECK_EQ(tree_invoke(n), FJ_OK);
+        tree_check_by_hand(n, FJ_OK, value);
+        tree_drop(n);
+    }
+}
+
+static inline void step_complete_exceptionally(const struct tree_how *how)
+{
+    static const int given[] = {TREE_CODE, 0, FJ_ENOMEM};
+
+    for (int i = 0; i < 3; i++) {
+        struct tree_node *n = tree_new(how->kind, TREE_N, 0);
+        int code = given[i] != 0 ? given[i] : FJ_EFAILED;
+        tree_check_new(n);
+        CHECK_EQ(fj_future_fail(tree_future(n), given[i]), 1);
+        tree_check_by_hand(n, code, NULL);
+        CHECK_EQ(tree_invoke(n), code);
+        tree_check_by_hand(n, code, NULL);
+        tree_drop(n);
+    }
+}
+
+/* Three times: forked, run here, forked. */
+static inline void step_reinit(const struct tree_how *how)
+{
+    struct tree_node *n = tree_new(how->kind, TREE_N, how->code);
+
+    for (int round = 0; round < 3; round++) {
+        tree_check_new(n);
+        CHECK_EQ(fj_future_set_tag(tree_future(n), 7), 0);
+        if (round != 1) CHECK_EQ(tree_fork(n), FJ_OK);
+        CHECK_EQ(round != 1 ? tree_join(n) : tree_invoke(n), how->code);
+        tree_check_ran(n);
+        void *result = tree_future(n)->result;
+        CHECK_EQ(fj_future_reinit(tree_future(n)), FJ_OK);
+        CHECK(tree_future(n)->result == result);
+        CHECK_EQ(fj_future_tag(tree_future(n)), 0);
+        atomic_store(&n->runs, 0);
+    }
+    tree_check_new(n);
+    /* There is nothing to undo. */
+    if (how->code == FJ_OK) CHECK_EQ(fj_future_reinit(tree_future(n)), FJ_EBUSY);
+    tree_drop(n);
+}
+
+/* ---- Several at once -------------------------------------------------------------------------------- */
+
+static inline int tree_small_all(struct tree_small *t, int n, enum tree_form form)
+{
+    fj_task *at[TREE_MOST];
+
+    for (int i = 0; i < n; i++) at[i] = &t[i].task;
+    if (form == TREE_BOTH) return fj_invoke_both(at[0], at[1]);
+    if (form == TREE_COLLECTION) return fj_invoke_array(t, (size_t)n, sizeof *t);
+    return fj_invoke_all(at, (size_t)n);
+}
+
+/* Structured tasks: the error comes out of the call, and all are back when it returns. */
+static inline void tree_all_small(int n, int failing, enum tree_form form)
+{
+    struct tree_small t[TREE_MOST];
+
+    memset(t, 0, sizeof t);
+    for (int i = 0; i < n; i++) {
+        t[i].n = TREE_N - i;
+        t[i].code = i == failing ? TREE_CODE : 0;
+        fj_task_init(&t[i].task, tree_small_run);
+    }
+    CHECK_EQ(tree_small_all(t, n, form), failing >= 0 ? TREE_CODE : FJ_OK);
+    for (int i = 0; i < n; i++) CHECK_EQ(t[i].number, tree_fib(t[i].n));
+}
+
+/* Completers below a parent: the error of one is the error of the parent. */
+static inline void tree_all_below(int n, int failing)
+{
+    struct tree_node *many = calloc((size_t)n + 1, sizeof *many), *parent = many + n;
+    long sum = 0;
+
+    CHECK(many != NULL);
+    fj_completer_init(&parent->head.completer, NULL, 0, tree_completer_run, tree_completion,
+                      tree_error);
+    for (int i = 0; i < n; i++) {
+        many[i].kind = TREE_COMPLETER;
+        many[i].n = TREE_N - i;
+        many[i].code = i == failing ? TREE_CODE : 0;
+        many[i].kept = failing >= 0;
+        fj_completer_init(&many[i].head.completer, &parent->head.completer, 0, tree_completer_run,
+                          tree_completion, tree_error);
+    }
+    CHECK_EQ(fj_completer_fork_all(&parent->head.completer, many, (size_t)n, sizeof *many), FJ_OK);
+    CHECK_EQ(fj_completer_join(&parent->head.completer), failing >= 0 ? TREE_CODE : FJ_OK);
+    CHECK_EQ(atomic_load(&parent->completions), failing < 0);
+    CHECK_EQ(atomic_load(&parent->errors), failing >= 0);
+    fj_help_quiesce(); /* those beside the one that failed still run */
+    for (int i = 0; i < n; i++) {
+        CHECK_EQ(atomic_load(&many[i].runs), 1);
+        CHECK_EQ(atomic_load(&many[i].completions), i != failing);
+        CHECK_EQ(atomic_load(&many[i].errors), i == failing);
+        if (i != failing) sum += many[i].number;
+    }
+    if (failing < 0) {
+        for (int i = 0; i < n; i++) sum -= tree_fib(TREE_N - i);
+        CHECK_EQ(sum, 0);
+    }
+    free(many);
+}
+
+/* Futures, of completers too: all are done, and the error is found in the one that has it. */
+static inline void tree_all_futures(enum tree_kind kind, int n, int failing, enum tree_form form)
+{
+    struct tree_node *node[TREE_MOST];
+    fj_future *f[TREE_MOST];
+    fj_pool *pool = fj_current_pool();
+
+    for (int i = 0; i < n; i++) {
+        node[i] = tree_new(kind, TREE_N - i, i == failing ? TREE_CODE : 0);
+        f[i] = tree_future(node[i]);
+    }
+    int err = form == TREE_COLLECTION ? fj_future_invoke_all_quietly(pool, f, (size_t)n)
+                                      : fj_future_invoke_all(pool, f, (size_t)n, FJ_FOREVER);
+    CHECK_EQ(err, FJ_OK);
+    for (int i = 0; i < n; i++) {
+        CHECK(fj_future_is_done(f[i]));
+        tree_check_ran(node[i]);
+        tree_drop(node[i]);
+    }
+}
+
+/* With a code: each of them in turn is the one that fails. */
+static inline void step_invoke_all(const struct tree_how *how)
+{
+    int first = how->code == FJ_OK ? -1 : 0, last = how->code == FJ_OK ? -1 : how->many - 1;
+
+    for (int failing = first; failing <= last; failing++) {
+        tree_all_futures(how->kind, how->many, failing, how->form);
+        if (how->kind == TREE_COMPLETER)
+            tree_all_below(how->many, failing);
+        else
+            tree_all_small(how->many, failing, how->form);
+    }
+}
+
+/* Refused before anything was begun: those that were there are as new and run afterwards. */
+static inline void tree_null_futures(enum tree_kind kind, int null)
+{
+    struct tree_node *node[3];
+    fj_future *f[3];
+    fj_pool *pool = fj_current_pool();
+
+    for (int i = 0; i < 3; i++) {
+        node[i] = tree_new(kind, TREE_N, 0);
+        f[i] = i == null ? NULL : tree_future(node[i]);
+    }
+    CHECK_EQ(fj_future_invoke_all(pool, f, 3, FJ_FOREVER), FJ_EINVAL);
+    CHECK_EQ(fj_future_invoke_all_quietly(pool, f, 3), FJ_EINVAL);
+    fj_help_quiesce();
+    for (int i = 0; i < 3; i++) {
+        tree_check_new(node[i]);
+        CHECK_EQ(tree_invoke(node[i]), FJ_OK);
+        tree_check_ran(node[i]);
+        tree_drop(node[i]);
+    }
+}
+
+static inline int tree_trap_run(fj_task *t)
+{
+    (void)t;
+    CHECK(!"a task of a refused call runs");
+    return FJ_OK;
+}
+
+static inline void step_invoke_all_null(const struct tree_how *how)
+{
+    fj_task a, *t[3];
+    fj_completer parent;
+
+    for (int null = 0; null < 3; null++) tree_null_futures(how->kind, null);
+    CHECK_EQ(fj_future_invoke_all(fj_current_pool(), NULL, 1, FJ_FOREVER), FJ_EINVAL);
+    fj_task_init(&a, tree_trap_run);
+    if (how->kind == TREE_COMPLETER) {
+        fj_completer_init(&parent, NULL, 0, tree_trap_run, NULL, NULL);
+        CHECK_EQ(fj_completer_fork_all(NULL, &parent, 1, sizeof parent), FJ_EINVAL);
+        CHECK_EQ(fj_completer_fork_all(&parent, NULL, 1, sizeof parent), FJ_EINVAL);
+        CHECK_EQ(fj_completer_fork(NULL), FJ_EINVAL);
+        return;
+    }
+    for (int null = 0; null < 3; null++) {
+        for (int i = 0; i < 3; i++) t[i] = i == null ? NULL : &a;
+        CHECK_EQ(fj_invoke_all(t, 3), FJ_EINVAL);
+    }
+    CHECK_EQ(fj_invoke_both(NULL, &a), FJ_EINVAL);
+    CHECK_EQ(fj_invoke_both(&a, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_invoke_all(NULL, 1), FJ_EINVAL);
+    CHECK_EQ(fj_invoke_array(NULL, 1, sizeof a), FJ_EINVAL);
+    fj_help_quiesce();
+}
+
+/* ---- The own queue, on one thread -------------------------------------------------------------------- */
+
+/* Two in the own queue, the older one first; nobody but the caller can take them. */
+struct tree_pair {
+    struct tree_node *older, *newer;
+};
+
+static inline struct tree_pair tree_fork_two(enum tree_kind kind)
+{
+    struct tree_pair p = {tree_new(kind, TREE_N, 0), tree_new(kind, TREE_N - 1, 0)};
+
+    CHECK_EQ(tree_fork(p.older), FJ_OK);
+    CHECK_EQ(tree_fork(p.newer), FJ_OK);
+    CHECK_EQ(fj_queued_count(), 2);
+    tree_check_open(tree_future(p.older));
+    tree_check_open(tree_future(p.newer));
+    return p;
+}
+
+static inline void tree_join_and_drop(struct tree_node *n)
+{
+    CHECK_EQ(tree_join(n), FJ_OK);
+    tree_check_ran(n);
+    tree_drop(n);
+}
+
+static inline void step_unfork(const struct tree_how *how)
+{
+    struct tree_pair p = tree_fork_two(how->kind);
+
+    tree_check_waits_end(tree_future(p.newer)); /* a wait without time looks, and runs nothing */
+    CHECK_EQ(fj_queued_count(), 2);
+    CHECK_EQ(fj_future_unfork(tree_future(p.newer)), 1);
+    CHECK_EQ(fj_future_unfork(tree_future(p.newer)), 0);
+    CHECK_EQ(fj_queued_count(), 1);
+    fj_help_quiesce();
+    tree_check_ran(p.older);
+    CHECK_EQ(fj_future_unfork(tree_future(p.older)), 0);
+    tree_check_new(p.newer);
+    CHECK_EQ(tree_fork(p.newer), FJ_OK); /* it is as new */
+    tree_join_and_drop(p.newer);
+    tree_join_and_drop(p.older);
+}
+
+static inline void step_surplus(const struct tree_how *how)
+{
+    struct tree_node *n[3];
+
+    CHECK_EQ(fj_surplus_count(), 0);
+    for (int i = 0; i < 3; i++) {
+        n[i] = tree_new(how->kind, TREE_N, 0);
+        CHECK_EQ(tree_fork(n[i]), FJ_OK);
+        CHECK_EQ(fj_surplus_count(), i + 1); /* one worker, and it is not idle */
+    }
+    fj_help_quiesce();
+    CHECK_EQ(fj_surplus_count(), 0);
+    for (int i = 0; i < 3; i++) tree_join_and_drop(n[i]);
+}
+
+static inline void step_peek(const struct tree_how *how)
+{
+    bool fifo = fj_pool_is_fifo(fj_current_pool()) != 0;
+
+    CHECK(fj_peek_local() == NULL);
+    struct tree_pair p = tree_fork_two(how->kind);
+    CHECK(fj_peek_local() == (const void *)(fifo ? p.older : p.newer));
+    CHECK_EQ(fj_queued_count(), 2); /* it is still there */
+    tree_join_and_drop(p.newer);
+    tree_check_open(tree_future(p.older));
+    CHECK(fj_peek_local() == (const void *)p.older);
+    fj_help_quiesce();
+    CHECK(fj_peek_local() == NULL);
+    tree_join_and_drop(p.older);
+}
+
+/* Takes the next one; the other runs and the one taken does not, until it is told to. */
+static inline void step_poll(const struct tree_how *how)
+{
+    bool fifo = fj_pool_is_fifo(fj_current_pool()) != 0;
+    fj_taken taken;
+
+    for (int cancel = 0; cancel < 2; cancel++) {
+        CHECK_EQ(how->poll(&taken), 0);
+        struct tree_pair p = tree_fork_two(how->kind);
+        struct tree_node *next = fifo ? p.older : p.newer, *other = fifo ? p.newer : p.older;
+        CHECK_EQ(how->poll(&taken), 1);
+        CHECK(fj_taken_task(&taken) == &tree_future(next)->task);
+        CHECK_EQ(fj_queued_count(), 1);
+        fj_help_quiesce();
+        tree_join_and_drop(other);
+        tree_check_open(tree_future(next));
+        CHECK_EQ(atomic_load(&next->runs), 0);
+        if (cancel) {
+            next->kept = 1;
+            fj_taken_cancel(&taken);
+            tree_check_by_hand(next, FJ_ECANCELED, NULL);
+        } else {
+            fj_taken_run(&taken);
+            CHECK_EQ(tree_join(next), FJ_OK);
+            tree_check_ran(next);
+        }
+        tree_drop(next);
+    }
+}
+
+#endif /* FJT_TREE_CHECKS_H */
