@@ -274,35 +274,38 @@ int fj_future_cancel(fj_future *f, int interrupt)
 static uint32_t future_word(const fj_future *f)
 {
     /* [task.done] acquire <- acq_rel of whoever has decided: the outcome. */
-    return f != NULL ? fji_load_acquire(&f->task.state) : 0;
+    return fji_load_acquire(&f->task.state);
 }
 
 int fj_future_is_done(const fj_future *f)
 {
-    return (future_word(f) & FJI_DONE) != 0;
+    return f != NULL && (future_word(f) & FJI_DONE) != 0;
 }
 
 int fj_future_is_normal(const fj_future *f)
 {
+    if (f == NULL) return 0;
     return (future_word(f) & (FJI_DONE | FJI_FAILED | FJI_CANCELLED)) == FJI_DONE;
 }
 
 int fj_future_is_abnormal(const fj_future *f)
 {
+    if (f == NULL) return 0;
     uint32_t s = future_word(f);
     return (s & FJI_DONE) != 0 && (s & (FJI_FAILED | FJI_CANCELLED)) != 0;
 }
 
 int fj_future_is_cancelled(const fj_future *f)
 {
+    if (f == NULL) return 0;
     uint32_t s = future_word(f);
     return (s & FJI_DONE) != 0 && (s & FJI_CANCELLED) != 0;
 }
 
 enum fj_future_state fj_future_state(const fj_future *f)
 {
+    if (f == NULL) return FJ_STATE_RUNNING;
     uint32_t s = future_word(f);
-
     if ((s & FJI_DONE) == 0) return FJ_STATE_RUNNING;
     if ((s & FJI_CANCELLED) != 0) return FJ_STATE_CANCELLED;
     return (s & FJI_FAILED) != 0 ? FJ_STATE_FAILED : FJ_STATE_SUCCESS;
@@ -319,9 +322,8 @@ static int future_code(const fj_future *f)
 
 int fj_future_result(const fj_future *f, void **result)
 {
-    uint32_t s = future_word(f);
-
     if (f == NULL) return FJ_EINVAL;
+    uint32_t s = future_word(f);
     if ((s & FJI_DONE) == 0) return FJ_EBUSY;
     int code = future_code(f);
     if (code == FJ_OK && result != NULL) *result = (s & FJI_GIVEN) != 0 ? f->given : f->result;
@@ -768,7 +770,7 @@ static bool good_normal(const fj_future *f)
 static void any_move(fj_future *const *f, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (fj_future_is_done(f[i]) || !future_held(f[i])) continue;
+        if ((future_word(f[i]) & FJI_DONE) != 0 || !future_held(f[i])) continue;
         fj_pool *p = future_pool(f[i]);
         fji_signal(p);
         fji_submit_run_stranded(p);
