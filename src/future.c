@@ -778,6 +778,13 @@ static void any_move(fj_future *const *f, size_t n)
     }
 }
 
+static void futures_observe(fj_future *const *f, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        /* [task.done] acq_rel: it is either done by now, or whoever decides sees the bit. */
+        (void)fji_or_acq_rel(&f[i]->task.state, FJI_OBSERVED_ANY);
+}
+
 /*
  * Until one is good, or all are done. An outside caller does not help: it would be stuck in
  * one of them when another is done.
@@ -790,9 +797,7 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
     int err = FJ_OK;
 
     if ((*which = any_find(f, n, good)) < n) return FJ_OK;
-    for (size_t i = 0; i < n; i++)
-        /* [task.done] acq_rel: it is either done by now, or whoever decides sees the bit. */
-        (void)fji_or_acq_rel(&f[i]->task.state, FJI_OBSERVED_ANY);
+    futures_observe(f, n);
     int token = w != NULL ? fji_block_begin(w) : 0;
     if (w != NULL) fji_nap_begin(w, lot);
     for (;;) {
@@ -901,6 +906,7 @@ int fj_future_invoke_any(fj_pool *pool, fj_future *const *f, size_t n, int64_t t
     int64_t deadline = future_deadline(timeout_ns);
 
     if (n == 0 || which == NULL || !futures_new(f, n)) return FJ_EINVAL;
+    futures_observe(f, n); /* before the first can fail: which was the last is to be known */
     int err = futures_submit(pool, f, n);
     if (err == FJ_OK) err = any_wait(f, n, deadline, good_normal, &found);
     futures_cancel(f, n);
