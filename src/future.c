@@ -105,7 +105,7 @@ void fji_future_finish(fj_future *f, int code)
     bool allocated = (f->flags & FJI_FUTURE_ALLOCATED) != 0;
     bool signalled;
 
-    if ((f->flags & FJI_FUTURE_LIMIT) != 0) (void)fji_timer_forget(f);
+    if ((f->flags & FJI_FUTURE_LIMIT) != 0 && code != FJ_PENDING) (void)fji_timer_forget(f);
     f->task.code = code;
     /* relaxed: published by the CAS. Who cancels it later finds nobody to interrupt. */
     if (code == FJ_PENDING) fji_store_relaxed(&f->runner, (void *)NULL);

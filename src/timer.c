@@ -264,29 +264,41 @@ static int timer_run(fj_task *t)
     return FJI_GONE;
 }
 
-/* The limit of a future is over. */
+/* The limit of a future is over, and there is something to be called. */
 static int timeout_action(void *arg)
 {
     struct timeout_call *c = arg;
     fj_future *f = &c->call.timer.future;
 
-    if (c->on_timeout == NULL)
-        (void)fj_future_cancel(f, 1);
-    else if (!fj_future_is_done(f))
-        c->on_timeout(f, c->call.arg);
+    if (!fj_future_is_done(f)) c->on_timeout(f, c->call.arg);
     fj_future_release(f);
     return FJ_OK;
+}
+
+/*
+ * The same without: at once, as whoever runs it may have the only worker. And where an action
+ * cannot be queued: nothing of the caller's is run here.
+ */
+static void timeout_cancel(struct timeout_call *c)
+{
+    fj_future *f = &c->call.timer.future;
+
+    (void)fj_future_cancel(f, 1);
+    fj_future_release(f);
 }
 
 static void timer_fire(fj_timer *t, fj_pool *p)
 {
     if (t->kind == KIND_TIMEOUT) {
-        /* In the pool: it may be slow. Without memory for it, here. */
-        if (fji_submit_anyway(p, FJI_ACTION, timeout_action, t) != FJ_OK) (void)timeout_action(t);
-    } else if (fji_submit_anyway(p, (uintptr_t)&t->future.task | FJI_TAG_SELF, NULL, NULL) !=
-               FJ_OK) {
-        fji_future_finish(&t->future, FJ_ECANCELED); /* the pool stops, or there is no memory */
+        struct timeout_call *c = (struct timeout_call *)t;
+        bool acts = c->on_timeout != NULL;
+        if (!acts || fji_submit_anyway(p, FJI_ACTION, timeout_action, t) != FJ_OK)
+            timeout_cancel(c);
+        return;
     }
+    uintptr_t what = (uintptr_t)&t->future.task | FJI_TAG_SELF;
+    if (fji_submit_anyway(p, what, NULL, NULL) != FJ_OK)
+        fji_future_finish(&t->future, FJ_ECANCELED); /* the pool stops, or there is no memory */
 }
 
 /* ---- Out of the wheel ------------------------------------------------------------------------------ */
@@ -299,8 +311,11 @@ static bool timers_remove(struct fji_timers *ts, fj_timer *t)
     if (waited) {
         fji_wheel_remove(&ts->wheel, moment_of(t));
         ts->waiting--;
+        /* relaxed: a shutdown that comes later looks itself. One that waits for this timer may
+         * end now; it takes the lock before that. */
+        if ((fji_load_relaxed(&ts->pool->run) & FJI_RUN_SHUTDOWN) != 0) timer_kick(ts);
     }
-    fji_lock_drop(&ts->lock);
+    fji_lock_drop(&ts->lock); /* LAST TOUCH of *ts and its pool. */
     return waited;
 }
 
@@ -312,22 +327,29 @@ bool fji_timer_forget(fj_future *f)
     if (away == NULL || fji_child_lost(&f->task)) return false;
     fj_pool *p = *(fj_pool **)(void *)away->args;
     if (!timers_remove(timers_if(p), t)) return false;
-    /* relaxed: a shutdown that comes later looks itself. */
-    if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) timer_kick(timers_if(p));
     if (t->kind != KIND_TIMEOUT) return true;
     fji_future_unref(f); /* the timer's; whoever decides has one */
     return false;
 }
 
+/* Whether a shutdown leaves t waiting: what runs once, unless told otherwise; limits of what
+ * still runs, until the pool stops. */
+static bool timer_stays(const fj_timer *t, bool all, bool stops)
+{
+    if (t->kind == KIND_TIMEOUT) return !stops;
+    return !all && t->period == 0;
+}
+
 /* Cancels what waits: all, or only what runs again and again. */
 static void timers_cancel(struct fji_timers *ts, bool all)
 {
+    bool stops = fji_pool_stopping(ts->pool);
     fji_moment *m, *kept = NULL;
 
     fji_lock_take(&ts->lock);
     while ((m = fji_wheel_take_any(&ts->wheel)) != NULL) {
         fj_timer *t = timer_of(m);
-        if (!all && t->period == 0) {
+        if (timer_stays(t, all, stops)) {
             m->child = kept;
             kept = m;
             continue;
@@ -486,6 +508,7 @@ int fj_schedule_action_with_fixed_delay(fj_pool *pool, fj_action *action, void *
 int64_t fj_timer_remaining(const fj_future *f)
 {
     if (f == NULL || (f->flags & FJI_FUTURE_TIMER) == 0) return 0;
+    if (fj_future_is_done(f)) return 0;
     int64_t when = fji_load_relaxed(&((const fj_timer *)f)->when); /* relaxed: a look */
     return when == INT64_MAX ? INT64_MAX : when - fji_plat_now();
 }

@@ -40,7 +40,7 @@ FJ_API void fj_timer_init(fj_timer *t, fj_fn *fn);
 /*
  * Runs `t` in `pool` (NULL: the common pool) after delay_ns; at fixed rate: then again at every
  * multiple of period_ns from there, without drift, late runs following at once; with fixed
- * delay: then again delay_ns after the end of each run. A series never overlaps itself. It
+ * delay: then again period_ns after the end of each run. A series never overlaps itself. It
  * ends when it is cancelled, when a run returns a code other than 0, which is then its
  * outcome, or when the pool is shut down.
  *
@@ -77,7 +77,8 @@ FJ_API int64_t fj_timer_remaining(const fj_future *f);
 
 /*
  * As fj_submit_call(), but if it is not done after timeout_ns: cancelled with interrupt, or if
- * there is an action, on_timeout(f, arg) is called, in the pool; it may complete `f` otherwise.
+ * there is an action, on_timeout(f, arg) is called, in the pool, as soon as a worker is free; it
+ * may complete `f` otherwise. The limit goes on when the body leaves `f` open.
  *
  *   Java     submitWithTimeout().
  */
