@@ -48,6 +48,33 @@ static double run_fib_future(const bench_case *c)
     return (double)root.result;
 }
 
+/* ---- Memory for completers ---- */
+
+/* Pairs of tasks that were freed are kept by the thread that freed them, as a program would do
+ * that makes millions of them. */
+struct spare_pair {
+    struct spare_pair *next;
+};
+
+static _Thread_local struct spare_pair *spare_pairs;
+
+static inline void *pair_take(size_t bytes)
+{
+    struct spare_pair *p = spare_pairs;
+
+    if (p == NULL) return malloc(bytes);
+    spare_pairs = p->next;
+    return p;
+}
+
+static inline void pair_give(void *pair)
+{
+    struct spare_pair *p = pair;
+
+    p->next = spare_pairs;
+    spare_pairs = p;
+}
+
 /* ---- fib by completers: the left child is forked, the right one run in place ---- */
 
 struct fib_completer {
@@ -64,7 +91,7 @@ static int fib_completer_done(fj_completer *c, fj_completer *caller)
     (void)caller;
     if (f->children == NULL) return FJ_OK;
     f->result = f->children[0].result + f->children[1].result;
-    free(f->children);
+    pair_give(f->children);
     return FJ_OK;
 }
 
@@ -73,7 +100,7 @@ static int fib_completer_run(fj_task *t)
     struct fib_completer *f = (struct fib_completer *)t;
 
     while (f->n >= 2) {
-        struct fib_completer *two = malloc(2 * sizeof *two);
+        struct fib_completer *two = pair_take(2 * sizeof *two);
         if (two == NULL) return 1;
         for (unsigned i = 0; i < 2; i++) {
             fj_completer_init(&two[i].c, &f->c, 0, fib_completer_run, fib_completer_done, NULL);
@@ -119,7 +146,7 @@ static int sum_completer_done(fj_completer *c, fj_completer *caller)
     (void)caller;
     if (s->children == NULL) return FJ_OK;
     s->result = s->children[0].result + s->children[1].result;
-    free(s->children);
+    pair_give(s->children);
     return FJ_OK;
 }
 
@@ -128,7 +155,7 @@ static int sum_completer_run(fj_task *t)
     struct sum_completer *s = (struct sum_completer *)t;
 
     while (s->n > SUM_LEAF) {
-        struct sum_completer *two = malloc(2 * sizeof *two);
+        struct sum_completer *two = pair_take(2 * sizeof *two);
         if (two == NULL) return 1;
         for (unsigned i = 0; i < 2; i++) {
             fj_completer_init(&two[i].c, &s->c, 0, sum_completer_run, sum_completer_done, NULL);

@@ -230,6 +230,12 @@ bool fji_worker_take_local(fji_worker *w, fji_loot *loot)
 /* Runs a task of the own queue that was forked and is now run by nobody's join. */
 static void worker_run_local(fji_worker *w, const fji_loot *loot)
 {
+    fj_task *self = (fj_task *)(loot->what & ~FJI_TAG_MASK);
+
+    if ((loot->what & FJI_TAG_SELF) != 0) {
+        (void)self->fn(self);
+        return;
+    }
     if (loot->what == FJI_ACTION || (loot->what & FJI_TAG_DETACHED) != 0 || loot->cell != NULL)
         fji_worker_run(w, loot);
     else

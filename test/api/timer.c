@@ -480,6 +480,7 @@ FJ_TEST(child_of_fork_has_no_timers_of_its_parent, 30)
     int status;
 
     if (FJI_TSAN) fjt_skip("ThreadSanitizer knows no threads after fork()");
+    if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator keeps the locks of threads that are gone");
     CHECK_EQ(fj_schedule_action(p, count_up, &runs, 40 * MS, &f), FJ_OK);
     pid_t pid = fork();
     if (pid == 0) {

@@ -114,14 +114,10 @@ static void child_must_end_well(pid_t pid)
     CHECK_EQ(WEXITSTATUS(status), 0);
 }
 
+/* Threads of these tests may allocate at the moment of the fork, and the child does too. */
 static void need_fork_with_threads(void)
 {
     if (FJI_TSAN) fjt_skip("ThreadSanitizer knows no threads after fork()");
-}
-
-/* Threads of these tests allocate at the moment of the fork, and the child allocates too. */
-static void need_memory_after_fork(void)
-{
     if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator keeps the locks of threads that are gone");
 }
 
@@ -189,7 +185,6 @@ FJ_TEST(exit_with_a_busy_pool_that_nobody_destroyed_ends_well, 60)
 FJ_TEST(fork_a_hundred_times_under_load_each_child_uses_its_copies, 60)
 {
     need_fork_with_threads();
-    need_memory_after_fork();
     CHECK_EQ(setenv("FORKJOIN_PARALLELISM", "3", 1), 0);
     fj_pool *p = fjt_pool(3, 0);
 

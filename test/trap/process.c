@@ -378,6 +378,7 @@ FJ_TEST(what_is_queued_at_a_fork_is_cancelled_in_the_child, 60)
     fj_pool *p = fjt_pool(1, 0);
 
     need_threads_after_fork();
+    need_memory_after_fork();
     for (long i = fjt_rounds(50); i > 0; i--) {
         struct forks_outside t[100];
         atomic_int open = 0;
@@ -476,6 +477,7 @@ static int forker_run(fj_task *t)
 FJ_TEST(a_worker_may_fork_the_process, 60)
 {
     need_threads_after_fork();
+    need_memory_after_fork();
     for (int stolen = 0; stolen < 4; stolen++) {
         for (long i = fjt_rounds(30); i > 0; i--) {
             fj_pool *p = fjt_pool(stolen + 1, 0);
@@ -517,6 +519,7 @@ FJ_TEST(a_fork_while_the_common_pool_is_made_does_no_harm, 60)
     uint64_t seed = fjt_seed();
 
     need_threads_after_fork();
+    need_memory_after_fork();
     for (long i = fjt_rounds(500); i > 0; i--) {
         int wait_ns = trap_below(&seed, 150000);
         pid_t pid = fork();
