@@ -104,8 +104,7 @@ static void *locker_submitter(void *arg)
 {
     struct holder *h = arg;
 
-    for (int i = 0; i < LOCKERS; i++)
-        CHECK_EQ(fj_execute(h->pool, locker_action, h->all), FJ_OK);
+    for (int i = 0; i < LOCKERS; i++) CHECK_EQ(fj_execute(h->pool, locker_action, h->all), FJ_OK);
     return NULL;
 }
 

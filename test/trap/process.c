@@ -77,15 +77,11 @@ static void check_typed_fib(fj_pool *p, int n, long result)
 
 static int in_child;
 
-/* Children of these tests start threads of their own. */
+/* Children of these tests start threads of their own and allocate, and a thread of the parent,
+ * that of the frame at least, may be allocating at the moment of the fork. */
 static void need_threads_after_fork(void)
 {
     if (FJI_TSAN) fjt_skip("ThreadSanitizer knows no threads after fork()");
-}
-
-/* Threads of these tests allocate at the moment of the fork, and the child allocates too. */
-static void need_memory_after_fork(void)
-{
     if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator keeps the locks of threads that are gone");
 }
 
@@ -335,7 +331,6 @@ static void use_in_the_child(fj_pool *p)
 static void fork_under_load(unsigned flags)
 {
     need_threads_after_fork();
-    need_memory_after_fork();
     fj_pool *p = fjt_pool(3, flags);
     struct load load = {.pool = p};
     pthread_t t[2];
@@ -378,7 +373,6 @@ FJ_TEST(what_is_queued_at_a_fork_is_cancelled_in_the_child, 60)
     fj_pool *p = fjt_pool(1, 0);
 
     need_threads_after_fork();
-    need_memory_after_fork();
     for (long i = fjt_rounds(50); i > 0; i--) {
         struct forks_outside t[100];
         atomic_int open = 0;
@@ -477,7 +471,6 @@ static int forker_run(fj_task *t)
 FJ_TEST(a_worker_may_fork_the_process, 60)
 {
     need_threads_after_fork();
-    need_memory_after_fork();
     for (int stolen = 0; stolen < 4; stolen++) {
         for (long i = fjt_rounds(30); i > 0; i--) {
             fj_pool *p = fjt_pool(stolen + 1, 0);
@@ -519,7 +512,6 @@ FJ_TEST(a_fork_while_the_common_pool_is_made_does_no_harm, 60)
     uint64_t seed = fjt_seed();
 
     need_threads_after_fork();
-    need_memory_after_fork();
     for (long i = fjt_rounds(500); i > 0; i--) {
         int wait_ns = trap_below(&seed, 150000);
         pid_t pid = fork();
