@@ -46,8 +46,7 @@ static int completer_run(fj_task *t)
 void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t pending, fj_fn *fn,
                        fj_on_completion *on_completion, fj_on_error *on_error)
 {
-    fji_future_init(&c->future, completer_run, fn);
-    c->future.flags = FJI_FUTURE_COMPLETER;
+    fji_future_init(&c->future, completer_run, fn, FJI_FUTURE_COMPLETER);
     c->parent = parent;
     c->root = parent != NULL ? parent->root : c;
     c->pending = pending;

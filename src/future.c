@@ -337,27 +337,9 @@ int fj_future_error(const fj_future *f)
 
 /* ---- Making and queueing -------------------------------------------------------------------------------- */
 
-void fji_future_init(fj_future *f, fj_fn *run, fj_fn *fn)
-{
-    /* One by one: what is left out is written before it is read. */
-    f->task.fn = run;
-    f->task.cell = NULL;
-    f->task.state = 0;
-    f->task.code = FJ_OK;
-    f->fn = fn;
-    f->result = NULL;
-    f->tag = 0;
-    f->refs = 0;
-    f->flags = 0;
-    f->released = NULL;
-    f->runner = NULL;
-    f->token.word = 0;
-    f->token.parent = NULL;
-}
-
 void fj_future_init(fj_future *f, fj_fn *fn)
 {
-    fji_future_init(f, future_run, fn);
+    fji_future_init(f, future_run, fn, 0);
 }
 
 void fj_future_on_release(fj_future *f, void (*released)(fj_future *f))

@@ -418,8 +418,7 @@ void fji_timers_forget(fj_pool *p)
 
 void fj_timer_init(fj_timer *t, fj_fn *fn)
 {
-    fji_future_init(&t->future, timer_run, fn);
-    t->future.flags = FJI_FUTURE_TIMER;
+    fji_future_init(&t->future, timer_run, fn, FJI_FUTURE_TIMER);
     t->when = 0;
     t->place = 0;
     t->kind = KIND_TASK;
