@@ -19,7 +19,7 @@
 /* ---- Running -------------------------------------------------------------------------------------- */
 
 /* What the queues call. */
-static int completer_run(fj_task *t)
+int fji_completer_run(fj_task *t)
 {
     fj_completer *c = (fj_completer *)t;
     fji_worker *w = fji_worker_self();
@@ -41,18 +41,6 @@ static int completer_run(fj_task *t)
         if (code != FJ_OK) fj_completer_fail(c, code);
     }
     return FJI_GONE;
-}
-
-void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t pending, fj_fn *fn,
-                       fj_on_completion *on_completion, fj_on_error *on_error)
-{
-    fji_future_init(&c->future, completer_run, fn, FJI_FUTURE_COMPLETER);
-    c->parent = parent;
-    c->root = parent != NULL ? parent->root : c;
-    c->pending = pending;
-    c->spare = 0;
-    c->on_completion = on_completion;
-    c->on_error = on_error;
 }
 
 uintptr_t fji_completer_root(const fj_future *f)
@@ -84,7 +72,7 @@ int fj_completer_fork(fj_completer *c)
     if (!completer_may_queue(c)) return FJ_EINVAL;
     if (w == NULL) return completer_queue(fj_common_pool(), c);
     if (fji_push_self(w, &c->future.task, (uintptr_t)c->root)) return FJ_OK;
-    if (completer_queue(w->pool, c) != FJ_OK) (void)completer_run(&c->future.task);
+    if (completer_queue(w->pool, c) != FJ_OK) (void)fji_completer_run(&c->future.task);
     return FJ_OK;
 }
 
@@ -137,12 +125,6 @@ int32_t fj_completer_pending(const fj_completer *c)
 {
     /* [completer.pending] acquire <- acq_rel of a child. */
     return (int32_t)fji_load_acquire(completer_count(c));
-}
-
-void fj_completer_set_pending(fj_completer *c, int32_t n)
-{
-    /* relaxed: before the children are queued, which publishes it. */
-    fji_store_relaxed(completer_count(c), (uint32_t)n);
 }
 
 void fj_completer_add_pending(fj_completer *c, int32_t n)

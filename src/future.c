@@ -185,7 +185,7 @@ static inline bool future_execute_plain(fj_future *f, fji_worker *w)
 }
 
 /* What the queues call: the body of the task that a future is. */
-static int future_run(fj_task *t)
+int fji_future_run(fj_task *t)
 {
     fji_worker *w = fji_worker_self();
 
@@ -336,11 +336,6 @@ int fj_future_error(const fj_future *f)
 }
 
 /* ---- Making and queueing -------------------------------------------------------------------------------- */
-
-void fj_future_init(fj_future *f, fj_fn *fn)
-{
-    fji_future_init(f, future_run, fn, 0);
-}
 
 void fj_future_on_release(fj_future *f, void (*released)(fj_future *f))
 {
@@ -507,7 +502,7 @@ int fj_future_join(fj_future *f)
     /* The common case: the newest task of the own queue.
      * relaxed: NULL, or put into a queue by now. */
     bool queued = fji_load_relaxed(&f->task.cell) != NULL;
-    if (w != NULL && f->task.fn == future_run && queued && fji_pop_self(w, &f->task)) {
+    if (w != NULL && f->task.fn == fji_future_run && queued && fji_pop_self(w, &f->task)) {
         if (f->flags != 0 || f->released != NULL)
             future_execute(f, w, false);
         else if (future_execute_plain(f, w))
@@ -530,7 +525,7 @@ int fj_future_invoke(fj_future *f)
     if (f == NULL || (f->fn == NULL && !fj_future_is_done(f))) return FJ_EINVAL;
     if (f->task.cell == NULL && !fj_future_is_done(f)) {
         (void)fj_future_retain(f);
-        if (f->task.fn == future_run)
+        if (f->task.fn == fji_future_run)
             future_execute(f, fji_worker_self(), false);
         else
             (void)f->task.fn(&f->task);

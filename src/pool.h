@@ -430,31 +430,6 @@ int fji_join_submitted(fj_task *t);
 void fji_submit_run_stranded(fj_pool *p);
 
 /* future.c */
-/* fj_future.flags */
-#define FJI_FUTURE_ALLOCATED 1u
-#define FJI_FUTURE_NOT_BY_CALLERS 2u /* a thread from outside that waits does not run it */
-#define FJI_FUTURE_COMPLETER 4u      /* the head of an fj_completer */
-#define FJI_FUTURE_TIMER 8u          /* the head of an fj_timer */
-#define FJI_FUTURE_LIMIT 16u         /* the same, and its moment is a limit */
-/* One by one: what is left out is written before it is read. */
-static inline void fji_future_init(fj_future *f, fj_fn *run, fj_fn *fn, uint32_t flags)
-{
-    f->task.fn = run;
-    f->task.cell = NULL;
-    f->task.state = 0;
-    f->task.mark = 0;
-    f->task.code = FJ_OK;
-    f->task.home = 0;
-    f->fn = fn;
-    f->result = NULL;
-    f->tag = 0;
-    f->refs = 0;
-    f->flags = flags;
-    f->released = NULL;
-    f->runner = NULL;
-    f->token.word = 0;
-    f->token.parent = NULL;
-}
 bool fji_future_undecided(const fj_future *f);
 /* Runs the body with its token; w: the calling worker, or NULL. */
 int fji_future_body(fj_future *f, fji_worker *w);

@@ -74,8 +74,19 @@ struct fj_completer {
  *
  *   Java     CountedCompleter(completer, pending), onCompletion, onExceptionalCompletion.
  */
-FJ_API void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t pending, fj_fn *fn,
-                              fj_on_completion *on_completion, fj_on_error *on_error);
+FJ_API int fji_completer_run(fj_task *t); /* internal: how the queues run one */
+
+FJ_INLINE void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t pending, fj_fn *fn,
+                                 fj_on_completion *on_completion, fj_on_error *on_error)
+{
+    fji_future_init(&c->future, fji_completer_run, fn, FJI_FUTURE_COMPLETER);
+    c->parent = parent;
+    c->root = parent != NULL ? parent->root : c;
+    c->pending = pending;
+    c->spare = 0;
+    c->on_completion = on_completion;
+    c->on_error = on_error;
+}
 
 /* Queue it, as fj_future_fork() and fj_future_submit(). */
 FJ_API FJ_NODISCARD int fj_completer_fork(fj_completer *c);
@@ -104,7 +115,12 @@ FJ_API fj_completer *fj_completer_root(const fj_completer *c);
  *            compareAndSetPendingCount(), decrementPendingCountUnlessZero().
  */
 FJ_API int32_t fj_completer_pending(const fj_completer *c);
-FJ_API void fj_completer_set_pending(fj_completer *c, int32_t n);
+FJ_INLINE void fj_completer_set_pending(fj_completer *c, int32_t n)
+{
+    /* relaxed: before the children are queued, which publishes it. */
+    __atomic_store_n(&c->pending, n, __ATOMIC_RELAXED);
+}
+
 FJ_API void fj_completer_add_pending(fj_completer *c, int32_t n);
 FJ_API int fj_completer_cas_pending(fj_completer *c, int32_t expected, int32_t n);
 FJ_API int32_t fj_completer_decrement(fj_completer *c);

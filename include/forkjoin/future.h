@@ -99,6 +99,34 @@ struct fj_future {
     fj_token token;
 };
 
+/* Internal: what the library knows of a future, and how the queues run one. */
+#define FJI_FUTURE_ALLOCATED 1u
+#define FJI_FUTURE_NOT_BY_CALLERS 2u /* a thread from outside that waits does not run it */
+#define FJI_FUTURE_COMPLETER 4u      /* the head of an fj_completer */
+#define FJI_FUTURE_TIMER 8u          /* the head of an fj_timer */
+#define FJI_FUTURE_LIMIT 16u         /* the same, and its moment is a limit */
+FJ_API int fji_future_run(fj_task *t);
+
+/* One by one: what is left out is written before it is read. */
+FJ_INLINE void fji_future_init(fj_future *f, fj_fn *run, fj_fn *fn, uint32_t flags)
+{
+    f->task.fn = run;
+    f->task.cell = NULL;
+    f->task.state = 0;
+    f->task.mark = 0;
+    f->task.code = FJ_OK;
+    f->task.home = 0;
+    f->fn = fn;
+    f->result = NULL;
+    f->tag = 0;
+    f->refs = 0;
+    f->flags = flags;
+    f->released = NULL;
+    f->runner = NULL;
+    f->token.word = 0;
+    f->token.parent = NULL;
+}
+
 /* How a future stands. Java: Future.State. */
 enum fj_future_state {
     FJ_STATE_RUNNING = 0, /* or not begun */
@@ -113,7 +141,10 @@ enum fj_future_state {
  *
  *   Java     the constructors of RecursiveTask, RecursiveAction; ForkJoinTask.adapt().
  */
-FJ_API void fj_future_init(fj_future *f, fj_fn *fn);
+FJ_INLINE void fj_future_init(fj_future *f, fj_fn *fn)
+{
+    fji_future_init(f, fji_future_run, fn, 0);
+}
 
 /*
  * `released` is called when the library has let go of a future that was submitted or forked:
