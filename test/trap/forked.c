@@ -76,7 +76,13 @@ static void use_pool(fj_pool *p)
 /* Keeps a pool busy for good, with pauses in which its workers go to sleep. */
 static int load_action(void *pool)
 {
-    fib_by(pool, FJ_CALLER_DEFAULT);
+    struct fib f = {.n = FIB_N};
+
+    fj_task_init(&f.task, fib_run);
+    int code = fj_invoke_by(pool, &f.task, FJ_CALLER_DEFAULT);
+    if (fj_stopping()) return FJ_OK; /* what it had forked may have been cancelled */
+    CHECK_EQ(code, FJ_OK);
+    CHECK_EQ(f.result, FIB_RESULT);
     fjt_sleep_us(100);
     return fj_execute(pool, load_action, pool);
 }
