@@ -384,19 +384,28 @@ int fj_future_lazy_submit(fj_pool *pool, fj_future *f)
     return future_queue(pool, f, false, false);
 }
 
-int fj_future_fork(fj_future *f)
+/* Apart, as what follows, so that the fast path saves no registers for it. */
+static FJ_COLD int future_fork_slow(fj_future *f)
 {
     fji_worker *w = fji_worker_self();
 
     if (w == NULL) return future_queue(NULL, f, false, true);
     if (!future_may_queue(f)) return FJ_EINVAL;
-    if (f->flags == 0 && fji_push_self(w, &f->task, 0)) return FJ_OK;
     if (future_queue_in(w->pool, f, false, true) != FJ_OK) {
         (void)fj_future_retain(f);
         fji_submit_mark(w->pool, &f->task);
         (void)f->task.fn(&f->task); /* no room: at once */
     }
     return FJ_OK;
+}
+
+int fj_future_fork(fj_future *f)
+{
+    fji_worker *w = fji_worker_self();
+
+    if (w != NULL && future_may_queue(f) && f->flags == 0 && fji_push_self(w, &f->task, 0))
+        return FJ_OK;
+    return future_fork_slow(f);
 }
 
 int fj_future_reinit(fj_future *f)
@@ -494,23 +503,32 @@ int fj_future_wait_quietly(fj_future *f, int64_t timeout_ns)
     return f != NULL ? future_wait_for(f, timeout_ns, false, fji_completer_root(f)) : FJ_EINVAL;
 }
 
+static FJ_COLD int future_join_slow(fj_future *f)
+{
+    (void)future_wait_for(f, FJ_FOREVER, false, fji_completer_root(f));
+    return future_code(f);
+}
+
+/* The newest task of the own queue, which was taken out. */
+static FJ_COLD int future_join_popped(fj_future *f, fji_worker *w)
+{
+    if (f->flags != 0 || f->released != NULL)
+        future_execute(f, w, false);
+    else if (future_execute_plain(f, w))
+        return FJ_OK;
+    return fj_future_is_done(f) ? future_code(f) : future_join_slow(f); /* left open */
+}
+
 int fj_future_join(fj_future *f)
 {
     fji_worker *w = fji_worker_self();
 
     if (f == NULL) return FJ_EINVAL;
-    /* The common case: the newest task of the own queue.
-     * relaxed: NULL, or put into a queue by now. */
+    /* relaxed: NULL, or put into a queue by now. */
     bool queued = fji_load_relaxed(&f->task.cell) != NULL;
-    if (w != NULL && f->task.fn == fji_future_run && queued && fji_pop_self(w, &f->task)) {
-        if (f->flags != 0 || f->released != NULL)
-            future_execute(f, w, false);
-        else if (future_execute_plain(f, w))
-            return FJ_OK;
-        if (fj_future_is_done(f)) return future_code(f);
-    }
-    (void)future_wait_for(f, FJ_FOREVER, false, fji_completer_root(f));
-    return future_code(f);
+    if (w != NULL && f->task.fn == fji_future_run && queued && fji_pop_self(w, &f->task))
+        return future_join_popped(f, w);
+    return future_join_slow(f);
 }
 
 int fj_future_get(fj_future *f, int64_t timeout_ns, void **result)
