@@ -16,7 +16,10 @@
  * If the thread that forked works for pools itself, as a worker or as a guest, inside another
  * one perhaps, it goes on in the child with the tasks on its stack and in its queues:
  *
- *   on its stack, queued   are given the new number: they go on, and count as submitted now.
+ *   queued by it           are given the new number: they count as submitted now.
+ *   on its stack           run to their end, but whoever forked or submitted them may be gone,
+ *                          and the memory with it (a new thread may get the same stack): nothing
+ *                          of them is touched after the body. Lost for everybody else.
  *   stolen from it         lost: FJ_ECANCELED; typed ones are run again, as they cannot say so.
  *   that it has stolen     it completes in the queue of a worker that is gone. The records of
  *                          those pools are never used again (LOST), so that it does no harm.
@@ -77,7 +80,6 @@ static void child_keep(fji_worker *w)
             c->state = FJI_DONE | FJI_LOST;
         }
     }
-    for (struct fji_running *r = w->running; r != NULL; r = r->outer) child_stamp(r->task);
     w->joining = NULL;
     w->nap = NULL;
 }

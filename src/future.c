@@ -187,10 +187,14 @@ static inline bool future_execute_plain(fj_future *f, fji_worker *w)
 /* What the queues call: the body of the task that a future is. */
 int fji_future_run(fj_task *t)
 {
+    fj_future *f = (fj_future *)t;
     fji_worker *w = fji_worker_self();
+    uint32_t times = fji_child_times;
 
     if (w != NULL) fji_worker_claim(w, &t->state, &t->mark);
-    future_execute((fj_future *)t, fji_worker_self(), t->code == FJ_ECANCELED);
+    bool run = t->code != FJ_ECANCELED && fji_future_undecided(f);
+    int code = run ? fji_future_body(f, w) : FJ_ECANCELED;
+    if (times == fji_child_times) fji_future_finish(f, code); /* else: see child.c */
     return FJI_GONE;
 }
 

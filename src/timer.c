@@ -249,15 +249,18 @@ static int timer_run(fj_task *t)
     fj_timer *timer = (fj_timer *)t;
     fj_future *f = &timer->future;
     fji_worker *w = fji_worker_self();
+    uint32_t times = fji_child_times;
     int code;
 
     if (w != NULL) fji_worker_claim(w, &t->state, &t->mark);
     if (t->code == FJ_ECANCELED || !fji_future_undecided(f)) {
         fji_future_finish(f, FJ_ECANCELED);
     } else if (timer->period == 0) {
-        fji_future_finish(f, fji_future_body(f, w));
+        code = fji_future_body(f, w);
+        if (times == fji_child_times) fji_future_finish(f, code); /* else: see child.c */
     } else {
         code = fji_future_body(f, w);
+        if (times != fji_child_times) return FJI_GONE;
         if (code == FJ_OK && timer_rearm(timer)) return FJI_GONE;
         fji_future_finish(f, code == FJ_OK ? FJ_ECANCELED : code);
     }

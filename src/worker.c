@@ -77,10 +77,11 @@ static void worker_run_detached(fji_worker *w, fj_task *t)
     struct fji_running here = {t, w->running};
 
     fji_worker_claim(w, &t->state, &t->mark);
+    uint32_t times = fji_child_times;
     w->running = &here;
     int code = t->fn(t);
     w->running = here.outer;
-    fji_task_complete(t, code);
+    if (times == fji_child_times) fji_task_complete(t, code); /* else: see child.c */
 }
 
 static void worker_run(fji_worker *w, const fji_loot *loot)
@@ -101,8 +102,11 @@ static void worker_run(fji_worker *w, const fji_loot *loot)
         fji_cell_complete(loot->cell);
     } else {
         fj_task *t = (fj_task *)what;
+        uint32_t times = fji_child_times;
         fji_worker_claim(w, &loot->cell->state, &loot->cell->mark);
-        t->code = t->fn(t);
+        int code = t->fn(t);
+        if (times != fji_child_times) return; /* see child.c */
+        t->code = code;
         fji_cell_complete(loot->cell);
     }
 }
