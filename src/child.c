@@ -19,10 +19,11 @@
  *   queued by it           are given the new number: they count as submitted now.
  *   on its stack           run to their end, but whoever forked or submitted them may be gone,
  *                          and the memory with it (a new thread may get the same stack): nothing
- *                          of them is touched after the body. Lost for everybody else.
+ *                          of them is touched after the body. Lost for everybody else. Only a
+ *                          typed task that it has stolen leaves its result in the queue of a
+ *                          worker that is gone: the records of those pools are never used
+ *                          again (LOST), so that it does no harm.
  *   stolen from it         lost: FJ_ECANCELED; typed ones are run again, as they cannot say so.
- *   that it has stolen     it completes in the queue of a worker that is gone. The records of
- *                          those pools are never used again (LOST), so that it does no harm.
  */
 #include "pool.h"
 
@@ -88,7 +89,6 @@ static void child_keep(fji_worker *w)
 
 static void child_forget_worker(fji_worker *w, bool lost)
 {
-    w->running = NULL;
     w->alive = lost ? FJI_ALIVE_LOST : FJI_ALIVE_NO;
     w->park = FJI_PARK_ACTIVE;
     w->blocked = FJI_BLOCKED_NO;

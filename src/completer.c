@@ -10,11 +10,9 @@
  * root can tell whether a task belongs to it without looking into it.
  *
  * Edges                  from                             to                    carries
- *   completer.pending    acq_rel CAS, completer_arrive()  acquire, the same     what a child did
+ *   completer.pending    acq_rel CAS, _decrement()        acquire, the same     what a child did
  */
 #include "pool.h"
-
-#include <string.h>
 
 /* ---- Running -------------------------------------------------------------------------------------- */
 
@@ -36,9 +34,10 @@ int fji_completer_run(fj_task *t)
     if (!dropped && (s & FJI_DONE) == 0) {
         fji_scope_saved saved = {0};
         if (w != NULL) saved = fji_scope_enter(w, &c->root->future.token);
+        uint32_t times = fji_child_times;
         int code = c->future.fn(t); /* LAST TOUCH of *c unless it failed. */
         if (w != NULL) fji_scope_leave(w, saved);
-        if (code != FJ_OK) fj_completer_fail(c, code);
+        if (code != FJ_OK && times == fji_child_times) fj_completer_fail(c, code);
     }
     return FJI_GONE;
 }

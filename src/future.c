@@ -24,7 +24,7 @@
  * OBSERVED. A future that was never queued has no cell, and LET_GO does not matter.
  *
  * Edges          from                                   to                       carries
- *   task.done    acq_rel, future_finish(), future_decide()  acquire, everywhere  the outcome
+ *   task.done    acq_rel, fji_future_finish(), future_decide()  acquire, everywhere  the outcome
  *
  * Model: test/model/future.pml.
  */
@@ -113,8 +113,10 @@ void fji_future_finish(fj_future *f, int code)
     for (;;) {
         if ((s & FJI_COMPLETING) != 0) s = future_await_decision(word);
         uint32_t n = s | FJI_LET_GO;
-        if (code != FJ_OK) future_number(f, s);
-        if ((s & FJI_DONE) == 0 && code != FJ_PENDING) n |= FJI_DONE | outcome_bits(code);
+        if ((s & FJI_DONE) == 0 && code != FJ_PENDING) {
+            n |= FJI_DONE | outcome_bits(code);
+            if (code != FJ_OK) future_number(f, s);
+        }
         /* relaxed: whoever has signalled has decided before. */
         signalled = (fji_load_relaxed(&f->token.word) & FJI_TOKEN_SIGNALLED) != 0;
         /* [task.done] acq_rel -> acquire in whoever waits: the outcome. */
@@ -134,10 +136,8 @@ bool fji_future_undecided(const fj_future *f)
 
 static inline int future_body(fj_future *f, fji_worker *w)
 {
-    struct fji_running here = {&f->task, w->running};
     fji_scope_saved saved = fji_scope_enter(w, &f->token);
     int code = FJ_ECANCELED;
-    w->running = &here;
     /* relaxed: [cancel.nap] orders it where it matters. */
     fji_store_relaxed(&f->runner, (void *)w);
     if (FJ_LIKELY(w->pool->options.interrupt_signal == 0)) {
@@ -148,7 +148,6 @@ static inline int future_body(fj_future *f, fji_worker *w)
         fji_fence_full();
         if (fji_future_undecided(f)) code = f->fn(&f->task);
     }
-    w->running = here.outer;
     fji_scope_leave(w, saved);
     return code;
 }
@@ -159,11 +158,9 @@ int fji_future_body(fj_future *f, fji_worker *w)
 }
 
 /* Runs the body unless the outcome is decided. w: the calling worker, or NULL. */
-static void future_execute(fj_future *f, fji_worker *w, bool dropped)
+static void future_execute(fj_future *f, fji_worker *w)
 {
-    bool run = !dropped && fji_future_undecided(f);
-
-    fji_future_finish(f, run ? fji_future_body(f, w) : FJ_ECANCELED);
+    fji_future_finish(f, fji_future_undecided(f) ? fji_future_body(f, w) : FJ_ECANCELED);
 }
 
 /* The same for a worker and a future without frills, as short as it can be. True: it went well. */
@@ -172,14 +169,11 @@ static inline bool future_execute_plain(fj_future *f, fji_worker *w)
     uint32_t *word = &f->task.state;
     bool run = fji_future_undecided(f);
     int code = run ? future_body(f, w) : FJ_ECANCELED;
-    uint32_t s = fji_load_relaxed(word); /* relaxed: the CAS decides */
-    uint32_t plain = FJI_THIEF_MASK | FJI_LOST;
+    uint32_t s = 0; /* nobody waits, nobody decides */
 
     f->task.code = code;
     /* [task.done] acq_rel -> acquire in whoever waits: the outcome. LAST TOUCH. */
-    if (run && code == FJ_OK && (s & ~plain) == 0 &&
-        fji_cas_acq_rel_32(word, &s, s | FJI_DONE | FJI_LET_GO))
-        return true;
+    if (run && code == FJ_OK && fji_cas_acq_rel_32(word, &s, FJI_DONE | FJI_LET_GO)) return true;
     fji_future_finish(f, code);
     return false;
 }
@@ -517,7 +511,7 @@ static FJ_COLD int future_join_slow(fj_future *f)
 static FJ_COLD int future_join_popped(fj_future *f, fji_worker *w)
 {
     if (f->flags != 0 || f->released != NULL)
-        future_execute(f, w, false);
+        future_execute(f, w);
     else if (future_execute_plain(f, w))
         return FJ_OK;
     return fj_future_is_done(f) ? future_code(f) : future_join_slow(f); /* left open */
@@ -548,7 +542,7 @@ int fj_future_invoke(fj_future *f)
     if (f->task.cell == NULL && !fj_future_is_done(f)) {
         (void)fj_future_retain(f);
         if (f->task.fn == fji_future_run)
-            future_execute(f, fji_worker_self(), false);
+            future_execute(f, fji_worker_self());
         else
             (void)f->task.fn(&f->task);
     }
@@ -747,22 +741,12 @@ int fj_future_wait_all(fj_future *const *f, size_t n, int64_t timeout_ns)
 }
 
 /* The first for which `good` holds; n if there is none. */
-static size_t any_find(fj_future *const *f, size_t n, bool (*good)(const fj_future *))
+static size_t any_find(fj_future *const *f, size_t n, int (*good)(const fj_future *))
 {
     size_t i = 0;
 
     while (i < n && !good(f[i])) i++;
     return i;
-}
-
-static bool good_done(const fj_future *f)
-{
-    return fj_future_is_done(f);
-}
-
-static bool good_normal(const fj_future *f)
-{
-    return fj_future_is_normal(f);
 }
 
 /* Lets the threads of the pools of f run what is queued lazily or stranded. */
@@ -784,12 +768,25 @@ static void futures_observe(fj_future *const *f, size_t n)
         (void)fji_or_acq_rel(&f[i]->task.state, FJI_OBSERVED_ANY);
 }
 
+/* A worker that nobody stands in for runs one of them itself, or nobody might. */
+static bool any_run_own(const fji_worker *w, fj_future *const *f, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if ((future_word(f[i]) & FJI_DONE) != 0 || !future_held(f[i])) continue;
+        if (future_pool(f[i]) != w->pool) continue;
+        if (!fji_submit_take_back(w->pool, &f[i]->task, FJI_TAG_SELF)) continue;
+        (void)f[i]->task.fn(&f[i]->task);
+        return true;
+    }
+    return false;
+}
+
 /*
- * Until one is good, or all are done. An outside caller does not help: it would be stuck in
- * one of them when another is done.
+ * Until one is good, or all are done. Nobody helps who need not: it would be stuck in one of
+ * them when another is done.
  */
-static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
-                    bool (*good)(const fj_future *), size_t *which)
+static int any_wait(fj_future *const *f, size_t n, int64_t deadline, int (*good)(const fj_future *),
+                    size_t *which)
 {
     fji_worker *w = fji_worker_self();
     uint32_t *lot = fji_lot(NULL);
@@ -810,6 +807,7 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
             err = FJ_ECANCELED;
             break;
         }
+        if (w != NULL && token != (int)FJI_BLOCKED_GAVE && any_run_own(w, f, n)) continue;
         any_move(f, n);
         int64_t now = fji_plat_now();
         if (now >= deadline) {
@@ -829,7 +827,7 @@ int fj_future_wait_any(fj_future *const *f, size_t n, int64_t timeout_ns, size_t
     size_t found;
 
     if (n == 0 || which == NULL || !futures_there(f, n)) return FJ_EINVAL;
-    int err = any_wait(f, n, future_deadline(timeout_ns), good_done, &found);
+    int err = any_wait(f, n, future_deadline(timeout_ns), fj_future_is_done, &found);
     if (err == FJ_OK) *which = found;
     return err;
 }
@@ -907,7 +905,7 @@ int fj_future_invoke_any(fj_pool *pool, fj_future *const *f, size_t n, int64_t t
     if (n == 0 || which == NULL || !futures_new(f, n)) return FJ_EINVAL;
     futures_observe(f, n); /* before the first can fail: which was the last is to be known */
     int err = futures_submit(pool, f, n);
-    if (err == FJ_OK) err = any_wait(f, n, deadline, good_normal, &found);
+    if (err == FJ_OK) err = any_wait(f, n, deadline, fj_future_is_normal, &found);
     futures_cancel(f, n);
     if (err != FJ_OK) return err;
     if (found == n) return any_code(f, n);

@@ -208,7 +208,7 @@ static int await_nap(fji_worker *w, const struct await *a, fj_pool *from)
     for (;;) {
         /* [cancel.lot] acquire <- acq_rel in fji_lot_bump(): what has changed is seen below. */
         uint32_t seen = fji_load_acquire(lot);
-        /* [task.done] acquire <- acq_rel in future_finish(), future_decide(). */
+        /* [task.done] acquire <- acq_rel in fji_future_finish(), future_decide(). */
         s = fji_load_acquire(a->state);
         if ((s & a->how->done) != 0 || await_is_lost(a)) break;
         if ((err = await_gives_up(w, a->how)) != FJ_OK) break;

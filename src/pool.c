@@ -250,7 +250,7 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
         fji_fence_full();
         if ((run & FJI_RUN_STOP) == 0) {
             pool_cancel_queued(p);
-            fji_pool_interrupt(p);
+            if (now) fji_pool_interrupt(p); /* else nothing runs */
             fji_timers_shutdown(p);
         }
     }

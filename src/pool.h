@@ -81,12 +81,6 @@ typedef struct fji_scope_saved {
     uint32_t count;
 } fji_scope_saved;
 
-/* A submitted task that a worker is running, and the one it was running before. */
-struct fji_running {
-    fj_task *task;
-    struct fji_running *outer;
-};
-
 /* ---- Worker ----------------------------------------------------------------------------------- */
 
 struct fji_worker {
@@ -109,18 +103,16 @@ struct fji_worker {
 
     /* Its own. */
     FJ_ALIGNAS(FJI_APART) fj_pool *pool;
-    /* Not beside `running`: both are written on their own and would be read as one. */
     const fj_token *token; /* of the task that it runs, or NULL */
     fj_worker *outer;      /* guest: what this thread was before */
     uint32_t index;
     uint32_t random;
     uint32_t unasked; /* forks that have not asked for a thread */
     uintptr_t stack_low;
-    uintptr_t stack_half;        /* below this it no longer helps */
-    fji_thread thread;           /* of a worker, not of a guest */
-    uint32_t signalable;         /* `thread` is there and has not left */
-    struct fji_running *running; /* submitted tasks on its stack, for child.c */
-    fj_cell *spilled; /* cells for results of typed tasks run at their fork, not in use */
+    uintptr_t stack_half; /* below this it no longer helps */
+    fji_thread thread;    /* of a worker, not of a guest */
+    uint32_t signalable;  /* `thread` is there and has not left */
+    fj_cell *spilled;     /* cells for results of typed tasks run at their fork, not in use */
 };
 
 /* The thread-local of a thread that works for no pool. */

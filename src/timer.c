@@ -33,6 +33,7 @@
 /* fj_timer.kind */
 #define KIND_TASK 0u
 #define KIND_TIMEOUT 1u /* of a future that has been submitted */
+#define KIND_OVER 2u    /* the same, and it has fired: nothing of the pool is needed any more */
 
 struct fji_timers {
     FJ_ALIGNAS(FJI_APART) fji_lock lock;
@@ -102,10 +103,12 @@ static void timers_fire(struct fji_timers *ts, int64_t now)
     fji_moment *m;
 
     while (!fji_pool_stopping(ts->pool) && (m = fji_wheel_take(&ts->wheel, now)) != NULL) {
+        fj_timer *t = timer_of(m);
+        if (t->kind == KIND_TIMEOUT) fji_store_relaxed(&t->kind, KIND_OVER); /* relaxed: the lock */
         ts->waiting--;
         ts->moving++;
         fji_lock_drop(&ts->lock);
-        timer_fire(timer_of(m), ts->pool); /* a limit's own reference goes along */
+        timer_fire(t, ts->pool); /* a limit's own reference goes along */
         fji_lock_take(&ts->lock);
         ts->moving--;
     }
@@ -292,7 +295,7 @@ static void timeout_cancel(struct timeout_call *c)
 
 static void timer_fire(fj_timer *t, fj_pool *p)
 {
-    if (t->kind == KIND_TIMEOUT) {
+    if ((t->future.flags & FJI_FUTURE_LIMIT) != 0) {
         struct timeout_call *c = (struct timeout_call *)t;
         bool acts = c->on_timeout != NULL;
         if (!acts || fji_submit_anyway(p, FJI_ACTION, timeout_action, t) != FJ_OK)
@@ -328,9 +331,15 @@ bool fji_timer_forget(fj_future *f)
     fj_cell *away = fji_load_relaxed(&f->task.cell); /* relaxed: NULL only if never scheduled */
 
     if (away == NULL || fji_child_lost(&f->task)) return false;
+    /* What its body has left open, and a limit that is over: the pool may be gone. Otherwise it
+     * cannot go before whoever runs or drops it has seen the outcome, which is being decided.
+     * relaxed: LET_GO and OVER only ever come. */
+    uint32_t kind = fji_load_relaxed(&t->kind);
+    bool open = (fji_load_relaxed(&f->task.state) & FJI_LET_GO) != 0; /* relaxed: as above */
+    if (kind == KIND_OVER || (kind == KIND_TASK && open)) return false;
     fj_pool *p = *(fj_pool **)(void *)away->args;
     if (!timers_remove(timers_if(p), t)) return false;
-    if (t->kind != KIND_TIMEOUT) return true;
+    if (kind != KIND_TIMEOUT) return true;
     fji_future_unref(f); /* the timer's; whoever decides has one */
     return false;
 }
@@ -343,6 +352,24 @@ static bool timer_stays(const fj_timer *t, bool all, bool stops)
     return !all && t->period == 0;
 }
 
+/* With the lock, which is let go of meanwhile: t is out of the wheel, and over. */
+static void timers_drop(struct fji_timers *ts, fj_timer *t)
+{
+    fj_future *f = &t->future;
+
+    ts->waiting--;
+    ts->moving++;
+    fji_lock_drop(&ts->lock);
+    if (t->kind == KIND_TIMEOUT) {
+        (void)fj_future_cancel(f, 0); /* what it was the limit of may be open for ever */
+        fj_future_release(f);
+    } else {
+        fji_future_finish(f, FJ_ECANCELED);
+    }
+    fji_lock_take(&ts->lock);
+    ts->moving--;
+}
+
 /* Cancels what waits: all, or only what runs again and again. */
 static void timers_cancel(struct fji_timers *ts, bool all)
 {
@@ -351,26 +378,20 @@ static void timers_cancel(struct fji_timers *ts, bool all)
 
     fji_lock_take(&ts->lock);
     while ((m = fji_wheel_take_any(&ts->wheel)) != NULL) {
-        fj_timer *t = timer_of(m);
-        if (timer_stays(t, all, stops)) {
+        if (timer_stays(timer_of(m), all, stops)) {
             m->child = kept;
             kept = m;
-            continue;
+        } else {
+            timers_drop(ts, timer_of(m));
         }
-        ts->waiting--;
-        ts->moving++;
-        fji_lock_drop(&ts->lock);
-        if (t->kind == KIND_TIMEOUT)
-            fj_future_release(&t->future);
-        else
-            fji_future_finish(&t->future, FJ_ECANCELED);
-        fji_lock_take(&ts->lock);
-        ts->moving--;
     }
-    while (kept != NULL) {
-        m = kept;
+    while ((m = kept) != NULL) {
         kept = m->child;
-        fji_wheel_add(&ts->wheel, m);
+        /* Whoever has decided it meanwhile has not found it in the wheel. */
+        if (fji_future_undecided(&timer_of(m)->future))
+            fji_wheel_add(&ts->wheel, m);
+        else
+            timers_drop(ts, timer_of(m));
     }
     fji_lock_drop(&ts->lock);
 }

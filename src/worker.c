@@ -74,13 +74,9 @@ void fji_worker_claim(fji_worker *w, uint32_t *state, uint32_t *mark)
 
 static void worker_run_detached(fji_worker *w, fj_task *t)
 {
-    struct fji_running here = {t, w->running};
-
     fji_worker_claim(w, &t->state, &t->mark);
     uint32_t times = fji_child_times;
-    w->running = &here;
     int code = t->fn(t);
-    w->running = here.outer;
     if (times == fji_child_times) fji_task_complete(t, code); /* else: see child.c */
 }
 
@@ -461,7 +457,6 @@ static fji_worker *worker_take_record(fj_pool *p, uint32_t as)
     if (w == NULL) return NULL;
     w->random = (w->index + 1) * 0x9e3779b9u + (uint32_t)p->started;
     if (w->random == 0) w->random = 1;
-    w->running = NULL;
     w->token = NULL;
     fji_store_relaxed(&w->joining, (fj_cell *)NULL); /* relaxed: helpers check what they read */
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO);  /* relaxed: for monitoring */

@@ -645,6 +645,37 @@ FJ_TEST(all_of_returns_in_time_and_cancels_the_rest, 60)
     fjt_destroy(p);
 }
 
+static int any_inside(fj_task *t)
+{
+    struct job j[3];
+    fj_future *f[3];
+    size_t which = 9;
+
+    (void)t;
+    for (int k = 0; k < 3; k++) {
+        job_init(&j[k], 1, k == 1 ? FJ_OK : 5);
+        f[k] = &j[k].f;
+    }
+    CHECK_EQ(fj_future_invoke_any(fj_current_pool(), f, 3, FJ_FOREVER, &which), FJ_OK);
+    CHECK_EQ(which, 1);
+    for (int k = 0; k < 3; k++) fj_future_release(f[k]);
+    return FJ_OK;
+}
+
+/* Nobody stands in for the one that waits. */
+FJ_TEST(any_of_ends_in_a_pool_without_a_thread_to_spare, 30)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_task t;
+
+    o.parallelism = 1;
+    o.max_threads = 1;
+    fj_pool *p = fjt_pool_with(&o);
+    fj_task_init(&t, any_inside);
+    CHECK_EQ(fj_invoke_by(p, &t, FJ_CALLER_BLOCKS), FJ_OK);
+    fjt_destroy(p);
+}
+
 static atomic_int releases;
 
 static void count_release(fj_future *f)

@@ -764,3 +764,93 @@ FJ_TEST(limit_reaches_what_keeps_the_only_worker, 20)
     fj_future_release(f);
     fjt_destroy(p);
 }
+
+/* TRAPS 56: what a shutdown leaves waiting is out of the wheel for a moment; who cancels it then
+ * must not make the pool wait for its time. */
+struct cancelling {
+    pthread_t thread;
+    fj_future *f[16];
+};
+
+static atomic_int go_cancelling;
+
+static void *cancel_them(void *arg)
+{
+    struct cancelling *c = arg;
+
+    UNTIL(atomic_load(&go_cancelling));
+    for (int i = 0; i < 16; i++) CHECK_EQ(fj_future_cancel(c->f[i], 0), 1);
+    return NULL;
+}
+
+FJ_TEST(cancelling_while_a_shutdown_sorts_the_timers_holds_up_nobody, 60)
+{
+    for (long round = fjt_rounds(2000); round > 0; round--) {
+        fj_pool *p = fjt_pool(1, 0);
+        struct cancelling c;
+        fj_future *series[16];
+        atomic_int ran = 0;
+        atomic_store(&go_cancelling, 0);
+        for (int i = 0; i < 16; i++) {
+            int64_t hour = 3600 * (int64_t)1000000000;
+            CHECK_EQ(fj_schedule_action(p, trap_count, &ran, hour + i, &c.f[i]), FJ_OK);
+            CHECK_EQ(fj_schedule_action_at_fixed_rate(p, trap_count, &ran, hour, hour, &series[i]),
+                     FJ_OK);
+        }
+        c.thread = trap_thread(cancel_them, &c);
+        atomic_store(&go_cancelling, 1);
+        CHECK_EQ(fj_pool_shutdown(p), FJ_OK);
+        pthread_join(c.thread, NULL);
+        CHECK_EQ(fj_pool_await_termination(p, FJ_FOREVER), FJ_OK);
+        for (int i = 0; i < 16; i++) {
+            fj_future_release(c.f[i]);
+            fj_future_release(series[i]);
+        }
+        fjt_destroy(p);
+        CHECK_EQ(atomic_load(&ran), 0);
+    }
+}
+
+static int left_open(fj_task *t)
+{
+    (void)t;
+    return FJ_PENDING;
+}
+
+static int left_open_call(void *arg, void **result)
+{
+    (void)arg;
+    (void)result;
+    return FJ_PENDING;
+}
+
+static void looks_on(fj_future *f, void *arg)
+{
+    (void)f;
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+/* TRAPS 58: a future that outlives its pool does not lead back to it. */
+FJ_TEST(timer_left_open_is_decided_after_its_pool_is_gone, 30)
+{
+    fj_pool *p = fjt_pool(1, 0);
+    fj_timer t;
+    fj_future *limited, *stopped;
+    atomic_int over = 0;
+
+    fj_timer_init(&t, left_open);
+    CHECK_EQ(fj_schedule(p, &t, 0), FJ_OK);
+    CHECK_EQ(fj_submit_with_timeout(p, left_open_call, &over, 1000, looks_on, &limited), FJ_OK);
+    UNTIL(atomic_load(&over) == 1);
+    fjt_destroy(p);
+    CHECK_EQ(fj_future_cancel(&t.future, 1), 1);
+    CHECK_EQ(fj_future_cancel(limited, 1), 1);
+    fj_future_release(&t.future);
+    fj_future_release(limited);
+    p = fjt_pool(1, 0); /* and one whose limit never comes is not left open for ever */
+    CHECK_EQ(fj_submit_with_timeout(p, left_open_call, NULL, FJ_FOREVER, NULL, &stopped), FJ_OK);
+    CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK);
+    fjt_destroy(p);
+    CHECK_EQ(fj_future_join(stopped), FJ_ECANCELED);
+    fj_future_release(stopped);
+}
