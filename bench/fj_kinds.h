@@ -17,11 +17,18 @@ struct fib_future {
 
 static int fib_future_run(fj_task *t);
 
-static uint64_t fib_future(unsigned n)
+static uint64_t fib_future_fork(unsigned n);
+
+/* As in fib(): a leaf is no call. */
+static inline uint64_t fib_future(unsigned n)
+{
+    return n < 2 ? n : fib_future_fork(n);
+}
+
+static uint64_t fib_future_fork(unsigned n)
 {
     struct fib_future a;
 
-    if (n < 2) return n;
     fj_future_init(&a.future, fib_future_run);
     a.n = n - 1;
     must(fj_future_fork(&a.future));
@@ -95,6 +102,15 @@ static int fib_completer_done(fj_completer *c, fj_completer *caller)
     return FJ_OK;
 }
 
+static int fib_completer_run(fj_task *t);
+
+static inline void fib_child(struct fib_completer *c, struct fib_completer *parent, unsigned n)
+{
+    fj_completer_init(&c->c, &parent->c, 0, fib_completer_run, fib_completer_done, NULL);
+    c->n = n;
+    c->children = NULL;
+}
+
 static int fib_completer_run(fj_task *t)
 {
     struct fib_completer *f = (struct fib_completer *)t;
@@ -102,11 +118,8 @@ static int fib_completer_run(fj_task *t)
     while (f->n >= 2) {
         struct fib_completer *two = pair_take(2 * sizeof *two);
         if (two == NULL) return 1;
-        for (unsigned i = 0; i < 2; i++) {
-            fj_completer_init(&two[i].c, &f->c, 0, fib_completer_run, fib_completer_done, NULL);
-            two[i].n = f->n - 1 - i;
-            two[i].children = NULL;
-        }
+        fib_child(&two[0], f, f->n - 1);
+        fib_child(&two[1], f, f->n - 2);
         f->children = two;
         fj_completer_set_pending(&f->c, 1);
         must(fj_completer_fork(&two[0].c));
@@ -150,19 +163,27 @@ static int sum_completer_done(fj_completer *c, fj_completer *caller)
     return FJ_OK;
 }
 
+static int sum_completer_run(fj_task *t);
+
+static inline void sum_child(struct sum_completer *c, struct sum_completer *parent, size_t from,
+                             size_t n)
+{
+    fj_completer_init(&c->c, &parent->c, 0, sum_completer_run, sum_completer_done, NULL);
+    c->values = parent->values + from;
+    c->n = n;
+    c->children = NULL;
+}
+
 static int sum_completer_run(fj_task *t)
 {
     struct sum_completer *s = (struct sum_completer *)t;
 
     while (s->n > SUM_LEAF) {
         struct sum_completer *two = pair_take(2 * sizeof *two);
+        size_t half = s->n / 2;
         if (two == NULL) return 1;
-        for (unsigned i = 0; i < 2; i++) {
-            fj_completer_init(&two[i].c, &s->c, 0, sum_completer_run, sum_completer_done, NULL);
-            two[i].values = s->values + (i == 0 ? 0 : s->n / 2);
-            two[i].n = i == 0 ? s->n / 2 : s->n - s->n / 2;
-            two[i].children = NULL;
-        }
+        sum_child(&two[0], s, 0, half);
+        sum_child(&two[1], s, half, s->n - half);
         s->children = two;
         fj_completer_set_pending(&s->c, 1);
         must(fj_completer_fork(&two[0].c));
@@ -175,19 +196,27 @@ static int sum_completer_run(fj_task *t)
     return FJ_OK;
 }
 
-static double run_sum_completer(const bench_case *c)
+/* Made once, by the first run: the warm-up of the same size, where there is one, or a run that
+ * is not the best. */
+static const int *sum_values(size_t n)
 {
     static int *values;
     static size_t room;
-    size_t n = (size_t)c->size * 1024;
 
-    if (room < n) {
-        free(values);
-        values = malloc(n * sizeof *values);
-        if (values == NULL) exit(1);
-        room = n;
-    }
+    if (room >= n) return values;
+    free(values);
+    values = malloc(n * sizeof *values);
+    if (values == NULL) exit(1);
+    room = n;
     for (size_t i = 0; i < n; i++) values[i] = (int)(i % 1000);
+    return values;
+}
+
+static double run_sum_completer(const bench_case *c)
+{
+    size_t n = (size_t)c->size * 1024;
+    const int *values = sum_values(n);
+
     struct sum_completer root = {.values = values, .n = n};
     fj_completer_init(&root.c, NULL, 0, sum_completer_run, sum_completer_done, NULL);
     must(fj_completer_submit(pool, &root.c));

@@ -19,6 +19,8 @@
 #include <forkjoin.h>
 #include <stdbool.h>
 
+#include "chaos.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define FJI_ASAN 1
 #elif defined(__SANITIZE_THREAD__)
@@ -35,6 +37,13 @@
 #endif
 #ifndef FJI_TSAN
 #define FJI_TSAN 0
+#endif
+
+#if FJI_SIM
+/* plat/sim: the simulator sees accesses through the compiler, these through calls. */
+void fji_sim_fence(void);
+void fji_sim_fence_thief(void);
+void fji_sim_pause(void);
 #endif
 
 #define fji_load_relaxed(p) __atomic_load_n((p), __ATOMIC_RELAXED)
@@ -72,7 +81,10 @@ static inline bool fji_cas_acq_rel_32(uint32_t *p, uint32_t *old, uint32_t v)
  */
 static inline void fji_fence_full(void)
 {
-#if FJI_TSAN
+    FJI_GAP();
+#if FJI_SIM
+    fji_sim_fence();
+#elif FJI_TSAN
     static uint32_t everybodys;
     __atomic_fetch_add(&everybodys, 0, __ATOMIC_SEQ_CST);
 #elif defined(__x86_64__)
@@ -89,7 +101,9 @@ static inline void fji_fence_full(void)
  */
 static inline void fji_fence_thief(void)
 {
-#if FJI_TSAN || !defined(__x86_64__)
+#if FJI_SIM
+    fji_sim_fence_thief();
+#elif FJI_TSAN || !defined(__x86_64__)
     fji_fence_full();
 #else
     __asm__ __volatile__("" ::: "memory");
@@ -99,7 +113,9 @@ static inline void fji_fence_thief(void)
 /* Tells the core that this is a spin loop. */
 static inline void fji_pause(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
+#if FJI_SIM
+    fji_sim_pause();
+#elif defined(__x86_64__) || defined(__i386__)
     __asm__ __volatile__("pause" ::: "memory");
 #elif defined(__aarch64__)
     __asm__ __volatile__("isb" ::: "memory");

@@ -3,12 +3,13 @@
  * cancel.c - tokens, which task sees which, and breaking the waits of a cancelled one
  *
  * Scopes. Every task runs with a token, or none. A worker keeps those of the tasks on its
- * stack in an array: {from, token}, where `from` is the position in its queue at which the
- * tasks forked under that token begin. A fork therefore costs nothing, and a thief finds
- * the token of a task it has taken at position p: that of the last entry with from <= p.
- * This may be read while the owner goes on: until the stolen task is done its forker cannot
- * leave the frame that forked it, so the entries with from <= p stay as they are, and those
- * that come and go above them have from > p, as cell p is not given back before the join.
+ * stack in an array: {from, token}, where `from` is the cell of its queue at which the tasks
+ * forked under that token begin; the lowest entry is {NULL, NULL}. A fork therefore costs
+ * nothing, and a thief finds the token of a task it has taken out of cell p: that of the last
+ * entry with from <= p. This may be read while the owner goes on: until the stolen task is
+ * done its forker cannot leave the frame that forked it, so the entries with from <= p stay as
+ * they are, and those that come and go above them have from > p, as cell p is not given back
+ * before the join. The array never moves: addresses are reserved, memory comes as it grows.
  *
  * That is so for tasks that are joined through their cell. Actions and submitted tasks have no
  * token of their forker's, futures their own.
@@ -26,58 +27,76 @@
  * before that. Whoever decides a future bumps its lot in the same way, if somebody is there.
  *
  * Edges             from                            to                          carries
- *   cancel.scope    release store of scopes         acquire, fji_scope_of()     the entries
+ *   cancel.scope    release store, fji_scope_put()  acquire, fji_scope_of()     the entries
  *   cancel.token    release or, fji_token_set()     acquire, token_has()        why
  *   cancel.lot      acq_rel add, fji_lot_bump()     acquire load, the sleeper   what changed
  */
-#include <string.h>
-
 #include "pool.h"
 
 /* ---- Scopes --------------------------------------------------------------------------------------- */
 
-bool fji_scope_grow(fji_worker *w)
+/* More room for the array of w; the first time, the array. False: there is none. */
+static bool scope_grow(fji_worker *w)
 {
-    struct fji_scopes *old = w->scope_room;
-    uint32_t room = old != NULL ? old->room * 2 : FJI_SCOPES_FIRST;
-    struct fji_scopes *now = fji_plat_alloc(sizeof *now + room * sizeof now->entry[0]);
+    size_t all = FJI_SCOPES_RESERVED * sizeof *w->scope, bytes = fji_plat_page();
+    bool first = w->scope_end == NULL;
+    fji_scope *range = first ? fji_plat_reserve(all) : w->scope_base;
 
-    if (now == NULL) return false;
-    now->older = old;
-    now->room = room;
-    if (old != NULL) memcpy(now->entry, old->entry, old->room * sizeof old->entry[0]);
-    /* [cancel.scope] release -> acquire in fji_scope_of(): the copy. */
-    fji_store_release(&w->scope_room, now);
+    if (range == NULL) return false;
+    if (!first) bytes = 2 * (size_t)(w->scope_end - range) * sizeof *range;
+    if (bytes > all || !fji_plat_commit(range, bytes)) {
+        if (first) fji_plat_release(range, all);
+        return false;
+    }
+    w->scope_base = range;
+    w->scope_end = range + bytes / sizeof *range;
+    if (first) fji_scope_none(w); /* its lowest entry is zero, as the one before */
+    if (w->pool->options.interrupt_signal == 0) w->scope_limit = w->scope_end - 1;
     return true;
+}
+
+fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token)
+{
+    bool without = w->scope == &w->scope_none[1];
+    bool room = !without && w->scope + 1 < w->scope_end;
+
+    if (!room && !without) room = scope_grow(w);
+    fji_scope_saved saved = {w->scope, w->scope_limit, w->scope_none[1].token};
+    if (room) {
+        fji_scope_put(w, w->scope, token, fji_worker_boundary(w));
+    } else {
+        /* Without memory: what is stolen from here has no token. */
+        w->scope_none[1].token = token;
+        w->scope_limit = NULL;
+        /* relaxed: what others read of it never changes. */
+        fji_store_relaxed(&w->scope, &w->scope_none[1]);
+    }
+    return saved;
+}
+
+void fji_scope_leave(fji_worker *w, fji_scope_saved saved)
+{
+    if (w->scope == &w->scope_none[1]) {
+        w->scope_none[1].token = saved.token;
+        w->scope_limit = saved.limit;
+    }
+    fji_store_relaxed(&w->scope, saved.scope); /* relaxed: who stole under it is through */
 }
 
 const fj_token *fji_scope_of(fji_worker *victim, const fji_loot *loot)
 {
-    const fj_token *token = NULL;
-    uint32_t position = fji_queue_position(&victim->q, loot->cell);
-
     /* What is not joined through its cell outlives the frame that queued it, and its token. */
     if ((loot->what & FJI_TAG_DETACHED) != 0) return NULL;
-    /* [cancel.scope] acquire <- release in fji_scope_enter(): the entries. */
-    uint32_t n = fji_load_acquire(&victim->scopes);
-
-    if (n == 0) return NULL;
-    /* [cancel.scope] acquire <- release in fji_scope_grow(): read after scopes, so big enough. */
-    const struct fji_scopes *s = fji_load_acquire(&victim->scope_room);
-    for (uint32_t i = 0; i < n; i++) {
-        if (fji_load_relaxed(&s->entry[i].from) > position) break; /* relaxed: see above */
-        token = fji_load_relaxed(&s->entry[i].token);              /* relaxed: as above */
-    }
-    return token;
+    /* [cancel.scope] acquire <- release in fji_scope_put(): the entries. */
+    const fji_scope *e = fji_load_acquire(&victim->scope);
+    while (fji_load_relaxed(&e->from) > (uintptr_t)loot->cell) e--; /* relaxed: see above */
+    return fji_load_relaxed(&e->token);                             /* relaxed: see above */
 }
 
 void fji_scope_fini(fji_worker *w)
 {
-    while (w->scope_room != NULL) {
-        struct fji_scopes *s = w->scope_room;
-        w->scope_room = s->older;
-        fji_plat_free(s);
-    }
+    if (w->scope_end != NULL)
+        fji_plat_release(w->scope_base, FJI_SCOPES_RESERVED * sizeof *w->scope);
 }
 
 /* ---- Tokens --------------------------------------------------------------------------------------- */
@@ -93,13 +112,13 @@ void fji_token_set(fj_token *t, uint32_t bits)
 {
     /* [cancel.token] release -> acquire in token_has(): what the canceller did before. */
     fji_or_release(&t->word, bits);
-    /* [cancel.nap] the token above, who runs and naps below; partner: fji_nap_begin(). */
+    /* [cancel.nap] the token above, who naps below; partner: fji_nap_begin(). */
     fji_fence_full();
 }
 
 bool fji_interrupted(const fji_worker *w)
 {
-    return fji_pool_stopping(w->pool) || token_has(w->token, FJI_TOKEN_INTERRUPT);
+    return fji_pool_stopping(w->pool) || token_has(fji_scope_token(w), FJI_TOKEN_INTERRUPT);
 }
 
 void fj_token_init(fj_token *token, const fj_token *parent)
@@ -112,7 +131,7 @@ void fj_token_cancel(fj_token *token)
 {
     if (token == NULL) return;
     fji_token_set(token, FJI_TOKEN_CANCELLED | FJI_TOKEN_INTERRUPT);
-    fji_pools_poke();
+    fji_pools_poke(NULL);
 }
 
 int fj_token_cancelled(const fj_token *token)
@@ -124,14 +143,15 @@ int fj_cancelled(void)
 {
     const fji_worker *w = fji_worker_self();
 
-    return w != NULL && (token_has(w->token, FJI_TOKEN_CANCELLED) || fji_pool_stopping(w->pool));
+    if (w == NULL) return 0;
+    return token_has(fji_scope_token(w), FJI_TOKEN_CANCELLED) || fji_pool_stopping(w->pool);
 }
 
 /* ---- Lots and naps -------------------------------------------------------------------------------- */
 
 static struct {
     FJ_ALIGNAS(FJI_LINE) uint32_t word;
-} cancel_lots[FJI_LOTS + 1];
+} cancel_lots[FJI_LOTS + 1] = {[0 ... FJI_LOTS] = {FJI_START_32}};
 
 uint32_t *fji_lot(const void *future)
 {
@@ -149,8 +169,9 @@ void fji_lot_bump(uint32_t *lot)
 
 void fji_nap_begin(fji_worker *w, uint32_t *lot)
 {
-    fji_store_relaxed(&w->nap, lot); /* relaxed: the fence */
-    /* [cancel.nap] the nap and the runner above, the token below; partner: fji_token_set(). */
+    fji_store_relaxed(&w->napper, fji_scope_token(w)); /* relaxed: the fence */
+    fji_store_relaxed(&w->nap, lot);                   /* relaxed: the fence */
+    /* [cancel.nap] the nap above, the token below; partner: fji_token_set(). */
     fji_fence_full();
 }
 
@@ -159,21 +180,23 @@ void fji_nap_end(fji_worker *w)
     fji_store_relaxed(&w->nap, (uint32_t *)NULL); /* relaxed: a bump too many does no harm */
 }
 
-static void nap_poke(const fji_worker *w)
+static void nap_poke(const fji_worker *w, const fj_token *only)
 {
     uint32_t *lot = fji_load_relaxed(&w->nap); /* relaxed: the fence in fji_token_set() */
 
-    if (lot != NULL) fji_lot_bump(lot);
+    if (lot == NULL) return;
+    if (only != NULL && fji_load_relaxed(&w->napper) != only) return; /* relaxed: as above */
+    fji_lot_bump(lot);
 }
 
-void fji_pool_poke(fj_pool *p)
+void fji_pool_poke(fj_pool *p, const fj_token *only)
 {
     /* [pool.record] acquire <- release in worker_new_record(). */
     uint32_t n = fji_load_acquire(&p->workers);
 
     for (uint32_t i = 0; i < n; i++) {
         fji_worker *w = fji_pool_worker(p, i);
-        if (w != NULL) nap_poke(w);
+        if (w != NULL) nap_poke(w, only);
     }
 }
 
@@ -183,7 +206,7 @@ void fji_pool_interrupt(fj_pool *p)
 
     /* [cancel.nap] run above, the naps below; partner: fji_nap_begin(). */
     fji_fence_full();
-    fji_pool_poke(p);
+    fji_pool_poke(p, NULL);
     if (signal == 0) return;
     /* With the lock no thread leaves that is counted as alive here. */
     fji_lock_take(&p->lock);

@@ -31,7 +31,7 @@ static fji_lock child_lock;
 static fj_pool *child_list; /* all pools, under the lock */
 /* Handlers that got registered twice, by a fork in the middle of that, act once. */
 static __thread int child_forking;
-uint32_t fji_child_times;
+uint32_t fji_child_times = FJI_START_FORKS;
 
 /* ---- The list ------------------------------------------------------------------------------------- */
 
@@ -53,10 +53,10 @@ void fji_pools_remove(fj_pool *p)
     fji_lock_drop(&child_lock);
 }
 
-void fji_pools_poke(void)
+void fji_pools_poke(const fj_token *only)
 {
     fji_lock_take(&child_lock);
-    for (fj_pool *p = child_list; p != NULL; p = p->next) fji_pool_poke(p);
+    for (fj_pool *p = child_list; p != NULL; p = p->next) fji_pool_poke(p, only);
     fji_lock_drop(&child_lock);
 }
 
@@ -83,6 +83,7 @@ static void child_keep(fji_worker *w)
     }
     w->joining = NULL;
     w->nap = NULL;
+    fji_worker_set_home(w);
 }
 
 /* ---- The others ------------------------------------------------------------------------------------- */
@@ -93,9 +94,9 @@ static void child_forget_worker(fji_worker *w, bool lost)
     w->park = FJI_PARK_ACTIVE;
     w->blocked = FJI_BLOCKED_NO;
     w->joining = NULL;
-    w->token = NULL;
-    w->scopes = 0;
+    fji_scope_none(w);
     w->nap = NULL;
+    fji_worker_set_home(w);
     fji_queue_reset(&w->q);
 }
 
@@ -113,7 +114,7 @@ static void child_forget(fj_pool *p, fji_worker *self)
 
     for (uint32_t i = 0; i < p->workers; i++) {
         fji_worker *w = fji_pool_worker(p, i);
-        if (!child_has(self, w)) continue;
+        if (w == NULL || !child_has(self, w)) continue;
         child_keep(w);
         guests += w->alive == FJI_ALIVE_GUEST;
         total += w->alive == FJI_ALIVE_WORKER;
@@ -131,8 +132,8 @@ static void child_forget(fj_pool *p, fji_worker *self)
     p->has_zombie = false;
     p->guests = (uint32_t)guests;
     p->ctl = fji_ctl_settle(
-        fji_ctl_add_active(fji_ctl_add_total(0, total), active - p->parallelism), p->parallelism,
-        p->min_runnable, p->max_threads);
+        fji_ctl_add_active(fji_ctl_add_total(FJI_CTL_NONE, total), active - p->parallelism),
+        p->parallelism, p->min_runnable, p->max_threads);
     fji_pool_end_if_over(p);
 }
 

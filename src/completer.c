@@ -21,11 +21,11 @@ int fji_completer_run(fj_task *t)
 {
     fj_completer *c = (fj_completer *)t;
     fji_worker *w = fji_worker_self();
-    bool dropped = t->code == FJ_ECANCELED;
     bool root = c->parent == NULL;
 
     /* [task.done] acquire <- acq_rel of whoever has decided. */
     uint32_t s = fji_load_acquire(&t->state);
+    bool dropped = (s & FJI_DROPPED) != 0;
     if (dropped) fj_completer_fail(c, FJ_ECANCELED);
     /* [task.done] release -> acquire in fj_future_release(): no queue has it. Only roots are
      * waited for. LAST TOUCH of one that was dropped. */
@@ -64,15 +64,23 @@ static bool completer_may_queue(const fj_completer *c)
     return c != NULL && c->future.fn != NULL && c->future.task.cell == NULL;
 }
 
-int fj_completer_fork(fj_completer *c)
+static FJ_COLD int completer_fork_slow(fj_completer *c)
 {
     fji_worker *w = fji_worker_self();
 
     if (!completer_may_queue(c)) return FJ_EINVAL;
     if (w == NULL) return completer_queue(fj_common_pool(), c);
-    if (fji_push_self(w, &c->future.task, (uintptr_t)c->root)) return FJ_OK;
     if (completer_queue(w->pool, c) != FJ_OK) (void)fji_completer_run(&c->future.task);
     return FJ_OK;
+}
+
+int fj_completer_fork(fj_completer *c)
+{
+    bool fresh = c != NULL && c->future.flags == FJI_FUTURE_COMPLETER &&
+                 c->future.task.cell == NULL;
+    bool quick = fresh && fji_push_self(&c->future.task, (uintptr_t)c->root);
+
+    return FJ_LIKELY(quick) ? FJ_OK : completer_fork_slow(c);
 }
 
 int fj_completer_submit(fj_pool *pool, fj_completer *c)
@@ -117,7 +125,7 @@ fj_completer *fj_completer_root(const fj_completer *c)
 
 static uint32_t *completer_count(const fj_completer *c)
 {
-    return (uint32_t *)(uintptr_t)&c->pending;
+    return (uint32_t *)(uintptr_t)&c->future.pending;
 }
 
 int32_t fj_completer_pending(const fj_completer *c)
@@ -152,14 +160,20 @@ int32_t fj_completer_decrement(fj_completer *c)
 
 /* ---- Completing ----------------------------------------------------------------------------------- */
 
-static void completer_go_up(fj_completer *c, bool calls)
+/* Apart, so that what goes well saves no registers for it. */
+static FJ_COLD void completer_failed(fj_completer *c, int code)
+{
+    fj_completer_fail(c, code);
+}
+
+static inline void completer_go_up(fj_completer *c, bool calls)
 {
     fj_completer *caller = c;
 
     while (fj_completer_decrement(c) == 0) {
         int code = calls && c->on_completion != NULL ? c->on_completion(c, caller) : FJ_OK;
-        if (code != FJ_OK) {
-            fj_completer_fail(c, code);
+        if (FJ_UNLIKELY(code != FJ_OK)) {
+            completer_failed(c, code);
             return;
         }
         caller = c;

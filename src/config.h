@@ -9,6 +9,9 @@
 #define FJI_LINE 64
 #define FJI_APART 128
 
+/* Numbers between #ifndef and #endif can be set by a build: small ones bring the rare paths
+ * near, for tests. */
+
 /* Build options, normally set by CMake. */
 #ifndef FJI_CHECKED
 #define FJI_CHECKED 0 /* 1: misuse is looked for on the fast paths' slow ends too */
@@ -16,20 +19,53 @@
 #ifndef FJI_SYMMETRIC
 #define FJI_SYMMETRIC 0 /* 1: no membarrier, whatever the system offers */
 #endif
+#ifndef FJI_SIM
+#define FJI_SIM 0 /* 1: on the simulator, with its platform layer */
+#endif
 #ifndef FJI_FAULTS
 #define FJI_FAULTS 0 /* 1: the platform layer can be told to fail */
+#endif
+#ifndef FJI_CHAOS
+#define FJI_CHAOS 0 /* 1: delays wherever another thread could come in between; see chaos.h */
+#endif
+#ifndef FJI_AGED
+#define FJI_AGED 0 /* 1: every count begins just before it wraps; docs/design/counters.md */
+#endif
+
+/* Where counts begin. */
+#if FJI_AGED
+#define FJI_START_EPOCH 0xffffffffdull           /* of a queue, 36 bits */
+#define FJI_START_VERSION 0x1fffdull             /* of the control word, 17 bits */
+#define FJI_START_SLOT(room) ((room)-2)          /* of a submission queue: two before its end */
+#define FJI_START_32 0xfffffffdu                 /* words that are compared for being the same */
+#define FJI_START_64 0xfffffffffffffffdull       /* the same, and statistics */
+#define FJI_START_FAILURES 0x7ffffffdu           /* numbers of failures, 31 bits */
+#define FJI_START_FORKS 0xfffffffeu              /* fork()s of the process; 5 bits of it are kept */
+#define FJI_START_CLOCK ((1ll << 56) - 30000000) /* of timers, ns: all but one wheel turn soon */
+#else
+#define FJI_START_EPOCH 0ull
+#define FJI_START_VERSION 0ull
+#define FJI_START_SLOT(room) 0u
+#define FJI_START_32 0u
+#define FJI_START_64 0ull
+#define FJI_START_FAILURES 0u
+#define FJI_START_FORKS 0u
 #endif
 
 /* Cells a worker's queue starts with; it doubles up to the reserved range. Depth of
  * recursion, not number of tasks, decides: 64 is enough for nearly all. */
+#ifndef FJI_QUEUE_FIRST
 #define FJI_QUEUE_FIRST 64
+#endif
 
 /* Cells of address space reserved for one queue: 64 MiB, of which only what is used
  * is ever backed by memory. Beyond it a fork runs its task at once. */
 #define FJI_QUEUE_RESERVED (1u << 20)
 
 /* The same for a submission queue, whose slots are 32 bytes: 128 MiB. */
+#ifndef FJI_SUBQ_FIRST
 #define FJI_SUBQ_FIRST 64
+#endif
 #define FJI_SUBQ_RESERVED (1u << 22)
 
 /* ACTIONs that a worker takes from a submission queue at once, to put the rest into its own
@@ -38,17 +74,25 @@
 
 /* Pops without a steal after which an open queue is closed: as many as pay in
  * fences (2 ns) what one opening costs (12 us). Ski rental. */
+#ifndef FJI_CLOSE_AFTER
 #define FJI_CLOSE_AFTER 4096
+#endif
 
 /* Looks at a closed queue before the thief uses the heavy fence: about 1 us. */
+#ifndef FJI_OPEN_PATIENCE
 #define FJI_OPEN_PATIENCE 40
+#endif
 
 /* Search for work before sleeping, in ns. A wake-up costs 13 us to 20 us. */
+#ifndef FJI_SPIN_NS
 #define FJI_SPIN_NS 20000
+#endif
 
 /* Tasks of its own queue that nobody joins between two looks at the submission queues: as few
  * as keep what is submitted, timers above all, from waiting long behind slow ones. */
+#ifndef FJI_FAIRNESS
 #define FJI_FAIRNESS 8
+#endif
 
 /* Idle workers leave after this, ns; and no sooner than the floor. */
 #define FJI_KEEP_ALIVE_NS 60000000000ll
@@ -57,7 +101,9 @@
 #define FJI_TRIM_NEXT_NS 1000000ll
 
 /* Spin of a joiner before it blocks, ns: a stolen task is often nearly done. */
+#ifndef FJI_JOIN_SPIN_NS
 #define FJI_JOIN_SPIN_NS 20000
+#endif
 
 /* Starts in a row ended by on_start after which the next has to wait a while, ns. */
 #define FJI_FAILED_STARTS 3
@@ -69,8 +115,9 @@
 /* Words for waits that may be interrupted: as many as keep strangers from waking each other. */
 #define FJI_LOTS 64
 
-/* Scopes that a worker has room for at first; deeper nesting of futures doubles it. */
-#define FJI_SCOPES_FIRST 16
+/* Scopes for which a worker has addresses, 16 MiB of them: nested futures. Memory comes as they
+ * are used. */
+#define FJI_SCOPES_RESERVED (1u << 20)
 
 /* Results of typed tasks run at their fork that can be kept when there is no memory. */
 #define FJI_SPILL_RESERVE 512

@@ -49,6 +49,8 @@
 #include <forkjoin.h>
 #include <stdbool.h>
 
+#include "config.h"
+
 #define FJI_CTL_DEFICIT_SHIFT 47
 #define FJI_CTL_TOTAL_SHIFT 32
 #define FJI_CTL_TOTAL_BITS 15
@@ -61,6 +63,9 @@
 #define FJI_CTL_TOTAL_MASK ((((uint64_t)1 << FJI_CTL_TOTAL_BITS) - 1) << FJI_CTL_TOTAL_SHIFT)
 #define FJI_CTL_VERSION_MASK ((((uint64_t)1 << FJI_CTL_VERSION_BITS) - 1) << FJI_CTL_VERSION_SHIFT)
 #define FJI_CTL_TOP_MASK (((uint64_t)1 << FJI_CTL_TOP_BITS) - 1)
+
+/* Nobody there, nobody wanted. */
+#define FJI_CTL_NONE ((uint64_t)FJI_START_VERSION << FJI_CTL_VERSION_SHIFT)
 
 static inline int fji_ctl_deficit(uint64_t c)
 {
@@ -84,8 +89,8 @@ static inline uint32_t fji_ctl_top(uint64_t c)
 
 static inline uint64_t fji_ctl_add_active(uint64_t c, int n)
 {
-    uint64_t deficit = (uint64_t)(int64_t)(fji_ctl_deficit(c) + n) << FJI_CTL_DEFICIT_SHIFT;
-    return (c & ~FJI_CTL_DEFICIT_MASK) | (deficit & FJI_CTL_DEFICIT_MASK);
+    uint16_t deficit = (uint16_t)(fji_ctl_deficit(c) + n);
+    return (c & ~FJI_CTL_DEFICIT_MASK) | (uint64_t)deficit << FJI_CTL_DEFICIT_SHIFT;
 }
 
 static inline uint64_t fji_ctl_add_total(uint64_t c, int n)

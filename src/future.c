@@ -9,22 +9,33 @@
  *   CANCELLED, FAILED   with DONE: what kind; neither: success
  *   GIVEN       with DONE: the outcome is in `given`, not in what the body left
  *   LET_GO      the library has no pointer to it any more
+ *   DROPPED     taken out of a queue in order not to be run
+ *   SIGNALLABLE `runner` is known, in a pool with an interrupt_signal
  *   WAITING     somebody sleeps on the word
  *   OBSERVED    somebody sleeps in its lot; OBSERVED_ANY: waits for one of several
  *
- *   runner   (one)    body; code and result; then one CAS: DONE and LET_GO. If DONE was there
- *                     already, or the body says FJ_PENDING: LET_GO only. If COMPLETING: waits
- *                     until it is DONE.
- *   others   (any)    CAS to COMPLETING: has won. Writes `given`; cancelling also sets the
- *                     token and wakes and signals the runner, which cannot leave meanwhile;
- *                     then one xor: COMPLETING off, DONE on. LAST TOUCH.
+ *   runner   (one)    body; result, and the code unless it went well; then one CAS: DONE and
+ *                     LET_GO. If DONE was there already, or the body says FJ_PENDING: LET_GO
+ *                     only. If COMPLETING: waits until it is DONE. With an interrupt_signal it
+ *                     first says who it is and ors in SIGNALLABLE, and does not run the body if
+ *                     it is DONE or COMPLETING by then.
+ *   others   (any)    CAS to COMPLETING: has won. Writes `given`; cancelling also sets the token
+ *                     and wakes whoever naps with it, wherever that is, and if it is
+ *                     SIGNALLABLE and not LET_GO signals the runner, which cannot leave
+ *                     meanwhile; then one xor: COMPLETING off, DONE on. LAST TOUCH.
  *
  * So the outcome is decided once, by whoever gets from neither-DONE-nor-COMPLETING to one of
  * them, and nothing of a future is written after DONE but LET_GO, by the runner, and WAITING,
  * OBSERVED. A future that was never queued has no cell, and LET_GO does not matter.
  *
+ * A worker that joins the future it has forked last takes it out of its queue and runs it there
+ * and then. That is the quick way: nothing but the scope of its token is told to anybody (see
+ * cancel.c), and if the word is still 0 after a body that went well, the CAS is all there is to
+ * do. Workers of pools with an interrupt_signal have no quick scopes and go the other way.
+ *
  * Edges          from                                   to                       carries
  *   task.done    acq_rel, fji_future_finish(), future_decide()  acquire, everywhere  the outcome
+ *   future.runner  acq_rel or, future_body_told()   acq_rel CAS, future_decide()  the runner
  *
  * Model: test/model/future.pml.
  */
@@ -71,7 +82,7 @@ static void future_wake(uint32_t *word, uint32_t old)
  */
 static void future_number(fj_future *f, uint32_t old)
 {
-    static uint32_t failures;
+    static uint32_t failures = FJI_START_FAILURES;
 
     if ((old & FJI_OBSERVED_ANY) == 0) return;
     uint32_t n = fji_add_relaxed(&failures, 1);            /* relaxed: only a number */
@@ -98,17 +109,20 @@ static uint32_t future_await_decision(const uint32_t *word)
     return s;
 }
 
+static void (*future_released(const fj_future *f))(fj_future *)
+{
+    return (f->flags & FJI_FUTURE_RELEASES) != 0 ? f->released : NULL;
+}
+
 void fji_future_finish(fj_future *f, int code)
 {
     uint32_t *word = &f->task.state;
-    void (*released)(fj_future *) = f->released;
+    void (*released)(fj_future *) = future_released(f);
     bool allocated = (f->flags & FJI_FUTURE_ALLOCATED) != 0;
     bool signalled;
 
     if ((f->flags & FJI_FUTURE_LIMIT) != 0 && code != FJ_PENDING) (void)fji_timer_forget(f);
-    f->task.code = code;
-    /* relaxed: published by the CAS. Who cancels it later finds nobody to interrupt. */
-    if (code == FJ_PENDING) fji_store_relaxed(&f->runner, (void *)NULL);
+    if (code != FJ_OK) f->task.code = code;
     uint32_t s = fji_load_relaxed(word); /* relaxed: the CAS decides */
     for (;;) {
         if ((s & FJI_COMPLETING) != 0) s = future_await_decision(word);
@@ -134,48 +148,30 @@ bool fji_future_undecided(const fj_future *f)
     return (fji_load_acquire(&f->task.state) & (FJI_DONE | FJI_COMPLETING)) == 0;
 }
 
-static inline int future_body(fj_future *f, fji_worker *w)
+/* Where there is a signal: so that whoever cancels it knows whom to send it to. */
+static int future_body_told(fj_future *f, fji_worker *w)
 {
-    fji_scope_saved saved = fji_scope_enter(w, &f->token);
-    int code = FJ_ECANCELED;
-    /* relaxed: [cancel.nap] orders it where it matters. */
-    fji_store_relaxed(&f->runner, (void *)w);
-    if (FJ_LIKELY(w->pool->options.interrupt_signal == 0)) {
-        code = f->fn(&f->task);
-    } else {
-        /* [cancel.nap] the runner above, the word below; partner: fji_token_set(). Only for
-         * signals: waits look at the token themselves. */
-        fji_fence_full();
-        if (fji_future_undecided(f)) code = f->fn(&f->task);
-    }
-    fji_scope_leave(w, saved);
-    return code;
+    f->runner = w;
+    /* [future.runner] release -> acquire in future_decide(): the runner.
+     * [task.done] acquire <- acq_rel of whoever has decided. */
+    uint32_t s = fji_or_acq_rel(&f->task.state, FJI_SIGNALLABLE);
+    return (s & (FJI_DONE | FJI_COMPLETING)) == 0 ? f->fn(&f->task) : FJ_ECANCELED;
 }
 
 int fji_future_body(fj_future *f, fji_worker *w)
 {
-    return w != NULL ? future_body(f, w) : f->fn(&f->task);
+    if (w == NULL) return f->fn(&f->task);
+    fji_scope_saved saved = fji_scope_enter(w, &f->token);
+    bool tell = w->pool->options.interrupt_signal != 0;
+    int code = tell ? future_body_told(f, w) : f->fn(&f->task);
+    fji_scope_leave(w, saved);
+    return code;
 }
 
 /* Runs the body unless the outcome is decided. w: the calling worker, or NULL. */
 static void future_execute(fj_future *f, fji_worker *w)
 {
     fji_future_finish(f, fji_future_undecided(f) ? fji_future_body(f, w) : FJ_ECANCELED);
-}
-
-/* The same for a worker and a future without frills, as short as it can be. True: it went well. */
-static inline bool future_execute_plain(fj_future *f, fji_worker *w)
-{
-    uint32_t *word = &f->task.state;
-    bool run = fji_future_undecided(f);
-    int code = run ? future_body(f, w) : FJ_ECANCELED;
-    uint32_t s = 0; /* nobody waits, nobody decides */
-
-    f->task.code = code;
-    /* [task.done] acq_rel -> acquire in whoever waits: the outcome. LAST TOUCH. */
-    if (run && code == FJ_OK && fji_cas_acq_rel_32(word, &s, FJI_DONE | FJI_LET_GO)) return true;
-    fji_future_finish(f, code);
-    return false;
 }
 
 /* What the queues call: the body of the task that a future is. */
@@ -186,7 +182,9 @@ int fji_future_run(fj_task *t)
     uint32_t times = fji_child_times;
 
     if (w != NULL) fji_worker_claim(w, &t->state, &t->mark);
-    bool run = t->code != FJ_ECANCELED && fji_future_undecided(f);
+    /* relaxed: only by this thread. */
+    bool dropped = (fji_load_relaxed(&t->state) & FJI_DROPPED) != 0;
+    bool run = !dropped && fji_future_undecided(f);
     int code = run ? fji_future_body(f, w) : FJ_ECANCELED;
     if (times == fji_child_times) fji_future_finish(f, code); /* else: see child.c */
     return FJI_GONE;
@@ -194,14 +192,12 @@ int fji_future_run(fj_task *t)
 
 /* ---- The outcome by another hand ---------------------------------------------------------------------- */
 
-static void future_interrupt(fj_future *f)
+static void future_signal(fj_future *f)
 {
-    fji_worker *w = fji_load_relaxed((fji_worker **)&f->runner); /* relaxed: [cancel.nap] */
-
-    if (w == NULL) return;
-    fji_pool_poke(w->pool);
+    const fji_worker *w = f->runner;
     int signal = w->pool->options.interrupt_signal;
-    if (signal == 0 || w == fji_worker_self() || w->alive != FJI_ALIVE_WORKER) return;
+
+    if (w == fji_worker_self() || w->alive != FJI_ALIVE_WORKER) return;
     fji_or_relaxed(&f->token.word, FJI_TOKEN_SIGNALLED); /* relaxed: DONE comes after it */
     fji_plat_thread_signal(w->thread, signal);
 }
@@ -216,7 +212,8 @@ static bool future_decide(fj_future *f, uint32_t bits, void *result, int code, b
     for (;;) {
         if ((s & FJI_COMPLETING) != 0) s = future_await_decision(word);
         if ((s & FJI_DONE) != 0) return false;
-        /* [task.done] acq_rel: one alone gets here; the runner waits for DONE. */
+        /* [task.done] acq_rel: one alone gets here; the runner waits for DONE.
+         * [future.runner] acquire <- release in future_body_told(): the runner. */
         if (fji_cas_acq_rel_32(word, &s, s | FJI_COMPLETING)) break;
     }
     f->given = result;
@@ -224,14 +221,17 @@ static bool future_decide(fj_future *f, uint32_t bits, void *result, int code, b
     /* A timer that waits is out of its pool: nobody runs it, and nobody else lets it go. */
     bool timer = (f->flags & (FJI_FUTURE_TIMER | FJI_FUTURE_LIMIT)) != 0;
     bool out = timer && fji_timer_forget(f);
-    /* Whatever waits in no queue has nobody who could look at its token. */
-    if ((bits & FJI_CANCELLED) != 0 && !out) {
+    /* Whatever waits in no queue has nobody who could look at its token; a completer below
+     * another has none, but its root's. */
+    if ((bits & FJI_CANCELLED) != 0 && !out && !fji_completer_is_child(f)) {
         fji_token_set(&f->token, FJI_TOKEN_CANCELLED | (interrupt ? FJI_TOKEN_INTERRUPT : 0));
-        if (interrupt) future_interrupt(f);
+        if (interrupt) fji_pools_poke(&f->token);
+        bool runs = (s & (FJI_SIGNALLABLE | FJI_LET_GO)) == FJI_SIGNALLABLE;
+        if (interrupt && runs) future_signal(f);
     }
     if ((bits & FJI_FAILED) != 0) future_number(f, s);
     if (out) bits |= FJI_LET_GO;
-    void (*released)(fj_future *) = out ? f->released : NULL;
+    void (*released)(fj_future *) = out ? future_released(f) : NULL;
     bool allocated = out && (f->flags & FJI_FUTURE_ALLOCATED) != 0;
     /* [task.done] acq_rel -> acquire in whoever waits: the outcome. */
     s = fji_xor_acq_rel(word, FJI_COMPLETING | FJI_DONE | FJI_GIVEN | bits); /* LAST TOUCH */
@@ -315,6 +315,7 @@ static int future_code(const fj_future *f)
     uint32_t s = future_word(f);
 
     if ((s & FJI_CANCELLED) != 0) return FJ_ECANCELED;
+    if ((s & FJI_FAILED) == 0) return FJ_OK;
     return (s & FJI_GIVEN) != 0 ? f->given_code : f->task.code;
 }
 
@@ -338,6 +339,7 @@ int fj_future_error(const fj_future *f)
 void fj_future_on_release(fj_future *f, void (*released)(fj_future *f))
 {
     f->released = released;
+    f->flags = released != NULL ? f->flags | FJI_FUTURE_RELEASES : f->flags & ~FJI_FUTURE_RELEASES;
 }
 
 static bool future_held(const fj_future *f)
@@ -399,10 +401,9 @@ static FJ_COLD int future_fork_slow(fj_future *f)
 
 int fj_future_fork(fj_future *f)
 {
-    fji_worker *w = fji_worker_self();
+    bool quick = f != NULL && f->flags == 0 && f->task.cell == NULL;
 
-    if (w != NULL && future_may_queue(f) && f->flags == 0 && fji_push_self(w, &f->task, 0))
-        return FJ_OK;
+    if (FJ_LIKELY(quick && fji_push_self(&f->task, 0))) return FJ_OK;
     return future_fork_slow(f);
 }
 
@@ -411,10 +412,8 @@ int fj_future_reinit(fj_future *f)
     if (f == NULL) return FJ_EINVAL;
     if (!fj_future_is_done(f) || future_held(f)) return FJ_EBUSY;
     f->task.cell = NULL;
-    f->task.code = FJ_OK;
     f->tag = 0;
-    f->runner = NULL;
-    f->token.word = 0;
+    if (!fji_completer_is_child(f)) f->token.word = 0;
     fji_store_relaxed(&f->task.state, 0u); /* relaxed: the caller alone has it */
     return FJ_OK;
 }
@@ -472,12 +471,15 @@ static int future_await(fj_future *f, const fji_wait *how)
     bool helps = p->caller_helps && (f->flags & FJI_FUTURE_NOT_BY_CALLERS) == 0;
     bool works = fji_submit_caller_works(p, helps);
     fji_worker *g = works && !own ? fji_guest_enter(p, true) : NULL;
-    bool may_run = own || (works && !fji_pool_stopping(p));
+    bool may_run = own || (g != NULL && !fji_pool_stopping(p));
     if (may_run && fji_load_relaxed(&f->task.cell) != NULL) /* relaxed: pools come before it */
         future_take_back(p, f);
     if ((future_word(f) & how->done) == 0) { /* its body may have left it open */
         fji_signal(p);                       /* it may have been queued lazily */
-        err = fji_await_task(g != NULL ? g : w, p, &f->task, how);
+        fji_wait as = *how;
+        if (w == NULL)
+            as.interruptible = false; /* no task: a guest of a pool that stops waits on */
+        err = fji_await_task(g != NULL ? g : w, p, &f->task, &as);
         if (err == FJ_OK && (future_word(f) & how->done) == 0) future_lose(f);
     }
     if (g != NULL) fji_guest_leave(g);
@@ -503,30 +505,46 @@ int fj_future_wait_quietly(fj_future *f, int64_t timeout_ns)
 
 static FJ_COLD int future_join_slow(fj_future *f)
 {
+    if (f == NULL) return FJ_EINVAL;
     (void)future_wait_for(f, FJ_FOREVER, false, fji_completer_root(f));
     return future_code(f);
 }
 
-/* The newest task of the own queue, which was taken out. */
-static FJ_COLD int future_join_popped(fj_future *f, fji_worker *w)
+/* Taken out of the own queue, its outcome not as simple as it mostly is. */
+static FJ_COLD int future_join_finish(fj_future *f, int code)
 {
-    if (f->flags != 0 || f->released != NULL)
-        future_execute(f, w);
-    else if (future_execute_plain(f, w))
-        return FJ_OK;
+    fji_future_finish(f, code);
     return fj_future_is_done(f) ? future_code(f) : future_join_slow(f); /* left open */
+}
+
+static FJ_COLD int future_join_popped(fj_future *f)
+{
+    bool run = fji_future_undecided(f);
+
+    if (f->task.fn != fji_future_run) {
+        (void)f->task.fn(&f->task); /* a completer */
+        return future_join_slow(f);
+    }
+    return future_join_finish(f, run ? fji_future_body(f, fji_worker_self()) : FJ_ECANCELED);
 }
 
 int fj_future_join(fj_future *f)
 {
-    fji_worker *w = fji_worker_self();
+    fj_worker *hot = fji_self;
+    fji_worker *w = (fji_worker *)(void *)hot; /* not if this thread works for no pool */
+    uint32_t s = 0;                            /* nobody waits, nobody decides */
 
-    if (f == NULL) return FJ_EINVAL;
-    /* relaxed: NULL, or put into a queue by now. */
-    bool queued = fji_load_relaxed(&f->task.cell) != NULL;
-    if (w != NULL && f->task.fn == fji_future_run && queued && fji_pop_self(w, &f->task))
-        return future_join_popped(f, w);
-    return future_join_slow(f);
+    if (!fji_pop_self(hot, &f->task)) return future_join_slow(f);
+    /* [task.done] acquire <- acq_rel of whoever has decided. */
+    bool quick = fji_load_acquire(&f->task.state) == 0 && f->flags == 0;
+    fji_scope *scope = w->scope;
+    if (FJ_UNLIKELY(!quick || scope >= w->scope_limit)) return future_join_popped(f);
+    fji_scope_put(w, scope, &f->token, hot->top);
+    int code = f->fn(&f->task);
+    fji_store_relaxed(&w->scope, scope); /* relaxed: who stole under this scope is through */
+    /* [task.done] acq_rel -> acquire in whoever waits: the outcome. LAST TOUCH. */
+    bool plain = code == FJ_OK && fji_cas_acq_rel_32(&f->task.state, &s, FJI_DONE | FJI_LET_GO);
+    return FJ_LIKELY(plain) ? FJ_OK : future_join_finish(f, code);
 }
 
 int fj_future_get(fj_future *f, int64_t timeout_ns, void **result)
@@ -795,6 +813,7 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline, int (*good)
     if ((*which = any_find(f, n, good)) < n) return FJ_OK;
     futures_observe(f, n);
     int token = w != NULL ? fji_block_begin(w) : 0;
+    bool alone = token != (int)FJI_BLOCKED_GAVE; /* nobody stands in, or those who do wait too */
     if (w != NULL) fji_nap_begin(w, lot);
     for (;;) {
         /* [cancel.lot] acquire <- acq_rel in fji_lot_bump(): what has changed is seen below. */
@@ -802,12 +821,18 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline, int (*good)
         if ((*which = any_find(f, n, good)) < n) break;
         size_t left = 0;
         for (size_t i = 0; i < n; i++) left += !fj_future_is_done(f[i]);
-        if (left == 0) break;
+        if (left == 0) { /* all have come to their end since the look above: it was too early */
+            *which = any_find(f, n, good);
+            break;
+        }
         if (w != NULL && fji_interrupted(w)) {
             err = FJ_ECANCELED;
             break;
         }
-        if (w != NULL && token != (int)FJI_BLOCKED_GAVE && any_run_own(w, f, n)) continue;
+        if (w != NULL && alone && any_run_own(w, f, n)) {
+            fji_nap_begin(w, lot); /* it may have napped elsewhere */
+            continue;
+        }
         any_move(f, n);
         int64_t now = fji_plat_now();
         if (now >= deadline) {
@@ -816,6 +841,7 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline, int (*good)
         }
         int64_t look = now + FJI_STRANDED_NS;
         (void)fji_plat_wait(lot, seen, look < deadline ? look : deadline);
+        alone = alone || fji_plat_now() >= look;
     }
     if (w != NULL) fji_nap_end(w);
     if (w != NULL) fji_block_end(w, token);

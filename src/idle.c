@@ -91,7 +91,10 @@ void fji_signal(fj_pool *p)
         c = fji_load_acquire(&p->ctl);
         while (!fji_pool_move(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -1), -1))) {}
         if (fji_pool_stopping(p)) fji_pool_try_terminate(p, false);
-        return;
+        /* That may have been what kept a pool that is shut down from its end. It cannot be looked
+         * for here, the caller may hold the lock of a queue; whoever is idle does it. */
+        c = fji_load_acquire(&p->ctl); /* [ctl.idle] acquire <- the CAS in idle_push() */
+        if (fji_ctl_top(c) == 0) return;
     }
 }
 
@@ -175,6 +178,18 @@ static int64_t idle_deadline(fji_worker *w)
     return wait > FJ_FOREVER - 1 - now ? FJ_FOREVER : now + wait;
 }
 
+/* w may be on top now: it looks how long it may sleep, though it is about to sleep for ever. */
+static void idle_look_again(fji_worker *w)
+{
+    uint32_t parked = FJI_PARK_PARKED;
+
+    /* [idle.trim] ctl above, park below; partner: idle_sleep(). Either it sees itself on top, or
+     * we see it parked, and then its wait does not begin or ends. */
+    fji_fence_full();
+    /* [idle.park] acq_rel: as every change of park. */
+    if (fji_cas_acq_rel_32(&w->park, &parked, FJI_PARK_IDLE)) fji_plat_wake_one(&w->park);
+}
+
 /* Off the stack, if still on top; the total follows at its exit. The next is told to look. */
 static bool idle_trim(fji_worker *w)
 {
@@ -187,7 +202,7 @@ static bool idle_trim(fji_worker *w)
         /* [ctl.idle] acq_rel: as every change of ctl. */
         if (!fji_pool_move(p, &c, fji_ctl_with_top(c, next))) continue;
         fji_store_relaxed(&p->trimmed, 1u); /* relaxed: a hint */
-        if (next != 0) fji_plat_wake_one(&fji_pool_worker(p, next - 1)->park);
+        if (next != 0) idle_look_again(fji_pool_worker(p, next - 1));
         return true;
     }
     return false;
@@ -201,6 +216,8 @@ static bool idle_sleep(fji_worker *w)
         /* [idle.park] acquire <- acq_rel in fji_worker_unpark(). */
         if (!fji_cas_acq_rel_32(&w->park, &idle, FJI_PARK_PARKED) && idle == FJI_PARK_ACTIVE)
             return true;
+        /* [idle.trim] park above, ctl in idle_deadline() below; partner: idle_look_again(). */
+        fji_fence_full();
         fji_count(&w->parks, 1);
         bool in_time = fji_plat_wait(&w->park, FJI_PARK_PARKED, idle_deadline(w));
         /* [idle.park] acquire <- acq_rel in fji_worker_unpark(). */

@@ -201,10 +201,11 @@ static int await_nap(fji_worker *w, const struct await *a, fj_pool *from)
 {
     uint32_t *lot = fji_lot(a->task);
     int err = FJ_OK;
+    uint32_t s;
 
     fji_nap_begin(w, lot);
     /* [task.done] acq_rel: it is done by now, or whoever decides sees the bit. */
-    uint32_t s = fji_or_acq_rel(a->state, FJI_OBSERVED);
+    (void)fji_or_acq_rel(a->state, FJI_OBSERVED);
     for (;;) {
         /* [cancel.lot] acquire <- acq_rel in fji_lot_bump(): what has changed is seen below. */
         uint32_t seen = fji_load_acquire(lot);
@@ -229,7 +230,7 @@ static int await_asleep(fji_worker *w, const struct await *a, fj_pool *from)
 }
 
 /* A moment between two looks: gives way now and then, somebody else may need the core. */
-static bool await_spin(int64_t *until, int *turn)
+static bool await_spin(int64_t *until, unsigned *turn)
 {
     if (*until == 0) *until = fji_plat_now() + FJI_JOIN_SPIN_NS;
     for (int i = 0; i < 16; i++) fji_pause();
@@ -242,7 +243,8 @@ static int join_await(fji_worker *w, fj_pool *pool, const struct await *a)
     bool helps = w != NULL && w->pool == pool;
     fj_cell *outer = NULL;
     int64_t until = 0;
-    int turn = 0, err = FJ_OK;
+    unsigned turn = 0;
+    int err = FJ_OK;
 
     if (w != NULL) {
         outer = w->joining;
@@ -260,7 +262,8 @@ static int join_await(fji_worker *w, fj_pool *pool, const struct await *a)
         }
         if ((err = await_gives_up(w, a->how)) != FJ_OK) break;
         if (await_spin(&until, &turn)) continue;
-        err = await_asleep(w, a, helps ? NULL : pool);
+        /* A guest is no thread that the pool could count on, so it looks too. */
+        err = await_asleep(w, a, helps && w->alive == FJI_ALIVE_WORKER ? NULL : pool);
         break;
     }
     /* [join.chain] release -> acquire in await_help(). */
@@ -422,7 +425,7 @@ static fj_cell *spill_take_reserve(void)
     fji_lock_take(&join_reserve_lock);
     fj_cell *c = join_reserve_returned;
     if (c != NULL)
-        memcpy(&join_reserve_returned, c[1].args, sizeof c);
+        memcpy(&join_reserve_returned, c[1].args, sizeof join_reserve_returned);
     else if (join_reserve_used < FJI_SPILL_RESERVE)
         c = join_reserve[join_reserve_used++];
     fji_lock_drop(&join_reserve_lock);
@@ -438,7 +441,7 @@ void fji_join_forget(void)
 
 static bool spill_is_reserve(const fj_cell *c)
 {
-    return c >= join_reserve[0] && c < join_reserve[0] + 2 * FJI_SPILL_RESERVE;
+    return c >= join_reserve[0] && c < &join_reserve[FJI_SPILL_RESERVE - 1][2];
 }
 
 /* ---- The typed tier ----------------------------------------------------------------------------------- */
@@ -512,8 +515,10 @@ static void typed_unspill(fji_worker *w, fj_cell *c)
     fj_cell **list = w != NULL ? &w->spilled : &join_outsiders_spilled;
     bool reserve = spill_is_reserve(c);
 
-    if (reserve) fji_lock_take(&join_reserve_lock);
-    if (reserve) list = &join_reserve_returned;
+    if (reserve) {
+        fji_lock_take(&join_reserve_lock);
+        list = &join_reserve_returned;
+    }
     memcpy(c[1].args, list, sizeof *list);
     *list = c;
     if (reserve) fji_lock_drop(&join_reserve_lock);
@@ -558,6 +563,7 @@ struct join_list {
     fj_task *const *pointers; /* or NULL, and */
     char *first;
     size_t n, stride;
+    bool ran;
 };
 
 static fj_task *list_get(const struct join_list *l, size_t i)
@@ -568,8 +574,9 @@ static fj_task *list_get(const struct join_list *l, size_t i)
 /* Forks all but the first, runs that one here, joins the rest youngest first. */
 static int list_run(fj_task *t)
 {
-    const struct join_list *l = (const struct join_list *)t;
+    struct join_list *l = (struct join_list *)t;
 
+    l->ran = true;
     for (size_t i = l->n; i-- > 1;) fj_fork(list_get(l, i));
     fj_task *a = list_get(l, 0);
     int code = a->fn(a);
@@ -582,7 +589,9 @@ static int list_invoke(struct join_list *l)
     if (l->n == 0) return FJ_OK;
     if (fji_worker_self() != NULL) return list_run(&l->task);
     fj_task_init(&l->task, list_run);
-    return fj_invoke_by(NULL, &l->task, FJ_CALLER_HELPS);
+    int err = fj_invoke_by(NULL, &l->task, FJ_CALLER_HELPS);
+    /* As a fork, it cannot fail: where there is no memory for the common pool they run here. */
+    return err == FJ_ENOMEM && !l->ran ? list_run(&l->task) : err;
 }
 
 int fj_invoke_all(fj_task *const *tasks, size_t n)

@@ -21,15 +21,15 @@
  *   pool.end   release or of the bit   acquire load in await, is_...   all that was done
  */
 #include "pool.h"
+#include "check.h"
 
 #include <stdio.h>
 #include <string.h>
 
 void fji_pool_barrier(fj_pool *p)
 {
-    /* [idle.dekker] the heavy half, for fji_idle_wait(). A refusal after the first call was
-     * granted cannot be mended: this side is then full and the other light. Kernels do not
-     * do that. */
+    /* [idle.dekker] the heavy half, for fji_idle_wait(). It is there if it was promised, also
+     * where the system has come to refuse it: see plat.h. */
     if (!p->asymmetric || !fji_plat_barrier()) fji_fence_full();
 }
 
@@ -98,8 +98,13 @@ static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
     p->caller_helps = common || (o->flags & FJ_POOL_CALLER_HELPS) != 0;
     p->is_common = common;
     p->subqs = subqs_for(n);
-    p->ctl = fji_ctl_settle(fji_ctl_add_active(0, -n), n, p->min_runnable, p->max_threads);
-    snprintf(p->name, sizeof p->name, "%s", o->name != NULL ? o->name : common ? "common" : "fj");
+    p->moves = p->started = FJI_START_64;
+    p->ctl = fji_ctl_settle(fji_ctl_add_active(FJI_CTL_NONE, -n), n, p->min_runnable,
+                            p->max_threads);
+    (void)snprintf(p->name, sizeof p->name, "%s",
+                   o->name != NULL ? o->name
+                   : common        ? "common"
+                                   : "fj");
     p->options.name = p->name;
     for (int i = 0; i < 2; i++) p->away[i].what = FJI_END;
     p->away[0].mark = FJI_CELL_AWAY;
@@ -121,6 +126,31 @@ static bool pool_has_barrier(void)
     return k == 1;
 }
 
+static void pool_free(fj_pool *p)
+{
+    for (uint32_t i = 0; i < p->workers; i++) {
+        fji_worker *w = fji_pool_worker(p, i);
+        if (w == NULL) continue;
+        fji_queue_fini(&w->q);
+        fji_scope_fini(w);
+        while (w->spilled != NULL) {
+            fj_cell *c = w->spilled;
+            memcpy(&w->spilled, c[1].args, sizeof w->spilled);
+            fji_plat_free(c);
+        }
+        fji_plat_free(w);
+    }
+    for (uint32_t i = 0; i < FJI_CHUNKS; i++) fji_plat_free(p->chunk[i]);
+    for (uint32_t i = 0; i < p->subqs; i++) {
+        if (p->subq[i] == NULL) continue;
+        fji_subq_fini(p->subq[i]);
+        fji_plat_free(p->subq[i]);
+    }
+    fji_timers_free(p);
+    fji_plat_free(p->cpus);
+    fji_plat_free(p);
+}
+
 int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common)
 {
     fj_pool *p = fji_plat_alloc(sizeof *p);
@@ -137,6 +167,14 @@ int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common)
     pool_set(p, o, common);
     p->asymmetric = (o->flags & FJ_POOL_SYMMETRIC) == 0 && pool_has_barrier();
     fji_pools_add(p);
+    /* A record to begin with: whoever has to run what nobody else can is never without one. */
+    fji_worker *g = fji_guest_enter(p, false);
+    if (g == NULL) {
+        fji_pools_remove(p);
+        pool_free(p);
+        return FJ_ENOMEM;
+    }
+    fji_guest_leave(g);
     *out = p;
     return FJ_OK;
 }
@@ -227,7 +265,28 @@ static void pool_cancel_queued(fj_pool *p)
     }
     for (uint32_t i = 0; i < n; i++) {
         fji_worker *w = fji_pool_worker(p, i);
-        while (w != NULL && fji_queue_steal(&w->q, &loot) == FJI_GOT_TASK) fji_loot_cancel(&loot);
+        while (w != NULL && fji_queue_steal_untyped(&w->q, &loot) == FJI_GOT_TASK)
+            fji_loot_cancel(&loot);
+    }
+}
+
+/*
+ * Sets STOP if nothing is left to do, or `now`; false: not yet. *run is what it was before. A guest
+ * comes with the lock held: one that came after the look is looked at again, one that comes
+ * later finds the pool stopped.
+ */
+static bool pool_stop(fj_pool *p, bool now, uint32_t *run)
+{
+    for (;;) {
+        /* [pool.moves] acquire <- acq_rel in fji_guest_enter(). */
+        uint64_t moves = fji_load_acquire(&p->moves);
+        if (!now && !fji_pool_quiescent(p, true)) return false;
+        fji_lock_take(&p->lock);
+        bool same = now || fji_load_relaxed(&p->moves) == moves; /* relaxed: the lock */
+        /* [pool.end] acq_rel: one stops it, the others see that it is stopped. */
+        if (same) *run = fji_or_acq_rel(&p->run, FJI_RUN_STOP);
+        fji_lock_drop(&p->lock);
+        if (same) return true;
     }
 }
 
@@ -238,13 +297,11 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
 
     if ((run & FJI_RUN_STOP) == 0) {
         if ((run & FJI_RUN_SHUTDOWN) == 0) return;
-        if (!now && !fji_pool_quiescent(p, true)) {
+        if (!pool_stop(p, now, &run)) {
             /* What was queued lazily has woken nobody, and now it must be run. */
             if (fji_idle_sees_work(p)) fji_signal(p);
             return;
         }
-        /* [pool.end] acq_rel: one stops it, the others see that it is stopped. */
-        run = fji_or_acq_rel(&p->run, FJI_RUN_STOP);
         /* [pool.end] run above, ctl below; partner: the barrier in fji_idle_wait(), after which
          * a worker that goes idle looks at run. */
         fji_fence_full();
@@ -258,6 +315,15 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
     fji_lock_take(&p->lock);
     fji_pool_end_if_over(p);
     fji_lock_drop(&p->lock);
+}
+
+void fji_pool_now_quiet(fj_pool *p)
+{
+    /* [pool.end] what has changed above, run below; partner: the fence in pool_shutdown(). Either
+     * the shutdown finds the pool quiet, or we see the shutdown. */
+    fji_fence_full();
+    /* relaxed: the fence orders it. */
+    if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) fji_pool_try_terminate(p, false);
 }
 
 bool fji_pool_last_thread(fj_pool *p, fji_thread *before)
@@ -280,7 +346,7 @@ void fji_pool_leave(fj_pool *p)
     fji_lock_drop(&p->lock);
     if (join) fji_plat_thread_join(before);
     fji_lock_take(&p->lock);
-    p->guests--;
+    fji_count(&p->guests, (uint32_t)-1); /* under the lock */
     fji_pool_end_if_over(p);
     fji_lock_drop(&p->lock); /* LAST TOUCH of *p: whoever destroys it takes the lock first. */
 }
@@ -291,6 +357,8 @@ static int pool_shutdown(fj_pool *p, bool now)
     if (p->is_common) return FJ_ENOTSUP;
     /* [pool.end] release -> acquire in is_shutdown. */
     fji_or_release(&p->run, FJI_RUN_SHUTDOWN);
+    /* [pool.end] run above, who is quiet below; partner: the fence in fji_pool_now_quiet(). */
+    fji_fence_full();
     fji_timers_shutdown(p);
     fji_pool_try_terminate(p, now);
     return FJ_OK;
@@ -356,28 +424,14 @@ int fj_pool_close(fj_pool *pool)
     return fj_pool_await_termination(pool, FJ_FOREVER);
 }
 
-static void pool_free(fj_pool *p)
+/* Everybody who was counted has given that back. */
+static bool pool_is_empty(const fj_pool *p)
 {
-    for (uint32_t i = 0; i < p->workers; i++) {
-        fji_worker *w = fji_pool_worker(p, i);
-        fji_queue_fini(&w->q);
-        fji_scope_fini(w);
-        while (w->spilled != NULL) {
-            fj_cell *c = w->spilled;
-            memcpy(&w->spilled, c[1].args, sizeof w->spilled);
-            fji_plat_free(c);
-        }
-        fji_plat_free(w);
-    }
-    for (uint32_t i = 0; i < FJI_CHUNKS; i++) fji_plat_free(p->chunk[i]);
-    for (uint32_t i = 0; i < p->subqs; i++) {
-        if (p->subq[i] == NULL) continue;
-        fji_subq_fini(p->subq[i]);
-        fji_plat_free(p->subq[i]);
-    }
-    fji_timers_free(p);
-    fji_plat_free(p->cpus);
-    fji_plat_free(p);
+    /* [ctl.idle] acquire <- the last worker's exit. */
+    uint64_t c = fji_load_acquire(&p->ctl);
+
+    return fji_ctl_total(c) == 0 && fji_ctl_top(c) == 0 && p->guests == 0 &&
+           fji_ctl_deficit(c) + p->parallelism == 0;
 }
 
 int fj_pool_destroy(fj_pool *pool)
@@ -393,6 +447,7 @@ int fj_pool_destroy(fj_pool *pool)
         fji_lock_take(&pool->subq[i]->lock);
         fji_lock_drop(&pool->subq[i]->lock);
     }
+    fji_check(pool, pool_is_empty(pool));
     if (pool->has_zombie) fji_plat_thread_join(pool->zombie);
     fji_pools_remove(pool);
     pool_free(pool);

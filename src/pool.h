@@ -29,6 +29,8 @@ typedef struct fji_worker fji_worker;
 #define FJI_GIVEN 0x01000000u
 #define FJI_OBSERVED 0x00800000u     /* somebody sleeps in its lot */
 #define FJI_OBSERVED_ANY 0x00400000u /* or waits for one of several */
+#define FJI_DROPPED 0x00200000u      /* taken out of its queue in order not to be run */
+#define FJI_SIGNALLABLE 0x00100000u  /* `runner` is there and may be sent a signal */
 #define FJI_THIEF_MASK 0x0000ffffu   /* index of whoever runs it, + 1 */
 
 /* fji_worker.park */
@@ -65,20 +67,14 @@ typedef struct fji_worker fji_worker;
 /* Tasks forked at `from` or above run with this token. */
 typedef struct fji_scope {
     const fj_token *token;
-    uint32_t from;
+    uintptr_t from; /* a cell */
 } fji_scope;
-
-/* The arrays double; older ones may still be read by thieves and stay until the pool goes. */
-struct fji_scopes {
-    struct fji_scopes *older;
-    uint32_t room;
-    fji_scope entry[];
-};
 
 /* What a worker had before it entered one. */
 typedef struct fji_scope_saved {
+    fji_scope *scope;
+    fji_scope *limit;
     const fj_token *token;
-    uint32_t count;
 } fji_scope_saved;
 
 /* ---- Worker ----------------------------------------------------------------------------------- */
@@ -96,15 +92,18 @@ struct fji_worker {
     fj_cell *joining; /* the stolen cell it waits for, NULL: none */
     uint64_t steals;
     uint64_t parks;
-    uint32_t scopes; /* in use; see cancel.c */
-    struct fji_scopes *scope_room;
+    fji_scope *scope; /* the last one entered; see cancel.c */
 
-    uint32_t *nap; /* the lot it sleeps in while it may be interrupted, or NULL */
+    uint32_t *nap;          /* the lot it sleeps in while it may be interrupted, or NULL */
+    const fj_token *napper; /* then: the token of its task */
 
     /* Its own. */
     FJ_ALIGNAS(FJI_APART) fj_pool *pool;
-    const fj_token *token; /* of the task that it runs, or NULL */
-    fj_worker *outer;      /* guest: what this thread was before */
+    fj_worker *outer;        /* guest: what this thread was before */
+    fji_scope *scope_base;   /* the lowest one: none */
+    fji_scope *scope_end;    /* of the array, NULL without one */
+    fji_scope *scope_limit;  /* below it the next one can be entered without a question */
+    fji_scope scope_none[2]; /* the lowest while there is no array; one without memory */
     uint32_t index;
     uint32_t random;
     uint32_t unasked; /* forks that have not asked for a thread */
@@ -229,7 +228,7 @@ extern fji_lock fji_common_making; /* held while the common pool is made */
 void fji_pools_prepare(void);
 void fji_pools_add(fj_pool *p);
 void fji_pools_remove(fj_pool *p);
-void fji_pools_poke(void);
+void fji_pools_poke(const fj_token *only); /* see fji_pool_poke() */
 extern uint32_t fji_child_times; /* this process and those before it were made by fork() */
 /* For fj_task.home of what is put into a queue now. */
 static inline uint32_t fji_child_stamp(void)
@@ -251,6 +250,8 @@ int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common);
 void fji_pool_start_failed(fj_pool *p);
 /* Looks whether the pool can stop, stop it if `now`, and whether it has ended. */
 void fji_pool_try_terminate(fj_pool *p, bool now);
+/* The caller has made the pool quieter: if it is shut down, this may have been the end. */
+void fji_pool_now_quiet(fj_pool *p);
 /* A thread that was counted as a guest ends, joined by the next or by whoever destroys the pool. */
 void fji_pool_leave(fj_pool *p);
 /* With the lock: the calling thread is now the last to leave; true: *before is to be joined. */
@@ -293,70 +294,73 @@ static inline fj_cell *fji_worker_boundary(fji_worker *w)
  * nothing was done. Pop of t, if it is the topmost of the own queue: false: nothing was done,
  * or a thief has it.
  */
-static inline bool fji_push_self(fji_worker *w, fj_task *t, uintptr_t root)
+static inline bool fji_push_self(fj_task *t, uintptr_t root)
 {
-    fji_queue *q = &w->q;
-    fj_cell *p = q->hot.top;
+    fj_worker *hot = fji_self;
+    fj_cell *p = hot->top;
 
-    if (p->what != FJI_FREE) return false;
-    t->code = FJ_OK;
+    if (p->what != FJI_FREE) return false; /* nor if the thread works for no pool */
     /* relaxed: published below; who waits already only sleeps. */
-    fji_store_relaxed(&t->cell, w->pool->away);
-    fji_store_relaxed(&t->home, /* relaxed: as above */
-                      FJI_HOME_LOCAL | fji_child_stamp() | fji_queue_position(q, p));
+    fji_store_relaxed(&t->cell, hot->away);
+    /* relaxed: as above */
+    fji_store_relaxed(&t->home, hot->home + (uint32_t)((uintptr_t)p / sizeof *p));
     /* relaxed: a thief late with an older base may read it, and its CAS fails. */
     fji_store_relaxed((uintptr_t *)(void *)p->args, root);
-    q->hot.top = p + 1;
+    hot->top = p + 1;
     /* [queue.publish] release -> acquire load in steal: the task. */
     fji_store_release(&p->what, (uintptr_t)t | FJI_TAG_DETACHED | FJI_TAG_SELF);
     /* [idle.dekker] as in fj_fork(). */
     FJ_LIGHT_FENCE();
-    if (FJ_UNLIKELY(FJ_RELAXED_NEGATIVE(q->hot.ctl))) fji_signal_slow(&q->hot);
+    if (FJ_UNLIKELY(FJ_RELAXED_NEGATIVE(hot->ctl))) fji_signal_slow(hot);
     return true;
 }
 
 bool fji_worker_popped(fji_worker *w, fj_cell *c, uintptr_t what);
 
-static inline bool fji_pop_self(fji_worker *w, const fj_task *t)
+static inline bool fji_pop_self(fj_worker *hot, const fj_task *t)
 {
-    fji_queue *q = &w->q;
-    uint32_t home = fji_load_relaxed(&t->home); /* relaxed: compared with what is there */
-    fj_cell *c = q->cells + (home & FJI_HOME_AT);
+    fj_cell *c = hot->top - 1;
     uintptr_t what = (uintptr_t)t | FJI_TAG_DETACHED | FJI_TAG_SELF;
 
-    if ((home & FJI_HOME_LOCAL) == 0 || c + 1 != q->hot.top || c->what != what) return false;
-    int got = fji_pop(&q->hot, c);
-    if (got > 0) q->hot.top = c;
-    return got > 0 || (got < 0 && fji_worker_popped(w, c, what));
+    if (c->what != what) return false; /* nor if the thread works for no pool */
+    int got = fji_pop(hot, c);
+    if (got > 0) hot->top = c;
+    return got > 0 || (got < 0 && fji_worker_popped(fji_worker_of(hot), c, what));
+}
+
+/* After a fork() of the process, and at the beginning. */
+static inline void fji_worker_set_home(fji_worker *w)
+{
+    uint32_t first = (uint32_t)((uintptr_t)w->q.cells / sizeof *w->q.cells);
+
+    w->q.hot.home = (FJI_HOME_LOCAL | fji_child_stamp()) - first;
 }
 
 /* cancel.c */
-bool fji_scope_grow(fji_worker *w);
-
-static inline fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token)
+/* What w forks from now on, at c or above, has this token. `scope` is the one that w is in, and
+ * has room above it. */
+static inline void fji_scope_put(fji_worker *w, fji_scope *scope, const fj_token *token,
+                                 const fj_cell *c)
 {
-    fji_scope_saved saved = {w->token, w->scopes};
-    struct fji_scopes *s = w->scope_room;
-
-    w->token = token;
-    /* Without memory what is stolen from here sees the token outside this one. */
-    if ((s == NULL || saved.count >= s->room) && !fji_scope_grow(w)) return saved;
-    fji_scope *e = &w->scope_room->entry[saved.count];
-    /* relaxed: published below. */
-    fji_store_relaxed(&e->from, fji_queue_position(&w->q, fji_worker_boundary(w)));
-    fji_store_relaxed(&e->token, token); /* relaxed: as above */
+    fji_store_relaxed(&scope[1].from, (uintptr_t)c); /* relaxed: published below */
+    fji_store_relaxed(&scope[1].token, token);       /* relaxed: as above */
     /* [cancel.scope] release -> acquire in fji_scope_of(): the entry. */
-    fji_store_release(&w->scopes, saved.count + 1);
-    return saved;
+    fji_store_release(&w->scope, scope + 1);
 }
 
-static inline void fji_scope_leave(fji_worker *w, fji_scope_saved saved)
+/* The token of the task that w runs, or NULL. By w itself. */
+static inline const fj_token *fji_scope_token(const fji_worker *w)
 {
-    w->token = saved.token;
-    /* relaxed: who stole under this scope is through. */
-    fji_store_relaxed(&w->scopes, saved.count);
+    return w->scope->token;
 }
 
+fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token);
+void fji_scope_leave(fji_worker *w, fji_scope_saved saved);
+/* Between two tasks, with none on the stack: tasks from here on have none. */
+static inline void fji_scope_none(fji_worker *w)
+{
+    fji_store_relaxed(&w->scope, w->scope_base); /* relaxed: nothing that is forked is there */
+}
 /* The token of a task that was stolen from there and is not done. */
 const fj_token *fji_scope_of(fji_worker *victim, const fji_loot *loot);
 void fji_scope_fini(fji_worker *w);
@@ -373,8 +377,8 @@ void fji_lot_bump(uint32_t *lot);
  * while the lot is as it was read: no interrupt is missed. */
 void fji_nap_begin(fji_worker *w, uint32_t *lot);
 void fji_nap_end(fji_worker *w);
-/* Wakes whoever naps in the pool: they look at their tokens. */
-void fji_pool_poke(fj_pool *p);
+/* Wakes whoever naps in the pool, with the token `only` unless NULL: they look at theirs. */
+void fji_pool_poke(fj_pool *p, const fj_token *only);
 /* The same for a pool that stops, and signals, if it has one. */
 void fji_pool_interrupt(fj_pool *p);
 
@@ -434,6 +438,8 @@ uintptr_t fji_completer_root(const fj_future *f);
 bool fji_completer_is_child(const fj_future *f); /* of another: no queue lets go of it */
 
 /* timer.c */
+/* What an action of fj_submit_with_timeout() holds goes, though it is not run. */
+void fji_timer_action_dropped(uintptr_t fn, uintptr_t arg);
 /* Out of the wheel, if it is there. True: nobody has it then, and it is to be let go. */
 bool fji_timer_forget(fj_future *f);
 /* The pool was shut down, or stops: cancels what is not run any more. */

@@ -8,6 +8,7 @@
 #include "queue.h"
 
 #define QUEUE_FLOOR_MAX UINTPTR_MAX
+#define QUEUE_UNTYPED ((uintptr_t)1) /* in place of a root: anything but a typed task */
 
 /* ---- Memory -------------------------------------------------------------------------------- */
 
@@ -15,7 +16,7 @@
 static size_t queue_bytes(uint32_t n)
 {
     size_t page = fji_plat_page();
-    size_t bytes = ((size_t)n + 2) * sizeof(fj_cell);
+    size_t bytes = ((size_t)n + 3) * sizeof(fj_cell);
     return (bytes + page - 1) / page * page;
 }
 
@@ -38,14 +39,16 @@ bool fji_queue_init(fji_queue *q, uint32_t first, uint32_t limit, bool asymmetri
     q->limit = limit;
     q->capacity = first;
     q->asymmetric = asymmetric;
-    q->cells = (fj_cell *)range + 1;
+    q->cells = (fj_cell *)range + 2;
     q->first = q->cells;
+    q->cells[-2].what = FJI_END;
     q->cells[-1].what = FJI_END;
     q->cells[first].what = FJI_END;
     q->hot.top = q->cells;
     q->hint = q->cells;
     q->hot.floor = asymmetric ? (uintptr_t)q->cells : QUEUE_FLOOR_MAX;
-    q->base = fji_base_make(0, 0, asymmetric ? FJI_BASE_CLOSED : FJI_BASE_OPEN);
+    q->openings = q->barriers = FJI_START_64;
+    q->base = fji_base_make(FJI_START_EPOCH, 0, asymmetric ? FJI_BASE_CLOSED : FJI_BASE_OPEN);
     return true;
 }
 
@@ -340,6 +343,11 @@ static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
     return to;
 }
 
+fj_cell *fji_queue_rewind(fji_queue *q, fj_cell *b)
+{
+    return fji_queue_position(q, b) >= q->capacity / 2 ? queue_compact(q, b) : b;
+}
+
 fj_cell *fji_queue_room(fji_queue *q, fj_cell *near)
 {
     fj_cell *p = fji_queue_boundary(q, near);
@@ -394,6 +402,14 @@ static bool queue_steal_open(const fj_cell *c, uintptr_t *what)
     return what_is_task(*what) || *what == FJI_TOMB;
 }
 
+/* Whether a thief that may run only some tasks may run this one; fn: what stands beside it. */
+static bool what_is_wanted(uintptr_t what, uintptr_t fn, uintptr_t root)
+{
+    if (root == 0 || what == FJI_TOMB) return true;
+    if (root == QUEUE_UNTYPED) return (what & FJI_TAG_TYPED) == 0;
+    return (what & FJI_TAG_SELF) != 0 && fn == root;
+}
+
 static bool links_hold(const fji_link *links, int n)
 {
     for (int i = 0; i < n; i++)
@@ -421,13 +437,13 @@ fji_got fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, 
         if (!(closed ? queue_open(q, b, c, &what) : queue_steal_open(c, &what)))
             return FJI_GOT_RETRY;
         if (!links_hold(links, n)) return FJI_GOT_NONE;
+        if (n > 0 && what == FJI_ACTION) return FJI_GOT_NONE; /* nobody waits for it */
         if ((what & FJI_TAG_DETACHED) != 0) {
             const uintptr_t *at = (const uintptr_t *)(void *)c->args;
             loot->fn = fji_load_relaxed(&at[0]);  /* relaxed: [queue.publish] carries them */
             loot->arg = fji_load_relaxed(&at[1]); /* relaxed: torn only if the CAS fails */
         }
-        bool of_root = (what & FJI_TAG_SELF) != 0 && loot->fn == root;
-        if (root != 0 && what != FJI_TOMB && !of_root) return FJI_GOT_NONE;
+        if (!what_is_wanted(what, loot->fn, root)) return FJI_GOT_NONE;
         uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, FJI_BASE_OPEN);
         /* [queue.base] acq_rel: partner is the owner's CAS on the same word. */
         if (!fji_cas_acq_rel_64(&q->base, &b, next)) return FJI_GOT_RETRY;
@@ -443,6 +459,11 @@ fji_got fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, 
 fji_got fji_queue_steal(fji_queue *q, fji_loot *loot)
 {
     return fji_queue_steal_for(q, 0, NULL, 0, 0, loot);
+}
+
+fji_got fji_queue_steal_untyped(fji_queue *q, fji_loot *loot)
+{
+    return fji_queue_steal_for(q, 0, NULL, 0, QUEUE_UNTYPED, loot);
 }
 
 bool fji_queue_maybe(const fji_queue *q)

@@ -6,7 +6,7 @@
  * The array is one run of addresses that never moves (address space is reserved,
  * memory comes as it grows), so a position is an address and stays valid.
  *
- *     cells[-1]   END
+ *     cells[-1]   END, and another below: what hot.top says under typed code has one below it too
  *     cells[0] ..            oldest task            <- thieves, at base.index
  *     ..                     youngest task
  *     ..  FREE FREE FREE     the boundary           <- the owner
@@ -119,10 +119,10 @@
  * those it comes from were made by fork().
  */
 #define FJI_HOME_LOCAL 0x80000000u
-#define FJI_HOME_AT 0x03ffffffu
+#define FJI_HOME_AT 0x001fffffu
 #define FJI_HOME_NOWHERE FJI_HOME_AT /* not in a queue yet */
-#define FJI_HOME_TIMES_SHIFT 26
-#define FJI_HOME_TIMES 31u
+#define FJI_HOME_TIMES_SHIFT 21
+#define FJI_HOME_TIMES 1023u
 
 /* ---- The thieves' word --------------------------------------------------------------------- */
 
@@ -220,6 +220,13 @@ fj_cell *fji_queue_boundary(fji_queue *q, fj_cell *near);
 fj_cell *fji_queue_room(fji_queue *q, fj_cell *near);
 
 /*
+ * Owner, with an empty queue, not under typed code. In FIFO order positions creep upwards; when
+ * half of the room is gone they begin anew, before typed code, under which nothing may move,
+ * comes to the end and makes it grow. The boundary.
+ */
+fj_cell *fji_queue_rewind(fji_queue *q, fj_cell *b);
+
+/*
  * Owner. Frees the TOMBs directly below the boundary b, down to `low` at most; returns the
  * new boundary.
  */
@@ -255,6 +262,9 @@ typedef struct fji_link {
 
 fji_got fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, int n,
                             uintptr_t root, fji_loot *loot);
+
+/* Thief. As fji_queue_steal(), but leaves a typed task, and what is above it, where it is. */
+fji_got fji_queue_steal_untyped(fji_queue *q, fji_loot *loot);
 
 /* Anybody. Whether there may be a task: true while LOCKED. */
 bool fji_queue_maybe(const fji_queue *q);

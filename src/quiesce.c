@@ -6,9 +6,12 @@
  * quiet or gone, and every queue was empty. One sweep over the records shows it, if ctl and
  * `moves` are the same after as before:
  *
- *   - a worker that was idle and became active changes ctl (active, top), and becoming idle
- *     again changes its version; so with ctl unchanged no worker ran anything in between,
- *     and the queue of an idle worker does not change;
+ *   - a worker that goes idle changes ctl (version), and so does whoever takes one off the
+ *     stack; so with ctl unchanged nobody ran anything in between, and the queue of an idle
+ *     worker does not change. But one that was taken off before the sweep may be told only
+ *     during it: it still looks idle, then takes a task from a queue that is then found empty.
+ *     So the park words are looked at once more after the queues: whoever took a task by
+ *     then is active, and can be seen to be, or has gone idle again and changed ctl;
  *   - a guest that comes or goes, and a worker in fj_help_quiesce() that turns from quiet to
  *     active or back, changes `moves`;
  *   - a thread that is being started is counted in ctl and not yet found idle;
@@ -31,13 +34,12 @@ static bool quiesce_worker(fji_worker *w, bool ending, int *idle)
 {
     /* [pool.alive] acquire <- release in worker_take_record(). */
     uint32_t alive = fji_load_acquire(&w->alive);
-    if (alive == FJI_ALIVE_WORKER || alive == FJI_ALIVE_GUEST) {
-        /* [idle.park] acquire <- whoever set it; moves and ctl are compared afterwards. */
-        uint32_t park = fji_load_acquire(&w->park);
-        if (park == FJI_PARK_ACTIVE || (ending && park == FJI_PARK_QUIET)) return false;
-        if (alive == FJI_ALIVE_WORKER) ++*idle;
-    }
-    return !fji_queue_maybe(&w->q);
+
+    if (alive != FJI_ALIVE_WORKER && alive != FJI_ALIVE_GUEST) return true;
+    /* [idle.park] acquire <- whoever set it; moves and ctl are compared afterwards. */
+    uint32_t park = fji_load_acquire(&w->park);
+    if (alive == FJI_ALIVE_WORKER) ++*idle;
+    return park != FJI_PARK_ACTIVE && (!ending || park != FJI_PARK_QUIET);
 }
 
 static bool quiesce_submissions(fj_pool *p, bool ending)
@@ -54,7 +56,8 @@ static bool quiesce_submissions(fj_pool *p, bool ending)
     return true;
 }
 
-static bool quiesce_sweep(fj_pool *p, uint64_t ctl, bool ending)
+/* Whether all who are counted in ctl, and all guests, do nothing; `queues`: nor have anything. */
+static bool quiesce_workers(fj_pool *p, uint64_t ctl, bool ending, bool queues)
 {
     int idle = 0;
     /* [pool.record] acquire <- release in worker_new_record(). */
@@ -62,9 +65,16 @@ static bool quiesce_sweep(fj_pool *p, uint64_t ctl, bool ending)
 
     for (uint32_t i = 0; i < n; i++) {
         fji_worker *w = fji_pool_worker(p, i);
-        if (w != NULL && !quiesce_worker(w, ending, &idle)) return false;
+        if (w == NULL) continue;
+        if (!quiesce_worker(w, ending, &idle) || (queues && fji_queue_maybe(&w->q))) return false;
     }
-    return idle == fji_ctl_total(ctl) && quiesce_submissions(p, ending);
+    return idle == fji_ctl_total(ctl);
+}
+
+static bool quiesce_sweep(fj_pool *p, uint64_t ctl, bool ending)
+{
+    return quiesce_workers(p, ctl, ending, true) && quiesce_submissions(p, ending) &&
+           quiesce_workers(p, ctl, ending, false);
 }
 
 bool fji_pool_quiescent(fj_pool *p, bool ending)
@@ -113,7 +123,7 @@ static void quiesce_pause(uint32_t *word, int *turn, int64_t deadline)
     int64_t nap = *turn < 10 ? 20000 : *turn < 50 ? 100000 : 1000000;
     int64_t until = fji_plat_now() + nap;
 
-    ++*turn;
+    if (*turn < 50) ++*turn;
     if (until > deadline) until = deadline;
     fji_plat_wait(word, fji_load_relaxed(word), until); /* relaxed: only a place to sleep */
 }
@@ -170,7 +180,7 @@ int fj_pool_await_quiescence(fj_pool *pool, int64_t timeout_ns)
     }
     int token = w != NULL ? fji_block_begin(w) : 0;
     bool quiet;
-    while (!(quiet = fj_pool_is_quiescent(p) != 0) && fji_plat_now() < deadline) {
+    while (!(quiet = (fj_pool_is_quiescent(p) != 0)) && fji_plat_now() < deadline) {
         if (fji_idle_sees_work(p)) fji_signal(p); /* it may have been queued lazily */
         fji_submit_run_stranded(p);
         quiesce_pause(&p->run, &turn, deadline);

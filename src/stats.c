@@ -19,10 +19,10 @@ static void stats_worker(const fji_worker *w, fj_pool_stats *s)
 {
     uint32_t alive = fji_load_relaxed(&w->alive), park = fji_load_relaxed(&w->park);
 
-    s->steals += fji_load_relaxed(&w->steals);
-    s->parks += fji_load_relaxed(&w->parks);
-    s->openings += fji_load_relaxed(&w->q.openings);
-    s->barriers += fji_load_relaxed(&w->q.barriers);
+    s->steals += fji_load_relaxed(&w->steals) - FJI_START_64;
+    s->parks += fji_load_relaxed(&w->parks) - FJI_START_64;
+    s->openings += fji_load_relaxed(&w->q.openings) - FJI_START_64;
+    s->barriers += fji_load_relaxed(&w->q.barriers) - FJI_START_64;
     if (alive == FJI_ALIVE_NO || alive == FJI_ALIVE_LOST) return;
     s->queued += fji_queue_count(&w->q);
     if (alive == FJI_ALIVE_GUEST) return;
@@ -53,7 +53,7 @@ static void stats_fill(const fj_pool *p, fj_pool_stats *s)
     s->active = fji_ctl_deficit(c) + s->parallelism;
     if (s->active < 0) s->active = 0;
     s->state = stats_state(fji_load_relaxed(&p->run));
-    s->started = fji_load_relaxed(&p->started);
+    s->started = fji_load_relaxed(&p->started) - FJI_START_64;
     for (uint32_t i = 0; i < n; i++) {
         const fji_worker *w = fji_pool_worker(p, i);
         if (w != NULL) stats_worker(w, s);
@@ -158,15 +158,16 @@ static void dump_worker(const fji_worker *w, void (*line)(const char *, void *),
     const fj_cell *joining = fji_load_relaxed(&w->joining);
     char text[256];
 
-    snprintf(text, sizeof text,
-             "  %s %u: %s%s, queue %s index %u epoch %llu tasks %u tombs %u, joining %lld "
-             "(thief %d), steals %llu",
-             alive[fji_load_relaxed(&w->alive) & 3], w->index, park[fji_load_relaxed(&w->park) & 3],
-             fji_load_relaxed(&w->blocked) ? ", blocked" : "", state[fji_base_state(b)],
-             fji_base_index(b), (unsigned long long)fji_base_epoch(b), fji_queue_count(&w->q),
-             w->q.tombs, joining != NULL ? (long long)(joining - w->q.first) : -1,
-             joining != NULL ? (int)(fji_load_relaxed(&joining->state) & FJI_THIEF_MASK) - 1 : -1,
-             (unsigned long long)fji_load_relaxed(&w->steals));
+    (void)snprintf(
+        text, sizeof text,
+        "  %s %u: %s%s, queue %s index %u epoch %llu tasks %u, joining %lld "
+        "(thief %d), steals %llu",
+        alive[fji_load_relaxed(&w->alive) & 3], w->index, park[fji_load_relaxed(&w->park) & 3],
+        fji_load_relaxed(&w->blocked) ? ", blocked" : "", state[fji_base_state(b)],
+        fji_base_index(b), (unsigned long long)fji_base_epoch(b), fji_queue_count(&w->q),
+        joining != NULL ? (long long)(joining - w->q.first) : -1,
+        joining != NULL ? (int)(fji_load_relaxed(&joining->state) & FJI_THIEF_MASK) - 1 : -1,
+        (unsigned long long)(fji_load_relaxed(&w->steals) - FJI_START_64));
     line(text, arg);
 }
 
@@ -179,9 +180,10 @@ void fj_pool_dump(const fj_pool *pool, void (*line)(const char *text, void *arg)
     fj_pool_text(p, text, sizeof text);
     line(text, arg);
     uint64_t c = fji_load_relaxed(&p->ctl);
-    snprintf(text, sizeof text, "  ctl: deficit %d total %d version %u top %d, run %u, guests %u",
-             fji_ctl_deficit(c), fji_ctl_total(c), fji_ctl_version(c), (int)fji_ctl_top(c) - 1,
-             fji_load_relaxed(&p->run), fji_load_relaxed(&p->guests));
+    (void)snprintf(
+        text, sizeof text, "  ctl: deficit %d total %d version %u top %d, run %u, guests %u",
+        fji_ctl_deficit(c), fji_ctl_total(c), fji_ctl_version(c), (int)fji_ctl_top(c) - 1,
+        fji_load_relaxed(&p->run), fji_load_relaxed(&p->guests));
     line(text, arg);
     for (uint32_t i = 0; i < fji_load_relaxed(&p->workers); i++) {
         const fji_worker *w = fji_pool_worker(p, i);
@@ -190,9 +192,9 @@ void fj_pool_dump(const fj_pool *pool, void (*line)(const char *text, void *arg)
     for (uint32_t i = 0; i < p->subqs; i++) {
         const fji_subq *q = fji_load_acquire(&p->subq[i]);
         if (q == NULL) continue;
-        snprintf(text, sizeof text, "  submissions %u: index %u, waiting %u, lock %u", i,
-                 fji_base_index(fji_load_relaxed(&q->base)), fji_subq_count(q),
-                 fji_load_relaxed(&q->lock.word));
+        (void)snprintf(text, sizeof text, "  submissions %u: index %u, waiting %u, lock %u", i,
+                       fji_base_index(fji_load_relaxed(&q->base)), fji_subq_count(q),
+                       fji_load_relaxed(&q->lock.word));
         line(text, arg);
     }
 }

@@ -224,7 +224,8 @@ bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag)
         return w != NULL && take_back_local(w, at, (uintptr_t)t | FJI_TAG_DETACHED | tag);
     }
     if (at == FJI_HOME_NOWHERE) return false;
-    fji_subq *q = p->subq[at];
+    /* [pool.record] acquire <- release in submit_queue(): whoever waits may not be who queued. */
+    fji_subq *q = fji_load_acquire(&p->subq[at]);
     fji_lock_take(&q->lock);
     bool ours = fji_subq_remove(q, (uintptr_t)t | tag);
     fji_lock_drop(&q->lock);
@@ -307,8 +308,8 @@ static int join_submitted(fj_pool *p, fj_task *t, bool helps)
     if (fji_child_lost(t)) return join_lost(t);
     bool works = fji_submit_caller_works(p, helps);
     fji_worker *g = works && submit_own_worker(p) == NULL ? fji_guest_enter(p, true) : NULL;
-    bool may_run = submit_own_worker(p) != NULL || (works && !fji_pool_stopping(p));
-    if (may_run && fji_submit_take_back(p, t, 0)) {
+    /* Without memory for a guest it is left to the workers: its forks belong into this pool. */
+    if (submit_own_worker(p) != NULL && fji_submit_take_back(p, t, 0)) {
         (void)join_run_here(t);
     } else {
         fji_signal(p); /* it may have been queued lazily */

@@ -38,7 +38,9 @@ bool fji_subq_init(fji_subq *q, uint32_t first, uint32_t limit)
     q->slots = range;
     q->first = q->slots;
     q->slots[first].what = FJI_END;
-    q->base = fji_base_make(0, 0, FJI_BASE_OPEN);
+    q->top = FJI_START_SLOT(first);
+    q->pushed = FJI_START_64;
+    q->base = fji_base_make(FJI_START_EPOCH, q->top, FJI_BASE_OPEN);
     return true;
 }
 

@@ -23,6 +23,7 @@
  *
  * Edges          from                       to                      carries
  *   timer.made   release store, timers_of() acquire load            the record
+ *   timer.ahead  acq_rel CAS, timer_ahead() the same                how far (aged builds)
  *   timer.kick   release add, timer_kick()  acquire load, the thread  the earlier moment
  */
 #include "pool.h"
@@ -71,6 +72,35 @@ static fji_moment *moment_of(fj_timer *t)
 static fj_timer *timer_of(fji_moment *m)
 {
     return (fj_timer *)(void *)((char *)m - offsetof(fj_timer, when));
+}
+
+/*
+ * How far the timers' clock is ahead of the system's: not at all, but in an aged build, where it
+ * comes to a turn of nearly all the wheels soon after the first timer.
+ */
+static int64_t timer_ahead(void)
+{
+#if FJI_AGED
+    static int64_t ahead;
+    int64_t none = 0, mine = FJI_START_CLOCK - fji_plat_now();
+
+    /* [timer.ahead] acq_rel: one alone sets it, and all have the same.
+     * [timer.ahead] both ends are here. */
+    return fji_cas_acq_rel_64((uint64_t *)&ahead, (uint64_t *)&none, (uint64_t)mine) ? mine : none;
+#else
+    return 0;
+#endif
+}
+
+static int64_t timer_now(void)
+{
+    return fji_plat_now() + timer_ahead();
+}
+
+/* A moment of that clock for fji_plat_wait(). */
+static int64_t timer_deadline(int64_t when)
+{
+    return when == INT64_MAX ? FJ_FOREVER : when - timer_ahead();
 }
 
 static int64_t later(int64_t now, int64_t by)
@@ -122,7 +152,7 @@ static void timers_main(void *arg)
     fji_lock_take(&ts->lock);
     while (!fji_pool_stopping(p)) {
         ts->sleeps = INT64_MIN;
-        timers_fire(ts, fji_plat_now());
+        timers_fire(ts, timer_now());
         /* [timer.kick] acquire <- release in timer_kick(): under the lock, so none is missed. */
         uint32_t seen = fji_load_acquire(&ts->kick);
         int64_t next = fji_wheel_next(&ts->wheel);
@@ -130,8 +160,8 @@ static void timers_main(void *arg)
         fji_lock_drop(&ts->lock);
         /* relaxed: or told by a kick. */
         if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) fji_pool_try_terminate(p, false);
-        if (!fji_pool_stopping(p) && fji_plat_now() < next)
-            (void)fji_plat_wait(&ts->kick, seen, next);
+        if (!fji_pool_stopping(p) && timer_now() < next)
+            (void)fji_plat_wait(&ts->kick, seen, timer_deadline(next));
         fji_lock_take(&ts->lock);
     }
     ts->thread = false;
@@ -148,14 +178,14 @@ static int timers_start(struct fji_timers *ts)
 
     if (ts->thread) return FJ_OK;
     fji_lock_take(&p->lock);
-    p->guests++;
+    fji_count(&p->guests, 1); /* under the lock; read by fj_pool_dump() */
     fji_lock_drop(&p->lock);
-    snprintf(name, sizeof name, "%s-timer", p->name);
+    (void)snprintf(name, sizeof name, "%s-timer", p->name);
     ts->thread = true;
     if (fji_plat_thread_start(timers_main, ts, &how, name)) return FJ_OK;
     ts->thread = false;
     fji_lock_take(&p->lock);
-    p->guests--;
+    fji_count(&p->guests, (uint32_t)-1); /* under the lock */
     fji_pool_end_if_over(p);
     fji_lock_drop(&p->lock);
     return FJ_EAGAIN;
@@ -172,7 +202,8 @@ static struct fji_timers *timers_of(fj_pool *p)
     if (ts == NULL && (ts = fji_plat_alloc(sizeof *ts)) != NULL) {
         ts->pool = p;
         ts->sleeps = INT64_MIN;
-        fji_wheel_init(&ts->wheel, fji_plat_now());
+        fji_wheel_init(&ts->wheel, timer_now());
+        ts->kick = FJI_START_32;
         /* [timer.made] release -> acquire in timers_if(): the record. */
         fji_store_release(&p->timers, ts);
         /* [timer.made] the record above, run below; partner: fji_timers_shutdown(). */
@@ -198,11 +229,11 @@ static int timers_schedule(fj_pool *p, fj_timer *t, int64_t delay_ns)
 {
     struct fji_timers *ts = timers_of(p);
     int err = FJ_OK;
-    bool kick = false;
+    bool kick = false, over = false; /* over: decided before, and let go of at once */
 
     if (ts == NULL) return FJ_ENOMEM;
     fji_pool_needs_worker(p);
-    int64_t when = later(fji_plat_now(), delay_ns);
+    int64_t when = later(timer_now(), delay_ns);
     fji_lock_take(&ts->lock);
     /* relaxed: shutdown looks at the wheel under the lock, after it has set the bit. */
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0)
@@ -211,10 +242,15 @@ static int timers_schedule(fj_pool *p, fj_timer *t, int64_t delay_ns)
         err = timers_start(ts);
     if (err == FJ_OK) {
         fji_submit_mark(p, &t->future.task);
-        kick = timers_add(ts, t, when);
+        /* [task.done] the cell above, the word below; partner: future_decide(), which reads the
+         * cell after it has set COMPLETING. */
+        fji_fence_full();
+        over = !fji_future_undecided(&t->future);
+        if (!over) kick = timers_add(ts, t, when);
     }
     if (kick) timer_kick(ts);
     fji_lock_drop(&ts->lock);
+    if (over) fji_future_finish(&t->future, FJ_ECANCELED);
     return err;
 }
 
@@ -224,12 +260,11 @@ static bool timer_rearm(fj_timer *t)
     fj_pool *p = *(fj_pool **)(void *)t->future.task.cell->args;
     struct fji_timers *ts = timers_if(p);
     uint32_t *word = &t->future.task.state;
-    int64_t now = fji_plat_now();
+    int64_t now = timer_now();
     bool kick = false;
 
-    fji_store_relaxed(&t->future.runner, (void *)NULL); /* relaxed: the lock */
-    /* [task.done] acq_rel: forgets who ran it. */
-    (void)fji_and_acq_rel(word, ~FJI_THIEF_MASK);
+    /* [task.done] acq_rel: forgets who ran it. Who has seen it signallable is deciding. */
+    (void)fji_and_acq_rel(word, ~(FJI_THIEF_MASK | FJI_SIGNALLABLE));
     fji_lock_take(&ts->lock);
     /* [task.done] acquire <- acq_rel of whoever decides: it takes the lock after that. */
     bool again = (fji_load_acquire(word) & (FJI_DONE | FJI_COMPLETING)) == 0;
@@ -256,7 +291,9 @@ static int timer_run(fj_task *t)
     int code;
 
     if (w != NULL) fji_worker_claim(w, &t->state, &t->mark);
-    if (t->code == FJ_ECANCELED || !fji_future_undecided(f)) {
+    /* relaxed: only by this thread. */
+    bool dropped = (fji_load_relaxed(&t->state) & FJI_DROPPED) != 0;
+    if (dropped || !fji_future_undecided(f)) {
         fji_future_finish(f, FJ_ECANCELED);
     } else if (timer->period == 0) {
         code = fji_future_body(f, w);
@@ -291,6 +328,12 @@ static void timeout_cancel(struct timeout_call *c)
 
     (void)fj_future_cancel(f, 1);
     fj_future_release(f);
+}
+
+/* The action was dropped by a pool that stops, or by hand. */
+void fji_timer_action_dropped(uintptr_t fn, uintptr_t arg)
+{
+    if (fn == (uintptr_t)timeout_action) timeout_cancel((struct timeout_call *)arg);
 }
 
 static void timer_fire(fj_timer *t, fj_pool *p)
@@ -431,7 +474,7 @@ void fji_timers_forget(fj_pool *p)
 
     if (ts == NULL) return;
     fji_lock_reset(&ts->lock);
-    fji_wheel_init(&ts->wheel, fji_plat_now());
+    fji_wheel_init(&ts->wheel, timer_now());
     ts->thread = false;
     ts->sleeps = INT64_MIN;
     ts->waiting = 0;
@@ -533,7 +576,7 @@ int64_t fj_timer_remaining(const fj_future *f)
     if (f == NULL || (f->flags & FJI_FUTURE_TIMER) == 0) return 0;
     if (fj_future_is_done(f)) return 0;
     int64_t when = fji_load_relaxed(&((const fj_timer *)f)->when); /* relaxed: a look */
-    return when == INT64_MAX ? INT64_MAX : when - fji_plat_now();
+    return when == INT64_MAX ? INT64_MAX : when - timer_now();
 }
 
 int fj_submit_with_timeout(fj_pool *pool, fj_call *call, void *arg, int64_t timeout_ns,

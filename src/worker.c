@@ -24,10 +24,11 @@ fj_cell fji_cell_far[2] = {{FJI_END, 0, FJI_CELL_FAR, {0}}, {FJI_END, 0, 0, {0}}
 fj_cell fji_cell_ran[2] = {{FJI_END, 0, FJI_CELL_RAN, {0}}, {FJI_END, 0, 0, {0}}};
 
 /* Everything leads to the slow paths: no room above, no floor to take from. */
-static fj_cell worker_no_cells[2] = {{FJI_END, 0, 0, {0}}, {FJI_END, 0, 0, {0}}};
+static fj_cell worker_no_cells[3] = {
+    {FJI_END, 0, 0, {0}}, {FJI_END, 0, 0, {0}}, {FJI_END, 0, 0, {0}}};
 static const int64_t worker_no_ctl = 0;
 static const int64_t worker_always_ctl = -1; /* without a heavy fence every push looks itself */
-fj_worker fji_outsider = {&worker_no_cells[0], UINTPTR_MAX, &worker_no_ctl, NULL};
+fj_worker fji_outsider = {&worker_no_cells[1], UINTPTR_MAX, &worker_no_ctl, NULL, 0, 0};
 
 __thread fj_worker *fji_self = &fji_outsider;
 
@@ -110,7 +111,7 @@ static void worker_run(fji_worker *w, const fji_loot *loot)
 /* With the token that its forker had, or none if nobody forked it. */
 void fji_worker_run(fji_worker *w, const fji_loot *loot)
 {
-    if (loot->token == w->token || (loot->what & FJI_TAG_SELF) != 0) {
+    if (loot->token == fji_scope_token(w) || (loot->what & FJI_TAG_SELF) != 0) {
         worker_run(w, loot);
         return;
     }
@@ -124,9 +125,12 @@ void fji_loot_cancel(const fji_loot *loot)
     uintptr_t what = loot->what;
     fj_task *detached = (fj_task *)(what & ~FJI_TAG_MASK);
 
-    if (what == FJI_ACTION) return;
+    if (what == FJI_ACTION) {
+        fji_timer_action_dropped(loot->fn, loot->arg);
+        return;
+    }
     if ((what & FJI_TAG_SELF) != 0) {
-        detached->code = FJ_ECANCELED;
+        fji_or_relaxed(&detached->state, FJI_DROPPED); /* relaxed: for this thread alone */
         (void)detached->fn(detached);
     } else if (loot->cell == NULL || (what & FJI_TAG_DETACHED) != 0) {
         fji_task_complete(detached, FJ_ECANCELED);
@@ -204,6 +208,8 @@ bool fji_worker_take_local(fji_worker *w, fji_loot *loot)
     if (w->pool->fifo) {
         fji_got got;
         while ((got = fji_queue_steal(q, loot)) == FJI_GOT_RETRY) fji_pause();
+        if (got == FJI_GOT_NONE && !worker_in_typed(w))
+            q->hot.top = fji_queue_rewind(q, q->hot.top);
         return got == FJI_GOT_TASK;
     }
     while (q->hot.top > q->cells) {
@@ -331,13 +337,61 @@ static bool worker_is_surplus(const fj_pool *p)
 /* A run from outside is over. */
 static void worker_reset(fji_worker *w)
 {
+    fji_scope_none(w);
     const fj_pool_options *o = &w->pool->options;
 
     if (o->on_reset != NULL) o->on_reset(w->pool, (int)w->index, o->arg);
 }
 
+/*
+ * The topmost of the own queue, if it completes itself, and nothing is in the way: the short
+ * way of fji_worker_take_local(). NULL: that finds out.
+ */
+static fj_task *worker_take_self(fji_worker *w)
+{
+    fji_queue *q = &w->q;
+    fj_cell *c = q->hot.top - 1; /* or the END */
+    uintptr_t what = c->what;
+
+    if ((what & FJI_TAG_MASK) != (FJI_TAG_DETACHED | FJI_TAG_SELF)) return NULL;
+    if (w->pool->fifo || q->tombs != 0) return NULL;
+    int got = fji_pop(&q->hot, c);
+    if (got > 0) q->hot.top = c;
+    bool ours = got > 0 || (got < 0 && fji_worker_popped(w, c, what));
+    return ours ? (fj_task *)(what & ~FJI_TAG_MASK) : NULL;
+}
+
+/*
+ * As fji_completer_run(), for a worker with no task on its stack: the scope stays, since the next
+ * task is mostly of the same root. Whatever else it runs begins with fji_scope_none(). False:
+ * nothing was done.
+ */
+static inline bool worker_run_completer(fji_worker *w, fj_task *t)
+{
+    fj_completer *c = (fj_completer *)t;
+    uint32_t times = fji_child_times;
+
+    /* [task.done] acquire <- acq_rel of whoever has decided. */
+    if (c->parent == NULL || fji_load_acquire(&t->state) != 0) return false;
+    const fj_token *token = &c->root->future.token;
+    if (FJ_UNLIKELY(fji_scope_token(w) != token)) {
+        fji_scope_none(w);
+        (void)fji_scope_enter(w, token);
+    }
+    int code = c->future.fn(t); /* LAST TOUCH of *c unless it failed. */
+    if (FJ_UNLIKELY(code != FJ_OK) && times == fji_child_times) fj_completer_fail(c, code);
+    return true;
+}
+
+static inline void worker_run_self(fji_worker *w, fj_task *t)
+{
+    if (t->fn == fji_completer_run && worker_run_completer(w, t)) return;
+    fji_scope_none(w);
+    (void)t->fn(t);
+}
+
 /* The own queue, until it is empty. */
-static void worker_drain(fji_worker *w, fji_loot *loot)
+static void worker_drain_queue(fji_worker *w, fji_loot *loot)
 {
     uint32_t turns = 0;
 
@@ -351,9 +405,21 @@ static void worker_drain(fji_worker *w, fji_loot *loot)
                 continue;
             }
         }
+        fj_task *t = worker_take_self(w);
+        if (t != NULL) {
+            worker_run_self(w, t);
+            continue;
+        }
         if (!fji_worker_take_local(w, loot)) return;
+        fji_scope_none(w);
         worker_run_local(w, loot);
     }
+}
+
+static void worker_drain(fji_worker *w, fji_loot *loot)
+{
+    worker_drain_queue(w, loot);
+    fji_scope_none(w);
 }
 
 /* Whether this worker may search on a while instead of going idle. */
@@ -367,7 +433,8 @@ static bool worker_may_spin(fj_pool *p, bool *spinning, int64_t *until)
         return false;
     }
     *spinning = true;
-    *until = fji_plat_now() + p->spin_ns;
+    int64_t now = fji_plat_now();
+    *until = p->spin_ns > INT64_MAX - now ? INT64_MAX : now + p->spin_ns;
     return true;
 }
 
@@ -434,8 +501,14 @@ static fji_worker *worker_new_record(fj_pool *p)
         return NULL;
     }
     w->q.hot.ctl = p->asymmetric ? (const int64_t *)&p->ctl : &worker_always_ctl;
+    w->q.hot.away = p->away;
     w->pool = p;
     w->index = i;
+    w->scope = w->scope_base = &w->scope_none[0];
+    w->scope_none[1].from = UINTPTR_MAX;
+    fji_worker_set_home(w);
+    w->unasked = FJI_START_32;
+    w->steals = w->parks = FJI_START_64;
     /* [pool.record] release -> acquire in fji_pool_worker(): the record. */
     fji_store_release(&chunk[i % FJI_CHUNK], w);
     /* [pool.record] release -> acquire in fji_worker_scan(). */
@@ -457,7 +530,7 @@ static fji_worker *worker_take_record(fj_pool *p, uint32_t as)
     if (w == NULL) return NULL;
     w->random = (w->index + 1) * 0x9e3779b9u + (uint32_t)p->started;
     if (w->random == 0) w->random = 1;
-    w->token = NULL;
+    fji_scope_none(w);
     fji_store_relaxed(&w->joining, (fj_cell *)NULL); /* relaxed: helpers check what they read */
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO);  /* relaxed: for monitoring */
     fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);    /* relaxed: published by alive */
@@ -498,7 +571,7 @@ static void worker_give_back_counts(fj_pool *p, int active)
     /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
     uint64_t c = fji_load_acquire(&p->ctl);
     while (!fji_pool_move(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -active), -1))) {}
-    fji_pool_try_terminate(p, false);
+    fji_pool_now_quiet(p);
 }
 
 /* What a stopped worker still has is cancelled. */
@@ -507,8 +580,7 @@ static void worker_cancel_rest(fji_worker *w)
     fji_loot loot;
 
     while (fji_worker_take_local(w, &loot)) {
-        if (loot.what == FJI_ACTION) continue;
-        if ((loot.what & FJI_TAG_DETACHED) != 0) fji_loot_cancel(&loot);
+        if ((loot.what & FJI_TAG_DETACHED) != 0) fji_loot_cancel(&loot); /* an ACTION too */
     }
 }
 
@@ -579,7 +651,7 @@ bool fji_worker_start(fj_pool *p)
     if (w != NULL) fji_count(&p->started, 1);
     fji_lock_drop(&p->lock);
     if (w == NULL) return false;
-    snprintf(name, sizeof name, "%s-%u", p->name, w->index);
+    (void)snprintf(name, sizeof name, "%s-%u", p->name, w->index);
     if (worker_thread(w, name)) return true;
     fji_lock_take(&p->lock);
     fji_count(&p->started, (uint64_t)-1);
@@ -600,7 +672,7 @@ fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down)
     uint32_t run = fji_load_relaxed(&p->run);
     if ((run & (although_shut_down ? FJI_RUN_STOP : FJI_RUN_SHUTDOWN)) == 0) {
         w = worker_take_record(p, FJI_ALIVE_GUEST);
-        if (w != NULL) p->guests++;
+        if (w != NULL) fji_count(&p->guests, 1); /* under the lock; read by fj_pool_dump() */
         /* [pool.moves] acq_rel <-> acquire in fji_pool_quiescent(): a guest came. */
         fji_add_acq_rel(&p->moves, 1);
     }
@@ -623,11 +695,10 @@ void fji_guest_leave(fji_worker *w)
     fji_store_release(&w->alive, FJI_ALIVE_NO);
     /* [pool.moves] acq_rel <-> acquire in fji_pool_quiescent(): a guest left. */
     fji_add_acq_rel(&p->moves, 1);
-    /* relaxed: a shutdown that comes later looks itself. Until the guest is uncounted the
-     * pool does not end, so it may still be touched. */
-    if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) fji_pool_try_terminate(p, false);
+    /* Until the guest is uncounted the pool does not end, so it may still be touched. */
+    fji_pool_now_quiet(p);
     fji_lock_take(&p->lock);
-    p->guests--;
+    fji_count(&p->guests, (uint32_t)-1); /* under the lock */
     fji_pool_end_if_over(p);
     fji_lock_drop(&p->lock); /* LAST TOUCH of *p: whoever destroys it takes the lock first. */
 }

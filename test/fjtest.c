@@ -498,6 +498,9 @@ int main(int argc, char **argv)
     program = slash ? slash + 1 : argv[0];
     read_environment();
     read_arguments(argc, argv, &list);
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
+    setenv("FORKJOIN_CHAOS_SEED", text, 0); /* chaos builds begin there */
     if (list) {
         for (fjt_test *t = first_test; t != NULL; t = t->next) {
             if (chosen(t->name, argv)) puts(t->name);

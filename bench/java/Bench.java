@@ -136,6 +136,13 @@ public final class Bench {
 
     static int[] values;
 
+    /* By the first run alone, which is a warm-up. */
+    static void fillValues(int n) {
+        if (values != null && values.length >= n) return;
+        values = new int[n];
+        for (int i = 0; i < n; i++) values[i] = i % 1000;
+    }
+
     static final class SumCompleter extends CountedCompleter<Void> {
         final int from, n;
         long result;
@@ -381,8 +388,7 @@ public final class Bench {
         }
         case "sum-completer": {
             int n = c.size * 1024;
-            if (values == null || values.length < n) values = new int[n];
-            for (int i = 0; i < n; i++) values[i] = i % 1000;
+            fillValues(n);
             SumCompleter t = new SumCompleter(null, 0, n);
             pool.invoke(t);
             return t.result;

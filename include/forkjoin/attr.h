@@ -11,6 +11,11 @@
 #if !defined(__GNUC__)
 #error "forkjoin needs gcc or clang"
 #endif
+#if __SIZEOF_POINTER__ != 8
+#error "forkjoin needs 64-bit pointers: a cell holds a task and its words in one cache line"
+#endif
+
+#include <stdint.h>
 
 #ifdef __cplusplus
 #define FJ_EXTERN_C_BEGIN extern "C" {
@@ -74,7 +79,24 @@
 /* The thread-local of the plain tier: eight bytes of static TLS, one load. */
 #define FJ_TLS extern __thread __attribute__((tls_model("initial-exec"), visibility("default")))
 
-#if defined(__x86_64__) && defined(__ELF__) && !defined(__ILP32__)
+/* Two neighbouring pointers, by one store where that can be said. */
+#if defined(__x86_64__) && !defined(__ILP32__)
+typedef unsigned long long fji_two __attribute__((vector_size(16), aligned(8), may_alias));
+FJ_INLINE void fji_store_two(void *at, uintptr_t a, uintptr_t b)
+{
+    const fji_two two = {a, b};
+    *(fji_two *)at = two;
+}
+#else
+FJ_INLINE void fji_store_two(void *at, uintptr_t a, uintptr_t b)
+{
+    const uintptr_t two[2] = {a, b};
+    __builtin_memcpy(at, two, sizeof two);
+}
+#endif
+
+/* FJ_NO_ASM: the compiler, and who instruments its code, is to see every access. */
+#if defined(__x86_64__) && defined(__ELF__) && !defined(__ILP32__) && !defined(FJ_NO_ASM)
 #define FJ_READ_TLS(to, from) \
     __asm__ __volatile__("movq " #from "@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(to))
 /* The address of a variable, computed anew: for the same reason. */

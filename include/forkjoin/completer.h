@@ -61,8 +61,6 @@ struct fj_completer {
     fj_future future;
     fj_completer *parent;
     fj_completer *root;
-    int32_t pending;
-    uint32_t spare;
     fj_on_completion *on_completion;
     fj_on_error *on_error;
 };
@@ -79,13 +77,11 @@ FJ_API int fji_completer_run(fj_task *t); /* internal: how the queues run one */
 FJ_INLINE void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t pending, fj_fn *fn,
                                  fj_on_completion *on_completion, fj_on_error *on_error)
 {
-    fji_future_init(&c->future, fji_completer_run, fn, FJI_FUTURE_COMPLETER);
-    c->parent = parent;
-    c->root = parent != NULL ? parent->root : c;
-    c->pending = pending;
-    c->spare = 0;
-    c->on_completion = on_completion;
-    c->on_error = on_error;
+    fji_future_init_head(&c->future, fji_completer_run, fn, FJI_FUTURE_COMPLETER,
+                         (uint32_t)pending);
+    if (parent == NULL) __builtin_memset(&c->future.token, 0, sizeof c->future.token);
+    fji_store_two(&c->parent, (uintptr_t)parent, (uintptr_t)(parent != NULL ? parent->root : c));
+    fji_store_two(&c->on_completion, (uintptr_t)on_completion, (uintptr_t)on_error);
 }
 
 /* Queue it, as fj_future_fork() and fj_future_submit(). */
@@ -118,7 +114,7 @@ FJ_API int32_t fj_completer_pending(const fj_completer *c);
 FJ_INLINE void fj_completer_set_pending(fj_completer *c, int32_t n)
 {
     /* relaxed: before the children are queued, which publishes it. */
-    __atomic_store_n(&c->pending, n, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->future.pending, (uint32_t)n, __ATOMIC_RELAXED);
 }
 
 FJ_API void fj_completer_add_pending(fj_completer *c, int32_t n);

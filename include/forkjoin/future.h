@@ -45,8 +45,9 @@ FJ_EXTERN_C_BEGIN
  * Members are private.
  */
 typedef struct fj_token {
-    uint32_t word;
     const struct fj_token *parent;
+    uint32_t word;
+    uint32_t spare;
 } fj_token;
 
 /* parent: cancelled with it, may be NULL; must outlive the token. */
@@ -89,14 +90,18 @@ struct fj_future {
     fj_task task;
     fj_fn *fn;    /* the body */
     void *result; /* the body's, any pointer */
-    void *given;  /* the result, when somebody else has completed it */
-    int32_t given_code;
-    uint32_t tag;
-    uint32_t refs;
     uint32_t flags;
-    void (*released)(fj_future *f);
-    void *runner; /* the worker that runs it */
+    uint32_t tag;
+    uint32_t pending; /* of a completer */
+    uint32_t spare;
     fj_token token;
+    /* What follows is written before it is read, so that making a future costs no more stores
+     * than it must. */
+    uint32_t refs;                  /* of an allocated one */
+    int32_t given_code;             /* the code and */
+    void *given;                    /* the result, when somebody else has completed it */
+    void (*released)(fj_future *f); /* with FJI_FUTURE_RELEASES */
+    void *runner;                   /* the worker that may be signalled */
 };
 
 /* Internal: what the library knows of a future, and how the queues run one. */
@@ -105,26 +110,32 @@ struct fj_future {
 #define FJI_FUTURE_COMPLETER 4u      /* the head of an fj_completer */
 #define FJI_FUTURE_TIMER 8u          /* the head of an fj_timer */
 #define FJI_FUTURE_LIMIT 16u         /* the same, and its moment is a limit */
+#define FJI_FUTURE_RELEASES 32u      /* has somebody to call when it is let go */
+#define FJI_FUTURE_NO_BODY 64u
 FJ_API int fji_future_run(fj_task *t);
 
-/* One by one: what is left out is written before it is read. */
+/* As few stores as possible: a compiler that sees neighbours being set one by one does not
+ * always take them together. What is left out is written before it is read. */
+struct fji_future_middle {
+    uint32_t flags, tag, pending, spare;
+};
+
+FJ_INLINE void fji_future_init_head(fj_future *f, fj_fn *run, fj_fn *fn, uint32_t flags,
+                                    uint32_t pending)
+{
+    const uint32_t all = fn != NULL ? flags : flags | FJI_FUTURE_NO_BODY;
+    const struct fji_future_middle middle = {all, 0, pending, 0};
+
+    f->task.fn = run;
+    __builtin_memset(&f->task.cell, 0, offsetof(fj_task, code) - offsetof(fj_task, cell));
+    fji_store_two(&f->fn, (uintptr_t)fn, 0); /* and result */
+    __builtin_memcpy(&f->flags, &middle, sizeof middle);
+}
+
 FJ_INLINE void fji_future_init(fj_future *f, fj_fn *run, fj_fn *fn, uint32_t flags)
 {
-    f->task.fn = run;
-    f->task.cell = NULL;
-    f->task.state = 0;
-    f->task.mark = 0;
-    f->task.code = FJ_OK;
-    f->task.home = 0;
-    f->fn = fn;
-    f->result = NULL;
-    f->tag = 0;
-    f->refs = 0;
-    f->flags = flags;
-    f->released = NULL;
-    f->runner = NULL;
-    f->token.word = 0;
-    f->token.parent = NULL;
+    fji_future_init_head(f, run, fn, flags, 0);
+    __builtin_memset(&f->token, 0, sizeof f->token);
 }
 
 /* How a future stands. Java: Future.State. */

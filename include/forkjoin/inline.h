@@ -58,7 +58,9 @@ struct fj_worker {
     fj_cell *top;       /* first free cell, as the plain tier knows it */
     uintptr_t floor;    /* see src/queue.h */
     const int64_t *ctl; /* the pool's control word: negative = wake somebody */
-    void *reserved;
+    fj_cell *away;      /* what `cell` of a task says that completes itself: which pool */
+    uint32_t home;      /* and its `home`, less the number of the cell in memory */
+    uint32_t spare;
 };
 
 /* What the plain tier knew of the queue when typed code took over. */

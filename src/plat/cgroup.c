@@ -28,13 +28,20 @@ static void keep_tightest(int *best, int n)
     if (n > 0 && (*best == 0 || n < *best)) *best = n;
 }
 
+/* Path of a file below a folder; false if there is no room for it. */
+static bool path_of(char *path, const char *dir, const char *name)
+{
+    int n = snprintf(path, PATH_BYTES, "%s%s", dir, name);
+    return n >= 0 && n < PATH_BYTES;
+}
+
 static bool read_text(const char *path, char *buf, size_t cap)
 {
     FILE *f = fopen(path, "re");
 
     if (f == NULL) return false;
     size_t n = fread(buf, 1, cap - 1, f);
-    fclose(f);
+    (void)fclose(f); /* only read from */
     buf[n] = '\0';
     return n > 0;
 }
@@ -42,22 +49,21 @@ static bool read_text(const char *path, char *buf, size_t cap)
 static int quota_v2(const char *dir)
 {
     char path[PATH_BYTES], text[128];
-    long long quota, period;
+    char *rest;
 
-    if (snprintf(path, sizeof path, "%s/cpu.max", dir) >= (int)sizeof path) return 0;
-    if (!read_text(path, text, sizeof text)) return 0;
-    return sscanf(text, "%lld %lld", &quota, &period) == 2 ? cpus_of(quota, period) : 0;
+    if (!path_of(path, dir, "/cpu.max") || !read_text(path, text, sizeof text)) return 0;
+    /* What is no number, as "max", is 0 here: no limit. */
+    long long quota = strtoll(text, &rest, 10);
+    return cpus_of(quota, strtoll(rest, NULL, 10));
 }
 
 static int quota_v1(const char *dir)
 {
     char path[PATH_BYTES], text[64];
 
-    if (snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", dir) >= (int)sizeof path) return 0;
-    if (!read_text(path, text, sizeof text)) return 0;
+    if (!path_of(path, dir, "/cpu.cfs_quota_us") || !read_text(path, text, sizeof text)) return 0;
     long long quota = strtoll(text, NULL, 10);
-    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", dir);
-    if (!read_text(path, text, sizeof text)) return 0;
+    if (!path_of(path, dir, "/cpu.cfs_period_us") || !read_text(path, text, sizeof text)) return 0;
     return cpus_of(quota, strtoll(text, NULL, 10));
 }
 
@@ -68,7 +74,7 @@ static int tightest_up(const char *mount, const char *group, int (*quota)(const 
     size_t floor = strlen(mount);
     int best = 0;
 
-    if (snprintf(dir, sizeof dir, "%s%s", mount, group) >= (int)sizeof dir) return 0;
+    if (!path_of(dir, mount, group)) return 0;
     for (size_t n = strlen(dir); n > floor && dir[n - 1] == '/';) dir[--n] = '\0';
     for (;;) {
         keep_tightest(&best, quota(dir));
@@ -104,13 +110,13 @@ static void look_at_line(const char *root, char *line, int *best)
     group++;
     if (strcmp(group, "/") == 0) group = "";
     if (n == 0) {
-        snprintf(mount, sizeof mount, "%s/sys/fs/cgroup", root);
-        keep_tightest(best, tightest_up(mount, group, quota_v2));
+        if (path_of(mount, root, "/sys/fs/cgroup"))
+            keep_tightest(best, tightest_up(mount, group, quota_v2));
     } else if (has_controller(list, n, "cpu")) {
-        snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/cpu", root);
-        keep_tightest(best, tightest_up(mount, group, quota_v1));
-        snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/cpu,cpuacct", root);
-        keep_tightest(best, tightest_up(mount, group, quota_v1));
+        if (path_of(mount, root, "/sys/fs/cgroup/cpu"))
+            keep_tightest(best, tightest_up(mount, group, quota_v1));
+        if (path_of(mount, root, "/sys/fs/cgroup/cpu,cpuacct"))
+            keep_tightest(best, tightest_up(mount, group, quota_v1));
     }
 }
 
@@ -119,8 +125,7 @@ int fji_plat_cpus_quota(const char *root)
     char path[PATH_BYTES], text[8192];
     int best = 0;
 
-    if (snprintf(path, sizeof path, "%s/proc/self/cgroup", root) >= (int)sizeof path) return 0;
-    if (!read_text(path, text, sizeof text)) return 0;
+    if (!path_of(path, root, "/proc/self/cgroup") || !read_text(path, text, sizeof text)) return 0;
     char *next;
     for (char *line = strtok_r(text, "\n", &next); line != NULL; line = strtok_r(NULL, "\n", &next))
         look_at_line(root, line, &best);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * common.c - the parts of the platform layer that Linux and POSIX have in common:
- * threads, memory, clock, environment, fork handlers, the one-word lock, faults
+ * threads, memory, clock, environment, fork handlers, faults
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,17 +23,44 @@
 /* ---- Faults --------------------------------------------------------------------------------- */
 
 #if FJI_FAULTS
+/* relaxed in all of this: tests set it up before the calls they mean. */
+struct plat_window {
+    long from, count;
+};
+
 static struct {
-    long calls, from, count;
+    long calls;
+    struct plat_window window[2];
+    uint64_t seed;
+    long one_in;
 } plat_fault[FJI_FAULT_N];
+
+static void window_set(enum fji_fault kind, int i, long n, long count)
+{
+    struct plat_window *w = &plat_fault[kind].window[i];
+    long now = fji_load_relaxed(&plat_fault[kind].calls); /* relaxed: see above */
+
+    fji_store_relaxed(&w->count, 0l);     /* relaxed: see above */
+    fji_store_relaxed(&w->from, now + n); /* relaxed: see above */
+    fji_store_relaxed(&w->count, count);  /* relaxed: see above */
+}
 
 void fji_fault_set(enum fji_fault kind, long n, long count)
 {
-    /* relaxed: tests set it up before the calls they mean. */
-    long now = fji_load_relaxed(&plat_fault[kind].calls);
-    fji_store_relaxed(&plat_fault[kind].count, 0l);     /* relaxed: as above */
-    fji_store_relaxed(&plat_fault[kind].from, now + n); /* relaxed: as above */
-    fji_store_relaxed(&plat_fault[kind].count, count);  /* relaxed: as above */
+    window_set(kind, 0, n, count);
+    window_set(kind, 1, n, 0);
+}
+
+void fji_fault_and(enum fji_fault kind, long n, long count)
+{
+    window_set(kind, 1, n, count);
+}
+
+void fji_fault_random(enum fji_fault kind, uint64_t seed, long one_in)
+{
+    fji_store_relaxed(&plat_fault[kind].one_in, 0l);     /* relaxed: see above */
+    fji_store_relaxed(&plat_fault[kind].seed, seed);     /* relaxed: see above */
+    fji_store_relaxed(&plat_fault[kind].one_in, one_in); /* relaxed: see above */
 }
 
 long fji_fault_calls(enum fji_fault kind)
@@ -41,16 +68,53 @@ long fji_fault_calls(enum fji_fault kind)
     return fji_load_relaxed(&plat_fault[kind].calls); /* relaxed: a counter */
 }
 
+static bool window_has(const struct plat_window *w, long n)
+{
+    long from = fji_load_relaxed(&w->from);                     /* relaxed: see above */
+    return n >= from && n - from < fji_load_relaxed(&w->count); /* relaxed: see above */
+}
+
+/* Whether call n is one that the dice have chosen: the same for the same seed. */
+static bool fault_by_chance(enum fji_fault kind, long n)
+{
+    long one_in = fji_load_relaxed(&plat_fault[kind].one_in);                    /* relaxed */
+    uint64_t x = fji_load_relaxed(&plat_fault[kind].seed) + (uint64_t)n * 2 + 1; /* relaxed */
+
+    if (one_in <= 0) return false;
+    x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
+    return (x ^ (x >> 32)) % (uint64_t)one_in == 0;
+}
+
 bool fji_fault_now(enum fji_fault kind)
 {
     long n = fji_add_relaxed(&plat_fault[kind].calls, 1) + 1; /* relaxed: a counter */
-    long from = fji_load_relaxed(&plat_fault[kind].from);     /* relaxed: set before */
-    return n >= from && n - from < fji_load_relaxed(&plat_fault[kind].count); /* relaxed */
+
+    return window_has(&plat_fault[kind].window[0], n) ||
+           window_has(&plat_fault[kind].window[1], n) || fault_by_chance(kind, n);
+}
+
+/* Whether any is set: for points that are passed too often to be counted always. */
+static bool fault_is_set(enum fji_fault kind)
+{
+    return fji_load_relaxed(&plat_fault[kind].one_in) != 0 ||          /* relaxed: see above */
+           fji_load_relaxed(&plat_fault[kind].window[0].count) != 0 || /* relaxed: see above */
+           fji_load_relaxed(&plat_fault[kind].window[1].count) != 0;   /* relaxed: see above */
 }
 #else
 void fji_fault_set(enum fji_fault kind, long n, long count)
 {
     (void)kind, (void)n, (void)count;
+}
+
+void fji_fault_and(enum fji_fault kind, long n, long count)
+{
+    (void)kind, (void)n, (void)count;
+}
+
+void fji_fault_random(enum fji_fault kind, uint64_t seed, long one_in)
+{
+    (void)kind, (void)seed, (void)one_in;
 }
 
 long fji_fault_calls(enum fji_fault kind)
@@ -66,6 +130,13 @@ bool fji_fault_now(enum fji_fault kind)
 }
 #endif
 
+void fji_fault_late(enum fji_fault kind)
+{
+    struct timespec a_while = {.tv_nsec = 1000000};
+
+    if (fji_fault_now(kind)) nanosleep(&a_while, NULL);
+}
+
 /* ---- Threads -------------------------------------------------------------------------------- */
 
 struct plat_start {
@@ -80,6 +151,7 @@ static void *plat_thread_main(void *p)
     int old;
 
     free(p);
+    FJI_GAP();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 #ifdef __linux__
     pthread_setname_np(pthread_self(), s.name);
@@ -112,7 +184,7 @@ static int plat_create(const fji_creator *how, struct plat_start *s)
     size_t bytes = how->stack_bytes, have;
 
     if (how->create != NULL) return how->create(plat_thread_main, s, how->arg);
-    if (pthread_attr_init(&attr) != 0) return ENOMEM;
+    if (fji_fault_now(FJI_FAULT_ATTR) || pthread_attr_init(&attr) != 0) return ENOMEM;
     if (bytes == 0 && pthread_attr_getstacksize(&attr, &have) == 0 && have < FJI_STACK_MIN)
         bytes = FJI_STACK_MIN;
     if (bytes != 0) pthread_attr_setstacksize(&attr, bytes);
@@ -128,12 +200,12 @@ bool fji_plat_thread_start(void (*main)(void *), void *arg, const fji_creator *h
 
     if (fji_fault_now(FJI_FAULT_THREAD)) return false;
     int keep = errno;
-    struct plat_start *s = malloc(sizeof *s);
+    struct plat_start *s = fji_fault_now(FJI_FAULT_ALLOC) ? NULL : malloc(sizeof *s);
     errno = keep;
     if (s == NULL) return false;
     s->main = main;
     s->arg = arg;
-    snprintf(s->name, sizeof s->name, "%s", name);
+    (void)snprintf(s->name, sizeof s->name, "%s", name);
     plat_block_signals(&old);
     int err = plat_create(how, s);
     errno = keep;
@@ -148,7 +220,8 @@ bool fji_plat_thread_start(void (*main)(void *), void *arg, const fji_creator *h
 void fji_plat_thread_bind(const void *cpus, size_t bytes)
 {
 #ifdef __linux__
-    (void)pthread_setaffinity_np(pthread_self(), bytes, cpus);
+    if (!fji_fault_now(FJI_FAULT_AFFINITY))
+        (void)pthread_setaffinity_np(pthread_self(), bytes, cpus);
 #else
     (void)cpus;
     (void)bytes;
@@ -178,9 +251,27 @@ void fji_plat_thread_detach(void)
     pthread_detach(pthread_self());
 }
 
+int fji_plat_keep(void)
+{
+    int old;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+    return old;
+}
+
+void fji_plat_let_go(int old)
+{
+    int ours;
+
+    pthread_setcancelstate(old, &ours);
+}
+
 void fji_plat_thread_join(fji_thread t)
 {
+    int old = fji_plat_keep();
+
     pthread_join((pthread_t)t.handle, NULL);
+    fji_plat_let_go(old);
 }
 
 void fji_plat_yield(void)
@@ -227,13 +318,80 @@ uint32_t fji_plat_thread_hash(void)
 
 /* ---- Time ----------------------------------------------------------------------------------- */
 
-int64_t fji_plat_now(void)
+static int64_t clock_now(void)
 {
     struct timespec ts;
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
+
+#if FJI_FAULTS
+#define CLOCK_JUMP 3600000000000ll
+#define CLOCK_STILL 20000000ll
+
+/* Our clock is the system's and so much; while it stands still it is what it was. */
+static pthread_mutex_t clock_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int64_t clock_ahead, clock_stopped, clock_goes_on;
+static uint32_t clock_faulty; /* ever set */
+
+/* With the mutex. */
+static int64_t clock_look(void)
+{
+    int64_t now = clock_now();
+
+    if (now < clock_goes_on) return clock_stopped;
+    if (clock_goes_on != 0) {
+        clock_ahead = clock_stopped - clock_goes_on;
+        clock_goes_on = 0;
+    }
+    return now + clock_ahead;
+}
+
+static int64_t clock_with_faults(void)
+{
+    pthread_mutex_lock(&clock_mutex);
+    int64_t now = clock_look();
+    if (fji_fault_now(FJI_FAULT_JUMP) && clock_goes_on == 0) {
+        clock_ahead += CLOCK_JUMP;
+        now += CLOCK_JUMP;
+    }
+    if (fji_fault_now(FJI_FAULT_STILL) && clock_goes_on == 0) {
+        clock_stopped = now;
+        clock_goes_on = now - clock_ahead + CLOCK_STILL;
+    }
+    pthread_mutex_unlock(&clock_mutex);
+    return now;
+}
+
+int64_t fji_plat_now(void)
+{
+    if (fault_is_set(FJI_FAULT_JUMP) || fault_is_set(FJI_FAULT_STILL))
+        fji_store_relaxed(&clock_faulty, 1u); /* relaxed: a flag that stays */
+    /* relaxed: as above. */
+    return fji_load_relaxed(&clock_faulty) != 0 ? clock_with_faults() : clock_now();
+}
+
+int64_t fji_plat_system_time(int64_t t)
+{
+    if (fji_load_relaxed(&clock_faulty) == 0) return t; /* relaxed: a flag that stays */
+    pthread_mutex_lock(&clock_mutex);
+    int64_t now = clock_look();
+    int64_t left = t - now;
+    pthread_mutex_unlock(&clock_mutex);
+    return clock_now() + left;
+}
+#else
+int64_t fji_plat_now(void)
+{
+    return clock_now();
+}
+
+int64_t fji_plat_system_time(int64_t t)
+{
+    return t;
+}
+#endif
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
@@ -259,6 +417,7 @@ void *fji_plat_reserve(size_t bytes)
 #ifdef MAP_NORESERVE
     flags |= MAP_NORESERVE;
 #endif
+    if (fji_fault_now(FJI_FAULT_RESERVE)) return NULL;
     int keep = errno;
     void *p = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
     errno = keep;
@@ -285,8 +444,9 @@ size_t fji_plat_page(void)
     size_t n = fji_load_relaxed(&page); /* relaxed: every writer stores the same */
 
     if (n == 0) {
-        n = (size_t)sysconf(_SC_PAGESIZE);
-        fji_store_relaxed(&page, n); /* relaxed: as above */
+        long size = fji_fault_now(FJI_FAULT_SYSCONF) ? -1 : sysconf(_SC_PAGESIZE);
+        n = size > 0 ? (size_t)size : 65536; /* a multiple of whatever it is */
+        fji_store_relaxed(&page, n);         /* relaxed: as above */
     }
     return n;
 }
@@ -302,68 +462,30 @@ const char *fji_plat_env(const char *name)
 #endif
 }
 
-static void (*plat_fork[3])(void);
-
-static void plat_register_fork(void)
+bool fji_plat_register_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
-    /* relaxed: always the same, and stored before by this thread too. */
-    (void)pthread_atfork(fji_load_relaxed(&plat_fork[0]), fji_load_relaxed(&plat_fork[1]),
-                         fji_load_relaxed(&plat_fork[2]));
+    return !fji_fault_now(FJI_FAULT_ATFORK) && pthread_atfork(prepare, parent, child) == 0;
 }
 
 void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
-    /* pthread_once copes with a fork in the middle of it; a lock of ours would not. */
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    /* Without a lock, which a fork in the middle of this would leave held: what is done twice
+     * does no harm, and what was refused is tried again with the next pool. */
+    static uint32_t done;
 
-    fji_store_relaxed(&plat_fork[0], prepare); /* relaxed: always the same */
-    fji_store_relaxed(&plat_fork[1], parent);  /* relaxed: as above */
-    fji_store_relaxed(&plat_fork[2], child);   /* relaxed: as above */
-    pthread_once(&once, plat_register_fork);
+    if (fji_load_relaxed(&done) != 0) return; /* relaxed: nothing comes with it */
+    if (fji_plat_register_fork(prepare, parent, child))
+        fji_store_relaxed(&done, 1u); /* relaxed: as above */
 }
 
 int fji_plat_cpus(const char *root)
 {
-    int keep = errno;
+    int keep = errno, old = fji_plat_keep(); /* files are read, with a lock held perhaps */
     int n = fji_plat_cpus_online();
     int quota = fji_plat_cpus_quota(root);
+    fji_plat_let_go(old);
     errno = keep;
 
     if (quota > 0 && quota < n) n = quota;
     return n < 1 ? 1 : n;
-}
-
-/* ---- Locks ---------------------------------------------------------------------------------- */
-
-bool fji_lock_try(fji_lock *l)
-{
-    uint32_t free_word = 0;
-    /* [lock.hold] acquire <- release in fji_lock_drop(): what the last holder did. */
-    return fji_cas_acq_rel_32(&l->word, &free_word, 1);
-}
-
-void fji_lock_take(fji_lock *l)
-{
-    for (int i = 0; i < 100; i++) {
-        if (fji_lock_try(l)) return;
-        fji_pause();
-    }
-    fji_add_relaxed(&l->waiters, 1); /* relaxed: a hint; the wait has a limit */
-    while (!fji_lock_try(l)) fji_plat_wait(&l->word, 1, fji_plat_now() + 1000000);
-    fji_add_relaxed(&l->waiters, (uint32_t)-1); /* relaxed: as above */
-}
-
-void fji_lock_drop(fji_lock *l)
-{
-    uint32_t waiters = fji_load_relaxed(&l->waiters); /* relaxed: as above */
-
-    /* [lock.hold] release -> acquire in fji_lock_try(). LAST TOUCH of *l. */
-    fji_store_release(&l->word, 0u);
-    if (waiters != 0) fji_plat_wake_one(&l->word);
-}
-
-void fji_lock_reset(fji_lock *l)
-{
-    l->word = 0;
-    l->waiters = 0;
 }

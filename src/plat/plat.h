@@ -40,8 +40,10 @@ bool fji_plat_has_barrier(void);
 
 /*
  * The heavy fence: when it returns, every other running thread of the process has
- * gone through a full fence between the call and the return. Returns false if the
- * system refused, which it does not do after fji_plat_has_barrier() said true.
+ * gone through a full fence between the call and the return, or what it stored before the
+ * call is seen as if it had. Returns false if there is none, which does not happen after
+ * fji_plat_has_barrier() said true: where the system refuses all of a sudden, as it does
+ * after a program has locked itself in (seccomp), this takes a millisecond.
  */
 bool fji_plat_barrier(void);
 
@@ -116,7 +118,8 @@ const char *fji_plat_env(const char *name);
 
 /*
  * Calls these around every fork() of the process; may be called again and again with the
- * same. Without memory for it, it is not done.
+ * same, and they may be called several times for one fork(), prepare before all the others.
+ * Without memory for it, it is not done, and tried again at the next call.
  */
 void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
@@ -140,17 +143,34 @@ void fji_lock_reset(fji_lock *l);
 
 /* ---- Faults (FJI_FAULTS builds) -------------------------------------------------------------- */
 
+/* What can go wrong: refusals first, then what a system may do although nobody likes it. */
 enum fji_fault {
-    FJI_FAULT_ALLOC,
-    FJI_FAULT_COMMIT,
-    FJI_FAULT_THREAD,
-    FJI_FAULT_BARRIER,
+    FJI_FAULT_ALLOC,      /* no memory */
+    FJI_FAULT_COMMIT,     /* no memory for a range */
+    FJI_FAULT_THREAD,     /* no thread */
+    FJI_FAULT_BARRIER,    /* no heavy fence: both calls above say false */
+    FJI_FAULT_RESERVE,    /* no range */
+    FJI_FAULT_ATTR,       /* no attributes for a thread, hence no thread */
+    FJI_FAULT_ATFORK,     /* no handlers around fork() */
+    FJI_FAULT_AFFINITY,   /* CPUs cannot be asked for, nor set */
+    FJI_FAULT_SYSCONF,    /* -1 */
+    FJI_FAULT_MEMBARRIER, /* the heavy fence is refused though it was promised (Linux) */
+    FJI_FAULT_WAIT,       /* a wait returns at once, without a reason */
+    FJI_FAULT_WAIT_LATE,  /* begins a millisecond late */
+    FJI_FAULT_WAKE_LATE,  /* a wake comes a millisecond late */
+    FJI_FAULT_WAKE_MORE,  /* and once more, for everybody on that word */
+    FJI_FAULT_JUMP,       /* the clock goes on by an hour */
+    FJI_FAULT_STILL,      /* the clock stands still for 20 ms */
     FJI_FAULT_N
 };
 
-/* From now on the n-th call (1 = next) of that kind fails, and `count` - 1 after it. */
+/* From now on the n-th call (1 = next) of that kind fails, and `count` - 1 after it; 0: none. */
 void fji_fault_set(enum fji_fault kind, long n, long count);
-/* Calls of that kind so far. */
+/* And these too, counted from now; until the next fji_fault_set(). */
+void fji_fault_and(enum fji_fault kind, long n, long count);
+/* One in so many of that kind, by pseudo-random numbers from `seed`; 0: none. */
+void fji_fault_random(enum fji_fault kind, uint64_t seed, long one_in);
+/* Calls of that kind so far; those of the clock count only while faults of it are set. */
 long fji_fault_calls(enum fji_fault kind);
 /* Whether this call is to fail. Always false without FJI_FAULTS. */
 bool fji_fault_now(enum fji_fault kind);

@@ -318,3 +318,51 @@ FJ_TEST(fork_all_and_then, 30)
     }
     fjt_destroy(p);
 }
+
+/* ---- Interrupts ---- */
+
+struct napper {
+    fj_completer c;
+    atomic_int *begun, *broken;
+};
+
+static int napper_run(fj_task *t)
+{
+    struct napper *n = (struct napper *)t;
+
+    atomic_fetch_add(n->begun, 1);
+    if (fj_sleep((int64_t)3600 * 1000000000) == FJ_ECANCELED) atomic_fetch_add(n->broken, 1);
+    fj_completer_try_complete(&n->c);
+    return FJ_OK;
+}
+
+static int nap_all_run(fj_task *t)
+{
+    struct napper *root = (struct napper *)t;
+
+    fj_completer_set_pending(&root->c, 1);
+    for (int i = 1; i <= 2; i++) {
+        root[i] = (struct napper){.begun = root->begun, .broken = root->broken};
+        fj_completer_init(&root[i].c, &root->c, 0, napper_run, NULL, NULL);
+        CHECK_EQ(fj_completer_fork(&root[i].c), FJ_OK);
+    }
+    return FJ_OK;
+}
+
+FJ_TEST(interrupt_of_a_root_breaks_the_waits_of_its_tasks, 60)
+{
+    fj_pool *p = fjt_pool(2, 0);
+
+    for (long i = fjt_rounds(50); i > 0; i--) {
+        atomic_int begun = 0, broken = 0;
+        struct napper all[3] = {{.begun = &begun, .broken = &broken}};
+        fj_completer_init(&all[0].c, NULL, 0, nap_all_run, NULL, NULL);
+        CHECK_EQ(fj_completer_submit(p, &all[0].c), FJ_OK);
+        while (atomic_load(&begun) < 2) fjt_sleep_us(20);
+        CHECK_EQ(fj_future_cancel(&all[0].c.future, 1), 1);
+        CHECK_EQ(fj_completer_join(&all[0].c), FJ_ECANCELED);
+        CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
+        CHECK_EQ(atomic_load(&broken), 2);
+    }
+    fjt_destroy(p);
+}

@@ -17,7 +17,7 @@
  * asleep in its lot; the signal reaches no other task. A waiter that is not woken is an end
  * state that is not one.
  *
- * Memory: stores of naps, tokens and the runner may be delayed past anything but the full fence
+ * Memory: stores of naps and tokens may be delayed past anything but the full fence
  * behind them, so a missing fence is seen though the next step is a read-modify-write, as it
  * would be on machines weaker than TSO. Everything else is a plain access followed by a
  * read-modify-write, which a buffer cannot reorder.
@@ -52,6 +52,7 @@
 #define LET_GO 16
 #define WAITING 32
 #define OBSERVED 64
+#define SIGNALLABLE 128
 
 /* Outcomes, and who decides them. */
 #define BY_BODY 1
@@ -70,7 +71,6 @@ byte own;       /* what the body has left */
 byte given;
 bit token;
 bit signalled;  /* in the token */
-bit runner;     /* the worker is known */
 
 /* The rest of the world. */
 bit napper_token;
@@ -85,9 +85,9 @@ byte calls;     /* of hands that have not decided yet */
 byte winner;
 byte body;
 
-#if defined(M_NO_NAP_FENCE) || defined(M_NO_TOKEN_FENCE) || defined(M_NO_RUNNER_FENCE)
+#if defined(M_NO_NAP_FENCE) || defined(M_NO_TOKEN_FENCE)
 #define LATE 1
-bit late_nap[2], late_token, late_napper_token, late_runner; /* stores under way */
+bit late_nap[2], late_token, late_napper_token; /* stores under way */
 #else
 #define LATE 0
 #endif
@@ -119,13 +119,18 @@ inline bump(i)
     asleep[1 - i] = 0
 }
 
-/* fji_pool_poke() */
-inline poke()
+/* fji_pools_poke(), for the token of the future alone and for any. */
+inline poke_own()
 {
     if
     :: nap[0] -> bump(1)
     :: else
-    fi;
+    fi
+}
+
+inline poke()
+{
+    poke_own();
     if
     :: nap[1] -> bump(0)
     :: else
@@ -202,17 +207,30 @@ inline call_until_interrupted()
 proctype Runner()
 {
     byte s, n, seen;
-    bit was_signalled, ran;
+    bit was_signalled;
 
     /* future_execute() */
     atomic { TOUCH; if :: word & (DONE | COMPLETING) -> goto finish :: else fi }
-#ifdef M_NO_RUNNER_FENCE
-    late_runner = 1;
-#else
-    atomic { TOUCH; runner = 1 } /* with SIGNAL, and the fence; else that of the nap */
-#endif
 #if SIGNAL
-    atomic { TOUCH; if :: word & (DONE | COMPLETING) -> goto finish :: else fi }
+    /* future_body_told(): one read-modify-write, behind the store of who it is */
+#ifdef M_RUNNER_LATE
+    atomic { TOUCH; s = word }
+    if
+    :: s & (DONE | COMPLETING) -> goto finish
+    :: else
+    fi;
+    atomic { TOUCH; word = word | SIGNALLABLE }
+#else
+    atomic {
+        TOUCH;
+        s = word;
+        word = word | SIGNALLABLE;
+        if
+        :: s & (DONE | COMPLETING) -> goto finish
+        :: else
+        fi
+    }
+#endif
 #endif
     if
     :: body == NAPS -> nap_until_interrupted()
@@ -220,7 +238,6 @@ proctype Runner()
     :: body == IN_CALL -> call_until_interrupted()
     :: else
     fi;
-    ran = 1;
 #ifndef M_BODY_LATE
     atomic { TOUCH; own = BY_BODY }
 #endif
@@ -229,12 +246,6 @@ finish: /* fji_future_finish() */
     atomic { TOUCH; s = word }
 #ifdef M_SIGNALLED_FIRST
     atomic { TOUCH; was_signalled = signalled }
-#endif
-#ifndef M_RUNNER_STAYS
-    if
-    :: ran && body == PENDING -> atomic { TOUCH; runner = 0 } /* who cancels later finds nobody */
-    :: else
-    fi;
 #endif
     do
     ::
@@ -297,7 +308,6 @@ finish: /* fji_future_finish() */
 proctype Hand(byte who)
 {
     byte s;
-    bit known;
 
     if
     :: true
@@ -344,17 +354,19 @@ set_token:
 #ifndef M_POKE_FIRST
         atomic { TOUCH; SET(token) } /* and the fence */
 #endif
-        atomic { TOUCH; known = runner }
-        if
-        :: known ->
-            TOUCH_WORKER;
-            poke();
+        poke_own();
 #if SIGNAL
-            atomic { TOUCH; signalled = 1 }
-            atomic { TOUCH_WORKER; signal = 1 }
+        if
+#ifdef M_RUNNER_STAYS
+        :: s & SIGNALLABLE ->
+#else
+        :: (s & SIGNALLABLE) && !(s & LET_GO) -> /* as it was before COMPLETING */
 #endif
+            atomic { TOUCH_WORKER; TOUCH; signalled = 1 }
+            atomic { TOUCH_WORKER; signal = 1 }
         :: else
         fi;
+#endif
 #ifdef M_POKE_FIRST
         atomic { TOUCH; SET(token) }
 #endif
@@ -499,7 +511,6 @@ end_drain:
     :: atomic { late_nap[1] -> late_nap[1] = 0; nap[1] = 1 }
     :: atomic { late_token -> late_token = 0; token = 1 }
     :: atomic { late_napper_token -> late_napper_token = 0; napper_token = 1 }
-    :: atomic { late_runner -> late_runner = 0; runner = 1 }
     od
 }
 #endif

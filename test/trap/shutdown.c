@@ -322,7 +322,7 @@ FJ_TEST(shutdown_runs_what_a_slow_submitter_queues_lazily, 30)
     for (int k = 0; k < 4000 && fji_load_relaxed(&q->lock.waiters) == 0; k++) fjt_sleep_us(50);
     fj_task_init(&t.task, offered_run);
     t.task.cell = p->away;
-    t.task.home = i;
+    t.task.home = i | fji_child_stamp();
     CHECK(fji_subq_push(q, (uintptr_t)&t.task, NULL, NULL));
     fji_lock_drop(&q->lock);
 

@@ -5,9 +5,11 @@
  * A fork cannot fail, so what finds no room is run at once; what can fail says FJ_ENOMEM and
  * leaves everything as it was; without threads a pool goes on with fewer.
  */
+#include <pthread.h>
 #include <string.h>
 
 #include "api/inside.h"
+#include "atomic.h"
 #include "config.h"
 #include "plat/plat.h"
 
@@ -431,4 +433,192 @@ FJ_TEST(pool_without_the_heavy_fence_uses_full_ones, 30)
         CHECK_EQ(f.result, 2584);
         fjt_destroy(pool);
     }
+}
+
+/* ---- The points themselves ------------------------------------------------------------------ */
+
+static bool memory_comes(void)
+{
+    void *p = fji_plat_alloc(1);
+
+    fji_plat_free(p);
+    return p != NULL;
+}
+
+FJ_TEST(two_places_can_fail_in_one_run, 10)
+{
+    need_faults();
+    fji_fault_set(FJI_FAULT_ALLOC, 2, 1);
+    fji_fault_and(FJI_FAULT_ALLOC, 5, 2);
+    for (int i = 1; i <= 9; i++) CHECK_EQ(memory_comes(), i != 2 && i != 5 && i != 6);
+    fji_fault_set(FJI_FAULT_ALLOC, 3, 1); /* in place of both */
+    for (int i = 1; i <= 9; i++) CHECK_EQ(memory_comes(), i != 3);
+}
+
+FJ_TEST(chance_refuses_about_one_in_so_many, 10)
+{
+    int refused = 0;
+
+    need_faults();
+    fji_fault_random(FJI_FAULT_ALLOC, fjt_seed(), 10);
+    for (int i = 0; i < 10000; i++) refused += !memory_comes();
+    CHECK(refused > 700 && refused < 1300);
+    fji_fault_random(FJI_FAULT_ALLOC, fjt_seed(), 1);
+    for (int i = 0; i < 10; i++) CHECK(!memory_comes());
+    fji_fault_random(FJI_FAULT_ALLOC, fjt_seed(), 0);
+    for (int i = 0; i < 100; i++) CHECK(memory_comes());
+}
+
+FJ_TEST(refused_calls_of_the_platform_say_so, 10)
+{
+    need_faults();
+    fail_from_now(FJI_FAULT_RESERVE);
+    CHECK(fji_plat_reserve(fji_plat_page()) == NULL);
+    fail_from_now(FJI_FAULT_ATTR);
+    CHECK(!fji_plat_thread_start(forks_without_room, NULL, &(fji_creator){0}, "none"));
+    fail_from_now(FJI_FAULT_AFFINITY);
+    CHECK(fji_plat_cpus("") >= 1);
+    fail_from_now(FJI_FAULT_SYSCONF);
+    CHECK_EQ(fji_plat_cpus("/nowhere"), 1);
+}
+
+FJ_TEST(unknown_size_of_pages_is_made_up_for, 10)
+{
+    need_faults();
+    fail_from_now(FJI_FAULT_SYSCONF);
+    CHECK_EQ(fji_plat_page(), 65536);
+    fail_no_more(FJI_FAULT_SYSCONF);
+    fj_pool *pool = fjt_pool(2, 0);
+    struct fib f = {.n = 15};
+    fj_task_init(&f.task, fib_run);
+    CHECK_EQ(fj_invoke(pool, &f.task), FJ_OK);
+    CHECK_EQ(f.result, 610);
+    fjt_destroy(pool);
+}
+
+FJ_TEST(wait_may_return_without_a_reason, 10)
+{
+    uint32_t word = 0;
+
+    need_faults();
+    fail_from_now(FJI_FAULT_WAIT);
+    CHECK(fji_plat_wait(&word, 0, FJ_FOREVER));
+    CHECK(!fji_plat_wait(&word, 0, fji_plat_now() - 1)); /* but not too late */
+}
+
+FJ_TEST(wake_may_come_late_and_twice, 10)
+{
+    uint32_t word = 0;
+
+    need_faults();
+    fail_from_now(FJI_FAULT_WAKE_LATE);
+    fail_from_now(FJI_FAULT_WAKE_MORE);
+    int64_t start = fjt_now();
+    fji_plat_wake_one(&word);
+    CHECK(fjt_now() - start >= 1000000);
+}
+
+/* All that is on time by that clock is on time by ours. */
+FJ_TEST(clock_may_jump, 10)
+{
+    uint32_t word = 0;
+
+    need_faults();
+    int64_t before = fji_plat_now();
+    fji_fault_set(FJI_FAULT_JUMP, 2, 1);
+    CHECK(fji_plat_now() - before < 3600000000000);
+    int64_t after = fji_plat_now();
+    CHECK(after - before >= 3600000000000);
+    CHECK(!fji_plat_wait(&word, 0, after + 1000000)); /* and not in an hour */
+    CHECK(fji_plat_now() >= after + 1000000);
+}
+
+FJ_TEST(clock_may_stand_still_and_never_goes_back, 10)
+{
+    uint32_t word = 0;
+    int64_t last = fji_plat_now();
+    int same = 0;
+
+    need_faults();
+    fji_fault_set(FJI_FAULT_STILL, 1, 1);
+    int64_t start = fjt_now();
+    for (int i = 0; i < 100; i++) {
+        int64_t now = fji_plat_now();
+        CHECK(now >= last);
+        same += now == last;
+        last = now;
+    }
+    CHECK(same > 90 || fjt_now() - start >= 20000000); /* unless we stood still ourselves */
+    while (fji_plat_wait(&word, 0, last + 2000000)) {}
+    CHECK(fji_plat_now() >= last + 2000000);
+}
+
+/* ---- A heavy fence that is refused though it was promised --------------------------------------- */
+
+static uint32_t light_word, heavy_word, turn, light_saw;
+
+static void *light_side(void *arg)
+{
+    uint32_t seen = 0, now;
+
+    while ((now = fji_load_acquire(&turn)) != UINT32_MAX) {
+        if (now == seen) continue;
+        seen = now;
+        fji_store_relaxed(&light_word, 1u);
+        FJ_LIGHT_FENCE();
+        uint32_t saw = fji_load_relaxed(&heavy_word);
+        fji_store_release(&light_saw, saw + 1);
+    }
+    return arg;
+}
+
+/* As the fence itself in unit/plat.c: both sides missing the other's store must not happen. */
+FJ_TEST(refused_heavy_fence_is_made_up_for, 30)
+{
+    uint64_t random = fjt_seed();
+    pthread_t light;
+
+    need_faults();
+    if (!fji_plat_has_barrier()) fjt_skip("there is no heavy fence");
+    CHECK_EQ(pthread_create(&light, NULL, light_side, NULL), 0);
+    fail_from_now(FJI_FAULT_MEMBARRIER);
+    for (uint32_t i = 1; i <= (uint32_t)fjt_rounds(200); i++) {
+        fji_store_relaxed(&light_word, 0u);
+        fji_store_relaxed(&heavy_word, 0u);
+        fji_store_relaxed(&light_saw, 0u);
+        fji_store_release(&turn, i);
+        for (uint64_t k = fjt_random(&random) % 64; k > 0; k--) fji_pause();
+        fji_store_relaxed(&heavy_word, 1u);
+        int64_t start = fjt_now();
+        CHECK(fji_plat_barrier());
+        CHECK(fjt_now() - start >= 1000000); /* longer than any store takes to be seen */
+        uint32_t saw = fji_load_relaxed(&light_word), other_saw;
+        while ((other_saw = fji_load_acquire(&light_saw)) == 0) fji_plat_yield();
+        CHECK(saw == 1 || other_saw == 2);
+    }
+    fji_store_release(&turn, UINT32_MAX);
+    CHECK_EQ(pthread_join(light, NULL), 0);
+}
+
+static int count_one(void *counter)
+{
+    atomic_fetch_add((atomic_int *)counter, 1);
+    return FJ_OK;
+}
+
+/* What is forked and submitted while the workers go to sleep is seen by one of them. */
+FJ_TEST(no_task_is_missed_while_the_heavy_fence_is_refused, 60)
+{
+    uint64_t random = fjt_seed();
+    atomic_int ran = 0;
+
+    need_faults();
+    fj_pool *pool = fjt_pool(2, 0);
+    fail_from_now(FJI_FAULT_MEMBARRIER);
+    for (int i = 1; i <= fjt_rounds(300); i++) {
+        CHECK_EQ(fj_execute(pool, count_one, &ran), FJ_OK);
+        while (atomic_load(&ran) != i) sched_yield();
+        for (uint64_t k = fjt_random(&random) % 2000; k > 0; k--) fji_pause();
+    }
+    fjt_destroy(pool);
 }

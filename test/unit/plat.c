@@ -566,7 +566,7 @@ FJ_TEST(faults_hit_the_calls_they_are_set_for, 20)
     if (!FJI_FAULTS) fjt_skip("built without faults");
     bool barrier = fji_plat_has_barrier();
 
-    for (int kind = 0; kind < FJI_FAULT_N; kind++) {
+    for (int kind = 0; kind <= FJI_FAULT_BARRIER; kind++) {
         if (kind == FJI_FAULT_BARRIER && !barrier) continue;
         long calls = fji_fault_calls((enum fji_fault)kind);
         for (int i = 0; i < 3; i++) CHECK(works((enum fji_fault)kind));

@@ -138,7 +138,7 @@ FJ_TEST(full_submission_queue_refuses_and_changes_nothing, 10)
     CHECK_EQ(q->capacity, 5);
     CHECK(!push(q, 5));
     CHECK_EQ(fji_subq_count(q), 5);
-    CHECK_EQ(q->pushed, 5);
+    CHECK_EQ(q->pushed - FJI_START_64, 5);
     steal_is(q, 0);
     CHECK(push(q, 5));
     CHECK(!push(q, 6));

@@ -21,41 +21,76 @@
 
 bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
 {
-    struct timespec ts = {.tv_sec = (time_t)(deadline_ns / 1000000000),
-                          .tv_nsec = (long)(deadline_ns % 1000000000)};
-    struct timespec *limit = deadline_ns == FJ_FOREVER ? NULL : &ts;
+    bool limited = deadline_ns != FJ_FOREVER;
 
-    if (limit != NULL && deadline_ns <= fji_plat_now()) return false;
+    if (limited && deadline_ns <= fji_plat_now()) return false;
+    if (fji_fault_now(FJI_FAULT_WAIT)) return true;
+    fji_fault_late(FJI_FAULT_WAIT_LATE);
+    int64_t at = limited ? fji_plat_system_time(deadline_ns) : 0;
+    struct timespec ts = {.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
+    struct timespec *limit = limited ? &ts : NULL;
+    FJI_GAP(); /* the word was looked at, and is compared only now */
     /* BITSET takes an absolute time on the monotonic clock. */
     int keep = errno;
     long r = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, value, limit, NULL,
                      FUTEX_BITSET_MATCH_ANY);
     bool in_time = !(r == -1 && errno == ETIMEDOUT);
     errno = keep;
-    return in_time;
+    return in_time || (FJI_FAULTS && fji_plat_now() < deadline_ns);
+}
+
+static void futex_wake(uint32_t *word, int n)
+{
+    FJI_GAP(); /* the word has changed, and whoever waited for that may go on before it is woken */
+    int keep = errno; /* a wake on memory that is gone may fail, and nobody minds */
+    syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, n, NULL, NULL, 0);
+    errno = keep;
+}
+
+static void wake(uint32_t *word, int n)
+{
+    fji_fault_late(FJI_FAULT_WAKE_LATE);
+    futex_wake(word, n);
+    if (fji_fault_now(FJI_FAULT_WAKE_MORE)) futex_wake(word, INT32_MAX);
 }
 
 void fji_plat_wake_one(uint32_t *word)
 {
-    int keep = errno; /* a wake on memory that is gone may fail, and nobody minds */
-    syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
-    errno = keep;
+    wake(word, 1);
 }
 
 void fji_plat_wake_all(uint32_t *word)
 {
-    int keep = errno;
-    syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, NULL, NULL, 0);
-    errno = keep;
+    wake(word, INT32_MAX);
+}
+
+/*
+ * A store that has been executed is seen by all after some microseconds, and at once if its
+ * thread is interrupted or leaves its core. A thread that has stored, gone through a light
+ * fence and not seen what we stored before this call has done so before this call: a
+ * millisecond later its store is there for us to see.
+ */
+static void wait_for_stores(void)
+{
+    struct timespec left = {.tv_nsec = 1000000};
+    int old = fji_plat_keep();
+
+    fji_fence_full(); /* [plat.stores] what came before this call; partner: the one below */
+    while (nanosleep(&left, &left) != 0) {} /* interrupted */
+    fji_fence_full();                       /* [plat.stores] what is read after this call */
+    fji_plat_let_go(old);
 }
 
 bool fji_plat_barrier(void)
 {
     if (fji_fault_now(FJI_FAULT_BARRIER)) return false;
+    FJI_GAP();
     int keep = errno;
-    bool done = syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    bool done = !fji_fault_now(FJI_FAULT_MEMBARRIER) &&
+                syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    if (!done) wait_for_stores();
     errno = keep;
-    return done;
+    return true;
 }
 
 bool fji_plat_has_barrier(void)
@@ -76,10 +111,14 @@ int fji_plat_cpus_online(void)
         cpu_set_t *set = CPU_ALLOC(bits);
         if (set == NULL) break;
         size_t bytes = CPU_ALLOC_SIZE(bits);
-        int n = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : -1;
+        int n = -1;
+        if (fji_fault_now(FJI_FAULT_AFFINITY))
+            errno = EPERM;
+        else if (sched_getaffinity(0, bytes, set) == 0)
+            n = CPU_COUNT_S(bytes, set);
         CPU_FREE(set);
         if (n > 0) return n;
         if (errno != EINVAL) break;
     }
-    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return fji_fault_now(FJI_FAULT_SYSCONF) ? -1 : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }

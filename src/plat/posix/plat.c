@@ -48,7 +48,7 @@ static void posix_child(void)
 static void posix_init_once(void)
 {
     posix_init();
-    pthread_atfork(NULL, NULL, posix_child);
+    (void)fji_plat_register_fork(NULL, NULL, posix_child);
 }
 
 static struct posix_bucket *posix_of(const uint32_t *word)
@@ -61,17 +61,24 @@ static struct posix_bucket *posix_of(const uint32_t *word)
 bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
 {
     struct posix_bucket *b = posix_of(word);
-    struct timespec ts = {.tv_sec = (time_t)(deadline_ns / 1000000000),
-                          .tv_nsec = (long)(deadline_ns % 1000000000)};
+    bool limited = deadline_ns != FJ_FOREVER;
     int err = 0;
 
+    if (limited && deadline_ns <= fji_plat_now()) return false;
+    if (fji_fault_now(FJI_FAULT_WAIT)) return true;
+    fji_fault_late(FJI_FAULT_WAIT_LATE);
+    int64_t at = limited ? fji_plat_system_time(deadline_ns) : 0;
+    struct timespec ts = {.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
+    FJI_GAP();                 /* the word was looked at, and is compared only now */
+    int old = fji_plat_keep(); /* a wait that is cancelled would keep the mutex */
     pthread_mutex_lock(&b->mutex);
     /* [plat.word] acquire: stands in for the kernel's comparison under its lock. */
     if (fji_load_acquire(word) == value)
-        err = deadline_ns == FJ_FOREVER ? pthread_cond_wait(&b->cond, &b->mutex)
-                                        : pthread_cond_timedwait(&b->cond, &b->mutex, &ts);
+        err = limited ? pthread_cond_timedwait(&b->cond, &b->mutex, &ts)
+                      : pthread_cond_wait(&b->cond, &b->mutex);
     pthread_mutex_unlock(&b->mutex);
-    return err != ETIMEDOUT;
+    fji_plat_let_go(old);
+    return err != ETIMEDOUT || (FJI_FAULTS && fji_plat_now() < deadline_ns);
 }
 
 void fji_plat_wake_one(uint32_t *word)
@@ -85,9 +92,14 @@ void fji_plat_wake_all(uint32_t *word)
 {
     struct posix_bucket *b = posix_of(word);
 
-    pthread_mutex_lock(&b->mutex);
-    pthread_cond_broadcast(&b->cond);
-    pthread_mutex_unlock(&b->mutex);
+    FJI_GAP(); /* the word has changed, and whoever waited for that may go on before it is woken */
+    fji_fault_late(FJI_FAULT_WAKE_LATE);
+    /* A second broadcast finds those who have looked in between and sleep again. */
+    for (int more = fji_fault_now(FJI_FAULT_WAKE_MORE); more >= 0; more--) {
+        pthread_mutex_lock(&b->mutex);
+        pthread_cond_broadcast(&b->cond);
+        pthread_mutex_unlock(&b->mutex);
+    }
 }
 
 bool fji_plat_has_barrier(void)
@@ -102,5 +114,5 @@ bool fji_plat_barrier(void)
 
 int fji_plat_cpus_online(void)
 {
-    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return fji_fault_now(FJI_FAULT_SYSCONF) ? -1 : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * chaos.c - what happens in a gap of chaos.h
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "../atomic.h"
+#include "plat.h"
+
+#if FJI_CHAOS
+
+#undef __atomic_fetch_add /* a gap in a gap would have no end */
+
+/* Of 65536 gaps: so many pauses, yields and sleeps. */
+#define CHAOS_PAUSES 4096u
+#define CHAOS_YIELDS 128u
+#define CHAOS_SLEEPS 1u
+#define CHAOS_SLEEP_MIN_NS 50000u
+#define CHAOS_SLEEP_MAX_NS 1000000u
+
+static __thread uint64_t chaos_state;
+
+/* A beginning of its own for each thread. */
+static uint64_t chaos_begin(void)
+{
+    static uint64_t threads;
+    const char *text = fji_plat_env("FORKJOIN_CHAOS_SEED");
+    uint64_t seed = text != NULL ? strtoull(text, NULL, 10) : 1;
+    uint64_t x = seed + __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) * 0x9e3779b97f4a7c15u;
+
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return (x ^ (x >> 31)) | 1;
+}
+
+static void chaos_sleep(uint64_t x)
+{
+    uint32_t range = CHAOS_SLEEP_MAX_NS - CHAOS_SLEEP_MIN_NS;
+    struct timespec ts = {.tv_nsec = (long)(CHAOS_SLEEP_MIN_NS + x % range)};
+
+    (void)nanosleep(&ts, NULL); /* a signal may end it: so much the better */
+}
+
+void fji_chaos(void)
+{
+    uint64_t x = chaos_state != 0 ? chaos_state : chaos_begin();
+
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    chaos_state = x;
+    uint32_t what = (uint32_t)(x >> 48);
+    if (what >= CHAOS_PAUSES + CHAOS_YIELDS + CHAOS_SLEEPS) return;
+    int keep = errno;
+    if (what < CHAOS_PAUSES)
+        for (uint64_t n = x % 32; n > 0; n--) fji_pause();
+    else if (what < CHAOS_PAUSES + CHAOS_YIELDS)
+        sched_yield();
+    else
+        chaos_sleep(x % 1000003);
+    errno = keep;
+}
+
+#else
+
+typedef int chaos_is_empty; /* a file has to have something in it */
+
+#endif

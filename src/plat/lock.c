@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lock.c - the one-word lock of plat.h, on the waiting of whatever platform
+ *
+ * Edges         from                       to                          carries
+ *   lock.hold   release in fji_lock_drop() acquire in fji_lock_try()   what the holder did
+ */
+#include "../atomic.h"
+#include "plat.h"
+
+bool fji_lock_try(fji_lock *l)
+{
+    uint32_t free_word = 0;
+    /* [lock.hold] acquire <- release in fji_lock_drop(): what the last holder did. */
+    return fji_cas_acq_rel_32(&l->word, &free_word, 1);
+}
+
+void fji_lock_take(fji_lock *l)
+{
+    for (int i = 0; i < 100; i++) {
+        if (fji_lock_try(l)) return;
+        fji_pause();
+    }
+    fji_add_relaxed(&l->waiters, 1); /* relaxed: a hint; the wait has a limit */
+    while (!fji_lock_try(l)) fji_plat_wait(&l->word, 1, fji_plat_now() + 1000000);
+    fji_add_relaxed(&l->waiters, (uint32_t)-1); /* relaxed: as above */
+}
+
+void fji_lock_drop(fji_lock *l)
+{
+    uint32_t waiters = fji_load_relaxed(&l->waiters); /* relaxed: as above */
+
+    /* [lock.hold] release -> acquire in fji_lock_try(). LAST TOUCH of *l. */
+    fji_store_release(&l->word, 0u);
+    if (waiters != 0) fji_plat_wake_one(&l->word);
+}
+
+void fji_lock_reset(fji_lock *l)
+{
+    l->word = 0;
+    l->waiters = 0;
+}

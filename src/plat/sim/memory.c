@@ -1,0 +1,679 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * memory.c - what a load may return, and which accesses race
+ *
+ * Memory itself always holds the last value stored. Beside it, for every location that is
+ * accessed atomically, stands a short history of its values, each with who stored it, when on
+ * that thread's clock, and what an acquiring reader learns from it. A thread knows a store if it
+ * happened before, if it has read it or a later one, or if fences have brought it. A load
+ * returns any value that is not older than the newest one known:
+ *
+ *     newest value that the thread knows of  <=  returned  <=  last
+ *
+ * hb       a release store carries the storer's clock, an acquire load joins it; a
+ *          read-modify-write goes on with what it has replaced (release sequence); relaxed
+ *          accesses do so through fences (`released`, `pending`).
+ * view     hb, and at a full fence everything that earlier full fences of others have covered:
+ *          `fences` is the sum of what all threads knew, or had read, at theirs.
+ * barrier  the heavy fence: a full fence of every thread, now.
+ *
+ * With tso there are no older values: a store waits in its thread's buffer, is seen by that
+ * thread alone, and reaches memory after those before it: at some point, or at the next fence,
+ * locked instruction or call of the system. While a thread runs, memory has its late stores in it,
+ * so that it sees them also by plain loads; when another goes on they are taken out again.
+ *
+ * Races: of each 8 bytes the last plain write, the last atomic write and the last plain read of
+ * each thread are kept; an access that does not happen after them, where one of the two is plain
+ * and one a write, is a race.
+ *
+ * Locations are found by hashing; what is left from earlier runs is told by its run number.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "engine.h"
+
+#define S sim_engine
+#define MEMORY_VALUES 6
+#define MEMORY_TABLE (1u << 17)
+#define MEMORY_MOST (MEMORY_TABLE / 4 * 3)
+#define MEMORY_LATE 12 /* stores that a buffer has room for */
+#define MEMORY_STALE 3 /* loads of one location in a row that may miss its last value */
+
+struct memory_value {
+    uint64_t value;
+    uint32_t time; /* on the storer's clock; 0: there from the beginning */
+    uint8_t by;
+    sim_clock carries;
+};
+
+struct memory_place {
+    uintptr_t address;
+    uint32_t last;              /* number of the last value, from 1; kept is value[n % VALUES] */
+    uint32_t first;             /* of the oldest value kept */
+    uint32_t seen[SIM_CLOCKS];  /* newest that a thread has read or written */
+    uint8_t missed[SIM_CLOCKS]; /* loads in a row that have missed the last */
+    uint8_t size;
+    struct memory_value value[MEMORY_VALUES];
+};
+
+struct memory_shadow {
+    uint32_t write, atomic; /* times */
+    uint8_t writer, atomic_by, write_mask, atomic_mask;
+    uint32_t readers; /* who has an entry below, a bit for each */
+    const void *write_pc;
+    uint8_t read_mask[SIM_CLOCKS];
+    uint32_t read[SIM_CLOCKS];
+};
+
+/* Where in the dense arrays, whose beginnings stay in the caches from run to run. */
+struct memory_entry {
+    uintptr_t key;
+    uint32_t run, at;
+};
+
+/* A store in the buffer of its thread. */
+struct memory_late {
+    void *p;
+    int size;
+    uint64_t value, before; /* before: what memory had, while the thread runs */
+    sim_clock carries;
+};
+
+struct sim_memory {
+    uint32_t run;
+    int late_n[SIM_CLOCKS], late_all;
+    struct memory_late late[SIM_CLOCKS][MEMORY_LATE];
+    sim_clock fences;
+    uint32_t places, shadows;
+    struct memory_entry place_of[MEMORY_TABLE], shadow_of[MEMORY_TABLE];
+    struct memory_place place[MEMORY_MOST];
+    struct memory_shadow shadow[MEMORY_MOST];
+};
+
+#define M (sim_engine->memory)
+
+void sim_memory_reset(void)
+{
+    if (M == NULL) M = sim_map(sizeof *M);
+    M->run++;
+    M->places = M->shadows = 0;
+    memset(M->late_n, 0, sizeof M->late_n);
+    M->late_all = 0;
+    memset(&M->fences, 0, sizeof M->fences);
+    for (int i = 0; i < SIM_CLOCKS; i++) {
+        struct sim_thread *t = &S->thread[i];
+        memset(&t->hb, 0, sizeof t->hb);
+        memset(&t->view, 0, sizeof t->view);
+        memset(&t->pending, 0, sizeof t->pending);
+        memset(&t->released, 0, sizeof t->released);
+        t->hb.at[i] = t->view.at[i] = 1;
+    }
+}
+
+/* ---- Raw memory ---------------------------------------------------------------------------------- */
+
+static uint64_t memory_read(const void *p, int size)
+{
+    switch (size) {
+        case 1: return *(const volatile uint8_t *)p;
+        case 2: return *(const volatile uint16_t *)p;
+        case 4: return *(const volatile uint32_t *)p;
+        default: return *(const volatile uint64_t *)p;
+    }
+}
+
+static void memory_write(void *p, int size, uint64_t v)
+{
+    switch (size) {
+        case 1: *(volatile uint8_t *)p = (uint8_t)v; break;
+        case 2: *(volatile uint16_t *)p = (uint16_t)v; break;
+        case 4: *(volatile uint32_t *)p = (uint32_t)v; break;
+        default: *(volatile uint64_t *)p = v; break;
+    }
+}
+
+/* ---- Places --------------------------------------------------------------------------------------- */
+
+static bool memory_models(void)
+{
+    return S->o.model != SIM_SC && S->o.strategy != SIM_TIMED;
+}
+
+/* The entry of this key: its own, or a free one for it. */
+static struct memory_entry *memory_entry(struct memory_entry *table, uintptr_t key)
+{
+    for (uint32_t i = (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 40);; i++) {
+        struct memory_entry *e = &table[i % MEMORY_TABLE];
+        if (e->run != M->run || e->key == key) return e;
+    }
+}
+
+/* Its place; NULL: it has none, unless `make`. */
+static struct memory_place *memory_find(const void *p, bool make)
+{
+    struct memory_entry *e = memory_entry(M->place_of, (uintptr_t)p);
+
+    if (e->run == M->run) return &M->place[e->at];
+    if (!make) return NULL;
+    if (M->places == MEMORY_MOST) sim_fail("too many atomic places for the simulator");
+    *e = (struct memory_entry){(uintptr_t)p, M->run, M->places++};
+    struct memory_place *l = &M->place[e->at];
+    l->address = (uintptr_t)p;
+    l->last = 0;
+    return l;
+}
+
+/* A history of one value that everybody knows. */
+static void memory_begin(struct memory_place *l, int size)
+{
+    memset(l->seen, 0, sizeof l->seen);
+    memset(l->missed, 0, sizeof l->missed);
+    l->size = (uint8_t)size;
+    l->first = l->last = 1;
+    struct memory_value *v = &l->value[1];
+    memset(v, 0, sizeof *v);
+    v->value = memory_read((const void *)l->address, size);
+}
+
+static struct memory_value *memory_value(struct memory_place *l, uint32_t n)
+{
+    return &l->value[n % MEMORY_VALUES];
+}
+
+static struct memory_place *memory_place(const void *p, int size)
+{
+    struct memory_place *l = memory_find(p, true);
+
+    /* Changed by plain stores meanwhile, or used in another width: it begins anew. */
+    if (l->last == 0 || l->size != size || memory_value(l, l->last)->value != memory_read(p, size))
+        memory_begin(l, size);
+    return l;
+}
+
+static bool memory_knows(const struct sim_thread *t, const struct memory_value *v)
+{
+    return v->time <= t->view.at[v->by];
+}
+
+/* The number of the value that a load of t returns. */
+static uint32_t memory_choose(struct sim_thread *t, struct memory_place *l)
+{
+    uint32_t low = l->first > l->seen[t->id] ? l->first : l->seen[t->id];
+    uint32_t n = l->last;
+
+    while (n > low && !memory_knows(t, memory_value(l, n))) n--;
+    if (n == l->last || S->o.model == SIM_TSO || l->missed[t->id] >= MEMORY_STALE ||
+        sim_random() % (uint32_t)S->o.stale_in != 0) {
+        l->missed[t->id] = 0;
+        return l->last;
+    }
+    n += sim_random() % (l->last - n);
+    l->missed[t->id]++;
+    return n;
+}
+
+/* ---- Orders ---------------------------------------------------------------------------------------- */
+
+static bool memory_acquires(int order)
+{
+    return order == __ATOMIC_ACQUIRE || order == __ATOMIC_CONSUME || order == __ATOMIC_ACQ_REL ||
+           order == __ATOMIC_SEQ_CST;
+}
+
+static bool memory_releases(int order)
+{
+    return order == __ATOMIC_RELEASE || order == __ATOMIC_ACQ_REL || order == __ATOMIC_SEQ_CST;
+}
+
+/* t has read v. */
+static void memory_learn(struct sim_thread *t, const struct memory_value *v, int order)
+{
+    if (memory_acquires(order)) {
+        sim_clock_join(&t->hb, &v->carries);
+        sim_clock_join(&t->view, &v->carries);
+    }
+    sim_clock_join(&t->pending, &v->carries);
+    if (v->time > t->pending.at[v->by]) t->pending.at[v->by] = v->time;
+}
+
+static struct memory_value *memory_append(struct sim_thread *t, struct memory_place *l, uint64_t x)
+{
+    uint32_t n = ++l->last;
+
+    if (n - l->first >= MEMORY_VALUES) l->first = n - MEMORY_VALUES + 1;
+    struct memory_value *v = memory_value(l, n);
+    v->value = x;
+    v->by = (uint8_t)t->id;
+    v->time = ++t->hb.at[t->id];
+    t->view.at[t->id] = v->time;
+    l->seen[t->id] = n;
+    return v;
+}
+
+/* What t does from now on is not part of what it has released. */
+static void memory_tick(struct sim_thread *t)
+{
+    t->view.at[t->id] = ++t->hb.at[t->id];
+}
+
+static void memory_full_fence(struct sim_thread *t)
+{
+    sim_clock known = t->view;
+
+    sim_clock_join(&known, &t->pending);
+    sim_clock_join(&M->fences, &known);
+    sim_clock_join(&t->view, &M->fences);
+    sim_clock_join(&t->hb, &t->pending);
+    t->released = t->hb;
+    memory_tick(t);
+}
+
+/* ---- Stores that are late ---------------------------------------------------------------------------- */
+
+static bool memory_late(void)
+{
+    return S->o.model == SIM_TSO && S->o.strategy != SIM_TIMED;
+}
+
+/* The oldest late store of thread i reaches memory. */
+static void memory_arrive(int i)
+{
+    struct memory_late *late = M->late[i], first = late[0];
+    struct sim_thread *t = &S->thread[i];
+
+    M->late_all--;
+    memmove(late, late + 1, (size_t)--M->late_n[i] * sizeof *late);
+    sim_heap_check(first.p, (size_t)first.size, NULL);
+    if (t == S->now) { /* memory as others see it, to begin with */
+        for (int j = M->late_n[i]; j-- > 0;) memory_write(late[j].p, late[j].size, late[j].before);
+        memory_write(first.p, first.size, first.before);
+    }
+    struct memory_value *v = memory_append(t, memory_place(first.p, first.size), first.value);
+    v->carries = first.carries;
+    memory_write(first.p, first.size, first.value);
+    if (t != S->now) return;
+    sim_memory_resume(t);
+}
+
+void sim_memory_leave(struct sim_thread *t)
+{
+    if (M->late_all == 0) return;
+    struct memory_late *late = M->late[t->id];
+    for (int i = M->late_n[t->id]; i-- > 0;) memory_write(late[i].p, late[i].size, late[i].before);
+}
+
+void sim_memory_resume(struct sim_thread *t)
+{
+    if (M->late_all == 0) return;
+    struct memory_late *late = M->late[t->id];
+    for (int i = 0; i < M->late_n[t->id]; i++) {
+        late[i].before = memory_read(late[i].p, late[i].size);
+        memory_write(late[i].p, late[i].size, late[i].value);
+    }
+}
+
+void sim_memory_drain(struct sim_thread *t)
+{
+    if (t == NULL || t->id >= SIM_CLOCKS) return;
+    while (M->late_n[t->id] > 0) memory_arrive(t->id);
+}
+
+void sim_memory_tick(void)
+{
+    if (M->late_all == 0 || sim_random() % 3 != 0) return;
+    int skip = (int)(sim_random() % (uint32_t)S->highest);
+    for (int k = 0; k < S->highest; k++) {
+        int i = (skip + k) % S->highest;
+        if (M->late_n[i] == 0) continue;
+        memory_arrive(i);
+        return;
+    }
+}
+
+static void memory_store_late(struct sim_thread *t, void *p, int size, uint64_t x, int order)
+{
+    if (M->late_n[t->id] == MEMORY_LATE) memory_arrive(t->id);
+    struct memory_late *l = &M->late[t->id][M->late_n[t->id]++];
+    M->late_all++;
+    l->p = p;
+    l->size = size;
+    l->value = x;
+    l->before = memory_read(p, size);
+    l->carries = memory_releases(order) ? t->hb : t->released;
+    memory_tick(t);
+    memory_write(p, size, x);
+}
+
+/* Whether t has a late store to these bytes. */
+static bool memory_is_late(const struct sim_thread *t, const void *p, size_t size)
+{
+    for (int i = 0; i < M->late_n[t->id]; i++) {
+        const struct memory_late *l = &M->late[t->id][i];
+        if ((uintptr_t)l->p < (uintptr_t)p + size &&
+            (uintptr_t)p < (uintptr_t)l->p + (size_t)l->size)
+            return true;
+    }
+    return false;
+}
+
+/* ---- Races ----------------------------------------------------------------------------------------- */
+
+/* Of 8 bytes; NULL: there is none, unless `make` and room. */
+static struct memory_shadow *memory_shadow(uintptr_t granule, bool make)
+{
+    struct memory_entry *e = memory_entry(M->shadow_of, granule);
+
+    if (e->run == M->run) return &M->shadow[e->at];
+    if (!make || M->shadows == MEMORY_MOST) return NULL;
+    *e = (struct memory_entry){granule, M->run, M->shadows++};
+    struct memory_shadow *s = &M->shadow[e->at];
+    memset(s, 0,
+           offsetof(struct memory_shadow, read_mask)); /* by `readers` the rest is not there */
+    return s;
+}
+
+static bool memory_after(const struct sim_thread *t, uint8_t by, uint32_t time)
+{
+    return by == t->id || time <= t->hb.at[by];
+}
+
+static void memory_race(const void *p, const char *what, int other, const void *pc,
+                        const void *other_pc)
+{
+    char buffer[64];
+
+    sim_trace(other_pc, "the other access was here");
+    sim_trace(pc, "%s of %s", what, sim_where(p, buffer, sizeof buffer));
+    sim_fail("data race: %s of %s with thread %d", what, sim_where(p, buffer, sizeof buffer),
+             other);
+}
+
+static void memory_check_one(const void *p, struct memory_shadow *s, uint8_t mask, bool write,
+                             bool plain, const void *pc)
+{
+    struct sim_thread *t = S->now;
+
+    if ((s->write_mask & mask) != 0 && !memory_after(t, s->writer, s->write))
+        memory_race(p, write ? "write" : "read", s->writer, pc, s->write_pc);
+    if (plain && (s->atomic_mask & mask) != 0 && !memory_after(t, s->atomic_by, s->atomic))
+        memory_race(p, write ? "plain write" : "plain read", s->atomic_by, pc, NULL);
+    if (!write) return;
+    for (uint32_t left = s->readers; left != 0; left &= left - 1) {
+        int i = __builtin_ctz(left);
+        if ((s->read_mask[i] & mask) != 0 && !memory_after(t, (uint8_t)i, s->read[i]))
+            memory_race(p, "write after read", i, pc, NULL);
+    }
+}
+
+static void memory_note(struct memory_shadow *s, uint8_t mask, bool write, bool plain,
+                        const void *pc)
+{
+    struct sim_thread *t = S->now;
+    uint32_t time = t->hb.at[t->id];
+
+    if (plain && write) {
+        s->writer = (uint8_t)t->id;
+        s->write = time;
+        s->write_mask = mask;
+        s->write_pc = pc;
+    } else if (plain) {
+        if (s->read[t->id] != time || (s->readers >> t->id & 1) == 0) s->read_mask[t->id] = 0;
+        s->read[t->id] = time;
+        s->read_mask[t->id] |= mask;
+        s->readers |= 1u << t->id;
+    } else if (write) {
+        s->atomic_by = (uint8_t)t->id;
+        s->atomic = time;
+        s->atomic_mask = mask;
+    }
+}
+
+static void memory_races(const void *p, size_t size, bool write, bool plain, const void *pc)
+{
+    uintptr_t at = (uintptr_t)p, end = at + size;
+
+    if (!S->o.races || S->o.strategy == SIM_TIMED) return;
+    while (at < end) {
+        uintptr_t next = (at | 7) + 1;
+        if (next > end) next = end;
+        uint8_t mask = (uint8_t)(((1u << (next - at)) - 1) << (at & 7));
+        struct memory_shadow *s = memory_shadow(at >> 3, true);
+        if (s != NULL) {
+            memory_check_one((const void *)at, s, mask, write, plain, pc);
+            memory_note(s, mask, write, plain, pc);
+        }
+        at = next;
+    }
+}
+
+/* ---- Accesses -------------------------------------------------------------------------------------- */
+
+static void memory_enter(const void *p, int size, bool write, bool locked, const void *pc)
+{
+    sim_point();
+    if (S->o.strategy == SIM_TIMED) {
+        sim_cost_access(p, (size_t)size, write, locked);
+        return;
+    }
+    sim_heap_check(p, (size_t)size, pc);
+    memory_races(p, (size_t)size, write, false, pc);
+}
+
+uint64_t sim_load(const void *p, int size, int order, const void *pc)
+{
+    struct sim_thread *t;
+    char buffer[64];
+
+    memory_enter(p, size, false, false, pc);
+    if (!memory_models()) return memory_read(p, size);
+    t = S->now;
+    if (memory_late() && memory_is_late(t, p, (size_t)size)) return memory_read(p, size);
+    struct memory_place *l = memory_place(p, size);
+    uint32_t n = memory_choose(t, l);
+    struct memory_value *v = memory_value(l, n);
+    l->seen[t->id] = n;
+    memory_learn(t, v, order);
+    sim_trace(pc, "load  %s = 0x%llx%s", sim_where(p, buffer, sizeof buffer),
+              (unsigned long long)v->value, n == l->last ? "" : "  (older)");
+    return v->value;
+}
+
+void sim_store(void *p, int size, uint64_t x, int order, const void *pc)
+{
+    struct sim_thread *t;
+    char buffer[64];
+
+    memory_enter(p, size, true, order == __ATOMIC_SEQ_CST, pc);
+    if (memory_late() && order != __ATOMIC_SEQ_CST) {
+        memory_store_late(S->now, p, size, x, order);
+        sim_trace(pc, "store %s = 0x%llx  (late)", sim_where(p, buffer, sizeof buffer),
+                  (unsigned long long)x);
+        return;
+    }
+    if (memory_models()) {
+        t = S->now;
+        sim_memory_drain(t);
+        if (order == __ATOMIC_SEQ_CST) memory_full_fence(t);
+        struct memory_value *v = memory_append(t, memory_place(p, size), x);
+        v->carries = memory_releases(order) ? t->hb : t->released;
+        memory_tick(t);
+        sim_trace(pc, "store %s = 0x%llx", sim_where(p, buffer, sizeof buffer),
+                  (unsigned long long)x);
+        if (order == __ATOMIC_SEQ_CST) memory_full_fence(t);
+    }
+    memory_write(p, size, x);
+}
+
+static uint64_t memory_apply(enum sim_rmw op, uint64_t old, uint64_t v)
+{
+    switch (op) {
+        case SIM_SWAP: return v;
+        case SIM_ADD: return old + v;
+        case SIM_SUB: return old - v;
+        case SIM_AND: return old & v;
+        case SIM_OR: return old | v;
+        default: return old ^ v;
+    }
+}
+
+/* Replaces the last value of l, which t has just read. */
+static void memory_replace(struct sim_thread *t, struct memory_place *l, uint64_t x, int order)
+{
+    sim_clock before = memory_value(l, l->last)->carries;
+    struct memory_value *v = memory_append(t, l, x);
+
+    v->carries = memory_releases(order) ? t->hb : t->released;
+    sim_clock_join(&v->carries, &before);
+    memory_tick(t);
+}
+
+static uint64_t memory_cut(uint64_t v, int size)
+{
+    return size == 8 ? v : v & (((uint64_t)1 << (8 * size)) - 1);
+}
+
+uint64_t sim_rmw(void *p, int size, enum sim_rmw op, uint64_t v, int order, const void *pc)
+{
+    char buffer[64];
+
+    memory_enter(p, size, true, true, pc);
+    sim_memory_drain(S->now);
+    uint64_t old = memory_read(p, size);
+    uint64_t x = memory_cut(memory_apply(op, old, v), size);
+    if (memory_models()) {
+        struct sim_thread *t = S->now;
+        struct memory_place *l = memory_place(p, size);
+        bool fence = order == __ATOMIC_SEQ_CST;
+        if (fence) memory_full_fence(t);
+        memory_learn(t, memory_value(l, l->last), order);
+        memory_replace(t, l, x, order);
+        if (fence) memory_full_fence(t);
+        sim_trace(pc, "rmw   %s = 0x%llx -> 0x%llx", sim_where(p, buffer, sizeof buffer),
+                  (unsigned long long)old, (unsigned long long)x);
+    }
+    memory_write(p, size, x);
+    return old;
+}
+
+bool sim_cas(void *p, int size, uint64_t *old, uint64_t x, int order, const void *pc)
+{
+    char buffer[64];
+
+    memory_enter(p, size, true, true, pc);
+    sim_memory_drain(S->now);
+    uint64_t is = memory_read(p, size);
+    bool same = is == memory_cut(*old, size);
+    if (memory_models()) {
+        struct sim_thread *t = S->now;
+        struct memory_place *l = memory_place(p, size);
+        bool fence = order == __ATOMIC_SEQ_CST;
+        if (fence) memory_full_fence(t);
+        memory_learn(t, memory_value(l, l->last), order);
+        l->seen[t->id] = l->last;
+        if (same) memory_replace(t, l, x, order);
+        if (fence) memory_full_fence(t);
+        sim_trace(pc, "cas   %s = 0x%llx -> 0x%llx%s", sim_where(p, buffer, sizeof buffer),
+                  (unsigned long long)is, (unsigned long long)x, same ? "" : "  (fails)");
+    }
+    if (same)
+        memory_write(p, size, x);
+    else
+        *old = is;
+    return same;
+}
+
+void sim_fence(int order, const void *pc)
+{
+    sim_point();
+    sim_trace(pc, "fence");
+    if (S->o.strategy == SIM_TIMED) {
+        sim_cost_access(NULL, 0, true, true);
+        return;
+    }
+    struct sim_thread *t = S->now;
+    if (order == __ATOMIC_SEQ_CST) {
+        sim_memory_drain(t);
+        memory_full_fence(t);
+        return;
+    }
+    if (order != __ATOMIC_RELEASE) {
+        sim_clock_join(&t->hb, &t->pending);
+        sim_clock_join(&t->view, &t->pending);
+    }
+    if (order == __ATOMIC_ACQUIRE) return;
+    t->released = t->hb;
+    memory_tick(t);
+}
+
+/* On x86-64 loads are not reordered with loads, and nothing is done. */
+void sim_fence_thief(const void *pc)
+{
+    if (S->o.model == SIM_WEAK) sim_fence(__ATOMIC_SEQ_CST, pc);
+}
+
+void sim_barrier(const void *pc)
+{
+    sim_point();
+    sim_trace(pc, "heavy fence");
+    if (S->o.strategy == SIM_TIMED) {
+        sim_cost_barrier();
+        return;
+    }
+    for (int i = 0; i < S->highest; i++) sim_memory_drain(&S->thread[i]);
+    for (int turn = 0; turn < 2; turn++) /* the second time all know what all knew */
+        for (int i = 0; i < S->highest; i++)
+            if (S->thread[i].state != SIM_NONE) memory_full_fence(&S->thread[i]);
+}
+
+void sim_plain(const void *p, size_t size, bool write, const void *pc)
+{
+    if (S->o.strategy == SIM_TIMED) {
+        sim_cost_access(p, size, write, false);
+        return;
+    }
+    /* Thread-locals of all threads have the same addresses here. */
+    if (size == 0 || (uintptr_t)p - (uintptr_t)S->tls < S->tls_bytes) return;
+    sim_heap_check(p, size, pc);
+    memory_races(p, size, write, true, pc);
+    if (!write || !memory_models()) return;
+    if (memory_late() && memory_is_late(S->now, p, size)) sim_memory_drain(S->now);
+    for (uintptr_t a = (uintptr_t)p & ~(uintptr_t)3; a < (uintptr_t)p + size; a += 4) {
+        struct memory_place *l = memory_find((const void *)a, false);
+        if (l != NULL) l->last = 0;
+    }
+}
+
+void sim_memory_forget(const void *p, size_t size)
+{
+    for (uintptr_t a = (uintptr_t)p; a < (uintptr_t)p + size; a += 4) {
+        struct memory_place *l = memory_find((const void *)a, false);
+        if (l != NULL) l->last = 0;
+        struct memory_shadow *s = memory_shadow(a >> 3, false);
+        if (s == NULL) continue;
+        s->write_mask = s->atomic_mask = 0;
+        s->readers = 0;
+    }
+}
+
+/* ---- Threads ---------------------------------------------------------------------------------------- */
+
+void sim_memory_inherit(struct sim_thread *child, const struct sim_thread *from)
+{
+    if (child->id >= SIM_CLOCKS || from->id >= SIM_CLOCKS) return;
+    /* What the thread that had this number before knew stays: its stack is used again. */
+    sim_clock_join(&child->hb, &from->hb);
+    sim_clock_join(&child->view, &from->view);
+    memset(&child->pending, 0, sizeof child->pending);
+    memset(&child->released, 0, sizeof child->released);
+    /* What the parent does from now on is not before the child. */
+    struct sim_thread *parent = &S->thread[from->id];
+    parent->view.at[from->id] = ++parent->hb.at[from->id];
+}
+
+void sim_memory_join(struct sim_thread *t, const struct sim_thread *ended)
+{
+    if (t->id >= SIM_CLOCKS || ended->id >= SIM_CLOCKS) return;
+    sim_clock_join(&t->hb, &ended->hb);
+    sim_clock_join(&t->view, &ended->view);
+}
