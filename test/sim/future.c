@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * future.c - scenes of futures, completers, tokens and timers
+ */
+#include <pthread.h>
+
+#include "scene.h"
+
+static atomic_int runs, released;
+
+/* ---- Futures -------------------------------------------------------------------------------------------- */
+
+struct promise {
+    fj_future future;
+    int value;
+};
+
+static int promise_run(fj_task *t)
+{
+    struct promise *p = (struct promise *)t;
+
+    atomic_fetch_add(&runs, 1);
+    p->value = 42;
+    return FJ_OK;
+}
+
+static void promise_released(fj_future *f)
+{
+    atomic_fetch_add(&released, 1);
+    free(f);
+}
+
+static struct promise *promise(void)
+{
+    struct promise *p = malloc(sizeof *p);
+
+    memset(p, 0, sizeof *p);
+    fj_future_init(&p->future, promise_run);
+    return p;
+}
+
+static void *wait_for_it(void *arg)
+{
+    struct promise *p = arg;
+
+    CHECK_EQ(fj_future_wait(&p->future, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(p->value, 42);
+    return NULL;
+}
+
+FJ_TEST(two_outsiders_wait_for_one_future, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    struct promise *p = promise();
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(fj_future_submit(pool, &p->future), FJ_OK);
+    CHECK_EQ(pthread_create(&t, NULL, wait_for_it, p), 0);
+    wait_for_it(p);
+    pthread_join(t, NULL);
+    fjt_destroy(pool);
+    free(p);
+    CHECK_EQ(atomic_load(&runs), 1);
+}
+
+static void *cancel_it(void *arg)
+{
+    struct promise *p = arg;
+
+    (void)fj_future_cancel(&p->future, (int)(sim_random() % 2));
+    return NULL;
+}
+
+/* Exactly one outcome, whoever comes first; released once, after everybody is through. */
+FJ_TEST(cancel_and_run_decide_once, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    struct promise *p = promise();
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(fj_future_submit(pool, &p->future), FJ_OK);
+    CHECK_EQ(pthread_create(&t, NULL, cancel_it, p), 0);
+    int code = fj_future_join(&p->future);
+    CHECK(code == FJ_OK || code == FJ_ECANCELED);
+    if (code == FJ_OK) CHECK_EQ(p->value, 42);
+    pthread_join(t, NULL);
+    CHECK_EQ(fj_future_join(&p->future), code);
+    fjt_destroy(pool);
+    CHECK(atomic_load(&runs) <= 1);
+    free(p);
+}
+
+static void *complete_it(void *arg)
+{
+    struct promise *p = arg;
+
+    (void)fj_future_complete(&p->future, NULL);
+    return NULL;
+}
+
+FJ_TEST(complete_and_cancel_decide_once, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    struct promise *p = promise();
+    pthread_t a, b;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(fj_future_submit(pool, &p->future), FJ_OK);
+    CHECK_EQ(pthread_create(&a, NULL, cancel_it, p), 0);
+    CHECK_EQ(pthread_create(&b, NULL, complete_it, p), 0);
+    int code = fj_future_join(&p->future);
+    CHECK(code == FJ_OK || code == FJ_ECANCELED);
+    pthread_join(a, NULL);
+    pthread_join(b, NULL);
+    CHECK_EQ(fj_future_join(&p->future), code);
+    fjt_destroy(pool);
+    free(p);
+}
+
+/* The library frees it through the callback: nobody of the library touches it afterwards. */
+FJ_TEST(released_future_is_not_touched_again, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&runs, 0);
+    atomic_store(&released, 0);
+    for (int i = 0; i < 3; i++) {
+        struct promise *p = promise();
+        fj_future_on_release(&p->future, promise_released);
+        CHECK_EQ(fj_future_submit(pool, &p->future), FJ_OK);
+    }
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 3);
+    CHECK_EQ(atomic_load(&released), 3);
+}
+
+static int answer(void *arg, void **result)
+{
+    *result = arg;
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(counted_future_is_freed_once, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    fj_future *f;
+    void *got;
+
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(fj_submit_call(pool, answer, &runs, &f), FJ_OK);
+        if (i == 1) (void)fj_future_cancel(f, 1);
+        int code = i == 2 ? FJ_OK : fj_future_get(f, FJ_FOREVER, &got);
+        if (i == 0) CHECK_EQ(code, FJ_OK);
+        if (i == 0) CHECK(got == &runs);
+        fj_future_release(f);
+    }
+    fjt_destroy(pool);
+}
+
+static void forks_futures(void *arg)
+{
+    struct promise *p[3];
+
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        p[i] = promise();
+        CHECK_EQ(fj_future_fork(&p[i]->future), FJ_OK);
+    }
+    for (int i = 0; i < 3; i++) {
+        int at = (i + 1) % 3;
+        CHECK_EQ(fj_future_join(&p[at]->future), FJ_OK);
+        CHECK_EQ(p[at]->value, 42);
+    }
+    /* Joined by the forker: released when whoever ran it has let go. */
+    fj_help_quiesce();
+    for (int i = 0; i < 3; i++) fj_future_release(&p[i]->future);
+    for (int i = 0; i < 3; i++) free(p[i]);
+}
+
+FJ_TEST(futures_forked_inside_run_once, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    atomic_store(&runs, 0);
+    scene_inside(pool, forks_futures, NULL);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 3);
+}
+
+/* ---- Interrupts ------------------------------------------------------------------------------------------- */
+
+static int sleeps_long(fj_task *t)
+{
+    int code = FJ_OK;
+
+    (void)t;
+    while (code == FJ_OK) code = fj_sleep(1000000000000);
+    CHECK_EQ(code, FJ_ECANCELED);
+    atomic_fetch_add(&runs, 1);
+    return code;
+}
+
+static int next_task(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(fj_cancelled(), 0);
+    CHECK_EQ(fj_sleep(1000), FJ_OK); /* the interrupt was another's */
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(interrupt_breaks_the_sleep_of_its_task_only, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    struct promise *p = promise();
+
+    atomic_store(&runs, 0);
+    fj_future_init(&p->future, sleeps_long);
+    CHECK_EQ(fj_future_submit(pool, &p->future), FJ_OK);
+    for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_future_cancel(&p->future, 1), 1);
+    CHECK_EQ(fj_execute(pool, next_task, NULL), FJ_OK);
+    fjt_destroy(pool);
+    CHECK(atomic_load(&runs) == 1 || atomic_load(&runs) == 2);
+    free(p);
+}
+
+/* ---- Any and all ------------------------------------------------------------------------------------------- */
+
+FJ_TEST(waiting_for_any_and_for_all_ends, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    struct promise *p[2] = {promise(), promise()};
+    fj_future *f[2] = {&p[0]->future, &p[1]->future};
+    size_t which;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(fj_future_submit(pool, f[0]), FJ_OK);
+    CHECK_EQ(fj_future_submit(pool, f[1]), FJ_OK);
+    CHECK_EQ(fj_future_wait_any(f, 2, FJ_FOREVER, &which), FJ_OK);
+    CHECK(fj_future_is_done(f[which]));
+    CHECK_EQ(fj_future_wait_all(f, 2, FJ_FOREVER), FJ_OK);
+    fjt_destroy(pool);
+    free(p[0]);
+    free(p[1]);
+}
+
+/* ---- Completers --------------------------------------------------------------------------------------------- */
+
+struct count {
+    fj_completer completer;
+    int depth;
+    struct count *child[2];
+};
+
+static int count_through(fj_completer *c, fj_completer *caller)
+{
+    struct count *n = (struct count *)c;
+
+    (void)caller;
+    if (n->depth == 0) return FJ_OK;
+    free(n->child[0]);
+    free(n->child[1]);
+    return FJ_OK;
+}
+
+static int count_run(fj_task *t)
+{
+    struct count *c = (struct count *)t;
+
+    atomic_fetch_add(&runs, 1);
+    if (c->depth > 0) {
+        fj_completer_set_pending(&c->completer, 2);
+        for (int i = 0; i < 2; i++) {
+            struct count *n = c->child[i] = malloc(sizeof *n);
+            memset(n, 0, sizeof *n);
+            fj_completer_init(&n->completer, &c->completer, 0, count_run, count_through, NULL);
+            n->depth = c->depth - 1;
+        }
+        for (int i = 0; i < 2; i++) CHECK_EQ(fj_completer_fork(&c->child[i]->completer), FJ_OK);
+    }
+    fj_completer_try_complete(&c->completer);
+    return FJ_OK;
+}
+
+FJ_TEST(completers_tell_their_root_when_all_are_through, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    struct count *root = malloc(sizeof *root);
+
+    atomic_store(&runs, 0);
+    memset(root, 0, sizeof *root);
+    fj_completer_init(&root->completer, NULL, 0, count_run, count_through, NULL);
+    root->depth = 2;
+    CHECK_EQ(fj_completer_invoke_in(pool, &root->completer), FJ_OK);
+    CHECK_EQ(atomic_load(&runs), 7);
+    fjt_destroy(pool);
+    free(root);
+}
+
+static int piece(size_t begin, size_t end, void *out, void *arg)
+{
+    (void)arg;
+    *(long *)out = 0;
+    for (size_t i = begin; i < end; i++) *(long *)out += (long)i;
+    return FJ_OK;
+}
+
+static int add(void *into, const void *right, void *arg)
+{
+    (void)arg;
+    *(long *)into += *(const long *)right;
+    return FJ_OK;
+}
+
+FJ_TEST(map_reduce_gives_the_sum, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    fj_map_reduce how = {.grain = 2, .bytes = sizeof(long), .map = piece, .combine = add};
+    long sum = 0;
+
+    CHECK_EQ(fj_map_reduce_run(pool, 0, 8, &how, &sum), FJ_OK);
+    CHECK_EQ(sum, 28);
+    fjt_destroy(pool);
+}
+
+/* ---- Tokens --------------------------------------------------------------------------------------------------- */
+
+static int until_cancelled(fj_task *t)
+{
+    (void)t;
+    while (!fj_cancelled()) sim_yield();
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+static int forks_until_cancelled(fj_task *t)
+{
+    fj_task a, b;
+
+    (void)t;
+    memset(&a, 0, sizeof a);
+    memset(&b, 0, sizeof b);
+    fj_task_init(&a, until_cancelled);
+    fj_task_init(&b, until_cancelled);
+    fj_fork(&a);
+    fj_fork(&b);
+    CHECK_EQ(fj_join(&b), FJ_OK);
+    CHECK_EQ(fj_join(&a), FJ_OK);
+    return FJ_OK;
+}
+
+static void *cancel_token(void *arg)
+{
+    for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+    fj_token_cancel(arg);
+    return NULL;
+}
+
+FJ_TEST(token_reaches_every_task_of_its_tree, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    fj_token token;
+    fj_task root;
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    memset(&root, 0, sizeof root);
+    fj_token_init(&token, NULL);
+    fj_task_init(&root, forks_until_cancelled);
+    CHECK_EQ(pthread_create(&t, NULL, cancel_token, &token), 0);
+    int code = fj_invoke_with(pool, &root, &token);
+    CHECK(code == FJ_OK || code == FJ_ECANCELED);
+    pthread_join(t, NULL);
+    if (code == FJ_OK) CHECK_EQ(atomic_load(&runs), 2);
+    fjt_destroy(pool);
+}
+
+/* ---- Timers ----------------------------------------------------------------------------------------------------- */
+
+static int tick(fj_task *t)
+{
+    (void)t;
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(timer_fires_once_or_is_cancelled, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *t = malloc(sizeof *t);
+
+    atomic_store(&runs, 0);
+    memset(t, 0, sizeof *t);
+    fj_timer_init(t, tick);
+    CHECK_EQ(fj_schedule(pool, t, 1000), FJ_OK);
+    for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+    int cancelled = fj_future_cancel(&t->future, 0);
+    int code = fj_future_join(&t->future);
+    CHECK_EQ(code, cancelled == 1 ? FJ_ECANCELED : FJ_OK);
+    fjt_destroy(pool);
+    if (code == FJ_OK) CHECK_EQ(atomic_load(&runs), 1);
+    free(t);
+}
+
+FJ_TEST(timers_in_any_order_all_fire, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    fj_timer *t[3];
+
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 3; i++) {
+        t[i] = malloc(sizeof *t[i]);
+        memset(t[i], 0, sizeof *t[i]);
+        fj_timer_init(t[i], tick);
+        CHECK_EQ(fj_schedule(pool, t[i], (int64_t)(sim_random() % 3) * 2000000), FJ_OK);
+    }
+    for (int i = 0; i < 3; i++) CHECK_EQ(fj_future_wait(&t[i]->future, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&runs), 3);
+    fjt_destroy(pool);
+    for (int i = 0; i < 3; i++) free(t[i]);
+}
+
+FJ_TEST(shutdown_decides_every_timer, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *t[2];
+
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 2; i++) {
+        t[i] = malloc(sizeof *t[i]);
+        memset(t[i], 0, sizeof *t[i]);
+        fj_timer_init(t[i], tick);
+    }
+    CHECK_EQ(fj_schedule(pool, t[0], 1000), FJ_OK);
+    CHECK_EQ(fj_schedule_at_fixed_rate(pool, t[1], 1000, 1000000), FJ_OK);
+    for (uint32_t n = sim_random() % 100; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
+    CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
+    CHECK(fj_future_is_done(&t[0]->future));
+    CHECK(fj_future_is_done(&t[1]->future));
+    fjt_destroy(pool);
+    free(t[0]);
+    free(t[1]);
+}

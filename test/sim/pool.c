@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool.c - scenes of submitting, sleeping, waking, leaving, shutting down
+ */
+#include <pthread.h>
+
+#include "scene.h"
+
+static atomic_int runs;
+
+static int action(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+/* ---- Submissions ------------------------------------------------------------------------------------- */
+
+struct sender {
+    fj_pool *pool;
+    int n, accepted;
+};
+
+static void *send_actions(void *arg)
+{
+    struct sender *s = arg;
+
+    for (int i = 0; i < s->n; i++)
+        if (fj_execute(s->pool, action, NULL) == FJ_OK) s->accepted++;
+    return NULL;
+}
+
+static void *send_one(void *arg)
+{
+    CHECK_EQ(fj_execute(arg, action, NULL), FJ_OK);
+    return NULL;
+}
+
+FJ_TEST(actions_of_two_outsiders_all_run, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    struct sender a = {pool, 3, 0}, b = {pool, 3, 0};
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(pthread_create(&t, NULL, send_actions, &a), 0);
+    send_actions(&b);
+    pthread_join(t, NULL);
+    fjt_destroy(pool);
+    CHECK_EQ(a.accepted + b.accepted, 6);
+    CHECK_EQ(atomic_load(&runs), 6);
+}
+
+/* One after the other: each finds the pool asleep, or about to be. */
+FJ_TEST(each_submission_wakes_a_sleeping_pool, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&runs, 0);
+    for (int i = 1; i <= 4; i++) {
+        struct scene_leaf *l = scene_leaf(&runs, i);
+        CHECK_EQ(fj_submit(pool, &l->task), FJ_OK);
+        CHECK_EQ(fj_join(&l->task), i);
+        free(l);
+    }
+    CHECK_EQ(atomic_load(&runs), 4);
+    fjt_destroy(pool);
+}
+
+/* Nobody waits, and the submitter only looks: what is lost is never run. */
+static void *send_and_look(void *arg)
+{
+    fj_pool *pool = arg;
+
+    for (int i = 0; i < 3; i++) {
+        int before = atomic_load(&runs);
+        CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+        while (atomic_load(&runs) == before) sim_sleep_until(sim_now() + 1000000);
+    }
+    return NULL;
+}
+
+FJ_TEST(action_that_nobody_waits_for_is_run_soon, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&runs, 0);
+    send_and_look(pool);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 3);
+}
+
+/* Takes back what nobody has begun, while a worker is after it. */
+FJ_TEST(submitted_task_is_run_by_a_worker_or_taken_back, 10)
+{
+    fj_pool *pool = scene_pool(2, FJ_POOL_CALLER_HELPS);
+
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 2; i++) {
+        struct scene_leaf *l[3];
+        for (int j = 0; j < 3; j++) {
+            l[j] = scene_leaf(&runs, j + 1);
+            CHECK_EQ(fj_submit(pool, &l[j]->task), FJ_OK);
+        }
+        for (int j = 3; j-- > 0;) {
+            int at = (j + (int)(sim_random() % 2)) % 3;
+            if (l[at] == NULL) at = j;
+            if (l[at] == NULL) continue;
+            CHECK_EQ(fj_join(&l[at]->task), at + 1);
+            free(l[at]);
+            l[at] = NULL;
+        }
+        for (int j = 0; j < 3; j++) {
+            if (l[j] == NULL) continue;
+            CHECK_EQ(fj_join(&l[j]->task), j + 1);
+            free(l[j]);
+        }
+    }
+    CHECK_EQ(atomic_load(&runs), 6);
+    fjt_destroy(pool);
+}
+
+/* Inside: a worker's own forks while others sleep. What is forked and not joined at once has
+ * to be taken by somebody if the forker waits for it without joining. */
+struct flag {
+    fj_task task;
+    atomic_int ran;
+};
+
+static int flag_run(fj_task *t)
+{
+    atomic_store_explicit(&((struct flag *)t)->ran, 1, memory_order_release);
+    return FJ_OK;
+}
+
+static void waits_for_a_thief(void *arg)
+{
+    struct flag f;
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        memset(&f, 0, sizeof f);
+        fj_task_init(&f.task, flag_run);
+        fj_fork(&f.task);
+        while (atomic_load_explicit(&f.ran, memory_order_acquire) == 0)
+            sim_sleep_until(sim_now() + 1000000);
+        CHECK_EQ(fj_join(&f.task), FJ_OK);
+        /* Long enough for the thief to go to sleep again, or nearly. */
+        for (uint32_t n = sim_random() % 40; n > 0; n--) sim_yield();
+    }
+}
+
+FJ_TEST(fork_wakes_a_worker_that_goes_to_sleep, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    scene_inside(pool, waits_for_a_thief, NULL);
+    fjt_destroy(pool);
+}
+
+FJ_TEST(fork_wakes_a_worker_of_three, 10)
+{
+    fj_pool *pool = scene_pool(3, 0);
+    scene_inside(pool, waits_for_a_thief, NULL);
+    fjt_destroy(pool);
+}
+
+/* The same for what nobody can join: the worker that has queued it computes on. */
+static void waits_for_another(void *arg)
+{
+    for (int i = 0; i < 2; i++) {
+        int before = atomic_load(&runs);
+        CHECK_EQ(fj_execute(arg, action, NULL), FJ_OK);
+        while (atomic_load(&runs) == before) sim_sleep_until(sim_now() + 1000000);
+        for (uint32_t n = sim_random() % 40; n > 0; n--) sim_yield();
+    }
+}
+
+FJ_TEST(action_of_a_worker_that_computes_is_run_by_another, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    atomic_store(&runs, 0);
+    scene_inside(pool, waits_for_another, pool);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 2);
+}
+
+/* Two tasks that need each other: both workers have to come. */
+static atomic_int here;
+
+static int meet(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&here, 1);
+    while (atomic_load(&here) < 2) sim_sleep_until(sim_now() + 1000000);
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(two_submissions_bring_two_workers, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&here, 0);
+        atomic_store(&runs, 0);
+        CHECK_EQ(fj_execute(pool, meet, NULL), FJ_OK);
+        CHECK_EQ(fj_execute(pool, meet, NULL), FJ_OK);
+        while (atomic_load(&runs) < 2) sim_sleep_until(sim_now() + 1000000);
+    }
+    fjt_destroy(pool);
+}
+
+/* Three go to sleep and are woken, all the time: the stack of idle workers loses nobody. */
+static int meet_three(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&here, 1);
+    while (atomic_load(&here) < 3) sim_sleep_until(sim_now() + 1000000);
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(idle_stack_of_three_loses_nobody, 10)
+{
+    fj_pool *pool = scene_pool(3, 0);
+    struct sender a = {pool, 2, 0};
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(pthread_create(&t, NULL, send_actions, &a), 0);
+    for (int i = 0; i < 3; i++) send_one(pool);
+    pthread_join(t, NULL);
+    while (atomic_load(&runs) < 5) sim_sleep_until(sim_now() + 1000000);
+    atomic_store(&here, 0);
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 3; i++) CHECK_EQ(fj_execute(pool, meet_three, NULL), FJ_OK);
+    while (atomic_load(&runs) < 3) sim_sleep_until(sim_now() + 1000000);
+    fjt_destroy(pool);
+}
+
+/* ---- Leaving for lack of work --------------------------------------------------------------------------- */
+
+FJ_TEST(submission_that_meets_a_leaving_worker_is_run, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+        /* About as long as workers are kept. */
+        sim_sleep_until(sim_now() + 19990000 + (int64_t)(sim_random() % 20000));
+    }
+    while (atomic_load(&runs) < 3) sim_sleep_until(sim_now() + 1000000);
+    fjt_destroy(pool);
+}
+
+/* The last one too, whichever way their sleeps and their leaving fall together. */
+FJ_TEST(idle_pool_gives_all_its_threads_back, 10)
+{
+    fj_pool *pool = scene_pool(3, 0);
+
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 3; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    while (atomic_load(&runs) < 3) sim_sleep_until(sim_now() + 1000000);
+    for (int i = 0; i < 20 && fj_pool_size(pool) != 0; i++) sim_sleep_until(sim_now() + 100000000);
+    CHECK_EQ(fj_pool_size(pool), 0);
+    fjt_destroy(pool);
+}
+
+/* ---- Shutdown --------------------------------------------------------------------------------------------- */
+
+FJ_TEST(shutdown_runs_what_was_accepted, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    struct sender a = {pool, 3, 0};
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(pthread_create(&t, NULL, send_actions, &a), 0);
+    for (uint32_t n = sim_random() % 30; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
+    pthread_join(t, NULL);
+    CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&runs), a.accepted);
+    fjt_destroy(pool);
+}
+
+static void *submit_and_join(void *arg)
+{
+    struct sender *s = arg;
+
+    for (int i = 0; i < s->n; i++) {
+        struct scene_leaf *l = scene_leaf(&runs, 7);
+        int err = fj_submit(s->pool, &l->task);
+        if (err == FJ_OK) {
+            int code = fj_join(&l->task);
+            CHECK(code == 7 || code == FJ_ECANCELED);
+            if (code == 7) s->accepted++;
+        } else {
+            CHECK_EQ(err, FJ_EREJECTED);
+        }
+        free(l);
+    }
+    return NULL;
+}
+
+FJ_TEST(shutdown_now_ends_every_wait, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    struct sender a = {pool, 3, 0};
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(pthread_create(&t, NULL, submit_and_join, &a), 0);
+    for (uint32_t n = sim_random() % 40; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_pool_shutdown_now(pool), FJ_OK);
+    CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
+    pthread_join(t, NULL);
+    CHECK_EQ(atomic_load(&runs), a.accepted);
+    fjt_destroy(pool);
+}
+
+/* The task of a submitter has run, and the pool goes, while it is still about to let go. */
+FJ_TEST(pool_is_destroyed_while_a_submitter_lets_go, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(pthread_create(&t, NULL, send_one, pool), 0);
+    while (atomic_load(&runs) == 0) sim_yield();
+    fjt_destroy(pool);
+    pthread_join(t, NULL);
+}
+
+static void *await_end(void *arg)
+{
+    CHECK_EQ(fj_pool_await_termination(arg, FJ_FOREVER), FJ_OK);
+    return NULL;
+}
+
+FJ_TEST(everybody_who_waits_for_the_end_is_told, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    pthread_t t;
+
+    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    CHECK_EQ(pthread_create(&t, NULL, await_end, pool), 0);
+    CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
+    CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
+    pthread_join(t, NULL);
+    fjt_destroy(pool);
+}
+
+/* ---- Quiescence --------------------------------------------------------------------------------------------- */
+
+static int spawns_two(void *arg)
+{
+    fj_pool *pool = arg;
+
+    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(quiescence_is_not_told_too_early, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    for (int i = 1; i <= 2; i++) {
+        atomic_store(&runs, 0);
+        CHECK_EQ(fj_execute(pool, spawns_two, pool), FJ_OK);
+        CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+        CHECK_EQ(atomic_load(&runs), 3);
+    }
+    fjt_destroy(pool);
+}
+
+static void helps_until_quiet(void *arg)
+{
+    fj_pool *pool = arg;
+
+    CHECK_EQ(fj_execute(pool, spawns_two, pool), FJ_OK);
+    fj_help_quiesce();
+    CHECK_EQ(atomic_load(&runs), 3);
+}
+
+FJ_TEST(helping_until_quiet_runs_everything, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    atomic_store(&runs, 0);
+    scene_inside(pool, helps_until_quiet, pool);
+    fjt_destroy(pool);
+}
+
+/* ---- Threads that do not come ---------------------------------------------------------------------------------- */
+
+FJ_TEST(pool_without_a_thread_runs_what_is_joined, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&runs, 0);
+    fji_fault_set(FJI_FAULT_THREAD, 1 + (long)(sim_random() % 2), 1000000);
+    for (int i = 1; i <= 2; i++) {
+        struct scene_leaf *l = scene_leaf(&runs, i);
+        CHECK_EQ(fj_submit(pool, &l->task), FJ_OK);
+        CHECK_EQ(fj_join(&l->task), i);
+        free(l);
+    }
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 2);
+}
+
+/* Some come and some do not: the counts must stay right, so that in the end two can meet. */
+static atomic_int asked;
+
+static int ask(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&asked, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(threads_refused_for_a_while_come_later, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&here, 0);
+    atomic_store(&runs, 0);
+    atomic_store(&asked, 0);
+    fji_fault_set(FJI_FAULT_THREAD, 1, 1 + (long)(sim_random() % 2));
+    CHECK_EQ(fj_execute(pool, meet, NULL), FJ_OK);
+    CHECK_EQ(fj_execute(pool, meet, NULL), FJ_OK);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(fj_execute(pool, ask, NULL), FJ_OK);
+        sim_sleep_until(sim_now() + 1000000);
+    }
+    while (atomic_load(&runs) < 2 || atomic_load(&asked) < 3) sim_sleep_until(sim_now() + 1000000);
+    fjt_destroy(pool);
+}
+
+/* ---- Blocking --------------------------------------------------------------------------------------------------- */
+
+static atomic_int opened;
+
+static int gate_ready(void *arg)
+{
+    (void)arg;
+    return atomic_load(&opened);
+}
+
+static int gate_block(void *arg)
+{
+    (void)arg;
+    sim_sleep_until(sim_now() + 100000);
+    return atomic_load(&opened);
+}
+
+static int waits_at_the_gate(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(fj_managed_block(gate_ready, gate_block, NULL), FJ_OK);
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+static int opens_the_gate(void *arg)
+{
+    (void)arg;
+    atomic_store(&opened, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(blocked_worker_is_replaced, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+
+    for (int i = 1; i <= 2; i++) {
+        atomic_store(&opened, 0);
+        atomic_store(&runs, 0);
+        CHECK_EQ(fj_execute(pool, waits_at_the_gate, NULL), FJ_OK);
+        CHECK_EQ(fj_execute(pool, opens_the_gate, NULL), FJ_OK);
+        while (atomic_load(&runs) < 1) sim_sleep_until(sim_now() + 1000000);
+    }
+    fjt_destroy(pool);
+}
+
+/* A worker that waits for another pool's task is a blocked one. */
+static void joins_elsewhere(void *arg)
+{
+    struct scene_leaf *l = scene_leaf(&runs, 5);
+
+    CHECK_EQ(fj_submit(arg, &l->task), FJ_OK);
+    CHECK_EQ(fj_join(&l->task), 5);
+    free(l);
+}
+
+FJ_TEST(worker_waits_for_a_task_of_another_pool, 10)
+{
+    fj_pool *a = scene_pool(1, 0), *b = scene_pool(1, 0);
+
+    atomic_store(&runs, 0);
+    scene_inside(a, joins_elsewhere, b);
+    CHECK_EQ(atomic_load(&runs), 1);
+    fjt_destroy(a);
+    fjt_destroy(b);
+}
+
+FJ_TEST(size_changed_under_load_loses_nothing, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+        CHECK(fj_pool_set_parallelism(pool, 1 + i % 3) > 0);
+        CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    }
+    while (atomic_load(&runs) < 6) sim_sleep_until(sim_now() + 1000000);
+    fjt_destroy(pool);
+}

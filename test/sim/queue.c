@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue.c - scenes of fork, join and steal: one owner, two or three thieves
+ */
+#include "scene.h"
+
+static atomic_int runs;
+
+/* ---- Trees ---------------------------------------------------------------------------------------- */
+
+struct node {
+    fj_task task;
+    int depth;
+    int sum;
+};
+
+static int node_run(fj_task *t)
+{
+    struct node *n = (struct node *)t;
+
+    if (n->depth == 0) {
+        n->sum = 1;
+        return FJ_OK;
+    }
+    struct node *a = malloc(sizeof *a), b;
+    memset(a, 0, sizeof *a);
+    memset(&b, 0, sizeof b);
+    fj_task_init(&a->task, node_run);
+    a->depth = b.depth = n->depth - 1;
+    fj_fork(&a->task);
+    CHECK_EQ(node_run(&b.task), FJ_OK);
+    CHECK_EQ(fj_join(&a->task), FJ_OK);
+    n->sum = a->sum + b.sum;
+    free(a);
+    return FJ_OK;
+}
+
+static void tree(int workers, unsigned flags, int depth)
+{
+    fj_pool *pool = scene_pool(workers, flags);
+    struct node root = {.depth = depth};
+
+    fj_task_init(&root.task, node_run);
+    CHECK_EQ(fj_invoke(pool, &root.task), FJ_OK);
+    CHECK_EQ(root.sum, 1 << depth);
+    fjt_destroy(pool);
+}
+
+FJ_TEST(tree_of_two_workers_gives_its_sum, 10)
+{
+    tree(2, 0, 3);
+}
+
+FJ_TEST(tree_of_three_workers_gives_its_sum, 10)
+{
+    tree(3, 0, 3);
+}
+
+FJ_TEST(tree_in_fifo_order_gives_its_sum, 10)
+{
+    tree(2, FJ_POOL_FIFO, 3);
+}
+
+FJ_TEST(tree_with_a_helping_caller_gives_its_sum, 10)
+{
+    tree(2, FJ_POOL_CALLER_HELPS, 3);
+}
+
+FJ_TASK(int, scene_fib, int, n)
+{
+    if (n < 2) return n;
+    scene_fib_task a;
+    scene_fib_fork(FJ, &a, n - 1);
+    int y = scene_fib_call(FJ, n - 2);
+    return scene_fib_join(FJ, &a) + y;
+}
+
+static void typed_inside(void *arg)
+{
+    (void)arg;
+    int sum = 0;
+    CHECK_EQ(scene_fib_invoke(fj_current_pool(), &sum, 5), FJ_OK);
+    CHECK_EQ(sum, 5);
+}
+
+FJ_TEST(typed_tree_gives_its_sum, 10)
+{
+    fj_pool *pool = scene_pool(3, 0);
+    scene_inside(pool, typed_inside, NULL);
+    fjt_destroy(pool);
+}
+
+/* ---- Every task once, its memory free at once ------------------------------------------------------ */
+
+enum { MANY = 5 };
+
+/* Forks all, then joins or takes back in this order of their positions. */
+static void fork_and_join(const int *order)
+{
+    struct scene_leaf *l[MANY];
+
+    atomic_store(&runs, 0);
+    for (int i = 0; i < MANY; i++) {
+        l[i] = scene_leaf(&runs, i + 1);
+        fj_fork(&l[i]->task);
+    }
+    int back = 0;
+    for (int i = 0; i < MANY; i++) {
+        int at = order[i];
+        if (at % 2 == 1 && fj_unfork(&l[at]->task) == 1)
+            back++;
+        else
+            CHECK_EQ(fj_join(&l[at]->task), at + 1);
+        free(l[at]);
+    }
+    CHECK_EQ(atomic_load(&runs) + back, MANY);
+}
+
+static void joins_in_random_orders(void *arg)
+{
+    int order[MANY];
+
+    (void)arg;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < MANY; i++) order[i] = i;
+        for (int i = MANY - 1; i > 0; i--) {
+            int j = (int)(sim_random() % (uint32_t)(i + 1)), x = order[i];
+            order[i] = order[j];
+            order[j] = x;
+        }
+        fork_and_join(order);
+    }
+}
+
+FJ_TEST(tasks_joined_in_any_order_run_once, 10)
+{
+    fj_pool *pool = scene_pool(3, 0);
+    scene_inside(pool, joins_in_random_orders, NULL);
+    fjt_destroy(pool);
+}
+
+FJ_TEST(tasks_joined_in_any_order_run_once_in_fifo_order, 10)
+{
+    fj_pool *pool = scene_pool(3, FJ_POOL_FIFO);
+    scene_inside(pool, joins_in_random_orders, NULL);
+    fjt_destroy(pool);
+}
+
+/* The same address is forked again and again, at the same position. */
+static void one_at_a_time(void *arg)
+{
+    (void)arg;
+    for (int i = 1; i <= 6; i++) {
+        struct scene_leaf *l = scene_leaf(&runs, i);
+        fj_fork(&l->task);
+        CHECK_EQ(fj_join(&l->task), i);
+        free(l);
+    }
+}
+
+FJ_TEST(address_used_again_is_a_new_task, 10)
+{
+    fj_pool *pool = scene_pool(3, 0);
+    atomic_store(&runs, 0);
+    scene_inside(pool, one_at_a_time, NULL);
+    CHECK_EQ(atomic_load(&runs), 6);
+    fjt_destroy(pool);
+}
+
+/* Two at a time: the older one is what thieves are after when the younger is popped. */
+static void two_at_a_time(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 4; i++) {
+        struct scene_leaf *a = scene_leaf(&runs, 1), *b = scene_leaf(&runs, 2);
+        fj_fork(&a->task);
+        fj_fork(&b->task);
+        CHECK_EQ(fj_join(&b->task), 2);
+        free(b);
+        CHECK_EQ(fj_join(&a->task), 1);
+        free(a);
+    }
+}
+
+FJ_TEST(last_but_one_task_is_taken_by_one_only, 10)
+{
+    fj_pool *pool = scene_pool(3, 0);
+    atomic_store(&runs, 0);
+    scene_inside(pool, two_at_a_time, NULL);
+    CHECK_EQ(atomic_load(&runs), 8);
+    fjt_destroy(pool);
+}
+
+/* ---- Long leaf --------------------------------------------------------------------------------------- */
+
+struct flag_task {
+    fj_task task;
+    atomic_int ran;
+};
+
+static int flag_run(fj_task *t)
+{
+    atomic_store_explicit(&((struct flag_task *)t)->ran, 1, memory_order_release);
+    return FJ_OK;
+}
+
+/* The owner computes and never comes by its queue: thieves open it themselves. */
+static void forks_and_never_comes_by(void *arg)
+{
+    struct flag_task *f = malloc(2 * sizeof *f);
+
+    (void)arg;
+    memset(f, 0, 2 * sizeof *f);
+    for (int i = 0; i < 2; i++) {
+        fj_task_init(&f[i].task, flag_run);
+        fj_fork(&f[i].task);
+    }
+    scene_until(&f[0].ran);
+    scene_until(&f[1].ran);
+    CHECK_EQ(fj_join(&f[1].task), FJ_OK);
+    CHECK_EQ(fj_join(&f[0].task), FJ_OK);
+    free(f);
+}
+
+FJ_TEST(task_under_a_long_leaf_is_stolen, 10)
+{
+    fj_pool *pool = scene_pool(3, 0);
+    scene_inside(pool, forks_and_never_comes_by, NULL);
+    fjt_destroy(pool);
+}
+
+/* Closed again after some pops without a steal, and opened again: more than once. */
+static void opens_and_closes(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        forks_and_never_comes_by(NULL);
+        one_at_a_time(NULL);
+    }
+}
+
+FJ_TEST(queue_opened_and_closed_loses_nothing, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    atomic_store(&runs, 0);
+    scene_inside(pool, opens_and_closes, NULL);
+    CHECK_EQ(atomic_load(&runs), 12);
+    fjt_destroy(pool);
+}
+
+/* ---- Helping ------------------------------------------------------------------------------------------ */
+
+/* A stolen task that forks: whoever waits for it helps with what it has forked, or sleeps. */
+static void joins_what_was_stolen(void *arg)
+{
+    struct node *n = malloc(sizeof *n);
+
+    (void)arg;
+    memset(n, 0, sizeof *n);
+    fj_task_init(&n->task, node_run);
+    n->depth = 2;
+    fj_fork(&n->task);
+    for (int i = 0; i < 6; i++) sim_yield();
+    CHECK_EQ(fj_join(&n->task), FJ_OK);
+    CHECK_EQ(n->sum, 4);
+    free(n);
+}
+
+FJ_TEST(joiner_of_a_stolen_tree_helps_or_sleeps, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    scene_inside(pool, joins_what_was_stolen, NULL);
+    fjt_destroy(pool);
+}
+
+/* ---- A join runs nothing that does not belong to it ---------------------------------------------------- */
+
+struct kin {
+    fj_task task;
+    const struct kin *parent;
+    int depth;
+};
+
+static _Thread_local const struct kin *joined; /* by this thread, at the moment */
+
+static int kin_run(fj_task *t)
+{
+    struct kin *k = (struct kin *)t, a, b;
+    const struct kin *up = k;
+
+    while (joined != NULL && up != joined && up != NULL) up = up->parent;
+    CHECK(joined == NULL || up == joined);
+    if (k->depth == 0) return FJ_OK;
+    const struct kin *outer = joined;
+    memset(&a, 0, sizeof a);
+    memset(&b, 0, sizeof b);
+    fj_task_init(&a.task, kin_run);
+    fj_task_init(&b.task, kin_run);
+    a.parent = b.parent = k;
+    a.depth = b.depth = k->depth - 1;
+    fj_fork(&a.task);
+    fj_fork(&b.task);
+    joined = &b;
+    CHECK_EQ(fj_join(&b.task), FJ_OK);
+    joined = &a;
+    CHECK_EQ(fj_join(&a.task), FJ_OK);
+    joined = outer;
+    return FJ_OK;
+}
+
+FJ_TEST(helper_runs_only_what_belongs_to_the_joined, 10)
+{
+    fj_pool *pool = scene_pool(3, 0);
+    struct kin root[2];
+
+    memset(root, 0, sizeof root);
+    for (int i = 0; i < 2; i++) {
+        fj_task_init(&root[i].task, kin_run);
+        root[i].depth = 3;
+        CHECK_EQ(fj_submit(pool, &root[i].task), FJ_OK);
+    }
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_join(&root[i].task), FJ_OK);
+    fjt_destroy(pool);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scene.h - what the scenes of the simulator have in common
+ *
+ * A scene is as small as the protocol it shows allows: every step multiplies the schedules. Tasks
+ * are allocated and freed as soon as the library's contract lets them go, so that a late touch is
+ * seen, and in the runs in which addresses come back at once, a mistaken one too.
+ */
+#ifndef SIM_SCENE_H
+#define SIM_SCENE_H
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "fjtest.h"
+#include "plat/plat.h"
+#include "plat/sim/sim.h"
+
+/* A pool that goes to sleep at once, so that waking is part of every scene. */
+static inline fj_pool *scene_pool(int n, unsigned flags)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = n;
+    o.max_threads = n + 2;
+    o.flags = flags;
+    o.spin_ns = sim_random() % 2 == 0 ? -1 : 200;
+    o.keep_alive_ns = 20000000;
+    return fjt_pool_with(&o);
+}
+
+/* A task on the heap that counts its runs and answers with its code. */
+struct scene_leaf {
+    fj_task task;
+    atomic_int *runs;
+    int code;
+};
+
+static inline int scene_leaf_run(fj_task *t)
+{
+    struct scene_leaf *l = (struct scene_leaf *)t;
+
+    atomic_fetch_add_explicit(l->runs, 1, memory_order_relaxed);
+    return l->code;
+}
+
+static inline struct scene_leaf *scene_leaf(atomic_int *runs, int code)
+{
+    struct scene_leaf *l = malloc(sizeof *l);
+
+    memset(l, 0, sizeof *l);
+    fj_task_init(&l->task, scene_leaf_run);
+    l->runs = runs;
+    l->code = code;
+    return l;
+}
+
+/* Runs body(arg) as a task of the pool and waits for it. */
+struct scene_call {
+    fj_task task;
+    void (*body)(void *arg);
+    void *arg;
+};
+
+static inline int scene_call_run(fj_task *t)
+{
+    struct scene_call *c = (struct scene_call *)t;
+
+    c->body(c->arg);
+    return FJ_OK;
+}
+
+static inline void scene_inside(fj_pool *pool, void (*body)(void *), void *arg)
+{
+    struct scene_call c;
+
+    memset(&c, 0, sizeof c);
+    fj_task_init(&c.task, scene_call_run);
+    c.body = body;
+    c.arg = arg;
+    CHECK_EQ(fj_invoke(pool, &c.task), FJ_OK);
+}
+
+/* Until a flag is set, letting others go on. */
+static inline void scene_until(atomic_int *flag)
+{
+    while (atomic_load_explicit(flag, memory_order_acquire) == 0) sim_yield();
+}
+
+#endif /* SIM_SCENE_H */
