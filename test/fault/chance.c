@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * chance.c - faults of several kinds at once, by chance
+ *
+ * A seed says which kinds fail, and one in how many calls; the program is run with that. Then
+ * the same with refusals only, and with liberties only, of which nothing may be noticed.
+ */
+#include "programs.h"
+
+static const enum fji_fault refusals[] = {
+    FJI_FAULT_ALLOC, FJI_FAULT_COMMIT,   FJI_FAULT_RESERVE, FJI_FAULT_THREAD,
+    FJI_FAULT_ATTR,  FJI_FAULT_AFFINITY, FJI_FAULT_SYSCONF, FJI_FAULT_MEMBARRIER,
+};
+
+static const enum fji_fault liberties[] = {
+    FJI_FAULT_WAIT,      FJI_FAULT_WAIT_LATE, FJI_FAULT_WAKE_LATE,
+    FJI_FAULT_WAKE_MORE, FJI_FAULT_JUMP,      FJI_FAULT_STILL,
+};
+
+/* Those that take time, and the clock, are rarer: what is slow and not wrong finds nothing. */
+static long rarity(enum fji_fault kind, uint64_t *seed)
+{
+    static const long one_in[] = {2, 5, 20, 100};
+    long n = one_in[fjt_random(seed) % 4];
+
+    switch (kind) {
+        case FJI_FAULT_MEMBARRIER:
+        case FJI_FAULT_WAIT_LATE:
+        case FJI_FAULT_WAKE_LATE: return n * 5;
+        case FJI_FAULT_JUMP: return n * 50;
+        case FJI_FAULT_STILL: return n * 1000;
+        default: return n;
+    }
+}
+
+static void set_some(const enum fji_fault *kinds, size_t n, uint64_t *seed)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fjt_random(seed) % 2 == 0)
+            set_chance(kinds[i], fjt_random(seed), rarity(kinds[i], seed));
+}
+
+#define COUNT(a) (sizeof(a) / sizeof(a)[0])
+
+static void run_by_chance(bool refuses, bool dares)
+{
+    uint64_t seed = fjt_seed();
+    int threads = threads_alive();
+    long rounds = fjt_rounds(250);
+
+    need_faults();
+    one_arena();
+    for (long i = 0; i < rounds; i++) {
+        const struct program *p = &programs[fjt_random(&seed) % (unsigned)N_PROGRAMS];
+        if (refuses) set_some(refusals, COUNT(refusals), &seed);
+        if (dares) set_some(liberties, COUNT(liberties), &seed);
+        p->run((int)(fjt_random(&seed) % 6));
+        calm();
+        await_threads(threads);
+    }
+    printf("# %ld runs\n", rounds);
+    fflush(stdout);
+}
+
+FJ_TEST(refusals_by_chance, 120)
+{
+    run_by_chance(true, false);
+}
+
+FJ_TEST(liberties_by_chance, 120)
+{
+    run_by_chance(false, true);
+}
+
+FJ_TEST(refusals_and_liberties_by_chance, 120)
+{
+    run_by_chance(true, true);
+}
