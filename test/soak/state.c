@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * state.c - what must hold at rest: the pools, memory, threads, files, CPU
+ *
+ * Memory is counted to the byte. What the pools that stay keep for later (records of workers,
+ * rooms for scopes and spilled cells) grows with the most that ever was needed at one time, and
+ * the system has something for each thread; both are taken off, so that the rest has to be flat.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rest.h"
+#include "soak.h"
+
+#define SETTLE_SECONDS 60
+
+static int threads_own;      /* of no pool */
+static int64_t thread_bytes; /* what the system allocates for a thread */
+
+/* ---- Settling ------------------------------------------------------------------------------- */
+
+/* What is wrong with a pool that should be at rest; NULL: nothing. */
+static const char *pool_unrest(fj_pool *p)
+{
+#if FJI_CHECKED
+    return fji_pool_check_at_rest(p);
+#else
+    fj_pool_stats s = {.size = sizeof s};
+
+    SOAK_CHECK(fj_pool_get_stats(p, &s) == FJ_OK);
+    if (s.queued != 0 || s.submitted != 0) return "something is queued";
+    if (s.active != 0 || s.running != 0 || s.blocked != 0) return "somebody is active";
+    return s.idle != s.threads ? "a thread is not idle" : NULL;
+#endif
+}
+
+static void pool_settle(fj_pool *p)
+{
+    int64_t end = soak_now() + SETTLE_SECONDS * 1000000000ll;
+    const char *wrong;
+
+    if (fj_pool_await_quiescence(p, SETTLE_SECONDS * 1000000000ll) != FJ_OK)
+        soak_fail("a pool does not come to rest");
+    while ((wrong = pool_unrest(p)) != NULL) {
+        if (soak_now() > end) soak_fail("at rest: %s", wrong);
+        soak_sleep_us(100);
+    }
+}
+
+void state_settle(void)
+{
+    char why[256];
+
+    for (int i = 0; i < SOAK_POOLS; i++) pool_settle(soak_world.pool[i]);
+    if (!ledger_balanced(why, sizeof why)) soak_fail("not every task was run once: %s", why);
+}
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+/* Sanitizers have an allocator of their own, which counts too. */
+size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+
+static int64_t memory_allocated(void)
+{
+    if (__sanitizer_get_current_allocated_bytes != NULL)
+        return (int64_t)__sanitizer_get_current_allocated_bytes();
+    struct mallinfo2 m = mallinfo2();
+    return (int64_t)(m.uordblks + m.hblkhd);
+}
+
+/* Bytes of a block, with what the allocator adds. */
+static int64_t block_bytes(void *block)
+{
+    if (block == NULL) return 0;
+    int64_t head = __sanitizer_get_current_allocated_bytes != NULL ? 0 : (int64_t)sizeof(size_t);
+    return (int64_t)malloc_usable_size(block) + head;
+}
+
+static int64_t worker_bytes(fji_worker *w)
+{
+    int64_t n = block_bytes(w);
+
+    for (fj_cell *c = w->spilled; c != NULL; memcpy(&c, c[1].args, sizeof c)) n += block_bytes(c);
+    return n;
+}
+
+static int64_t pool_bytes(fj_pool *p)
+{
+    int64_t n = block_bytes(p) + block_bytes(p->timers) + block_bytes(p->cpus);
+
+    for (uint32_t i = 0; i < FJI_CHUNKS; i++) n += block_bytes(p->chunk[i]);
+    for (uint32_t i = 0; i < p->subqs; i++) n += block_bytes(p->subq[i]);
+    for (uint32_t i = 0; i < p->workers; i++) n += worker_bytes(fji_pool_worker(p, i));
+    return n;
+}
+
+/* ---- Threads and files ---------------------------------------------------------------------- */
+
+static int entries_of(const char *folder)
+{
+    DIR *d = opendir(folder);
+    int n = 0;
+
+    if (d == NULL) return -1;
+    while (readdir(d) != NULL) n++;
+    closedir(d);
+    return n - 2; /* . and .. */
+}
+
+static int64_t memory_resident(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+
+    if (f == NULL) return 0;
+    if (fscanf(f, "%*d %ld", &pages) != 1) pages = 0;
+    fclose(f);
+    return (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+/* The threads that are meant to be there: own ones, workers that stay, timers. */
+static int threads_expected(void)
+{
+    int n = threads_own;
+
+    for (int i = 0; i < SOAK_POOLS; i++) {
+        n += fj_pool_size(soak_world.pool[i]);
+        n += soak_world.pool[i]->timers != NULL;
+    }
+    return n;
+}
+
+static pthread_barrier_t gate;
+
+/* As every thread of a pool it uses the allocator, which has something for it then. */
+static void *stand_by(void *arg)
+{
+    void *volatile some = malloc(1);
+
+    free(some);
+    pthread_barrier_wait(&gate);
+    pthread_barrier_wait(&gate);
+    return arg;
+}
+
+/* What is allocated while n threads stand by. */
+static int64_t memory_with_threads(unsigned n)
+{
+    pthread_t t[2];
+
+    pthread_barrier_init(&gate, NULL, n + 1);
+    for (unsigned i = 0; i < n; i++) SOAK_CHECK(pthread_create(&t[i], NULL, stand_by, NULL) == 0);
+    pthread_barrier_wait(&gate);
+    int64_t bytes = memory_allocated();
+    pthread_barrier_wait(&gate);
+    for (unsigned i = 0; i < n; i++) pthread_join(t[i], NULL);
+    pthread_barrier_destroy(&gate);
+    return bytes;
+}
+
+void state_begin(void)
+{
+    threads_own = entries_of("/proc/self/task");
+    int64_t one = memory_with_threads(1);
+    thread_bytes = memory_with_threads(2) - one;
+}
+
+/* Whether all have left that are not kept for ever. */
+static bool pools_trimmed(void)
+{
+    for (int i = 0; i < SOAK_POOLS; i++)
+        if (soak_world.pool[i]->keep_alive_ns != FJ_FOREVER && fj_pool_size(soak_world.pool[i]) > 0)
+            return false;
+    return true;
+}
+
+void state_look(struct soak_state *s)
+{
+    int64_t end = soak_now() + SETTLE_SECONDS * 1000000000ll;
+
+    while (!pools_trimmed()) {
+        if (soak_now() > end) soak_fail("idle workers do not leave");
+        soak_sleep_us(1000);
+    }
+    /* A thread that has left is there a little longer for the system. */
+    while ((s->threads = entries_of("/proc/self/task")) != threads_expected()) {
+        if (soak_now() > end)
+            soak_fail("%d threads, of which %d are known", s->threads, threads_expected());
+        soak_sleep_us(200);
+    }
+    state_settle();
+    s->pools = 0;
+    for (int i = 0; i < SOAK_POOLS; i++) s->pools += pool_bytes(soak_world.pool[i]);
+    s->memory = memory_allocated() - s->pools - thread_bytes * s->threads;
+    s->resident = memory_resident();
+    s->files = entries_of("/proc/self/fd");
+}
+
+double state_idle_cpu(int64_t us)
+{
+    struct timespec a, b;
+    int64_t wall = soak_now();
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+    soak_sleep_us(us);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+    wall = soak_now() - wall;
+    return ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) / (double)wall;
+}
