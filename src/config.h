@@ -88,6 +88,12 @@
 #define FJI_SPIN_NS 20000
 #endif
 
+/* Least time between two heavy fences of workers that go idle while others run, ns: each takes
+ * 5 us from every core that runs. Those who wait for the next one search on. */
+#ifndef FJI_FENCE_GAP_NS
+#define FJI_FENCE_GAP_NS 50000
+#endif
+
 /* Tasks of its own queue that nobody joins between two looks at the submission queues: as few
  * as keep what is submitted, timers above all, from waiting long behind slow ones. */
 #ifndef FJI_FAIRNESS

@@ -90,7 +90,7 @@ static inline uint32_t fji_ctl_top(uint64_t c)
 static inline uint64_t fji_ctl_add_active(uint64_t c, int n)
 {
     uint16_t deficit = (uint16_t)(fji_ctl_deficit(c) + n);
-    return (c & ~FJI_CTL_DEFICIT_MASK) | (uint64_t)deficit << FJI_CTL_DEFICIT_SHIFT;
+    return (c & ~FJI_CTL_DEFICIT_MASK) | deficit * ((uint64_t)1 << FJI_CTL_DEFICIT_SHIFT);
 }
 
 static inline uint64_t fji_ctl_add_total(uint64_t c, int n)

@@ -14,6 +14,16 @@
  * heavy fence falls before or after the producer's light one. A queue that cannot be judged
  * (LOCKED, or base moving) counts as a task.
  *
+ * The heavy fence interrupts every core that runs a thread of the process, so one serves all who
+ * have gone idle before it began, and while others run the next begins only after a while:
+ *
+ *     goes idle: push; full fence; n = begun; until done > n:
+ *                    made active: goes on
+ *                    it is time, and the CAS on `next` gives it to this worker: begun+1,
+ *                    heavy fence, done = that number
+ *
+ * A worker that waits for it is on the stack, and is woken without a system call.
+ *
  * signal: one CAS takes the top of the idle stack or reserves a new thread, so one signal
  * wakes one worker, whoever that is: a worker that finds a task in its rescan signals like
  * everybody else and then waits for its own park word. Whoever takes a task and sees more
@@ -32,6 +42,7 @@
  * Edges         from                      to                         carries
  *   idle.dekker light fence in fj_fork()  heavy fence in fji_idle_wait()   cell against ctl
  *   ctl.idle    acq_rel CAS, idle_push()  acq_rel CAS, fji_signal()   next_idle, park
+ *   idle.fence  full fence, idle_fence()  acq_rel add, idle_lead()   the push against begun
  *   idle.park   acq_rel swap, unpark      acquire load, idle_sleep()  what the waker did
  *
  * Model: test/model/idle.pml, test/model/idle_aba.pml.
@@ -229,6 +240,56 @@ static bool idle_sleep(fji_worker *w)
     }
 }
 
+/* Whether the next heavy fence may begin, and is for this worker to make. */
+static bool idle_may_lead(fj_pool *p)
+{
+    uint64_t next = fji_load_relaxed(&p->fence_next); /* relaxed: the CAS decides */
+    uint64_t now = (uint64_t)fji_plat_now();
+    /* relaxed: hints. Where nobody runs it costs next to nothing. */
+    bool quiet = fji_ctl_deficit(fji_load_relaxed(&p->ctl)) + fji_load_relaxed(&p->parallelism) <=
+                 0; /* relaxed: as above */
+
+    if (now < next && !quiet && p->spin_ns > 0) return false;
+    /* [idle.fence] acq_rel: one leads. */
+    return fji_cas_acq_rel_64(&p->fence_next, &next, now + FJI_FENCE_GAP_NS);
+}
+
+static void idle_lead(fj_pool *p)
+{
+    /* [idle.fence] acq_rel <-> the full fence in idle_fence(): who has not seen this number has
+     * pushed itself before the fence below. */
+    uint32_t number = fji_add_acq_rel(&p->fence_begun, 1) + 1;
+    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
+    fji_pool_barrier(p);
+    uint32_t done = fji_load_relaxed(&p->fence_done); /* relaxed: the CAS decides */
+    /* [idle.fence] acq_rel -> acquire in idle_fence(): what the fence has brought. */
+    while ((int32_t)(number - done) > 0 && !fji_cas_acq_rel_32(&p->fence_done, &done, number)) {}
+}
+
+/* Until a heavy fence has begun and ended since the push of w; false: w was made active. */
+static bool idle_fence(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+    uint32_t turn = 0;
+
+    /* [idle.fence] ctl above, the number below; partner: idle_lead(). */
+    fji_fence_full();
+    uint32_t before = fji_load_relaxed(&p->fence_begun); /* relaxed: the fence */
+    if (!p->asymmetric) return true;
+    /* [idle.fence] acquire <- acq_rel in idle_lead(). */
+    while ((int32_t)(fji_load_acquire(&p->fence_done) - before) <= 0) {
+        /* [idle.park] acquire <- acq_rel in fji_worker_unpark(). */
+        if (fji_load_acquire(&w->park) == FJI_PARK_ACTIVE) return false;
+        if (idle_may_lead(p)) {
+            idle_lead(p);
+            return true;
+        }
+        for (int i = 0; i < 8; i++) fji_pause();
+        if (++turn % 64 == 0) fji_plat_yield(); /* whoever leads may need the core */
+    }
+    return true;
+}
+
 bool fji_idle_wait(fji_worker *w)
 {
     fj_pool *p = w->pool;
@@ -236,7 +297,7 @@ bool fji_idle_wait(fji_worker *w)
     fji_check(p, fji_queue_valid(&w->q));
     idle_push(w);
     /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
-    fji_pool_barrier(p);
+    if (!idle_fence(w)) return true;
     if (fji_idle_sees_work(p)) fji_signal(p);
     /* relaxed: whoever sets it looks for idle workers itself, after. */
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) fji_pool_try_terminate(p, false);

@@ -99,6 +99,7 @@ static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
     p->is_common = common;
     p->subqs = subqs_for(n);
     p->moves = p->started = FJI_START_64;
+    p->fence_begun = p->fence_done = FJI_START_32;
     p->ctl = fji_ctl_settle(fji_ctl_add_active(FJI_CTL_NONE, -n), n, p->min_runnable,
                             p->max_threads);
     (void)snprintf(p->name, sizeof p->name, "%s",

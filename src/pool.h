@@ -145,6 +145,10 @@ struct fj_pool {
     /* Everybody reads it at every fork; written when workers come, go, idle or wake. */
     FJ_ALIGNAS(FJI_APART) uint64_t ctl;
 
+    /* Heavy fences of workers that go idle: see idle.c. */
+    FJ_ALIGNAS(FJI_APART) uint64_t fence_next; /* ns: not before */
+    uint32_t fence_begun, fence_done;          /* numbers of the last ones */
+
     FJ_ALIGNAS(FJI_APART) uint32_t run; /* waited on for the end */
     uint32_t spinners;                  /* workers that search without having found */
     uint64_t moves;   /* +1 when a guest comes or goes, or a worker turns quiet or back */

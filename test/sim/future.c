@@ -92,6 +92,32 @@ FJ_TEST(cancel_and_run_decide_once, 10)
     free(p);
 }
 
+/* Cancelled while the only worker has something else to do: its body is never seen. */
+static atomic_int may_go;
+
+static int waits_to_go(void *arg)
+{
+    (void)arg;
+    while (atomic_load(&may_go) == 0) sim_yield();
+    return FJ_OK;
+}
+
+FJ_TEST(future_cancelled_while_queued_never_runs, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    struct promise *p = promise();
+
+    atomic_store(&runs, 0);
+    atomic_store(&may_go, 0);
+    CHECK_EQ(fj_execute(pool, waits_to_go, NULL), FJ_OK);
+    CHECK_EQ(fj_future_submit(pool, &p->future), FJ_OK);
+    CHECK_EQ(fj_future_cancel(&p->future, 0), 1);
+    atomic_store(&may_go, 1);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 0);
+    free(p);
+}
+
 static void *complete_it(void *arg)
 {
     struct promise *p = arg;

@@ -211,6 +211,31 @@ FJ_TEST(two_submissions_bring_two_workers, 10)
     fjt_destroy(pool);
 }
 
+/* What was queued without a wake goes with the next: whoever takes one and sees more signals. */
+static int meet_task(fj_task *t)
+{
+    (void)t;
+    return meet(NULL);
+}
+
+FJ_TEST(lazily_queued_task_goes_with_the_next_one, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    fj_task t;
+
+    for (int i = 0; i < 2; i++) {
+        memset(&t, 0, sizeof t);
+        fj_task_init(&t, meet_task);
+        atomic_store(&here, 0);
+        atomic_store(&runs, 0);
+        CHECK_EQ(fj_lazy_submit(pool, &t), FJ_OK);
+        CHECK_EQ(fj_execute(pool, meet, NULL), FJ_OK);
+        while (atomic_load(&runs) < 2) sim_sleep_until(sim_now() + 1000000);
+        CHECK_EQ(fj_join(&t), FJ_OK);
+    }
+    fjt_destroy(pool);
+}
+
 /* Three go to sleep and are woken, all the time: the stack of idle workers loses nobody. */
 static int meet_three(void *arg)
 {
@@ -332,6 +357,39 @@ FJ_TEST(pool_is_destroyed_while_a_submitter_lets_go, 10)
     while (atomic_load(&runs) == 0) sim_yield();
     fjt_destroy(pool);
     pthread_join(t, NULL);
+}
+
+/* A caller that helps becomes part of the pool for its call: it comes before the end, or not. */
+static int not_cancelled(fj_task *t)
+{
+    (void)t;
+    CHECK_EQ(fj_cancelled(), 0);
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+static void *invoke_one(void *arg)
+{
+    fj_task t;
+
+    memset(&t, 0, sizeof t);
+    fj_task_init(&t, not_cancelled);
+    int err = fj_invoke(arg, &t);
+    CHECK(err == FJ_OK || err == FJ_EREJECTED);
+    return NULL;
+}
+
+FJ_TEST(guest_that_comes_during_a_shutdown_is_served_or_refused, 10)
+{
+    fj_pool *pool = scene_pool(1, FJ_POOL_CALLER_HELPS);
+    pthread_t t;
+
+    CHECK_EQ(pthread_create(&t, NULL, invoke_one, pool), 0);
+    for (uint32_t n = sim_random() % 20; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
+    CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
+    pthread_join(t, NULL);
+    fjt_destroy(pool);
 }
 
 static void *await_end(void *arg)
