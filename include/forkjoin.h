@@ -227,7 +227,7 @@ typedef struct fj_pool_options {
                                parallelism + 256; not below parallelism */
     int min_runnable;      /* unblocked workers below which a spare is made; default 1 */
     int64_t keep_alive_ns; /* idle workers leave after this; default 60 s, at least 20 ms */
-    int64_t spin_ns;       /* search before sleeping; default 20 us, -1: none */
+    int64_t spin_ns;       /* search before sleeping; default 20 us, at most 100 ms, -1: none */
     size_t stack_bytes;    /* of a worker; default: the system's, at least 1 MiB */
     const char *name;      /* prefix of thread names, 8 bytes are used; default "fj" */
     void *arg;             /* handed to the callbacks */

@@ -88,6 +88,9 @@
 #define FJI_SPIN_NS 20000
 #endif
 
+/* A search may not take longer, ns: whoever searches is no thread at rest. */
+#define FJI_SPIN_MOST_NS 100000000ll
+
 /* Least time between two heavy fences of workers that go idle while others run, ns: each takes
  * 5 us from every core that runs. Those who wait for the next one search on. */
 #ifndef FJI_FENCE_GAP_NS

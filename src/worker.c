@@ -433,8 +433,7 @@ static bool worker_may_spin(fj_pool *p, bool *spinning, int64_t *until)
         return false;
     }
     *spinning = true;
-    int64_t now = fji_plat_now();
-    *until = p->spin_ns > INT64_MAX - now ? INT64_MAX : now + p->spin_ns;
+    *until = fji_plat_now() + p->spin_ns;
     return true;
 }
 

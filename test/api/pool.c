@@ -127,6 +127,25 @@ FJ_TEST(negative_durations_are_refused, 10)
     CHECK_EQ(create(&o), FJ_EINVAL);
 }
 
+static int no_action(void *arg)
+{
+    (void)arg;
+    return FJ_OK;
+}
+
+/* Whoever searches is not at rest: a search without end would be a pool that never ends. */
+FJ_TEST(longest_search_keeps_no_pool_from_its_end, 30)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 2;
+    o.spin_ns = FJ_FOREVER;
+    fj_pool *p = fjt_pool_with(&o);
+    CHECK_EQ(fj_execute(p, no_action, NULL), FJ_OK);
+    CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
+    fjt_destroy(p);
+}
+
 FJ_TEST(unknown_flags_are_refused, 10)
 {
     for (unsigned bit = 0; bit < 32; bit++) {

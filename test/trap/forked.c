@@ -248,6 +248,45 @@ FJ_TEST(fork_at_any_moment_leaves_the_child_no_task_that_never_ends, 60)
     fjt_destroy(p);
 }
 
+static int until_set(void *arg)
+{
+    UNTIL(atomic_load((atomic_int *)arg));
+    return FJ_OK;
+}
+
+/* The child of the child of the child ...: what the first has queued is lost in the last. */
+static void lost_after(int depth)
+{
+    fj_pool *p = fjt_pool(1, 0);
+    atomic_int over = 0;
+    struct fib f = {.result = 0};
+
+    CHECK_EQ(fj_execute(p, until_set, &over), FJ_OK);
+    fj_task_init(&f.task, short_run);
+    CHECK_EQ(fj_submit(p, &f.task), FJ_OK);
+    for (int i = 0; i < depth; i++) {
+        pid_t pid = checked_fork();
+        if (pid == 0) continue;
+        child_must_end_well(pid);
+        if (i > 0) child_end();
+        atomic_store(&over, 1);
+        CHECK_EQ(fj_join(&f.task), FJ_OK);
+        fjt_destroy(p);
+        return;
+    }
+    CHECK_EQ(fj_join(&f.task), FJ_ECANCELED);
+    child_end();
+}
+
+FJ_TEST(fork_by_child_after_child_leaves_the_last_no_task_that_never_ends, 60)
+{
+    need_fork_with_threads();
+    lost_after(1);
+    lost_after(31);
+    lost_after(32); /* where a number of five bits comes back */
+    lost_after(64);
+}
+
 /* ---- fork() in bad places ------------------------------------------------------------ */
 
 static struct {

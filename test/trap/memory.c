@@ -169,6 +169,44 @@ FJ_TEST(a_fifo_queue_in_steady_use_does_not_grow, 60)
     run_steadily(FJ_POOL_FIFO);
 }
 
+/* Actions, and typed code between them, under which nothing may be moved. */
+FJ_TASK(long, small_tree, long, n)
+{
+    if (n < 2) return n;
+    small_tree_task a;
+    small_tree_fork(FJ, &a, n - 1);
+    long y = small_tree_call(FJ, n - 2);
+    return small_tree_join(FJ, &a) + y;
+}
+
+static int burst_run(fj_task *t)
+{
+    static atomic_int ran;
+    fj_pool *p = fj_current_pool();
+    long sum = 0;
+
+    (void)t;
+    for (int i = 0; i < 50; i++) CHECK_EQ(fj_execute(p, trap_count, &ran), FJ_OK);
+    CHECK_EQ(small_tree_invoke(p, &sum, 8), FJ_OK);
+    CHECK_EQ(sum, 21);
+    return FJ_OK;
+}
+
+FJ_TEST(a_fifo_queue_in_steady_use_by_typed_code_does_not_grow, 60)
+{
+    fj_pool *p = fjt_pool(1, FJ_POOL_FIFO);
+    fj_task t;
+
+    fj_task_init(&t, burst_run);
+    for (long i = fjt_rounds(20000); i > 0; i--) {
+        CHECK_EQ(fj_invoke(p, &t), FJ_OK);
+        if (i % 16 == 0) CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
+    }
+    /* At most 16 bursts wait: 800 actions, and the typed code above them. */
+    CHECK(fji_pool_worker(p, 0)->q.capacity <= 4096);
+    fjt_destroy(p);
+}
+
 /* ---- Records used again ----------------------------------------------------------------- */
 
 struct churner {
