@@ -27,7 +27,7 @@ static inline void sim_clock_join(sim_clock *to, const sim_clock *from)
         if (to->at[i] < from->at[i]) to->at[i] = from->at[i];
 }
 
-enum sim_state { SIM_NONE, SIM_READY, SIM_WAITING, SIM_JOINING, SIM_ENDED };
+enum sim_state { SIM_NONE, SIM_READY, SIM_FROZEN, SIM_WAITING, SIM_JOINING, SIM_ENDED };
 
 struct sim_thread {
     void *sp;
@@ -62,6 +62,9 @@ struct sim_engine {
     long steps, next_look;
     long change_at[8];
     int changes_left;
+    long freeze_at, thaw_at;
+    int freezes_left;
+    struct sim_thread *frozen;
     uint64_t lowest; /* priority given at the next change */
     int64_t clock;
     int64_t earliest; /* limit of anybody's wait */

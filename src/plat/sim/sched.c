@@ -78,6 +78,7 @@ void sim_options_of(uint64_t seed, sim_options *o)
     o->switch_in = switches[sched_mix(&x) % 5];
     o->changes = 1 + (int)(sched_mix(&x) % 4);
     o->stale_in = stale[sched_mix(&x) % 3];
+    o->freezes = (int)(sched_mix(&x) % 3);
     o->jump_in = sched_mix(&x) % 2 == 0 ? 2000 : 0;
     o->spurious_in = sched_mix(&x) % 4 == 0 ? 1000 : 0;
     o->heavy_fence = sched_mix(&x) % 4 != 0;
@@ -296,12 +297,43 @@ static void sched_demote(struct sim_thread *t)
     t->priority = S->lowest--;
 }
 
+/* When the next freeze comes, if there is one. */
+static void sched_next_freeze(void)
+{
+    S->freeze_at = S->freezes_left-- > 0 && S->o.expected > 0
+                       ? S->steps + 1 + (long)(sim_random() % (uint64_t)S->o.expected)
+                       : INT64_MAX;
+}
+
+static void sched_thaw(void)
+{
+    struct sim_thread *t = S->frozen;
+
+    sim_trace(NULL, "thread %d goes on", t->id);
+    S->frozen = NULL;
+    sim_ready(t);
+    sched_next_freeze();
+}
+
+/* The running thread is held up, for up to most of a run. */
+static void sched_freeze(struct sim_thread *t)
+{
+    sim_trace(NULL, "is held up");
+    sched_unready(t);
+    t->state = SIM_FROZEN;
+    S->frozen = t;
+    S->freeze_at = INT64_MAX;
+    S->thaw_at = S->steps + 1 + (long)(sim_random() % (uint64_t)S->o.expected);
+}
+
 /* Things that happen at random or at a given step. */
 static void sched_look(void)
 {
     struct sim_thread *t = S->now;
 
     if (S->steps > S->o.steps) sim_fail("no end after %ld steps", S->steps);
+    if (S->frozen != NULL && S->steps >= S->thaw_at) sched_thaw();
+    if (S->steps >= S->freeze_at && t->state == SIM_READY) sched_freeze(t);
     if (S->changes_left > 0 && S->steps >= S->change_at[S->changes_left - 1]) {
         S->changes_left--;
         sched_demote(t);
@@ -332,6 +364,20 @@ static void sched_choose_timed(void)
     }
 }
 
+/* Somebody other than the running thread, which is not ready. */
+static void sched_go_on(void)
+{
+    while (S->ready_n == 0) {
+        if (S->earliest != INT64_MAX)
+            sched_jump();
+        else if (S->frozen != NULL)
+            sched_thaw();
+        else
+            sim_fail("deadlock: nobody can go on");
+    }
+    sched_go_to(S->o.strategy == SIM_PCT ? sched_top_priority() : sched_any());
+}
+
 void sim_point(void)
 {
     struct sim_thread *t = S->now;
@@ -344,6 +390,10 @@ void sim_point(void)
     }
     S->clock += S->o.step_ns;
     sched_look();
+    if (t->state != SIM_READY) {
+        sched_go_on();
+        return;
+    }
     if (S->ready_n == 1) return;
     if (S->o.strategy == SIM_PCT) {
         if (++t->run > 2000) sched_demote(t), t->run = 0; /* it spins */
@@ -377,11 +427,7 @@ void sim_block(void)
     }
     S->clock += S->o.step_ns;
     sched_look();
-    while (S->ready_n == 0) {
-        if (S->earliest == INT64_MAX) sim_fail("deadlock: nobody can go on");
-        sched_jump();
-    }
-    sched_go_to(S->o.strategy == SIM_PCT ? sched_top_priority() : sched_any());
+    sched_go_on();
 }
 
 void sim_work(int64_t ns)
@@ -573,7 +619,7 @@ static void sched_choose_changes(void)
 {
     long k = S->o.expected > 100 ? S->o.expected : 100;
 
-    S->changes_left = S->o.changes > 8 ? 8 : S->o.changes;
+    S->changes_left = S->o.expected <= 0 ? 0 : S->o.changes > 8 ? 8 : S->o.changes;
     for (int i = 0; i < S->changes_left; i++) S->change_at[i] = 1 + (long)sim_random() % k;
     for (int i = 1; i < S->changes_left; i++) /* the next one last */
         for (int j = i; j > 0 && S->change_at[j - 1] < S->change_at[j]; j--) {
@@ -600,6 +646,9 @@ static void sched_reset(const sim_options *o)
     S->now = NULL;
     S->lowest = 1u << 31;
     sched_choose_changes();
+    S->frozen = NULL;
+    S->freezes_left = S->o.freezes;
+    sched_next_freeze();
     sim_heap_reset();
     sim_memory_reset();
     if (sched_timed()) sim_cost_reset();

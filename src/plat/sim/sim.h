@@ -46,7 +46,8 @@ typedef struct sim_options {
     enum sim_strategy strategy;
     int switch_in;    /* RANDOM: one in so many points lets somebody else go on */
     int changes;      /* PCT: changes of priority */
-    long expected;    /* PCT: steps of a run, about */
+    int freezes;      /* times that a thread is held up for long, as when its core is taken away */
+    long expected;    /* steps of a run, about; 0: not known, no changes and freezes */
     int stale_in;     /* one in so many loads returns an older value, where one is allowed */
     int jump_in;      /* one in so many points the clock jumps to the next limit; 0: never */
     int spurious_in;  /* one in so many points a sleeper wakes without a reason; 0: never */
