@@ -534,7 +534,8 @@ int fj_future_join(fj_future *f)
     fji_worker *w = (fji_worker *)(void *)hot; /* not if this thread works for no pool */
     uint32_t s = 0;                            /* nobody waits, nobody decides */
 
-    if (!fji_pop_self(hot, &f->task)) return future_join_slow(f);
+    /* The task is its first member, also of none: NULL is in no queue. */
+    if (!fji_pop_self(hot, (fj_task *)(void *)f)) return future_join_slow(f);
     /* [task.done] acquire <- acq_rel of whoever has decided. */
     bool quick = fji_load_acquire(&f->task.state) == 0 && f->flags == 0;
     fji_scope *scope = w->scope;

@@ -363,7 +363,8 @@ void fji_scope_leave(fji_worker *w, fji_scope_saved saved);
 /* Between two tasks, with none on the stack: tasks from here on have none. */
 static inline void fji_scope_none(fji_worker *w)
 {
-    fji_store_relaxed(&w->scope, w->scope_base); /* relaxed: nothing that is forked is there */
+    /* [cancel.scope] release -> acquire in fji_scope_of(): the array, if it is new. */
+    fji_store_release(&w->scope, w->scope_base);
 }
 /* The token of a task that was stolen from there and is not done. */
 const fj_token *fji_scope_of(fji_worker *victim, const fji_loot *loot);

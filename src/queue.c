@@ -438,7 +438,7 @@ fji_got fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, 
             return FJI_GOT_RETRY;
         if (!links_hold(links, n)) return FJI_GOT_NONE;
         if (n > 0 && what == FJI_ACTION) return FJI_GOT_NONE; /* nobody waits for it */
-        if ((what & FJI_TAG_DETACHED) != 0) {
+        if (what == FJI_ACTION || (what & FJI_TAG_SELF) != 0) {
             const uintptr_t *at = (const uintptr_t *)(void *)c->args;
             loot->fn = fji_load_relaxed(&at[0]);  /* relaxed: [queue.publish] carries them */
             loot->arg = fji_load_relaxed(&at[1]); /* relaxed: torn only if the CAS fails */

@@ -536,8 +536,9 @@ FJ_TEST(code_of_a_task_does_not_go_to_on_error, 10)
 
 static void *submitter(void *pool)
 {
-    static _Thread_local struct leaf l[16];
+    struct leaf *l = calloc(16, sizeof *l);
 
+    CHECK(l != NULL);
     for (long round = fjt_rounds(500); round-- > 0;) {
         for (int i = 0; i < 16; i++) {
             leaf_init(&l[i], i);
@@ -552,6 +553,7 @@ static void *submitter(void *pool)
                 CHECK_EQ(atomic_load(&l[i].runs), 1);
             }
     }
+    free(l);
     return NULL;
 }
 

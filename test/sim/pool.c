@@ -555,6 +555,36 @@ FJ_TEST(blocked_worker_is_replaced, 10)
     fjt_destroy(pool);
 }
 
+/* No thread may be added: nothing was given away, so nothing is taken back. */
+static void *open_later(void *arg)
+{
+    (void)arg;
+    for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+    atomic_store(&opened, 1);
+    return NULL;
+}
+
+FJ_TEST(blocked_worker_without_a_replacement_goes_on, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    pthread_t t;
+
+    o.parallelism = 1;
+    o.max_threads = 1;
+    o.spin_ns = -1;
+    fj_pool *pool = fjt_pool_with(&o);
+    for (int i = 1; i <= 2; i++) {
+        atomic_store(&opened, 0);
+        atomic_store(&runs, 0);
+        CHECK_EQ(fj_execute(pool, waits_at_the_gate, NULL), FJ_OK);
+        CHECK_EQ(pthread_create(&t, NULL, open_later, NULL), 0);
+        CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+        while (atomic_load(&runs) < 2) sim_sleep_until(sim_now() + 1000000);
+        pthread_join(t, NULL);
+    }
+    fjt_destroy(pool);
+}
+
 /* A worker that waits for another pool's task is a blocked one. */
 static void joins_elsewhere(void *arg)
 {

@@ -113,6 +113,12 @@ static struct heap_block *heap_find(const void *p)
     return NULL;
 }
 
+bool sim_in_range(const void *p)
+{
+    return (const unsigned char *)p >= H->ranges &&
+           (const unsigned char *)p < H->ranges + HEAP_RANGES;
+}
+
 static bool heap_has(const void *p)
 {
     return (const unsigned char *)p >= H->bytes && (const unsigned char *)p < H->bytes + HEAP_BYTES;
@@ -153,8 +159,7 @@ const char *sim_where(const void *p, char *buffer, size_t n)
     if (b != NULL)
         snprintf(buffer, n, "block %d (%zu bytes) + 0x%zx", (int)(b - H->block), b->size,
                  (size_t)((const unsigned char *)p - H->bytes) - b->at);
-    else if ((const unsigned char *)p >= H->ranges &&
-             (const unsigned char *)p < H->ranges + HEAP_RANGES)
+    else if (sim_in_range(p))
         snprintf(buffer, n, "range + 0x%zx", (size_t)((const unsigned char *)p - H->ranges));
     else
         snprintf(buffer, n, "%p", p);

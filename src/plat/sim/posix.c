@@ -55,10 +55,7 @@ int sim_pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*main)
     struct posix_start *s = sim_alloc(sizeof *s, 16, true);
     *s = (struct posix_start){main, arg};
     int id = sim_thread_start(posix_main, s);
-    if (id < 0) {
-        sim_free(s);
-        return EAGAIN;
-    }
+    if (id < 0) sim_fail("too many threads for the simulator");
     *out = (pthread_t)id;
     return 0;
 }
@@ -252,4 +249,21 @@ void *sim_calloc(size_t n, size_t each)
 void *sim_aligned_alloc(size_t align, size_t n)
 {
     return sim_alloc(n, align, false);
+}
+
+void *sim_memset(void *p, int c, size_t n)
+{
+    if (sim_inside()) sim_plain(p, n, true, HERE);
+    unsigned char *at = p;
+    for (size_t i = 0; i < n; i++) at[i] = (unsigned char)c;
+    return p;
+}
+
+void *sim_memcpy(void *to, const void *from, size_t n)
+{
+    if (sim_inside()) {
+        sim_plain(from, n, false, HERE);
+        sim_plain(to, n, true, HERE);
+    }
+    return __builtin_memmove(to, from, n);
 }

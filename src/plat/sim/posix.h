@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,7 +47,13 @@ void *sim_malloc(size_t n);
 void *sim_calloc(size_t n, size_t each);
 void *sim_aligned_alloc(size_t align, size_t n);
 void sim_free(void *p);
+void *sim_memset(void *p, int c, size_t n);
+void *sim_memcpy(void *to, const void *from, size_t n);
 
+/* The C library's own are not compiled to be seen. */
+#define memset sim_memset
+#define memcpy sim_memcpy
+#define memmove sim_memcpy
 #define pthread_create sim_pthread_create
 #define pthread_join sim_pthread_join
 #define pthread_detach sim_pthread_detach
