@@ -249,7 +249,7 @@ static bool idle_may_lead(fj_pool *p)
     bool quiet = fji_ctl_deficit(fji_load_relaxed(&p->ctl)) + fji_load_relaxed(&p->parallelism) <=
                  0; /* relaxed: as above */
 
-    if (now < next && !quiet && p->spin_ns > 0) return false;
+    if (now < next && !quiet && p->fence_waits) return false;
     /* [idle.fence] acq_rel: one leads. */
     return fji_cas_acq_rel_64(&p->fence_next, &next, now + FJI_FENCE_GAP_NS);
 }

@@ -95,6 +95,7 @@ static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
     p->spin_ns = o->spin_ns != 0 ? o->spin_ns : FJI_SPIN_NS;
     if (p->spin_ns > FJI_SPIN_MOST_NS) p->spin_ns = FJI_SPIN_MOST_NS;
     p->max_spinners = (uint32_t)(cpus / 2);
+    p->fence_waits = p->spin_ns > 0 && n <= cpus;
     p->fifo = (o->flags & FJ_POOL_FIFO) != 0;
     p->caller_helps = common || (o->flags & FJ_POOL_CALLER_HELPS) != 0;
     p->is_common = common;

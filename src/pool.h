@@ -171,7 +171,8 @@ struct fj_pool {
     int64_t spin_ns;
     uint32_t max_spinners;
     bool fifo, caller_helps, asymmetric, is_common, fixed_size;
-    fj_cell away[2];         /* `cell` of tasks submitted to this pool: leads back here */
+    bool fence_waits; /* workers may wait for each other's heavy fences: there are cores for it */
+    fj_cell away[2];  /* `cell` of tasks submitted to this pool: leads back here */
     fj_pool_options options; /* callbacks */
     void *cpus;              /* copy of options.cpus, or NULL */
     char name[9];
