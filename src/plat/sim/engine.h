@@ -131,7 +131,7 @@ void sim_heap_check(const void *p, size_t size, const void *pc);
 /* "block 12 + 0x40", or the bare address. */
 const char *sim_where(const void *p, char *buffer, size_t n);
 void *sim_reserve(size_t bytes);
-bool sim_in_range(const void *p); /* part of one that was reserved: queues */
+bool sim_in_range(const void *p);       /* part of one that was reserved: queues */
 void sim_commit(void *p, size_t bytes); /* of a reserved range: zero at first */
 long sim_heap_blocks(void);
 

@@ -231,6 +231,11 @@ int64_t sim_now(void)
     return sched_timed() ? S->now->time : S->clock;
 }
 
+bool sim_jumps(void)
+{
+    return S->o.jump_in != 0 || S->o.freezes != 0; /* it goes on while a thread is held up */
+}
+
 /* Everybody whose limit has come; finds the next limit. */
 static void sched_time_out(int64_t now)
 {

@@ -84,6 +84,7 @@ __attribute__((noreturn)) void sim_end(void);
 
 bool sim_inside(void);     /* whether a run is on */
 int64_t sim_now(void);     /* the virtual clock */
+bool sim_jumps(void);      /* whether it may be far ahead of what was done */
 int sim_self(void);        /* the calling thread */
 uint32_t sim_random(void); /* drawn from the seed */
 void sim_yield(void);      /* lets others go on */
