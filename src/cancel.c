@@ -74,6 +74,14 @@ fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token)
     return saved;
 }
 
+void fji_scope_only(fji_worker *w, const fj_token *token)
+{
+    fji_scope_none(w);
+    (void)fji_scope_enter(w, token);
+    /* relaxed: nothing is forked under it yet. */
+    if (w->scope != &w->scope_none[1]) fji_store_relaxed(&w->scope->from, (uintptr_t)w->q.cells);
+}
+
 void fji_scope_leave(fji_worker *w, fji_scope_saved saved)
 {
     if (w->scope == &w->scope_none[1]) {

@@ -361,6 +361,9 @@ static inline const fj_token *fji_scope_token(const fji_worker *w)
 
 fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token);
 void fji_scope_leave(fji_worker *w, fji_scope_saved saved);
+/* With no task on the stack: whatever is forked from now on, at any cell, has this token. What is
+ * in the queue is of no scope, and the queue may get shorter before the next fork. */
+void fji_scope_only(fji_worker *w, const fj_token *token);
 /* Between two tasks, with none on the stack: tasks from here on have none. */
 static inline void fji_scope_none(fji_worker *w)
 {

@@ -374,10 +374,7 @@ static inline bool worker_run_completer(fji_worker *w, fj_task *t)
     /* [task.done] acquire <- acq_rel of whoever has decided. */
     if (c->parent == NULL || fji_load_acquire(&t->state) != 0) return false;
     const fj_token *token = &c->root->future.token;
-    if (FJ_UNLIKELY(fji_scope_token(w) != token)) {
-        fji_scope_none(w);
-        (void)fji_scope_enter(w, token);
-    }
+    if (FJ_UNLIKELY(fji_scope_token(w) != token)) fji_scope_only(w, token);
     int code = c->future.fn(t); /* LAST TOUCH of *c unless it failed. */
     if (FJ_UNLIKELY(code != FJ_OK) && times == fji_child_times) fj_completer_fail(c, code);
     return true;

@@ -2,6 +2,7 @@
 /*
  * completer.c - pending counts instead of joins
  */
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -364,5 +365,79 @@ FJ_TEST(interrupt_of_a_root_breaks_the_waits_of_its_tasks, 60)
         CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
         CHECK_EQ(atomic_load(&broken), 2);
     }
+    fjt_destroy(p);
+}
+
+/* ---- Tasks of a body that are stolen ----------------------------------------------------------- */
+
+static struct {
+    atomic_int held, forked, stolen, seen;
+} theft;
+
+/* Keeps the other worker away until there is something to steal. */
+static int hold_until_forked(void *arg)
+{
+    (void)arg;
+    atomic_store(&theft.held, 1);
+    while (atomic_load(&theft.forked) == 0) sched_yield();
+    return FJ_OK;
+}
+
+static int stolen_run(fj_task *t)
+{
+    (void)t;
+    atomic_store(&theft.stolen, 1);
+    while (!fj_cancelled()) sched_yield();
+    atomic_store(&theft.seen, 1);
+    return FJ_OK;
+}
+
+static int quick_run(fj_task *t)
+{
+    fj_completer_try_complete((fj_completer *)t);
+    return FJ_OK;
+}
+
+static int robbed_run(fj_task *t)
+{
+    fj_task part;
+
+    fj_task_init(&part, stolen_run);
+    fj_fork(&part);
+    atomic_store(&theft.forked, 1);
+    while (atomic_load(&theft.stolen) == 0) sched_yield();
+    CHECK_EQ(fj_join(&part), FJ_OK);
+    fj_completer_try_complete((fj_completer *)t);
+    return FJ_OK;
+}
+
+static fj_completer theft_child[2];
+
+/* The younger child runs first and leaves the queue shorter than it was: what the older one forks
+ * is below where the worker's tasks began then. */
+static int theft_run(fj_task *t)
+{
+    fj_completer *c = (fj_completer *)t;
+
+    fj_completer_init(&theft_child[0], c, 0, robbed_run, NULL, NULL);
+    fj_completer_init(&theft_child[1], c, 0, quick_run, NULL, NULL);
+    fj_completer_set_pending(c, 2);
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_completer_fork(&theft_child[i]), FJ_OK);
+    fj_completer_try_complete(c);
+    return FJ_OK;
+}
+
+FJ_TEST(cancel_of_a_root_reaches_what_was_stolen_from_a_body, 60)
+{
+    fj_pool *p = fjt_pool(2, 0);
+    fj_completer root;
+
+    CHECK_EQ(fj_execute(p, hold_until_forked, NULL), FJ_OK);
+    while (atomic_load(&theft.held) == 0) sched_yield();
+    fj_completer_init(&root, NULL, 0, theft_run, NULL, NULL);
+    CHECK_EQ(fj_completer_submit(p, &root), FJ_OK);
+    while (atomic_load(&theft.stolen) == 0) sched_yield();
+    CHECK_EQ(fj_future_cancel(&root.future, 0), 1);
+    while (atomic_load(&theft.seen) == 0) sched_yield();
     fjt_destroy(p);
 }
