@@ -360,7 +360,8 @@ static int pool_shutdown(fj_pool *p, bool now)
     if (p->is_common) return FJ_ENOTSUP;
     /* [pool.end] release -> acquire in is_shutdown. */
     fji_or_release(&p->run, FJI_RUN_SHUTDOWN);
-    /* [pool.end] run above, who is quiet below; partner: the fence in fji_pool_now_quiet(). */
+    /* [pool.end] run above, who is quiet below; partner: the fence in fji_pool_now_quiet().
+     * [timer.made] and the timers, if there are some; partner: the fence in timers_of(). */
     fji_fence_full();
     fji_timers_shutdown(p);
     fji_pool_try_terminate(p, now);

@@ -206,7 +206,7 @@ static struct fji_timers *timers_of(fj_pool *p)
         ts->kick = FJI_START_32;
         /* [timer.made] release -> acquire in timers_if(): the record. */
         fji_store_release(&p->timers, ts);
-        /* [timer.made] the record above, run below; partner: fji_timers_shutdown(). */
+        /* [timer.made] the record above, run below; partner: the fence in pool_shutdown(). */
         fji_fence_full();
     }
     fji_lock_drop(&p->lock);
@@ -441,8 +441,6 @@ static void timers_cancel(struct fji_timers *ts, bool all)
 
 void fji_timers_shutdown(fj_pool *p)
 {
-    /* [timer.made] run above, the record below; partner: timers_of(). */
-    fji_fence_full();
     struct fji_timers *ts = timers_if(p);
 
     if (ts == NULL) return;
