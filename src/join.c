@@ -59,7 +59,7 @@ static bool join_has_stack(const fji_worker *w)
     return (uintptr_t)__builtin_frame_address(0) > w->stack_half;
 }
 
-/* Runs one task that belongs to the one waited for. s: its word as just read, not done. */
+/* Takes one of the thief of the task waited for. s: its word as just read, not done. */
 static bool await_help(fji_worker *w, const uint32_t *state, uint32_t s, const uint32_t *mark)
 {
     fji_link links[JOIN_HOPS];
@@ -93,21 +93,31 @@ static bool await_help(fji_worker *w, const uint32_t *state, uint32_t s, const u
     return false;
 }
 
-/* From the own queue, the youngest first: takes and runs a task with this root. */
-static bool help_root_local(fji_worker *w, uintptr_t root)
+/* Whether a task of the own queue may be run by a waiting worker: one of this root, or without
+ * a root anything but an action, which nobody waits for. */
+static bool help_may(const fji_loot *loot, uintptr_t root)
+{
+    if (loot->what <= FJI_SPECIAL || (loot->what & FJI_TAG_DETACHED) == 0) return false;
+    if (root == 0) return loot->what != FJI_ACTION;
+    return (loot->what & FJI_TAG_SELF) != 0 && loot->fn == root;
+}
+
+/* From the own queue, at `low` or above, the youngest first: takes and runs a task. */
+static bool help_local(fji_worker *w, fj_cell *low, uintptr_t root)
 {
     fji_queue *q = &w->q;
     bool typed = q->hot.top < q->cells;
     fj_cell *b = fji_worker_boundary(w), *c = b;
     /* relaxed: only a bound; the take finds out. */
-    fj_cell *low = q->cells + fji_base_index(fji_load_relaxed(&q->base));
+    fj_cell *base = q->cells + fji_base_index(fji_load_relaxed(&q->base));
     fji_loot loot = {0};
 
+    if (low < base) low = base;
     do {
         if (c-- <= low) return false;
         loot.what = c->what;
         loot.fn = *(uintptr_t *)(void *)c->args;
-    } while (loot.what <= FJI_SPECIAL || (loot.what & FJI_TAG_SELF) == 0 || loot.fn != root);
+    } while (!help_may(&loot, root));
     bool ours = fji_queue_take(q, c, loot.what, false, &b);
     if (!ours) b = fji_queue_give_back(q, c); /* its thief does not use the cell */
     if (typed)
@@ -127,7 +137,7 @@ bool fji_help_root(fji_worker *w, uintptr_t root)
     fji_loot loot;
 
     if (!join_has_stack(w)) return false;
-    if (help_root_local(w, root)) return true;
+    if (help_local(w, w->q.cells, root)) return true;
     for (uint32_t i = 0; i < all; i++, at = at + 1 == all ? 0 : at + 1) {
         fji_got got = FJI_GOT_NONE;
         if (at < n) {
@@ -229,6 +239,17 @@ static int await_asleep(fji_worker *w, const struct await *a, fj_pool *from)
     return err;
 }
 
+/*
+ * Runs one task that belongs to the one waited for. What it has left in the own queue comes first,
+ * at `from` or above: others may not reach it, under what lies below, while this worker sleeps.
+ */
+static bool await_helps(fji_worker *w, const struct await *a, uint32_t s, fj_cell *from)
+{
+    if (join_has_stack(w) && help_local(w, from, 0)) return true;
+    if (a->how->root != NULL) return fji_help_root(w, (uintptr_t)a->how->root);
+    return await_help(w, a->state, s, a->mark);
+}
+
 /* A moment between two looks: gives way now and then, somebody else may need the core. */
 static bool await_spin(int64_t *until, unsigned *turn)
 {
@@ -241,7 +262,7 @@ static bool await_spin(int64_t *until, unsigned *turn)
 static int join_await(fji_worker *w, fj_pool *pool, const struct await *a)
 {
     bool helps = w != NULL && w->pool == pool;
-    fj_cell *outer = NULL;
+    fj_cell *outer = NULL, *from = helps ? fji_worker_boundary(w) : NULL;
     int64_t until = 0;
     unsigned turn = 0;
     int err = FJ_OK;
@@ -255,8 +276,7 @@ static int join_await(fji_worker *w, fj_pool *pool, const struct await *a)
         /* [task.done] [join.thief] acquire: result and code, or mark. */
         uint32_t s = fji_load_acquire(a->state);
         if ((s & a->how->done) != 0 || await_is_lost(a)) break;
-        if (helps && (a->how->root != NULL ? fji_help_root(w, (uintptr_t)a->how->root)
-                                           : await_help(w, a->state, s, a->mark))) {
+        if (helps && await_helps(w, a, s, from)) {
             until = 0;
             continue;
         }

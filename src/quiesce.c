@@ -103,11 +103,17 @@ int fj_pool_is_quiescent(fj_pool *pool)
 
 /* ---- Waiting for it ------------------------------------------------------------------------------- */
 
+/* Not only w: what this thread was before it became a guest of the same pool again goes on only
+ * when w has got what it waits for. */
 static void quiesce_turn(fji_worker *w, uint32_t park)
 {
-    fji_store_release(&w->park, park); /* [idle.park] release -> acquire in quiesce_worker() */
+    fj_pool *p = w->pool;
+
+    for (; w != NULL; w = w->alive == FJI_ALIVE_GUEST ? fji_worker_of(w->outer) : NULL)
+        if (w->pool == p) /* [idle.park] release -> acquire in quiesce_worker() */
+            fji_store_release(&w->park, park);
     /* [pool.moves] acq_rel <-> acquire in fji_pool_quiescent(). */
-    fji_add_acq_rel(&w->pool->moves, 1);
+    fji_add_acq_rel(&p->moves, 1);
 }
 
 /* A task from anywhere, the own queue as a thief would: its joiner must find it done. */

@@ -603,7 +603,8 @@ int fj_submit_with_timeout(fj_pool *pool, fj_call *call, void *arg, int64_t time
         *f = made;
         return FJ_OK;
     }
-    if (timers_remove(timers_if(p), &c->call.timer)) fji_future_unref(made);
+    /* Decided, so that a shutdown that has it in its hands does not let it wait on. */
+    (void)fj_future_cancel(made, 0);
     fji_future_unref(made);
     fji_future_unref(made); /* the last, unless the limit acts on it at the moment */
     return err;

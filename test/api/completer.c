@@ -441,3 +441,73 @@ FJ_TEST(cancel_of_a_root_reaches_what_was_stolen_from_a_body, 60)
     while (atomic_load(&theft.seen) == 0) sched_yield();
     fjt_destroy(p);
 }
+
+/* ---- Where no thread can be added ------------------------------------------------------------- */
+
+static struct {
+    atomic_int begun, helped;
+    fj_completer root, child;
+} buried;
+
+static int buried_child_run(fj_task *t)
+{
+    fj_completer_try_complete((fj_completer *)t);
+    return FJ_OK;
+}
+
+/* Run by whoever joins the task that has queued it: the child is left in that one's queue. */
+static int buried_root_run(fj_task *t)
+{
+    fj_completer *c = (fj_completer *)t;
+
+    fj_completer_init(&buried.child, c, 0, buried_child_run, NULL, NULL);
+    fj_completer_set_pending(c, 1);
+    CHECK_EQ(fj_completer_fork(&buried.child), FJ_OK);
+    atomic_store(&buried.helped, 1);
+    fj_completer_try_complete(c);
+    return FJ_OK;
+}
+
+static int burying_run(fj_task *t)
+{
+    (void)t;
+    atomic_store(&buried.begun, 1);
+    fj_completer_init(&buried.root, NULL, 0, buried_root_run, NULL, NULL);
+    CHECK_EQ(fj_completer_fork(&buried.root), FJ_OK);
+    while (atomic_load(&buried.helped) == 0) sched_yield();
+    return fj_completer_join(&buried.root);
+}
+
+static int nothing_run(fj_task *t)
+{
+    (void)t;
+    return FJ_OK;
+}
+
+/* Joins the stolen one while the other still lies in its queue, below what it is left with. */
+static int joining_run(fj_task *t)
+{
+    fj_task stolen, below;
+
+    (void)t;
+    fj_task_init(&stolen, burying_run);
+    fj_task_init(&below, nothing_run);
+    fj_fork(&stolen);
+    while (atomic_load(&buried.begun) == 0) sched_yield();
+    fj_fork(&below);
+    CHECK_EQ(fj_join(&stolen), FJ_OK);
+    return fj_join(&below);
+}
+
+FJ_TEST(what_a_helper_is_left_with_is_run_before_it_sleeps, 30)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_task t;
+
+    o.parallelism = 2;
+    o.max_threads = 2;
+    fj_pool *p = fjt_pool_with(&o);
+    fj_task_init(&t, joining_run);
+    CHECK_EQ(fj_invoke(p, &t), FJ_OK);
+    fjt_destroy(p);
+}

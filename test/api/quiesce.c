@@ -427,3 +427,48 @@ FJ_TEST(pool_with_a_hopping_task_does_not_end, 60)
         CHECK(atomic_load(&hops.over));
     }
 }
+
+/* ---- Without any thread ------------------------------------------------------------------------ */
+
+static fj_future opened;
+
+static int open_run(fj_task *t)
+{
+    (void)t;
+    return FJ_PENDING;
+}
+
+static int quiet_action(void *arg)
+{
+    (void)arg;
+    fj_help_quiesce();
+    fj_future_complete(&opened, NULL);
+    return FJ_OK;
+}
+
+static int none_may_start(fj_pool *pool, void *arg)
+{
+    (void)pool;
+    (void)arg;
+    return 0;
+}
+
+/* Its thread runs what is stranded while it waits: a wait for quiescence inside that must not
+ * wait for the wait around it. */
+FJ_TEST(wait_for_quiescence_does_not_wait_for_the_wait_around_it, 30)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 2;
+    o.may_start = none_may_start;
+    for (unsigned flags = 0; flags < 4; flags++) {
+        o.flags = flags;
+        fj_pool *pool = fjt_pool_with(&o);
+        fj_future_init(&opened, open_run);
+        CHECK_EQ(fj_future_submit(pool, &opened), FJ_OK);
+        CHECK_EQ(fj_execute(pool, quiet_action, NULL), FJ_OK);
+        CHECK_EQ(fj_future_join(&opened), FJ_OK);
+        fj_future_release(&opened);
+        fjt_destroy(pool);
+    }
+}
