@@ -71,6 +71,10 @@ static inline bool fji_cas_acq_rel_32(uint32_t *p, uint32_t *old, uint32_t v)
     return __atomic_compare_exchange_n(p, old, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+/* Of any type, for words that carry nothing but themselves. */
+#define fji_cas_relaxed(p, old, v) \
+    __atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
+
 /* For counters that one thread writes and others read now and then. */
 #define fji_count(p, n) fji_store_relaxed((p), fji_load_relaxed(p) + (n))
 

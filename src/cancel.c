@@ -155,6 +155,12 @@ int fj_cancelled(void)
     return token_has(fji_scope_token(w), FJI_TOKEN_CANCELLED) || fji_pool_stopping(w->pool);
 }
 
+const fj_token *fj_current_token(void)
+{
+    const fji_worker *w = fji_worker_self();
+    return w != NULL ? fji_scope_token(w) : NULL;
+}
+
 /* ---- Lots and naps -------------------------------------------------------------------------------- */
 
 static struct {

@@ -87,6 +87,6 @@ void fjt_sleep_us(int64_t us);
 void fjt_spin_us(int64_t us);
 
 /* How this run is set up, for tests that cannot mean anything otherwise. */
-bool fjt_sanitized(void); /* ASan or TSan */
+bool fjt_sanitized(void); /* ASan, TSan or MSan */
 
 #endif /* FJTEST_H */

@@ -78,6 +78,15 @@ FJ_API FJ_NODISCARD int fj_invoke_with(fj_pool *pool, fj_task *t, fj_token *toke
  */
 FJ_API int fj_cancelled(void);
 
+/*
+ * The token that the calling task runs with, its future's own included: to look at it from where
+ * the task's own tasks do not run, or to make one below it by fj_token_init().
+ *
+ *   from     a body; outside, and where there is none, it is NULL.
+ *   owns     the library; it is there until the calling task returns.
+ */
+FJ_API const fj_token *fj_current_token(void);
+
 /* ---- Futures ----------------------------------------------------------------------------- */
 
 typedef struct fj_future fj_future;

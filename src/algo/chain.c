@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * chain.c - work of which each part needs what all parts left of it come to
+ *
+ * Alone. The calling thread begins alone, and emits one part after the other: one pass, no
+ * memory. When somebody is there to help, and what is left is worth it, what is left is cut
+ * into parts for a table, in which all who take part from then on find what to do. Without
+ * memory for the table, or without helpers, it stays as it was.
+ *
+ * The table has for each part k its value, whether it is folded, and its note. `carry` is the
+ * prefix of the first part that has none in its value. One word says all the rest, and every
+ * step is one compare-and-swap of it:
+ *
+ *     next    parts below are claimed, by those who fold or emit them
+ *     known   parts below have their prefix; carry is the prefix of part `known`
+ *     given   parts below are claimed by those who emit them
+ *     folds   how often somebody has finished to fold
+ *
+ *     0 <= given <= known <= next <= parts
+ *
+ *     part    |...emitted or being so...|..prefix known..|..being folded, folded..|...free...|
+ *                                       given            known                    next
+ *
+ * Whoever has claimed part `known` owns carry, until he has set known to what comes after it.
+ *
+ * What a worker does next:
+ *
+ *   emit     given < known: claims part `given`, which is folded and has its prefix, and emits
+ *            it.
+ *   direct   given == known == next: claims part `next`, and so owns carry; emits the part
+ *            without having folded it, into carry; then moves on, from the part after it, and
+ *            with given = that one.
+ *   fold     given == known < next < parts: claims part `next`, folds it, sets its mark, and
+ *            then counts it in folds. If at that step it is the part at known, moves on from
+ *            it. Not if next is too far ahead of known.
+ *   leave    given == known, next == parts or too far ahead: nothing can be begun. What is left
+ *            waits for somebody who folds, emits directly or moves on, and who will look again,
+ *            and fork others in place of those who have left.
+ *
+ *   move on  with the word as it is: for each part from there on that has its mark, its value
+ *            is swapped for carry, and carry combined with it; then known is set, if the word
+ *            has not changed since: else it looks again.
+ *
+ * Alone in the table a worker therefore only emits directly: one pass. With two, one emits
+ * while the other folds; nobody waits for somebody else but by joining a task he has forked.
+ * How far ahead they fold is limited, since what was folded long ago is in no cache any more:
+ * if one is stopped by the system while all wait for his part, the others leave.
+ *
+ * Why carry has one owner: known changes only by its owner, to a part that was free, or whose
+ * mark he did not see although nobody had counted since he looked for it. If somebody has
+ * claimed that part he has not counted it, and will find it at known when he does: he is the
+ * next owner. If nobody has, the next one is who claims it, directly. A part that was passed by
+ * its mark before it was counted lies left of known when it is, and is nobody's.
+ *
+ * Why each part is emitted exactly once, after it is folded, if it is: `next` and `given` only
+ * grow, by the one who claims. A part goes through `given` by a claim for emission, or by whoever
+ * emits it directly: until he has set known, given == known stays, so nobody else can claim it.
+ * Emission needs known, and known goes over a part only by its mark or by whoever emits it
+ * directly.
+ *
+ * Why none is forgotten: while known < next somebody owns carry, and he sets known. So when
+ * nobody folds, emits directly or moves on any more, known == next; and whoever set known last
+ * has looked again at the word after that, and left only when given == known and next == parts,
+ * as nothing was ahead: all is claimed, and whoever claimed it is joined.
+ *
+ * Errors and cancels end the job; everybody looks at it before each part. What the table says
+ * is then of no interest.
+ *
+ * Edges           from                              to                      carries
+ *   chain.word    every CAS of the word             every load and CAS      values, carry, what
+ *                                                                           was emitted
+ *   chain.mark    release store, table_folded()       acquire, table_move()   value, note of it
+ */
+#include "chain.h"
+
+#include <string.h>
+
+#include "../plat/ticks.h"
+#include "memory.h"
+#include "split.h"
+
+enum {
+    PARTS_MOST = 16384,
+    HELPERS = 2,                     /* that one worker has forked at a time */
+    AHEAD = 4,                       /* parts for each worker */
+    PART_BYTES = 1 << 17,            /* folded and emitted soon after, by the cache of one core */
+    TABLE_BYTES = 1 << 24,           /* fewer parts rather than more memory for large values, */
+    PARTS_LEAST = 64,                /* but so many anyway */
+    PART_TICKS = 2 * FJI_PART_TICKS, /* a part of the table takes no longer, if it may be smaller */
+    GROWTH = 16,                     /* alone, a part is at most so many times the one before */
+    BITS = 15,                       /* of a field of the word: up to PARTS_MOST, inclusive */
+};
+
+typedef struct table {
+    _Alignas(FJI_APART) uint64_t word;
+    uint32_t helpers; /* forked so far */
+    _Alignas(FJI_APART) fji_chain *chain;
+    size_t begin, end;
+    size_t part;           /* elements */
+    size_t parts;          /* how many */
+    uint32_t most;         /* helpers at a time */
+    uint32_t ahead;        /* parts that may be claimed from known on */
+    size_t room;           /* of a value */
+    size_t note;           /* words of a note */
+    unsigned char *carry;  /* owned by who has part `known` */
+    unsigned char *spare;  /* a value, likewise */
+    unsigned char *values; /* a fold's result, from known on; below, the prefix */
+    uint64_t *notes;
+    uint32_t *marks; /* 1: folded */
+} table;
+
+/* A task that takes part. */
+typedef struct helper {
+    fj_task task;
+    table *table;
+    uint32_t left; /* it is about to end */
+} helper;
+
+/* What the calling thread has. */
+typedef struct whole {
+    fj_task task;
+    fji_chain *chain;
+    size_t begin, end;
+    unsigned char *carry;
+    /* How large its parts are while it is alone. */
+    size_t part;
+    uint64_t ticks; /* what the last one took for each element, times 256; 0: not known */
+    uint64_t at;    /* when it ended */
+    bool refused;   /* there is no memory for the table */
+} whole;
+
+/* ---- The word ------------------------------------------------------------------------------------ */
+
+#define FIELD ((1u << BITS) - 1)
+#define ONE_NEXT ((uint64_t)1)
+#define ONE_KNOWN (ONE_NEXT << BITS)
+#define ONE_GIVEN (ONE_KNOWN << BITS)
+#define ONE_FOLDS (ONE_GIVEN << BITS)
+
+static uint32_t word_next(uint64_t w)
+{
+    return (uint32_t)(w & FIELD);
+}
+
+static uint32_t word_known(uint64_t w)
+{
+    return (uint32_t)(w / ONE_KNOWN & FIELD);
+}
+
+static uint32_t word_given(uint64_t w)
+{
+    return (uint32_t)(w / ONE_GIVEN & FIELD);
+}
+
+static uint64_t word_look(table *t)
+{
+    /* [chain.word] acquire <- release in word_change(): values and marks. */
+    return fji_load_acquire(&t->word);
+}
+
+/* False: it is another by now, *w. */
+static bool word_change(table *t, uint64_t *w, uint64_t to)
+{
+    FJI_GAP();
+    /* [chain.word] acq_rel <-> the same, and acquire in word_look(): what was done before. */
+    return fji_cas_acq_rel_64(&t->word, w, to);
+}
+
+/* ---- Parts --------------------------------------------------------------------------------------- */
+
+static size_t part_begin(const table *t, size_t k)
+{
+    return t->begin + k * t->part;
+}
+
+static size_t part_end(const table *t, size_t k)
+{
+    return k + 1 == t->parts ? t->end : part_begin(t, k + 1);
+}
+
+static unsigned char *part_value(const table *t, size_t k)
+{
+    return t->values + k * t->room;
+}
+
+static uint64_t *part_note(const table *t, size_t k)
+{
+    return t->notes + k * t->note;
+}
+
+/* Calls emit for part k; *acc is its prefix. False: the job ends. */
+static bool part_emit(table *t, size_t k, void *acc, uint64_t *note)
+{
+    fji_chain *c = t->chain;
+    size_t lo = part_begin(t, k), hi = part_end(t, k);
+    int code = c->emit(c->context, lo, hi, acc, note);
+
+    if (FJ_LIKELY(code == FJ_OK)) {
+        fji_job_did(&c->job, hi - lo);
+        return true;
+    }
+    fji_job_fail(&c->job, code);
+    return false;
+}
+
+/* The value of part k is swapped for carry, which is combined with it. */
+static bool part_pass(table *t, size_t k)
+{
+    fji_chain *c = t->chain;
+    unsigned char *value = part_value(t, k);
+
+    memcpy(t->spare, t->carry, c->size);
+    int code = c->combine(t->carry, value, c->arg);
+    if (code != FJ_OK) {
+        fji_job_fail(&c->job, code);
+        return false;
+    }
+    memcpy(value, t->spare, c->size);
+    return true;
+}
+
+/* The caller owns carry, which is the prefix of `known`: known goes there, given to `given` if
+ * that is more, and known over all that is folded. */
+static void table_move(table *t, uint32_t known, uint32_t given)
+{
+    uint64_t w = word_look(t);
+
+    do {
+        /* [chain.mark] acquire <- release in table_folded(): the value and the note. */
+        for (; known < word_next(w) && fji_load_acquire(&t->marks[known]) != 0; known++)
+            if (!part_pass(t, known)) return;
+        if (word_given(w) > given) given = word_given(w);
+    } while (!word_change(t, &w,
+                          word_next(w) * ONE_NEXT + known * ONE_KNOWN + given * ONE_GIVEN +
+                              (w & (FIELD * ONE_FOLDS))));
+}
+
+/* ---- What a worker does -------------------------------------------------------------------------- */
+
+static void table_emit(table *t, uint32_t k)
+{
+    _Alignas(max_align_t) unsigned char room[FJI_CHAIN_ROOM];
+    size_t size = t->chain->size;
+    unsigned char *acc = part_value(t, k);
+
+    if (size <= sizeof room) acc = memcpy(room, acc, size);
+    (void)part_emit(t, k, acc, part_note(t, k));
+}
+
+static void table_direct(table *t, uint32_t k)
+{
+    _Alignas(max_align_t) unsigned char room[FJI_CHAIN_ROOM];
+    size_t size = t->chain->size;
+    unsigned char *acc = t->carry;
+
+    if (size <= sizeof room) acc = memcpy(room, acc, size);
+    if (!part_emit(t, k, acc, NULL)) return;
+    if (acc == room) memcpy(t->carry, acc, size);
+    table_move(t, k + 1, k + 1);
+}
+
+/* Part k is folded: says so, and moves on if that is up to the caller. */
+static void table_folded(table *t, uint32_t k)
+{
+    uint64_t w = word_look(t);
+
+    /* [chain.mark] release -> acquire in table_move(): the value and the note. */
+    fji_store_release(&t->marks[k], 1u);
+    while (!word_change(t, &w, w + ONE_FOLDS)) continue;
+    if (word_known(w) == k) table_move(t, k, 0);
+}
+
+static void table_fold(table *t, uint32_t k)
+{
+    _Alignas(max_align_t) unsigned char room[FJI_CHAIN_ROOM];
+    fji_chain *c = t->chain;
+    bool small = c->size <= sizeof room;
+    unsigned char *acc = small ? room : part_value(t, k);
+
+    memcpy(acc, c->identity, c->size);
+    int code = c->fold(c->context, part_begin(t, k), part_end(t, k), acc, part_note(t, k));
+    if (code != FJ_OK) {
+        fji_job_fail(&c->job, code);
+        return;
+    }
+    if (small) memcpy(part_value(t, k), acc, c->size);
+    table_folded(t, k);
+}
+
+/* Claims something and does it. False: there is nothing that could be begun. */
+static bool table_step(table *t)
+{
+    for (uint64_t w = word_look(t);;) {
+        uint32_t next = word_next(w), known = word_known(w), given = word_given(w);
+
+        if (given < known) {
+            if (!word_change(t, &w, w + ONE_GIVEN)) continue;
+            table_emit(t, given);
+        } else if (next == t->parts || next - known >= t->ahead) {
+            return false;
+        } else if (next == known) {
+            if (!word_change(t, &w, w + ONE_NEXT)) continue;
+            table_direct(t, next);
+        } else {
+            if (!word_change(t, &w, w + ONE_NEXT)) continue;
+            table_fold(t, next);
+        }
+        return true;
+    }
+}
+
+/* ---- Helpers ------------------------------------------------------------------------------------- */
+
+static void table_work(table *t);
+
+static int helper_run(fj_task *task)
+{
+    helper *h = (helper *)task;
+
+    table_work(h->table);
+    fji_store_relaxed(&h->left, 1u); /* relaxed: a hint; the join gives the order */
+    return FJ_OK;
+}
+
+/* Waits for it, unless nobody has begun it. */
+static void helper_join(helper *h)
+{
+    /* One that never began has left nothing undone, also if the pool has stopped. */
+    if (!fj_unfork(&h->task)) (void)fj_wait(&h->task);
+    (void)fji_add_relaxed(&h->table->helpers, (uint32_t)-1); /* relaxed: only counted */
+}
+
+/* Whether another one would come, and find enough to do. */
+static bool helper_wanted(table *t)
+{
+    /* relaxed: an estimate, and so is next. */
+    if (fji_load_relaxed(&t->helpers) >= t->most) return false;
+    if (word_next(fji_load_relaxed(&t->word)) + 2 > t->parts) return false; /* relaxed: same */
+    return fji_split_wanted();
+}
+
+/* Forks one more if it is wanted, in place of one that has left. Returns how many there are. */
+static unsigned helpers_more(table *t, helper *h, unsigned n)
+{
+    /* relaxed: a hint. */
+    while (n != 0 && fji_load_relaxed(&h[n - 1].left) != 0) helper_join(&h[--n]);
+    if (n == HELPERS || !helper_wanted(t)) return n;
+    (void)fji_add_relaxed(&t->helpers, 1u); /* relaxed: only counted */
+    h[n].table = t;
+    h[n].left = 0;
+    fj_task_init(&h[n].task, helper_run);
+    fj_fork(&h[n].task);
+    return n + 1;
+}
+
+/* Takes part until there is nothing to begin. */
+static void table_work(table *t)
+{
+    helper h[HELPERS];
+    unsigned n = 0;
+
+    while (fji_job_goes_on(&t->chain->job)) {
+        n = helpers_more(t, h, n);
+        if (!table_step(t)) break;
+    }
+    while (n != 0) helper_join(&h[--n]);
+}
+
+/* ---- The table ----------------------------------------------------------------------------------- */
+
+static size_t within(const fji_job *j, size_t n)
+{
+    return n < j->min_grain ? j->min_grain : n > j->max_grain ? j->max_grain : n;
+}
+
+/* How many parts a table of this chain may have. */
+static size_t parts_most(const fji_chain *c)
+{
+    size_t fit = TABLE_BYTES / (c->size + c->own);
+
+    return c->job.grain != 0 || fit > PARTS_MOST ? PARTS_MOST
+           : fit < PARTS_LEAST                   ? PARTS_LEAST
+                                                 : fit;
+}
+
+/* Elements of a part, if n are left. */
+static size_t part_size(const whole *w, size_t n)
+{
+    const fji_chain *c = w->chain;
+    size_t most = parts_most(c), part = c->job.grain, least = n / most + (n % most != 0);
+
+    if (part == 0) {
+        part = c->stride == 0 ? PART_BYTES : PART_BYTES / c->stride;
+        if (w->ticks != 0 && part > PART_TICKS * 256 / w->ticks) part = PART_TICKS * 256 / w->ticks;
+        part = within(&c->job, part != 0 ? part : 1);
+    }
+    if (part < least) part = least;
+    if (c->noted && part > 64 && part < SIZE_MAX - 64) part = (part + 63) / 64 * 64;
+    return part;
+}
+
+/* One stretch of memory for all; addresses are set from *at on, which is moved. */
+static void *carve(size_t *at, unsigned char *base, size_t bytes)
+{
+    unsigned char *p = base != NULL ? base + *at : NULL;
+
+    *at += (bytes + 15) / 16 * 16;
+    return p;
+}
+
+static size_t table_layout(table *t, unsigned char *base)
+{
+    size_t at = 0;
+
+    t->values = carve(&at, base, t->parts * t->room);
+    t->spare = carve(&at, base, t->room);
+    t->notes = carve(&at, base, t->parts * t->note * sizeof *t->notes);
+    t->marks = carve(&at, base, t->parts * sizeof *t->marks);
+    return at;
+}
+
+/* Sets up *t for what is left. False: it is not worth it, or there is no memory. */
+static bool table_make(table *t, whole *w)
+{
+    fji_chain *c = w->chain;
+    size_t n = w->end - w->begin, part = part_size(w, n);
+
+    if (n <= part) return false;
+    *t = (table){.chain = c, .begin = w->begin, .end = w->end, .part = part, .carry = w->carry};
+    t->parts = (n - 1) / part + 1;
+    t->room = c->size + (c->size > FJI_CHAIN_ROOM ? c->own : 0);
+    t->note = c->noted ? (part + 63) / 64 : 0;
+    w->refused = true;
+    if (t->room > PTRDIFF_MAX / 2 / t->parts || t->note > PTRDIFF_MAX / 32 / t->parts) return false;
+    unsigned char *base = fji_algo_alloc(table_layout(t, NULL));
+    if (base == NULL) return false;
+    (void)table_layout(t, base);
+    memset(t->marks, 0, t->parts * sizeof *t->marks);
+    int workers = fj_pool_parallelism(fj_current_pool());
+    t->most = workers > 0 ? (uint32_t)workers : 0;
+    t->ahead = AHEAD * (t->most + 1);
+    return true;
+}
+
+/* ---- Alone --------------------------------------------------------------------------------------- */
+
+/* The time a part of n elements took says how large the next should be. */
+static void alone_pace(whole *w, size_t n)
+{
+    const fji_job *j = &w->chain->job;
+    uint64_t now = fji_ticks(), took = now - w->at;
+
+    w->at = now;
+    if (took > UINT64_MAX / 256) took = 0; /* the counters of two processors differ */
+    w->ticks = took * 256 / n + 1;
+    if (took >= FJI_PART_TICKS / 2 && took <= 2 * FJI_PART_TICKS) return;
+    uint64_t fit = FJI_PART_TICKS * 256 / w->ticks;
+    size_t most = n > SIZE_MAX / GROWTH ? SIZE_MAX : n * GROWTH;
+    w->part = within(j, fit == 0 ? 1 : fit < most ? (size_t)fit : most);
+}
+
+/* Whether what is left is enough for two. */
+static bool alone_worth(const whole *w)
+{
+    size_t n = w->end - w->begin;
+
+    if (w->refused || n <= w->part) return false;
+    if (w->chain->job.grain != 0) return true;
+    return w->ticks != 0 && n > FJI_WORTH_TICKS * 256 / w->ticks;
+}
+
+static bool alone_part(whole *w)
+{
+    fji_chain *c = w->chain;
+    size_t lo = w->begin, n = w->end - lo < w->part ? w->end - lo : w->part;
+    int code = c->emit(c->context, lo, lo + n, w->carry, NULL);
+
+    if (FJ_UNLIKELY(code != FJ_OK)) {
+        fji_job_fail(&c->job, code);
+        return false;
+    }
+    fji_job_did(&c->job, n);
+    w->begin += n;
+    if (c->job.grain == 0 && w->begin < w->end) alone_pace(w, n);
+    return true;
+}
+
+/* Does the rest with others; false: it is not to be had. */
+static bool alone_no_more(whole *w)
+{
+    table t;
+
+    if (!table_make(&t, w)) return false;
+    table_work(&t);
+    fji_algo_free(t.values);
+    w->begin = w->end;
+    return true;
+}
+
+static int whole_run(fj_task *task)
+{
+    whole *w = (whole *)task;
+    fji_chain *c = w->chain;
+
+    w->part = c->job.grain != 0 ? c->job.grain : within(&c->job, 1);
+    w->at = c->job.grain != 0 ? 0 : fji_ticks();
+    while (w->begin < w->end && fji_job_goes_on(&c->job)) {
+        if (alone_worth(w) && fji_split_wanted() && alone_no_more(w)) break;
+        if (!alone_part(w)) break;
+    }
+    return FJ_OK;
+}
+
+int fji_chain_run(fji_chain *c, const fj_how *how, size_t begin, size_t end, void *total)
+{
+    _Alignas(max_align_t) unsigned char room[FJI_CHAIN_ROOM];
+    whole w = {.chain = c, .begin = begin, .end = end, .carry = room};
+    int code = FJ_OK;
+
+    if (c->size > sizeof room) w.carry = fji_algo_alloc(c->size + c->own);
+    if (w.carry == NULL) return FJ_ENOMEM;
+    memcpy(w.carry, c->identity, c->size);
+    fj_task_init(&w.task, whole_run);
+    if (begin < end) code = fji_job_run(&c->job, how, &w.task);
+    if (code == FJ_OK && total != NULL) memcpy(total, w.carry, c->size);
+    if (w.carry != room) fji_algo_free(w.carry);
+    return code;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * chain.h - work of which each part needs what all parts left of it come to
+ *
+ * Running totals and filters are this. A part is emitted when its prefix is known: what stands
+ * before it. To know that of later parts sooner, parts are folded first: that gives what a part
+ * adds to the prefix, in less time than emitting it takes. chain.c says who does what.
+ */
+#ifndef FJI_ALGO_CHAIN_H
+#define FJI_ALGO_CHAIN_H
+
+#include "job.h"
+
+/* Takes lo <= i < hi into *acc; may leave something in the part's note for its emission. */
+typedef int fji_chain_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note);
+
+/* Makes the results of lo <= i < hi. *acc: the prefix; afterwards that of hi, which matters only
+ * if `note` is NULL. note: as fold has left it; NULL if the part was not folded. */
+typedef int fji_chain_emit(void *context, size_t lo, size_t hi, void *acc, uint64_t *note);
+
+typedef struct fji_chain {
+    fji_job job;
+    fji_chain_fold *fold;
+    fji_chain_emit *emit;
+    void *context;
+    fj_combine_fn *combine;
+    void *arg;            /* of combine */
+    const void *identity; /* `size` bytes */
+    size_t size;          /* of an accumulator, of which */
+    size_t own; /* so many more bytes follow, for fold and emit to use, if size > FJI_CHAIN_ROOM */
+    size_t stride; /* bytes that an element touches; 0: few */
+    bool noted;    /* a part has a note of one bit for each element */
+} fji_chain;
+
+/* Accumulators up to this size are on the stack of whoever uses them. */
+#define FJI_CHAIN_ROOM 256
+
+/*
+ * Runs c from begin to end as `how` says; *total, unless NULL, gets the prefix of `end` on
+ * FJ_OK. Everything but c->job is set, and that by fji_job_init(). begin <= end.
+ */
+int fji_chain_run(fji_chain *c, const fj_how *how, size_t begin, size_t end, void *total);
+
+#endif /* FJI_ALGO_CHAIN_H */

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * filter.c - copying the elements that are meant; and those that are not, behind them
+ *
+ * Whether an element is meant is asked for once, and kept as a bit: 64 elements are a word of a
+ * mask. A filter is a chain: a part is folded by asking and counting, and emitted by copying to
+ * where the parts left of it end; one that is emitted without having been folded needs no mask.
+ *
+ * A partition cannot place what is not meant before all has been counted. So it has two passes,
+ * first asking and counting, then copying both kinds. Without memory for the mask it is one pass
+ * of one thread: what is not meant goes to the other end of `out`, backwards, and is then
+ * reversed.
+ */
+#include <string.h>
+
+#include "chain.h"
+#include "memory.h"
+#include "split.h"
+
+enum {
+    WORD = 64,
+    CHUNK = 32,  /* words of a mask that are on the stack while they are needed */
+    SPARSE = 24, /* elements of a word up to which a branch for each is faster */
+};
+
+struct filter;
+
+/* Asks for the n elements from lo on: sets bits of mask, which has (n + 63) / 64 words. */
+typedef int filter_ask(const struct filter *f, size_t lo, size_t n, uint64_t *mask);
+
+/* Copies the elements that have a bit; returns where the next would go. */
+typedef unsigned char *filter_copy(unsigned char *out, const unsigned char *in,
+                                   const uint64_t *mask, size_t words, size_t size);
+
+struct filter {
+    const unsigned char *in;
+    unsigned char *out;
+    size_t size;
+    fj_test_fn *test;
+    fj_keep_fn *keep;
+    void *arg;
+    filter_ask *ask;
+    filter_copy *copy;
+};
+
+static size_t words_of(size_t n)
+{
+    return n / WORD + (n % WORD != 0);
+}
+
+/* ---- Asking -------------------------------------------------------------------------------------- */
+
+static int ask_test(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
+{
+    const unsigned char *x = f->in + lo * f->size;
+
+    for (; n != 0; mask++) {
+        size_t m = n < WORD ? n : WORD;
+        uint64_t bits = 0;
+
+        for (size_t j = 0; j < m; j++, x += f->size) {
+            int is = f->test(x, f->arg);
+            if (FJ_UNLIKELY(is < 0)) return is;
+            bits |= (uint64_t)(is > 0) << j;
+        }
+        *mask = bits;
+        n -= m;
+    }
+    return FJ_OK;
+}
+
+/* Eight bytes, the first the lowest; a bit for each that is not 0. */
+static uint64_t bits_of(const unsigned char *bytes)
+{
+    const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
+    uint64_t x;
+
+    memcpy(&x, bytes, sizeof x);
+    if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) x = __builtin_bswap64(x);
+    x = (((x & low) + low) | x) >> 7 & 0x0101010101010101u;
+    return x * 0x0102040810204080u >> 56;
+}
+
+static int ask_keep(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
+{
+    unsigned char keep[CHUNK * WORD];
+
+    while (n != 0) {
+        size_t m = n < sizeof keep ? n : sizeof keep, words = words_of(m);
+
+        memset(keep + m, 0, words * WORD - m);
+        int code = f->keep(lo, lo + m, keep, f->arg);
+        if (FJ_UNLIKELY(code != FJ_OK)) return code;
+        for (size_t i = 0; i < words; i++) {
+            uint64_t bits = 0;
+            for (unsigned j = 0; j < WORD; j += 8) bits |= bits_of(keep + i * WORD + j) << j;
+            mask[i] = bits;
+        }
+        mask += words;
+        lo += m;
+        n -= m;
+    }
+    return FJ_OK;
+}
+
+static size_t bits_in(const uint64_t *mask, size_t words)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < words; i++) n += (size_t)__builtin_popcountll(mask[i]);
+    return n;
+}
+
+/* ---- Copying ------------------------------------------------------------------------------------- */
+
+/* One element, to where the next goes: it stays there if it is meant. */
+FJ_INLINE unsigned char *copy_one(unsigned char *out, const unsigned char *in, uint64_t bits,
+                                  size_t size)
+{
+    memcpy(out, in, size);
+    return out + (bits & 1) * size;
+}
+
+/* A word without a branch for each element: all are written up to the last that is meant, so
+ * nothing is written that belongs to somebody else. */
+FJ_INLINE unsigned char *copy_dense(unsigned char *out, const unsigned char *in, uint64_t bits,
+                                    size_t size)
+{
+    unsigned n = WORD - (unsigned)__builtin_clzll(bits);
+
+    for (; n >= 4; n -= 4, in += 4 * size, bits >>= 4) {
+        out = copy_one(out, in, bits, size);
+        out = copy_one(out, in + size, bits >> 1, size);
+        out = copy_one(out, in + 2 * size, bits >> 2, size);
+        out = copy_one(out, in + 3 * size, bits >> 3, size);
+    }
+    for (; n != 0; n--, in += size, bits >>= 1) out = copy_one(out, in, bits, size);
+    return out;
+}
+
+FJ_INLINE unsigned char *copy_sparse(unsigned char *out, const unsigned char *in, uint64_t bits,
+                                     size_t size)
+{
+    for (; bits != 0; bits &= bits - 1, out += size)
+        memcpy(out, in + (size_t)__builtin_ctzll(bits) * size, size);
+    return out;
+}
+
+FJ_INLINE unsigned char *copy_small(unsigned char *out, const unsigned char *in,
+                                    const uint64_t *mask, size_t words, size_t size)
+{
+    for (size_t i = 0; i < words; i++, in += WORD * size) {
+        uint64_t bits = mask[i];
+
+        if (bits == UINT64_MAX)
+            out = (unsigned char *)memcpy(out, in, WORD * size) + WORD * size;
+        else if (__builtin_popcountll(bits) > SPARSE)
+            out = copy_dense(out, in, bits, size);
+        else
+            out = copy_sparse(out, in, bits, size);
+    }
+    return out;
+}
+
+#define COPY(n)                                                                     \
+    static unsigned char *copy_##n(unsigned char *out, const unsigned char *in,     \
+                                   const uint64_t *mask, size_t words, size_t size) \
+    {                                                                               \
+        (void)size;                                                                 \
+        return copy_small(out, in, mask, words, n);                                 \
+    }
+
+COPY(1)
+COPY(2)
+COPY(4)
+COPY(8)
+COPY(16)
+
+/* Larger ones by runs of those that are meant. */
+static unsigned char *copy_any(unsigned char *out, const unsigned char *in, const uint64_t *mask,
+                               size_t words, size_t size)
+{
+    for (size_t i = 0; i < words; i++, in += WORD * size) {
+        uint64_t bits = mask[i];
+
+        for (size_t at = 0; bits != 0;) {
+            unsigned skip = (unsigned)__builtin_ctzll(bits);
+            uint64_t not = ~(bits >> skip);
+            unsigned run = not != 0 ? (unsigned)__builtin_ctzll(not ) : WORD;
+
+            memcpy(out, in + (at + skip) * size, run * size);
+            out += run * size;
+            at += skip + run;
+            bits = at < WORD ? mask[i] >> at : 0;
+        }
+    }
+    return out;
+}
+
+static filter_copy *copy_for(size_t size)
+{
+    switch (size) {
+        case 1: return copy_1;
+        case 2: return copy_2;
+        case 4: return copy_4;
+        case 8: return copy_8;
+        case 16: return copy_16;
+        default: return copy_any;
+    }
+}
+
+/* ---- Filters ------------------------------------------------------------------------------------- */
+
+static int filter_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
+{
+    int code = ((const struct filter *)context)->ask(context, lo, hi - lo, note);
+
+    if (code == FJ_OK) *(size_t *)acc += bits_in(note, words_of(hi - lo));
+    return code;
+}
+
+static int filter_at_once(const struct filter *f, size_t lo, size_t hi, size_t *count)
+{
+    unsigned char *out = f->out + *count * f->size;
+    uint64_t mask[CHUNK];
+
+    while (lo < hi) {
+        size_t n = hi - lo < CHUNK * WORD ? hi - lo : CHUNK * WORD;
+        int code = f->ask(f, lo, n, mask);
+
+        if (FJ_UNLIKELY(code != FJ_OK)) return code;
+        out = f->copy(out, f->in + lo * f->size, mask, words_of(n), f->size);
+        lo += n;
+    }
+    *count = (size_t)(out - f->out) / f->size;
+    return FJ_OK;
+}
+
+static int filter_emit(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
+{
+    const struct filter *f = context;
+
+    if (note == NULL) return filter_at_once(f, lo, hi, acc);
+    (void)f->copy(f->out + *(size_t *)acc * f->size, f->in + lo * f->size, note, words_of(hi - lo),
+                  f->size);
+    return FJ_OK;
+}
+
+static int filter_combine(void *left, const void *right, void *arg)
+{
+    (void)arg;
+    *(size_t *)left += *(const size_t *)right;
+    return FJ_OK;
+}
+
+/* What both have to be given. `room`: elements that out has room for, as far as that is known. */
+static bool filter_fine(const struct filter *f, size_t n, const size_t *count, size_t room)
+{
+    if (count == NULL || f->size == 0 || !fji_fits(n, f->size)) return false;
+    if (n == 0) return true;
+    if (f->in == NULL || f->out == NULL) return false;
+    return !fji_overlap(f->in, n * f->size, f->out, room * f->size);
+}
+
+static int filter_run(struct filter *f, size_t n, size_t *count, const fj_how *how)
+{
+    static const size_t none;
+    fji_chain c = {.fold = filter_fold,
+                   .emit = filter_emit,
+                   .context = f,
+                   .combine = filter_combine,
+                   .identity = &none,
+                   .size = sizeof none,
+                   .noted = true};
+
+    if (!filter_fine(f, n, count, 1)) return FJ_EINVAL;
+    c.stride = f->size <= PTRDIFF_MAX / 2 ? 2 * f->size : f->size;
+    f->copy = copy_for(f->size);
+    int err = fji_job_init(&c.job, how, n);
+    return err != FJ_OK ? err : fji_chain_run(&c, how, 0, n, count);
+}
+
+int fj_filter(const void *in, size_t n, size_t size, void *out, fj_test_fn *test, void *arg,
+              size_t *count, const fj_how *how)
+{
+    struct filter f = {
+        .in = in, .out = out, .size = size, .test = test, .arg = arg, .ask = ask_test};
+
+    return test == NULL ? FJ_EINVAL : filter_run(&f, n, count, how);
+}
+
+int fj_filter_by(const void *in, size_t n, size_t size, void *out, fj_keep_fn *keep, void *arg,
+                 size_t *count, const fj_how *how)
+{
+    struct filter f = {
+        .in = in, .out = out, .size = size, .keep = keep, .arg = arg, .ask = ask_keep};
+
+    return keep == NULL ? FJ_EINVAL : filter_run(&f, n, count, how);
+}
+
+/* ---- Partitions ---------------------------------------------------------------------------------- */
+
+enum { BLOCKS_MOST = 16384, SMALL_BLOCKS = 64 };
+
+struct parting {
+    const struct filter *f;
+    size_t n;
+    size_t block; /* elements, a multiple of WORD */
+    size_t blocks;
+    uint64_t *mask;
+    size_t *before; /* of each block: how many it has that are meant; then, how many before it */
+    size_t count;
+    fj_progress *progress;
+};
+
+static size_t block_length(const struct parting *p, size_t b)
+{
+    return b + 1 == p->blocks ? p->n - b * p->block : p->block;
+}
+
+static uint64_t *block_mask(const struct parting *p, size_t b)
+{
+    return p->mask + b * (p->block / WORD);
+}
+
+static int parting_ask(void *context, size_t lo, size_t hi, void *acc)
+{
+    struct parting *p = context;
+    int code = FJ_OK;
+
+    (void)acc;
+    for (size_t b = lo; b < hi && code == FJ_OK; b++) {
+        size_t n = block_length(p, b);
+        code = p->f->ask(p->f, b * p->block, n, block_mask(p, b));
+        if (code == FJ_OK) p->before[b] = bits_in(block_mask(p, b), words_of(n));
+    }
+    return code;
+}
+
+static int parting_place(void *context, size_t lo, size_t hi, void *acc)
+{
+    struct parting *p = context;
+    const struct filter *f = p->f;
+
+    (void)acc;
+    for (size_t b = lo; b < hi; b++) {
+        size_t n = block_length(p, b), words = words_of(n), rest = b * p->block - p->before[b];
+        const unsigned char *in = f->in + b * p->block * f->size;
+        uint64_t *mask = block_mask(p, b);
+
+        (void)f->copy(f->out + p->before[b] * f->size, in, mask, words, f->size);
+        for (size_t i = 0; i < words; i++) mask[i] = ~mask[i];
+        if (n % WORD != 0) mask[words - 1] &= ((uint64_t)1 << n % WORD) - 1;
+        (void)f->copy(f->out + (p->count + rest) * f->size, in, mask, words, f->size);
+        if (p->progress != NULL) fj_progress_add(p->progress, n);
+    }
+    return FJ_OK;
+}
+
+/* One of the two passes. */
+static int parting_pass(struct parting *p, fji_step *step, const fj_how *how)
+{
+    fji_split s = {.step = step, .context = p};
+    fj_how each = how != NULL ? *how : (fj_how){.grain = 0};
+
+    each.progress = NULL; /* counts elements, not blocks */
+    each.grain = each.grain != 0 ? 1 : 0;
+    each.min_grain = each.min_grain / p->block;
+    each.max_grain = each.max_grain / p->block + (each.max_grain % p->block != 0);
+    int err = fji_job_init(&s.job, &each, 0);
+    return err != FJ_OK ? err : fji_split_run(&s, &each, 0, p->blocks, NULL);
+}
+
+static int parting_passes(struct parting *p, const fj_how *how)
+{
+    int err = parting_pass(p, parting_ask, how);
+
+    if (err != FJ_OK) return err;
+    for (size_t b = 0; b < p->blocks; b++) {
+        size_t n = p->before[b];
+        p->before[b] = p->count;
+        p->count += n;
+    }
+    return parting_pass(p, parting_place, how);
+}
+
+/* ---- Without memory ------------------------------------------------------------------------------ */
+
+struct alone {
+    fj_task task;
+    fji_job job;
+    const struct filter *f;
+    size_t n;
+    size_t count;
+};
+
+static void element_swap(unsigned char *a, unsigned char *b, size_t size)
+{
+    unsigned char room[256];
+
+    while (size != 0) {
+        size_t n = size < sizeof room ? size : sizeof room;
+        memcpy(room, a, n);
+        memcpy(a, b, n);
+        memcpy(b, room, n);
+        a += n, b += n, size -= n;
+    }
+}
+
+/* Those that are not meant, backwards from `end` on; returns where the last is. */
+static unsigned char *copy_back(unsigned char *end, const unsigned char *in, const uint64_t *mask,
+                                size_t n, size_t size)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((mask[i / WORD] >> i % WORD & 1) == 0) end = memcpy(end - size, in + i * size, size);
+    return end;
+}
+
+static int alone_run(fj_task *t)
+{
+    struct alone *a = (struct alone *)t;
+    const struct filter *f = a->f;
+    unsigned char *out = f->out, *end = f->out + a->n * f->size;
+    uint64_t mask[CHUNK];
+
+    for (size_t lo = 0, n; lo < a->n && fji_job_goes_on(&a->job); lo += n) {
+        const unsigned char *in = f->in + lo * f->size;
+        n = a->n - lo < CHUNK * WORD ? a->n - lo : CHUNK * WORD;
+        int code = f->ask(f, lo, n, mask);
+        if (code != FJ_OK) return code;
+        end = copy_back(end, in, mask, n, f->size);
+        out = f->copy(out, in, mask, words_of(n), f->size);
+        fji_job_did(&a->job, n);
+    }
+    a->count = (size_t)(out - f->out) / f->size;
+    for (unsigned char *x = end, *y = f->out + a->n * f->size; y > x + f->size; x += f->size)
+        element_swap(x, y -= f->size, f->size);
+    return FJ_OK;
+}
+
+static int parting_alone(const struct filter *f, size_t n, size_t *count, const fj_how *how)
+{
+    struct alone a = {.f = f, .n = n};
+    fj_how quiet = how != NULL ? *how : (fj_how){.grain = 0};
+
+    quiet.progress = NULL; /* what is to be done was added already */
+    int err = fji_job_init(&a.job, &quiet, 0);
+    if (err != FJ_OK) return err;
+    a.job.progress = how != NULL ? how->progress : NULL;
+    fj_task_init(&a.task, alone_run);
+    err = fji_job_run(&a.job, how, &a.task);
+    if (err == FJ_OK) *count = a.count;
+    return err;
+}
+
+/* ---- Both ---------------------------------------------------------------------------------------- */
+
+static size_t block_size(size_t n, size_t grain)
+{
+    size_t least = n / BLOCKS_MOST + (n % BLOCKS_MOST != 0);
+    size_t block = grain > least ? grain : least;
+
+    if (block > n) block = n;
+    return words_of(block) * WORD;
+}
+
+static int partition_run(struct filter *f, size_t n, size_t *count, const fj_how *how)
+{
+    uint64_t small_mask[SMALL_BLOCKS];
+    size_t small_before[SMALL_BLOCKS];
+    struct parting p = {.f = f, .n = n, .mask = small_mask, .before = small_before};
+    fji_job job;
+
+    if (!filter_fine(f, n, count, n)) return FJ_EINVAL;
+    f->copy = copy_for(f->size);
+    int err = fji_job_init(&job, how, n);
+    if (err != FJ_OK) return err;
+    if (n != 0) {
+        p.progress = job.progress;
+        p.block = block_size(n, job.grain);
+        p.blocks = (n - 1) / p.block + 1;
+        size_t bytes = p.blocks * (p.block / WORD) * sizeof *p.mask;
+        if (n > SMALL_BLOCKS * WORD) p.mask = fji_algo_alloc(bytes + p.blocks * sizeof *p.before);
+        if (p.mask == NULL) return parting_alone(f, n, count, how);
+        if (p.mask != small_mask) p.before = (size_t *)((unsigned char *)p.mask + bytes);
+        err = parting_passes(&p, how);
+        if (p.mask != small_mask) fji_algo_free(p.mask);
+    }
+    if (err == FJ_OK) *count = p.count;
+    return err;
+}
+
+int fj_partition(const void *in, size_t n, size_t size, void *out, fj_test_fn *test, void *arg,
+                 size_t *count, const fj_how *how)
+{
+    struct filter f = {
+        .in = in, .out = out, .size = size, .test = test, .arg = arg, .ask = ask_test};
+
+    return test == NULL ? FJ_EINVAL : partition_run(&f, n, count, how);
+}
+
+int fj_partition_by(const void *in, size_t n, size_t size, void *out, fj_keep_fn *keep, void *arg,
+                    size_t *count, const fj_how *how)
+{
+    struct filter f = {
+        .in = in, .out = out, .size = size, .keep = keep, .arg = arg, .ask = ask_keep};
+
+    return keep == NULL ? FJ_EINVAL : partition_run(&f, n, count, how);
+}

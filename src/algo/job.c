@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * job.c - beginning, ending and giving up a call of an algorithm
+ */
+#include "job.h"
+
+int fji_job_init(fji_job *j, const fj_how *how, uint64_t amount)
+{
+    static const fj_how plain;
+
+    if (how == NULL) how = &plain;
+    for (size_t i = 0; i < sizeof how->spare / sizeof how->spare[0]; i++)
+        if (how->spare[i] != 0) return FJ_EINVAL;
+    if (how->max_grain != 0 && how->min_grain > how->max_grain) return FJ_EINVAL;
+
+    j->progress = how->progress;
+    j->grain = how->grain;
+    j->min_grain = how->min_grain != 0 ? how->min_grain : 1;
+    j->max_grain = how->max_grain != 0 ? how->max_grain : SIZE_MAX;
+    j->code = FJ_OK;
+    j->caller = NULL;
+    if (j->progress != NULL && j->progress->adds)
+        (void)fji_add_relaxed(&j->progress->total, amount); /* relaxed: only shown */
+    return FJ_OK;
+}
+
+static int job_enter(fji_job *j, fj_pool *pool, fj_token *token, fj_task *root)
+{
+    fj_pool *here = fj_current_pool();
+
+    if (fj_cancelled()) return FJ_ECANCELED;
+    if (here != NULL && (pool == NULL || pool == here)) {
+        if (token == NULL) return root->fn(root);
+        pool = here;
+    }
+    j->caller = fj_current_token();
+    return token != NULL ? fj_invoke_with(pool, root, token) : fj_invoke(pool, root);
+}
+
+int fji_job_run(fji_job *j, const fj_how *how, fj_task *root)
+{
+    int code = how != NULL ? job_enter(j, how->pool, how->token, root)
+                           : job_enter(j, NULL, NULL, root);
+
+    return j->code != FJ_OK ? j->code : code; /* all parts were joined */
+}
+
+void fji_job_fail(fji_job *j, int code)
+{
+    int none = FJ_OK;
+    (void)fji_cas_relaxed(&j->code, &none, code); /* relaxed: nothing else is told by it */
+}
+
+bool fji_job_goes_on(fji_job *j)
+{
+    if (FJ_UNLIKELY(fji_load_relaxed(&j->code) != FJ_OK)) return false; /* relaxed: as above */
+    bool by_caller = FJ_UNLIKELY(j->caller != NULL) && fj_token_cancelled(j->caller);
+    if (FJ_LIKELY(!by_caller && !fj_cancelled())) return true;
+    fji_job_fail(j, FJ_ECANCELED);
+    return false;
+}

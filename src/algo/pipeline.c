@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pipeline.c - items on their way through stages
+ *
+ * An item has one of `tokens` places from the call of the first stage that makes it until it
+ * has left the last. When it is made it gets a number: 0, 1, 2, ...
+ *
+ * A stage that takes one item at a time is a gate with a ring of places, one for each item
+ * there can be, and the position of the next to go in: its number at an ordered stage, the
+ * order of arrival at a serial one. An item that comes when it is its turn and the gate is
+ * open goes in at once; else it lies down at its position. A parallel stage has no gate: who
+ * brings an item goes on with it.
+ *
+ *     gate   shut: somebody is in      ring   [ . . 7 . 9 ]     8 is still on its way:
+ *            open: next = 8                                     nobody can go in
+ *
+ * An item that a stage has set to NULL keeps its place and its number until it is through the
+ * last ordered stage, without being shown to any stage: so the numbers from `next` on are all
+ * under way, there are at most as many of them as places, and no two want the same position
+ * of a ring.
+ *
+ * Runners. Something is ready when an item lies at the open gate of its turn, or when the
+ * first stage may be called: a place is free, it is not the end, the gate is open. A runner
+ * takes something that is ready, the latest stage first so that items leave, runs the stage,
+ * and goes on with the item as far as it can. If more is ready then, and if somebody wants it,
+ * it forks another runner; one is on offer at a time, and whoever takes it may offer the next.
+ * A runner that finds nothing ready joins one of those it has forked, looks again, and so on
+ * until it has none; then it returns. It never waits for an item, but looks some times more
+ * before it joins one that somebody has taken, since that may take as long as the pipeline.
+ *
+ * A worker that waits in a join is lost to the pipeline, or has to be replaced by another
+ * thread. Therefore a runner that is waited for goes home, that is, returns with an empty hand
+ * although something may be ready, if nobody has come for a while for what it offers, or if
+ * many wait. Then the one that waits goes on, and its own worker may come for what that offers.
+ * So those that wait stay few, also those that wait below others on one stack: a worker that
+ * waits for a runner may run one that this has forked.
+ *
+ * All this is changed under one lock, held for some instructions and never while a stage runs.
+ *
+ * Nothing is left lying
+ *   L1  A runner returns with an empty hand, all it has forked joined. The first one returns
+ *       only if it has found nothing ready after the last of these joins. Of any other one the
+ *       forker looks again after having joined it. So the last look of all is that of the
+ *       first runner, when there is no other one any more, and finds nothing ready.
+ *   L2  When there is no runner but one that looks, nothing is in a stage, so every gate is
+ *       open. Of all that lie at gates take the item with the lowest number: at a serial stage
+ *       some item is ready. At an ordered one all lower numbers are through, as they are not
+ *       under way at all: it is its turn, and it is ready.
+ *   L3  So by L1 and L2 there is no item at the end, all places are free, every gate is open:
+ *       as the first stage may not be called either, it has said that it is the end.
+ *   Everything that becomes ready is looked at soon: whoever makes it ready is a runner, and
+ *   comes to look with an empty hand, or goes home to one that does.
+ *
+ * Errors. A code, or that it is cancelled, ends the job: no stage is called any more, every
+ * runner returns as soon as its stage does. An item whose stage has run, and has not set it to
+ * NULL, is under way also if that is the stage that failed. When all runners are gone the
+ * caller drops what is left in the places, one after the other.
+ *
+ * Edges             from                          to                        carries
+ *   algo.gate       release store, pipe_unlock()  acquire or, pipe_lock()   all of the above, and
+ *                                                                           what stages did
+ */
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "../plat/ticks.h"
+#include "memory.h"
+#include "split.h"
+
+enum {
+    CHILDREN = 8, /* runners that one may have forked */
+    MANY = 8,     /* of those that wait */
+    LINGERS = 20, /* looks before a join */
+    SPINS = 40,   /* looks at the lock before the processor is given up, */
+    YIELDS = 50,  /* and so often that, before it sleeps */
+};
+
+/* About nanoseconds: between two looks of one that lingers; how long an offer is left standing
+ * by one that could go home. */
+#define LINGER_TICKS 500u
+#define HOME_TICKS 50000u
+
+typedef struct runner runner;
+
+/* The place of an item. */
+typedef struct item {
+    void *data; /* NULL: none, or it goes no further */
+    size_t number;
+    struct item *next; /* free places */
+} item;
+
+/* The state of a stage that takes one item at a time. */
+typedef struct gate {
+    item **ring;
+    size_t next; /* position that goes in next */
+    size_t end;  /* of a serial stage: positions given so far */
+    bool shut;
+} gate;
+
+typedef struct pipeline {
+    fji_job job;
+    const fj_stage *stages;
+    size_t n;
+    size_t tokens;
+    size_t mask;         /* of positions in a ring */
+    size_t last_ordered; /* the last ordered stage; 0: none, or the first */
+    gate *gates;         /* one for each stage */
+    item *items;
+
+    _Alignas(64) uint32_t lock; /* of all below, the gates and the rings */
+    bool ended;                 /* the first stage has no more */
+    runner *offerer;            /* has forked a runner that nobody has begun; NULL: there is none */
+    uint64_t offered_at;        /* when, in ticks */
+    int waiting;                /* runners that wait for another */
+    size_t ready;               /* gates that an item may go in at */
+    size_t used;                /* places that were ever used, all before this */
+    item *free;                 /* of these, those that are free */
+    size_t made;                /* the next number */
+} pipeline;
+
+/* A runner that somebody has forked. */
+typedef struct child {
+    fj_task task;
+    pipeline *pipe;
+    bool used;
+    bool awaited; /* its forker waits for it; under the lock */
+    int over;     /* it is about to return */
+} child;
+
+struct runner {
+    pipeline *pipe;
+    child *self;  /* NULL: the first runner */
+    int children; /* how many are used */
+    int lingered; /* how often, since something was ready */
+    child child[CHILDREN];
+};
+
+/* What a runner has in hand: an item that may go through a stage. NULL: nothing. */
+typedef struct hand {
+    item *item;
+    size_t stage;
+} hand;
+
+/* ---- The lock ----------------------------------------------------------------------------------- */
+
+static FJ_COLD void lock_wait(const pipeline *p)
+{
+    const struct timespec moment = {.tv_nsec = 100000};
+
+    /* relaxed: taking it decides. */
+    for (int i = 0; fji_load_relaxed(&p->lock) != 0; i++)
+        if (i < SPINS)
+            fji_pause();
+        else if (i < SPINS + YIELDS)
+            sched_yield();
+        else
+            nanosleep(&moment, NULL);
+}
+
+static inline void pipe_lock(pipeline *p)
+{
+    /* [algo.gate] acquire <- release in pipe_unlock(): what the others did. */
+    while (FJ_UNLIKELY(fji_or_acquire(&p->lock, 1u) != 0)) lock_wait(p);
+}
+
+static inline void pipe_unlock(pipeline *p)
+{
+    /* [algo.gate] release -> acquire in pipe_lock(): what this one did. */
+    fji_store_release(&p->lock, 0u);
+}
+
+/* ---- Gates (under the lock) --------------------------------------------------------------------- */
+
+static bool gated(const pipeline *p, size_t stage)
+{
+    return p->stages[stage].kind != FJ_STAGE_PARALLEL;
+}
+
+/* x comes to a gate: true if it goes in, else it lies down there. */
+static bool gate_arrive(pipeline *p, size_t stage, item *x)
+{
+    gate *g = &p->gates[stage];
+    size_t at = p->stages[stage].kind == FJ_STAGE_ORDERED ? x->number : g->end++;
+
+    if (at == g->next && !g->shut) {
+        g->next++;
+        g->shut = true;
+        return true;
+    }
+    g->ring[at & p->mask] = x;
+    return false;
+}
+
+static void gate_open(pipeline *p, size_t stage)
+{
+    gate *g = &p->gates[stage];
+
+    g->shut = false;
+    if (stage != 0 && g->ring[g->next & p->mask] != NULL) p->ready++;
+}
+
+/* Takes the item whose turn it is at the latest gate where there is one. */
+static hand gate_take(pipeline *p)
+{
+    for (size_t s = p->n - 1;; s--) {
+        gate *g = &p->gates[s];
+        if (g->ring == NULL || g->shut || g->ring[g->next & p->mask] == NULL) continue;
+        hand h = {g->ring[g->next & p->mask], s};
+        g->ring[g->next++ & p->mask] = NULL;
+        g->shut = true;
+        p->ready--;
+        return h;
+    }
+}
+
+/* ---- Places (under the lock) -------------------------------------------------------------------- */
+
+/* Whether the first stage may be called. */
+static bool may_make(const pipeline *p)
+{
+    return !p->ended && !p->gates[0].shut && (p->free != NULL || p->used < p->tokens);
+}
+
+static hand place_take(pipeline *p)
+{
+    item *x = p->free;
+
+    if (x != NULL)
+        p->free = x->next;
+    else
+        x = &p->items[p->used++];
+    x->data = NULL;
+    p->gates[0].shut = gated(p, 0);
+    return (hand){x, 0};
+}
+
+static void place_free(pipeline *p, item *x)
+{
+    x->data = NULL;
+    x->next = p->free;
+    p->free = x;
+}
+
+/* ---- Going on (under the lock) ------------------------------------------------------------------ */
+
+/* The stage that x comes to after `stage`; p->n: it is through. */
+static size_t stage_after(const pipeline *p, size_t stage, const item *x)
+{
+    if (FJ_LIKELY(x->data != NULL)) return stage + 1;
+    do stage++;
+    while (stage <= p->last_ordered && p->stages[stage].kind != FJ_STAGE_ORDERED);
+    return stage <= p->last_ordered ? stage : p->n;
+}
+
+/* h has been through its stage; what is in hand then: the same item, or nothing. */
+static hand go_on(pipeline *p, hand h)
+{
+    const hand nothing = {NULL, 0};
+    item *x = h.item;
+
+    if (gated(p, h.stage)) gate_open(p, h.stage);
+    if (h.stage == 0) {
+        if (x->data == NULL) {
+            p->ended = true;
+            place_free(p, x);
+            return nothing;
+        }
+        x->number = p->made++;
+    }
+    h.stage = stage_after(p, h.stage, x);
+    if (h.stage < p->n) return !gated(p, h.stage) || gate_arrive(p, h.stage, x) ? h : nothing;
+    place_free(p, x);
+    return nothing;
+}
+
+/* ---- Runners ------------------------------------------------------------------------------------ */
+
+static int child_run(fj_task *t);
+
+static void offer_ends(pipeline *p)
+{
+    pipe_lock(p);
+    p->offerer = NULL;
+    pipe_unlock(p);
+}
+
+static void child_forget(runner *r, child *c)
+{
+    c->used = false;
+    r->children--;
+}
+
+static void child_wait(runner *r, child *c)
+{
+    pipeline *p = r->pipe;
+
+    pipe_lock(p);
+    c->awaited = true;
+    p->waiting++;
+    pipe_unlock(p);
+    int code = fj_wait(&c->task);
+    if (code != FJ_OK) fji_job_fail(&p->job, code);
+    pipe_lock(p);
+    p->waiting--;
+    pipe_unlock(p);
+    child_forget(r, c);
+}
+
+/* One that is not in use; NULL: there is none. */
+static child *child_get(runner *r)
+{
+    for (int i = 0; i < CHILDREN; i++) {
+        child *c = &r->child[i];
+        /* relaxed: its join gives the order, and does not take long. */
+        if (r->children == CHILDREN && fji_load_relaxed(&c->over) != 0) child_wait(r, c);
+        if (!c->used) return c;
+    }
+    return NULL;
+}
+
+/* Lets a moment pass, unless there were enough of them: false. */
+static bool runner_lingers(runner *r)
+{
+    /* relaxed: a code is all there is to know. */
+    if (r->lingered == LINGERS || fji_load_relaxed(&r->pipe->job.code) != FJ_OK) return false;
+    r->lingered++;
+    for (uint64_t begin = fji_ticks(); fji_ticks() - begin < LINGER_TICKS;) fji_pause();
+    return true;
+}
+
+/* Nothing is ready: joins one of the children, or lingers; false: there is none. */
+static bool runner_rest(runner *r)
+{
+    if (r->children == 0) return false;
+    for (int i = CHILDREN - 1;; i--) {
+        child *c = &r->child[i];
+        if (!c->used) continue;
+        if (fj_unfork(&c->task)) {
+            offer_ends(r->pipe);
+            child_forget(r, c);
+        } else if (!runner_lingers(r)) {
+            child_wait(r, c);
+        }
+        return true;
+    }
+}
+
+/* Whether there is something for another runner (under the lock), which is then to be forked. */
+static bool runner_offers(runner *r)
+{
+    pipeline *p = r->pipe;
+
+    if (p->offerer != NULL || (p->ready == 0 && !may_make(p))) return false;
+    if (!fji_split_wanted()) return false;
+    p->offerer = r;
+    p->offered_at = fji_ticks();
+    return true;
+}
+
+static void runner_fork(runner *r)
+{
+    child *c = child_get(r);
+
+    if (c == NULL) { /* the others may offer one */
+        offer_ends(r->pipe);
+        return;
+    }
+    fj_task_init(&c->task, child_run);
+    c->pipe = r->pipe;
+    c->used = true;
+    c->awaited = false;
+    c->over = 0;
+    r->children++;
+    fj_fork(&c->task);
+}
+
+/* Whether a runner with an empty hand is of more use at home (under the lock). */
+static bool runner_goes_home(runner *r)
+{
+    pipeline *p = r->pipe;
+
+    if (r->self == NULL || !r->self->awaited) return false;
+    if (p->waiting >= MANY) return true;
+    if (p->offerer != r || r->children != 1) return false;
+    return fji_ticks() - p->offered_at > HOME_TICKS;
+}
+
+/* Runs a stage on an item; false: the job is over. */
+static bool stage_run(pipeline *p, item *x, size_t stage)
+{
+    const fj_stage *s = &p->stages[stage];
+    void *data = x->data;
+
+    if (data == NULL && stage != 0) return true;
+    if (FJ_UNLIKELY(!fji_job_goes_on(&p->job))) return false;
+    int code = s->fn(&data, s->arg);
+    x->data = data;
+    if (FJ_UNLIKELY(code != FJ_OK)) {
+        fji_job_fail(&p->job, code);
+        return false;
+    }
+    if ((data == NULL && stage != 0) || (data != NULL && stage + 1 == p->n))
+        fji_job_did(&p->job, 1);
+    return true;
+}
+
+/* Runs the stage, and those that follow as far as no gate has to be opened or passed. */
+static bool hand_run(pipeline *p, hand *h)
+{
+    if (!stage_run(p, h->item, h->stage)) return false;
+    while (h->stage != 0 && h->item->data != NULL && !gated(p, h->stage) && h->stage + 1 < p->n &&
+           !gated(p, h->stage + 1))
+        if (!stage_run(p, h->item, ++h->stage)) return false;
+    return true;
+}
+
+/* Something that is ready (under the lock). */
+static hand runner_take(pipeline *p)
+{
+    if (p->ready != 0) return gate_take(p);
+    return may_make(p) ? place_take(p) : (hand){NULL, 0};
+}
+
+/* Takes and runs until nothing is ready; false: the job is over, or it goes home. */
+static bool runner_work(runner *r)
+{
+    pipeline *p = r->pipe;
+    bool on = true;
+
+    pipe_lock(p);
+    hand h = runner_take(p);
+    if (h.item != NULL) r->lingered = 0;
+    while (h.item != NULL) {
+        bool offers = runner_offers(r);
+        pipe_unlock(p);
+        if (FJ_UNLIKELY(offers)) runner_fork(r);
+        on = hand_run(p, &h);
+        pipe_lock(p);
+        if (!on) break;
+        h = go_on(p, h);
+        if (h.item != NULL) continue;
+        on = !runner_goes_home(r);
+        if (on) h = runner_take(p);
+    }
+    pipe_unlock(p);
+    return on;
+}
+
+static void runner_run(pipeline *p, child *self)
+{
+    runner r = {.pipe = p, .self = self};
+
+    while (runner_work(&r) && runner_rest(&r)) continue;
+    r.lingered = LINGERS;
+    while (runner_rest(&r)) continue;
+}
+
+static int child_run(fj_task *t)
+{
+    child *c = (child *)t;
+
+    offer_ends(c->pipe);
+    runner_run(c->pipe, c);
+    fji_store_relaxed(&c->over, 1); /* relaxed: a hint */
+    return FJ_OK;
+}
+
+/* ---- The whole ---------------------------------------------------------------------------------- */
+
+typedef struct whole {
+    fj_task task;
+    pipeline *pipe;
+} whole;
+
+static int whole_run(fj_task *t)
+{
+    runner_run(((whole *)t)->pipe, NULL);
+    return FJ_OK;
+}
+
+static bool stages_valid(const fj_stage *stages, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (stages[i].fn == NULL || stages[i].kind < FJ_STAGE_PARALLEL ||
+            stages[i].kind > FJ_STAGE_ORDERED)
+            return false;
+    return true;
+}
+
+/* Adds a * b to *sum; false: too much. */
+static bool add_product(size_t *sum, size_t a, size_t b)
+{
+    size_t bytes;
+    return !__builtin_mul_overflow(a, b, &bytes) && !__builtin_add_overflow(*sum, bytes, sum);
+}
+
+/* One block for gates, places and rings. */
+static bool pipe_alloc(pipeline *p)
+{
+    size_t rings = 0, size = 1, bytes = 0;
+
+    for (size_t i = 1; i < p->n; i++) rings += gated(p, i);
+    while (size < p->tokens && size <= SIZE_MAX / 2) size *= 2;
+    if (size < p->tokens || !add_product(&bytes, p->n, sizeof *p->gates) ||
+        !add_product(&bytes, p->tokens, sizeof *p->items))
+        return false;
+    size_t before = bytes;
+    if (rings != 0 &&
+        (!fji_fits(size, sizeof(item *)) || !add_product(&bytes, rings, size * sizeof(item *))))
+        return false;
+    unsigned char *block = bytes <= PTRDIFF_MAX ? fji_algo_alloc(bytes) : NULL;
+    if (block == NULL) return false;
+
+    p->mask = size - 1;
+    p->gates = (gate *)block;
+    p->items = (item *)(p->gates + p->n);
+    memset(p->gates, 0, p->n * sizeof *p->gates);
+    memset(block + before, 0, bytes - before);
+    item **ring = (item **)(p->items + p->tokens);
+    for (size_t i = 1; i < p->n; i++)
+        if (gated(p, i)) {
+            p->gates[i].ring = ring;
+            ring += size;
+        }
+    return true;
+}
+
+/* Everything has ended: what is left in the places is nobody's. */
+static void pipe_drop(pipeline *p, void (*drop)(void *item))
+{
+    for (size_t i = 0; i < p->used; i++)
+        if (p->items[i].data != NULL) drop(p->items[i].data);
+}
+
+int fj_pipeline(const fj_stage *stages, size_t n, size_t tokens, void (*drop)(void *item),
+                const fj_how *how)
+{
+    pipeline p = {.stages = stages, .n = n, .tokens = tokens};
+    whole w = {.pipe = &p};
+
+    if (stages == NULL || n == 0 || tokens == 0 || !stages_valid(stages, n)) return FJ_EINVAL;
+    int err = fji_job_init(&p.job, how, 0);
+    if (err != FJ_OK) return err;
+    for (size_t i = 1; i < n; i++)
+        if (stages[i].kind == FJ_STAGE_ORDERED) p.last_ordered = i;
+    if (!pipe_alloc(&p)) return FJ_ENOMEM;
+    fj_task_init(&w.task, whole_run);
+    err = fji_job_run(&p.job, how, &w.task);
+    if (drop != NULL) pipe_drop(&p, drop);
+    fji_algo_free(p.gates);
+    return err;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * radix_body.h - sorting by digits, for one kind of element: included for each by radix.c
+ *
+ * In:  ELEMENT     the type
+ *      KEY         the unsigned type of its key
+ *      KEY_OF(e)   the key, mapped
+ *      MAPPED(e, m), UNMAPPED(e, m)   the element with its key mapped, and mapped back
+ *      HAS_VALUE   1 if there is more to an element than its key
+ *      MADE_OF(k)  otherwise, the element with key k
+ *      N(name)     the name of a function of this kind
+ *      SORT_SMALL  sorts a few, stable
+ */
+
+/* ---- One pass ----------------------------------------------------------------------------------- */
+
+/* The bits in which keys differ. */
+static KEY N(differ)(const ELEMENT *a, size_t n)
+{
+    const KEY first = KEY_OF(a[0]);
+    KEY all = 0;
+
+    for (size_t i = 1; i < n; i++) all |= (KEY)(KEY_OF(a[i]) ^ first);
+    return all;
+}
+
+/* Copies, and maps back; the same place is right too. */
+static void N(finish)(const ELEMENT *from, ELEMENT *to, size_t n, const fji_map *map)
+{
+    if (map->always != 0) {
+        for (size_t i = 0; i < n; i++) to[i] = UNMAPPED(from[i], map);
+    } else if (from != to) {
+        memcpy(to, from, n * sizeof *to);
+    }
+}
+
+/* Moves all by the digit at `shift`, whose counts are given; false: they all have the same. */
+static bool N(move)(const ELEMENT *from, ELEMENT *to, size_t n, unsigned shift, unsigned digit,
+                    uint32_t *count)
+{
+    const KEY mask = (KEY)(((KEY)1 << digit) - 1);
+    uint32_t at = 0;
+
+    if (count[(KEY_OF(from[0]) >> shift) & mask] == n) return false;
+    for (size_t i = 0; i <= mask; i++) {
+        uint32_t here = count[i];
+        count[i] = at;
+        at += here;
+    }
+    for (size_t i = 0; i < n; i++) to[count[(KEY_OF(from[i]) >> shift) & mask]++] = from[i];
+    return true;
+}
+
+/* ---- Leaves ------------------------------------------------------------------------------------- */
+
+/*
+ * Sorts by the `width` bits from `low` on, of which there are at most 2 * LEAF_DIGIT, in two
+ * passes. Returns where they are then: from or other.
+ */
+static ELEMENT *N(two_passes)(ELEMENT *from, ELEMENT *other, size_t n, unsigned low, unsigned width)
+{
+    uint32_t count[2][1 << LEAF_DIGIT];
+    unsigned digit = width <= ONE_PASS ? 0 : width / 2, upper = width - digit;
+    const KEY mask = (KEY)(((KEY)1 << digit) - 1), upper_mask = (KEY)(((KEY)1 << upper) - 1);
+
+    memset(count[0], 0, sizeof(uint32_t) << digit);
+    memset(count[1], 0, sizeof(uint32_t) << upper);
+    for (size_t i = 0; i < n; i++) {
+        KEY key = (KEY)(KEY_OF(from[i]) >> low);
+        count[0][key & mask]++;
+        count[1][(key >> digit) & upper_mask]++;
+    }
+    ELEMENT *at = from, *next = other;
+    if (digit != 0 && N(move)(at, next, n, low, digit, count[0])) {
+        at = other;
+        next = from;
+    }
+    return N(move)(at, next, n, low + digit, upper, count[1]) ? next : at;
+}
+
+static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_map *map);
+
+/* What has the same bits from `low` on lies together: sorts it by the bits below. */
+static void N(groups)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, unsigned low,
+                      const fji_map *map)
+{
+    for (size_t i = 0, j; i < n; i = j) {
+        for (j = i + 1; j < n && KEY_OF(from[j]) >> low == KEY_OF(from[i]) >> low;) j++;
+        if (j - i == 1)
+            to[i] = UNMAPPED(from[i], map);
+        else
+            N(leaf)(from + i, other + i, j - i, to + i, map);
+    }
+}
+
+/* Sorts what is in `from`, with mapped keys, into `to`, which is `from` or `other`. */
+static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_map *map)
+{
+    if (n <= SMALL) {
+        if (n > 1) SORT_SMALL(from, n);
+        N(finish)(from, to, n, map);
+        return;
+    }
+    unsigned bits = bits_of(N(differ)(from, n));
+    unsigned width = leaf_width(n, bits), low = bits - width;
+    ELEMENT *at = width != 0 ? N(two_passes)(from, other, n, low, width) : from;
+    if (low == 0)
+        N(finish)(at, to, n, map);
+    else
+        N(groups)(at, at == from ? other : from, n, to, low, map);
+}
+
+/* ---- Splits by the first digit ------------------------------------------------------------------ */
+
+/* A range that is split into buckets, chunk by chunk, and then sorted bucket by bucket. */
+typedef struct N(msd) {
+    fji_job *job;
+    ELEMENT *from, *other; /* from one to the other, and */
+    ELEMENT *to;           /* from there to one of them */
+    size_t n;
+    const fji_map *map;    /* of what is in the buckets */
+    const fji_map *before; /* of what is still to be mapped */
+    size_t chunks;
+    unsigned shift, digit; /* of the bucket in a key */
+    bool fill;             /* a bucket has only equal keys, and there is nothing else: */
+    KEY base;              /* these bits, and the digit */
+    KEY differ[CHUNKS];
+    size_t start[(1u << COUNT_DIGIT) + 1]; /* of each bucket */
+    unsigned char done[1u << COUNT_DIGIT];
+    size_t (*count)[1u << COUNT_DIGIT]; /* of each chunk: how many of a bucket; then where they go */
+} N(msd);
+
+static size_t N(chunk_at)(const N(msd) *m, size_t i)
+{
+    return m->n / m->chunks * i + (i < m->n % m->chunks ? i : m->n % m->chunks);
+}
+
+static int N(msd_differ)(void *context, size_t lo, size_t hi, void *acc)
+{
+    N(msd) *m = context;
+
+    (void)acc;
+    for (size_t i = lo; i < hi; i++) {
+        size_t at = N(chunk_at)(m, i), end = N(chunk_at)(m, i + 1);
+        m->differ[i] = (KEY)(N(differ)(m->from + at, end - at) |
+                             (KEY)(KEY_OF(m->from[at]) ^ KEY_OF(m->from[0])));
+    }
+    return FJ_OK;
+}
+
+static void N(count_chunk)(const N(msd) *m, size_t c)
+{
+    const KEY mask = (KEY)(((KEY)1 << m->digit) - 1);
+    const unsigned shift = m->shift;
+    const fji_map map = *m->before;
+    size_t *count = m->count[c], end = N(chunk_at)(m, c + 1);
+
+    memset(count, 0, sizeof *count << m->digit);
+    for (size_t i = N(chunk_at)(m, c); i < end; i++) {
+        ELEMENT e = MAPPED(m->from[i], &map);
+        count[(KEY_OF(e) >> shift) & mask]++;
+    }
+}
+
+static int N(msd_count)(void *context, size_t lo, size_t hi, void *acc)
+{
+    (void)acc;
+    for (size_t c = lo; c < hi; c++) N(count_chunk)(context, c);
+    return FJ_OK;
+}
+
+static void N(move_chunk)(const N(msd) *m, size_t c)
+{
+    const KEY mask = (KEY)(((KEY)1 << m->digit) - 1);
+    const unsigned shift = m->shift;
+    const fji_map map = *m->before;
+    size_t *to = m->count[c], end = N(chunk_at)(m, c + 1);
+
+    for (size_t i = N(chunk_at)(m, c); i < end; i++) {
+        ELEMENT e = MAPPED(m->from[i], &map);
+        m->other[to[(KEY_OF(e) >> shift) & mask]++] = e;
+    }
+}
+
+static int N(msd_move)(void *context, size_t lo, size_t hi, void *acc)
+{
+    (void)acc;
+    for (size_t c = lo; c < hi; c++) N(move_chunk)(context, c);
+    return FJ_OK;
+}
+
+/* Counts become places: bucket by bucket, and in each of them chunk by chunk. */
+static void N(msd_places)(N(msd) *m)
+{
+    size_t at = 0, b;
+
+    for (b = 0; b < (size_t)1 << m->digit; b++) {
+        m->start[b] = at;
+        for (size_t c = 0; c < m->chunks; c++) {
+            size_t here = m->count[c][b];
+            m->count[c][b] = at;
+            at += here;
+        }
+    }
+    m->start[b] = at;
+}
+
+static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to,
+                       const fji_map *map, bool mapped);
+
+/* Writes a bucket whose keys are all equal. */
+static void N(msd_fill)(const N(msd) *m, size_t b)
+{
+    const ELEMENT e = UNMAPPED(MADE_OF((KEY)(m->base | b)), m->map);
+
+    for (size_t i = m->start[b]; i < m->start[b + 1]; i++) m->to[i] = e;
+}
+
+static int N(msd_bucket)(N(msd) *m, size_t b)
+{
+    size_t at = m->start[b], n = m->start[b + 1] - at;
+    int code = FJ_OK;
+
+    if (n == 0) return code;
+    if (m->fill)
+        N(msd_fill)(m, b);
+    else if (m->shift == 0)
+        N(finish)(m->other + at, m->to + at, n, m->map);
+    else if (n <= LEAF_BYTES / sizeof(ELEMENT))
+        N(leaf)(m->other + at, m->from + at, n, m->to + at, m->map);
+    else
+        code = N(msd_sort)(m->job, m->other + at, m->from + at, n, m->to + at, m->map, true);
+    m->done[b] = 1;
+    if (n <= LEAF_BYTES / sizeof(ELEMENT) || m->fill || m->shift == 0) fji_job_did(m->job, n);
+    return code;
+}
+
+static int N(msd_buckets)(void *context, size_t lo, size_t hi, void *acc)
+{
+    int code = FJ_OK;
+
+    (void)acc;
+    for (size_t b = lo; b < hi && code == FJ_OK; b++) code = N(msd_bucket)(context, b);
+    return code;
+}
+
+/* Sorts the buckets; cancelled, those that are not are only put back. */
+static int N(msd_finish)(N(msd) *m)
+{
+    size_t buckets = (size_t)1 << m->digit;
+
+    memset(m->done, 0, buckets);
+    int code = run_step(m->job, N(msd_buckets), m, buckets, 0);
+    for (size_t b = 0; code != FJ_OK && b < buckets; b++) {
+        if (m->done[b]) continue;
+        size_t at = m->start[b];
+        if (m->fill)
+            N(msd_fill)(m, b);
+        else
+            N(finish)(m->other + at, m->to + at, m->start[b + 1] - at, m->map);
+    }
+    return code;
+}
+
+static int N(msd_split)(N(msd) *m)
+{
+    KEY all = 0;
+    int code = run_step(m->job, N(msd_differ), m, m->chunks, 1);
+
+    if (code != FJ_OK) return code;
+    for (size_t c = 0; c < m->chunks; c++) all |= m->differ[c];
+    unsigned bits = bits_of(all);
+    m->fill = !HAS_VALUE && bits <= COUNT_DIGIT;
+    m->digit = m->fill ? bits : msd_digit(m->n, sizeof(ELEMENT), bits);
+    m->shift = bits - m->digit;
+    m->base = (KEY)(KEY_OF(MAPPED(m->from[0], m->before)) >> m->digit << m->digit);
+    code = run_step(m->job, N(msd_count), m, m->chunks, 1);
+    if (code != FJ_OK) return code;
+    N(msd_places)(m);
+    return m->fill ? FJ_OK : run_step(m->job, N(msd_move), m, m->chunks, 1);
+}
+
+/*
+ * Sorts what is in `from`, with keys mapped or not, into `to`, which is `from` or `other`, with
+ * keys as they were. Cancelled, they are there in some order.
+ */
+static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to,
+                       const fji_map *map, bool mapped)
+{
+    size_t alone[1][1u << COUNT_DIGIT];
+    N(msd) m = {.job = j, .from = from, .other = other, .to = to, .n = n, .map = map};
+
+    m.before = mapped ? &no_map : map;
+    m.chunks = msd_chunks(n);
+    void *memory = m.chunks > 1 ? fji_algo_alloc(m.chunks * sizeof *m.count) : NULL;
+    m.count = memory != NULL ? memory : alone;
+    if (memory == NULL) m.chunks = 1;
+    int code = N(msd_split)(&m);
+    if (code == FJ_OK)
+        code = N(msd_finish)(&m);
+    else if (mapped)
+        N(finish)(from, to, n, map);
+    fji_algo_free(memory);
+    return code;
+}
+
+/* ---- The whole ---------------------------------------------------------------------------------- */
+
+/* How many of n >= 2 at the front are in order; down: strictly descend. */
+static size_t N(run)(const ELEMENT *a, size_t n, bool down, const fji_map *map)
+{
+    size_t i = 1;
+    KEY last = KEY_OF(MAPPED(a[0], map));
+
+    for (; i < n; i++) {
+        KEY key = KEY_OF(MAPPED(a[i], map));
+        if (down ? key >= last : key < last) break;
+        last = key;
+    }
+    return i;
+}
+
+/* Whether all is sorted, or was in strictly descending order and now is. */
+static bool N(sorted)(fji_job *j, ELEMENT *a, size_t n, const fji_map *map)
+{
+    bool down = n > 1 && N(run)(a, 2, false, map) < 2;
+
+    for (size_t at = 0, pairs; n - at > 1; at += pairs) {
+        pairs = n - at - 1 < RUN_PART ? n - at - 1 : RUN_PART;
+        if (N(run)(a + at, pairs + 1, down, map) <= pairs || !fji_job_goes_on(j)) return false;
+    }
+    for (size_t i = 0, k = n; down && i + 1 < k; i++) {
+        ELEMENT e = a[i];
+        a[i] = a[--k];
+        a[k] = e;
+    }
+    return true;
+}
+
+static int N(sort)(fji_job *j, ELEMENT *a, ELEMENT *buffer, size_t n, const fji_map *map)
+{
+    if (N(sorted)(j, a, n, map)) {
+        fji_job_did(j, n);
+        return FJ_OK;
+    }
+    if (n > LEAF_BYTES / sizeof *a) return N(msd_sort)(j, a, buffer, n, a, map, false);
+    if (map->always != 0)
+        for (size_t i = 0; i < n; i++) a[i] = MAPPED(a[i], map);
+    N(leaf)(a, buffer, n, a, map);
+    fji_job_did(j, n);
+    return FJ_OK;
+}

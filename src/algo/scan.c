@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scan.c - running totals
+ */
+#include <string.h>
+
+#include "chain.h"
+
+/* ---- By functions of the caller ------------------------------------------------------------------ */
+
+struct scan_calls {
+    fj_fold_fn *fold;
+    fj_emit_fn *emit;
+    void *arg;
+};
+
+static int calls_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
+{
+    const struct scan_calls *s = context;
+
+    (void)note;
+    return s->fold(lo, hi, acc, s->arg);
+}
+
+static int calls_emit(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
+{
+    const struct scan_calls *s = context;
+
+    (void)note;
+    return s->emit(lo, hi, acc, s->arg);
+}
+
+int fj_scan(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine, fj_emit_fn *emit,
+            const void *identity, size_t size, size_t stride, void *arg, void *total,
+            const fj_how *how)
+{
+    struct scan_calls s = {fold, emit, arg};
+    fji_chain c = {.fold = calls_fold,
+                   .emit = calls_emit,
+                   .context = &s,
+                   .combine = combine,
+                   .arg = arg,
+                   .identity = identity,
+                   .size = size,
+                   .stride = stride};
+
+    if (fold == NULL || combine == NULL || emit == NULL || identity == NULL) return FJ_EINVAL;
+    if (begin > end || size == 0 || size > PTRDIFF_MAX) return FJ_EINVAL;
+    int err = fji_job_init(&c.job, how, end - begin);
+    return err != FJ_OK ? err : fji_chain_run(&c, how, begin, end, total);
+}
+
+/* ---- Elements of any kind ------------------------------------------------------------------------ */
+
+struct scan_each {
+    const unsigned char *in;
+    unsigned char *out;
+    size_t size;
+    fj_op_fn *op;
+    void *arg;
+};
+
+/* The sizes that most elements have, as moves rather than calls. */
+static inline void element_copy(void *to, const void *from, size_t size)
+{
+    switch (size) {
+        case 4: memcpy(to, from, 4); break;
+        case 8: memcpy(to, from, 8); break;
+        case 16: memcpy(to, from, 16); break;
+        default: memcpy(to, from, size); break;
+    }
+}
+
+static int each_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
+{
+    const struct scan_each *s = context;
+
+    (void)note;
+    for (size_t i = lo; i < hi; i++) s->op(acc, s->in + i * s->size, s->arg);
+    return FJ_OK;
+}
+
+static int each_combine(void *left, const void *right, void *arg)
+{
+    const struct scan_each *s = arg;
+
+    s->op(left, right, s->arg);
+    return FJ_OK;
+}
+
+static int each_inclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
+{
+    const struct scan_each *s = context;
+
+    (void)note;
+    for (size_t i = lo; i < hi; i++) {
+        s->op(acc, s->in + i * s->size, s->arg);
+        element_copy(s->out + i * s->size, acc, s->size);
+    }
+    return FJ_OK;
+}
+
+/* What stood before an element is kept while it is added, since it may lie where the result
+ * goes: large ones have the place for it behind the accumulator. */
+static int each_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
+{
+    _Alignas(max_align_t) unsigned char room[FJI_CHAIN_ROOM];
+    const struct scan_each *s = context;
+    unsigned char *before = s->size <= sizeof room ? room : (unsigned char *)acc + s->size;
+
+    (void)note;
+    for (size_t i = lo; i < hi; i++) {
+        element_copy(before, acc, s->size);
+        s->op(acc, s->in + i * s->size, s->arg);
+        element_copy(s->out + i * s->size, before, s->size);
+    }
+    return FJ_OK;
+}
+
+/* Whether n elements of `size` bytes can be scanned from in to out. */
+static bool arrays_fine(const void *in, const void *out, size_t n, size_t size, unsigned flags)
+{
+    if (flags != FJ_INCLUSIVE && flags != FJ_EXCLUSIVE) return false;
+    if (!fji_fits(n, size) || (n != 0 && (in == NULL || out == NULL))) return false;
+    return in == out || !fji_overlap(in, n * size, out, n * size);
+}
+
+int fj_scan_each(const void *in, void *out, size_t n, size_t size, fj_op_fn *op,
+                 const void *identity, void *arg, unsigned flags, const fj_how *how)
+{
+    struct scan_each s = {in, out, size, op, arg};
+    fji_chain c = {.fold = each_fold,
+                   .emit = flags == FJ_EXCLUSIVE ? each_exclusive : each_inclusive,
+                   .context = &s,
+                   .combine = each_combine,
+                   .arg = &s,
+                   .identity = identity,
+                   .size = size,
+                   .own = flags == FJ_EXCLUSIVE ? size : 0};
+
+    if (op == NULL || identity == NULL || size == 0 || size > PTRDIFF_MAX / 2) return FJ_EINVAL;
+    if (!arrays_fine(in, out, n, size, flags)) return FJ_EINVAL;
+    c.stride = 2 * size;
+    int err = fji_job_init(&c.job, how, n);
+    return err != FJ_OK ? err : fji_chain_run(&c, how, 0, n, NULL);
+}
+
+/* ---- Sums ---------------------------------------------------------------------------------------- */
+
+struct scan_sum {
+    const void *in;
+    void *out;
+};
+
+/*
+ * The same for each type. A chain of additions one after the other would take the latency of
+ * each: so sums of four are made first, of which only every fourth is in the chain; and eight
+ * sums side by side where there is no chain. N is what is added: unsigned for integers.
+ */
+#define SUMS(name, N)                                                                             \
+    static int name##_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)        \
+    {                                                                                             \
+        const N *in = ((const struct scan_sum *)context)->in;                                     \
+        N a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;                                 \
+        size_t i = lo;                                                                            \
+                                                                                                  \
+        (void)note;                                                                               \
+        for (; hi - i >= 8; i += 8) {                                                             \
+            a += in[i], b += in[i + 1], c += in[i + 2], d += in[i + 3];                           \
+            e += in[i + 4], f += in[i + 5], g += in[i + 6], h += in[i + 7];                       \
+        }                                                                                         \
+        for (; i < hi; i++) a += in[i];                                                           \
+        *(N *)acc += ((a + b) + (c + d)) + ((e + f) + (g + h));                                   \
+        return FJ_OK;                                                                             \
+    }                                                                                             \
+                                                                                                  \
+    static int name##_combine(void *left, const void *right, void *arg)                           \
+    {                                                                                             \
+        (void)arg;                                                                                \
+        *(N *)left += *(const N *)right;                                                          \
+        return FJ_OK;                                                                             \
+    }                                                                                             \
+                                                                                                  \
+    static int name##_inclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)   \
+    {                                                                                             \
+        const N *in = ((const struct scan_sum *)context)->in;                                     \
+        N *out = ((const struct scan_sum *)context)->out, sum = *(N *)acc;                        \
+        size_t i = lo;                                                                            \
+                                                                                                  \
+        (void)note;                                                                               \
+        for (; hi - i >= 4; i += 4) {                                                             \
+            N a = in[i], b = a + in[i + 1], c = in[i + 2], d = b + (c + in[i + 3]);               \
+            out[i] = sum + a;                                                                     \
+            out[i + 1] = sum + b;                                                                 \
+            out[i + 2] = sum + (b + c);                                                           \
+            out[i + 3] = sum += d;                                                                \
+        }                                                                                         \
+        for (; i < hi; i++) out[i] = sum += in[i];                                                \
+        *(N *)acc = sum;                                                                          \
+        return FJ_OK;                                                                             \
+    }                                                                                             \
+                                                                                                  \
+    static int name##_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)   \
+    {                                                                                             \
+        const N *in = ((const struct scan_sum *)context)->in;                                     \
+        N *out = ((const struct scan_sum *)context)->out, sum = *(N *)acc;                        \
+        size_t i = lo;                                                                            \
+                                                                                                  \
+        (void)note;                                                                               \
+        for (; hi - i >= 4; i += 4) {                                                             \
+            N a = in[i], b = a + in[i + 1], c = in[i + 2], d = b + (c + in[i + 3]);               \
+            out[i] = sum;                                                                         \
+            out[i + 1] = sum + a;                                                                 \
+            out[i + 2] = sum + b;                                                                 \
+            out[i + 3] = sum + (b + c);                                                           \
+            sum += d;                                                                             \
+        }                                                                                         \
+        for (; i < hi; i++) {                                                                     \
+            N before = sum;                                                                       \
+            sum += in[i];                                                                         \
+            out[i] = before;                                                                      \
+        }                                                                                         \
+        *(N *)acc = sum;                                                                          \
+        return FJ_OK;                                                                             \
+    }                                                                                             \
+                                                                                                  \
+    static int name##_run(const void *in, void *out, size_t n, unsigned flags, const fj_how *how) \
+    {                                                                                             \
+        static const N zero;                                                                      \
+        struct scan_sum s = {in, out};                                                            \
+        fji_chain c = {.fold = name##_fold,                                                       \
+                       .emit = flags == FJ_EXCLUSIVE ? name##_exclusive : name##_inclusive,       \
+                       .context = &s,                                                             \
+                       .combine = name##_combine,                                                 \
+                       .identity = &zero,                                                         \
+                       .size = sizeof zero,                                                       \
+                       .stride = 2 * sizeof zero};                                                \
+                                                                                                  \
+        if (!arrays_fine(in, out, n, sizeof zero, flags)) return FJ_EINVAL;                       \
+        int err = fji_job_init(&c.job, how, n);                                                   \
+        return err != FJ_OK ? err : fji_chain_run(&c, how, 0, n, NULL);                           \
+    }
+
+SUMS(sum_32, uint32_t)
+SUMS(sum_64, uint64_t)
+SUMS(sum_f32, float)
+SUMS(sum_f64, double)
+
+int fj_scan_i32(const int32_t *in, int32_t *out, size_t n, unsigned flags, const fj_how *how)
+{
+    return sum_32_run(in, out, n, flags, how);
+}
+
+int fj_scan_i64(const int64_t *in, int64_t *out, size_t n, unsigned flags, const fj_how *how)
+{
+    return sum_64_run(in, out, n, flags, how);
+}
+
+int fj_scan_f32(const float *in, float *out, size_t n, unsigned flags, const fj_how *how)
+{
+    return sum_f32_run(in, out, n, flags, how);
+}
+
+int fj_scan_f64(const double *in, double *out, size_t n, unsigned flags, const fj_how *how)
+{
+    return sum_f64_run(in, out, n, flags, how);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sort_kernel.h - copying, comparing and merging elements: the inner loops of sorts
+ *
+ * Each takes the kind of the elements as a constant, so that the compiler makes a loop of its
+ * own for it.
+ */
+#ifndef FJI_ALGO_SORT_KERNEL_H
+#define FJI_ALGO_SORT_KERNEL_H
+
+#include <string.h>
+
+#include "merge.h"
+
+/* ---- Elements ----------------------------------------------------------------------------------- */
+
+/* Copies one element; `kind` is a constant. All is read before any is written. */
+FJ_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_kind kind)
+{
+    unsigned char *d = to;
+    const unsigned char *s = from;
+    uint64_t lo, hi;
+
+    struct wide {
+        uint64_t word[2];
+    } first, last;
+
+    switch (kind) {
+        case FJI_KIND_4: memcpy(d, s, 4); break;
+        case FJI_KIND_8:
+        case FJI_KIND_FAR: memcpy(d, s, 8); break;
+        case FJI_KIND_16: /* two words that overlap */
+            memcpy(&lo, s, 8);
+            memcpy(&hi, s + size - 8, 8);
+            memcpy(d, &lo, 8);
+            memcpy(d + size - 8, &hi, 8);
+            break;
+        case FJI_KIND_32:
+            memcpy(&first, s, 16);
+            memcpy(&last, s + size - 16, 16);
+            memcpy(d, &first, 16);
+            memcpy(d + size - 16, &last, 16);
+            break;
+        case FJI_KIND_PTR: memcpy(d, s, sizeof(void *)); break;
+        case FJI_KIND_ANY: memcpy(d, s, size); break;
+    }
+}
+
+/* Where the element of what is at p lies. */
+FJ_INLINE const void *fji_elem_at(const void *p, enum fji_kind kind)
+{
+    const void *e = p;
+
+    if (kind == FJI_KIND_PTR) memcpy(&e, p, sizeof e);
+    return e;
+}
+
+FJ_INLINE int fji_elem_cmp(const fji_order *o, const void *a, const void *b, enum fji_kind kind)
+{
+    return o->cmp(fji_elem_at(a, kind), fji_elem_at(b, kind), o->arg);
+}
+
+/* The same where the kind is not known: for single comparisons. */
+static inline int fji_order_cmp(const fji_order *o, const void *a, const void *b)
+{
+    return o->kind == FJI_KIND_PTR ? fji_elem_cmp(o, a, b, FJI_KIND_PTR) : o->cmp(a, b, o->arg);
+}
+
+/* The size as a constant, where the kind has one. */
+FJ_INLINE size_t fji_elem_size(const fji_order *o, enum fji_kind kind)
+{
+    if (kind == FJI_KIND_8 || kind == FJI_KIND_FAR || kind == FJI_KIND_PTR) return 8;
+    return kind == FJI_KIND_4 ? 4 : o->size;
+}
+
+/* Calls fn with each kind as a constant. */
+#define FJI_BY_KIND(kind, fn, ...)                                   \
+    do {                                                             \
+        switch (kind) {                                              \
+            case FJI_KIND_4: fn(__VA_ARGS__, FJI_KIND_4); break;     \
+            case FJI_KIND_8: fn(__VA_ARGS__, FJI_KIND_8); break;     \
+            case FJI_KIND_FAR: fn(__VA_ARGS__, FJI_KIND_FAR); break; \
+            case FJI_KIND_16: fn(__VA_ARGS__, FJI_KIND_16); break;   \
+            case FJI_KIND_32: fn(__VA_ARGS__, FJI_KIND_32); break;   \
+            case FJI_KIND_PTR: fn(__VA_ARGS__, FJI_KIND_PTR); break; \
+            case FJI_KIND_ANY: fn(__VA_ARGS__, FJI_KIND_ANY); break; \
+        }                                                            \
+    } while (0)
+
+/* ---- Choices ------------------------------------------------------------------------------------ */
+
+/* All ones if `answer` is positive, else 0: in place of a jump that is often guessed wrong. */
+FJ_INLINE uintptr_t fji_mask(int answer)
+{
+    return (uintptr_t)(-(intptr_t)answer >> (sizeof(intptr_t) * 8 - 1));
+}
+
+FJ_INLINE const unsigned char *fji_pick(uintptr_t mask, const unsigned char *yes,
+                                        const unsigned char *no)
+{
+    return (const unsigned char *)((uintptr_t)no ^ (((uintptr_t)yes ^ (uintptr_t)no) & mask));
+}
+
+/* ---- Merging from both ends ----------------------------------------------------------------------- */
+
+enum { FJI_AHEAD = 8 };
+
+/* What the pointer some steps from p points to will soon be needed; `left`: how far the run goes. */
+
+FJ_INLINE void fji_fetch(const unsigned char *p, ptrdiff_t left, enum fji_kind kind)
+{
+    if (kind != FJI_KIND_PTR && kind != FJI_KIND_FAR) return;
+    const ptrdiff_t step = FJI_AHEAD * (ptrdiff_t)sizeof(void *);
+    const void *e;
+
+    memcpy(&e, left > step ? p + step : left < -step ? p - step : p, sizeof e);
+    __builtin_prefetch(e);
+}
+
+/*
+ * Merges k elements from the front and k from the back, k > 0 and at most na and nb; the last
+ * two by one comparison. Not sane: a comparison contradicts itself, so the two have met; *p
+ * is as it was.
+ */
+FJ_INLINE void fji_merge_both(const fji_order *o, fji_piece *p, size_t k, bool *sane,
+                              enum fji_kind kind)
+{
+    const size_t size = fji_elem_size(o, kind);
+    const bool whole = 2 * k == p->na + p->nb;
+    const unsigned char *a = p->a, *b = p->b;
+    const unsigned char *x = a + (p->na - 1) * size, *y = b + (p->nb - 1) * size;
+    unsigned char *out = p->out, *const stop = out + (k - whole) * size;
+    /* What is written at the back is as far from its end as at the front from its beginning. */
+    const uintptr_t ends = (uintptr_t)out + (uintptr_t)(out + (p->na + p->nb - 1) * size);
+
+    while (out != stop) {
+        uintptr_t mask = fji_mask(fji_elem_cmp(o, a, b, kind));
+        const unsigned char *e = fji_pick(mask, b, a);
+        fji_fetch(e, fji_pick(mask, y, x) - e, kind);
+        fji_elem_copy(out, e, size, kind);
+        b += size & mask;
+        a += size & ~mask;
+
+        mask = fji_mask(fji_elem_cmp(o, x, y, kind));
+        e = fji_pick(mask, x, y);
+        fji_fetch(e, fji_pick(mask, a, b) - e, kind);
+        fji_elem_copy((unsigned char *)(ends - (uintptr_t)out), e, size, kind);
+        x -= size & mask;
+        y -= size & ~mask;
+        out += size;
+    }
+
+    const uintptr_t left_a = (uintptr_t)x + size - (uintptr_t)a;
+    const uintptr_t left_b = (uintptr_t)y + size - (uintptr_t)b;
+    *sane = left_a <= PTRDIFF_MAX && left_b <= PTRDIFF_MAX;
+    if (FJ_UNLIKELY(!*sane)) return;
+    if (whole) { /* one of each, or two of one */
+        const unsigned char *l = left_a != 0 ? a : b, *r = left_b != 0 ? y : x;
+        uintptr_t mask = fji_mask(fji_elem_cmp(o, l, r, kind));
+        fji_elem_copy(out, fji_pick(mask, r, l), size, kind);
+        fji_elem_copy(out + size, fji_pick(mask, l, r), size, kind);
+        p->na = p->nb = 0;
+        return;
+    }
+    p->na = left_a / size;
+    p->nb = left_b / size;
+    p->a = a;
+    p->b = b;
+    p->out = out;
+}
+
+#endif /* FJI_ALGO_SORT_KERNEL_H */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sort_path.h - bringing elements into the order of pointers to them
+ */
+#ifndef FJI_ALGO_SORT_PATH_H
+#define FJI_ALGO_SORT_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct fji_paths {
+    unsigned char *base; /* the elements */
+    size_t n, size;
+    const unsigned char *const *pointers; /* to all of them, in their new order */
+    size_t *next;                         /* room for n */
+    unsigned char *saved;                 /* room for fji_paths_cuts(n) elements */
+    bool many;                            /* others may help */
+    int moved;                            /* whether there is anything to do; 0 before */
+} fji_paths;
+
+/* How many elements are saved, of n. */
+size_t fji_paths_cuts(size_t n);
+
+/*
+ * Moves every element where its pointer is.
+ *
+ *   returns  FJ_OK, also if the caller is cancelled meanwhile; FJ_ECANCELED, and no element has
+ *            been moved.
+ */
+int fji_paths_run(fji_paths *p);
+
+#endif /* FJI_ALGO_SORT_PATH_H */

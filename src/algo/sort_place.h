@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sort_place.h - sorting without memory
+ */
+#ifndef FJI_ALGO_SORT_PLACE_H
+#define FJI_ALGO_SORT_PLACE_H
+
+#include "merge.h"
+
+/*
+ * Sort n elements at `base` in place, on this thread. Give up when the job ends: the elements
+ * are then in some order. The order is of elements that are moved themselves.
+ */
+void fji_sort_heap(const fji_order *o, fji_job *j, unsigned char *base, size_t n);
+void fji_sort_stable(const fji_order *o, fji_job *j, unsigned char *base, size_t n);
+
+/* Exchanges two stretches of memory that do not overlap. */
+void fji_swap_bytes(unsigned char *x, unsigned char *y, size_t bytes);
+
+#endif /* FJI_ALGO_SORT_PLACE_H */

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * typed.c - what both typed sorts begin with
+ */
+#include "typed.h"
+
+#include <string.h>
+
+enum { RUN_PART = 1 << 16 }; /* pairs between two looks at the job */
+
+void fji_typed_swap(char *x, char *y, size_t size)
+{
+    char room[64];
+
+    for (size_t at = 0; at < size; at += sizeof room) {
+        size_t n = size - at < sizeof room ? size - at : sizeof room;
+        memcpy(room, x + at, n);
+        memmove(x + at, y + at, n);
+        memcpy(y + at, room, n);
+    }
+}
+
+void fji_typed_exchange(char *x, char *y, size_t bytes)
+{
+    char room[1024];
+
+    for (size_t n; bytes > 0; bytes -= n, x += n, y += n) {
+        n = bytes < sizeof room ? bytes : sizeof room;
+        memcpy(room, x, n);
+        memcpy(x, y, n);
+        memcpy(y, room, n);
+    }
+}
+
+void fji_typed_reverse(char *a, size_t n, size_t size)
+{
+    for (size_t i = 0, j = n; i + 1 < j; i++) {
+        j--;
+        fji_typed_swap(a + i * size, a + j * size, size);
+    }
+}
+
+bool fji_typed_sorted(fji_job *j, const fji_sort_kind *kind, char *a, size_t n)
+{
+    int first = 0, down = 0;
+
+    for (size_t at = 0; n - at > 1;) {
+        size_t pairs = n - at - 1 < RUN_PART ? n - at - 1 : RUN_PART;
+        size_t run = kind->run(a + at * kind->size, pairs + 1, &down);
+        if (at == 0) first = down;
+        if (down != first || run != pairs + 1 || !fji_job_goes_on(j)) return false;
+        at += pairs;
+    }
+    if (first) fji_typed_reverse(a, n, kind->size);
+    return true;
+}

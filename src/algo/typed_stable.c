@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * typed_stable.c - FJ_STABLE_SORT: merge sort with a buffer, or in place without
+ *
+ * A range is sorted by halves, which are merged from the array into the buffer or back, so
+ * that each level moves every element once. Merges of many elements are split: the middle of
+ * the longer half, and where it belongs in the other, cut both in two.
+ *
+ * Cancelled: a merge does not change what it reads. So the elements of a range are all in the
+ * array, or all in the buffer, and a range that gives up puts them back into the array.
+ *
+ * In place: where the two halves of a merge are cut, the inner two pieces change places, and
+ * what is left and right of that border is merged by itself.
+ */
+#include <string.h>
+
+#include "memory.h"
+#include "split.h"
+#include "typed.h"
+
+enum {
+    LEAF = 2048,       /* a range of so many is sorted by one worker, without a look around */
+    MERGE_LEAF = 8192, /* the same for merges */
+};
+
+typedef struct stable {
+    fji_job job;
+    const fji_sort_kind *kind;
+    char *a, *buffer; /* buffer NULL: in place */
+    size_t leaf;
+    uint64_t told; /* what progress knows of already */
+} stable;
+
+static char *place(const stable *s, bool buffer, size_t at)
+{
+    return (buffer ? s->buffer : s->a) + at * s->kind->size;
+}
+
+/* ---- Leaves ------------------------------------------------------------------------------------- */
+
+/* Whether a goes before or with all of what follows it, both sorted. */
+static bool in_order(const fji_sort_kind *kind, const char *last, const char *next)
+{
+    return kind->before(next, 1, last, 0) == 0;
+}
+
+/* Sorts n elements at `at`, into the buffer if so wanted. */
+static void sort_alone(stable *s, size_t at, size_t n, bool buffer)
+{
+    size_t size = s->kind->size, half = n / 2;
+
+    if (n <= s->kind->at_once) {
+        if (n > 1) s->kind->small(place(s, false, at), n);
+        if (buffer) memcpy(place(s, true, at), place(s, false, at), n * size);
+        return;
+    }
+    sort_alone(s, at, half, !buffer);
+    sort_alone(s, at + half, n - half, !buffer);
+    const char *left = place(s, !buffer, at), *right = left + half * size;
+    if (in_order(s->kind, right - size, right))
+        memcpy(place(s, buffer, at), left, n * size);
+    else
+        s->kind->merge(left, half, right, n - half, place(s, buffer, at));
+}
+
+/* A leaf: sorted as it is, or backwards, or neither. */
+static void sort_leaf(stable *s, size_t at, size_t n, bool buffer)
+{
+    char *a = place(s, false, at);
+    int down = 0;
+
+    if (n < 2 || s->kind->run(a, n, &down) == n) {
+        if (down) fji_typed_reverse(a, n, s->kind->size);
+        if (buffer) memcpy(place(s, true, at), a, n * s->kind->size);
+    } else {
+        sort_alone(s, at, n, buffer);
+    }
+    if (s->job.progress != NULL) {
+        (void)fji_add_relaxed(&s->told, n / 2); /* relaxed: read after all parts were joined */
+        fji_job_did(&s->job, n / 2);
+    }
+}
+
+/* ---- Merges ------------------------------------------------------------------------------------- */
+
+typedef struct merge {
+    fj_task task;
+    stable *s;
+    const char *a, *b;
+    size_t na, nb;
+    char *out;
+} merge;
+
+static void merge_range(merge m);
+
+static int merge_run(fj_task *t)
+{
+    merge_range(*(merge *)t);
+    return FJ_OK;
+}
+
+/* Cuts where the middle of the longer one belongs; returns what lies right of it. */
+static merge merge_split(merge *m)
+{
+    const fji_sort_kind *kind = m->s->kind;
+    merge right = *m;
+    size_t i, j;
+
+    if (m->na >= m->nb) {
+        i = m->na / 2;
+        j = kind->before(m->b, m->nb, m->a + i * kind->size, 0);
+    } else {
+        j = m->nb / 2;
+        i = kind->before(m->a, m->na, m->b + j * kind->size, 1);
+    }
+    right.a += i * kind->size;
+    right.b += j * kind->size;
+    right.out += (i + j) * kind->size;
+    right.na -= i;
+    right.nb -= j;
+    m->na = i;
+    m->nb = j;
+    return right;
+}
+
+/* Merges both sides; returns whether the right one, offered meanwhile, is done as well. */
+static bool merge_both(merge left, merge *right)
+{
+    fj_task_init(&right->task, merge_run);
+    fj_fork(&right->task);
+    merge_range(left);
+    if (fj_unfork(&right->task)) return false;
+    int code = fj_wait(&right->task);
+    if (code != FJ_OK) fji_job_fail(&left.s->job, code);
+    return true;
+}
+
+static void merge_range(merge m)
+{
+    while (m.na + m.nb > MERGE_LEAF) {
+        if (!fji_job_goes_on(&m.s->job)) return;
+        merge left = m;
+        m = merge_split(&left);
+        if (!fji_split_wanted())
+            merge_range(left);
+        else if (merge_both(left, &m))
+            return;
+    }
+    m.s->kind->merge(m.a, m.na, m.b, m.nb, m.out);
+}
+
+/* ---- Ranges ------------------------------------------------------------------------------------- */
+
+typedef struct half {
+    fj_task task;
+    stable *s;
+    size_t at, n;
+    bool buffer;
+    bool in_buffer; /* where it is, at the end */
+} half;
+
+static bool sort_range(stable *s, size_t at, size_t n, bool buffer);
+
+static int half_run(fj_task *t)
+{
+    half *h = (half *)t;
+
+    h->in_buffer = sort_range(h->s, h->at, h->n, h->buffer);
+    return FJ_OK;
+}
+
+/* Sorts the second half while the first one is sorted here; true if both are in the buffer. */
+static void sort_halves(stable *s, half *left, half *right)
+{
+    if (!fji_split_wanted()) {
+        (void)half_run(&left->task);
+        (void)half_run(&right->task);
+        return;
+    }
+    fj_task_init(&right->task, half_run);
+    fj_fork(&right->task);
+    (void)half_run(&left->task);
+    if (fj_unfork(&right->task)) {
+        (void)half_run(&right->task);
+        return;
+    }
+    int code = fj_wait(&right->task);
+    if (code != FJ_OK) fji_job_fail(&s->job, code);
+}
+
+static void take_back(stable *s, const half *h)
+{
+    if (h->in_buffer) memcpy(place(s, false, h->at), place(s, true, h->at), h->n * s->kind->size);
+}
+
+/* Sorts n elements at `at`, into the buffer if so wanted; returns whether they are there:
+ * cancelled, they are in the array. */
+static bool sort_range(stable *s, size_t at, size_t n, bool buffer)
+{
+    half left = {.s = s, .at = at, .n = n / 2, .buffer = !buffer};
+    half right = {.s = s, .at = at + n / 2, .n = n - n / 2, .buffer = !buffer};
+
+    if (!fji_job_goes_on(&s->job)) return false;
+    if (n <= s->leaf) {
+        sort_leaf(s, at, n, buffer);
+        return buffer;
+    }
+    sort_halves(s, &left, &right);
+    if (fji_job_goes_on(&s->job)) {
+        merge m = {.s = s, .na = left.n, .nb = right.n, .out = place(s, buffer, at)};
+        m.a = place(s, !buffer, left.at);
+        m.b = place(s, !buffer, right.at);
+        if (in_order(s->kind, m.b - s->kind->size, m.b))
+            memcpy(m.out, m.a, n * s->kind->size);
+        else
+            merge_range(m);
+        if (fji_job_goes_on(&s->job)) return buffer;
+    }
+    take_back(s, &left);
+    take_back(s, &right);
+    return false;
+}
+
+/* ---- In place ----------------------------------------------------------------------------------- */
+
+/* Makes two neighbouring stretches change places. */
+static void rotate(char *a, size_t left, size_t right)
+{
+    while (left != 0 && right != 0) {
+        if (left <= right) {
+            fji_typed_exchange(a, a + left, left);
+            a += left;
+            right -= left;
+        } else {
+            fji_typed_exchange(a + left - right, a + left, right);
+            left -= right;
+        }
+    }
+}
+
+static void merge_in_place(stable *s, char *a, size_t na, size_t nb)
+{
+    size_t size = s->kind->size;
+
+    while (na != 0 && nb != 0 && na + nb > s->kind->at_once) {
+        merge left = {.s = s, .a = a, .b = a + na * size, .na = na, .nb = nb};
+        if (in_order(s->kind, left.b - size, left.b) || !fji_job_goes_on(&s->job)) return;
+        merge right = merge_split(&left);
+        rotate(a + left.na * size, (na - left.na) * size, left.nb * size);
+        merge_in_place(s, a, left.na, left.nb);
+        a += (left.na + left.nb) * size;
+        na = right.na;
+        nb = right.nb;
+    }
+    if (na != 0 && nb != 0) s->kind->small(a, na + nb);
+}
+
+static void sort_in_place(stable *s, char *a, size_t n)
+{
+    if (n > s->kind->at_once && fji_job_goes_on(&s->job)) {
+        sort_in_place(s, a, n / 2);
+        sort_in_place(s, a + n / 2 * s->kind->size, n - n / 2);
+        merge_in_place(s, a, n / 2, n - n / 2);
+    } else if (n > 1) {
+        s->kind->small(a, n <= s->kind->at_once ? n : 2);
+    }
+}
+
+/* ---- The whole ---------------------------------------------------------------------------------- */
+
+typedef struct whole {
+    fj_task task;
+    stable *s;
+    size_t n;
+} whole;
+
+static int whole_run(fj_task *t)
+{
+    whole *w = (whole *)t;
+    stable *s = w->s;
+
+    if (!fji_typed_sorted(&s->job, s->kind, s->a, w->n)) {
+        if (s->buffer != NULL)
+            (void)sort_range(s, 0, w->n, false);
+        else
+            sort_in_place(s, s->a, w->n);
+    }
+    if (fji_job_goes_on(&s->job)) fji_job_did(&s->job, w->n - s->told);
+    return FJ_OK;
+}
+
+int fji_merge_sort(const fji_sort_kind *kind, void *a, size_t n, const fj_how *how)
+{
+    stable s = {.kind = kind, .a = a};
+    whole w = {.s = &s, .n = n};
+
+    if (a == NULL && n != 0) return FJ_EINVAL;
+    if (!fji_fits(n, kind->size)) return FJ_EINVAL;
+    int err = fji_job_init(&s.job, how, n);
+    if (err != FJ_OK || n == 0) return err;
+    s.leaf = s.job.grain != 0 ? s.job.grain : LEAF;
+    if (s.leaf < kind->at_once) s.leaf = kind->at_once;
+    char *memory = n > kind->at_once ? fji_algo_alloc(n * kind->size + kind->align - 1) : NULL;
+    if (memory != NULL) s.buffer = memory + (-(uintptr_t)memory & (kind->align - 1));
+    fj_task_init(&w.task, whole_run);
+    err = fji_job_run(&s.job, how, &w.task);
+    fji_algo_free(memory);
+    return err;
+}
