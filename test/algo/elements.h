@@ -30,6 +30,16 @@ struct elements {
     atomic_ullong shown; /* what was seen of it */
 };
 
+/* Short runs (--scale) try every so many cases only, other ones with each seed. */
+static inline bool case_is_tried(size_t n)
+{
+    static atomic_ulong cases;
+    unsigned long rounds = (unsigned long)fjt_rounds(100), every = rounds >= 25 ? 1 : 25 / rounds;
+
+    if (n <= 16) return true;
+    return (fjt_seed() + atomic_fetch_add(&cases, 1)) % every == 0;
+}
+
 static inline size_t id_bytes(size_t size)
 {
     return size < 4 ? size : 4;
