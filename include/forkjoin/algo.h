@@ -353,7 +353,8 @@ typedef struct fj_kv64 {
  * Ascending. Floats: -0.0 before 0.0, NaNs by their sign at the two ends. Those with values
  * are stable. By digits where that is faster than by comparing.
  *
- *   memory   n * size bytes; without it slower, in place.
+ *   memory   n * size bytes, and up to 512 KiB of counts for each part that others take; without
+ *            it slower, in place.
  */
 FJ_API FJ_NODISCARD int fj_sort_i8(int8_t *a, size_t n, const fj_how *how);
 FJ_API FJ_NODISCARD int fj_sort_u8(uint8_t *a, size_t n, const fj_how *how);

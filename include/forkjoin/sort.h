@@ -37,26 +37,26 @@
  *   returns  FJ_OK; FJ_ECANCELED, the array then has the same elements in some order;
  *            FJ_EINVAL, FJ_EREJECTED.
  */
-#define FJ_SORT(NAME, T, LESS)                                                                     \
-    FJI_SORT_BASE(NAME, T, LESS)                                                                   \
-    FJI_SORT_SMALL(NAME)                                                                           \
-    FJI_SORT_QUICK(NAME)                                                                           \
-    __attribute__((unused)) static FJ_NODISCARD int NAME(T *a, size_t n, const fj_how *how)        \
-    {                                                                                              \
-        static const fji_sort_kind kind = {sizeof(NAME##_fji_t),                                   \
-                                           __alignof__(NAME##_fji_t),                              \
-                                           FJI_SORT_AT_ONCE(NAME##_fji_t),                         \
-                                           NAME##_fji_small,                                       \
-                                           NAME##_fji_run,                                         \
-                                           NAME##_fji_cut,                                         \
-                                           NAME##_fji_pivot,                                       \
-                                           NAME##_fji_part,                                        \
-                                           NAME##_fji_sift,                                        \
-                                           0,                                                      \
-                                           0,                                                      \
-                                           {0, 0}};                                                \
-        return fji_quick_sort(&kind, a, n, how);                                                   \
-    }                                                                                              \
+#define FJ_SORT(NAME, T, LESS)                                                              \
+    FJI_SORT_BASE(NAME, T, LESS)                                                            \
+    FJI_SORT_SMALL(NAME)                                                                    \
+    FJI_SORT_QUICK(NAME)                                                                    \
+    __attribute__((unused)) static FJ_NODISCARD int NAME(T *a, size_t n, const fj_how *how) \
+    {                                                                                       \
+        static const fji_sort_kind kind = {sizeof(NAME##_fji_t),                            \
+                                           __alignof__(NAME##_fji_t),                       \
+                                           FJI_SORT_AT_ONCE(NAME##_fji_t),                  \
+                                           NAME##_fji_small,                                \
+                                           NAME##_fji_run,                                  \
+                                           NAME##_fji_cut,                                  \
+                                           NAME##_fji_pivot,                                \
+                                           NAME##_fji_part,                                 \
+                                           NAME##_fji_sift,                                 \
+                                           0,                                               \
+                                           0,                                               \
+                                           {0, 0}};                                         \
+        return fji_quick_sort(&kind, a, n, how);                                            \
+    }                                                                                       \
     struct NAME##_fji_end
 
 /*
@@ -66,26 +66,26 @@
  *   memory   n * sizeof(T) bytes; without them the calling thread sorts in place, by many more
  *            moves.
  */
-#define FJ_STABLE_SORT(NAME, T, LESS)                                                              \
-    FJI_SORT_BASE(NAME, T, LESS)                                                                   \
-    FJI_SORT_SMALL(NAME)                                                                           \
-    FJI_SORT_MERGE(NAME)                                                                           \
-    __attribute__((unused)) static FJ_NODISCARD int NAME(T *a, size_t n, const fj_how *how)        \
-    {                                                                                              \
-        static const fji_sort_kind kind = {sizeof(NAME##_fji_t),                                   \
-                                           __alignof__(NAME##_fji_t),                              \
-                                           FJI_SORT_AT_ONCE(NAME##_fji_t),                         \
-                                           NAME##_fji_small,                                       \
-                                           NAME##_fji_run,                                         \
-                                           0,                                                      \
-                                           0,                                                      \
-                                           0,                                                      \
-                                           0,                                                      \
-                                           NAME##_fji_merge,                                       \
-                                           NAME##_fji_before,                                      \
-                                           {0, 0}};                                                \
-        return fji_merge_sort(&kind, a, n, how);                                                   \
-    }                                                                                              \
+#define FJ_STABLE_SORT(NAME, T, LESS)                                                       \
+    FJI_SORT_BASE(NAME, T, LESS)                                                            \
+    FJI_SORT_SMALL(NAME)                                                                    \
+    FJI_SORT_MERGE(NAME)                                                                    \
+    __attribute__((unused)) static FJ_NODISCARD int NAME(T *a, size_t n, const fj_how *how) \
+    {                                                                                       \
+        static const fji_sort_kind kind = {sizeof(NAME##_fji_t),                            \
+                                           __alignof__(NAME##_fji_t),                       \
+                                           FJI_SORT_AT_ONCE(NAME##_fji_t),                  \
+                                           NAME##_fji_small,                                \
+                                           NAME##_fji_run,                                  \
+                                           0,                                               \
+                                           0,                                               \
+                                           0,                                               \
+                                           0,                                               \
+                                           NAME##_fji_merge,                                \
+                                           NAME##_fji_before,                               \
+                                           {0, 0}};                                         \
+        return fji_merge_sort(&kind, a, n, how);                                            \
+    }                                                                                       \
     struct NAME##_fji_end
 
 /* ---- What the two are made of: not API ---------------------------------------------------- */
@@ -396,7 +396,7 @@ FJ_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
         memcpy((void *)out, (const void *)b, (size_t)(b_end - b) * sizeof *b);                     \
     }                                                                                              \
                                                                                                    \
-    __attribute__((unused)) static size_t NAME##_fji_before(const void *v, size_t n, const void *p, \
+    __attribute__((unused)) static size_t NAME##_fji_before(const void *v, size_t n, const void *p,\
                                                             int equal)                             \
     {                                                                                              \
         const NAME##_fji_t *a = (const NAME##_fji_t *)v, *x = (const NAME##_fji_t *)p;             \

@@ -12,6 +12,9 @@
  *      SORT_SMALL  sorts a few, stable
  */
 
+/* N(msd) is a type, which clang-format takes for a value. */
+/* clang-format off */
+
 /* ---- One pass ----------------------------------------------------------------------------------- */
 
 /* The bits in which keys differ. */
@@ -55,9 +58,11 @@ static bool N(move)(const ELEMENT *from, ELEMENT *to, size_t n, unsigned shift, 
 
 /*
  * Sorts by the `width` bits from `low` on, of which there are at most 2 * LEAF_DIGIT, in two
- * passes. Returns where they are then: from or other.
+ * passes. Returns where they are then: from or other. Not inlined, so that its counts are not
+ * on the stack while groups are sorted.
  */
-static ELEMENT *N(two_passes)(ELEMENT *from, ELEMENT *other, size_t n, unsigned low, unsigned width)
+__attribute__((noinline)) static ELEMENT *N(two_passes)(ELEMENT *from, ELEMENT *other, size_t n,
+                                                        unsigned low, unsigned width)
 {
     uint32_t count[2][1 << LEAF_DIGIT];
     unsigned digit = width <= ONE_PASS ? 0 : width / 2, upper = width - digit;
