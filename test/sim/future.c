@@ -145,6 +145,21 @@ FJ_TEST(complete_and_cancel_decide_once, 10)
     free(p);
 }
 
+/* Let go of by the library, though its pool goes on: free at once. */
+FJ_TEST(future_that_is_let_go_is_not_touched_again, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+
+    for (int i = 0; i < 2; i++) {
+        struct promise *p = promise();
+        CHECK_EQ(fj_future_submit(pool, &p->future), FJ_OK);
+        CHECK_EQ(fj_future_join(&p->future), FJ_OK);
+        fj_future_release(&p->future);
+        free(p);
+    }
+    fjt_destroy(pool);
+}
+
 /* The library frees it through the callback: nobody of the library touches it afterwards. */
 FJ_TEST(released_future_is_not_touched_again, 10)
 {
@@ -215,6 +230,69 @@ FJ_TEST(futures_forked_inside_run_once, 10)
     CHECK_EQ(atomic_load(&runs), 3);
 }
 
+/* ---- A wait runs nothing that does not belong to it -------------------------------------------------- */
+
+/* The worker that runs the younger still has the older in its queue: whoever waits for the
+ * younger may help with what that has forked, and with nothing else. */
+struct two {
+    fj_future older, younger;
+    atomic_int forked;
+};
+
+static _Thread_local bool waits;
+
+static int older_run(fj_task *t)
+{
+    (void)t;
+    CHECK(!waits);
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+static int younger_run(fj_task *t)
+{
+    (void)t;
+    for (int i = 0; i < 4; i++) sim_yield();
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+static int fork_two(void *arg)
+{
+    struct two *two = arg;
+
+    CHECK_EQ(fj_future_fork(&two->older), FJ_OK);
+    CHECK_EQ(fj_future_fork(&two->younger), FJ_OK);
+    atomic_store_explicit(&two->forked, 1, memory_order_release);
+    return FJ_OK;
+}
+
+static void wait_for_the_younger(void *arg)
+{
+    struct two *two = arg;
+
+    scene_until(&two->forked);
+    waits = true;
+    CHECK_EQ(fj_future_join(&two->younger), FJ_OK);
+    waits = false;
+}
+
+FJ_TEST(waiter_runs_nothing_older_than_what_it_waits_for, 10)
+{
+    fj_pool *pool = scene_pool(1, FJ_POOL_CALLER_HELPS);
+    struct two *two = malloc(sizeof *two);
+
+    atomic_store(&runs, 0);
+    memset(two, 0, sizeof *two);
+    fj_future_init(&two->older, older_run);
+    fj_future_init(&two->younger, younger_run);
+    CHECK_EQ(fj_execute(pool, fork_two, two), FJ_OK);
+    scene_inside(pool, wait_for_the_younger, two);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 2);
+    free(two);
+}
+
 /* ---- Interrupts ------------------------------------------------------------------------------------------- */
 
 static int sleeps_long(fj_task *t)
@@ -222,7 +300,7 @@ static int sleeps_long(fj_task *t)
     int code = FJ_OK;
 
     (void)t;
-    while (code == FJ_OK) code = fj_sleep(1000000000000);
+    while (code == FJ_OK) code = fj_sleep(FJ_FOREVER);
     CHECK_EQ(code, FJ_ECANCELED);
     atomic_fetch_add(&runs, 1);
     return code;
@@ -260,12 +338,15 @@ FJ_TEST(waiting_for_any_and_for_all_ends, 10)
     fj_pool *pool = scene_pool(2, 0);
     struct promise *p[2] = {promise(), promise()};
     fj_future *f[2] = {&p[0]->future, &p[1]->future};
+    int64_t began = sim_now();
     size_t which;
 
     atomic_store(&runs, 0);
     CHECK_EQ(fj_future_submit(pool, f[0]), FJ_OK);
     CHECK_EQ(fj_future_submit(pool, f[1]), FJ_OK);
     CHECK_EQ(fj_future_wait_any(f, 2, FJ_FOREVER, &which), FJ_OK);
+    /* Whoever was not woken looks by itself after a quarter of a second. */
+    if (!sim_jumps()) CHECK(sim_now() - began < 200000000);
     CHECK(fj_future_is_done(f[which]));
     CHECK_EQ(fj_future_wait_all(f, 2, FJ_FOREVER), FJ_OK);
     fjt_destroy(pool);
@@ -429,6 +510,24 @@ FJ_TEST(timer_fires_once_or_is_cancelled, 10)
     fjt_destroy(pool);
     if (code == FJ_OK) CHECK_EQ(atomic_load(&runs), 1);
     free(t);
+}
+
+/* One that waits for an hour is let go of at once. */
+FJ_TEST(cancelled_timer_is_free_at_once, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *t = malloc(sizeof *t);
+    int64_t began = sim_now();
+
+    atomic_store(&runs, 0);
+    memset(t, 0, sizeof *t);
+    fj_timer_init(t, tick);
+    CHECK_EQ(fj_schedule(pool, t, 3600000000000), FJ_OK);
+    int cancelled = fj_future_cancel(&t->future, 0);
+    fj_future_release(&t->future);
+    free(t);
+    if (!sim_jumps()) CHECK(cancelled == 1 && sim_now() - began < 1000000000);
+    fjt_destroy(pool);
 }
 
 FJ_TEST(timers_in_any_order_all_fire, 10)

@@ -15,6 +15,23 @@ static int action(void *arg)
     return FJ_OK;
 }
 
+/* Words that are slept on: where everybody does, a wake that is lost is a deadlock at once. */
+static uint32_t word_add(uint32_t *word)
+{
+    uint32_t now = __atomic_add_fetch(word, 1, __ATOMIC_ACQ_REL);
+
+    fji_plat_wake_all(word);
+    return now;
+}
+
+static void word_await(uint32_t *word, uint32_t n)
+{
+    uint32_t seen;
+
+    while ((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) < n)
+        fji_plat_wait(word, seen, FJ_FOREVER);
+}
+
 /* ---- Submissions ------------------------------------------------------------------------------------- */
 
 struct sender {
@@ -92,6 +109,66 @@ FJ_TEST(action_that_nobody_waits_for_is_run_soon, 10)
     send_and_look(pool);
     fjt_destroy(pool);
     CHECK_EQ(atomic_load(&runs), 3);
+}
+
+/* The same where nobody sleeps with a limit, and the next comes while the only worker is on its
+ * way to sleep. */
+static uint32_t told;
+
+static int tell(void *arg)
+{
+    (void)arg;
+    word_add(&told);
+    return FJ_OK;
+}
+
+FJ_TEST(action_wakes_the_only_worker_that_goes_to_sleep, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 1;
+    o.flags = sim_random() % 2 == 0 ? FJ_POOL_SYMMETRIC : 0;
+    o.spin_ns = -1;
+    o.keep_alive_ns = FJ_FOREVER;
+    fj_pool *pool = fjt_pool_with(&o);
+    for (uint32_t i = 1; i <= 4; i++) {
+        CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
+        word_await(&told, i);
+        for (uint32_t n = sim_random() % 20; n > 0; n--) sim_yield();
+    }
+    fjt_destroy(pool);
+}
+
+/* And where the one that waits is a worker, which sleeps until it is woken. */
+static int slow_leaf_run(fj_task *t)
+{
+    int code = scene_leaf_run(t);
+
+    for (uint32_t n = sim_random() % 40; n > 0; n--) sim_yield();
+    return code;
+}
+
+static int joins_what_it_submits(void *arg)
+{
+    for (int i = 1; i <= 2; i++) {
+        struct scene_leaf *l = scene_leaf(&runs, i);
+        fj_task_init(&l->task, slow_leaf_run);
+        CHECK_EQ(fj_submit(arg, &l->task), FJ_OK);
+        while (atomic_load(&runs) < i) sim_yield();
+        CHECK_EQ(fj_join(&l->task), i);
+        free(l);
+    }
+    return tell(NULL);
+}
+
+FJ_TEST(worker_that_joins_what_another_runs_is_woken, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(fj_execute(pool, joins_what_it_submits, pool), FJ_OK);
+    word_await(&told, 1);
+    fjt_destroy(pool);
 }
 
 /* Takes back what nobody has begun, while a worker is after it. */
@@ -239,42 +316,60 @@ FJ_TEST(lazily_queued_task_goes_with_the_next_one, 10)
     fjt_destroy(pool);
 }
 
-static atomic_int met;
+/* Workers that are held until they are let go of. Nobody waits by looking: the fewer steps, the
+ * likelier it is that somebody is held up at a given one. */
+enum { HOLDS = 5 };
 
-/* Three go to sleep and are woken, all the time: the stack of idle workers loses nobody. */
-static int meet_three(void *arg)
+static uint32_t held[HOLDS], let_go[HOLDS], come;
+
+static int hold(void *arg)
 {
-    (void)arg;
-    atomic_fetch_add(&here, 1);
-    while (atomic_load(&here) < 3) sim_sleep_until(sim_now() + 1000000);
-    atomic_fetch_add(&met, 1);
+    int i = (int)(intptr_t)arg;
+
+    word_add(&held[i]);
+    word_await(&let_go[i], 1);
     return FJ_OK;
 }
 
-static void all_three_meet(fj_pool *pool)
+static void hold_one(fj_pool *pool, int i)
 {
-    atomic_store(&here, 0);
-    atomic_store(&met, 0);
-    for (int i = 0; i < 3; i++) CHECK_EQ(fj_execute(pool, meet_three, NULL), FJ_OK);
-    while (atomic_load(&met) < 3) sim_sleep_until(sim_now() + 1000000);
+    CHECK_EQ(fj_execute(pool, hold, (void *)(intptr_t)i), FJ_OK);
+    word_await(&held[i], 1);
 }
 
-/* One that wakes somebody is held up between its look at the top and its take, while all are
- * woken and go to sleep again, in another order under the same top. */
+static void let_one_sleep(int i)
+{
+    word_add(&let_go[i]);
+    sim_sleep_until(sim_now() + 50000);
+}
+
+static int meet_three(void *arg)
+{
+    (void)arg;
+    word_add(&come);
+    word_await(&come, 3);
+    return FJ_OK;
+}
+
+/* One that wakes the top of the stack is held up between its look and its take. Meanwhile the two
+ * that were on it are woken, the third goes to sleep and the top again above it: what it has seen
+ * is there again, but for who is below. */
 FJ_TEST(idle_stack_of_three_loses_nobody, 10)
 {
     fj_pool *pool = scene_pool(3, 0);
     pthread_t t;
 
-    all_three_meet(pool);
-    for (uint32_t n = sim_random() % 100; n > 0; n--) sim_yield();
+    for (int i = 0; i < 3; i++) hold_one(pool, i);
+    let_one_sleep(0);
+    let_one_sleep(1);
     CHECK_EQ(pthread_create(&t, NULL, send_one, pool), 0);
-    for (int i = 0; i < 2; i++) {
-        all_three_meet(pool);
-        for (uint32_t n = sim_random() % 100; n > 0; n--) sim_yield();
-    }
+    hold_one(pool, 3);
+    hold_one(pool, 4);
+    let_one_sleep(2);
+    let_one_sleep(3);
     pthread_join(t, NULL);
-    all_three_meet(pool);
+    let_one_sleep(4);
+    for (int i = 0; i < 3; i++) CHECK_EQ(fj_execute(pool, meet_three, NULL), FJ_OK);
     fjt_destroy(pool);
 }
 
@@ -291,6 +386,24 @@ FJ_TEST(submission_that_meets_a_leaving_worker_is_run, 10)
         sim_sleep_until(sim_now() + 19990000 + (int64_t)(sim_random() % 20000));
     }
     while (atomic_load(&runs) < 3) sim_sleep_until(sim_now() + 1000000);
+    fjt_destroy(pool);
+}
+
+/* There is no other to take it, and none can be added while this one is counted. */
+FJ_TEST(submission_that_meets_the_only_worker_leaving_is_run, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = o.max_threads = 1;
+    o.spin_ns = -1;
+    o.keep_alive_ns = 20000000;
+    fj_pool *pool = fjt_pool_with(&o);
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+        sim_sleep_until(sim_now() + 20000000 + (int64_t)(sim_random() % 5000));
+    }
+    while (atomic_load(&runs) < 2) sim_sleep_until(sim_now() + 1000000);
     fjt_destroy(pool);
 }
 
@@ -322,6 +435,19 @@ FJ_TEST(shutdown_runs_what_was_accepted, 10)
     CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
     CHECK_EQ(atomic_load(&runs), a.accepted);
     fjt_destroy(pool);
+}
+
+/* Nobody has been woken for it: whoever shuts the pool down has to find it. */
+FJ_TEST(shutdown_runs_what_was_queued_lazily, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    struct scene_leaf *l = scene_leaf(&runs, 7);
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(fj_lazy_submit(pool, &l->task), FJ_OK);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 1);
+    free(l);
 }
 
 static void *submit_and_join(void *arg)
@@ -367,6 +493,36 @@ FJ_TEST(pool_is_destroyed_while_a_submitter_lets_go, 10)
 
     atomic_store(&runs, 0);
     CHECK_EQ(pthread_create(&t, NULL, send_one, pool), 0);
+    while (atomic_load(&runs) == 0) sim_yield();
+    fjt_destroy(pool);
+    pthread_join(t, NULL);
+}
+
+/* The same with one that works for the pool until its call is over. */
+static int counts(fj_task *t)
+{
+    (void)t;
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+static void *invoke_and_leave(void *arg)
+{
+    fj_task t;
+
+    memset(&t, 0, sizeof t);
+    fj_task_init(&t, counts);
+    CHECK_EQ(fj_invoke(arg, &t), FJ_OK);
+    return NULL;
+}
+
+FJ_TEST(pool_is_destroyed_while_a_guest_leaves, 10)
+{
+    fj_pool *pool = scene_pool(1, FJ_POOL_CALLER_HELPS);
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(pthread_create(&t, NULL, invoke_and_leave, pool), 0);
     while (atomic_load(&runs) == 0) sim_yield();
     fjt_destroy(pool);
     pthread_join(t, NULL);
@@ -446,6 +602,62 @@ FJ_TEST(quiescence_is_not_told_too_early, 10)
         CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
         CHECK_EQ(atomic_load(&runs), 3);
     }
+    fjt_destroy(pool);
+}
+
+/* What comes while the only worker goes to sleep is found by that one: it is off the stack and not
+ * yet told so when it is looked at, and its task out of the queue when that is. */
+static int slow_action(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 3; i++) sim_yield();
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(worker_about_to_be_active_is_not_quiet, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+
+    atomic_store(&runs, 0);
+    for (int i = 1; i <= 2; i++) {
+        CHECK_EQ(fj_execute(pool, slow_action, NULL), FJ_OK);
+        for (uint32_t n = sim_random() % 20; n > 0; n--) sim_yield();
+        CHECK_EQ(fj_execute(pool, slow_action, NULL), FJ_OK);
+        while (!fj_pool_is_quiescent(pool)) sim_yield();
+        CHECK_EQ(atomic_load(&runs), 2 * i);
+    }
+    fjt_destroy(pool);
+}
+
+/* A task that goes from one worker to the other, who has slept meanwhile: whoever looks at them one
+ * after the other may find each of them idle. They sleep for about as long as such a look takes. */
+enum { PASSES = 10 };
+
+static uint32_t passed;
+
+static int pass_on(void *arg)
+{
+    uint32_t now = word_add(&passed);
+
+    if (now == PASSES) return FJ_OK;
+    sim_sleep_until(sim_now() + 900 + 10 * (int64_t)(sim_random() % 40));
+    CHECK_EQ(fj_execute(arg, pass_on, arg), FJ_OK);
+    word_await(&passed, now + 1);
+    return FJ_OK;
+}
+
+FJ_TEST(pool_whose_workers_take_turns_is_not_quiet, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 2;
+    o.flags = FJ_POOL_FIFO; /* nobody has to open a queue first */
+    o.spin_ns = -1;
+    fj_pool *pool = fjt_pool_with(&o);
+    CHECK_EQ(fj_execute(pool, pass_on, pool), FJ_OK);
+    while (!fj_pool_is_quiescent(pool)) sim_yield();
+    CHECK_EQ(__atomic_load_n(&passed, __ATOMIC_ACQUIRE), PASSES);
     fjt_destroy(pool);
 }
 

@@ -191,6 +191,34 @@ FJ_TEST(last_but_one_task_is_taken_by_one_only, 10)
     fjt_destroy(pool);
 }
 
+/* The oldest stays while younger ones come and go, often enough for the queue to be closed: a
+ * thief that has seen it before must not take it afterwards, when it is another's place. */
+static void oldest_stays(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        struct scene_leaf *a = scene_leaf(&runs, 1);
+        fj_fork(&a->task);
+        for (int j = 0; j < 3; j++) {
+            struct scene_leaf *b = scene_leaf(&runs, 2);
+            fj_fork(&b->task);
+            CHECK_EQ(fj_join(&b->task), 2);
+            free(b);
+        }
+        CHECK_EQ(fj_join(&a->task), 1);
+        free(a);
+    }
+}
+
+FJ_TEST(oldest_task_is_taken_by_one_only, 10)
+{
+    fj_pool *pool = scene_pool(3, 0);
+    atomic_store(&runs, 0);
+    scene_inside(pool, oldest_stays, NULL);
+    CHECK_EQ(atomic_load(&runs), 12);
+    fjt_destroy(pool);
+}
+
 /* ---- Long leaf --------------------------------------------------------------------------------------- */
 
 struct flag_task {
