@@ -54,7 +54,7 @@ static fji_subq *submit_queue(fj_pool *p, uint32_t i)
 static fji_subq *submit_lock_some(fj_pool *p, uint32_t *i)
 {
     for (uint32_t tries = 0;; tries++) {
-        *i = submit_number() & (p->subqs - 1);
+        *i = (submit_number() >> 1) & (p->subqs - 1); /* the lowest bit is always set at first */
         fji_subq *q = submit_queue(p, *i);
         if (q == NULL) return NULL;
         if (fji_lock_try(&q->lock)) return q;
