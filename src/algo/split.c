@@ -66,7 +66,7 @@ static void pace_next(pace *p, const fji_job *j, size_t n)
     p->known = p->ticks != 0 || took > FJI_WORTH_TICKS;
     if (took - 1 > TICKS_MOST) took = 1; /* the counters of two processors differ */
     p->ticks = (float)took / (float)n;
-    if (took >= FJI_PART_TICKS / 2 && took <= 2 * FJI_PART_TICKS) return;
+    if (took >= FJI_PART_TICKS / 4 * 3 && took <= FJI_PART_TICKS / 2 * 3) return;
 
     float fit = FJI_PART_TICKS / p->ticks, most = (float)n * GROWTH;
     if (fit > most) fit = most;

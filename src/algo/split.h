@@ -43,7 +43,7 @@ typedef struct fji_split {
 int fji_split_run(fji_split *s, const fj_how *how, size_t begin, size_t end, void *acc);
 
 /* About nanoseconds: how long a part takes, and what is worth to be taken by somebody else. */
-#define FJI_PART_TICKS 8000u
+#define FJI_PART_TICKS 16000u
 #define FJI_WORTH_TICKS 12000u
 
 /* Whether others would take what is forked now. */

@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Compares the parallel algorithms of forkjoin with serial code and with other libraries.
+
+For each workload and worker count there are several rounds, and in each of them every program
+runs once, so that a disturbance meets all of them alike. The best time counts. See README.md.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+WORKLOADS = ["for-even", "for-triangle", "for-heavy", "for-grain1", "for-tiny", "for-tiny-inside",
+             "sum", "sum-fixed", "scan-i64", "scan-f64", "copy", "filter", "find",
+             "histogram-u8", "histogram-u32",
+             "sort-u32", "sort-u32-sorted", "sort-u32-reversed", "sort-u32-equal",
+             "sort-u32-organ", "sort-u32-few", "sort-struct", "sort-strings",
+             "sort-kv32", "sort-kv64", "merge", "pipeline"]
+RUNTIMES = ["fj", "serial", "stl", "tbb", "libgomp", "libomp", "gnu", "java"]
+OURS = "fj"
+SERIAL = ("serial", "stl")      # one thread, but for the copy, which has all of them
+EXIT_UNSUPPORTED = 3
+
+
+class Failure(Exception):
+    """A run that gives no time; `fatal` if it means that something is broken."""
+
+    def __init__(self, text, fatal):
+        super().__init__(text)
+        self.fatal = fatal
+
+
+class Series:
+    """The times of one variant of a runtime at one workload and worker count."""
+
+    def __init__(self, items, size):
+        self.items = items
+        self.bytes = size
+        self.rounds = []        # the best of each round
+        self.cpu = float("inf")  # the least processor time of a run
+
+    @property
+    def best(self):
+        return min(self.rounds)
+
+    @property
+    def spread(self):
+        return max(self.rounds) / self.best - 1
+
+
+def command(bin_dir, runtime, workload, workers):
+    """The beginning of the runtime's command line, or None if it is not built."""
+    if runtime == "java":
+        java = shutil.which("java")
+        classes = os.path.join(bin_dir, "java")
+        if not java or not os.path.exists(os.path.join(classes, "Algo.class")):
+            return None
+        # Outside a pool the caller works along with the common one.
+        common = workers - 1 if workload == "for-tiny" else workers
+        size = f"-Djava.util.concurrent.ForkJoinPool.common.parallelism={common}"
+        return [java, size, "-cp", classes, "Algo"]
+    program = os.path.join(os.path.abspath(bin_dir), "algo-" + runtime)
+    return [program] if os.access(program, os.X_OK) else None
+
+
+def measure(args, runtime, workload, workers):
+    """Runs one process; returns its result lines, split."""
+    line = command(args.bin, runtime, workload, workers)
+    line += [workload, str(workers), str(args.reps)] + (["--quick"] if args.quick else [])
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, timeout=args.limit)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"took more than {args.limit:g} s", fatal=False) from None
+    if done.returncode == EXIT_UNSUPPORTED:
+        raise Failure("unsupported", fatal=False)
+    results = [s.split() for s in done.stdout.splitlines() if s.startswith("result ")]
+    if any(r[9] != "1" for r in results):
+        raise Failure("WRONG ANSWER", fatal=True)
+    if done.returncode != 0 or not results:
+        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise Failure(f"failed with status {done.returncode}: {last[0]}", fatal=True)
+    return results
+
+
+class Session:
+    """All measurements of one run of this program."""
+
+    def __init__(self, args, runtimes):
+        self.args = args
+        self.runtimes = runtimes
+        self.series = {}        # (workload, workers, runtime, variant) -> Series
+        self.left_out = {}      # (workload, workers, runtime) -> why
+        self.fatal = False
+
+    def run(self, workload, workers):
+        for n in range(self.args.rounds):
+            turn = n % len(self.runtimes)
+            for runtime in self.runtimes[turn:] + self.runtimes[:turn]:
+                if (workload, workers, runtime) in self.left_out:
+                    continue
+                progress(f"{workload}: {runtime}, workers: {workers}, "
+                         f"round {n + 1} of {self.args.rounds}")
+                try:
+                    self.add(workload, workers, runtime)
+                except Failure as f:
+                    self.left_out[workload, workers, runtime] = str(f)
+                    self.fatal |= f.fatal
+
+    def add(self, workload, workers, runtime):
+        times = {}
+        for r in measure(self.args, runtime, workload, workers):
+            times.setdefault(r[3], []).append(float(r[5]))
+            key = (workload, workers, runtime, r[3])
+            series = self.series.setdefault(key, Series(int(r[7]), int(r[8])))
+            series.cpu = min(series.cpu, float(r[6]))
+        for variant, seconds in times.items():
+            self.series[workload, workers, runtime, variant].rounds.append(min(seconds))
+
+    def rows(self, workload, workers):
+        """The measured variants, in the order of the runtimes and of what they print."""
+        found = [k for k in self.series if k[:2] == (workload, workers)]
+        return sorted(found, key=lambda k: RUNTIMES.index(k[2]))
+
+    def least(self, workload, workers, which):
+        """The fastest variant of the runtimes for which which(name) is true, or None."""
+        rows = [k for k in self.rows(workload, workers) if which(k[2])]
+        return min(rows, key=lambda k: self.series[k].best) if rows else None
+
+
+def progress(text):
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K" + text)
+        sys.stderr.flush()
+
+
+def print_columns(lines, left=1):
+    widths = [max(len(cell) for cell in column) for column in zip(*lines)]
+    for row in lines:
+        cells = [c.ljust(w) if i < left else c.rjust(w)
+                 for i, (c, w) in enumerate(zip(row, widths))]
+        print("  " + "  ".join(cells).rstrip())
+    sys.stdout.flush()
+
+
+def ratio(session, key, other):
+    if key is None or other is None:
+        return "-"
+    return f"{session.series[key].best / session.series[other].best:.2f}"
+
+
+def print_table(session, workload, workers):
+    ours = session.least(workload, workers, lambda r: r == OURS)
+    serial = session.least(workload, workers, lambda r: r in SERIAL)
+    lines = [["runtime", "variant", "seconds", "ns/item", "GB/s", "vs serial", "vs fj", "speedup",
+              "cpu s", "cpu vs fj", "spread"]]
+    for key in session.rows(workload, workers):
+        s = session.series[key]
+        speed = f"{s.items * s.bytes / s.best * 1e-9:.1f}" if s.bytes else "-"
+        alone = (workload, 1) + key[2:]
+        lines.append([key[2], key[3], f"{s.best:.6f}", f"{s.best * 1e9 / s.items:.2f}", speed,
+                      ratio(session, key, serial), ratio(session, key, ours),
+                      ratio(session, alone if alone in session.series else None, key),
+                      f"{s.cpu:.6f}", f"{s.cpu / session.series[ours].cpu:.2f}" if ours else "-",
+                      f"{s.spread * 100:.0f}%"])
+    print(f"\n{workload}, {workers} worker" + ("s" if workers > 1 else ""))
+    print_columns(lines, 2)
+    for (name, number, runtime), why in session.left_out.items():
+        if (name, number) == (workload, workers) and why != "unsupported":
+            print(f"  left out, {why}: {runtime}")
+
+
+def print_summary(session, workloads):
+    """For each workload the library's best variant beside the best of all others."""
+    for workers in session.args.workers:
+        lines = [["workload", "fj", "seconds", "vs serial", "best peer", "its seconds", "fj/peer",
+                  "least cpu", "fj/that"]]
+        for w in workloads:
+            ours = session.least(w, workers, lambda r: r == OURS)
+            serial = session.least(w, workers, lambda r: r in SERIAL)
+            peer = session.least(w, workers, lambda r: r not in SERIAL + (OURS,))
+            if ours is None:
+                continue
+            mine = min((s.cpu, k[3]) for k, s in session.series.items()
+                       if k[:3] == (w, workers, OURS))
+            least = min(((s.cpu, " ".join(k[2:])) for k, s in session.series.items()
+                         if k[:2] == (w, workers) and k[2] not in SERIAL + (OURS,)), default=None)
+            lines.append([w, ours[3], f"{session.series[ours].best:.6f}",
+                          ratio(session, ours, serial), " ".join(peer[2:]) if peer else "-",
+                          f"{session.series[peer].best:.6f}" if peer else "-",
+                          ratio(session, ours, peer), least[1] if least else "-",
+                          f"{mine[0] / least[0]:.2f}" if least else "-"])
+        print(f"\nThe best of each, {workers} worker" + ("s" if workers > 1 else ""))
+        print_columns(lines, 2)
+
+
+def records(session):
+    """The measurements as the list that is written to the JSON file."""
+    out = []
+    for (workload, workers, runtime, variant), s in session.series.items():
+        out.append({"workload": workload, "runtime": runtime, "variant": variant,
+                    "workers": workers, "seconds": s.best, "cpu_seconds": s.cpu, "items": s.items,
+                    "bytes_per_item": s.bytes, "rounds": len(s.rounds), "spread": s.spread,
+                    "quick": session.args.quick})
+    return out
+
+
+def names(text, known, what):
+    chosen = text.split(",")
+    for name in chosen:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"no {what} of that name: {name}")
+    return chosen
+
+
+def parse_args():
+    p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    p.add_argument("workload", nargs="*", metavar="WORKLOAD",
+                   help="default: all; with a dash at the end: all that begin so")
+    p.add_argument("--bin", metavar="DIR", default="build/release/bench/bin",
+                   help="folder of the benchmark programs")
+    p.add_argument("--quick", action="store_true", help="small sizes, to see that all works")
+    p.add_argument("--workers", metavar="N,...", default=[1, 2],
+                   type=lambda s: [int(w) for w in s.split(",")], help="default: 1,2")
+    p.add_argument("--runtimes", metavar="A,...", default=RUNTIMES,
+                   type=lambda s: names(s, RUNTIMES, "runtime"), help="default: all")
+    p.add_argument("--rounds", metavar="N", type=int, help="default: 5, with --quick 2")
+    p.add_argument("--reps", metavar="N", type=int, default=3,
+                   help="runs of each variant in a process (default: 3)")
+    p.add_argument("--limit", metavar="SECONDS", type=float, default=120,
+                   help="end a process after this time (default: 120)")
+    p.add_argument("--json", metavar="FILE", help="also write the results to a file")
+    p.add_argument("--list", action="store_true", help="list workloads and runtimes")
+    args = p.parse_args()
+
+    if args.rounds is None:
+        args.rounds = 2 if args.quick else 5
+    if args.rounds < 1 or args.reps < 1 or any(w < 1 for w in args.workers):
+        p.error("rounds, repetitions and worker counts begin at 1")
+    chosen = []
+    for name in args.workload:
+        found = [w for w in WORKLOADS if w == name or (name.endswith("-") and w.startswith(name))]
+        if not found:
+            p.error(f"no workload of that name: {name}")
+        chosen += found
+    args.workload = [w for w in WORKLOADS if w in chosen] or WORKLOADS
+    return args
+
+
+def main():
+    args = parse_args()
+    if args.list:
+        print("workloads:", " ".join(WORKLOADS))
+        print("runtimes: ", " ".join(RUNTIMES))
+        return 0
+
+    runtimes = []
+    for runtime in args.runtimes:
+        if command(args.bin, runtime, "", 1):
+            runtimes.append(runtime)
+        else:
+            print(f"not built, skipped: {runtime}")
+    if not runtimes:
+        return 1
+
+    session = Session(args, runtimes)
+    for workload in args.workload:
+        for workers in args.workers:
+            session.run(workload, workers)
+            progress("")
+            print_table(session, workload, workers)
+    print_summary(session, args.workload)
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as f:
+            json.dump(records(session), f, indent=1)
+            f.write("\n")
+    return 1 if session.fatal else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
