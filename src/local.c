@@ -34,6 +34,7 @@ int fj_surplus_count(void)
                     : active > target / 8  ? 2
                     : active > target / 16 ? 4
                                            : 8;
+    if (allowance > target) allowance = target; /* nobody else would come */
     return fj_queued_count() - allowance;
 }
 

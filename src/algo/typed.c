@@ -32,11 +32,40 @@ void fji_typed_exchange(char *x, char *y, size_t bytes)
     }
 }
 
+/* For the usual sizes by two loads and two stores. */
+static void swap_64(char *x, char *y)
+{
+    uint64_t a, b;
+
+    memcpy(&a, x, sizeof a);
+    memcpy(&b, y, sizeof b);
+    memcpy(x, &b, sizeof b);
+    memcpy(y, &a, sizeof a);
+}
+
+static void swap_32(char *x, char *y)
+{
+    uint32_t a, b;
+
+    memcpy(&a, x, sizeof a);
+    memcpy(&b, y, sizeof b);
+    memcpy(x, &b, sizeof b);
+    memcpy(y, &a, sizeof a);
+}
+
 void fji_typed_reverse(char *a, size_t n, size_t size)
 {
-    for (size_t i = 0, j = n; i + 1 < j; i++) {
-        j--;
-        fji_typed_swap(a + i * size, a + j * size, size);
+    char *x = a, *y = a + n * size;
+
+    for (size_t i = 0; i < n / 2; i++, x += size) {
+        y -= size;
+        if (size == 4) {
+            swap_32(x, y);
+        } else if (size == 8) {
+            swap_64(x, y);
+        } else {
+            fji_typed_swap(x, y, size);
+        }
     }
 }
 

@@ -406,6 +406,7 @@ FJ_TEST(progress_counts_every_element, 10)
 
 FJ_TEST(memory_is_needed_for_the_first_part_only, 30)
 {
+    if (!FJI_FAULTS) fjt_skip("built without faults");
     fj_pool *pool = fjt_pool(4, 0);
     uint64_t result[WORDS_MOST], wanted = hash_oracle(WORDS_MOST, 0, 90, 2);
 
