@@ -482,7 +482,7 @@ static int partition_run(struct filter *f, size_t n, size_t *count, const fj_how
         size_t bytes = p.blocks * (p.block / WORD) * sizeof *p.mask;
         if (n > SMALL_BLOCKS * WORD) p.mask = fji_algo_alloc(bytes + p.blocks * sizeof *p.before);
         if (p.mask == NULL) return parting_alone(f, n, count, how);
-        if (p.mask != small_mask) p.before = (size_t *)((unsigned char *)p.mask + bytes);
+        if (p.mask != small_mask) p.before = (void *)((unsigned char *)p.mask + bytes);
         err = parting_passes(&p, how);
         if (p.mask != small_mask) fji_algo_free(p.mask);
     }

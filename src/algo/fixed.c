@@ -302,7 +302,7 @@ static bool part_do(fixed *f, size_t lo, size_t n, void *acc, const tempo *t)
 /* The body of a right half that somebody has taken. */
 static int half_run(fj_task *task)
 {
-    node *x = (node *)task;
+    node *x = (node *)(void *)task;
 
     x->done = part_do((fixed *)(uintptr_t)x->tree, x->lo, x->n, x->right, &x->tempo);
     return FJ_OK;

@@ -513,7 +513,7 @@ static bool pipe_alloc(pipeline *p)
     if (block == NULL) return false;
 
     p->mask = size - 1;
-    p->gates = (gate *)block;
+    p->gates = (gate *)(void *)block;
     p->items = (item *)(p->gates + p->n);
     memset(p->gates, 0, p->n * sizeof *p->gates);
     memset(block + before, 0, bytes - before);

@@ -87,7 +87,7 @@ static void split_range(fji_split *s, size_t lo, size_t hi, void *acc, pace *p);
 /* The body of a half that somebody has taken. */
 static int half_run(fj_task *t)
 {
-    half *h = (half *)t;
+    half *h = (half *)(void *)t;
     fji_split *s = h->split;
 
     if (s->combine != NULL) {

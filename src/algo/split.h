@@ -43,8 +43,8 @@ typedef struct fji_split {
 int fji_split_run(fji_split *s, const fj_how *how, size_t begin, size_t end, void *acc);
 
 /* About nanoseconds: how long a part takes, and what is worth to be taken by somebody else. */
-#define FJI_PART_TICKS 16000u
-#define FJI_WORTH_TICKS 12000u
+#define FJI_PART_TICKS ((uint64_t)16000)
+#define FJI_WORTH_TICKS ((uint64_t)12000)
 
 /* Whether others would take what is forked now. */
 static inline bool fji_split_wanted(void)
