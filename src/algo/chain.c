@@ -7,13 +7,13 @@
  * into parts for a table, in which all who take part from then on find what to do. Without
  * memory for the table, or without helpers, it stays as it was.
  *
- * The table has for each part k its value, whether it is folded, and its note. `carry` is the
- * prefix of the first part that has none in its value. One word says all the rest, and every
- * step is one compare-and-swap of it:
+ * The table has for each part k its value, its mark and its note. `carry` is the prefix of the
+ * first part that has none in its value. One word says what may be begun, and every step
+ * but the taking of a part is one compare-and-swap of it:
  *
  *     next    parts below are claimed, by those who fold or emit them
  *     known   parts below have their prefix; carry is the prefix of part `known`
- *     given   parts below are claimed by those who emit them
+ *     given   parts below are taken by those who emit them
  *     folds   how often somebody has finished to fold
  *
  *     0 <= given <= known <= next <= parts
@@ -21,30 +21,35 @@
  *     part    |...emitted or being so...|..prefix known..|..being folded, folded..|...free...|
  *                                       given            known                    next
  *
- * Whoever has claimed part `known` owns carry, until he has set known to what comes after it.
+ * The mark of a part says how far it is: 0, FOLDED, TAKEN. A part left of known is folded or
+ * taken; whoever turns its mark from FOLDED to TAKEN emits it. Whoever has claimed part `known`
+ * owns carry, until he has set known to what comes after it.
  *
- * What a worker does next:
+ * What a worker does next, the first of these that can be done:
  *
- *   emit     given < known: claims part `given`, which is folded and has its prefix, and emits
- *            it.
- *   direct   given == known == next: claims part `next`, and so owns carry; emits the part
- *            without having folded it, into carry; then moves on, from the part after it, and
- *            with given = that one.
- *   fold     given == known < next < parts: claims part `next`, folds it, sets its mark, and
- *            then counts it in folds. If at that step it is the part at known, moves on from
- *            it. Not if next is too far ahead of known.
- *   leave    given == known, next == parts or too far ahead: nothing can be begun. What is left
- *            waits for somebody who folds, emits directly or moves on, and who will look again,
- *            and fork others in place of those who have left.
+ *   emit     one of the last parts that he has folded himself is left of known, and not taken:
+ *            it lies in the cache of his processor.
+ *   direct   known == next < parts: claims part `next`, and so owns carry; emits the part
+ *            without having folded it, into carry; marks it TAKEN; then moves on, from the part
+ *            after it.
+ *   fold     known < next < parts, not too far ahead of known, and few of those that he has
+ *            folded are waiting: claims part `next`, folds it, marks it FOLDED, and then counts
+ *            it in folds. If at that step it is the part at known, moves on from it.
+ *   sweep    given < known: takes the first that is not taken from given on, and emits it.
+ *   fold     the same, with many waiting: he forgets the oldest of them, which will be swept.
+ *   leave    given == known, and nothing can be folded. What is left waits for somebody who
+ *            folds, emits directly or moves on, and who will look again, and fork others in
+ *            place of those who have left.
  *
  *   move on  with the word as it is: for each part from there on that has its mark, its value
  *            is swapped for carry, and carry combined with it; then known is set, if the word
  *            has not changed since: else it looks again.
  *
- * Alone in the table a worker therefore only emits directly: one pass. With two, one emits
- * while the other folds; nobody waits for somebody else but by joining a task he has forked.
- * How far ahead they fold is limited, since what was folded long ago is in no cache any more:
- * if one is stopped by the system while all wait for his part, the others leave.
+ * Alone in the table a worker therefore only emits directly: one pass. With two, each folds and
+ * emits what it has folded, from its cache; nobody waits for somebody else but by joining a
+ * task he has forked. How far ahead they fold is limited, since what was folded long ago is in
+ * no cache any more: if one is stopped by the system while all wait for his part, the others
+ * leave.
  *
  * Why carry has one owner: known changes only by its owner, to a part that was free, or whose
  * mark he did not see although nobody had counted since he looked for it. If somebody has
@@ -52,16 +57,15 @@
  * next owner. If nobody has, the next one is who claims it, directly. A part that was passed by
  * its mark before it was counted lies left of known when it is, and is nobody's.
  *
- * Why each part is emitted exactly once, after it is folded, if it is: `next` and `given` only
- * grow, by the one who claims. A part goes through `given` by a claim for emission, or by whoever
- * emits it directly: until he has set known, given == known stays, so nobody else can claim it.
- * Emission needs known, and known goes over a part only by its mark or by whoever emits it
- * directly.
+ * Why each part is emitted exactly once, after it is folded, if it is: by its mark, which goes
+ * from FOLDED to TAKEN once. Nobody takes a part before it is left of known, and known goes over
+ * a part only by its mark: FOLDED, or TAKEN by whoever has emitted it directly.
  *
- * Why none is forgotten: while known < next somebody owns carry, and he sets known. So when
- * nobody folds, emits directly or moves on any more, known == next; and whoever set known last
- * has looked again at the word after that, and left only when given == known and next == parts,
- * as nothing was ahead: all is claimed, and whoever claimed it is joined.
+ * Why none is forgotten: given goes only over parts that are taken. While known < next somebody
+ * owns carry, and he sets known. So when nobody folds, emits directly or moves on any more,
+ * known == next; and whoever set known last has looked again at the word after that, and left
+ * only when given == known and next == parts, as nothing was ahead: all is taken, and whoever
+ * took it is joined.
  *
  * Errors and cancels end the job; everybody looks at it before each part. What the table says
  * is then of no interest.
@@ -81,15 +85,18 @@
 
 enum {
     PARTS_MOST = 16384,
-    HELPERS = 2,                     /* that one worker has forked at a time */
-    AHEAD = 4,                       /* parts for each worker */
-    PART_BYTES = 1 << 17,            /* folded and emitted soon after, by the cache of one core */
-    TABLE_BYTES = 1 << 24,           /* fewer parts rather than more memory for large values, */
-    PARTS_LEAST = 64,                /* but so many anyway */
-    PART_TICKS = 2 * FJI_PART_TICKS, /* a part of the table takes no longer, if it may be smaller */
-    GROWTH = 16,                     /* alone, a part is at most so many times the one before */
-    BITS = 15,                       /* of a field of the word: up to PARTS_MOST, inclusive */
+    HELPERS = 2,           /* that one worker has forked at a time */
+    AHEAD = 4,             /* parts for each worker */
+    OWN = 2,               /* folded by one, to be emitted by the same */
+    PART_BYTES = 1 << 17,  /* folded and emitted soon after, by the cache of one core */
+    TABLE_BYTES = 1 << 24, /* fewer parts rather than more memory for large values, */
+    PARTS_LEAST = 64,      /* but so many anyway */
+    GROWTH = 16,           /* alone, a part is at most so many times the one before */
+    BITS = 15,             /* of a field of the word: up to PARTS_MOST, inclusive */
 };
+
+/* A part of the table takes no longer, if it may be smaller. */
+#define PART_TICKS (2 * FJI_PART_TICKS)
 
 typedef struct table {
     _Alignas(FJI_APART) uint64_t word;
@@ -106,8 +113,16 @@ typedef struct table {
     unsigned char *spare;  /* a value, likewise */
     unsigned char *values; /* a fold's result, from known on; below, the prefix */
     uint64_t *notes;
-    uint32_t *marks; /* 1: folded */
+    uint32_t *marks; /* FOLDED, TAKEN */
 } table;
+
+enum { FOLDED = 1, TAKEN = 2 };
+
+/* Who takes part, and the last parts he has folded, the oldest first. */
+typedef struct hand {
+    uint32_t own[OWN];
+    unsigned owns;
+} hand;
 
 /* A task that takes part. */
 typedef struct helper {
@@ -219,23 +234,33 @@ static bool part_pass(table *t, size_t k)
     return true;
 }
 
-/* The caller owns carry, which is the prefix of `known`: known goes there, given to `given` if
- * that is more, and known over all that is folded. */
-static void table_move(table *t, uint32_t known, uint32_t given)
+/* The caller owns carry, which is the prefix of `known`: known goes there, and over all that is
+ * folded. given goes along if it was at `from`. */
+static void table_move(table *t, uint32_t known, uint32_t from)
 {
     uint64_t w = word_look(t);
+    uint32_t to = known, given;
 
     do {
         /* [chain.mark] acquire <- release in table_folded(): the value and the note. */
         for (; known < word_next(w) && fji_load_acquire(&t->marks[known]) != 0; known++)
             if (!part_pass(t, known)) return;
-        if (word_given(w) > given) given = word_given(w);
+        given = word_given(w) == from ? to : word_given(w);
     } while (!word_change(t, &w,
                           word_next(w) * ONE_NEXT + known * ONE_KNOWN + given * ONE_GIVEN +
                               (w & (FIELD * ONE_FOLDS))));
 }
 
 /* ---- What a worker does -------------------------------------------------------------------------- */
+
+/* Part k, left of known, is the caller's to emit. */
+static bool table_take(table *t, uint32_t k)
+{
+    uint32_t mark = FOLDED;
+
+    /* relaxed: only who is first; what is there to be read came with the word. */
+    return fji_cas_relaxed(&t->marks[k], &mark, (uint32_t)TAKEN);
+}
 
 static void table_emit(table *t, uint32_t k)
 {
@@ -247,6 +272,19 @@ static void table_emit(table *t, uint32_t k)
     (void)part_emit(t, k, acc, part_note(t, k));
 }
 
+/* Emits the first part that is folded and not taken, if there is one, of those from given to
+ * known in w, and moves given over those that are. */
+static void table_sweep(table *t, uint64_t w)
+{
+    uint32_t k = word_given(w), known = word_known(w);
+    bool mine = false;
+
+    while (k < known && !mine) mine = table_take(t, k++);
+    /* Parts are taken in other orders too: given may be further by now. */
+    while (word_given(w) < k && !word_change(t, &w, w + (k - word_given(w)) * ONE_GIVEN)) continue;
+    if (mine) table_emit(t, k - 1);
+}
+
 static void table_direct(table *t, uint32_t k)
 {
     _Alignas(max_align_t) unsigned char room[FJI_CHAIN_ROOM];
@@ -256,7 +294,8 @@ static void table_direct(table *t, uint32_t k)
     if (size <= sizeof room) acc = memcpy(room, acc, size);
     if (!part_emit(t, k, acc, NULL)) return;
     if (acc == room) memcpy(t->carry, acc, size);
-    table_move(t, k + 1, k + 1);
+    fji_store_relaxed(&t->marks[k], (uint32_t)TAKEN); /* relaxed: the word makes it known */
+    table_move(t, k + 1, k);
 }
 
 /* Part k is folded: says so, and moves on if that is up to the caller. */
@@ -265,9 +304,9 @@ static void table_folded(table *t, uint32_t k)
     uint64_t w = word_look(t);
 
     /* [chain.mark] release -> acquire in table_move(): the value and the note. */
-    fji_store_release(&t->marks[k], 1u);
+    fji_store_release(&t->marks[k], (uint32_t)FOLDED);
     while (!word_change(t, &w, w + ONE_FOLDS)) continue;
-    if (word_known(w) == k) table_move(t, k, 0);
+    if (word_known(w) == k) table_move(t, k, UINT32_MAX);
 }
 
 static void table_fold(table *t, uint32_t k)
@@ -287,23 +326,43 @@ static void table_fold(table *t, uint32_t k)
     table_folded(t, k);
 }
 
+/* The oldest of the caller's own parts, no longer his. */
+static uint32_t hand_oldest(hand *h)
+{
+    uint32_t k = h->own[0];
+
+    memmove(h->own, h->own + 1, --h->owns * sizeof *h->own);
+    return k;
+}
+
+static void hand_fold(hand *h, table *t, uint32_t k)
+{
+    if (h->owns == OWN) (void)hand_oldest(h);
+    h->own[h->owns++] = k;
+    table_fold(t, k);
+}
+
 /* Claims something and does it. False: there is nothing that could be begun. */
-static bool table_step(table *t)
+static bool hand_step(hand *h, table *t)
 {
     for (uint64_t w = word_look(t);;) {
-        uint32_t next = word_next(w), known = word_known(w), given = word_given(w);
+        uint32_t next = word_next(w), known = word_known(w);
+        bool ahead = next < t->parts && next - known < t->ahead;
 
-        if (given < known) {
-            if (!word_change(t, &w, w + ONE_GIVEN)) continue;
-            table_emit(t, given);
-        } else if (next == t->parts || next - known >= t->ahead) {
-            return false;
-        } else if (next == known) {
+        if (h->owns != 0 && h->own[0] < known) {
+            uint32_t k = hand_oldest(h);
+            if (!table_take(t, k)) continue;
+            table_emit(t, k);
+        } else if (ahead && (next == known || h->owns < OWN || word_given(w) == known)) {
             if (!word_change(t, &w, w + ONE_NEXT)) continue;
-            table_direct(t, next);
+            if (next == known)
+                table_direct(t, next);
+            else
+                hand_fold(h, t, next);
+        } else if (word_given(w) < known) {
+            table_sweep(t, w);
         } else {
-            if (!word_change(t, &w, w + ONE_NEXT)) continue;
-            table_fold(t, next);
+            return false;
         }
         return true;
     }
@@ -357,20 +416,24 @@ static unsigned helpers_more(table *t, helper *h, unsigned n)
 static void table_work(table *t)
 {
     helper h[HELPERS];
+    hand own = {.owns = 0};
     unsigned n = 0;
 
     while (fji_job_goes_on(&t->chain->job)) {
         n = helpers_more(t, h, n);
-        if (!table_step(t)) break;
+        if (!hand_step(&own, t)) break;
     }
     while (n != 0) helper_join(&h[--n]);
 }
 
 /* ---- The table ----------------------------------------------------------------------------------- */
 
+/* n, or what is next to it of what a part may have; at least 1. */
 static size_t within(const fji_job *j, size_t n)
 {
-    return n < j->min_grain ? j->min_grain : n > j->max_grain ? j->max_grain : n;
+    if (n > j->max_grain) n = j->max_grain;
+    if (n < j->min_grain) n = j->min_grain;
+    return n != 0 ? n : 1;
 }
 
 /* How many parts a table of this chain may have. */
@@ -392,7 +455,7 @@ static size_t part_size(const whole *w, size_t n)
     if (part == 0) {
         part = c->stride == 0 ? PART_BYTES : PART_BYTES / c->stride;
         if (w->ticks != 0 && part > PART_TICKS * 256 / w->ticks) part = PART_TICKS * 256 / w->ticks;
-        part = within(&c->job, part != 0 ? part : 1);
+        part = within(&c->job, part);
     }
     if (part < least) part = least;
     if (c->noted && part > 64 && part < SIZE_MAX - 64) part = (part + 63) / 64 * 64;
@@ -451,12 +514,12 @@ static void alone_pace(whole *w, size_t n)
     uint64_t now = fji_ticks(), took = now - w->at;
 
     w->at = now;
-    if (took > UINT64_MAX / 256) took = 0; /* the counters of two processors differ */
-    w->ticks = took * 256 / n + 1;
+    if (took > UINT64_MAX / 512) took = 0; /* the counters of two processors differ */
+    w->ticks = (uint64_t)((float)took * 256 / (float)n) + 1;
     if (took >= FJI_PART_TICKS / 2 && took <= 2 * FJI_PART_TICKS) return;
     uint64_t fit = FJI_PART_TICKS * 256 / w->ticks;
     size_t most = n > SIZE_MAX / GROWTH ? SIZE_MAX : n * GROWTH;
-    w->part = within(j, fit == 0 ? 1 : fit < most ? (size_t)fit : most);
+    w->part = within(j, fit < most ? (size_t)fit : most);
 }
 
 /* Whether what is left is enough for two. */

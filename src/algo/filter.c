@@ -185,8 +185,8 @@ static unsigned char *copy_any(unsigned char *out, const unsigned char *in, cons
 
         for (size_t at = 0; bits != 0;) {
             unsigned skip = (unsigned)__builtin_ctzll(bits);
-            uint64_t not = ~(bits >> skip);
-            unsigned run = not != 0 ? (unsigned)__builtin_ctzll(not ) : WORD;
+            uint64_t gaps = ~(bits >> skip);
+            unsigned run = gaps != 0 ? (unsigned)__builtin_ctzll(gaps) : WORD;
 
             memcpy(out, in + (at + skip) * size, run * size);
             out += run * size;
@@ -225,7 +225,7 @@ static int filter_at_once(const struct filter *f, size_t lo, size_t hi, size_t *
     uint64_t mask[CHUNK];
 
     while (lo < hi) {
-        size_t n = hi - lo < CHUNK * WORD ? hi - lo : CHUNK * WORD;
+        size_t n = hi - lo < (size_t)CHUNK * WORD ? hi - lo : (size_t)CHUNK * WORD;
         int code = f->ask(f, lo, n, mask);
 
         if (FJ_UNLIKELY(code != FJ_OK)) return code;
@@ -425,7 +425,7 @@ static int alone_run(fj_task *t)
 
     for (size_t lo = 0, n; lo < a->n && fji_job_goes_on(&a->job); lo += n) {
         const unsigned char *in = f->in + lo * f->size;
-        n = a->n - lo < CHUNK * WORD ? a->n - lo : CHUNK * WORD;
+        n = a->n - lo < (size_t)CHUNK * WORD ? a->n - lo : (size_t)CHUNK * WORD;
         int code = f->ask(f, lo, n, mask);
         if (code != FJ_OK) return code;
         end = copy_back(end, in, mask, n, f->size);
@@ -480,7 +480,8 @@ static int partition_run(struct filter *f, size_t n, size_t *count, const fj_how
         p.block = block_size(n, job.grain);
         p.blocks = (n - 1) / p.block + 1;
         size_t bytes = p.blocks * (p.block / WORD) * sizeof *p.mask;
-        if (n > SMALL_BLOCKS * WORD) p.mask = fji_algo_alloc(bytes + p.blocks * sizeof *p.before);
+        if (n > (size_t)SMALL_BLOCKS * WORD)
+            p.mask = fji_algo_alloc(bytes + p.blocks * sizeof *p.before);
         if (p.mask == NULL) return parting_alone(f, n, count, how);
         if (p.mask != small_mask) p.before = (void *)((unsigned char *)p.mask + bytes);
         err = parting_passes(&p, how);

@@ -259,6 +259,7 @@ static FJ_COLD void part_shallow(part *p, size_t n)
 
     p->way = way;
     part_run(p, n);
+    p->way = NULL;
 }
 
 static FJ_COLD void part_deep(part *p, size_t n)
@@ -267,6 +268,7 @@ static FJ_COLD void part_deep(part *p, size_t n)
 
     p->way = way;
     part_run(p, n);
+    p->way = NULL;
 }
 
 /* Nodes on the longest way below one over n leaves, itself included. */

@@ -70,8 +70,8 @@ static int bytes_count(size_t begin, size_t end, uint64_t *counts, void *arg)
 
     for (size_t i = begin, n; i < end && code == FJ_OK; i += n) {
         n = end - i < ONCE ? end - i : ONCE;
-        code = n < PAYS * BYTES ? bytes_one_by_one(key + i, n, counts, h->keys)
-                                : bytes_in_lanes(key + i, n, counts, h->keys);
+        code = n < (size_t)PAYS * BYTES ? bytes_one_by_one(key + i, n, counts, h->keys)
+                                        : bytes_in_lanes(key + i, n, counts, h->keys);
     }
     return code;
 }

@@ -254,11 +254,10 @@ static void merge_count(const fji_merge *m, size_t n)
 
 static void merge_piece(const fji_merge *m, fji_piece p)
 {
-    size_t n, k, most = m->part / 2 < FEW ? FEW : m->part / 2;
+    size_t most = m->part / 2 < FEW ? FEW : m->part / 2;
 
     while (fji_job_goes_on(m->job)) {
-        n = p.na + p.nb;
-        k = merge_least(p.na, p.nb);
+        size_t n = p.na + p.nb, k = merge_least(p.na, p.nb);
         if (k < FEW) {
             merge_rest(&m->order, &p);
             merge_count(m, n);

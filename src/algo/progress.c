@@ -174,9 +174,9 @@ static void number_text(char text[16], double x)
         u++;
     }
     if (u < 0)
-        snprintf(text, 16, "%.0f", x);
+        (void)snprintf(text, 16, "%.0f", x);
     else
-        snprintf(text, 16, "%.*f%c", x < 9.995 ? 2 : x < 99.95 ? 1 : 0, x, unit[u]);
+        (void)snprintf(text, 16, "%.*f%c", x < 9.995 ? 2 : x < 99.95 ? 1 : 0, x, unit[u]);
 }
 
 /* Seconds as 0:07, 1:02:03, 12 d. */
@@ -184,12 +184,12 @@ static void time_text(char text[24], double seconds)
 {
     unsigned long s = seconds < 1e9 ? (unsigned long)(seconds + 0.5) : 1000000000ul;
 
-    if (s >= 48 * 3600)
-        snprintf(text, 24, "%lu d", s / 86400);
+    if (s >= 48 * 3600ul)
+        (void)snprintf(text, 24, "%lu d", s / 86400);
     else if (s >= 3600)
-        snprintf(text, 24, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+        (void)snprintf(text, 24, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
     else
-        snprintf(text, 24, "%lu:%02lu", s / 60, s % 60);
+        (void)snprintf(text, 24, "%lu:%02lu", s / 60, s % 60);
 }
 
 /* What follows the bar, the more important first. */
@@ -199,24 +199,26 @@ typedef struct figures {
 
 static void figures_of(const fj_progress_bar *b, uint64_t done, uint64_t total, figures *f)
 {
-    char a[16], z[16], left[24];
+    char a[16];
 
     memset(f, 0, sizeof *f);
     number_text(a, (double)done);
-    number_text(z, (double)total);
     if (total != 0) {
+        char z[16];
+        number_text(z, (double)total);
         uint64_t shown = done < total ? done : total;
-        snprintf(f->text[0], 48, " %3d %%", (int)((double)shown / (double)total * 100));
-        snprintf(f->text[1], 48, "  %s/%s", a, z);
+        (void)snprintf(f->text[0], 48, " %3d %%", (int)((double)shown / (double)total * 100));
+        (void)snprintf(f->text[1], 48, "  %s/%s", a, z);
     } else {
-        snprintf(f->text[0], 48, " %s", a);
+        (void)snprintf(f->text[0], 48, " %s", a);
     }
     if (b->rate < 0 || total == 0) return;
     number_text(a, b->rate);
-    snprintf(f->text[2], 48, "  %s/s", a);
+    (void)snprintf(f->text[2], 48, "  %s/s", a);
     if (done < total && b->rate > 0) {
+        char left[24];
         time_text(left, (double)(total - done) / b->rate);
-        snprintf(f->text[3], 48, "  %s", left);
+        (void)snprintf(f->text[3], 48, "  %s", left);
     }
 }
 

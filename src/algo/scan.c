@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "../plat/stream.h"
 #include "chain.h"
 
 /* ---- By functions of the caller ------------------------------------------------------------------ */
@@ -147,6 +148,8 @@ int fj_scan_each(const void *in, void *out, size_t n, size_t size, fj_op_fn *op,
 
 /* ---- Sums ---------------------------------------------------------------------------------------- */
 
+#define FAR_BYTES ((size_t)1 << 25) /* results that are streamed past the caches */
+
 struct scan_sum {
     const void *in;
     void *out;
@@ -181,55 +184,92 @@ struct scan_sum {
         return FJ_OK;                                                                             \
     }                                                                                             \
                                                                                                   \
-    static int name##_inclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)   \
+    FJ_INLINE void name##_put(N *to, N value, bool far)                                           \
     {                                                                                             \
-        const N *in = ((const struct scan_sum *)context)->in;                                     \
-        N *out = ((const struct scan_sum *)context)->out, sum = *(N *)acc;                        \
+        if (far)                                                                                  \
+            fji_stream(to, &value, sizeof value);                                                 \
+        else                                                                                      \
+            *to = value;                                                                          \
+    }                                                                                             \
+                                                                                                  \
+    FJ_INLINE int name##_all(const struct scan_sum *s, size_t lo, size_t hi, void *acc, bool far) \
+    {                                                                                             \
+        const N *in = s->in;                                                                      \
+        N *out = s->out, sum = *(N *)acc;                                                         \
         size_t i = lo;                                                                            \
                                                                                                   \
-        (void)note;                                                                               \
         for (; hi - i >= 4; i += 4) {                                                             \
             N a = in[i], b = a + in[i + 1], c = in[i + 2], d = b + (c + in[i + 3]);               \
-            out[i] = sum + a;                                                                     \
-            out[i + 1] = sum + b;                                                                 \
-            out[i + 2] = sum + (b + c);                                                           \
-            out[i + 3] = sum += d;                                                                \
+            name##_put(&out[i], sum + a, far);                                                    \
+            name##_put(&out[i + 1], sum + b, far);                                                \
+            name##_put(&out[i + 2], sum + (b + c), far);                                          \
+            name##_put(&out[i + 3], sum += d, far);                                               \
         }                                                                                         \
-        for (; i < hi; i++) out[i] = sum += in[i];                                                \
+        for (; i < hi; i++) name##_put(&out[i], sum += in[i], far);                               \
         *(N *)acc = sum;                                                                          \
+        if (far) fji_stream_end();                                                                \
         return FJ_OK;                                                                             \
     }                                                                                             \
                                                                                                   \
-    static int name##_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)   \
+    FJ_INLINE int name##_before(const struct scan_sum *s, size_t lo, size_t hi, void *acc,        \
+                                bool far)                                                         \
     {                                                                                             \
-        const N *in = ((const struct scan_sum *)context)->in;                                     \
-        N *out = ((const struct scan_sum *)context)->out, sum = *(N *)acc;                        \
+        const N *in = s->in;                                                                      \
+        N *out = s->out, sum = *(N *)acc;                                                         \
         size_t i = lo;                                                                            \
                                                                                                   \
-        (void)note;                                                                               \
         for (; hi - i >= 4; i += 4) {                                                             \
             N a = in[i], b = a + in[i + 1], c = in[i + 2], d = b + (c + in[i + 3]);               \
-            out[i] = sum;                                                                         \
-            out[i + 1] = sum + a;                                                                 \
-            out[i + 2] = sum + b;                                                                 \
-            out[i + 3] = sum + (b + c);                                                           \
+            name##_put(&out[i], sum, far);                                                        \
+            name##_put(&out[i + 1], sum + a, far);                                                \
+            name##_put(&out[i + 2], sum + b, far);                                                \
+            name##_put(&out[i + 3], sum + (b + c), far);                                          \
             sum += d;                                                                             \
         }                                                                                         \
         for (; i < hi; i++) {                                                                     \
             N before = sum;                                                                       \
             sum += in[i];                                                                         \
-            out[i] = before;                                                                      \
+            name##_put(&out[i], before, far);                                                     \
         }                                                                                         \
         *(N *)acc = sum;                                                                          \
+        if (far) fji_stream_end();                                                                \
         return FJ_OK;                                                                             \
+    }                                                                                             \
+                                                                                                  \
+    static int name##_inclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)   \
+    {                                                                                             \
+        (void)note;                                                                               \
+        return name##_all(context, lo, hi, acc, false);                                           \
+    }                                                                                             \
+                                                                                                  \
+    static int name##_inclusive_far(void *context, size_t lo, size_t hi, void *acc,               \
+                                    uint64_t *note)                                               \
+    {                                                                                             \
+        (void)note;                                                                               \
+        return name##_all(context, lo, hi, acc, true);                                            \
+    }                                                                                             \
+                                                                                                  \
+    static int name##_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)   \
+    {                                                                                             \
+        (void)note;                                                                               \
+        return name##_before(context, lo, hi, acc, false);                                        \
+    }                                                                                             \
+                                                                                                  \
+    static int name##_exclusive_far(void *context, size_t lo, size_t hi, void *acc,               \
+                                    uint64_t *note)                                               \
+    {                                                                                             \
+        (void)note;                                                                               \
+        return name##_before(context, lo, hi, acc, true);                                         \
     }                                                                                             \
                                                                                                   \
     static int name##_run(const void *in, void *out, size_t n, unsigned flags, const fj_how *how) \
     {                                                                                             \
         static const N zero;                                                                      \
+        /* What lies where the result goes is in a cache already. */                              \
+        bool far = in != out && n >= FAR_BYTES / sizeof zero;                                     \
         struct scan_sum s = {in, out};                                                            \
         fji_chain c = {.fold = name##_fold,                                                       \
-                       .emit = flags == FJ_EXCLUSIVE ? name##_exclusive : name##_inclusive,       \
+                       .emit = far ? name##_inclusive_far : name##_inclusive,                     \
                        .context = &s,                                                             \
                        .combine = name##_combine,                                                 \
                        .identity = &zero,                                                         \
@@ -237,6 +277,7 @@ struct scan_sum {
                        .stride = 2 * sizeof zero};                                                \
                                                                                                   \
         if (!arrays_fine(in, out, n, sizeof zero, flags)) return FJ_EINVAL;                       \
+        if (flags == FJ_EXCLUSIVE) c.emit = far ? name##_exclusive_far : name##_exclusive;        \
         int err = fji_job_init(&c.job, how, n);                                                   \
         return err != FJ_OK ? err : fji_chain_run(&c, how, 0, n, NULL);                           \
     }

@@ -168,7 +168,7 @@ static int sort_alone(const sort *s, size_t lo, size_t n, int into)
     const fji_order *o = &s->merge.order;
     int place;
 
-    if (n < 2 * BLOCK) {
+    if (n < (size_t)2 * BLOCK) {
         unsigned char *from = sort_at(s, IN_BASE, lo), *to = sort_at(s, into, lo);
         FJI_BY_KIND(o->kind, leaf_sort, o, from, to, n, &place);
         return place != APART ? place | FOUND : into;
@@ -316,7 +316,7 @@ static void sort_parts(sort *s, const sort_call *c)
 {
     s->merge.part = fji_job_part(c->job, c->pace);
     s->alone = fji_job_part(c->job, c->pace / PACE_ALONE);
-    if (s->alone < 2 * BLOCK) s->alone = 2 * BLOCK;
+    if (s->alone < (size_t)2 * BLOCK) s->alone = (size_t)2 * BLOCK;
     s->levels = 1;
     for (size_t n = c->n; n > s->alone; n = sort_halve(0, n).nb) s->levels++;
 }

@@ -41,7 +41,7 @@ FJ_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_k
             memcpy(d, &first, 16);
             memcpy(d + size - 16, &last, 16);
             break;
-        case FJI_KIND_PTR: memcpy(d, s, sizeof(void *)); break;
+        case FJI_KIND_PTR: memcpy(d, s, sizeof(uintptr_t)); break;
         case FJI_KIND_ANY: memcpy(d, s, size); break;
     }
 }

@@ -12,6 +12,8 @@
 enum {
     ROOM = 128,  /* accumulators up to this size need no memory */
     GROWTH = 16, /* a part is at most so many times as large as the one before */
+    SHARE = 64,  /* a part is at most one of so many of what is left, unless that is short */
+    LONGEST = 4, /* times FJI_PART_TICKS */
 };
 
 #define PART_MOST 0x1p62f           /* elements; pointers have 64 bits */
@@ -57,8 +59,19 @@ static void pace_start(pace *p, const fji_job *j)
     p->at = j->grain != 0 ? 0 : fji_ticks();
 }
 
-/* The time a part of n elements took says how large the next should be. */
-static void pace_next(pace *p, const fji_job *j, size_t n)
+/* How long the next part should take if `rest` elements are left. Each part costs the few
+ * hundred nanoseconds in which the processor ends one loop and begins another: longer ones cost
+ * less, as long as they are only a small share of what somebody may be waiting for. */
+static float pace_aim(const pace *p, size_t rest)
+{
+    float share = (float)rest / SHARE * p->ticks;
+
+    if (share < FJI_PART_TICKS) return FJI_PART_TICKS;
+    return share < LONGEST * FJI_PART_TICKS ? share : LONGEST * FJI_PART_TICKS;
+}
+
+/* The time a part of n elements took says how large the next should be, of `rest`. */
+static void pace_next(pace *p, const fji_job *j, size_t n, size_t rest)
 {
     uint64_t now = fji_ticks(), took = now - p->at;
 
@@ -66,9 +79,10 @@ static void pace_next(pace *p, const fji_job *j, size_t n)
     p->known = p->ticks != 0 || took > FJI_WORTH_TICKS;
     if (took - 1 > TICKS_MOST) took = 1; /* the counters of two processors differ */
     p->ticks = (float)took / (float)n;
-    if (took >= FJI_PART_TICKS / 4 * 3 && took <= FJI_PART_TICKS / 2 * 3) return;
+    float aim = pace_aim(p, rest), is = (float)p->part * p->ticks;
+    if (is >= aim * .75f && is <= aim * 1.5f) return;
 
-    float fit = FJI_PART_TICKS / p->ticks, most = (float)n * GROWTH;
+    float fit = aim / p->ticks, most = (float)n * GROWTH;
     if (fit > most) fit = most;
     p->part = part_within(j, fit < 1 ? 1 : fit < PART_MOST ? (size_t)fit : (size_t)PART_MOST);
 }
@@ -154,7 +168,7 @@ static size_t split_part(fji_split *s, size_t lo, size_t hi, void *acc, pace *p)
         return hi;
     }
     fji_job_did(&s->job, n);
-    if (s->job.grain == 0 && n < hi - lo) pace_next(p, &s->job, n);
+    if (s->job.grain == 0 && n < hi - lo) pace_next(p, &s->job, n, hi - lo - n);
     return lo + n;
 }
 

@@ -130,6 +130,17 @@ FJ_TEST(sums_of_many_are_those_of_a_loop, 60)
     sums_of_many(NULL, &state);
 }
 
+/* Results that are larger than caches are stored in another way. */
+FJ_TEST(sums_of_more_than_a_cache_are_those_of_a_loop, 60)
+{
+    fj_pool *pool = fjt_pool(2, 0);
+    fj_how how = {.pool = pool};
+
+    for (unsigned kind = 0; kind < 8; kind++)
+        sum_case(kind, ((size_t)1 << 25) / (kind % 2 == 0 ? 4 : 8) + kind, &how);
+    fjt_destroy(pool);
+}
+
 FJ_TEST(integers_wrap, 10)
 {
     int32_t a[3] = {INT32_MAX, 1, -1};
