@@ -284,6 +284,7 @@ typedef const char *text;
 
 FJ_SORT(sort_u32, uint32_t, NUMBER_LESS);
 FJ_STABLE_SORT(stable_u32, uint32_t, NUMBER_LESS);
+FJ_MERGE(merge_u32, uint32_t, NUMBER_LESS);
 FJ_SORT(sort_pairs, algo_pair, KEY_LESS);
 FJ_SORT(sort_texts, text, TEXT_LESS);
 FJ_STABLE_SORT(stable_kv64, algo_kv64, KEY_LESS);
@@ -381,6 +382,14 @@ static uint64_t run_merge(const algo *a)
     return 0;
 }
 
+static uint64_t run_typed_merge(const algo *a)
+{
+    uint32_t *x = a->in;
+    size_t half = a->n / 2;
+    must(merge_u32(x, half, x + half, half, a->out, &here));
+    return 0;
+}
+
 /* ---- pipeline ---- */
 
 struct pipe {
@@ -453,6 +462,7 @@ static const algo_entry entries[] = {
     {"sort-u32*", "FJ_STABLE_SORT", run_stable_u32},
     {"sort-u32*", "sort", run_sort_compare},
     {"merge", "merge", run_merge},
+    {"merge", "FJ_MERGE", run_typed_merge},
     {"pipeline", "pipeline", run_pipe},
     {NULL, NULL, NULL},
 };

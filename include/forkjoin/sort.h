@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forkjoin/sort.h - parallel sorts for types of your own, the comparison inlined
+ * forkjoin/sort.h - parallel sorts and merges for types of your own, the comparison inlined
  *
  *     struct point { double x, y; };
  *     #define LEFT_OF(p, q) ((p).x < (q).x)
@@ -88,7 +88,33 @@
     }                                                                                       \
     struct NAME##_fji_end
 
-/* ---- What the two are made of: not API ---------------------------------------------------- */
+/*
+ * FJ_MERGE(NAME, T, LESS) makes
+ *
+ *     static int NAME(const T *a, size_t na, const T *b, size_t nb, T *out, const fj_how *how)
+ *
+ * which merges two sorted arrays into `out`, which has room for both and overlaps neither: a
+ * fj_merge() with the comparison inlined. Of equal elements those of `a` come first.
+ *
+ *   grain    about so many elements are merged by one worker; 0: some thousand.
+ *   progress elements that were merged.
+ *   memory   none.
+ *   returns  FJ_OK; FJ_ECANCELED, out then has some of the elements; FJ_EINVAL, FJ_EREJECTED.
+ */
+#define FJ_MERGE(NAME, T, LESS)                                                                \
+    FJI_SORT_BASE(NAME, T, LESS)                                                               \
+    FJI_SORT_MERGE(NAME)                                                                       \
+    __attribute__((unused)) static FJ_NODISCARD int NAME(const T *a, size_t na, const T *b,    \
+                                                         size_t nb, T *out, const fj_how *how) \
+    {                                                                                          \
+        static const fji_sort_kind kind = {                                                    \
+            sizeof(NAME##_fji_t), __alignof__(NAME##_fji_t), 0,     0, 0, 0, 0, 0, 0,          \
+            NAME##_fji_merge,     NAME##_fji_before,         {0, 0}};                          \
+        return fji_merge_runs(&kind, a, na, b, nb, out, how);                                  \
+    }                                                                                          \
+    struct NAME##_fji_end
+
+/* ---- What they are made of: not API ---------------------------------------------------- */
 
 /*
  * What the library has to know of a type to sort it. All of these end, stay inside the array
@@ -121,11 +147,13 @@ typedef struct fji_sort_kind {
 
 FJ_EXTERN_C_BEGIN
 
-/* Need small, run, cut, pivot, part, sift; and small, run, merge, before. */
+/* Need small, run, cut, pivot, part, sift; small, run, merge, before; merge, before. */
 FJ_API FJ_NODISCARD int fji_quick_sort(const fji_sort_kind *kind, void *a, size_t n,
                                        const fj_how *how);
 FJ_API FJ_NODISCARD int fji_merge_sort(const fji_sort_kind *kind, void *a, size_t n,
                                        const fj_how *how);
+FJ_API FJ_NODISCARD int fji_merge_runs(const fji_sort_kind *kind, const void *a, size_t na,
+                                       const void *b, size_t nb, void *out, const fj_how *how);
 
 FJ_EXTERN_C_END
 

@@ -319,16 +319,15 @@ static int merge_call_run(fj_task *t)
     return FJ_OK;
 }
 
-/* What cannot be meant. */
-static bool merge_wrong(const fji_piece *p, size_t size, fj_compare_fn *cmp)
+bool fji_piece_fine(const fji_piece *p, size_t size)
 {
     size_t n;
 
-    if (cmp == NULL || size == 0 || __builtin_add_overflow(p->na, p->nb, &n)) return true;
-    if ((p->na > 0 && p->a == NULL) || (p->nb > 0 && p->b == NULL)) return true;
-    if ((n > 0 && p->out == NULL) || !fji_fits(n, size)) return true;
-    return fji_overlap(p->a, p->na * size, p->out, n * size) ||
-           fji_overlap(p->b, p->nb * size, p->out, n * size);
+    if (size == 0 || __builtin_add_overflow(p->na, p->nb, &n)) return false;
+    if ((p->na > 0 && p->a == NULL) || (p->nb > 0 && p->b == NULL)) return false;
+    if ((n > 0 && p->out == NULL) || !fji_fits(n, size)) return false;
+    return !fji_overlap(p->a, p->na * size, p->out, n * size) &&
+           !fji_overlap(p->b, p->nb * size, p->out, n * size);
 }
 
 int fj_merge(const void *a, size_t na, const void *b, size_t nb, size_t size, void *out,
@@ -338,7 +337,7 @@ int fj_merge(const void *a, size_t na, const void *b, size_t nb, size_t size, vo
     merge_call c = {.merge = {{cmp, arg, size, fji_kind_of(size)}, &job, 0, true, true},
                     .piece = {a, b, out, na, nb}};
 
-    if (merge_wrong(&c.piece, size, cmp)) return FJ_EINVAL;
+    if (cmp == NULL || !fji_piece_fine(&c.piece, size)) return FJ_EINVAL;
     int err = fji_job_init(&job, how, na + nb);
     if (err != FJ_OK || na + nb == 0) return err;
     if (na + nb <= STAY_MOST && fji_job_may_stay(how) &&

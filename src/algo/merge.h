@@ -38,6 +38,10 @@ typedef struct fji_piece {
     size_t na, nb;
 } fji_piece;
 
+/* Whether it can be meant: elements of `size` bytes, both runs and out are there, and out
+ * overlaps neither. */
+bool fji_piece_fine(const fji_piece *p, size_t size);
+
 /* The kind for elements of `size` bytes that are moved themselves. */
 enum fji_kind fji_kind_of(size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * typed.h - what both typed sorts begin with
+ * typed.h - what both typed sorts begin with, and their merges
  */
 #ifndef FJI_ALGO_TYPED_H
 #define FJI_ALGO_TYPED_H
@@ -21,5 +21,24 @@ void fji_typed_reverse(char *a, size_t n, size_t size);
 /* Whether all is sorted, or was in strictly descending order and now is. Ends as soon as one
  * pair says otherwise, or the job does: false. */
 bool fji_typed_sorted(fji_job *j, const fji_sort_kind *kind, char *a, size_t n);
+
+/* Two sorted runs and where they go; out overlaps neither. */
+typedef struct fji_typed_merge {
+    fj_task task;
+    const fji_sort_kind *kind;
+    fji_job *job;
+    const char *a, *b;
+    size_t na, nb;
+    char *out;
+    size_t leaf; /* elements that are merged by one worker at once; 0: some thousand */
+    bool counts; /* as the progress of the job */
+} fji_typed_merge;
+
+/* Merges them, by as many workers as want to. Not complete if the job has a code afterwards. */
+void fji_typed_merge_range(fji_typed_merge m);
+
+/* Cuts where the middle of the longer run belongs: *m becomes what lies left of it; returns the
+ * rest. na + nb > 1. m->out may be NULL. */
+fji_typed_merge fji_typed_merge_split(fji_typed_merge *m);
 
 #endif /* FJI_ALGO_TYPED_H */

@@ -3,8 +3,7 @@
  * typed_stable.c - FJ_STABLE_SORT: merge sort with a buffer, or in place without
  *
  * A range is sorted by halves, which are merged from the array into the buffer or back, so
- * that each level moves every element once. Merges of many elements are split: the middle of
- * the longer half, and where it belongs in the other, cut both in two.
+ * that each level moves every element once. Merges of many elements are split (typed_merge.c).
  *
  * Cancelled: a merge does not change what it reads. So the elements of a range are all in the
  * array, or all in the buffer, and a range that gives up puts them back into the array.
@@ -19,8 +18,7 @@
 #include "typed.h"
 
 enum {
-    LEAF = 2048,       /* a range of so many is sorted by one worker, without a look around */
-    MERGE_LEAF = 8192, /* the same for merges */
+    LEAF = 2048, /* a range of so many is sorted by one worker, without a look around */
 };
 
 typedef struct stable {
@@ -81,74 +79,6 @@ static void sort_leaf(stable *s, size_t at, size_t n, bool buffer)
     }
 }
 
-/* ---- Merges ------------------------------------------------------------------------------------- */
-
-typedef struct merge {
-    fj_task task;
-    stable *s;
-    const char *a, *b;
-    size_t na, nb;
-    char *out;
-} merge;
-
-static void merge_range(merge m);
-
-static int merge_run(fj_task *t)
-{
-    merge_range(*(merge *)t);
-    return FJ_OK;
-}
-
-/* Cuts where the middle of the longer one belongs; returns what lies right of it. */
-static merge merge_split(merge *m)
-{
-    const fji_sort_kind *kind = m->s->kind;
-    merge right = *m;
-    size_t i, j;
-
-    if (m->na >= m->nb) {
-        i = m->na / 2;
-        j = kind->before(m->b, m->nb, m->a + i * kind->size, 0);
-    } else {
-        j = m->nb / 2;
-        i = kind->before(m->a, m->na, m->b + j * kind->size, 1);
-    }
-    right.a += i * kind->size;
-    right.b += j * kind->size;
-    right.out += (i + j) * kind->size;
-    right.na -= i;
-    right.nb -= j;
-    m->na = i;
-    m->nb = j;
-    return right;
-}
-
-/* Merges both sides; returns whether the right one, offered meanwhile, is done as well. */
-static bool merge_both(merge left, merge *right)
-{
-    fj_task_init(&right->task, merge_run);
-    fj_fork(&right->task);
-    merge_range(left);
-    if (fj_unfork(&right->task)) return false;
-    int code = fj_wait(&right->task);
-    if (code != FJ_OK) fji_job_fail(&left.s->job, code);
-    return true;
-}
-
-static void merge_range(merge m)
-{
-    while (m.na + m.nb > MERGE_LEAF) {
-        if (!fji_job_goes_on(&m.s->job)) return;
-        merge left = m;
-        m = merge_split(&left);
-        if (!fji_split_wanted())
-            merge_range(left);
-        else if (merge_both(left, &m))
-            return;
-    }
-    m.s->kind->merge(m.a, m.na, m.b, m.nb, m.out);
-}
-
 /* ---- Ranges ------------------------------------------------------------------------------------- */
 
 typedef struct half {
@@ -207,13 +137,14 @@ static bool sort_range(stable *s, size_t at, size_t n, bool buffer)
     }
     sort_halves(s, &left, &right);
     if (fji_job_goes_on(&s->job)) {
-        merge m = {.s = s, .na = left.n, .nb = right.n, .out = place(s, buffer, at)};
+        fji_typed_merge m = {.kind = s->kind, .job = &s->job, .na = left.n, .nb = right.n};
         m.a = place(s, !buffer, left.at);
         m.b = place(s, !buffer, right.at);
+        m.out = place(s, buffer, at);
         if (in_order(s->kind, m.b - s->kind->size, m.b))
             memcpy(m.out, m.a, n * s->kind->size);
         else
-            merge_range(m);
+            fji_typed_merge_range(m);
         if (fji_job_goes_on(&s->job)) return buffer;
     }
     take_back(s, &left);
@@ -243,9 +174,9 @@ static void merge_in_place(stable *s, char *a, size_t na, size_t nb)
     size_t size = s->kind->size;
 
     while (na != 0 && nb != 0 && na + nb > s->kind->at_once) {
-        merge left = {.s = s, .a = a, .b = a + na * size, .na = na, .nb = nb};
+        fji_typed_merge left = {.kind = s->kind, .a = a, .b = a + na * size, .na = na, .nb = nb};
         if (in_order(s->kind, left.b - size, left.b) || !fji_job_goes_on(&s->job)) return;
-        merge right = merge_split(&left);
+        fji_typed_merge right = fji_typed_merge_split(&left);
         rotate(a + left.na * size, (na - left.na) * size, left.nb * size);
         merge_in_place(s, a, left.na, left.nb);
         a += (left.na + left.nb) * size;
