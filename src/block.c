@@ -31,7 +31,7 @@ static int block_compensate(fj_pool *p)
     /* [ctl.idle] acquire <- the CAS in idle_push(). */
     uint64_t c = fji_load_acquire(&p->ctl);
 
-    for (;;) {
+    for (uint32_t lost = 0;; fji_pool_lost(p, &c, &lost)) {
         int target = fji_load_relaxed(&p->parallelism); /* relaxed: a limit, not a count */
         int deficit = fji_ctl_deficit(c), total = fji_ctl_total(c);
         fji_worker *idle = NULL;
@@ -82,7 +82,9 @@ void fji_block_end(fji_worker *w, int token)
     if (token == FJI_BLOCKED_GAVE) {
         /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
         uint64_t c = fji_load_acquire(&w->pool->ctl);
-        while (!fji_pool_move(w->pool, &c, fji_ctl_add_active(c, 1))) {}
+        uint32_t lost = 0;
+        while (!fji_pool_move(w->pool, &c, fji_ctl_add_active(c, 1)))
+            fji_pool_lost(w->pool, &c, &lost);
     }
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: as above */
 }

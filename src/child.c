@@ -83,6 +83,7 @@ static void child_keep(fji_worker *w)
     }
     w->joining = NULL;
     w->nap = NULL;
+    w->q.opening = 0;
     fji_worker_set_home(w);
 }
 
@@ -128,7 +129,7 @@ static void child_forget(fj_pool *p, fji_worker *self)
         if (p->subq[i] != NULL) fji_subq_reset(p->subq[i]);
     fji_timers_forget(p);
     fji_lock_reset(&p->lock);
-    p->spinners = 0;
+    p->search = 0;
     p->has_zombie = false;
     p->guests = (uint32_t)guests;
     p->ctl = fji_ctl_settle(

@@ -88,6 +88,21 @@
 #define FJI_SPIN_NS 20000
 #endif
 
+/* Pools of at most so many workers wake one for every signal. */
+#ifndef FJI_SEARCH_FREE
+#define FJI_SEARCH_FREE 8
+#endif
+
+/* In larger ones a signal is left to those who search if these are enough: for a worker half as
+ * many as work, but between these two numbers, for a thread outside one. With more of them on
+ * their way the line of the control word is too hot; docs/scaling.md. */
+#ifndef FJI_SEARCH_LEAST
+#define FJI_SEARCH_LEAST 4
+#endif
+#ifndef FJI_SEARCH_MOST
+#define FJI_SEARCH_MOST 16
+#endif
+
 /* A search may not take longer, ns: whoever searches is no thread at rest. */
 #define FJI_SPIN_MOST_NS 100000000ll
 

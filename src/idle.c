@@ -27,7 +27,38 @@
  * signal: one CAS takes the top of the idle stack or reserves a new thread, so one signal
  * wakes one worker, whoever that is: a worker that finds a task in its rescan signals like
  * everybody else and then waits for its own park word. Whoever takes a task and sees more
- * in the same queue signals again; no signal is dropped because its task seems gone.
+ * in the same queue signals again; no signal is dropped because its task seems gone. So of
+ * those who go idle after tasks were queued that had no signal, each signals once, and as many
+ * are woken as went idle or as there are tasks. One that is woken before its rescan owes that
+ * signal: it looks at all queues after it has found a task, and at the latest in the rescan
+ * when it goes idle again.
+ *
+ * permits: in a large pool the signals of all who push at once would meet in the control word,
+ * and a thread outside would do little but wake. So whoever is woken, or has found nothing and
+ * searches on, has a permit, and `search` counts them. A signal that would wake needs one and
+ * hands it to the worker that it wakes. If enough are out it wakes nobody and leaves WAIVED:
+ *
+ *     signal, having seen one idle        worker with a permit
+ *     1 full fence                        found:  WAIVED: wakes the next one, with its permit
+ *     2 CAS search: enough: WAIVED                else: search-1
+ *       (or it is there already)          idle:   search-1; push and fences as above;
+ *       else +1: wake                             WAIVED: clear it, full fence;
+ *                                                 rescan; a task: WAIVED as it was, signal
+ *
+ * All of it is in one word, so "a permit is out" and WAIVED are seen in one moment.
+ *   P1  search == permits that are out; each is of one worker that is awake and will scan all
+ *       queues, or of one signal under way. It is given back before a task or a hook runs.
+ *   P2  A task that is queued while somebody is idle and wanted has a signal of its own, or WAIVED
+ *       is set and a permit is out, or somebody is between clearing WAIVED and the end of a
+ *       rescan that sees the task.
+ * P2 holds since a permit that is given back with WAIVED set passes the duty on:
+ *   - found: the next one is woken, with the same permit. If nobody can be, the permit goes and
+ *     ctl is looked at once more, for a signal that has seen somebody idle after the first look;
+ *   - idle: the rescan sees the task, by the fence in 1 against the one after the push; and so
+ *     does the look that is owed by one that is woken before.
+ * and since WAIVED is cleared only before a rescan that sees every task waived before (1 against
+ * the fence after clearing). If that finds any it is set again: so while tasks are left, whoever
+ * finds one wakes the next, until one has found nothing. A thread that is started has no permit.
  *
  * park: ACTIVE -> IDLE by the worker, -> PARKED by the worker, -> ACTIVE by whoever has
  * popped it from the stack, who calls the system only if it was PARKED.
@@ -43,12 +74,83 @@
  *   idle.dekker light fence in fj_fork()  heavy fence in fji_idle_wait()   cell against ctl
  *   ctl.idle    acq_rel CAS, idle_push()  acq_rel CAS, fji_signal()   next_idle, park
  *   idle.fence  full fence, idle_fence()  acq_rel add, idle_lead()   the push against begun
- *   idle.park   acq_rel swap, unpark      acquire load, idle_sleep()  what the waker did
+ *   idle.park   acq_rel swap, unpark      acquire load, idle_sleep()  what the waker did, permit
+ *   idle.waive  full fence, permit_take()  full fences of who gives one back  task against WAIVED
  *
  * Model: test/model/idle.pml, test/model/idle_aba.pml.
  */
 #include "check.h"
 #include "pool.h"
+
+/* ---- Permits ------------------------------------------------------------------------------------ */
+
+/* How many who search are enough for the caller. */
+static uint32_t permit_most(const fj_pool *p, uint64_t c)
+{
+    const fji_worker *w = fji_worker_self();
+    /* relaxed: a limit, not a count. */
+    int half = (fji_ctl_deficit(c) + fji_load_relaxed(&p->parallelism)) / 2;
+
+    if (w == NULL || w->pool != p) return 1; /* it has better things to do than to wake */
+    if (half < FJI_SEARCH_LEAST) return FJI_SEARCH_LEAST;
+    return (uint32_t)(half < FJI_SEARCH_MOST ? half : FJI_SEARCH_MOST);
+}
+
+/* A permit to wake somebody; false: the signal is left to those who have one. */
+static bool permit_take(fj_pool *p, uint64_t c)
+{
+    uint32_t most = permit_most(p, c);
+
+    /* [idle.waive] the task and ctl above, `search` below; partners: idle_looks(), idle_fence(),
+     * signal_with(). */
+    fji_fence_full();
+    uint32_t s = fji_load_relaxed(&p->search); /* relaxed: the fence, or the CAS */
+    for (;;) {
+        bool enough = (s & ~FJI_SEARCH_WAIVED) >= most;
+        if (enough && (s & FJI_SEARCH_WAIVED) != 0) return false; /* the line is left alone */
+        /* [idle.waive] acq_rel: as every change of it. */
+        if (fji_cas_acq_rel_32(&p->search, &s, enough ? s | FJI_SEARCH_WAIVED : s + 1))
+            return !enough;
+    }
+}
+
+/* True: a signal may have been left to it. */
+static bool permit_return(fj_pool *p)
+{
+    /* [idle.waive] acq_rel: as every change of it. */
+    return (fji_add_acq_rel(&p->search, (uint32_t)-1) & FJI_SEARCH_WAIVED) != 0;
+}
+
+bool fji_idle_may_search(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+
+    if (w->permit) return true;
+    /* relaxed: the limit only saves waste. */
+    if ((fji_load_relaxed(&p->search) & ~FJI_SEARCH_WAIVED) >= p->max_spinners) return false;
+    /* [idle.waive] acq_rel: as every change of it. */
+    fji_add_acq_rel(&p->search, 1u);
+    return w->permit = true;
+}
+
+void fji_idle_stop(fji_worker *w)
+{
+    if (w->permit) (void)permit_return(w->pool); /* nothing is looked for any more */
+    w->permit = false;
+}
+
+/* ---- The control word ---------------------------------------------------------------------------- */
+
+void fji_pool_lost(fj_pool *p, uint64_t *c, uint32_t *lost)
+{
+    fji_worker *w = fji_worker_self();
+    uint32_t most = 4u << (++*lost < 10 ? *lost : 10);
+
+    /* relaxed: a limit, not a count. */
+    if (*lost == 1 || fji_load_relaxed(&p->parallelism) <= FJI_SEARCH_FREE || w == NULL) return;
+    for (uint32_t n = fji_worker_random(w) % most; n > 0; n--) fji_pause();
+    *c = fji_load_acquire(&p->ctl); /* [ctl.idle] acquire <- the CAS of whoever changed it last */
+}
 
 /* ---- Signalling --------------------------------------------------------------------------------- */
 
@@ -77,36 +179,70 @@ static bool idle_may_spawn(const fj_pool *p, uint64_t c)
                              fji_load_relaxed(&p->max_threads)); /* relaxed: limits, not counts */
 }
 
-void fji_signal(fj_pool *p)
+/* A thread for which active and total are counted; false: none came, and both are given back. */
+static bool idle_start(fj_pool *p)
+{
+    if (fji_worker_start(p)) {
+        fji_store_relaxed(&p->refused, 0u); /* relaxed: a hint */
+        return true;
+    }
+    fji_store_relaxed(&p->refused, 1u); /* relaxed: as above */
+    /* [ctl.idle] acquire/acq_rel: gives back exactly what was reserved by the caller. */
+    uint64_t c = fji_load_acquire(&p->ctl);
+    while (!fji_pool_move(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -1), -1))) {}
+    if (fji_pool_stopping(p)) fji_pool_try_terminate(p, false);
+    return false;
+}
+
+/* Wakes or starts one if one is wanted, or leaves it to those who search. May take a permit; the
+ * one that there is goes to whoever it wakes. */
+static void signal_one(fj_pool *p, bool *permit)
 {
     /* [ctl.idle] acquire <- the CAS in idle_push(). */
     uint64_t c = fji_load_acquire(&p->ctl);
     fji_worker *w;
 
-    while (fji_ctl_deficit(c) < 0) {
+    for (uint32_t lost = 0; fji_ctl_deficit(c) < 0; fji_pool_lost(p, &c, &lost)) {
         if (fji_ctl_top(c) != 0) {
+            /* relaxed: a limit, not a count. */
+            if (!*permit && fji_load_relaxed(&p->parallelism) > FJI_SEARCH_FREE &&
+                !(*permit = permit_take(p, c)))
+                return;
             if (!idle_pop(p, &c, 1, &w)) continue;
             fji_store_relaxed(&p->trimmed, 0u); /* relaxed: a hint */
+            w->permit = *permit;
+            *permit = false;
             fji_worker_unpark(w);
             return;
         }
         if (!idle_may_spawn(p, c)) return;
         /* [ctl.idle] acq_rel: as every change of ctl. */
         if (!fji_pool_move(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, 1), 1))) continue;
-        if (fji_worker_start(p)) {
-            fji_store_relaxed(&p->refused, 0u); /* relaxed: a hint */
-            return;
-        }
-        fji_store_relaxed(&p->refused, 1u); /* relaxed: as above */
-        /* [ctl.idle] acquire/acq_rel: gives back exactly what was reserved above. */
-        c = fji_load_acquire(&p->ctl);
-        while (!fji_pool_move(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -1), -1))) {}
-        if (fji_pool_stopping(p)) fji_pool_try_terminate(p, false);
+        if (idle_start(p)) return;
+        lost = 0;
         /* That may have been what kept a pool that is shut down from its end. It cannot be looked
          * for here, the caller may hold the lock of a queue; whoever is idle does it. */
         c = fji_load_acquire(&p->ctl); /* [ctl.idle] acquire <- the CAS in idle_push() */
         if (fji_ctl_top(c) == 0) return;
     }
+}
+
+/* The same, and no permit is left over. */
+static void signal_with(fj_pool *p, bool permit)
+{
+    for (;;) {
+        signal_one(p, &permit);
+        if (!permit || !permit_return(p)) return;
+        permit = false;
+        /* [idle.waive] `search` above, ctl below; partner: the fence in permit_take(). Whoever
+         * left a signal to this permit may have seen somebody idle whom we have not. */
+        fji_fence_full();
+    }
+}
+
+void fji_signal(fj_pool *p)
+{
+    signal_with(p, false);
 }
 
 void fji_signal_slow(fj_worker *hot)
@@ -123,6 +259,23 @@ void fji_signal_slow(fj_worker *hot)
         ++w->unasked % FJI_ASK_AGAIN != 0)
         return;
     fji_signal(w->pool);
+}
+
+void fji_idle_found(fji_worker *w, bool more)
+{
+    fj_pool *p = w->pool;
+    bool permit = w->permit;
+
+    if (w->owes && !more) more = fji_idle_sees_work(p);
+    w->permit = w->owes = false;
+    /* relaxed: it is looked at again when the permit is given back. */
+    if (permit && !more && (fji_load_relaxed(&p->search) & FJI_SEARCH_WAIVED) == 0) {
+        permit = false;
+        more = permit_return(p);
+    } else if (permit) {
+        more = true;
+    }
+    if (more) signal_with(p, permit);
 }
 
 void fji_idle_release_all(fj_pool *p)
@@ -146,15 +299,16 @@ static void idle_push(fji_worker *w)
     fj_pool *p = w->pool;
     /* [ctl.idle] acquire <- the CAS of whoever changed it last. */
     uint64_t c = fji_load_acquire(&p->ctl);
-    uint64_t n;
+    uint32_t lost = 0;
 
-    fji_check(p, fji_ctl_total(c) > 0 && fji_ctl_total(c) <= FJ_MAX_WORKERS);
     fji_store_relaxed(&w->park, FJI_PARK_IDLE); /* relaxed: published by the CAS */
-    do {
+    fji_check(p, fji_ctl_total(c) > 0 && fji_ctl_total(c) <= FJ_MAX_WORKERS);
+    for (;; fji_pool_lost(p, &c, &lost)) {
         fji_store_relaxed(&w->next_idle, fji_ctl_top(c)); /* relaxed: published by the CAS */
-        n = fji_ctl_new_version(fji_ctl_add_active(fji_ctl_with_top(c, w->index + 1), -1));
-        /* [ctl.idle] acq_rel -> acq_rel in fji_signal(): next_idle, park. */
-    } while (!fji_pool_move(p, &c, n));
+        uint64_t n = fji_ctl_add_active(fji_ctl_with_top(c, w->index + 1), -1);
+        /* [ctl.idle] acq_rel -> acq_rel in idle_pop(): next_idle, park. */
+        if (fji_pool_move(p, &c, fji_ctl_new_version(n))) return;
+    }
 }
 
 bool fji_idle_sees_work(fj_pool *p)
@@ -240,16 +394,22 @@ static bool idle_sleep(fji_worker *w)
     }
 }
 
-/* Whether the next heavy fence may begin, and is for this worker to make. */
-static bool idle_may_lead(fj_pool *p)
+/* Whether nobody is active: then a heavy fence costs next to nothing. */
+static bool idle_all_quiet(const fj_pool *p)
+{
+    /* relaxed: hints. */
+    int target = fji_load_relaxed(&p->parallelism);
+    return fji_ctl_deficit(fji_load_relaxed(&p->ctl)) + target <= 0; /* relaxed: as above */
+}
+
+/* Whether the next heavy fence may begin, and is for this worker to make. Not every look is also
+ * one at the control word: many may wait here, and its line is wanted by others. */
+static bool idle_may_lead(fj_pool *p, uint32_t turn)
 {
     uint64_t next = fji_load_relaxed(&p->fence_next); /* relaxed: the CAS decides */
     uint64_t now = (uint64_t)fji_plat_now();
-    /* relaxed: hints. Where nobody runs it costs next to nothing. */
-    bool quiet = fji_ctl_deficit(fji_load_relaxed(&p->ctl)) + fji_load_relaxed(&p->parallelism) <=
-                 0; /* relaxed: as above */
 
-    if (now < next && !quiet && p->fence_waits) return false;
+    if (p->fence_waits && now < next && (turn % 16 != 0 || !idle_all_quiet(p))) return false;
     /* [idle.fence] acq_rel: one leads. */
     return fji_cas_acq_rel_64(&p->fence_next, &next, now + FJI_FENCE_GAP_NS);
 }
@@ -280,7 +440,7 @@ static bool idle_fence(fji_worker *w)
     while ((int32_t)(fji_load_acquire(&p->fence_done) - before) <= 0) {
         /* [idle.park] acquire <- acq_rel in fji_worker_unpark(). */
         if (fji_load_acquire(&w->park) == FJI_PARK_ACTIVE) return false;
-        if (idle_may_lead(p)) {
+        if (idle_may_lead(p, turn)) {
             idle_lead(p);
             return true;
         }
@@ -290,15 +450,36 @@ static bool idle_fence(fji_worker *w)
     return true;
 }
 
+/* Whether any queue has a task, after the heavy fence. What was waived before is seen too. */
+static bool idle_looks(fj_pool *p)
+{
+    /* relaxed: idle_fence(). */
+    if ((fji_load_relaxed(&p->search) & FJI_SEARCH_WAIVED) == 0) return fji_idle_sees_work(p);
+    /* [idle.waive] acq_rel: as every change of it. */
+    fji_and_acq_rel(&p->search, ~FJI_SEARCH_WAIVED);
+    /* [idle.waive] WAIVED above, the queues below; partner: the fence in permit_take(). */
+    fji_fence_full();
+    if (!fji_idle_sees_work(p)) return false;
+    /* [idle.waive] acq_rel: there may be more than one. */
+    fji_or_acq_rel(&p->search, FJI_SEARCH_WAIVED);
+    return true;
+}
+
 bool fji_idle_wait(fji_worker *w)
 {
     fj_pool *p = w->pool;
 
     fji_check(p, fji_queue_valid(&w->q));
+    if (w->permit) (void)permit_return(p); /* whoever relied on it is seen below */
+    w->permit = false;
     idle_push(w);
     /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
-    if (!idle_fence(w)) return true;
-    if (fji_idle_sees_work(p)) fji_signal(p);
+    if (!idle_fence(w)) {
+        w->owes = true;
+        return true;
+    }
+    w->owes = false;
+    if (idle_looks(p)) fji_signal(p);
     /* relaxed: whoever sets it looks for idle workers itself, after. */
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) fji_pool_try_terminate(p, false);
     return idle_sleep(w);

@@ -50,6 +50,9 @@ typedef struct fji_worker fji_worker;
 #define FJI_ALIVE_GUEST 2u /* an outside thread that works for one call */
 #define FJI_ALIVE_LOST 3u  /* in the child of fork(): never used again */
 
+/* fj_pool.search */
+#define FJI_SEARCH_WAIVED 0x80000000u /* a signal was left to those who search */
+
 /* A body's answer that the task is gone: nobody completes it. */
 #define FJI_GONE INT32_MIN
 
@@ -85,6 +88,7 @@ struct fji_worker {
     /* The idle protocol; wakers write. */
     FJ_ALIGNAS(FJI_APART) uint32_t park;
     uint32_t next_idle; /* fixed while it is on the idle stack */
+    bool permit;        /* it is counted in `search`; while it is idle, its waker's to set */
 
     /* What others want to know; the worker writes. */
     FJ_ALIGNAS(FJI_APART) uint32_t alive;
@@ -107,6 +111,7 @@ struct fji_worker {
     uint32_t index;
     uint32_t random;
     uint32_t unasked; /* forks that have not asked for a thread */
+    bool owes;        /* a look at all queues: it was woken before it had made it, see idle.c */
     uintptr_t stack_low;
     uintptr_t stack_half; /* below this it no longer helps */
     fji_thread thread;    /* of a worker, not of a guest */
@@ -149,8 +154,10 @@ struct fj_pool {
     FJ_ALIGNAS(FJI_APART) uint64_t fence_next; /* ns: not before */
     uint32_t fence_begun, fence_done;          /* numbers of the last ones */
 
+    /* Who searches without having found: permits that are out, and WAIVED; see idle.c. */
+    FJ_ALIGNAS(FJI_APART) uint32_t search;
+
     FJ_ALIGNAS(FJI_APART) uint32_t run; /* waited on for the end */
-    uint32_t spinners;                  /* workers that search without having found */
     uint64_t moves;   /* +1 when a guest comes or goes, or a worker turns quiet or back */
     uint32_t trimmed; /* one has left for lack of work: the others follow soon */
     uint32_t failed;  /* starts in a row that on_start has ended */
@@ -216,6 +223,10 @@ static inline bool fji_pool_move(fj_pool *p, uint64_t *c, uint64_t n)
     return fji_cas_acq_rel_64(&p->ctl, c, fji_ctl_settle(n, parallelism, p->min_runnable, most));
 }
 
+/* idle.c: after a failure of it, the lost-th in a row. In a large pool many may be at it: each lets
+ * some others go first, and looks again. */
+void fji_pool_lost(fj_pool *p, uint64_t *c, uint32_t *lost);
+
 /* The heavy fence, or a full one on both sides where there is none. */
 void fji_pool_barrier(fj_pool *p);
 
@@ -268,7 +279,12 @@ void fji_pool_end_if_over(fj_pool *p);
 
 /* idle.c */
 void fji_signal(fj_pool *p);
+/* w, which may have searched, has found a task and not yet begun it; `more`: there are others. */
+void fji_idle_found(fji_worker *w, bool more);
+/* Whether w, which has found nothing, may search on: it has a permit then. */
+bool fji_idle_may_search(fji_worker *w);
 bool fji_idle_wait(fji_worker *w);
+void fji_idle_stop(fji_worker *w); /* w ends, since the pool stops */
 bool fji_idle_sees_work(fj_pool *p);
 void fji_idle_release_all(fj_pool *p);
 

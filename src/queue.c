@@ -69,6 +69,7 @@ void fji_queue_reset(fji_queue *q)
     q->tombs = 0;
     q->quiet = 0;
     q->seen = 0;
+    q->opening = 0;
     q->hot.top = q->cells;
     q->hint = q->cells;
     q->hot.floor = q->asymmetric ? (uintptr_t)q->cells : QUEUE_FLOOR_MAX;
@@ -370,12 +371,7 @@ static bool what_is_task(uintptr_t what)
     return what > FJI_SPECIAL;
 }
 
-/*
- * A CLOSED queue with a task in sight: asks the owner to open, and if it does not come by,
- * makes sure by the heavy fence that it cannot pass unseen. *what is then the cell as it
- * was after the fence. False: base has changed, or there is nothing after all.
- */
-static bool queue_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *what)
+static bool queue_open_alone(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *what)
 {
     /* relaxed: the barrier below orders it against the owner's loads of floor. */
     fji_store_relaxed(&q->hot.floor, QUEUE_FLOOR_MAX);
@@ -389,6 +385,21 @@ static bool queue_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *wh
     /* [queue.publish] acquire <- release in fj_fork(): the task. */
     *what = fji_load_acquire(&c->what);
     return what_is_task(*what) || *what == FJI_TOMB;
+}
+
+/*
+ * A CLOSED queue with a task in sight: asks the owner to open, and if it does not come by,
+ * makes sure by the heavy fence that it cannot pass unseen. *what is then the cell as it
+ * was after the fence. False: base has changed, or there is nothing after all, or another thief
+ * is about it: where many search, all of them see the one queue with a task.
+ */
+static bool queue_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *what)
+{
+    /* relaxed: it only saves fences. */
+    if (fji_load_relaxed(&q->opening) != 0 || fji_or_relaxed(&q->opening, 1u) != 0) return false;
+    bool open = queue_open_alone(q, b, c, what);
+    fji_store_relaxed(&q->opening, 0u); /* relaxed: as above */
+    return open;
 }
 
 /* The same for an OPEN queue: a full fence, and the cell read after it. */

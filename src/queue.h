@@ -173,6 +173,7 @@ typedef struct fji_queue {
     FJ_ALIGNAS(FJI_APART) uint64_t base;
     uint64_t openings; /* CLOSED -> OPEN, by whomever */
     uint64_t barriers; /* heavy fences by thieves of this queue */
+    uint32_t opening;  /* a thief is about it: the others come again, one heavy fence is enough */
     fj_cell *first;    /* == cells, for thieves */
 
     /* Set up once. */

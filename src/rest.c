@@ -99,7 +99,8 @@ static const char *rest_counts(fj_pool *p)
     /* relaxed: nobody is there. The thread of the timers is a guest. */
     uint32_t timers = fji_load_relaxed(&p->timers) != NULL;
 
-    if (fji_load_relaxed(&p->spinners) != 0) return "somebody spins";       /* relaxed: as above */
+    /* relaxed: as above */
+    if ((fji_load_relaxed(&p->search) & ~FJI_SEARCH_WAIVED) != 0) return "somebody searches";
     if (fji_load_relaxed(&p->guests) > timers) return "a guest is counted"; /* relaxed: as above */
     if (fji_load_relaxed(&p->lock.word) != 0) return "the pool is locked";  /* relaxed: as above */
     /* relaxed: as above. */

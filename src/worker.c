@@ -267,8 +267,9 @@ static fji_got worker_take_submission(fji_worker *w, fji_subq *s, fji_loot *loot
     for (uint32_t i = n; i-- > 1;) {
         bool last = i == 1;
         fj_action *fn = (fj_action *)some[i].fn;
-        if (fji_worker_push(w, FJI_ACTION, fn, (void *)some[i].arg, last) < 0)
-            worker_run_action(w, &some[i]); /* no room: out of order, but run */
+        if (fji_worker_push(w, FJI_ACTION, fn, (void *)some[i].arg, last) >= 0) continue;
+        fji_idle_found(w, true);
+        worker_run_action(w, &some[i]); /* no room: out of order, but run */
     }
     fji_count(&w->steals, n - 1);
     return got;
@@ -304,7 +305,7 @@ fji_got fji_worker_scan(fji_worker *w, fji_loot *loot)
         }
         if (got == FJI_GOT_TASK) {
             fji_count(&w->steals, 1);
-            if (more) fji_signal(p);
+            fji_idle_found(w, more);
             return got;
         }
         if (got == FJI_GOT_RETRY) best = got;
@@ -419,25 +420,13 @@ static void worker_drain(fji_worker *w, fji_loot *loot)
     fji_scope_none(w);
 }
 
-/* Whether this worker may search on a while instead of going idle. */
-static bool worker_may_spin(fj_pool *p, bool *spinning, int64_t *until)
+/* Whether this worker may search on a while instead of going idle; *until is 0 at first. */
+static bool worker_may_spin(fji_worker *w, int64_t *until)
 {
-    if (*spinning) return fji_plat_now() < *until;
-    if (p->spin_ns <= 0) return false;
-    /* relaxed: the number of spinners only limits waste. */
-    if (fji_add_relaxed(&p->spinners, 1) >= p->max_spinners) {
-        fji_add_relaxed(&p->spinners, (uint32_t)-1); /* relaxed: as above */
-        return false;
-    }
-    *spinning = true;
-    *until = fji_plat_now() + p->spin_ns;
+    if (*until != 0) return fji_plat_now() < *until;
+    if (w->pool->spin_ns <= 0 || !fji_idle_may_search(w)) return false;
+    *until = fji_plat_now() + w->pool->spin_ns;
     return true;
-}
-
-static void worker_stop_spinning(fj_pool *p, bool *spinning)
-{
-    if (*spinning) fji_add_relaxed(&p->spinners, (uint32_t)-1); /* relaxed: as above */
-    *spinning = false;
 }
 
 /* Returns when the worker is to end: stopped, or kept idle too long (false: it is no longer
@@ -446,33 +435,35 @@ static bool worker_loop(fji_worker *w)
 {
     fj_pool *p = w->pool;
     fji_loot loot;
-    bool spinning = false;
     int64_t until = 0;
     uint32_t turns = 0;
 
     while (!fji_pool_stopping(p)) {
-        bool surplus = worker_is_surplus(p);
+        /* Whoever searches looks now and then: the line of the control word is wanted by all. */
+        bool surplus = (until == 0 || turns % 16 == 0) && worker_is_surplus(p);
         fji_got got = FJI_GOT_NONE;
         if (!surplus) {
-            worker_drain(w, &loot); /* left from before it was sent to sleep, mostly nothing */
+            /* Left from before it was sent to sleep, mostly nothing. */
+            if (w->q.hot.top > w->q.cells) fji_idle_found(w, false);
+            worker_drain(w, &loot);
             got = fji_worker_scan(w, &loot);
         }
         if (got == FJI_GOT_TASK) {
-            worker_stop_spinning(p, &spinning);
+            until = 0;
             fji_worker_run(w, &loot);
             worker_drain(w, &loot);
             worker_reset(w);
             continue;
         }
-        if (got == FJI_GOT_RETRY || (!surplus && worker_may_spin(p, &spinning, &until))) {
+        if (got == FJI_GOT_RETRY || (!surplus && worker_may_spin(w, &until))) {
             for (int i = 0; i < 8; i++) fji_pause();
             if (++turns % 64 == 0) fji_plat_yield(); /* whoever is in the way may need the core */
             continue;
         }
-        worker_stop_spinning(p, &spinning);
+        until = 0;
         if (!fji_idle_wait(w)) return false;
     }
-    worker_stop_spinning(p, &spinning);
+    fji_idle_stop(w);
     return true;
 }
 
@@ -530,6 +521,7 @@ static fji_worker *worker_take_record(fj_pool *p, uint32_t as)
     fji_store_relaxed(&w->joining, (fj_cell *)NULL); /* relaxed: helpers check what they read */
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO);  /* relaxed: for monitoring */
     fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);    /* relaxed: published by alive */
+    w->permit = w->owes = false;
     /* [pool.alive] release -> acquire in fji_pool_quiescent(): park. */
     fji_store_release(&w->alive, as);
     return w;

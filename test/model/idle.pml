@@ -18,8 +18,15 @@
  * the park word to ACTIVE and calls the kernel only if it was PARKED; the kernel compares
  * before it lets a thread sleep. A worker whose second look finds something signals, which
  * may pop itself or another, and then waits for its own park word. It does not leave off
- * looking because it was woken meanwhile: see M_RESCAN_EARLY. A worker that takes a task
- * and sees another one behind it signals (but NO_PROPAGATION).
+ * looking because it was woken meanwhile: see M_RESCAN_EARLY. If it is woken before, while it
+ * waits for the heavy fence, it owes the look and makes it when it has taken a task (but
+ * M_OWES_NOTHING). A worker that takes a task and sees another one behind it signals (but
+ * NO_PROPAGATION).
+ *
+ * LIMIT: so many permits. A signal that would wake takes one and hands it to the worker that it
+ * wakes; without one it wakes nobody and leaves `waived`. A worker gives its permit back, or
+ * passes it on if that is set, when it has taken a task, and gives it back before it goes idle.
+ * It clears `waived` before its second look and sets it again if that finds something.
  *
  * Checked: when nothing can move any more no task is queued. Producer and submitter never
  * take a task back. LONG: a task that was begun never ends, so the check becomes "no task
@@ -52,6 +59,10 @@
 #define SYMMETRIC 0
 #endif
 
+#ifndef LIMIT
+#define LIMIT 0 /* as many as there are workers, and nobody counts */
+#endif
+
 /* The sign of the control word. */
 #define NEGATIVE (idle > SURPLUS)
 
@@ -69,6 +80,9 @@ byte idle;           /* how many */
 byte park[WORKERS];
 bit asleep[WORKERS];
 bit over[2];         /* producer and submitter */
+byte count;          /* permits that are out */
+bit waived;
+bit permit[WORKERS];
 
 /* ---- The parts that a mutation takes out ---- */
 
@@ -122,8 +136,14 @@ bit over[2];         /* producer and submitter */
  * stores, if it has any, are in memory.
  */
 #define NOBODY WORKERS
+#ifdef M_NO_SECOND_LOOK
+#define RELIED_ON 0
+#else
+#define RELIED_ON waived
+#endif
 inline signal(stores)
 {
+#if LIMIT == 0
     atomic {
         stores == 0;
         if
@@ -131,6 +151,35 @@ inline signal(stores)
         :: else -> s = NOBODY
         fi
     }
+#else
+    do
+    :: atomic { stores == 0; seen = NEGATIVE }
+        atomic {
+            if
+            :: !seen && !has -> break
+            :: !seen && has -> /* one permit too many: somebody may have relied on it */
+                has = 0; count--;
+                if
+                :: RELIED_ON
+                :: else -> break
+                fi
+            :: seen && !has ->
+                if
+                :: count < LIMIT -> count++; has = 1
+                :: else -> waived = 1; break
+                fi
+            :: seen && has ->
+                if
+                :: NEGATIVE ->
+                    idle--; s = stack[idle]; stack[idle] = 0;
+                    permit[s] = 1; has = 0; break
+                :: else
+                fi
+            fi
+        }
+    od;
+    seen = 0;
+#endif
     atomic { /* swap */
         if
         :: s != NOBODY && park[s] == PARKED -> park[s] = ACTIVE
@@ -150,7 +199,10 @@ inline signal(stores)
 proctype Worker(byte me)
 {
     byte s = NOBODY;
-    bit q, more;
+    bit q, more, owes;
+#if LIMIT
+    bit seen, has, was;
+#endif
 
 scan:
     atomic { /* either queue first; one worker too many does not even look */
@@ -171,8 +223,34 @@ scan:
         fi
     }
 idling:
-    atomic { park[me] = IDLE; stack[idle] = me; idle++ }
+#if LIMIT
+    atomic {
+        if
+        :: permit[me] -> permit[me] = 0; count--
+        :: else
+        fi
+    }
+#endif
+    atomic { owes = 0; park[me] = IDLE; stack[idle] = me; idle++ }
+    atomic {
+        if
+        :: true
+        :: park[me] == ACTIVE ->
+#ifndef M_OWES_NOTHING
+            owes = 1;
+#endif
+            goto scan
+        fi
+    }
     HEAVY_FENCE;
+#if LIMIT
+    atomic {
+        was = waived;
+#ifndef M_CLEAR_LATE
+        waived = 0
+#endif
+    }
+#endif
 #ifdef M_NO_RESCAN
     goto wait;
 #endif
@@ -192,13 +270,25 @@ other:
         q = 1 - q;
         if
         :: NON_EMPTY(q)
+#if LIMIT && defined(M_CLEAR_LATE)
+        :: else -> waived = 0; was = 0; goto wait
+#else
         :: else -> goto wait
+#endif
 #ifdef M_RESCAN_EARLY
         :: park[me] == ACTIVE -> goto wait
 #endif
         fi
     }
 found:
+#if LIMIT && !defined(M_WAIVED_FORGOTTEN)
+    atomic {
+        if
+        :: was -> waived = 1
+        :: else
+        fi
+    }
+#endif
     signal(0);
 wait:
     atomic {
@@ -224,6 +314,28 @@ end_sleep:
     goto wait;
 
 taken:
+    if
+    :: owes ->
+        atomic { more = more || NON_EMPTY(0) }
+        atomic { more = more || NON_EMPTY(1); owes = 0 }
+    :: else
+    fi;
+#if LIMIT
+    atomic {
+        if
+        :: permit[me] && (more || waived) -> has = 1; more = 1; permit[me] = 0
+        :: permit[me] && !(more || waived) -> count--; permit[me] = 0
+        :: else
+        fi;
+#ifdef M_FINDER_PASSES_NOTHING_ON
+        count = count - has; has = 0; more = 0;
+#endif
+#ifdef M_PERMIT_KEPT
+        has = 0;
+#endif
+        was = 0
+    }
+#endif
     atomic {
         q = 0;
         if
@@ -250,6 +362,9 @@ end_run:
 proctype Producer()
 {
     byte i, s = NOBODY;
+#if LIMIT
+    bit seen, has;
+#endif
 
     do
     :: i < FORKS ->
@@ -286,6 +401,9 @@ proctype Producer()
 proctype Submitter()
 {
     byte i, s = NOBODY;
+#if LIMIT
+    bit seen, has;
+#endif
 
     do
     :: i < SUBMITS ->
@@ -318,7 +436,8 @@ proctype Watcher()
 end_watch:
     timeout;
     assert(over[0] && over[1]);
-    assert(queue[0] == 0 && queue[1] == 0)
+    assert(queue[0] == 0 && queue[1] == 0);
+    assert(count == 0)
 }
 
 init

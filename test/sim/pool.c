@@ -4,6 +4,7 @@
  */
 #include <pthread.h>
 
+#include "pool.h"
 #include "scene.h"
 
 static atomic_int runs;
@@ -370,6 +371,130 @@ FJ_TEST(idle_stack_of_three_loses_nobody, 10)
     pthread_join(t, NULL);
     let_one_sleep(4);
     for (int i = 0; i < 3; i++) CHECK_EQ(fj_execute(pool, meet_three, NULL), FJ_OK);
+    fjt_destroy(pool);
+}
+
+/* ---- Many who signal at once ------------------------------------------------------------------------------ */
+
+static atomic_int wanted, met; /* so many are to meet, and have met */
+
+static int meet_all(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&here, 1);
+    while (atomic_load(&here) < atomic_load(&wanted)) sim_sleep_until(sim_now() + 1000000);
+    atomic_fetch_add(&met, 1);
+    return FJ_OK;
+}
+
+static void *send_to_meet(void *arg)
+{
+    struct sender *s = arg;
+
+    for (int i = 0; i < s->n; i++) CHECK_EQ(fj_execute(s->pool, meet_all, NULL), FJ_OK);
+    return NULL;
+}
+
+/* Sends some of its own, which go into its queue, and joins what it has forked. */
+static int meet_task_of_all(fj_task *t)
+{
+    (void)t;
+    return meet_all(NULL);
+}
+
+static int meet_and_send(void *arg)
+{
+    struct sender own = {arg, 1, 0};
+    fj_task t;
+
+    memset(&t, 0, sizeof t);
+    fj_task_init(&t, meet_task_of_all);
+    send_to_meet(&own);
+    fj_fork(&t);
+    (void)meet_all(NULL);
+    return fj_join(&t);
+}
+
+/* Each of them waits for all: so every one must be begun by a worker of its own, though most
+ * signals are left to those who search already. */
+static void meet_in(fj_pool *pool, int outsiders, int each, int inside)
+{
+    struct sender s[2] = {{pool, each, 0}, {pool, each, 0}};
+    pthread_t t[2];
+
+    atomic_store(&here, 0);
+    atomic_store(&met, 0);
+    atomic_store(&wanted, outsiders * each + 3 * inside);
+    for (int i = 0; i < outsiders; i++)
+        CHECK_EQ(pthread_create(&t[i], NULL, send_to_meet, &s[i]), 0);
+    for (int i = 0; i < inside; i++) CHECK_EQ(fj_execute(pool, meet_and_send, pool), FJ_OK);
+    for (int i = 0; i < outsiders; i++) pthread_join(t[i], NULL);
+    while (atomic_load(&met) < atomic_load(&wanted)) sim_sleep_until(sim_now() + 1000000);
+}
+
+/* Until they are all idle, or for a moment. */
+static void let_them_rest(fj_pool *pool)
+{
+    if (sim_random() % 4 != 0) CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+    for (uint32_t n = sim_random() % 100; n > 0; n--) sim_yield();
+}
+
+FJ_TEST(submissions_of_two_outsiders_bring_four_workers, 10)
+{
+    fj_pool *pool = scene_pool(4, 0);
+
+    for (int i = 0; i < 4; i++) {
+        meet_in(pool, 2, 2, 0);
+        let_them_rest(pool);
+    }
+    fjt_destroy(pool);
+}
+
+FJ_TEST(tasks_of_workers_and_outsiders_bring_five_workers, 10)
+{
+    fj_pool *pool = scene_pool(5, 0);
+
+    for (int i = 0; i < 3; i++) {
+        meet_in(pool, 1, 2, 1);
+        let_them_rest(pool);
+    }
+    fjt_destroy(pool);
+}
+
+/* Four are at work; two of them end and go idle, while the other two fork a task each, which they
+ * do not take back. What was forked before anybody was idle is found by those who go idle: they
+ * have to come to both, though one of them may be woken by the other on its way. */
+static int end_or_fork(void *arg)
+{
+    fj_task t;
+
+    word_add(&come);
+    word_await(&come, 4);
+    for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+    if ((intptr_t)arg < 2) return FJ_OK;
+    memset(&t, 0, sizeof t);
+    fj_task_init(&t, meet_task_of_all);
+    fj_fork(&t);
+    (void)meet_all(NULL);
+    return fj_join(&t);
+}
+
+FJ_TEST(two_that_go_idle_together_come_to_two_tasks, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 4;
+    o.spin_ns = 1; /* they wait for each other's heavy fences, and hardly search before */
+    fj_pool *pool = fjt_pool_with(&o);
+    for (int i = 0; i < 2; i++) {
+        __atomic_store_n(&come, 0, __ATOMIC_RELEASE);
+        atomic_store(&here, 0);
+        atomic_store(&met, 0);
+        atomic_store(&wanted, 4);
+        for (intptr_t n = 0; n < 4; n++) CHECK_EQ(fj_execute(pool, end_or_fork, (void *)n), FJ_OK);
+        while (atomic_load(&met) < 4) sim_sleep_until(sim_now() + 1000000);
+        let_them_rest(pool);
+    }
     fjt_destroy(pool);
 }
 
@@ -819,6 +944,29 @@ FJ_TEST(worker_waits_for_a_task_of_another_pool, 10)
     CHECK_EQ(atomic_load(&runs), 1);
     fjt_destroy(a);
     fjt_destroy(b);
+}
+
+/* Whichever way a worker stops to search: what counts the searching is as it was. */
+FJ_TEST(nobody_is_counted_as_searching_when_all_rest, 10)
+{
+    fj_pool *pool = scene_pool(3, 0);
+
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&opened, 0);
+        atomic_store(&runs, 0);
+        CHECK_EQ(fj_execute(pool, waits_at_the_gate, NULL), FJ_OK);
+        CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+        CHECK(fj_pool_set_parallelism(pool, 1 + (int)(sim_random() % 4)) > 0);
+        CHECK_EQ(fj_execute(pool, opens_the_gate, NULL), FJ_OK);
+        CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+        while (atomic_load(&runs) < 3) sim_sleep_until(sim_now() + 1000000);
+        for (int n = 0;
+             (__atomic_load_n(&pool->search, __ATOMIC_RELAXED) & ~FJI_SEARCH_WAIVED) != 0; n++) {
+            CHECK(n < 1000);
+            sim_sleep_until(sim_now() + 1000000);
+        }
+    }
+    fjt_destroy(pool);
 }
 
 FJ_TEST(size_changed_under_load_loses_nothing, 10)
