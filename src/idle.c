@@ -58,7 +58,9 @@
  *     does the look that is owed by one that is woken before.
  * and since WAIVED is cleared only before a rescan that sees every task waived before (1 against
  * the fence after clearing). If that finds any it is set again: so while tasks are left, whoever
- * finds one wakes the next, until one has found nothing. A thread that is started has no permit.
+ * finds one wakes the next, until one has found nothing. A thread that is started has no permit,
+ * since a hook runs first; but whoever started it may have had one, and left the rest to it: so
+ * with its first task, unless it signals anyway, it looks at all queues, and signals.
  *
  * park: ACTIVE -> IDLE by the worker, -> PARKED by the worker, -> ACTIVE by whoever has
  * popped it from the stack, who calls the system only if it was PARKED.
@@ -264,10 +266,10 @@ void fji_signal_slow(fj_worker *hot)
 void fji_idle_found(fji_worker *w, bool more)
 {
     fj_pool *p = w->pool;
-    bool permit = w->permit;
+    bool permit = w->permit, owed = w->owes && fji_idle_sees_work(p);
 
-    if (w->owes && !more) more = fji_idle_sees_work(p);
-    w->permit = w->owes = false;
+    if (w->fresh && !more) more = fji_idle_sees_work(p);
+    w->permit = w->owes = w->fresh = false;
     /* relaxed: it is looked at again when the permit is given back. */
     if (permit && !more && (fji_load_relaxed(&p->search) & FJI_SEARCH_WAIVED) == 0) {
         permit = false;
@@ -276,6 +278,7 @@ void fji_idle_found(fji_worker *w, bool more)
         more = true;
     }
     if (more) signal_with(p, permit);
+    if (owed) signal_with(p, false);
 }
 
 void fji_idle_release_all(fj_pool *p)

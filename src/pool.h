@@ -111,6 +111,7 @@ struct fji_worker {
     uint32_t index;
     uint32_t random;
     uint32_t unasked; /* forks that have not asked for a thread */
+    bool fresh;       /* it was started and has not found a task yet, see idle.c */
     bool owes;        /* a look at all queues: it was woken before it had made it, see idle.c */
     uintptr_t stack_low;
     uintptr_t stack_half; /* below this it no longer helps */

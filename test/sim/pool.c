@@ -450,6 +450,15 @@ FJ_TEST(submissions_of_two_outsiders_bring_four_workers, 10)
     fjt_destroy(pool);
 }
 
+/* Nobody was there before: each of them is started by somebody who has left it at that. */
+FJ_TEST(threads_just_started_bring_the_others, 10)
+{
+    fj_pool *pool = scene_pool(8, 0);
+
+    meet_in(pool, 2, 4, 0);
+    fjt_destroy(pool);
+}
+
 FJ_TEST(tasks_of_workers_and_outsiders_bring_five_workers, 10)
 {
     fj_pool *pool = scene_pool(5, 0);
