@@ -10,8 +10,9 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
+
+from beside import Failure, names, print_columns, progress, results
 
 WORKLOADS = ["for-even", "for-triangle", "for-heavy", "for-grain1", "for-tiny", "for-tiny-inside",
              "sum", "sum-fixed", "scan-i64", "scan-f64", "copy", "filter", "find",
@@ -22,15 +23,6 @@ WORKLOADS = ["for-even", "for-triangle", "for-heavy", "for-grain1", "for-tiny", 
 RUNTIMES = ["fj", "serial", "stl", "tbb", "libgomp", "libomp", "gnu", "java"]
 OURS = "fj"
 SERIAL = ("serial", "stl")      # one thread, but for the copy, which has all of them
-EXIT_UNSUPPORTED = 3
-
-
-class Failure(Exception):
-    """A run that gives no time; `fatal` if it means that something is broken."""
-
-    def __init__(self, text, fatal):
-        super().__init__(text)
-        self.fatal = fatal
 
 
 class Series:
@@ -70,19 +62,7 @@ def measure(args, runtime, workload, workers):
     """Runs one process; returns its result lines, split."""
     line = command(args.bin, runtime, workload, workers)
     line += [workload, str(workers), str(args.reps)] + (["--quick"] if args.quick else [])
-    try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=args.limit)
-    except subprocess.TimeoutExpired:
-        raise Failure(f"took more than {args.limit:g} s", fatal=False) from None
-    if done.returncode == EXIT_UNSUPPORTED:
-        raise Failure("unsupported", fatal=False)
-    results = [s.split() for s in done.stdout.splitlines() if s.startswith("result ")]
-    if any(r[9] != "1" for r in results):
-        raise Failure("WRONG ANSWER", fatal=True)
-    if done.returncode != 0 or not results:
-        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
-        raise Failure(f"failed with status {done.returncode}: {last[0]}", fatal=True)
-    return results
+    return results(line, args.limit, right=9)
 
 
 class Session:
@@ -128,21 +108,6 @@ class Session:
         """The fastest variant of the runtimes for which which(name) is true, or None."""
         rows = [k for k in self.rows(workload, workers) if which(k[2])]
         return min(rows, key=lambda k: self.series[k].best) if rows else None
-
-
-def progress(text):
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\033[K" + text)
-        sys.stderr.flush()
-
-
-def print_columns(lines, left=1):
-    widths = [max(len(cell) for cell in column) for column in zip(*lines)]
-    for row in lines:
-        cells = [c.ljust(w) if i < left else c.rjust(w)
-                 for i, (c, w) in enumerate(zip(row, widths))]
-        print("  " + "  ".join(cells).rstrip())
-    sys.stdout.flush()
 
 
 def ratio(session, key, other):
@@ -205,14 +170,6 @@ def records(session):
                     "bytes_per_item": s.bytes, "rounds": len(s.rounds), "spread": s.spread,
                     "quick": session.args.quick})
     return out
-
-
-def names(text, known, what):
-    chosen = text.split(",")
-    for name in chosen:
-        if name not in known:
-            raise argparse.ArgumentTypeError(f"no {what} of that name: {name}")
-    return chosen
 
 
 def parse_args():

@@ -11,8 +11,9 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
+
+from beside import Failure, names, print_columns, progress, results
 
 WORKLOADS = ["fib", "integrate", "nqueens", "uts-geo", "uts-bin", "skynet",
              "submit-1", "submit-2", "wake", "idle", "oversub",
@@ -26,15 +27,6 @@ OVERSUB_BASE_WORKERS = 2        # with this many workers
 ONE_REP = {"idle"}              # a second repetition says nothing new
 MANY_REPS_BELOW = 0.5           # seconds: shorter runs are repeated within their process
 MANY_REPS = 3
-EXIT_UNSUPPORTED = 3
-
-
-class Failure(Exception):
-    """A run that gives no time; `fatal` if it means that something is broken."""
-
-    def __init__(self, text, fatal):
-        super().__init__(text)
-        self.fatal = fatal
 
 
 class Series:
@@ -75,19 +67,8 @@ def command(bin_dir, runtime):
 def measure(args, program, workload, workers, reps):
     """Runs one process; returns the seconds of its repetitions and the number of tasks."""
     line = program + [workload, str(workers), str(reps)] + (["--quick"] if args.quick else [])
-    try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=args.limit)
-    except subprocess.TimeoutExpired:
-        raise Failure(f"took more than {args.limit:g} s", fatal=False) from None
-    if done.returncode == EXIT_UNSUPPORTED:
-        raise Failure("unsupported", fatal=False)
-    results = [s.split() for s in done.stdout.splitlines() if s.startswith("result ")]
-    if any(r[6] != "1" for r in results):
-        raise Failure("WRONG ANSWER", fatal=True)
-    if done.returncode != 0 or len(results) != reps:
-        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
-        raise Failure(f"failed with status {done.returncode}: {last[0]}", fatal=True)
-    return [float(r[4]) for r in results], int(results[0][5])
+    found = results(line, args.limit, right=6, count=reps)
+    return [float(r[4]) for r in found], int(found[0][5])
 
 
 class Session:
@@ -159,12 +140,6 @@ class Session:
         return out
 
 
-def progress(text):
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\033[K" + text)
-        sys.stderr.flush()
-
-
 def ratio(a, b):
     return f"{a / b:.2f}" if a is not None and b else "-"
 
@@ -193,12 +168,9 @@ def print_table(session, workload):
     lines = [["runtime", "workers", "seconds", "ns/task", "vs serial", f"vs {REFERENCE}", last,
               "spread"]]
     lines += [table_row(session, key) for key in session.rows(workload)]
-    widths = [max(len(cell) for cell in column) for column in zip(*lines)]
     what = {"idle": " (processor seconds)", "wake": " (median seconds)"}.get(workload, "")
     print(f"\n{workload}{what}")
-    for row in lines:
-        cells = [row[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(row[1:], widths[1:])]
-        print("  " + "  ".join(cells))
+    print_columns(lines)
     for why, what in session.reasons(workload).items():
         print(f"  left out, {why}: " + ", ".join(what))
     sys.stdout.flush()
@@ -218,14 +190,6 @@ def records(session, workloads):
             record["base_seconds"] = session.best(OVERSUB_BASE, runtime, OVERSUB_BASE_WORKERS)
         out.append(record)
     return out
-
-
-def names(text, known, what):
-    chosen = text.split(",")
-    for name in chosen:
-        if name not in known:
-            raise argparse.ArgumentTypeError(f"no {what} of that name: {name}")
-    return chosen
 
 
 def parse_args():

@@ -91,8 +91,8 @@ typedef struct fj_how {
     fj_pool *pool;         /* NULL: that of the calling task; outside: the common pool */
     fj_token *token;       /* cancels it */
     fj_progress *progress; /* counts elements that are done */
-    size_t grain;          /* elements of a part; 0: as many as take some microseconds. With 1
-                              each element is worth a task: also two of them are shared */
+    size_t grain;          /* elements of a part; 0: as many as take 15 to 60 microseconds. With
+                              1 each element is worth a task: also two of them are shared */
     size_t min_grain;      /* with grain 0: at least so many, and */
     size_t max_grain;      /* at most so many; 0: any number. For when cheap elements come
                               before very dear ones, of which a part may then have many */

@@ -14,10 +14,11 @@
  *
  *     range of one worker    |done...|part|......left......|......forked......|
  *
- * Without a given grain a part is as large as takes about FJI_PART_TICKS, by the time that the
- * last one took; the first is of one element. A half is forked only if what is left is worth
- * the waking of a worker. So a short loop is only the calls of its body and a few looks at the
- * time, and no worker waits longer for work, nor a cancel for its effect, than a part takes.
+ * Without a given grain a part is as large as takes FJI_PART_TICKS, or a small share of what is
+ * left if that is more, up to four times that, by the time that the last one took; the first is
+ * of one element. A half is forked only if what is left is worth the waking of a worker. So a
+ * short loop is only the calls of its body and a few looks at the time, and no worker waits
+ * longer for work, nor a cancel for its effect, than a part takes.
  */
 #ifndef FJI_ALGO_SPLIT_H
 #define FJI_ALGO_SPLIT_H

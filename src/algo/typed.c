@@ -32,25 +32,15 @@ void fji_typed_exchange(char *x, char *y, size_t bytes)
     }
 }
 
-/* For the usual sizes by two loads and two stores. */
-static void swap_64(char *x, char *y)
+/* Where the size is known, and at most 8: by two loads and two stores. */
+FJ_INLINE void swap_word(char *x, char *y, size_t size)
 {
-    uint64_t a, b;
+    char a[8], b[8];
 
-    memcpy(&a, x, sizeof a);
-    memcpy(&b, y, sizeof b);
-    memcpy(x, &b, sizeof b);
-    memcpy(y, &a, sizeof a);
-}
-
-static void swap_32(char *x, char *y)
-{
-    uint32_t a, b;
-
-    memcpy(&a, x, sizeof a);
-    memcpy(&b, y, sizeof b);
-    memcpy(x, &b, sizeof b);
-    memcpy(y, &a, sizeof a);
+    memcpy(a, x, size);
+    memcpy(b, y, size);
+    memcpy(x, b, size);
+    memcpy(y, a, size);
 }
 
 void fji_typed_reverse(char *a, size_t n, size_t size)
@@ -60,9 +50,9 @@ void fji_typed_reverse(char *a, size_t n, size_t size)
     for (size_t i = 0; i < n / 2; i++, x += size) {
         y -= size;
         if (size == 4) {
-            swap_32(x, y);
+            swap_word(x, y, 4);
         } else if (size == 8) {
-            swap_64(x, y);
+            swap_word(x, y, 8);
         } else {
             fji_typed_swap(x, y, size);
         }
