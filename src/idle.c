@@ -62,6 +62,9 @@
  * since a hook runs first; but whoever started it may have had one, and left the rest to it: so
  * with its first task, unless it signals anyway, it looks at all queues, and signals.
  *
+ * looks: a signal of a rescan may come late, when others have done what was seen. So a worker
+ * counts as quiet only after it: a pool that was quiet stays so until it is given work.
+ *
  * park: ACTIVE -> IDLE by the worker, -> PARKED by the worker, -> ACTIVE by whoever has
  * popped it from the stack, who calls the system only if it was PARKED.
  *
@@ -77,6 +80,7 @@
  *   ctl.idle    acq_rel CAS, idle_push()  acq_rel CAS, fji_signal()   next_idle, park
  *   idle.fence  full fence, idle_fence()  acq_rel add, idle_lead()   the push against begun
  *   idle.park   acq_rel swap, unpark      acquire load, idle_sleep()  what the waker did, permit
+ *   idle.looks  release store, fji_idle_wait()  acquire, quiesce_worker()  the rescan's signal
  *   idle.waive  full fence, permit_take()  full fences of who gives one back  task against WAIVED
  *
  * Model: test/model/idle.pml, test/model/idle_aba.pml.
@@ -304,8 +308,10 @@ static void idle_push(fji_worker *w)
     uint64_t c = fji_load_acquire(&p->ctl);
     uint32_t lost = 0;
 
-    fji_store_relaxed(&w->park, FJI_PARK_IDLE); /* relaxed: published by the CAS */
     fji_check(p, fji_ctl_total(c) > 0 && fji_ctl_total(c) <= FJ_MAX_WORKERS);
+    fji_store_relaxed(&w->looks, 1u); /* relaxed: published by the next store */
+    /* [idle.looks] release -> acquire in quiesce_worker(): looks. */
+    fji_store_release(&w->park, FJI_PARK_IDLE);
     for (;; fji_pool_lost(p, &c, &lost)) {
         fji_store_relaxed(&w->next_idle, fji_ctl_top(c)); /* relaxed: published by the CAS */
         uint64_t n = fji_ctl_add_active(fji_ctl_with_top(c, w->index + 1), -1);
@@ -478,12 +484,14 @@ bool fji_idle_wait(fji_worker *w)
     idle_push(w);
     /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
     if (!idle_fence(w)) {
+        fji_store_relaxed(&w->looks, 0u); /* relaxed: it is active, and will be found so */
         w->owes = true;
         return true;
     }
     w->owes = false;
     if (idle_looks(p)) fji_signal(p);
-    /* relaxed: whoever sets it looks for idle workers itself, after. */
-    if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) fji_pool_try_terminate(p, false);
+    /* [idle.looks] release -> acquire in quiesce_worker(): whom the signal has woken. */
+    fji_store_release(&w->looks, 0u);
+    fji_pool_now_quiet(p);
     return idle_sleep(w);
 }

@@ -88,6 +88,7 @@ struct fji_worker {
     /* The idle protocol; wakers write. */
     FJ_ALIGNAS(FJI_APART) uint32_t park;
     uint32_t next_idle; /* fixed while it is on the idle stack */
+    uint32_t looks;     /* it is on the idle stack, or about to be, and may still signal */
     bool permit;        /* it is counted in `search`; while it is idle, its waker's to set */
 
     /* What others want to know; the worker writes. */

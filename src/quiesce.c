@@ -24,6 +24,7 @@
  * Edges          from                         to                          carries
  *   pool.alive   release store of alive       acquire in fji_pool_quiescent()  park, the queue
  *   pool.moves   acq_rel add                  acquire in fji_pool_quiescent()  a guest's coming
+ *   idle.looks   release in fji_idle_wait()   acquire in quiesce_worker()  its rescan's signal
  *   ctl.idle     acq_rel CAS in idle_push()   acquire in fji_pool_quiescent()  an empty queue
  */
 #include "pool.h"
@@ -39,7 +40,9 @@ static bool quiesce_worker(fji_worker *w, bool ending, int *idle)
     /* [idle.park] acquire <- whoever set it; moves and ctl are compared afterwards. */
     uint32_t park = fji_load_acquire(&w->park);
     if (alive == FJI_ALIVE_WORKER) ++*idle;
-    return park != FJI_PARK_ACTIVE && (!ending || park != FJI_PARK_QUIET);
+    if (park == FJI_PARK_ACTIVE || (ending && park == FJI_PARK_QUIET)) return false;
+    /* [idle.looks] acquire <- release in fji_idle_wait(): whom it has woken. */
+    return fji_load_acquire(&w->looks) == 0;
 }
 
 static bool quiesce_submissions(fj_pool *p, bool ending)

@@ -521,6 +521,7 @@ static fji_worker *worker_take_record(fj_pool *p, uint32_t as)
     fji_store_relaxed(&w->joining, (fj_cell *)NULL); /* relaxed: helpers check what they read */
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO);  /* relaxed: for monitoring */
     fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);    /* relaxed: published by alive */
+    fji_store_relaxed(&w->looks, 0u);                /* relaxed: published by alive */
     w->permit = w->owes = false;
     w->fresh = as == FJI_ALIVE_WORKER;
     /* [pool.alive] release -> acquire in fji_pool_quiescent(): park. */

@@ -16,23 +16,6 @@ static int action(void *arg)
     return FJ_OK;
 }
 
-/* Words that are slept on: where everybody does, a wake that is lost is a deadlock at once. */
-static uint32_t word_add(uint32_t *word)
-{
-    uint32_t now = __atomic_add_fetch(word, 1, __ATOMIC_ACQ_REL);
-
-    fji_plat_wake_all(word);
-    return now;
-}
-
-static void word_await(uint32_t *word, uint32_t n)
-{
-    uint32_t seen;
-
-    while ((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) < n)
-        fji_plat_wait(word, seen, FJ_FOREVER);
-}
-
 /* ---- Submissions ------------------------------------------------------------------------------------- */
 
 struct sender {
@@ -119,7 +102,7 @@ static uint32_t told;
 static int tell(void *arg)
 {
     (void)arg;
-    word_add(&told);
+    scene_add(&told);
     return FJ_OK;
 }
 
@@ -134,7 +117,7 @@ FJ_TEST(action_wakes_the_only_worker_that_goes_to_sleep, 10)
     fj_pool *pool = fjt_pool_with(&o);
     for (uint32_t i = 1; i <= 4; i++) {
         CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
-        word_await(&told, i);
+        scene_await(&told, i);
         for (uint32_t n = sim_random() % 20; n > 0; n--) sim_yield();
     }
     fjt_destroy(pool);
@@ -168,7 +151,7 @@ FJ_TEST(worker_that_joins_what_another_runs_is_woken, 10)
 
     atomic_store(&runs, 0);
     CHECK_EQ(fj_execute(pool, joins_what_it_submits, pool), FJ_OK);
-    word_await(&told, 1);
+    scene_await(&told, 1);
     fjt_destroy(pool);
 }
 
@@ -327,28 +310,28 @@ static int hold(void *arg)
 {
     int i = (int)(intptr_t)arg;
 
-    word_add(&held[i]);
-    word_await(&let_go[i], 1);
+    scene_add(&held[i]);
+    scene_await(&let_go[i], 1);
     return FJ_OK;
 }
 
 static void hold_one(fj_pool *pool, int i)
 {
     CHECK_EQ(fj_execute(pool, hold, (void *)(intptr_t)i), FJ_OK);
-    word_await(&held[i], 1);
+    scene_await(&held[i], 1);
 }
 
 static void let_one_sleep(int i)
 {
-    word_add(&let_go[i]);
+    scene_add(&let_go[i]);
     sim_sleep_until(sim_now() + 50000);
 }
 
 static int meet_three(void *arg)
 {
     (void)arg;
-    word_add(&come);
-    word_await(&come, 3);
+    scene_add(&come);
+    scene_await(&come, 3);
     return FJ_OK;
 }
 
@@ -477,8 +460,8 @@ static int end_or_fork(void *arg)
 {
     fj_task t;
 
-    word_add(&come);
-    word_await(&come, 4);
+    scene_add(&come);
+    scene_await(&come, 4);
     for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
     if ((intptr_t)arg < 2) return FJ_OK;
     memset(&t, 0, sizeof t);
@@ -711,104 +694,6 @@ FJ_TEST(everybody_who_waits_for_the_end_is_told, 10)
     CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
     CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
     pthread_join(t, NULL);
-    fjt_destroy(pool);
-}
-
-/* ---- Quiescence --------------------------------------------------------------------------------------------- */
-
-static int spawns_two(void *arg)
-{
-    fj_pool *pool = arg;
-
-    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
-    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
-    atomic_fetch_add(&runs, 1);
-    return FJ_OK;
-}
-
-FJ_TEST(quiescence_is_not_told_too_early, 10)
-{
-    fj_pool *pool = scene_pool(2, 0);
-
-    for (int i = 1; i <= 2; i++) {
-        atomic_store(&runs, 0);
-        CHECK_EQ(fj_execute(pool, spawns_two, pool), FJ_OK);
-        CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
-        CHECK_EQ(atomic_load(&runs), 3);
-    }
-    fjt_destroy(pool);
-}
-
-/* What comes while the only worker goes to sleep is found by that one: it is off the stack and not
- * yet told so when it is looked at, and its task out of the queue when that is. */
-static int slow_action(void *arg)
-{
-    (void)arg;
-    for (int i = 0; i < 3; i++) sim_yield();
-    atomic_fetch_add(&runs, 1);
-    return FJ_OK;
-}
-
-FJ_TEST(worker_about_to_be_active_is_not_quiet, 10)
-{
-    fj_pool *pool = scene_pool(1, 0);
-
-    atomic_store(&runs, 0);
-    for (int i = 1; i <= 2; i++) {
-        CHECK_EQ(fj_execute(pool, slow_action, NULL), FJ_OK);
-        for (uint32_t n = sim_random() % 20; n > 0; n--) sim_yield();
-        CHECK_EQ(fj_execute(pool, slow_action, NULL), FJ_OK);
-        while (!fj_pool_is_quiescent(pool)) sim_yield();
-        CHECK_EQ(atomic_load(&runs), 2 * i);
-    }
-    fjt_destroy(pool);
-}
-
-/* A task that goes from one worker to the other, who has slept meanwhile: whoever looks at them one
- * after the other may find each of them idle. They sleep for about as long as such a look takes. */
-enum { PASSES = 10 };
-
-static uint32_t passed;
-
-static int pass_on(void *arg)
-{
-    uint32_t now = word_add(&passed);
-
-    if (now == PASSES) return FJ_OK;
-    sim_sleep_until(sim_now() + 900 + 10 * (int64_t)(sim_random() % 40));
-    CHECK_EQ(fj_execute(arg, pass_on, arg), FJ_OK);
-    word_await(&passed, now + 1);
-    return FJ_OK;
-}
-
-FJ_TEST(pool_whose_workers_take_turns_is_not_quiet, 10)
-{
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
-
-    o.parallelism = 2;
-    o.flags = FJ_POOL_FIFO; /* nobody has to open a queue first */
-    o.spin_ns = -1;
-    fj_pool *pool = fjt_pool_with(&o);
-    CHECK_EQ(fj_execute(pool, pass_on, pool), FJ_OK);
-    while (!fj_pool_is_quiescent(pool)) sim_yield();
-    CHECK_EQ(__atomic_load_n(&passed, __ATOMIC_ACQUIRE), PASSES);
-    fjt_destroy(pool);
-}
-
-static void helps_until_quiet(void *arg)
-{
-    fj_pool *pool = arg;
-
-    CHECK_EQ(fj_execute(pool, spawns_two, pool), FJ_OK);
-    fj_help_quiesce();
-    CHECK_EQ(atomic_load(&runs), 3);
-}
-
-FJ_TEST(helping_until_quiet_runs_everything, 10)
-{
-    fj_pool *pool = scene_pool(2, 0);
-    atomic_store(&runs, 0);
-    scene_inside(pool, helps_until_quiet, pool);
     fjt_destroy(pool);
 }
 

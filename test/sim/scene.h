@@ -87,4 +87,21 @@ static inline void scene_until(atomic_int *flag)
     while (atomic_load_explicit(flag, memory_order_acquire) == 0) sim_yield();
 }
 
+/* Words that are slept on: where everybody does, a wake that is lost is a deadlock at once. */
+static inline uint32_t scene_add(uint32_t *word)
+{
+    uint32_t now = __atomic_add_fetch(word, 1, __ATOMIC_ACQ_REL);
+
+    fji_plat_wake_all(word);
+    return now;
+}
+
+static inline void scene_await(uint32_t *word, uint32_t n)
+{
+    uint32_t seen;
+
+    while ((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) < n)
+        fji_plat_wait(word, seen, FJ_FOREVER);
+}
+
 #endif /* SIM_SCENE_H */

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * quiesce.c - scenes of who asks whether a pool is quiet, and of who waits for it
+ */
+#include "scene.h"
+
+static atomic_int runs;
+
+static int action(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+static int spawns_two(void *arg)
+{
+    fj_pool *pool = arg;
+
+    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(quiescence_is_not_told_too_early, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    for (int i = 1; i <= 2; i++) {
+        atomic_store(&runs, 0);
+        CHECK_EQ(fj_execute(pool, spawns_two, pool), FJ_OK);
+        CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+        CHECK_EQ(atomic_load(&runs), 3);
+    }
+    fjt_destroy(pool);
+}
+
+static int pass_by(void *arg)
+{
+    (void)arg;
+    sim_yield();
+    return FJ_OK;
+}
+
+/* Nobody comes and goes for nothing afterwards. */
+FJ_TEST(quiescent_pool_stays_so, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 2;
+    o.flags = FJ_POOL_CALLER_HELPS;
+    o.spin_ns = -1;
+    o.keep_alive_ns = FJ_FOREVER;
+    fj_pool *pool = fjt_pool_with(&o);
+    for (int i = 0; i < 4; i++) {
+        for (int k = 0; k < 3; k++) CHECK_EQ(fj_execute(pool, pass_by, NULL), FJ_OK);
+        CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+        for (int k = 0; k < 20; k++) {
+            CHECK(fj_pool_is_quiescent(pool));
+            sim_yield();
+        }
+    }
+    fjt_destroy(pool);
+}
+
+/* What comes while the only worker goes to sleep is found by that one: it is off the stack and not
+ * yet told so when it is looked at, and its task out of the queue when that is. */
+static int slow_action(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 3; i++) sim_yield();
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(worker_about_to_be_active_is_not_quiet, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+
+    atomic_store(&runs, 0);
+    for (int i = 1; i <= 2; i++) {
+        CHECK_EQ(fj_execute(pool, slow_action, NULL), FJ_OK);
+        for (uint32_t n = sim_random() % 20; n > 0; n--) sim_yield();
+        CHECK_EQ(fj_execute(pool, slow_action, NULL), FJ_OK);
+        while (!fj_pool_is_quiescent(pool)) sim_yield();
+        CHECK_EQ(atomic_load(&runs), 2 * i);
+    }
+    fjt_destroy(pool);
+}
+
+/* A task that goes from one worker to the other, who has slept meanwhile: whoever looks at them one
+ * after the other may find each of them idle. They sleep for about as long as such a look takes. */
+enum { PASSES = 10 };
+
+static uint32_t passed;
+
+static int pass_on(void *arg)
+{
+    uint32_t now = scene_add(&passed);
+
+    if (now == PASSES) return FJ_OK;
+    sim_sleep_until(sim_now() + 900 + 10 * (int64_t)(sim_random() % 40));
+    CHECK_EQ(fj_execute(arg, pass_on, arg), FJ_OK);
+    scene_await(&passed, now + 1);
+    return FJ_OK;
+}
+
+FJ_TEST(pool_whose_workers_take_turns_is_not_quiet, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 2;
+    o.flags = FJ_POOL_FIFO; /* nobody has to open a queue first */
+    o.spin_ns = -1;
+    fj_pool *pool = fjt_pool_with(&o);
+    CHECK_EQ(fj_execute(pool, pass_on, pool), FJ_OK);
+    while (!fj_pool_is_quiescent(pool)) sim_yield();
+    CHECK_EQ(__atomic_load_n(&passed, __ATOMIC_ACQUIRE), PASSES);
+    fjt_destroy(pool);
+}
+
+static void helps_until_quiet(void *arg)
+{
+    fj_pool *pool = arg;
+
+    CHECK_EQ(fj_execute(pool, spawns_two, pool), FJ_OK);
+    fj_help_quiesce();
+    CHECK_EQ(atomic_load(&runs), 3);
+}
+
+FJ_TEST(helping_until_quiet_runs_everything, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    atomic_store(&runs, 0);
+    scene_inside(pool, helps_until_quiet, pool);
+    fjt_destroy(pool);
+}
+
+/* Two workers go idle at once: one of them may be woken while it waits for the heavy fence of the
+ * other, and waits for the pool to be quiet then. */
+static uint32_t come;
+
+static int come_together(void *arg)
+{
+    (void)arg;
+    scene_add(&come);
+    scene_await(&come, 2);
+    return FJ_OK;
+}
+
+static int wait_for_quiet(void *arg)
+{
+    (void)arg;
+    fj_help_quiesce();
+    return FJ_OK;
+}
+
+FJ_TEST(worker_woken_early_is_quiet_when_it_waits, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 2;
+    o.spin_ns = 1; /* they wait for each other's heavy fences, and hardly search before */
+    fj_pool *pool = fjt_pool_with(&o);
+    for (int i = 0; i < 3; i++) {
+        __atomic_store_n(&come, 0, __ATOMIC_RELEASE);
+        for (int k = 0; k < 2; k++) CHECK_EQ(fj_execute(pool, come_together, NULL), FJ_OK);
+        scene_await(&come, 2);
+        for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+        CHECK_EQ(fj_execute(pool, wait_for_quiet, NULL), FJ_OK);
+        CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+    }
+    fjt_destroy(pool);
+}
