@@ -172,9 +172,9 @@ FJ_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
 #define FJI_SORT_BASE(NAME, T, LESS)                                                               \
     typedef T NAME##_fji_t;                                                                        \
                                                                                                    \
-    FJ_INLINE size_t NAME##_fji_less(const NAME##_fji_t *x, const NAME##_fji_t *y)                 \
+    FJ_INLINE size_t NAME##_fji_less(const NAME##_fji_t *fji_x, const NAME##_fji_t *fji_y)         \
     {                                                                                              \
-        return (LESS((*x), (*y))) ? 1 : 0;                                                         \
+        return (LESS((*fji_x), (*fji_y))) ? 1 : 0;                                                 \
     }                                                                                              \
                                                                                                    \
     __attribute__((unused)) static size_t NAME##_fji_run(const void *v, size_t n, int *down)       \

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "places.h"
+#include "plat/ticks.h"
 
 /* What the bodies of one call have seen: how often each element from `first` on. */
 struct seen {
@@ -285,6 +286,38 @@ static void bounded_parts(fj_pool *pool, void *arg)
 FJ_TEST(parts_that_are_found_stay_within_their_bounds, 20)
 {
     place_workers(bounded_parts, NULL);
+}
+
+/* An element takes a known time at least, so a part has a known number at most, however loaded the
+ * machine is: parts that are found are no longer than promised by half as much again. */
+enum { ELEMENT_TICKS = 1000, PART_TICKS_MOST = 4 * 16000 };
+
+static int take_ticks(size_t lo, size_t hi, void *arg)
+{
+    atomic_size_t *largest = arg;
+    size_t seen = atomic_load(largest);
+
+    while (seen < hi - lo && !atomic_compare_exchange_weak(largest, &seen, hi - lo)) {}
+    for (size_t i = lo; i < hi; i++) {
+        uint64_t began = fji_ticks();
+        while (fji_ticks() - began < ELEMENT_TICKS) {}
+    }
+    return FJ_OK;
+}
+
+static void short_parts(fj_pool *pool, void *arg)
+{
+    atomic_size_t largest = 0;
+
+    (void)arg;
+    CHECK_EQ(fj_for(0, 20000, take_ticks, &largest, &(fj_how){.pool = pool}), FJ_OK);
+    CHECK(atomic_load(&largest) <= PART_TICKS_MOST * 3 / 2 / ELEMENT_TICKS);
+    CHECK(atomic_load(&largest) > 1);
+}
+
+FJ_TEST(parts_that_are_found_take_a_limited_time, 20)
+{
+    place_workers(short_parts, NULL);
 }
 
 FJ_TEST(a_grain_beyond_the_range_is_one_part, 10)
