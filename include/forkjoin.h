@@ -233,7 +233,9 @@ typedef struct fj_pool_options {
     void *arg;             /* handed to the callbacks */
     /* Asked before a worker is started: 0 refuses, and the pool goes on with fewer. */
     int (*may_start)(fj_pool *pool, void *arg);
-    /* On the new worker, before its first task; non-zero ends it, after on_stop. */
+    /* On the new worker, before its first task; non-zero ends it, after on_stop. Another is
+     * started in its place; after three in a row only when the pool is called again, and not
+     * within a tenth of a second. */
     int (*on_start)(fj_pool *pool, int worker, void *arg);
     /* On the worker, after its last task: as often as on_start. */
     void (*on_stop)(fj_pool *pool, int worker, void *arg);

@@ -603,7 +603,8 @@ static void worker_main(void *arg)
     fji_self = &fji_outsider;
     worker_retire(w);
     worker_give_back_counts(p, active ? 1 : 0);
-    if (active || fji_pool_stopping(p)) return;
+    /* Whoever has not come to its first task leaves that to another, as one that was idle does. */
+    if ((active && err == FJ_OK) || fji_pool_stopping(p)) return;
     /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
     fji_pool_barrier(p);
     if (fji_idle_sees_work(p)) fji_signal(p);

@@ -270,7 +270,7 @@ FJ_TEST(trees_may_be_deep, 20)
     for (int workers = 1; workers <= 4; workers *= 2) {
         fj_pool *pool = fjt_pool(workers, 0);
         struct hash_job j = hash_job_of(1);
-        hash_check(pool, &j, 3, 3 + (size_t)fjt_rounds(200000), 1);
+        hash_check(pool, &j, 3, 70000 + (size_t)fjt_rounds(130000), 1);
         fjt_destroy(pool);
     }
 }

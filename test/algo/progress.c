@@ -217,6 +217,20 @@ FJ_TEST(line_shows_the_rate_and_the_time_left, 10)
     screen_close(&s);
 }
 
+FJ_TEST(what_takes_long_is_told_in_days, 20)
+{
+    struct screen s;
+    fj_progress p;
+
+    screen_open(&s, 120);
+    fj_progress_init(&p, UINT64_MAX / 2);
+    fj_progress_bar *bar = bar_on(&s, &p, "x");
+    for (const char *line = ""; strstr(line, " d") == NULL; line = screen_line(&s, s.length, 1))
+        fj_progress_add(&p, 1);
+    fj_progress_bar_stop(bar);
+    screen_close(&s);
+}
+
 FJ_TEST(more_than_all_is_100_percent, 10)
 {
     struct screen s;

@@ -395,6 +395,22 @@ FJ_TEST(a_code_of_fold_or_emit_ends_it_wherever_it_comes, 30)
     within_workers(fails_at_each_position, NULL);
 }
 
+FJ_TEST(a_code_of_emit_ends_what_one_part_is_enough_for, 10)
+{
+    for (size_t n = 1; n <= 3; n++)
+        for (size_t bad = 0; bad < n; bad++) {
+            struct line l;
+            step total = {5, 5};
+
+            line_make(&l, 4, n);
+            l.bad = bad;
+            l.in_emit = 7;
+            CHECK_EQ(line_run(&l, &(fj_how){.grain = 3}, &total), 7);
+            CHECK(total.m == 5 && total.b == 5);
+            line_free(&l);
+        }
+}
+
 static int bad_combine(void *left, const void *right, void *arg)
 {
     (void)left, (void)right, (void)arg;

@@ -8,6 +8,7 @@
 #include "config.h"
 #include "elements.h"
 #include "places.h"
+#include "plat/plat.h"
 
 typedef int sort_fn(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg,
                     const fj_how *how);
@@ -219,6 +220,52 @@ FJ_TEST(random_elements_take_no_more_than_n_log_n_comparisons, 30)
     }
 }
 
+/* What pointers point to is fetched before it is compared; many of them, and numbers that only
+ * look like them. */
+static int pointed_compare(const void *a, const void *b, void *arg)
+{
+    const unsigned *x = *(const unsigned *const *)a, *y = *(const unsigned *const *)b;
+
+    (void)arg;
+    return (*x > *y) - (*x < *y);
+}
+
+FJ_TEST(pointers_are_sorted_by_what_they_point_to, 30)
+{
+    enum { N = 20000 };
+    unsigned *value = malloc(N * sizeof *value), **at = malloc(N * sizeof *at);
+    uint64_t seed = fjt_seed();
+
+    CHECK(value != NULL && at != NULL);
+    for (size_t i = 0; i < N; i++) {
+        value[i] = (unsigned)(fjt_random(&seed) >> 40);
+        at[i] = &value[i];
+    }
+    CHECK_EQ(fj_stable_sort(at, N, sizeof *at, pointed_compare, NULL, NULL), FJ_OK);
+    for (size_t i = 1; i < N; i++)
+        CHECK(*at[i - 1] < *at[i] || (*at[i - 1] == *at[i] && at[i - 1] < at[i]));
+    free(at);
+    free(value);
+}
+
+static int word_compare(const void *a, const void *b, void *arg)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    (void)arg;
+    return (x > y) - (x < y);
+}
+
+FJ_TEST(numbers_that_look_like_addresses_are_sorted, 30)
+{
+    static uint64_t a[20000];
+    uint64_t seed = fjt_seed();
+
+    for (size_t i = 0; i < 20000; i++) a[i] = 0x7f0000000000 + fjt_random(&seed) % 0xffffffffff;
+    CHECK_EQ(fj_sort(a, 20000, sizeof a[0], word_compare, NULL, NULL), FJ_OK);
+    for (size_t i = 1; i < 20000; i++) CHECK(a[i - 1] <= a[i]);
+}
+
 struct aligned {
     _Alignas(32) unsigned key;
 };
@@ -294,6 +341,29 @@ FJ_TEST(without_memory_it_is_sorted_in_place, 30)
                 }
     fji_algo_fail_after(-1);
     fjt_destroy(pool);
+}
+
+static int plain_compare(const void *a, const void *b, void *arg)
+{
+    unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+
+    (void)arg;
+    return (x > y) - (x < y);
+}
+
+FJ_TEST(without_a_pool_the_caller_sorts, 30)
+{
+    static unsigned a[3000];
+    uint64_t seed = fjt_seed();
+
+    if (!FJI_FAULTS) fjt_skip("no faults in this build");
+    fji_fault_set(FJI_FAULT_ALLOC, 1, 1000000);
+    for (size_t n = 2; n <= 3000; n = n * 3 / 2) {
+        for (size_t i = 0; i < n; i++) a[i] = (unsigned)(fjt_random(&seed) >> 33);
+        fj_qsort(a, n, sizeof a[0], plain_compare, NULL);
+        for (size_t i = 1; i < n; i++) CHECK(a[i - 1] <= a[i]);
+    }
+    fji_fault_set(FJI_FAULT_ALLOC, 1, 0);
 }
 
 FJ_TEST(without_memory_every_length_is_sorted, 30)

@@ -293,6 +293,58 @@ FJ_TEST(worker_whose_start_hook_fails_ends_after_its_stop_hook, 20)
     CHECK_EQ(atomic_load(&h.code), 77);
 }
 
+static int hook_start_later(fj_pool *pool, int worker, void *arg)
+{
+    (void)pool, (void)worker;
+    return atomic_fetch_sub((atomic_int *)arg, 1) > 0 ? 77 : FJ_OK;
+}
+
+static int mark(void *arg)
+{
+    atomic_store((atomic_int *)arg, 1);
+    return FJ_OK;
+}
+
+/* Nobody calls the pool again: whoever leaves without a task calls the next. */
+FJ_TEST(task_waits_for_no_other_call_when_its_thread_fails_to_start, 20)
+{
+    for (int fails = 1; fails < 3; fails++) {
+        atomic_int left = fails, *ran = calloc(1, sizeof *ran);
+        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        o.parallelism = 2;
+        o.on_start = hook_start_later;
+        o.arg = &left;
+        fj_pool *pool = fjt_pool_with(&o);
+        CHECK(ran != NULL);
+        CHECK_EQ(fj_execute(pool, mark, ran), FJ_OK);
+        while (!atomic_load(ran)) fjt_sleep_us(1000);
+        fjt_destroy(pool);
+        free(ran);
+    }
+}
+
+/* After three in a row the next is tried a tenth of a second later. */
+FJ_TEST(threads_that_fail_to_start_are_not_asked_for_without_end, 20)
+{
+    enum { N = 2, TENTH = 100000000 };
+    struct hooks h = {.fail = 77};
+    fj_pool *pool = hooked(&h, N, 0);
+    int64_t began = fjt_now();
+    fj_task t[200];
+
+    for (int i = 0; i < 200; i++) {
+        fj_task_init(&t[i], ok_run);
+        CHECK_EQ(fj_submit(pool, &t[i]), FJ_OK);
+        fjt_sleep_us(200);
+    }
+    while (sum(h.stopped) < 3) fjt_sleep_us(1000);
+    int64_t tenths = (fjt_now() - began) / TENTH;
+    CHECK(sum(h.started) <= 3 + N + (tenths + 1) * N);
+    CHECK_EQ(fj_pool_shutdown_now(pool), FJ_OK);
+    for (int i = 0; i < 200; i++) CHECK_EQ(fj_join(&t[i]), FJ_ECANCELED);
+    fjt_destroy(pool);
+}
+
 FJ_TEST(guests_call_no_hooks, 20)
 {
     struct hooks h = {.every = 1};

@@ -743,6 +743,30 @@ FJ_TEST(threads_refused_for_a_while_come_later, 10)
     fjt_destroy(pool);
 }
 
+/* Each that ends in its hook leaves what it was started for to the next. */
+static int start_or_not(fj_pool *pool, int worker, void *arg)
+{
+    (void)pool, (void)worker;
+    return atomic_fetch_sub((atomic_int *)arg, 1) > 0 ? 5 : FJ_OK;
+}
+
+FJ_TEST(threads_that_end_in_their_hook_are_replaced, 10)
+{
+    atomic_int fails = 1 + (int)(sim_random() % 2);
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 2;
+    o.on_start = start_or_not;
+    o.arg = &fails;
+    o.spin_ns = -1;
+    fj_pool *pool = fjt_pool_with(&o);
+    atomic_store(&here, 0);
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_execute(pool, meet, NULL), FJ_OK);
+    while (atomic_load(&runs) < 2) sim_sleep_until(sim_now() + 1000000);
+    fjt_destroy(pool);
+}
+
 /* ---- Blocking --------------------------------------------------------------------------------------------------- */
 
 static atomic_int opened;
