@@ -462,10 +462,14 @@ FJ_TEST(thread_of_the_bar_blocks_all_signals, 10)
     fj_progress p;
     sigset_t before, after;
 
+    sigfillset(&after);
+    pthread_sigmask(SIG_BLOCK, &after, &before);
+    int seen = deaf_threads();
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (seen == 0) fjt_skip("masks cannot be seen here"); /* under an emulator */
     screen_open(&s, 80);
     fj_progress_init(&p, 0);
     int deaf = deaf_threads();
-    pthread_sigmask(SIG_SETMASK, NULL, &before);
     fj_progress_bar *bar = bar_on(&s, &p, "x");
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     for (int i = 1; i < 32; i++) CHECK_EQ(sigismember(&before, i), sigismember(&after, i));

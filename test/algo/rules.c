@@ -949,8 +949,26 @@ static bool short_calls_wake_nobody(adapter *run)
     return yes;
 }
 
+/* The least time of a call with one worker, ns. */
+static int64_t shortest_call(void)
+{
+    fj_pool *p = fjt_pool(1, FJ_POOL_CALLER_HELPS);
+    int64_t least = INT64_MAX;
+    int a[100] = {0};
+
+    for (int i = 0; i < 100; i++) {
+        int64_t began = fjt_now();
+        CHECK_EQ(by_for(10, tiny, a, &(fj_how){.pool = p}), FJ_OK);
+        int64_t took = fjt_now() - began;
+        if (took < least) least = took;
+    }
+    fjt_destroy(p);
+    return least;
+}
+
 FJ_TEST(a_short_loop_wakes_nobody, 60)
 {
+    if (shortest_call() > 10000) fjt_skip("no call is short here"); /* under valgrind */
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         int tries = 0;
         if (all[i] == by_steps) continue; /* each of these is worth a task */
