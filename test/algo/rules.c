@@ -968,7 +968,7 @@ static int64_t shortest_call(void)
 
 FJ_TEST(a_short_loop_wakes_nobody, 60)
 {
-    if (shortest_call() > 10000) fjt_skip("no call is short here"); /* under valgrind */
+    if (shortest_call() > 2500) fjt_skip("no call is short here"); /* under valgrind */
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         int tries = 0;
         if (all[i] == by_steps) continue; /* each of these is worth a task */
