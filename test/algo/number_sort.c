@@ -114,15 +114,17 @@ TYPE(kv32, fj_kv32, ((fj_kv32){(uint32_t)(bits ^ bits >> 32), (uint32_t)i}))
 TYPE(kv64, fj_kv64, ((fj_kv64){bits, i}))
 
 /* By what the header says: NaNs at the ends by their sign, zeros by theirs; else by value. NaNs
- * of one sign, by their bits, so that the same array comes out. */
-static int float_order(double a, double b, int64_t a_bits, int64_t b_bits)
+ * of one sign, by their bits, so that the same array comes out. Signs are given: there are machines
+ * on which a NaN of another width has lost its own. */
+static int float_order(double a, double b, bool a_minus, bool b_minus, int64_t a_bits,
+                       int64_t b_bits)
 {
-    int a_end = isnan(a) ? signbit(a) ? -1 : 1 : 0, b_end = isnan(b) ? signbit(b) ? -1 : 1 : 0;
+    int a_end = isnan(a) ? a_minus ? -1 : 1 : 0, b_end = isnan(b) ? b_minus ? -1 : 1 : 0;
 
     if (a_end != b_end) return a_end < b_end ? -1 : 1;
     if (a_end != 0) return (a_bits > b_bits) - (a_bits < b_bits);
     if (a != b) return a < b ? -1 : 1;
-    return (signbit(b) != 0) - (signbit(a) != 0);
+    return b_minus - a_minus;
 }
 
 static int order_f32(const void *x, const void *y)
@@ -134,7 +136,8 @@ static int order_f32(const void *x, const void *y)
     memcpy(&b, y, sizeof b);
     memcpy(&i, x, sizeof i);
     memcpy(&j, y, sizeof j);
-    return i < 0 ? float_order(a, b, -(int64_t)i, -(int64_t)j) : float_order(a, b, i, j);
+    int64_t turn = i < 0 ? -1 : 1;
+    return float_order(a, b, i < 0, j < 0, turn * i, turn * j);
 }
 
 static int order_f64(const void *x, const void *y)
@@ -146,7 +149,8 @@ static int order_f64(const void *x, const void *y)
     memcpy(&b, y, sizeof b);
     memcpy(&i, x, sizeof i);
     memcpy(&j, y, sizeof j);
-    return i < 0 ? float_order(a, b, ~i, ~j) : float_order(a, b, i, j);
+    int64_t turn = i < 0 ? -1 : 0;
+    return float_order(a, b, i < 0, j < 0, i ^ turn, j ^ turn);
 }
 
 static int order_kv32(const void *x, const void *y)
@@ -304,6 +308,7 @@ FJ_TEST(from_everywhere, 60)
 FJ_TEST(zeros_infinities_and_nans, 10)
 {
     const double in[] = {1.0, NAN, -INFINITY, 0.0, -0.0, INFINITY, -NAN, -1.0, 5e-324, -5e-324};
+    const float in_f[] = {1, NAN, -INFINITY, 0, -0.0f, INFINITY, -NAN, -1, 1e-45f, -1e-45f};
     enum { N = sizeof in / sizeof in[0] };
 
     for (size_t copies = 1; copies <= 100000; copies *= 100) {
@@ -313,7 +318,7 @@ FJ_TEST(zeros_infinities_and_nans, 10)
         CHECK(d != NULL && f != NULL);
         for (size_t i = 0; i < n; i++) {
             d[i] = in[i % N];
-            f[i] = (float)in[i % N];
+            f[i] = in_f[i % N];
         }
         CHECK_EQ(fj_sort_f64(d, n, NULL), FJ_OK);
         CHECK_EQ(fj_sort_f32(f, n, NULL), FJ_OK);
