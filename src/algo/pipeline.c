@@ -64,6 +64,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../plat/keep.h"
 #include "../plat/ticks.h"
 #include "memory.h"
 #include "split.h"
@@ -147,6 +148,7 @@ typedef struct hand {
 static FJ_COLD void lock_wait(const pipeline *p)
 {
     const struct timespec moment = {.tv_nsec = 100000};
+    int old = fji_keep();
 
     /* relaxed: taking it decides. */
     for (int i = 0; fji_load_relaxed(&p->lock) != 0; i++)
@@ -156,6 +158,7 @@ static FJ_COLD void lock_wait(const pipeline *p)
             sched_yield();
         else
             nanosleep(&moment, NULL);
+    fji_let_go(old);
 }
 
 static inline void pipe_lock(pipeline *p)

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "../atomic.h"
+#include "../plat/keep.h"
 #include "memory.h"
 
 /* ---- The counts --------------------------------------------------------------------------------- */
@@ -433,7 +434,9 @@ int fj_progress_bar_start(fj_progress_bar **bar, const fj_progress *p, const cha
     b->home = getpid();
     b->done = fj_progress_done(p);
     b->rate = -1;
+    int old = fji_keep();
     if (isatty(fd)) err = bar_show(b, fd);
+    fji_let_go(old);
     if (err == FJ_OK)
         *bar = b;
     else
@@ -462,7 +465,9 @@ void fj_progress_bar_stop(fj_progress_bar *bar)
     int saved = errno;
 
     if (bar == NULL) return;
+    int old = fji_keep();
     if (bar->shown) bar_end(bar);
     fji_algo_free(bar);
+    fji_let_go(old);
     errno = saved;
 }

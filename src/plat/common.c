@@ -17,6 +17,7 @@
 
 #include "../atomic.h"
 #include "../config.h"
+#include "keep.h"
 #include "plat.h"
 #include "plat_common.h"
 
@@ -134,7 +135,10 @@ void fji_fault_late(enum fji_fault kind)
 {
     struct timespec a_while = {.tv_nsec = 1000000};
 
-    if (fji_fault_now(kind)) nanosleep(&a_while, NULL);
+    if (!fji_fault_now(kind)) return;
+    int old = fji_keep();
+    nanosleep(&a_while, NULL);
+    fji_let_go(old);
 }
 
 /* ---- Threads -------------------------------------------------------------------------------- */
@@ -251,27 +255,12 @@ void fji_plat_thread_detach(void)
     pthread_detach(pthread_self());
 }
 
-int fji_plat_keep(void)
-{
-    int old;
-
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-    return old;
-}
-
-void fji_plat_let_go(int old)
-{
-    int ours;
-
-    pthread_setcancelstate(old, &ours);
-}
-
 void fji_plat_thread_join(fji_thread t)
 {
-    int old = fji_plat_keep();
+    int old = fji_keep();
 
     pthread_join((pthread_t)t.handle, NULL);
-    fji_plat_let_go(old);
+    fji_let_go(old);
 }
 
 void fji_plat_yield(void)
@@ -480,10 +469,10 @@ void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)
 
 int fji_plat_cpus(const char *root)
 {
-    int keep = errno, old = fji_plat_keep(); /* files are read, with a lock held perhaps */
+    int keep = errno, old = fji_keep(); /* files are read, with a lock held perhaps */
     int n = fji_plat_cpus_online();
     int quota = fji_plat_cpus_quota(root);
-    fji_plat_let_go(old);
+    fji_let_go(old);
     errno = keep;
 
     if (quota > 0 && quota < n) n = quota;

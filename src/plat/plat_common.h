@@ -17,11 +17,6 @@ int fji_plat_cpus_quota(const char *root);
 /* When the system's clock shows what fji_plat_now() calls t: t, but for faults of the clock. */
 int64_t fji_plat_system_time(int64_t t);
 
-/* Around system calls in which a thread that is cancelled would end, as a caller's may be: the
- * library has to be left as it should be. */
-int fji_plat_keep(void);
-void fji_plat_let_go(int old);
-
 /* A wake is to come late, or a second time: fji_fault_now() with what it means. */
 void fji_fault_late(enum fji_fault kind);
 

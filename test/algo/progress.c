@@ -479,6 +479,36 @@ FJ_TEST(thread_of_the_bar_blocks_all_signals, 10)
     screen_close(&s);
 }
 
+/* Calls that the system would end the thread in are gone through first. */
+static void *shows_and_ends(void *arg)
+{
+    struct screen *s = arg;
+    fj_progress p;
+
+    pthread_cancel(pthread_self());
+    fj_progress_init(&p, 10);
+    fj_progress_bar_stop(bar_on(s, &p, "x"));
+    s->length = 1; /* told to whoever joins it */
+    pthread_testcancel();
+    return NULL;
+}
+
+FJ_TEST(thread_about_to_be_cancelled_takes_its_bar_down, 10)
+{
+    struct screen s;
+    pthread_t thread;
+    void *result = NULL;
+
+    if (fjt_sanitized()) fjt_skip("threads that are unwound confuse the sanitizers");
+    screen_open(&s, 80);
+    s.length = 0;
+    CHECK_EQ(pthread_create(&thread, NULL, shows_and_ends, &s), 0);
+    CHECK_EQ(pthread_join(thread, &result), 0);
+    CHECK(result == PTHREAD_CANCELED);
+    CHECK_EQ(s.length, 1);
+    screen_close(&s);
+}
+
 FJ_TEST(child_of_fork_may_stop_what_it_has_not, 10)
 {
     struct screen s;

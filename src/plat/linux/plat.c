@@ -13,6 +13,7 @@
 
 #include "../../atomic.h"
 #include "../../config.h"
+#include "../keep.h"
 #include "../plat_common.h"
 
 /* From linux/membarrier.h, which older systems do not have. */
@@ -73,12 +74,12 @@ void fji_plat_wake_all(uint32_t *word)
 static void wait_for_stores(void)
 {
     struct timespec left = {.tv_nsec = 1000000};
-    int old = fji_plat_keep();
+    int old = fji_keep();
 
     fji_fence_full(); /* [plat.stores] what came before this call; partner: the one below */
     while (nanosleep(&left, &left) != 0) {} /* interrupted */
     fji_fence_full();                       /* [plat.stores] what is read after this call */
-    fji_plat_let_go(old);
+    fji_let_go(old);
 }
 
 bool fji_plat_barrier(void)

@@ -15,6 +15,7 @@
 
 #include "../../atomic.h"
 #include "../../config.h"
+#include "../keep.h"
 #include "../plat_common.h"
 
 #define POSIX_BUCKETS 64
@@ -69,15 +70,15 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
     fji_fault_late(FJI_FAULT_WAIT_LATE);
     int64_t at = limited ? fji_plat_system_time(deadline_ns) : 0;
     struct timespec ts = {.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
-    FJI_GAP();                 /* the word was looked at, and is compared only now */
-    int old = fji_plat_keep(); /* a wait that is cancelled would keep the mutex */
+    FJI_GAP();            /* the word was looked at, and is compared only now */
+    int old = fji_keep(); /* a wait that is cancelled would keep the mutex */
     pthread_mutex_lock(&b->mutex);
     /* [plat.word] acquire: stands in for the kernel's comparison under its lock. */
     if (fji_load_acquire(word) == value)
         err = limited ? pthread_cond_timedwait(&b->cond, &b->mutex, &ts)
                       : pthread_cond_wait(&b->cond, &b->mutex);
     pthread_mutex_unlock(&b->mutex);
-    fji_plat_let_go(old);
+    fji_let_go(old);
     return err != ETIMEDOUT || (FJI_FAULTS && fji_plat_now() < deadline_ns);
 }
 

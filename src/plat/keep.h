@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * keep.h - system calls in which a thread that is cancelled would end
+ *
+ * Threads of callers may be cancelled (pthread_cancel()), and some calls of the system are places
+ * where that takes effect. Around these it is put off: the library has to be left as it should be.
+ */
+#ifndef FJI_KEEP_H
+#define FJI_KEEP_H
+
+#include <forkjoin/attr.h>
+#include <pthread.h>
+
+FJ_INLINE int fji_keep(void)
+{
+    int old;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+    return old;
+}
+
+/* With what fji_keep() has returned. */
+FJ_INLINE void fji_let_go(int old)
+{
+    int ours;
+
+    pthread_setcancelstate(old, &ours);
+}
+
+#endif /* FJI_KEEP_H */
