@@ -27,9 +27,11 @@
  *   T        a type that can be copied by assignment; in C++ a trivial one.
  *   LESS     LESS(x, y), a macro or a function, is true if x goes before y: two elements, or
  *            copies of them, of which it may use each more than once and change none. Where it
- *            compares numbers, best without branches. One that contradicts itself gives some
- *            order of the same elements.
- *   cost     n log n comparisons, whatever the order was; n if it was sorted or its reverse.
+ *            compares numbers, best without branches. If it contradicts itself, the sort still
+ *            returns at the cost below, the array has the same elements, each as often as before,
+ *            in some order, and nothing outside the array is read or written.
+ *   cost     n log n comparisons, whatever the order was and whatever LESS answers; n if it
+ *            was sorted or its reverse.
  *            Few different elements are faster than many.
  *   grain    how->grain elements, at least, are sorted by one worker; 0: some thousand.
  *   progress elements that are where they belong.
@@ -94,7 +96,9 @@
  *     static int NAME(const T *a, size_t na, const T *b, size_t nb, T *out, const fj_how *how)
  *
  * which merges two sorted arrays into `out`, which has room for both and overlaps neither: a
- * fj_merge() with the comparison inlined. Of equal elements those of `a` come first.
+ * fj_merge() with the comparison inlined. Of equal elements those of `a` come first. If the
+ * arrays are not sorted, or LESS contradicts itself, `out` still gets each element of both once,
+ * in some order.
  *
  *   grain    about so many elements are merged by one worker; 0: some thousand.
  *   progress elements that were merged.
@@ -310,17 +314,22 @@ FJ_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
         return (size_t)(to - a) + left;                                                            \
     }                                                                                              \
                                                                                                    \
-    /* Moves only what stands on the wrong side. */                                                \
+    /* Moves only what stands on the wrong side. No element is asked for twice, so that LESS       \
+     * cannot say that one goes both right and left, and l and r always meet. */                   \
     FJ_INLINE size_t NAME##_fji_part_heavy(NAME##_fji_t *a, size_t n, const NAME##_fji_t *pivot,   \
                                            int equal)                                              \
     {                                                                                              \
-        size_t i = 0, j = n;                                                                       \
-        for (;;) {                                                                                 \
-            while (i < j && NAME##_fji_left(a + i, pivot, equal)) i++;                             \
-            while (i < j && !NAME##_fji_left(a + j - 1, pivot, equal)) j--;                        \
-            if (i == j) return i;                                                                  \
-            NAME##_fji_swap(a + i++, a + --j);                                                     \
+        NAME##_fji_t *l = a, *r = a + n;                                                           \
+        for (;; l++) {                                                                             \
+            while (l != r && NAME##_fji_left(l, pivot, equal)) l++;                                \
+            if (l == r) break;                                                                     \
+            do {                                                                                   \
+                r--;                                                                               \
+            } while (l != r && !NAME##_fji_left(r, pivot, equal));                                 \
+            if (l == r) break;                                                                     \
+            NAME##_fji_swap(l, r);                                                                 \
         }                                                                                          \
+        return (size_t)(l - a);                                                                    \
     }                                                                                              \
                                                                                                    \
     __attribute__((unused)) static size_t NAME##_fji_part(void *v, size_t n, const void *pivot,    \

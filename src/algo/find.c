@@ -3,8 +3,8 @@
  * find.c - the first, or any, that is looked for
  *
  * A loop that keeps the lowest index found so far where all see it, and skips what lies right of
- * it. Where any will do, the first hit ends the job by a code of its own, like an error; the hit
- * itself says whether that code was meant.
+ * it. Where any will do, the first hit ends the job by a code of its own, like an error, and says
+ * that it was the hit: every code may also be that of a body.
  *
  * A given grain is what the caller's function gets at a time. The loop itself has parts of
  * several of these if there are very many, so that going over those that are skipped is short.
@@ -12,13 +12,11 @@
  * Edges         from                       to                        carries
  *   find.best   acq_rel CAS, best_lower()  acquire load, best_now()  nothing: the index alone
  */
-#include <limits.h>
-
 #include "split.h"
 
 enum {
     PARTS_MOST = 1 << 16, /* of a given grain, in one search */
-    FOUND = INT_MIN,      /* ends a job in which any will do */
+    FOUND = FJ_EBUSY,     /* ends a job in which any will do; any code but FJ_OK */
 };
 
 typedef struct search {
@@ -35,6 +33,7 @@ typedef struct search {
     fj_progress *progress;
     uint64_t done; /* elements counted in progress */
     uint64_t best; /* the lowest found; end: none */
+    uint32_t hit;  /* the job was ended by a hit */
 } search;
 
 /* ---- The best so far ----------------------------------------------------------------------------- */
@@ -51,7 +50,8 @@ static void best_lower(search *s, size_t at)
 
     /* [find.best] acq_rel -> acquire in best_now(). */
     while (at < best && !fji_cas_acq_rel_64(&s->best, &best, at)) continue;
-    if (s->any) fji_job_fail(&s->split.job, FOUND);
+    if (s->any && fji_job_fail(&s->split.job, FOUND))
+        fji_store_relaxed(&s->hit, 1u); /* relaxed: read when all has ended */
 }
 
 /* ---- Parts --------------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ static int search_part(search *s, size_t lo, size_t hi)
     int code = s->find != NULL ? s->find(lo, hi, &at, s->arg) : search_test(s, lo, hi, &at);
 
     if (FJ_UNLIKELY(code != FJ_OK)) return code;
-    if (at < hi) best_lower(s, at);
+    if (at >= lo && at < hi) best_lower(s, at);
     if (s->progress != NULL) {
         fj_progress_add(s->progress, hi - lo);
         (void)fji_add_relaxed(&s->done, hi - lo); /* relaxed: read when all has ended */
@@ -125,7 +125,7 @@ static int search_run(search *s, size_t begin, size_t end, const fj_how *how)
     if (j->grain != 0) j->grain = search_grain(end - begin, j->grain);
     s->best = end;
     code = fji_split_run(&s->split, how, begin, end, NULL);
-    if (code == FOUND && s->any && s->best < end) code = FJ_OK;
+    if (s->hit != 0) code = FJ_OK;
     if (code == FJ_OK && s->progress != NULL) fj_progress_add(s->progress, end - begin - s->done);
     return code;
 }

@@ -17,9 +17,10 @@
  *     chunks cut     |<<<<<>>>>|<<<>>>>>>|<<<<<<<>>|<<<<>>>>>|
  *     wrong           left: .....>>>>...>>>>> <<<...:<<<<     of the border
  *
- * A cut that leaves nearly all on one side is a bad one: it is followed by a few exchanges that
- * break up what may have caused it. After as many bad ones as a good cut would be deep, the
- * range is sorted as a heap: never more than n log n comparisons, whatever LESS says.
+ * A cut that leaves nearly all on one side is a bad one, unless that side is the left one and
+ * done. A few exchanges follow it, which break up what may have caused it. After as many bad cuts
+ * as good ones would be deep, the range is sorted as a heap: never more than n log n comparisons,
+ * whatever LESS says.
  */
 #include "split.h"
 #include "typed.h"
@@ -88,6 +89,13 @@ static void break_up(char *a, size_t n, size_t size)
     }
 }
 
+/* Whether a cut of n elements with `left` of them left of the pivot has gained little. Equal: the
+ * left ones are done, so only what is right of the pivot remains. */
+static bool is_bad(size_t n, size_t left, int equal)
+{
+    return left < n / BAD_PART || (!equal && n - 1 - left < n / BAD_PART);
+}
+
 static sides sides_of(const fji_sort_kind *kind, range r, size_t pivot, int equal)
 {
     sides s = {.done = 1};
@@ -97,7 +105,8 @@ static sides sides_of(const fji_sort_kind *kind, range r, size_t pivot, int equa
     if (equal) {
         s.done += pivot;
         s.left.n = 0;
-    } else if (pivot < r.n / BAD_PART || s.right.n < r.n / BAD_PART) {
+    }
+    if (is_bad(r.n, pivot, equal)) {
         s.left.bad = --s.right.bad;
         break_up(s.left.a, s.left.n, kind->size);
         break_up(s.right.a, s.right.n, kind->size);
@@ -264,9 +273,9 @@ static void sort_alone(quick *q, char *a, size_t n, int above, int bad)
             return;
         }
         size_t left = kind->cut(a, n, &equal), right = n - 1 - left;
-        if (!equal && (left < n / BAD_PART || right < n / BAD_PART)) {
+        if (is_bad(n, left, equal)) {
             bad--;
-            break_up(a, left, kind->size);
+            if (!equal) break_up(a, left, kind->size);
             break_up(a + (left + 1) * kind->size, right, kind->size);
         }
         if (!equal) sort_alone(q, a, left, above, bad);

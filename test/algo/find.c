@@ -4,6 +4,7 @@
  */
 #include <forkjoin/algo.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -371,5 +372,47 @@ FJ_TEST(many_searches_at_a_time, 60)
     CHECK_EQ(fj_for(0, (size_t)fjt_rounds(1000), searches_in_a_loop, NULL,
                     &(fj_how){.pool = pool, .grain = 4}),
              FJ_OK);
+    fjt_destroy(pool);
+}
+
+/* ---- An error before a hit ----------------------------------------------------------------------- */
+
+struct race {
+    fj_pool *pool;
+    int code;
+    atomic_int begun, late;
+};
+
+/* The first element fails once the second is begun, which is found after that. */
+static int fails_then_hits(size_t begin, size_t end, size_t *at, void *arg)
+{
+    struct race *r = arg;
+
+    CHECK_EQ(end, begin + 1);
+    if (begin == 0) {
+        for (int i = 0; i < 20000 && !atomic_load(&r->begun); i++) fjt_sleep_us(10);
+        return r->code;
+    }
+    atomic_store(&r->begun, 1);
+    for (int i = 0; i < 20000 && fj_pool_running_count(r->pool) > 1; i++) fjt_sleep_us(10);
+    atomic_store(&r->late, fj_pool_running_count(r->pool) <= 1);
+    *at = begin;
+    return FJ_OK;
+}
+
+FJ_TEST(first_code_ends_a_search_for_any_whatever_it_is, 20)
+{
+    static const int codes[] = {1, -1, FJ_EBUSY, INT_MIN, INT_MAX};
+    fj_pool *pool = fjt_pool(2, 0);
+
+    for (int i = 0; i < 5 * 4; i++) {
+        struct race r = {.pool = pool, .code = codes[i % 5]};
+        size_t at = 7;
+        int code = fj_find_any(0, 2, fails_then_hits, &r, &at, &(fj_how){.pool = pool, .grain = 1});
+        if (!atomic_load(&r.begun) || atomic_load(&r.late)) {
+            CHECK_EQ(code, r.code);
+            CHECK_EQ(at, 7);
+        }
+    }
     fjt_destroy(pool);
 }
