@@ -28,7 +28,7 @@
  *
  *     struct fib root = {.n = 40};
  *     fj_task_init(&root.task, fib_run);
- *     int err = fj_invoke(NULL, &root.task);     (NULL: the common pool)
+ *     int err = fj_invoke(NULL, &root.task); // NULL: the common pool
  *
  * The typed tier (forkjoin/typed.h) writes the same in seven lines and runs it
  * at the speed of a call.
@@ -37,8 +37,20 @@
  *   threads  every function may be called from any thread unless its `from` line
  *            says otherwise; none from a signal handler.
  *   errors   int: 0 is success, negative codes are the library's, positive ones
- *            belong to the author of a task and travel through join unchanged.
- *            errno is left alone. On failure outputs are untouched.
+ *            belong to the author of a task. What a body returns travels unchanged
+ *            (see fj_fn). errno is left alone. On failure outputs are untouched.
+ *   NULL     where a pointer or a function is needed, a task without a body, and other
+ *            arguments that cannot be meant: a function that returns a code returns
+ *            FJ_EINVAL, one that returns a value returns 0, one that returns a pointer
+ *            NULL, a void one does nothing. Nothing is changed, started or called. A
+ *            pool that is NULL is the common pool; only the functions that end a pool
+ *            refuse it, and fj_pool_destroy(NULL) does nothing. Other meanings of NULL
+ *            are stated with the function. Some functions do not look, so that they
+ *            cost nothing: fj_fork(), fj_join(), fj_unfork(), fj_wait(), NAME_fork(),
+ *            NAME_join() and NAME_call() of typed tasks, fj_task_init(),
+ *            fj_future_init(), fj_completer_init(), fj_completer_set_pending(). Code
+ *            compiled with FJ_CHECKED=1 (forkjoin/attr.h) looks there too, but for the
+ *            functions of typed tasks.
  *   memory   a task's memory belongs to the caller; it must stay put from fork or
  *            submit until the join returns. Forking allocates nothing.
  *   silence  nothing is printed, no signal handler is installed, nothing aborts.
@@ -63,9 +75,18 @@ typedef struct fj_cell fj_cell;
 typedef struct fj_type fj_type;
 
 /*
- * The body of a task. Gets the task it was started for; returns FJ_OK or a
- * positive code of its own, which its joiner gets. Leaving it by longjmp or
- * pthread_exit is not allowed.
+ * The body of a task. Gets the task it was started for. What it returns, whatever the
+ * number is, its joiner gets unchanged, whether the joiner ran the body or another
+ * thread did; so does the caller of an algorithm, and `on_error` of an action. 0 is
+ * success. A positive code is the author's own. A negative code should be one of the
+ * library's that a call inside the body has returned, as in `return fj_join(&x)`: the
+ * joiner cannot tell it from an error of the join itself. Only the body of a future or
+ * timer gives two of them a meaning: FJ_ECANCELED makes it cancelled, FJ_PENDING leaves
+ * it open (forkjoin/future.h).
+ *
+ * A body ends by its return. To leave it, or any callback, by a C++ exception, longjmp()
+ * or pthread_exit() is undefined: the library is C, and what it holds at that moment
+ * stays held. A C++ body catches what it throws and returns a code.
  */
 typedef int fj_fn(fj_task *t);
 
@@ -132,8 +153,8 @@ FJ_API int fj_version(void);
 FJ_INLINE void fj_task_init(fj_task *t, fj_fn *fn);
 
 /*
- * Offers `t` to the other workers and returns at once. If nobody takes it, the
- * join runs it. Cannot fail: where the queue cannot grow the task is run here.
+ * Offers `t` to the other workers and returns at once. If no worker takes it, the
+ * join runs it. Cannot fail: if there is no memory for one more queued task, the task is run here.
  *
  *   from     a body running in a pool: any worker may take it. Any other thread:
  *            the task goes to the common pool.
@@ -141,7 +162,10 @@ FJ_INLINE void fj_task_init(fj_task *t, fj_fn *fn);
  *   owns     the library, until fj_join(), fj_wait() or fj_unfork() gave it back: every
  *            fork is followed by exactly one of them, by the same thread, in the
  *            frame that forked or in one called from it. Any order of joins is
- *            right; youngest first is the fastest.
+ *            right; youngest first is the fastest. A second fork of a task that is forked
+ *            does nothing. A body that returns without joining leaves a task whose memory
+ *            may be gone: undefined, but code compiled with FJ_CHECKED=1 takes it out of the
+ *            queue and tells the log callback.
  *   Java     ForkJoinTask.fork().
  */
 FJ_INLINE void fj_fork(fj_task *t);
@@ -150,13 +174,15 @@ FJ_INLINE void fj_fork(fj_task *t);
  * Waits until `t` is done; runs it here if nobody took it.
  *
  *   from     the thread that forked or submitted it. While it waits, a worker runs
- *            only tasks that belong to `t`, never anything else; then it sleeps,
- *            and the pool replaces it.
+ *            only tasks that belong to `t`, never anything else. When there are none
+ *            it sleeps, and the pool lets another worker run in its place: see
+ *            forkjoin/block.h.
  *   order    everything the task did happens before the return.
  *   owns     on return `t` belongs to the caller again and may be reused.
  *   returns  what the body returned; FJ_ECANCELED if the pool was stopped before it
- *            began; FJ_EINVAL if `t` is not forked (as far as that can be seen; the
- *            checked build sees every wrong joiner and tells the log callback).
+ *            began; FJ_EINVAL if `t` was never forked, or was joined and not forked again.
+ *            A join by another thread than the forker is seen only by code that is compiled
+ *            with FJ_CHECKED=1: it gets FJ_EINVAL, and the log callback a message.
  *   Java     ForkJoinTask.join(), a code in place of the throw.
  */
 FJ_INLINE int fj_join(fj_task *t);
@@ -188,7 +214,9 @@ FJ_INLINE int fj_wait(fj_task *t);
  *   from     any thread; outside a pool they run in the common pool.
  *   owns     the caller again, all of them, on return.
  *   returns  FJ_OK, else the first error in the order of the arguments; FJ_EINVAL for
- *            NULL, before any task was begun. n == 0 is FJ_OK.
+ *            NULL, a task without a body, the same task twice (both), a stride below the
+ *            size of fj_task or not a multiple of its alignment, n * stride beyond memory:
+ *            before any task was begun. n == 0 is FJ_OK.
  *   Java     ForkJoinTask.invokeAll(t1, t2), invokeAll(tasks...). Java may leave while
  *            siblings still run; this does not.
  */
@@ -204,10 +232,19 @@ FJ_API FJ_NODISCARD int fj_invoke_array(void *first, size_t n, size_t stride);
 /* For durations: no limit. */
 #define FJ_FOREVER INT64_MAX
 
-/* fj_pool_options.flags */
-#define FJ_POOL_FIFO 1u         /* workers run their own tasks oldest first (asyncMode) */
+/* fj_pool_options.flags. No constant that a function takes has the value of one of another kind,
+ * apart from 0, the default: flags of a pool, of a scan, the callers of fj_invoke_by() and kinds
+ * of stages are refused (FJ_EINVAL) in each other's place. */
+#define FJ_POOL_FIFO 1u         /* oldest first, see below (asyncMode) */
 #define FJ_POOL_CALLER_HELPS 2u /* fj_invoke() from outside runs on the caller */
 #define FJ_POOL_SYMMETRIC 4u    /* full fences instead of membarrier (for tests) */
+
+/*
+ * FJ_POOL_FIFO: a worker runs the tasks of its own queue oldest first. What one thread outside the
+ * pool submits, actions, tasks and futures alike, is taken in the order of submission. With one
+ * worker it is also run in that order. With several workers two tasks that are taken one after the
+ * other run at the same time.
+ */
 
 /* Levels of the log callback. */
 #define FJ_LOG_ERROR 0 /* misuse, or a limit that changes behaviour */
@@ -223,15 +260,19 @@ typedef struct fj_pool_options {
     size_t size;           /* sizeof(fj_pool_options) */
     int parallelism;       /* workers aimed at; default fj_available_parallelism() */
     unsigned flags;        /* FJ_POOL_... */
-    int max_threads;       /* most threads, spares for blocked ones included; default
-                               parallelism + 256; not below parallelism */
-    int min_runnable;      /* unblocked workers below which a spare is made; default 1 */
+    int max_threads;       /* most threads, those that replace blocked ones included; not below
+                              parallelism or min_runnable, and a bound for
+                              fj_pool_set_parallelism(). Default parallelism + 256, or
+                              min_runnable if that is more, also after it has changed */
+    int min_runnable;      /* `saturate` is asked only if fewer workers than this would stay
+                              active; default 1 */
     int64_t keep_alive_ns; /* idle workers leave after this; default 60 s, at least 20 ms */
     int64_t spin_ns;       /* search before sleeping; default 20 us, at most 100 ms, -1: none */
     size_t stack_bytes;    /* of a worker; default: the system's, at least 1 MiB */
     const char *name;      /* prefix of thread names, 8 bytes are used; default "fj" */
     void *arg;             /* handed to the callbacks */
-    /* Asked before a worker is started: 0 refuses, and the pool goes on with fewer. */
+    /* Asked before a worker is started: 0 refuses, and the pool runs with fewer. While a task is
+     * queued and a worker is missing, it is asked again. */
     int (*may_start)(fj_pool *pool, void *arg);
     /* On the new worker, before its first task; non-zero ends it, after on_stop. Another is
      * started in its place; after three in a row only when the pool is called again, and not
@@ -241,8 +282,9 @@ typedef struct fj_pool_options {
     void (*on_stop)(fj_pool *pool, int worker, void *arg);
     /* On the worker: an action of fj_execute() returned `code`, or on_start did. */
     void (*on_error)(fj_pool *pool, int code, void *arg);
-    /* max_threads is reached: non-zero = block without a replacement (the default);
-     * 0 = the wait that asked fails with FJ_ESATURATED where it can fail. */
+    /* A worker is about to block, max_threads is reached, no worker is idle, and fewer than
+     * min_runnable workers would stay active. Non-zero: it blocks without a replacement (the
+     * default). 0: the wait fails with FJ_ESATURATED where it can fail. */
     int (*saturate)(fj_pool *pool, void *arg);
     /* What would otherwise be printed. Any thread; must not call the library. */
     void (*log)(int level, const char *text, void *arg);
@@ -257,8 +299,8 @@ typedef struct fj_pool_options {
      * thread that starts them. Is copied. Ignored where the system does not have it. */
     const void *cpus;
     size_t cpus_bytes;
-    /* Sent to a worker whose task is cancelled with interrupt, so that a system call it
-     * waits in returns EINTR; 0: none. The program has installed a handler for it, without
+    /* Sent to a worker whose task is cancelled with interrupt, or that waits for a file in a task
+     * below one, so that a system call it waits in returns EINTR; 0: none. The program has installed a handler for it, without
      * SA_RESTART. */
     int interrupt_signal;
 } fj_pool_options;
@@ -281,8 +323,8 @@ FJ_API void fj_pool_options_init(fj_pool_options *o);
  *
  *   owns     the caller; release it by fj_pool_destroy(). *o may go afterwards.
  *   returns  FJ_OK and *pool; FJ_EINVAL (pool NULL, parallelism negative or above
- *            FJ_MAX_WORKERS, max_threads below parallelism, negative durations, unknown
- *            flags, size); FJ_ENOMEM.
+ *            FJ_MAX_WORKERS, max_threads below parallelism or min_runnable, min_runnable
+ *            above FJ_MAX_WORKERS, negative durations, unknown flags, size); FJ_ENOMEM.
  *   Java     new ForkJoinPool(...).
  */
 FJ_API FJ_NODISCARD int fj_pool_create(fj_pool **pool, const fj_pool_options *o);
@@ -291,7 +333,8 @@ FJ_API FJ_NODISCARD int fj_pool_create(fj_pool **pool, const fj_pool_options *o)
  * Takes no more work from outside; what is queued, and what running tasks fork,
  * still runs; the pool ends when nothing is left. Idempotent.
  *
- *   returns  FJ_OK; FJ_EINVAL for NULL; FJ_ENOTSUP for the common pool, which goes on.
+ *   returns  FJ_OK; FJ_EINVAL for NULL; FJ_ENOTSUP for the common pool, which stays open:
+ *            fj_common_shutdown() ends it.
  *   Java     shutdown().
  */
 FJ_API int fj_pool_shutdown(fj_pool *pool);
@@ -309,7 +352,7 @@ FJ_API int fj_pool_shutdown_now(fj_pool *pool);
  * the pool again.
  *
  *   returns  FJ_OK; FJ_ETIMEDOUT after timeout_ns (<= 0: only looks); FJ_EDEADLK from a
- *            worker of the pool itself. The common pool never ends: helps until it is
+ *            worker of the pool itself. On the common pool (also NULL): waits until it is
  *            quiescent or the time is over, then FJ_ETIMEDOUT.
  *   Java     awaitTermination().
  */
@@ -319,7 +362,7 @@ FJ_API FJ_NODISCARD int fj_pool_await_termination(fj_pool *pool, int64_t timeout
  * Shuts down and waits for the end, without limit.
  *
  *   returns  FJ_OK; FJ_EDEADLK from a worker of the pool; FJ_ENOTSUP for the common
- *            pool.
+ *            pool; FJ_EINVAL for NULL.
  *   Java     close().
  */
 FJ_API int fj_pool_close(fj_pool *pool);
@@ -389,10 +432,14 @@ FJ_API FJ_NODISCARD int fj_lazy_submit(fj_pool *pool, fj_task *t);
  *            with FJ_POOL_CALLER_HELPS, the caller itself becomes a worker for
  *            this task and nothing else; otherwise it sleeps. The _by forms say so
  *            explicitly: FJ_CALLER_HELPS or FJ_CALLER_BLOCKS.
- *   returns  the body's code, or an error as above.
+ *   returns  the body's code, or an error as above; FJ_EINVAL for a `caller` that is none.
  *   Java     invoke().
  */
-enum fj_caller { FJ_CALLER_DEFAULT, FJ_CALLER_HELPS, FJ_CALLER_BLOCKS };
+enum fj_caller {
+    FJ_CALLER_DEFAULT = 0, /* as fj_invoke() */
+    FJ_CALLER_HELPS = 0x100,
+    FJ_CALLER_BLOCKS = 0x200
+};
 
 FJ_API FJ_NODISCARD int fj_invoke(fj_pool *pool, fj_task *t);
 FJ_API FJ_NODISCARD int fj_invoke_by(fj_pool *pool, fj_task *t, enum fj_caller caller);
@@ -400,12 +447,15 @@ FJ_API FJ_NODISCARD int fj_invoke_by(fj_pool *pool, fj_task *t, enum fj_caller c
 /* ---- Common pool and sizes --------------------------------------------------------------- */
 
 /*
- * The pool of the process, made on first use, never ended. Its workers are one
- * fewer than fj_available_parallelism(), since callers help.
+ * The pool of the process, made on first use. It aims at one worker fewer than
+ * fj_available_parallelism(), since callers help, but at least at one. It ends by
+ * fj_common_shutdown() only; a program that does not call it leaves its threads to the end of
+ * the process.
  *
- * Environment, read once (not in setuid programs):
+ * Environment, read when the pool is made (not in setuid programs):
  *   FORKJOIN_PARALLELISM   0 to 32767; 0: no workers, callers run their own tasks
- *   FORKJOIN_MAX_SPARES    threads beyond that to replace blocked ones; default 256
+ *   FORKJOIN_MAX_SPARES    threads beyond that to replace blocked ones; default 256. Given, it
+ *                          sets max_threads: the parallelism at the beginning plus this
  *   FORKJOIN_KEEP_ALIVE_MS idle workers leave after this
  *   FORKJOIN_SPIN_US       search before sleeping
  *   FORKJOIN_FENCES        "symmetric": no membarrier, for every pool
@@ -418,12 +468,43 @@ FJ_API fj_pool *fj_common_pool(void);
 
 /*
  * How the common pool is to be, before it is made; what the environment says comes first.
- * `parallelism` 0 is the default, not none.
+ * `parallelism` 0 is the default, not none. *o may go afterwards.
  *
- *   returns  FJ_OK; FJ_EBUSY: it was made already; FJ_EINVAL as fj_pool_create().
+ *   returns  FJ_OK; FJ_EBUSY: it was made already; FJ_EINVAL as fj_pool_create(), and for a
+ *            max_threads below the default parallelism of the common pool if `parallelism` is 0;
+ *            FJ_ENOMEM.
  *   Java     the system properties java.util.concurrent.ForkJoinPool.common.*.
  */
 FJ_API FJ_NODISCARD int fj_common_configure(const fj_pool_options *o);
+
+/*
+ * Ends the common pool: waits until it is quiescent, stops and joins its threads, and frees
+ * its memory. An outside caller runs tasks of the pool while it waits. The next use of the
+ * common pool makes a new one: the environment is read again, and what fj_common_configure()
+ * was given for the old one is forgotten, so it may be called again. Code that is to be
+ * unloaded by dlclose(), and contains the static library, calls this first: then no thread,
+ * no memory and no handler of the library is left (docs/cookbook.md).
+ *
+ *   timers   a delayed task that runs once is work: the call waits for it, as
+ *            fj_pool_shutdown() does. A periodic one ends with FJ_ECANCELED when the pool
+ *            stops.
+ *   threads  other threads may use the common pool (NULL) during the call, and call this
+ *            function too. Each of their calls acts on the old pool before its end, or
+ *            waits for the end and acts on a new pool. While they always have work for it
+ *            the pool is not quiescent. Callbacks of the pool that ends (on_stop, and what
+ *            runs when a periodic task is cancelled) cannot give work to the common pool:
+ *            FJ_EREJECTED.
+ *   pointers the program does not use what fj_common_pool() returned before.
+ *   tasks    what was submitted is done. Tasks, futures and completers stay valid, also
+ *            futures that a body has left open.
+ *   returns  FJ_OK, also if there is no common pool; FJ_ETIMEDOUT after timeout_ns (<= 0:
+ *            only looks): the pool was not quiescent and stays open, or another
+ *            thread's call is still ending it; FJ_EDEADLK from a worker, guest or callback
+ *            of the common pool. The limit is for quiescence: the threads then end without
+ *            one, after their on_stop.
+ *   Java     none: commonPool() cannot be shut down.
+ */
+FJ_API FJ_NODISCARD int fj_common_shutdown(int64_t timeout_ns);
 
 /* Workers the common pool aims at: 0 if callers run everything themselves. */
 FJ_API int fj_common_parallelism(void);
@@ -435,15 +516,17 @@ FJ_API int fj_available_parallelism(void);
 
 /*
  * Whether at some moment during the call no task was running or queued, apart from those
- * that wait for this themselves, in fj_help_quiesce() or fj_pool_await_quiescence().
+ * that wait for this themselves, in fj_help_quiesce() or fj_pool_await_quiescence(). A pool
+ * that stops is quiescent at once.
  *
  *   Java     isQuiescent().
  */
 FJ_API int fj_pool_is_quiescent(fj_pool *pool);
 
 /*
- * Waits for quiescence; a worker of the pool runs tasks meanwhile, whatever they are;
- * so does an outside caller, on the common pool or with FJ_POOL_CALLER_HELPS.
+ * Waits for quiescence. Without a limit (FJ_FOREVER) a worker of the pool runs tasks meanwhile,
+ * whatever they are; so does an outside caller, on the common pool or with FJ_POOL_CALLER_HELPS.
+ * With a limit the caller only waits.
  *
  *   returns  FJ_OK, FJ_ETIMEDOUT (timeout_ns <= 0: one look), FJ_EINVAL.
  *   Java     awaitQuiescence().
@@ -497,7 +580,7 @@ typedef struct fj_pool_stats {
     uint64_t parks;     /* times a worker went to sleep */
 } fj_pool_stats;
 
-/* Fills *s. FJ_EINVAL for NULL or a size that is too small. */
+/* Fills *s. FJ_EINVAL if `s` is NULL or its size is too small; FJ_ENOMEM: no common pool. */
 FJ_API int fj_pool_get_stats(const fj_pool *pool, fj_pool_stats *s);
 
 /* Single figures, as in Java: getParallelism() and so on. NULL = common pool. */
@@ -515,15 +598,17 @@ FJ_API int fj_pool_has_queued_submissions(const fj_pool *pool);
  * Aims at `n` workers from now on: more come with the work, surplus ones go to
  * sleep after their present task.
  *
- *   returns  the number aimed at before; FJ_EINVAL unless 1 <= n <= FJ_MAX_WORKERS;
- *            FJ_ENOTSUP on a common pool whose size came from the environment.
+ *   returns  the number aimed at before; FJ_EINVAL unless 1 <= n <= FJ_MAX_WORKERS, and if n
+ *            is above a max_threads that the options, fj_common_configure() or
+ *            FORKJOIN_MAX_SPARES have given; FJ_ENOTSUP on a common pool whose size came from
+ *            the environment. On an error the size is as before.
  *   Java     setParallelism().
  */
 FJ_API int fj_pool_set_parallelism(fj_pool *pool, int n);
 
 /*
  * The state in one line, without a newline, as by snprintf: returns its length, also
- * if `cap` was too small.
+ * if `cap` was too small or 0; 0 if `buf` is NULL and `cap` is not 0.
  *
  *   Java     toString().
  */

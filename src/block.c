@@ -1,90 +1,161 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * block.c - a worker that has to wait: somebody stands in for it
+ * block.c - compensation: while a worker is blocked, another one may run in its place
  *
- * Before it sleeps, one CAS on the control word does one of these, the first that fits:
+ * A worker that is about to wait takes itself out of the active count, so that the pool is one
+ * worker short. It is counted in `blocked` instead: the pool may have that many threads more.
  *
- *     too many active       lend: active-1
- *     somebody is idle      replace: pop it; the blocker's active becomes its
- *     enough are runnable   lend: active-1
- *     threads are allowed   spare: total+1; the blocker's active becomes the new one's
- *     otherwise             nothing: it blocks without a replacement
+ *     blocker                                   producer
+ *     1 blocked+1; CAS ctl: active-1            1 cell = task
+ *     2 heavy fence                             2 light fence
+ *     3 a task in any queue: signal             3 ctl < 0: signal
+ *     4 waits; blocked-1; CAS ctl: active+1
  *
- * The token says whether its active was given away; then, and only then, the end takes one
- * back. A spare that cannot be started gives back the total that was reserved for it, and
- * the blocker keeps its active: what is given back is what was taken, on every path.
+ * This is the handshake of idle.c. Either the producer's 3 sees the blocker's 1, or the blocker's
+ * 3 sees the producer's 1. The signal wakes an idle worker if there is one, and starts a thread if
+ * there is none and max_threads allows it. So a thread is started only when a task is queued and no
+ * worker is idle. Steps 2 and 3 are left out if the control word says, after 1, that no worker is
+ * missing or none can be had.
+ *
+ * Invariants
+ *   B1  blocked == workers between 1 and 4. What begin takes, end gives back, on every path.
+ *   B2  While a task is queued and fewer than `parallelism` workers are active, either no worker is
+ *       idle and no thread may be added, or a signal is under way, or a start was refused.
+ *
+ * Refused threads. If the start of a thread is refused the pool stays one worker short, so that the
+ * control word asks every later submission, and forks now and then, to try again. So that a pool
+ * that is not called again recovers too, two others try, with growing pauses:
+ *   - a blocked worker whose wait the library controls (fji_block_retry());
+ *   - the thread of the timers, if no worker is active (fji_timers_watch()).
+ * Both go on while the pool is short: a task is queued, and the control word asks for a worker or a
+ * start is under way. While one is under way the control word does not ask, and if it is refused it
+ * asks again; so `starts` counts both, and is read before and after:
+ *
+ *     starter                              looker
+ *     1 starts: under way +1               1 a = starts
+ *     2 CAS ctl: active+1, total+1         2 ctl asks: short
+ *     3 refused: CAS ctl: -1, -1           3 b = starts: under way, or not a: short
+ *     4 starts: under way -1, refused +1
+ *
+ * A looker that reads ctl between 2 and 3 reads `starts` after 1, and sees 1 or 4 in b. If it sees 4
+ * it saw something else in a, since after 4 it would have read ctl after 3.
+ *
+ * Edges          from                        to                        carries
+ *   block.starts acq_rel add, idle_spawn()   acquire, block_is_short()  what ctl said meanwhile
  */
 #include "pool.h"
 
-static int block_spare(fj_pool *p)
+/* Whether a worker that blocks now leaves fewer than min_runnable, and nothing can be done. */
+static bool block_saturated(const fj_pool *p, uint64_t c)
 {
-    if (fji_worker_start(p)) return FJI_BLOCKED_GAVE;
-    /* [ctl.idle] acquire/acq_rel: gives back the total reserved by the caller. */
-    uint64_t c = fji_load_acquire(&p->ctl);
-    while (!fji_pool_move(p, &c, fji_ctl_add_total(c, -1))) {}
-    if (fji_pool_stopping(p)) fji_pool_try_terminate(p, false);
-    return FJI_BLOCKED_KEPT;
+    fji_sizes s = fji_pool_sizes(p);
+
+    return fji_ctl_top(c) == 0 && fji_ctl_deficit(c) <= 0 && fji_ctl_total(c) >= s.most &&
+           fji_ctl_deficit(c) + s.parallelism <= p->min_runnable;
 }
 
-static int block_compensate(fj_pool *p)
+/* Adds n to the active count. Returns whether the control word asks for a worker afterwards. */
+static bool block_add_active(fj_pool *p, int n)
 {
-    /* [ctl.idle] acquire <- the CAS in idle_push(). */
+    /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
     uint64_t c = fji_load_acquire(&p->ctl);
+    uint32_t lost = 0;
 
-    for (uint32_t lost = 0;; fji_pool_lost(p, &c, &lost)) {
-        int target = fji_load_relaxed(&p->parallelism); /* relaxed: a limit, not a count */
-        int deficit = fji_ctl_deficit(c), total = fji_ctl_total(c);
-        fji_worker *idle = NULL;
-        uint64_t n;
-
-        if (deficit <= 0 && fji_ctl_top(c) != 0) {
-            idle = fji_pool_worker(p, fji_ctl_top(c) - 1);
-            /* relaxed: fixed while it is on the stack; if it is not, the CAS fails. */
-            n = fji_ctl_with_top(c, fji_load_relaxed(&idle->next_idle));
-        } else if (deficit > 0 || (deficit + target > p->min_runnable && total >= target)) {
-            n = fji_ctl_add_active(c, -1);
-            /* relaxed: a limit, not a count. */
-        } else if (total < fji_load_relaxed(&p->max_threads)) {
-            n = fji_ctl_add_total(c, 1);
-        } else {
-            bool blocks = p->options.saturate == NULL || p->options.saturate(p, p->options.arg);
-            return blocks ? FJI_BLOCKED_KEPT : FJI_BLOCKED_REFUSED;
-        }
-        /* [ctl.idle] acq_rel: as every change of ctl. */
-        if (!fji_pool_move(p, &c, n)) continue;
-        if (idle != NULL) fji_worker_unpark(idle);
-        if (fji_ctl_total(n) > total) return block_spare(p);
-        return FJI_BLOCKED_GAVE;
-    }
+    while (!fji_pool_move(p, &c, fji_ctl_add_active(c, n))) fji_pool_lost(p, &c, &lost);
+    return (fji_load_relaxed(&p->ctl) & FJI_CTL_CALL) != 0; /* relaxed: our own change, or later */
 }
 
 int fji_block_ask(fji_worker *w)
 {
+    fj_pool *p = w->pool;
+    const fj_pool_options *o = &p->options;
+
     if (w->alive != FJI_ALIVE_WORKER) return FJI_BLOCKED_NO; /* a guest is in no count */
-    int token = block_compensate(w->pool);
-    if (token == FJI_BLOCKED_REFUSED) return token;
-    fji_store_relaxed(&w->blocked, (uint32_t)token); /* relaxed: for monitoring and child.c */
-    return token;
+    /* relaxed: the answer may be old by the time the worker waits, whatever the order. */
+    if (o->saturate != NULL && block_saturated(p, fji_load_relaxed(&p->ctl)) &&
+        !o->saturate(p, o->arg))
+        return FJI_BLOCKED_REFUSED;
+    fji_add_relaxed(&p->blocked, 1);                 /* relaxed: ctl is changed after it */
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: for monitoring and child.c */
+    if (!block_add_active(p, -1)) return FJI_BLOCKED_YES;
+    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
+    fji_pool_barrier(p);
+    if (fji_idle_sees_work(p)) fji_signal(p);
+    return FJI_BLOCKED_YES;
 }
 
-/* For waits that cannot fail: they block whatever the answer is. */
+/* For waits that cannot fail: they block whatever the saturation callback says. */
 int fji_block_begin(fji_worker *w)
 {
     int token = fji_block_ask(w);
 
     if (token != FJI_BLOCKED_REFUSED) return token;
-    fji_store_relaxed(&w->blocked, FJI_BLOCKED_KEPT); /* relaxed: as above */
-    return FJI_BLOCKED_KEPT;
+    fji_add_relaxed(&w->pool->blocked, 1);           /* relaxed: as above */
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: as above */
+    (void)block_add_active(w->pool, -1);             /* no thread may be added */
+    return FJI_BLOCKED_YES;
 }
 
 void fji_block_end(fji_worker *w, int token)
 {
-    if (token == FJI_BLOCKED_GAVE) {
-        /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
-        uint64_t c = fji_load_acquire(&w->pool->ctl);
-        uint32_t lost = 0;
-        while (!fji_pool_move(w->pool, &c, fji_ctl_add_active(c, 1)))
-            fji_pool_lost(w->pool, &c, &lost);
+    if (token != FJI_BLOCKED_YES) return;
+    fji_add_relaxed(&w->pool->blocked, (uint32_t)-1); /* relaxed: ctl is changed after it */
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO);   /* relaxed: as above */
+    (void)block_add_active(w->pool, 1);
+}
+
+/* The control word, and how many starts are under way that it counts as active. False: one may have
+ * ended meanwhile. */
+static bool block_read(const fj_pool *p, uint64_t *c, int *under_way)
+{
+    /* [block.starts] acquire <- acq_rel in idle_spawn(). */
+    uint32_t before = fji_load_acquire(&p->starts);
+    /* [ctl.idle] acquire <- the last CAS on it: also `starts` before that. */
+    *c = fji_load_acquire(&p->ctl);
+    /* [block.starts] acquire <- acq_rel in idle_spawn(). */
+    uint32_t after = fji_load_acquire(&p->starts);
+
+    *under_way = (int)(after & FJI_STARTS_UNDER_WAY);
+    return after == before;
+}
+
+bool fji_block_is_short(fj_pool *p)
+{
+    uint64_t c;
+    int under_way;
+    bool same = block_read(p, &c, &under_way);
+
+    return (!same || under_way != 0 || (c & FJI_CTL_CALL) != 0) && fji_idle_sees_work(p);
+}
+
+bool fji_block_is_stuck(fj_pool *p)
+{
+    int target = fji_load_relaxed(&p->parallelism); /* relaxed: a limit, not a count */
+    uint64_t c;
+    int under_way;
+    bool same = block_read(p, &c, &under_way);
+
+    return (!same || fji_ctl_deficit(c) + target - under_way <= 0) && fji_block_is_short(p);
+}
+
+void fji_block_refused(fj_pool *p)
+{
+    if (fji_block_is_stuck(p)) fji_timers_watch(p);
+}
+
+int64_t fji_block_retry(fji_worker *w, int64_t *pause)
+{
+    bool is_short = false;
+
+    /* What the thread was before it became a guest is blocked as well. */
+    for (; w != NULL; w = fji_worker_outer(w)) {
+        if (!fji_block_is_short(w->pool)) continue;
+        is_short = true;
+        if (*pause != 0) fji_signal(w->pool);
     }
-    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: as above */
+    if (!is_short) return FJ_FOREVER;
+    *pause = *pause == 0                      ? FJI_RETRY_LEAST_NS
+             : *pause < FJI_RETRY_MOST_NS / 2 ? *pause * 2
+                                              : FJI_RETRY_MOST_NS;
+    return fji_plat_now() + *pause;
 }

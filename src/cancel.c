@@ -11,6 +11,11 @@
  * they are, and those that come and go above them have from > p, as cell p is not given back
  * before the join. The array never moves: addresses are reserved, memory comes as it grows.
  *
+ * A thread that waits for a future finds its runner in the same arrays: the worker that has an entry
+ * with the future's own token, `from` being where the tasks of the body begin. Between two reads the
+ * runner may be through and use the entry for something else; but then the future is done, and the
+ * waiter checks that before it takes a task.
+ *
  * That is so for tasks that are joined through their cell. Actions and submitted tasks have no
  * token of their forker's, futures their own.
  *
@@ -26,10 +31,27 @@
  * sleeper read the lot before it was bumped and does not sleep, or after, and the token
  * before that. Whoever decides a future bumps its lot in the same way, if somebody is there.
  *
+ * The sleeper also says with which token it naps, so that the canceller of one future wakes only
+ * those that it concerns. A token with a parent may concern any canceller. The canceller cannot
+ * find out: the parents of another thread's token may be gone by the time it looks. So the
+ * sleeper says `any` instead, every canceller wakes it, and it looks at its own tokens.
+ *
+ * Who waits for a file naps in its own word `call` instead of a lot, and is sent the signal of its
+ * pool. The signal must not reach the next task of that thread. So the canceller first adds a pin
+ * to the word, if the sleeper is in, and takes it off after it has sent the signal; the sleeper
+ * does not leave while there is a pin. Then it makes a system call, in which the signal arrives.
+ *
+ * Whose body. An entry of the array is either of the body that the worker runs itself, or of a
+ * task that belongs to a body elsewhere: a stolen one, or a completer below its root. The latter
+ * has an odd `from`, one below its cell, which compares with cells as the cell does. So a thread
+ * that decides a future can tell whether it is the one that runs its body.
+ *
  * Edges             from                            to                          carries
  *   cancel.scope    release store, fji_scope_put()  acquire, fji_scope_of()     the entries
+ *   cancel.runner   release stores, fji_scope_put() acquire, scope_find()       which run it is
  *   cancel.token    release or, fji_token_set()     acquire, token_has()        why
  *   cancel.lot      acq_rel add, fji_lot_bump()     acquire load, the sleeper   what changed
+ *   cancel.call     acq_rel, call_signal()          acq_rel CAS, fji_call_end() that it is sent
  */
 #include "pool.h"
 
@@ -74,12 +96,23 @@ fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token)
     return saved;
 }
 
+fji_scope_saved fji_scope_enter_part(fji_worker *w, const fj_token *token)
+{
+    fji_scope_saved saved = fji_scope_enter(w, token);
+    fji_scope *e = w->scope;
+
+    /* relaxed: nothing is forked under it yet. */
+    if (e != &w->scope_none[1]) fji_store_relaxed(&e->from, e->from - 1);
+    return saved;
+}
+
 void fji_scope_only(fji_worker *w, const fj_token *token)
 {
     fji_scope_none(w);
     (void)fji_scope_enter(w, token);
     /* relaxed: nothing is forked under it yet. */
-    if (w->scope != &w->scope_none[1]) fji_store_relaxed(&w->scope->from, (uintptr_t)w->q.cells);
+    if (w->scope != &w->scope_none[1])
+        fji_store_relaxed(&w->scope->from, (uintptr_t)w->q.cells - 1);
 }
 
 void fji_scope_leave(fji_worker *w, fji_scope_saved saved)
@@ -101,6 +134,40 @@ const fj_token *fji_scope_of(fji_worker *victim, const fji_loot *loot)
     return fji_load_relaxed(&e->token);                             /* relaxed: see above */
 }
 
+/* The cell at which the tasks begin that v has forked under this token; 0: v does not run with it. */
+static uintptr_t scope_find(const fji_worker *v, const fj_token *token)
+{
+    /* [cancel.scope] acquire <- release in fji_scope_put(): the entries. */
+    const fji_scope *e = fji_load_acquire(&v->scope);
+    uintptr_t from;
+
+    /* [cancel.runner] acquire <- release in fji_scope_put(). The lowest entry has 0. */
+    for (; (from = fji_load_acquire(&e->from)) != 0; e--) {
+        /* [cancel.runner] acquire <- release in fji_scope_put(): `from` is read again. */
+        if (from == UINTPTR_MAX || fji_load_acquire(&e->token) != token) continue;
+        /* [cancel.runner] acquire: of this token, or of a later one, and then the task is done. */
+        return fji_load_acquire(&e->from);
+    }
+    return 0;
+}
+
+fji_worker *fji_scope_runner(fj_pool *p, const fji_worker *but, const fj_token *token,
+                             uint32_t *from)
+{
+    /* [pool.record] acquire <- release in worker_new_record(). */
+    uint32_t n = fji_load_acquire(&p->workers);
+
+    for (uint32_t i = 0; i < n; i++) {
+        fji_worker *v = fji_pool_worker(p, i);
+        if (v == NULL || v == but) continue;
+        uintptr_t cell = scope_find(v, token);
+        if (cell == 0) continue;
+        *from = fji_queue_position(&v->q, (const fj_cell *)cell);
+        return v;
+    }
+    return NULL;
+}
+
 void fji_scope_fini(fji_worker *w)
 {
     if (w->scope_end != NULL)
@@ -113,6 +180,23 @@ static bool token_has(const fj_token *t, uint32_t bits)
 {
     for (; t != NULL; t = t->parent) /* [cancel.token] acquire <- release in fji_token_set(). */
         if ((fji_load_acquire(&t->word) & bits) != 0) return true;
+    return false;
+}
+
+static bool token_is_below(const fj_token *t, const fj_token *above)
+{
+    while (t != NULL && t != above) t = t->parent;
+    return t != NULL;
+}
+
+bool fji_scope_runs(const fji_worker *w, const fj_token *token)
+{
+    const fji_scope *e = w->scope;
+
+    if (e == &w->scope_none[1]) return token_is_below(e->token, token); /* without memory */
+    /* What lies between is entered by fj_invoke_with(), with tokens below this one. */
+    for (; e > w->scope_base && token_is_below(e->token, token); e--)
+        if (e->token == token) return e->from % 2 == 0;
     return false;
 }
 
@@ -131,6 +215,7 @@ bool fji_interrupted(const fji_worker *w)
 
 void fj_token_init(fj_token *token, const fj_token *parent)
 {
+    if (token == NULL) return;
     token->word = 0;
     token->parent = parent;
 }
@@ -139,7 +224,7 @@ void fj_token_cancel(fj_token *token)
 {
     if (token == NULL) return;
     fji_token_set(token, FJI_TOKEN_CANCELLED | FJI_TOKEN_INTERRUPT);
-    fji_pools_poke(NULL);
+    fji_pools_poke(token);
 }
 
 int fj_token_cancelled(const fj_token *token)
@@ -181,10 +266,16 @@ void fji_lot_bump(uint32_t *lot)
     fji_plat_wake_all(lot);
 }
 
+/* For `napper`: every canceller may concern it. */
+static const fj_token cancel_any;
+
 void fji_nap_begin(fji_worker *w, uint32_t *lot)
 {
-    fji_store_relaxed(&w->napper, fji_scope_token(w)); /* relaxed: the fence */
-    fji_store_relaxed(&w->nap, lot);                   /* relaxed: the fence */
+    const fj_token *token = fji_scope_token(w);
+
+    if (token != NULL && token->parent != NULL) token = &cancel_any;
+    fji_store_relaxed(&w->napper, token); /* relaxed: the fence */
+    fji_store_relaxed(&w->nap, lot);      /* relaxed: the fence */
     /* [cancel.nap] the nap above, the token below; partner: fji_token_set(). */
     fji_fence_full();
 }
@@ -194,13 +285,59 @@ void fji_nap_end(fji_worker *w)
     fji_store_relaxed(&w->nap, (uint32_t *)NULL); /* relaxed: a bump too many does no harm */
 }
 
-static void nap_poke(const fji_worker *w, const fj_token *only)
+void fji_call_begin(fji_worker *w)
+{
+    /* A guest's thread is the caller's own, and is sent nothing. */
+    if (w->pool->options.interrupt_signal == 0 || w->alive != FJI_ALIVE_WORKER) return;
+    fji_store_relaxed(&w->call, FJI_CALL_IN); /* relaxed: the fence in fji_nap_begin() */
+    fji_nap_begin(w, &w->call);
+}
+
+void fji_call_end(fji_worker *w)
+{
+    if (fji_load_relaxed(&w->call) == 0) return; /* relaxed: only w leaves 0 */
+    fji_nap_end(w);
+    for (;;) {
+        /* [cancel.call] acquire <- acq_rel in call_signal(): the signal is sent. */
+        uint32_t s = fji_load_acquire(&w->call);
+        if (s >= FJI_CALL_PIN) {
+            fji_plat_yield();
+            continue;
+        }
+        /* [cancel.call] acq_rel: no canceller gets in from here on. */
+        if (!fji_cas_acq_rel_32(&w->call, &s, 0)) continue;
+        if ((s & FJI_CALL_SIGNALLED) != 0) fji_plat_yield(); /* a system call: it comes now */
+        return;
+    }
+}
+
+static void call_signal(fji_worker *w)
+{
+    /* [cancel.call] acquire <- release in fji_call_end(). */
+    uint32_t s = fji_load_acquire(&w->call);
+
+    do {
+        if ((s & FJI_CALL_IN) == 0) return;
+        /* [cancel.call] acq_rel -> acquire in fji_call_end(): it stays until the pin is off. */
+    } while (!fji_cas_acq_rel_32(&w->call, &s, (s | FJI_CALL_SIGNALLED) + FJI_CALL_PIN));
+    /* [pool.thread] acquire <- release in worker_main(): the handle. */
+    if (fji_load_acquire(&w->signalable) != 0)
+        fji_plat_thread_signal(w->thread, w->pool->options.interrupt_signal);
+    /* [cancel.call] acq_rel -> acquire in fji_call_end(): the signal is sent. */
+    fji_add_acq_rel(&w->call, 0u - FJI_CALL_PIN);
+}
+
+static void nap_poke(fji_worker *w, const fj_token *only)
 {
     uint32_t *lot = fji_load_relaxed(&w->nap); /* relaxed: the fence in fji_token_set() */
 
     if (lot == NULL) return;
-    if (only != NULL && fji_load_relaxed(&w->napper) != only) return; /* relaxed: as above */
-    fji_lot_bump(lot);
+    const fj_token *napper = fji_load_relaxed(&w->napper); /* relaxed: as above */
+    if (only != NULL && napper != only && napper != &cancel_any) return;
+    if (lot == &w->call)
+        call_signal(w);
+    else
+        fji_lot_bump(lot);
 }
 
 void fji_pool_poke(fj_pool *p, const fj_token *only)

@@ -97,6 +97,7 @@ static void child_forget_worker(fji_worker *w, bool lost)
     w->joining = NULL;
     fji_scope_none(w);
     w->nap = NULL;
+    w->call = 0;
     fji_worker_set_home(w);
     fji_queue_reset(&w->q);
 }
@@ -104,14 +105,13 @@ static void child_forget_worker(fji_worker *w, bool lost)
 /* Whether w is what the thread that forked is, or was before it became a guest. */
 static bool child_has(fji_worker *self, const fji_worker *w)
 {
-    while (self != NULL && self != w)
-        self = self->alive == FJI_ALIVE_GUEST ? fji_worker_of(self->outer) : NULL;
+    while (self != NULL && self != w) self = fji_worker_outer(self);
     return self != NULL;
 }
 
 static void child_forget(fj_pool *p, fji_worker *self)
 {
-    int active = 0, total = 0, guests = 0;
+    int active = 0, total = 0, guests = 0, blocked = 0;
 
     for (uint32_t i = 0; i < p->workers; i++) {
         fji_worker *w = fji_pool_worker(p, i);
@@ -119,7 +119,8 @@ static void child_forget(fj_pool *p, fji_worker *self)
         child_keep(w);
         guests += w->alive == FJI_ALIVE_GUEST;
         total += w->alive == FJI_ALIVE_WORKER;
-        active += w->alive == FJI_ALIVE_WORKER && w->blocked != FJI_BLOCKED_GAVE;
+        active += w->alive == FJI_ALIVE_WORKER && w->blocked == FJI_BLOCKED_NO;
+        blocked += w->alive == FJI_ALIVE_WORKER && w->blocked != FJI_BLOCKED_NO;
     }
     for (uint32_t i = 0; i < p->workers; i++) {
         fji_worker *w = fji_pool_worker(p, i);
@@ -132,9 +133,11 @@ static void child_forget(fj_pool *p, fji_worker *self)
     p->search = 0;
     p->has_zombie = false;
     p->guests = (uint32_t)guests;
+    p->blocked = (uint32_t)blocked;
+    fji_sizes sizes = fji_pool_sizes(p);
     p->ctl = fji_ctl_settle(
         fji_ctl_add_active(fji_ctl_add_total(FJI_CTL_NONE, total), active - p->parallelism),
-        p->parallelism, p->min_runnable, p->max_threads);
+        &sizes);
     fji_pool_end_if_over(p);
 }
 
@@ -159,9 +162,9 @@ static void child_in_child(void)
     if (--child_forking != 0) return;
     fji_child_times++;
     fji_lock_reset(&child_lock);
-    fji_lock_reset(&fji_common_making);
     fji_join_forget();
     for (fj_pool *p = child_list; p != NULL; p = p->next) child_forget(p, fji_worker_self());
+    fji_common_in_child();
 }
 
 /* Before the first of our locks is taken, so that a child never finds it held. */

@@ -33,7 +33,8 @@ int fji_completer_run(fj_task *t)
     if (root && (s & FJI_WAITING) != 0) fji_plat_wake_all(&t->state);
     if (!dropped && (s & FJI_DONE) == 0) {
         fji_scope_saved saved = {0};
-        if (w != NULL) saved = fji_scope_enter(w, &c->root->future.token);
+        const fj_token *token = &c->root->future.token;
+        if (w != NULL) saved = root ? fji_scope_enter(w, token) : fji_scope_enter_part(w, token);
         uint32_t times = fji_child_times;
         int code = c->future.fn(t); /* LAST TOUCH of *c unless it failed. */
         if (w != NULL) fji_scope_leave(w, saved);
@@ -95,10 +96,10 @@ int fj_completer_invoke(fj_completer *c)
 
 int fj_completer_invoke_in(fj_pool *pool, fj_completer *c)
 {
-    fj_pool *p = fji_pool_or_common(pool);
     fji_worker *w = fji_worker_self();
 
     if (!completer_may_queue(c)) return FJ_EINVAL;
+    fj_pool *p = fji_pool_or_common(pool);
     if (w != NULL && p != NULL && w->pool == p) return fj_completer_invoke(c);
     int err = completer_queue(p, c);
     return err != FJ_OK ? err : fj_completer_join(c);
@@ -113,12 +114,12 @@ int fj_completer_join(fj_completer *c)
 
 fj_completer *fj_completer_parent(const fj_completer *c)
 {
-    return c->parent;
+    return c != NULL ? c->parent : NULL;
 }
 
 fj_completer *fj_completer_root(const fj_completer *c)
 {
-    return c->root;
+    return c != NULL ? c->root : NULL;
 }
 
 /* ---- The count ------------------------------------------------------------------------------------ */
@@ -130,12 +131,14 @@ static uint32_t *completer_count(const fj_completer *c)
 
 int32_t fj_completer_pending(const fj_completer *c)
 {
+    if (c == NULL) return 0;
     /* [completer.pending] acquire <- acq_rel of a child. */
     return (int32_t)fji_load_acquire(completer_count(c));
 }
 
 void fj_completer_add_pending(fj_completer *c, int32_t n)
 {
+    if (c == NULL) return;
     /* [completer.pending] acq_rel: as a child's. */
     fji_add_acq_rel(completer_count(c), (uint32_t)n);
 }
@@ -144,11 +147,12 @@ int fj_completer_cas_pending(fj_completer *c, int32_t expected, int32_t n)
 {
     uint32_t old = (uint32_t)expected;
 
+    if (c == NULL) return 0;
     /* [completer.pending] acq_rel: as a child's. */
     return fji_cas_acq_rel_32(completer_count(c), &old, (uint32_t)n);
 }
 
-int32_t fj_completer_decrement(fj_completer *c)
+static inline int32_t completer_decrement(fj_completer *c)
 {
     /* [completer.pending] acquire <- acq_rel of the other children: what they did. */
     uint32_t n = fji_load_acquire(completer_count(c));
@@ -156,6 +160,11 @@ int32_t fj_completer_decrement(fj_completer *c)
     /* [completer.pending] acq_rel -> acquire above: what this one did. LAST TOUCH of *c. */
     while (n != 0 && !fji_cas_acq_rel_32(completer_count(c), &n, n - 1)) {}
     return (int32_t)n;
+}
+
+int32_t fj_completer_decrement(fj_completer *c)
+{
+    return c != NULL ? completer_decrement(c) : 0;
 }
 
 /* ---- Completing ----------------------------------------------------------------------------------- */
@@ -166,11 +175,20 @@ static FJ_COLD void completer_failed(fj_completer *c, int code)
     fj_completer_fail(c, code);
 }
 
+/* All below the root c is through. */
+static void completer_end(fj_completer *c)
+{
+    /* relaxed: what the body and the callbacks have set, which the counts have ordered. */
+    void *result = fji_load_relaxed(&c->future.result);
+
+    (void)fji_future_decide(&c->future, 0, result, FJ_OK, FJI_DECIDE_QUIET);
+}
+
 static inline void completer_go_up(fj_completer *c, bool calls)
 {
     fj_completer *caller = c;
 
-    while (fj_completer_decrement(c) == 0) {
+    while (completer_decrement(c) == 0) {
         int code = calls && c->on_completion != NULL ? c->on_completion(c, caller) : FJ_OK;
         if (FJ_UNLIKELY(code != FJ_OK)) {
             completer_failed(c, code);
@@ -179,7 +197,7 @@ static inline void completer_go_up(fj_completer *c, bool calls)
         caller = c;
         c = c->parent;
         if (c == NULL) {
-            (void)fj_future_complete_quietly(&caller->future);
+            completer_end(caller);
             return;
         }
     }
@@ -187,18 +205,18 @@ static inline void completer_go_up(fj_completer *c, bool calls)
 
 void fj_completer_try_complete(fj_completer *c)
 {
-    completer_go_up(c, true);
+    if (c != NULL) completer_go_up(c, true);
 }
 
 void fj_completer_propagate(fj_completer *c)
 {
-    completer_go_up(c, false);
+    if (c != NULL) completer_go_up(c, false);
 }
 
 void fj_completer_complete(fj_completer *c, void *result)
 {
+    if (c == NULL) return;
     fj_completer *parent = c->parent;
-
     c->future.result = result;
     int code = c->on_completion != NULL ? c->on_completion(c, c) : FJ_OK;
     if (code != FJ_OK) {
@@ -209,16 +227,39 @@ void fj_completer_complete(fj_completer *c, void *result)
     if (parent != NULL) completer_go_up(parent, true);
 }
 
+/*
+ * Makes `code` the outcome of c, then calls its on_error, then lets the waiters return: so they do
+ * not free a root that on_error looks at. False: c was decided before. *up: what on_error said.
+ */
+static bool completer_decide(fj_completer *c, int code, fj_completer *caller, bool *up)
+{
+    fj_on_error *on_error = c->on_error;
+    uint32_t bits = code == FJ_ECANCELED ? FJI_CANCELLED : FJI_FAILED;
+    unsigned how = FJI_DECIDE_TELLS | (on_error != NULL ? FJI_DECIDE_HOLDS : 0);
+    fji_held held;
+
+    *up = true;
+    if (!fji_future_decide(&c->future, bits, NULL, code, how)) return false;
+    if (on_error == NULL) return true;
+    fji_future_hold(&c->future, &held);
+    *up = on_error(c, code, caller) != 0;
+    fji_future_let_out(&held); /* LAST TOUCH if it is a root. */
+    return true;
+}
+
 void fj_completer_fail(fj_completer *c, int code)
 {
     fj_completer *caller = c;
+    bool up;
 
+    if (c == NULL) return;
     if (code == FJ_OK) code = FJ_EFAILED;
-    if (fj_future_is_normal(&c->future)) return;
     do {
         fj_completer *parent = c->parent;
-        bool up = c->on_error == NULL || c->on_error(c, code, caller) != 0;
-        if (!fj_future_fail(&c->future, code) && c != caller) return; /* it was done before */
+        bool decided = completer_decide(c, code, caller, &up);
+        /* c itself may have been failed or cancelled by hand, which tells no parent. */
+        if (!decided && (c != caller || parent == NULL)) return;
+        if (!decided && !fji_future_pass_on(&c->future)) return;
         caller = c;
         c = up ? parent : NULL;
     } while (c != NULL);
@@ -226,19 +267,20 @@ void fj_completer_fail(fj_completer *c, int code)
 
 fj_completer *fj_completer_first(fj_completer *c)
 {
-    return fj_completer_decrement(c) == 0 ? c : NULL;
+    return c != NULL && completer_decrement(c) == 0 ? c : NULL;
 }
 
 fj_completer *fj_completer_next(fj_completer *c)
 {
+    if (c == NULL) return NULL;
     if (c->parent != NULL) return fj_completer_first(c->parent);
-    (void)fj_future_complete_quietly(&c->future);
+    completer_end(c);
     return NULL;
 }
 
 void fj_completer_complete_root(fj_completer *c)
 {
-    (void)fj_future_complete_quietly(&c->root->future);
+    if (c != NULL) (void)fj_future_complete_quietly(&c->root->future);
 }
 
 int fj_completer_help(fj_completer *c, int most)
@@ -246,19 +288,33 @@ int fj_completer_help(fj_completer *c, int most)
     fji_worker *w = fji_worker_self();
     int n = 0;
 
-    if (w == NULL) return 0;
+    if (w == NULL || c == NULL) return 0;
     uintptr_t root = (uintptr_t)c->root; /* c may be gone once it is done */
-    while (n < most && !fj_future_is_done(&c->future) && fji_help_root(w, root)) n++;
+    while (n < most && !fj_future_is_done(&c->future)) {
+        fji_got got = fji_help_root(w, root);
+        if (got == FJI_GOT_NONE) break;
+        n += got == FJI_GOT_TASK;
+        if (got == FJI_GOT_RETRY) fji_pause();
+    }
     return n;
+}
+
+static fj_completer *child_at(void *first, size_t i, size_t stride)
+{
+    return (fj_completer *)(void *)((char *)first + i * stride);
 }
 
 int fj_completer_fork_all(fj_completer *parent, void *first, size_t n, size_t stride)
 {
-    if (parent == NULL || first == NULL || n == 0 || n > INT32_MAX) return FJ_EINVAL;
-    if (stride < sizeof(fj_completer)) return FJ_EINVAL;
+    if (parent == NULL || n == 0 || n > INT32_MAX) return FJ_EINVAL;
+    if (!fji_array_fine(first, n, stride, sizeof(fj_completer))) return FJ_EINVAL;
+    for (size_t i = 0; i < n; i++) {
+        const fj_completer *c = child_at(first, i, stride);
+        if (c->parent != parent || !completer_may_queue(c)) return FJ_EINVAL;
+    }
     fj_completer_set_pending(parent, (int32_t)n - 1);
     for (size_t i = n; i-- > 0;) {
-        int err = fj_completer_fork((fj_completer *)(void *)((char *)first + i * stride));
+        int err = fj_completer_fork(child_at(first, i, stride));
         if (err != FJ_OK) return err;
     }
     return FJ_OK;

@@ -34,7 +34,7 @@
 
 /* Where counts begin. */
 #if FJI_AGED
-#define FJI_START_EPOCH 0xffffffffdull           /* of a queue, 36 bits */
+#define FJI_START_EPOCH 0x3fffffffdull           /* of a queue, 34 bits */
 #define FJI_START_VERSION 0x1fffdull             /* of the control word, 17 bits */
 #define FJI_START_SLOT(room) ((room)-2)          /* of a submission queue: two before its end */
 #define FJI_START_32 0xfffffffdu                 /* words that are compared for being the same */
@@ -59,14 +59,31 @@
 #endif
 
 /* Cells of address space reserved for one queue: 64 MiB, of which only what is used
- * is ever backed by memory. Beyond it a fork runs its task at once. */
+ * is ever backed by memory. Beyond it tasks go to a submission queue. */
+#ifndef FJI_QUEUE_RESERVED
 #define FJI_QUEUE_RESERVED (1u << 20)
+#endif
 
-/* The same for a submission queue, whose slots are 32 bytes: 128 MiB. */
+/* The same for a submission queue, whose slots are 32 bytes: 8 GiB, for 268 million tasks. Where so
+ * much is refused it is less. */
 #ifndef FJI_SUBQ_FIRST
 #define FJI_SUBQ_FIRST 64
 #endif
-#define FJI_SUBQ_RESERVED (1u << 22)
+#ifndef FJI_SUBQ_RESERVED
+#define FJI_SUBQ_RESERVED (1u << 28)
+#endif
+
+/* Of a limited address space (RLIMIT_AS) one range may take this part: 1/64. */
+#define FJI_RESERVE_PART 64
+
+/* Cells, and slots, that a queue keeps when it is empty; the memory of the others goes back to the
+ * system: 1 and 4 MiB. */
+#ifndef FJI_QUEUE_KEPT
+#define FJI_QUEUE_KEPT 16384u
+#endif
+#ifndef FJI_SUBQ_KEPT
+#define FJI_SUBQ_KEPT 131072u
+#endif
 
 /* ACTIONs that a worker takes from a submission queue at once, to put the rest into its own
  * queue: one contended CAS for all of them. submit-1 and submit-2 chose it. */
@@ -133,8 +150,22 @@
 #define FJI_FAILED_STARTS 3
 #define FJI_FAILED_WAIT_NS 100000000ll
 
-/* Forks for one that asks for a thread, while the system has none to give. */
+/* While starts of threads are refused, a worker's first, second, fourth, eighth ... fork asks for
+ * one again, and after that every one whose number is a multiple of this. */
 #define FJI_ASK_AGAIN 1024
+
+/* Pauses between the tries to have a refused thread started, ns: they double from the first to the
+ * last. */
+#define FJI_RETRY_LEAST_NS 100000ll
+#define FJI_RETRY_MOST_NS 100000000ll
+
+/* How often a lock is tried meanwhile, ns. */
+#define FJI_RETRY_LOCK_NS 1000000ll
+
+/* A wait that the library does not control is put off, to try again, until this many starts were
+ * refused in a row and the first of them is this long ago, ns. */
+#define FJI_RETRY_TRIES 16
+#define FJI_RETRY_WAIT_NS 1000000000ll
 
 /* Words for waits that may be interrupted: as many as keep strangers from waking each other. */
 #define FJI_LOTS 64
@@ -148,6 +179,13 @@
 
 /* How often whoever waits for a pool looks whether it still has threads, ns. */
 #define FJI_STRANDED_NS 250000000ll
+
+/* The shortest and the longest pause between two looks whether the common pool can end, ns. */
+#define FJI_QUIET_NAP_NS 20000ll
+#define FJI_QUIET_NAP_MOST_NS 5000000ll
+
+/* How often the end of the process tries to take the lock of the common pool, yielding in between. */
+#define FJI_EXIT_LOCK_ATTEMPTS 1000
 
 /* Threads beyond the parallelism to stand in for blocked ones. */
 #define FJI_SPARES 256

@@ -13,8 +13,9 @@
  *       C4      parallelism,   alive       worker goes      + 1, or 0
  *               signed                     idle
  *
- * A worker is active while it searches or runs: not while it is on the idle stack, and
- * not while it is blocked and somebody stands in for it.
+ * A worker is active while it searches or runs: not while it is on the idle stack, and not
+ * while it is blocked. Blocked workers are counted beside this word (`blocked` of the pool),
+ * because the pool may have that many threads more.
  *
  * Invariants at rest
  *   C1  total == threads alive; deficit == active - parallelism.
@@ -28,13 +29,10 @@
  * or borrow runs from one into the next.
  *   idle        worker       active-1, version+1, push self        idle.c
  *   wake        signaller    active+1, pop top                     idle.c
- *   replace     blocker      pop top (its active goes to the woken) block.c
  *   spawn       signaller    active+1, total+1                     idle.c
- *   spare       blocker      total+1 (its active goes to the new)  block.c
- *   lend        blocker      active-1                              block.c
- *   unblock     blocker      active+1                              block.c
- *   unspawn     creator      active-1, total-1: no thread came     worker.c
- *   unspare     creator      total-1                               block.c
+ *   block       blocker      active-1, after blocked+1             block.c
+ *   unblock     blocker      active+1, after blocked-1             block.c
+ *   unspawn     creator      active-1, total-1: no thread came     idle.c
  *   trim        worker       pop self: kept too long, about to end idle.c
  *   exit        worker       active-1 unless trimmed, total-1      worker.c
  *   resize      anybody      deficit by the difference             pool.c
@@ -110,19 +108,25 @@ static inline uint64_t fji_ctl_with_top(uint64_t c, uint32_t top)
     return (c & ~FJI_CTL_TOP_MASK) | (top & FJI_CTL_TOP_MASK);
 }
 
-/* Whether a thread may be added: too few, or fewer than `least` that are not blocked. */
-static inline bool fji_ctl_may_spawn(uint64_t c, int parallelism, int least, int most)
+/* How many threads a pool may have. */
+typedef struct fji_sizes {
+    int parallelism; /* active workers aimed at */
+    int blocked;     /* workers that are blocked */
+    int most;        /* threads */
+} fji_sizes;
+
+/* Whether a thread may be added: fewer than `parallelism` are not blocked. */
+static inline bool fji_ctl_may_spawn(uint64_t c, const fji_sizes *s)
 {
     int total = fji_ctl_total(c);
 
-    return total < parallelism || (fji_ctl_deficit(c) + parallelism < least && total < most);
+    return total < s->parallelism + s->blocked && total < s->most;
 }
 
 /* The same with `call` as it has to be. */
-static inline uint64_t fji_ctl_settle(uint64_t c, int parallelism, int least, int most)
+static inline uint64_t fji_ctl_settle(uint64_t c, const fji_sizes *s)
 {
-    bool call = fji_ctl_deficit(c) < 0 &&
-                (fji_ctl_top(c) != 0 || fji_ctl_may_spawn(c, parallelism, least, most));
+    bool call = fji_ctl_deficit(c) < 0 && (fji_ctl_top(c) != 0 || fji_ctl_may_spawn(c, s));
     return call ? c | FJI_CTL_CALL : c & ~FJI_CTL_CALL;
 }
 

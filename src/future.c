@@ -11,6 +11,9 @@
  *   LET_GO      the library has no pointer to it any more
  *   DROPPED     taken out of a queue in order not to be run
  *   SIGNALLABLE `runner` is known, in a pool with an interrupt_signal
+ *   TOLD        of a completer: its failure is known to its on_error and its parents, or is about
+ *               to be. With COMPLETING: the outcome is decided, the deciding thread is in on_error
+ *               and sees the future as done; all others do so when on_error has returned
  *   WAITING     somebody sleeps on the word
  *   OBSERVED    somebody sleeps in its lot; OBSERVED_ANY: waits for one of several
  *
@@ -19,10 +22,12 @@
  *                     only. If COMPLETING: waits until it is DONE. With an interrupt_signal it
  *                     first says who it is and ors in SIGNALLABLE, and does not run the body if
  *                     it is DONE or COMPLETING by then.
- *   others   (any)    CAS to COMPLETING: has won. Writes `given`; cancelling also sets the token
- *                     and wakes whoever naps with it, wherever that is, and if it is
- *                     SIGNALLABLE and not LET_GO signals the runner, which cannot leave
- *                     meanwhile; then one xor: COMPLETING off, DONE on. LAST TOUCH.
+ *   others   (any)    CAS to COMPLETING: has won. Writes `given`. Sets the token, so that the
+ *                     body sees that its result is not wanted, unless it is the body itself that
+ *                     decides, on its own thread. To interrupt, it also wakes whoever naps with
+ *                     the token, wherever that is, and if the word is SIGNALLABLE and not LET_GO
+ *                     signals the runner, which cannot leave meanwhile. Then one xor: COMPLETING
+ *                     off, DONE on. LAST TOUCH.
  *
  * So the outcome is decided once, by whoever gets from neither-DONE-nor-COMPLETING to one of
  * them, and nothing of a future is written after DONE but LET_GO, by the runner, and WAITING,
@@ -34,8 +39,8 @@
  * do. Workers of pools with an interrupt_signal have no quick scopes and go the other way.
  *
  * Edges          from                                   to                       carries
- *   task.done    acq_rel, fji_future_finish(), future_decide()  acquire, everywhere  the outcome
- *   future.runner  acq_rel or, future_body_told()   acq_rel CAS, future_decide()  the runner
+ *   task.done    acq_rel, fji_future_finish(), fji_future_decide()  acquire, everywhere  the outcome
+ *   future.runner  acq_rel or, future_body_told()   acq_rel CAS, fji_future_decide()  the runner
  *
  * Model: test/model/future.pml.
  */
@@ -101,7 +106,7 @@ static uint32_t future_await_decision(const uint32_t *word)
     uint32_t s;
     int turn = 0;
 
-    /* [task.done] acquire <- acq_rel in future_decide(). */
+    /* [task.done] acquire <- acq_rel in fji_future_decide(). */
     while (((s = fji_load_acquire(word)) & FJI_COMPLETING) != 0) {
         fji_pause();
         if (++turn % 16 == 0) fji_plat_yield();
@@ -144,7 +149,7 @@ void fji_future_finish(fj_future *f, int code)
 
 bool fji_future_undecided(const fj_future *f)
 {
-    /* [task.done] acquire <- acq_rel in future_decide(). */
+    /* [task.done] acquire <- acq_rel in fji_future_decide(). */
     return (fji_load_acquire(&f->task.state) & (FJI_DONE | FJI_COMPLETING)) == 0;
 }
 
@@ -152,7 +157,7 @@ bool fji_future_undecided(const fj_future *f)
 static int future_body_told(fj_future *f, fji_worker *w)
 {
     f->runner = w;
-    /* [future.runner] release -> acquire in future_decide(): the runner.
+    /* [future.runner] release -> acquire in fji_future_decide(): the runner.
      * [task.done] acquire <- acq_rel of whoever has decided. */
     uint32_t s = fji_or_acq_rel(&f->task.state, FJI_SIGNALLABLE);
     return (s & (FJI_DONE | FJI_COMPLETING)) == 0 ? f->fn(&f->task) : FJ_ECANCELED;
@@ -202,20 +207,82 @@ static void future_signal(fj_future *f)
     fji_plat_thread_signal(w->thread, signal);
 }
 
-/* True: decided by this call. `bits`: FAILED, CANCELLED, or none. */
-static bool future_decide(fj_future *f, uint32_t bits, void *result, int code, bool interrupt)
+/* Futures that the calling thread has decided and not yet shown to others: see TOLD. */
+static __thread fji_held *future_held_here;
+
+/* What of `held` is put into the word before DONE. */
+static uint32_t future_told(uint32_t bits, unsigned how)
 {
-    uint32_t *word = &f->task.state;
+    uint32_t told = (how & FJI_DECIDE_TELLS) != 0 ? FJI_TOLD : 0;
+
+    return (how & FJI_DECIDE_HOLDS) != 0 ? told | FJI_GIVEN | bits : told;
+}
+
+/* False: it is decided. Else COMPLETING is set, by this call alone; *old: the word before. */
+static bool future_win(uint32_t *word, uint32_t told, uint32_t *old)
+{
     /* [task.done] acquire <- acq_rel of whoever has decided. */
     uint32_t s = fji_load_acquire(word);
 
     for (;;) {
+        /* Not to be waited for in the code of the user, on_error: the outcome is known. */
+        if ((s & (FJI_COMPLETING | FJI_TOLD)) == (FJI_COMPLETING | FJI_TOLD)) return false;
         if ((s & FJI_COMPLETING) != 0) s = future_await_decision(word);
         if ((s & FJI_DONE) != 0) return false;
         /* [task.done] acq_rel: one alone gets here; the runner waits for DONE.
          * [future.runner] acquire <- release in future_body_told(): the runner. */
-        if (fji_cas_acq_rel_32(word, &s, s | FJI_COMPLETING)) break;
+        if (fji_cas_acq_rel_32(word, &s, s | FJI_COMPLETING | told)) break;
     }
+    *old = s;
+    return true;
+}
+
+/* What the body, and all that runs under it, is to see in the token of f. */
+static uint32_t future_says(const fj_future *f, uint32_t bits, unsigned how)
+{
+    const fji_worker *w = fji_worker_self();
+    bool limit = (f->flags & FJI_FUTURE_LIMIT) != 0;
+    bool interrupt = (how & FJI_DECIDE_INTERRUPTS) != 0 || (limit && fji_timer_is_over(f));
+
+    if ((bits & FJI_CANCELLED) == 0) {
+        uint32_t kind = f->flags & (FJI_FUTURE_NO_BODY | FJI_FUTURE_COMPLETER);
+        if ((how & FJI_DECIDE_QUIET) != 0 || kind == FJI_FUTURE_NO_BODY) return 0;
+        if (w != NULL && fji_scope_runs(w, &f->token)) return 0; /* the body itself */
+    }
+    return FJI_TOKEN_CANCELLED | (interrupt ? FJI_TOKEN_INTERRUPT : 0);
+}
+
+static void future_tell(fj_future *f, uint32_t old, uint32_t says)
+{
+    bool runs = (old & (FJI_SIGNALLABLE | FJI_LET_GO)) == FJI_SIGNALLABLE;
+
+    if (says == 0) return;
+    fji_token_set(&f->token, says);
+    if ((says & FJI_TOKEN_INTERRUPT) == 0) return;
+    fji_pools_poke(&f->token);
+    if (runs) future_signal(f);
+}
+
+/* The last step of whoever has won. `bits` are those that are not in the word yet. */
+static void future_show(fj_future *f, uint32_t bits, bool out)
+{
+    uint32_t *word = &f->task.state;
+    void (*released)(fj_future *) = out ? future_released(f) : NULL;
+    bool allocated = out && (f->flags & FJI_FUTURE_ALLOCATED) != 0;
+
+    if (out) bits |= FJI_LET_GO;
+    /* [task.done] acq_rel -> acquire in whoever waits: the outcome. */
+    uint32_t s = fji_xor_acq_rel(word, FJI_COMPLETING | FJI_DONE | bits); /* LAST TOUCH */
+    future_wake(word, s);
+    if (released != NULL) released(f);
+    if (allocated) fji_future_unref(f);
+}
+
+bool fji_future_decide(fj_future *f, uint32_t bits, void *result, int code, unsigned how)
+{
+    uint32_t old, told = future_told(bits, how);
+
+    if (!future_win(&f->task.state, told, &old)) return false;
     f->given = result;
     f->given_code = code;
     /* A timer that waits is out of its pool: nobody runs it, and nobody else lets it go. */
@@ -223,56 +290,76 @@ static bool future_decide(fj_future *f, uint32_t bits, void *result, int code, b
     bool out = timer && fji_timer_forget(f);
     /* Whatever waits in no queue has nobody who could look at its token; a completer below
      * another has none, but its root's. */
-    if ((bits & FJI_CANCELLED) != 0 && !out && !fji_completer_is_child(f)) {
-        fji_token_set(&f->token, FJI_TOKEN_CANCELLED | (interrupt ? FJI_TOKEN_INTERRUPT : 0));
-        if (interrupt) fji_pools_poke(&f->token);
-        bool runs = (s & (FJI_SIGNALLABLE | FJI_LET_GO)) == FJI_SIGNALLABLE;
-        if (interrupt && runs) future_signal(f);
-    }
-    if ((bits & FJI_FAILED) != 0) future_number(f, s);
-    if (out) bits |= FJI_LET_GO;
-    void (*released)(fj_future *) = out ? future_released(f) : NULL;
-    bool allocated = out && (f->flags & FJI_FUTURE_ALLOCATED) != 0;
-    /* [task.done] acq_rel -> acquire in whoever waits: the outcome. */
-    s = fji_xor_acq_rel(word, FJI_COMPLETING | FJI_DONE | FJI_GIVEN | bits); /* LAST TOUCH */
-    future_wake(word, s);
-    if (released != NULL) released(f);
-    if (allocated) fji_future_unref(f);
+    if (!out && !fji_completer_is_child(f)) future_tell(f, old, future_says(f, bits, how));
+    if ((bits & FJI_FAILED) != 0) future_number(f, old);
+    if ((how & FJI_DECIDE_HOLDS) == 0) future_show(f, FJI_GIVEN | bits, out);
     return true;
+}
+
+void fji_future_hold(fj_future *f, fji_held *held)
+{
+    *held = (fji_held){f, future_held_here};
+    future_held_here = held;
+}
+
+void fji_future_let_out(fji_held *held)
+{
+    future_held_here = held->outer;
+    future_show(held->future, 0, false);
+}
+
+bool fji_future_pass_on(fj_future *f)
+{
+    if (!fj_future_is_abnormal(f)) return false;
+    /* [task.done] acq_rel: one alone passes it on. */
+    return (fji_or_acq_rel(&f->task.state, FJI_TOLD) & FJI_TOLD) == 0;
 }
 
 int fj_future_complete(fj_future *f, void *result)
 {
-    return f != NULL && future_decide(f, 0, result, FJ_OK, false);
+    return f != NULL && fji_future_decide(f, 0, result, FJ_OK, 0);
 }
 
 int fj_future_complete_quietly(fj_future *f)
 {
     if (f == NULL) return 0;
     /* relaxed: what the body has set so far, if it is the body's thread that asks. */
-    return future_decide(f, 0, fji_load_relaxed(&f->result), FJ_OK, false);
+    return fji_future_decide(f, 0, fji_load_relaxed(&f->result), FJ_OK, 0);
 }
 
 int fj_future_fail(fj_future *f, int code)
 {
     if (code == FJ_ECANCELED) return fj_future_cancel(f, 0);
     return f != NULL &&
-           future_decide(f, FJI_FAILED, NULL, code != FJ_OK ? code : FJ_EFAILED, false);
+           fji_future_decide(f, FJI_FAILED, NULL, code != FJ_OK ? code : FJ_EFAILED, 0);
 }
 
 int fj_future_cancel(fj_future *f, int interrupt)
 {
+    unsigned how = interrupt != 0 ? FJI_DECIDE_INTERRUPTS : 0;
+
     if (f == NULL) return 0;
-    return future_decide(f, FJI_CANCELLED, NULL, FJ_ECANCELED, interrupt != 0) ||
+    return fji_future_decide(f, FJI_CANCELLED, NULL, FJ_ECANCELED, how) ||
            fj_future_is_cancelled(f);
 }
 
 /* ---- Looking ------------------------------------------------------------------------------------------ */
 
+/* Whether the calling thread has decided f and is in its on_error. */
+static FJ_COLD bool future_is_held(const fj_future *f)
+{
+    const fji_held *h = future_held_here;
+
+    while (h != NULL && h->future != f) h = h->outer;
+    return h != NULL;
+}
+
 static uint32_t future_word(const fj_future *f)
 {
     /* [task.done] acquire <- acq_rel of whoever has decided: the outcome. */
-    return fji_load_acquire(&f->task.state);
+    uint32_t s = fji_load_acquire(&f->task.state);
+
+    return FJ_UNLIKELY((s & FJI_COMPLETING) != 0) && future_is_held(f) ? s | FJI_DONE : s;
 }
 
 int fj_future_is_done(const fj_future *f)
@@ -331,6 +418,7 @@ int fj_future_result(const fj_future *f, void **result)
 
 int fj_future_error(const fj_future *f)
 {
+    if (f == NULL) return FJ_EINVAL;
     return fj_future_is_done(f) ? future_code(f) : FJ_OK;
 }
 
@@ -338,6 +426,7 @@ int fj_future_error(const fj_future *f)
 
 void fj_future_on_release(fj_future *f, void (*released)(fj_future *f))
 {
+    if (f == NULL) return;
     f->released = released;
     f->flags = released != NULL ? f->flags | FJI_FUTURE_RELEASES : f->flags & ~FJI_FUTURE_RELEASES;
 }
@@ -410,7 +499,7 @@ int fj_future_fork(fj_future *f)
 int fj_future_reinit(fj_future *f)
 {
     if (f == NULL) return FJ_EINVAL;
-    if (!fj_future_is_done(f) || future_held(f)) return FJ_EBUSY;
+    if (!fj_future_is_done(f) || future_held(f) || future_is_held(f)) return FJ_EBUSY;
     f->task.cell = NULL;
     f->tag = 0;
     if (!fji_completer_is_child(f)) f->token.word = 0;
@@ -445,15 +534,44 @@ static void future_take_back(fj_pool *p, fj_future *f)
 /* Lost with the threads of the parent process: nobody else decides it. */
 static void future_lose(fj_future *f)
 {
-    (void)future_decide(f, FJI_CANCELLED, NULL, FJ_ECANCELED, false);
+    (void)fji_future_decide(f, FJI_CANCELLED, NULL, FJ_ECANCELED, 0);
     fji_or_relaxed(&f->task.state, FJI_LET_GO); /* relaxed: as good as alone */
+}
+
+/* Waits in p, which has f, and may run tasks meanwhile: f itself if no thread has it yet. */
+static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
+{
+    fji_worker *w = fji_worker_self();
+    int err = FJ_OK;
+    bool own = w != NULL && w->pool == p;
+    bool helps = p->caller_helps && (f->flags & FJI_FUTURE_NOT_BY_CALLERS) == 0;
+    bool works = fji_submit_caller_works(p, helps);
+    fji_worker *g = works && !own ? fji_guest_enter(p, true) : NULL;
+    bool may_run = own || (g != NULL && !fji_pool_stopping(p));
+
+    if (may_run && fji_load_relaxed(&f->task.cell) != NULL) /* relaxed: pools come before it */
+        future_take_back(p, f);
+    if ((future_word(f) & how->done) == 0) { /* its body may have left it open */
+        fji_submit_signal(p);                /* it may have been queued lazily */
+        err = fji_await_task(g != NULL ? g : w, p, &f->task, how);
+    }
+    if (g != NULL) fji_guest_leave(g);
+    return err;
+}
+
+/* The same with a limit: the caller runs nothing, since it could not stop when its time is over. */
+static int future_await_idly(fj_pool *p, fj_future *f, const fji_wait *how)
+{
+    fji_pool_needs_worker(p); /* no caller may run it */
+    fji_submit_signal(p);     /* it may have been queued lazily */
+    return fji_await_task(fji_worker_self(), p, &f->task, how);
 }
 
 /* Until one of the `done` bits is there. */
 static int future_await(fj_future *f, const fji_wait *how)
 {
     fji_worker *w = fji_worker_self();
-    int err = FJ_OK;
+    fji_wait as = *how;
 
     if ((future_word(f) & how->done) != 0) return FJ_OK;
     /* The pool that it was in is only known to be there while it has it. */
@@ -462,33 +580,22 @@ static int future_await(fj_future *f, const fji_wait *how)
         future_lose(f);
         return FJ_OK;
     }
-    /* A root that was not queued itself: its tasks are in the pool of whoever has run it. */
+    /* What was not queued itself: its tasks are in the pool of whoever has run it. */
     if (p == NULL && how->root != NULL) p = w != NULL ? w->pool : fji_common_if_made();
     if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;
     if (how->deadline == FUTURE_ONLY_LOOKS) return FJ_ETIMEDOUT;
-    if (p == NULL) return fji_await_task(w, NULL, &f->task, how);
-    bool own = w != NULL && w->pool == p;
-    bool helps = p->caller_helps && (f->flags & FJI_FUTURE_NOT_BY_CALLERS) == 0;
-    bool works = fji_submit_caller_works(p, helps);
-    fji_worker *g = works && !own ? fji_guest_enter(p, true) : NULL;
-    bool may_run = own || (g != NULL && !fji_pool_stopping(p));
-    if (may_run && fji_load_relaxed(&f->task.cell) != NULL) /* relaxed: pools come before it */
-        future_take_back(p, f);
-    if ((future_word(f) & how->done) == 0) { /* its body may have left it open */
-        fji_signal(p);                       /* it may have been queued lazily */
-        fji_wait as = *how;
-        if (w == NULL)
-            as.interruptible = false; /* no task: a guest of a pool that stops waits on */
-        err = fji_await_task(g != NULL ? g : w, p, &f->task, &as);
-        if (err == FJ_OK && (future_word(f) & how->done) == 0) future_lose(f);
-    }
-    if (g != NULL) fji_guest_leave(g);
+    if (w == NULL) as.interruptible = false; /* no task: a guest of a pool that stops waits on */
+    as.token = &f->token;
+    if (p == NULL) return fji_await_task(w, w != NULL ? w->pool : NULL, &f->task, &as);
+    int err = fji_wait_may_run(how) ? future_await_working(p, f, &as)
+                                    : future_await_idly(p, f, &as);
+    if (err == FJ_OK && (future_word(f) & how->done) == 0) future_lose(f);
     return err;
 }
 
 static int future_wait_for(fj_future *f, int64_t timeout_ns, bool interruptible, uintptr_t root)
 {
-    fji_wait how = {FJI_DONE, interruptible, future_deadline(timeout_ns), (void *)root};
+    fji_wait how = {FJI_DONE, interruptible, future_deadline(timeout_ns), (void *)root, NULL};
 
     return future_await(f, &how);
 }
@@ -570,10 +677,10 @@ int fj_future_invoke(fj_future *f)
 
 int fj_future_invoke_in(fj_pool *pool, fj_future *f)
 {
-    fj_pool *p = fji_pool_or_common(pool);
     fji_worker *w = fji_worker_self();
 
     if (!future_may_queue(f)) return FJ_EINVAL;
+    fj_pool *p = fji_pool_or_common(pool);
     if (p == NULL) return FJ_ENOMEM;
     if (w != NULL && w->pool == p) return fj_future_invoke(f);
     if (fji_submit_caller_works(p, p->caller_helps)) {
@@ -594,7 +701,7 @@ void fj_future_release(fj_future *f)
     if ((f->flags & FJI_FUTURE_ALLOCATED) != 0) {
         fji_future_unref(f);
     } else if (future_held(f) && !fji_completer_is_child(f)) {
-        fji_wait how = {FJI_LET_GO, false, FJ_FOREVER, NULL};
+        fji_wait how = {FJI_LET_GO, false, FJ_FOREVER, NULL, NULL};
         (void)future_await(f, &how);
     }
 }
@@ -610,12 +717,14 @@ fj_future *fj_future_retain(fj_future *f)
 
 int16_t fj_future_tag(const fj_future *f)
 {
+    if (f == NULL) return 0;
     /* [future.tag] acquire <- release of whoever set it. */
     return (int16_t)(uint16_t)fji_load_acquire(&f->tag);
 }
 
 int16_t fj_future_set_tag(fj_future *f, int16_t tag)
 {
+    if (f == NULL) return 0;
     /* [future.tag] acq_rel: a tag may be used as a mark that something was done. */
     return (int16_t)(uint16_t)fji_swap_acq_rel(&f->tag, (uint32_t)(uint16_t)tag);
 }
@@ -624,6 +733,7 @@ int fj_future_cas_tag(fj_future *f, int16_t expected, int16_t tag)
 {
     uint32_t old = (uint16_t)expected;
 
+    if (f == NULL) return 0;
     /* [future.tag] acq_rel: as above. */
     return fji_cas_acq_rel_32(&f->tag, &old, (uint16_t)tag);
 }
@@ -736,7 +846,7 @@ int fj_invoke_with(fj_pool *pool, fj_task *t, fj_token *token)
 
 static bool futures_there(fj_future *const *f, size_t n)
 {
-    if (f == NULL && n != 0) return false;
+    if (n != 0 && !fji_array_fine(f, n, sizeof *f, sizeof *f)) return false;
     for (size_t i = 0; i < n; i++)
         if (f[i] == NULL) return false;
     return true;
@@ -747,7 +857,7 @@ static int all_wait(fj_future *const *f, size_t n, int64_t deadline, bool interr
     int err = FJ_OK;
 
     for (size_t i = 0; i < n && err == FJ_OK; i++) {
-        fji_wait how = {FJI_DONE, interruptible, deadline, (void *)fji_completer_root(f[i])};
+        fji_wait how = {FJI_DONE, interruptible, deadline, (void *)fji_completer_root(f[i]), NULL};
         err = future_await(f[i], &how);
     }
     return err;
@@ -769,13 +879,14 @@ static size_t any_find(fj_future *const *f, size_t n, int (*good)(const fj_futur
 }
 
 /* Lets the threads of the pools of f run what is queued lazily or stranded. */
-static void any_move(fj_future *const *f, size_t n)
+static void any_move(fj_future *const *f, size_t n, bool may_run)
 {
     for (size_t i = 0; i < n; i++) {
         if ((future_word(f[i]) & FJI_DONE) != 0 || !future_held(f[i])) continue;
         fj_pool *p = future_pool(f[i]);
         fji_signal(p);
-        fji_submit_run_stranded(p);
+        if (!may_run) fji_pool_needs_worker(p);
+        fji_submit_run_stranded(p, may_run);
         if (fji_child_lost(&f[i]->task)) future_lose(f[i]);
     }
 }
@@ -800,6 +911,14 @@ static bool any_run_own(const fji_worker *w, fj_future *const *f, size_t n)
     return false;
 }
 
+/* Whether no other worker is active, nor is one being started. */
+static bool any_alone(const fj_pool *p)
+{
+    int target = fji_load_relaxed(&p->parallelism); /* relaxed: looked at again after a while */
+
+    return fji_ctl_deficit(fji_load_relaxed(&p->ctl)) + target <= 0; /* relaxed: as above */
+}
+
 /*
  * Until one is good, or all are done. Nobody helps who need not: it would be stuck in one of
  * them when another is done.
@@ -809,12 +928,14 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline, int (*good)
 {
     fji_worker *w = fji_worker_self();
     uint32_t *lot = fji_lot(NULL);
+    bool may_run = deadline == FJ_FOREVER; /* it could not stop when its time is over */
     int err = FJ_OK;
 
     if ((*which = any_find(f, n, good)) < n) return FJ_OK;
     futures_observe(f, n);
     int token = w != NULL ? fji_block_begin(w) : 0;
-    bool alone = token != (int)FJI_BLOCKED_GAVE; /* nobody stands in, or those who do wait too */
+    bool alone = token != (int)FJI_BLOCKED_YES || any_alone(w->pool);
+    int64_t pause = 0;
     if (w != NULL) fji_nap_begin(w, lot);
     for (;;) {
         /* [cancel.lot] acquire <- acq_rel in fji_lot_bump(): what has changed is seen below. */
@@ -830,18 +951,20 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline, int (*good)
             err = FJ_ECANCELED;
             break;
         }
-        if (w != NULL && alone && any_run_own(w, f, n)) {
+        if (w != NULL && alone && may_run && any_run_own(w, f, n)) {
             fji_nap_begin(w, lot); /* it may have napped elsewhere */
             continue;
         }
-        any_move(f, n);
+        any_move(f, n, may_run);
         int64_t now = fji_plat_now();
         if (now >= deadline) {
             err = FJ_ETIMEDOUT;
             break;
         }
         int64_t look = now + FJI_STRANDED_NS;
-        (void)fji_plat_wait(lot, seen, look < deadline ? look : deadline);
+        int64_t retry = w != NULL ? fji_block_retry(w, &pause) : FJ_FOREVER;
+        int64_t until = retry < look ? retry : look;
+        (void)fji_plat_wait(lot, seen, until < deadline ? until : deadline);
         alone = alone || fji_plat_now() >= look;
     }
     if (w != NULL) fji_nap_end(w);

@@ -181,23 +181,53 @@ static bool idle_may_spawn(const fj_pool *p, uint64_t c)
     if (fji_load_relaxed(&p->failed) >= FJI_FAILED_STARTS &&
         fji_plat_now() < fji_load_relaxed(&p->retry_ns)) /* relaxed: as above */
         return false;
-    return fji_ctl_may_spawn(c, fji_load_relaxed(&p->parallelism), p->min_runnable,
-                             fji_load_relaxed(&p->max_threads)); /* relaxed: limits, not counts */
+    fji_sizes sizes = fji_pool_sizes(p);
+    return fji_ctl_may_spawn(c, &sizes);
 }
 
-/* A thread for which active and total are counted; false: none came, and both are given back. */
-static bool idle_start(fj_pool *p)
+/* Remembers how many starts of threads were refused, and since when. */
+static void idle_note_start(fj_pool *p, bool started)
 {
-    if (fji_worker_start(p)) {
-        fji_store_relaxed(&p->refused, 0u); /* relaxed: a hint */
-        return true;
-    }
-    fji_store_relaxed(&p->refused, 1u); /* relaxed: as above */
+    /* relaxed in all of this: hints for those who try again. */
+    uint32_t refused = fji_load_relaxed(&p->refused);
+
+    if (started && refused != 0) fji_store_relaxed(&p->refused, 0u); /* relaxed: see above */
+    if (started) return;
+    if (refused == 0) fji_store_relaxed(&p->refused_ns, fji_plat_now()); /* relaxed: see above */
+    fji_add_relaxed(&p->refused, 1);                                     /* relaxed: see above */
+}
+
+/* Gives back what was counted for a thread that did not come. */
+static void idle_unspawn(fj_pool *p)
+{
     /* [ctl.idle] acquire/acq_rel: gives back exactly what was reserved by the caller. */
     uint64_t c = fji_load_acquire(&p->ctl);
+
     while (!fji_pool_move(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -1), -1))) {}
-    if (fji_pool_stopping(p)) fji_pool_try_terminate(p, false);
-    return false;
+}
+
+/* Counts a thread and starts it; false: *c has changed, and nothing was done. */
+static bool idle_spawn(fj_pool *p, uint64_t *c, bool *started)
+{
+    uint32_t over = (uint32_t)-1;
+
+    /* [block.starts] acq_rel: before ctl hides that a worker is missing; see block.c. */
+    fji_add_acq_rel(&p->starts, 1);
+    /* [ctl.idle] acq_rel: as every change of ctl. */
+    bool counted = fji_pool_move(p, c, fji_ctl_add_total(fji_ctl_add_active(*c, 1), 1));
+    *started = counted && fji_worker_start(p);
+    if (counted) idle_note_start(p, *started);
+    if (counted && !*started) {
+        idle_unspawn(p);
+        over += FJI_STARTS_REFUSED;
+    }
+    /* [block.starts] acq_rel: after ctl shows it again. */
+    fji_add_acq_rel(&p->starts, over);
+    if (counted && !*started) {
+        fji_block_refused(p);
+        if (fji_pool_stopping(p)) fji_pool_try_terminate(p, false);
+    }
+    return counted;
 }
 
 /* Wakes or starts one if one is wanted, or leaves it to those who search. May take a permit; the
@@ -222,9 +252,9 @@ static void signal_one(fj_pool *p, bool *permit)
             return;
         }
         if (!idle_may_spawn(p, c)) return;
-        /* [ctl.idle] acq_rel: as every change of ctl. */
-        if (!fji_pool_move(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, 1), 1))) continue;
-        if (idle_start(p)) return;
+        bool started;
+        if (!idle_spawn(p, &c, &started)) continue;
+        if (started) return;
         lost = 0;
         /* That may have been what kept a pool that is shut down from its end. It cannot be looked
          * for here, the caller may hold the lock of a queue; whoever is idle does it. */
@@ -251,6 +281,21 @@ void fji_signal(fj_pool *p)
     signal_with(p, false);
 }
 
+/* Whether a fork of w that sees the pool short of a worker signals. While starts of threads are
+ * refused not every fork asks for one: its joiner runs the task anyway. Submissions always ask. */
+static bool idle_fork_asks(fji_worker *w)
+{
+    const fj_pool *p = w->pool;
+
+    /* relaxed: hints. */
+    if (fji_load_relaxed(&p->refused) == 0 || fji_ctl_top(fji_load_relaxed(&p->ctl)) != 0) {
+        w->unasked = 0;
+        return true;
+    }
+    uint32_t n = ++w->unasked;
+    return (n & (n - 1)) == 0 || n % FJI_ASK_AGAIN == 0;
+}
+
 void fji_signal_slow(fj_worker *hot)
 {
     fji_worker *w = fji_worker_of(hot);
@@ -258,12 +303,7 @@ void fji_signal_slow(fj_worker *hot)
     if (w == NULL) return;
     /* [idle.dekker] without a heavy fence on the other side this must be a full one. */
     if (!w->pool->asymmetric) fji_fence_full();
-    /* relaxed: hints. Where the system gives no threads not every fork asks for one: what is
-     * forked is run by its joiner anyway. Submissions always ask. */
-    if (fji_load_relaxed(&w->pool->refused) != 0 &&
-        fji_ctl_top(fji_load_relaxed(&w->pool->ctl)) == 0 && /* relaxed: as above */
-        ++w->unasked % FJI_ASK_AGAIN != 0)
-        return;
+    if (!idle_fork_asks(w)) return;
     fji_signal(w->pool);
 }
 

@@ -45,7 +45,6 @@ void fji_task_complete(fj_task *t, int code)
 {
     uint32_t *word = &t->state;
 
-    if (code == FJI_GONE) return;
     t->code = code;
     /* [task.done] release -> acquire in join_await(): result and code. */
     uint32_t old = fji_or_acq_rel(word, FJI_DONE); /* LAST TOUCH of *t: its joiner may free it. */
@@ -59,38 +58,53 @@ static bool join_has_stack(const fji_worker *w)
     return (uintptr_t)__builtin_frame_address(0) > w->stack_half;
 }
 
-/* Takes one of the thief of the task waited for. s: its word as just read, not done. */
-static bool await_help(fji_worker *w, const uint32_t *state, uint32_t s, const uint32_t *mark)
+/* Who runs the task with the word s, as just read, and from which position on the tasks of that run
+ * are in its queue. The token is that of a future: its body may have been begun by a join or an
+ * invoke, which leave no number in its word. */
+static fji_worker *await_runner(fji_worker *w, uint32_t s, const uint32_t *mark,
+                                const fj_token *token, uint32_t *from)
+{
+    uint32_t thief = s & FJI_THIEF_MASK;
+
+    if (thief == 0) return token != NULL ? fji_scope_runner(w->pool, w, token, from) : NULL;
+    *from = fji_load_relaxed(mark); /* relaxed: [join.thief] with s */
+    fji_worker *v = fji_pool_worker(w->pool, thief - 1);
+    return v != w ? v : NULL;
+}
+
+/* Takes one of the thief of the task waited for. s: its word as just read, not done. RETRY: there may
+ * be one. */
+static fji_got await_help(fji_worker *w, const uint32_t *state, uint32_t s, const uint32_t *mark,
+                          const fj_token *token)
 {
     fji_link links[JOIN_HOPS];
     fji_loot loot;
 
-    if (!join_has_stack(w)) return false;
-    for (int n = 0; n < JOIN_HOPS; n++) {
-        uint32_t thief = s & FJI_THIEF_MASK;
-        if (thief == 0 || (s & FJI_DONE) != 0) return false;
-        uint32_t from = fji_load_relaxed(mark); /* relaxed: [join.thief] with s */
-        fji_worker *v = fji_pool_worker(w->pool, thief - 1);
-        if (v == NULL || v == w) return false;
+    if (!join_has_stack(w)) return FJI_GOT_NONE;
+    for (int n = 0; n < JOIN_HOPS; n++, token = NULL) {
+        uint32_t from;
+        if ((s & FJI_DONE) != 0) return FJI_GOT_NONE;
+        fji_worker *v = await_runner(w, s, mark, token, &from);
+        if (v == NULL) return FJI_GOT_NONE;
         links[n] = (fji_link){state, s};
         fji_got got = fji_queue_steal_for(&v->q, from, links, n + 1, 0, &loot);
         if (got == FJI_GOT_TASK) {
             loot.token = fji_scope_of(v, &loot);
             fji_count(&w->steals, 1);
             fji_worker_run(w, &loot);
-            return true;
+            return got;
         }
-        if (got == FJI_GOT_RETRY) return false;
+        if (got == FJI_GOT_RETRY) return got;
         /* [join.chain] acquire <- release in join_await(): the cell v waits for. Cells are
          * never freed before the pool, and the links are checked again before a take. */
         fj_cell *c = fji_load_acquire(&v->joining);
-        if (c == NULL || fji_queue_position(&v->q, c) < from) return false;
+        if (c == NULL || fji_queue_position(&v->q, c) < from) return FJI_GOT_NONE;
         state = &c->state;
         mark = &c->mark;
         /* [join.thief] acquire <- release in fji_worker_claim(): mark. */
         s = fji_load_acquire(state);
     }
-    return false;
+    return FJI_GOT_NONE;
 }
 
 /* Whether a task of the own queue may be run by a waiting worker: one of this root, or without
@@ -128,16 +142,17 @@ static bool help_local(fji_worker *w, fj_cell *low, uintptr_t root)
     return ours;
 }
 
-bool fji_help_root(fji_worker *w, uintptr_t root)
+fji_got fji_help_root(fji_worker *w, uintptr_t root)
 {
     fj_pool *p = w->pool;
     /* [pool.record] acquire <- release in worker_new_record(). */
     uint32_t n = fji_load_acquire(&p->workers), all = n + p->subqs;
     uint32_t at = fji_worker_random(w) % all;
+    fji_got best = FJI_GOT_NONE;
     fji_loot loot;
 
-    if (!join_has_stack(w)) return false;
-    if (help_local(w, w->q.cells, root)) return true;
+    if (!join_has_stack(w)) return FJI_GOT_NONE;
+    if (help_local(w, w->q.cells, root)) return FJI_GOT_TASK;
     for (uint32_t i = 0; i < all; i++, at = at + 1 == all ? 0 : at + 1) {
         fji_got got = FJI_GOT_NONE;
         if (at < n) {
@@ -148,12 +163,13 @@ bool fji_help_root(fji_worker *w, uintptr_t root)
             fji_subq *s = fji_load_acquire(&p->subq[at - n]);
             if (s != NULL) got = fji_subq_steal_root(s, root, &loot);
         }
+        if (got == FJI_GOT_RETRY) best = got;
         if (got != FJI_GOT_TASK) continue;
         fji_count(&w->steals, 1);
         fji_worker_run(w, &loot);
-        return true;
+        return got;
     }
-    return false;
+    return best;
 }
 
 /* What is waited for: a stolen cell of the waiter's own queue, or a task that was submitted. */
@@ -180,11 +196,14 @@ static int await_gives_up(const fji_worker *w, const fji_wait *how)
     return FJ_OK;
 }
 
-/* When to look again whether `from` (or NULL), another pool, has lost its threads. */
-static int64_t await_look(const fji_wait *how, const fj_pool *from)
+/* When to look again whether `from` (or NULL), another pool, has lost its threads, or whether the
+ * pool of w can have a thread that was refused. */
+static int64_t await_look(fji_worker *w, const fji_wait *how, const fj_pool *from, int64_t *pause)
 {
     int64_t look = from != NULL ? fji_plat_now() + FJI_STRANDED_NS : FJ_FOREVER;
+    int64_t retry = w != NULL ? fji_block_retry(w, pause) : FJ_FOREVER;
 
+    if (retry < look) look = retry;
     return look < how->deadline ? look : how->deadline;
 }
 
@@ -192,13 +211,14 @@ static int64_t await_look(const fji_wait *how, const fj_pool *from)
 static int await_sleep(fji_worker *w, const struct await *a, fj_pool *from)
 {
     int err = FJ_OK;
+    int64_t pause = 0;
     /* [task.done] acquire <- release in fji_task_complete(): it may be done by now. */
     uint32_t s = fji_or_acq_rel(a->state, FJI_WAITING) | FJI_WAITING;
 
     while ((s & a->how->done) == 0 && err == FJ_OK) {
-        if (from != NULL) fji_submit_run_stranded(from);
+        if (from != NULL) fji_submit_run_stranded(from, fji_wait_may_run(a->how));
         if (await_is_lost(a)) break;
-        fji_plat_wait(a->state, s, await_look(a->how, from));
+        fji_plat_wait(a->state, s, await_look(w, a->how, from, &pause));
         /* [task.done] acquire <- release in fji_task_complete(): result and code. */
         s = fji_load_acquire(a->state);
         err = await_gives_up(w, a->how);
@@ -210,6 +230,7 @@ static int await_sleep(fji_worker *w, const struct await *a, fj_pool *from)
 static int await_nap(fji_worker *w, const struct await *a, fj_pool *from)
 {
     uint32_t *lot = fji_lot(a->task);
+    int64_t pause = 0;
     int err = FJ_OK;
     uint32_t s;
 
@@ -219,12 +240,12 @@ static int await_nap(fji_worker *w, const struct await *a, fj_pool *from)
     for (;;) {
         /* [cancel.lot] acquire <- acq_rel in fji_lot_bump(): what has changed is seen below. */
         uint32_t seen = fji_load_acquire(lot);
-        /* [task.done] acquire <- acq_rel in fji_future_finish(), future_decide(). */
+        /* [task.done] acquire <- acq_rel in fji_future_finish(), fji_future_decide(). */
         s = fji_load_acquire(a->state);
         if ((s & a->how->done) != 0 || await_is_lost(a)) break;
         if ((err = await_gives_up(w, a->how)) != FJ_OK) break;
-        if (from != NULL) fji_submit_run_stranded(from);
-        fji_plat_wait(lot, seen, await_look(a->how, from));
+        if (from != NULL) fji_submit_run_stranded(from, fji_wait_may_run(a->how));
+        fji_plat_wait(lot, seen, await_look(w, a->how, from, &pause));
     }
     fji_nap_end(w);
     return (s & a->how->done) != 0 ? FJ_OK : err;
@@ -243,11 +264,11 @@ static int await_asleep(fji_worker *w, const struct await *a, fj_pool *from)
  * Runs one task that belongs to the one waited for. What it has left in the own queue comes first,
  * at `from` or above: others may not reach it, under what lies below, while this worker sleeps.
  */
-static bool await_helps(fji_worker *w, const struct await *a, uint32_t s, fj_cell *from)
+static fji_got await_helps(fji_worker *w, const struct await *a, uint32_t s, fj_cell *from)
 {
-    if (join_has_stack(w) && help_local(w, from, 0)) return true;
+    if (join_has_stack(w) && help_local(w, from, 0)) return FJI_GOT_TASK;
     if (a->how->root != NULL) return fji_help_root(w, (uintptr_t)a->how->root);
-    return await_help(w, a->state, s, a->mark);
+    return await_help(w, a->state, s, a->mark, a->how->token);
 }
 
 /* A moment between two looks: gives way now and then, somebody else may need the core. */
@@ -261,7 +282,8 @@ static bool await_spin(int64_t *until, unsigned *turn)
 
 static int join_await(fji_worker *w, fj_pool *pool, const struct await *a)
 {
-    bool helps = w != NULL && w->pool == pool;
+    bool helps = w != NULL && w->pool == pool && fji_wait_may_run(a->how);
+    bool counted = w != NULL && w->pool == pool && w->alive == FJI_ALIVE_WORKER;
     fj_cell *outer = NULL, *from = helps ? fji_worker_boundary(w) : NULL;
     int64_t until = 0;
     unsigned turn = 0;
@@ -276,14 +298,16 @@ static int join_await(fji_worker *w, fj_pool *pool, const struct await *a)
         /* [task.done] [join.thief] acquire: result and code, or mark. */
         uint32_t s = fji_load_acquire(a->state);
         if ((s & a->how->done) != 0 || await_is_lost(a)) break;
-        if (helps && await_helps(w, a, s, from)) {
+        fji_got got = helps ? await_helps(w, a, s, from) : FJI_GOT_NONE;
+        if (got == FJI_GOT_TASK) {
             until = 0;
             continue;
         }
         if ((err = await_gives_up(w, a->how)) != FJ_OK) break;
-        if (await_spin(&until, &turn)) continue;
+        /* A queue in which a task may be is looked at again before the worker sleeps. */
+        if (await_spin(&until, &turn) || got == FJI_GOT_RETRY) continue;
         /* A guest is no thread that the pool could count on, so it looks too. */
-        err = await_asleep(w, a, helps && w->alive == FJI_ALIVE_WORKER ? NULL : pool);
+        err = await_asleep(w, a, counted ? NULL : pool);
         break;
     }
     /* [join.chain] release -> acquire in await_help(). */
@@ -331,9 +355,45 @@ static void join_over(fji_worker *w, fj_cell *b)
     q->hint = fji_queue_settle(q, b, q->low);
 }
 
-void fji_fork_slow(fj_task *t)
+static int join_misuse(const fji_worker *w, const char *text)
+{
+    if (w != NULL) fji_pool_log(w->pool, FJ_LOG_ERROR, text);
+    return FJ_EINVAL;
+}
+
+/* Whether t is forked by w and not joined. before: its cell. */
+static bool fork_is_second(const fji_worker *w, const fj_task *t, const fj_cell *before)
+{
+    const fji_queue *q = &w->q;
+
+    if (before == NULL) return false;
+    if (before == w->pool->away) /* relaxed: its own word; if it is not done it was not joined */
+        return (fji_load_relaxed(&t->state) & FJI_DONE) == 0;
+    if (before == fji_cell_far) before = q->cells + t->home;
+    return before >= q->cells && before < q->cells + q->capacity && before->what == (uintptr_t)t;
+}
+
+void fji_fork_checked(fj_task *t)
 {
     fji_worker *w = fji_worker_self();
+
+    if (t == NULL || t->fn == NULL) {
+        (void)join_misuse(w, "fork of NULL, or of a task without a body");
+        return;
+    }
+    if (w != NULL) w->checks = true;
+    fji_fork_slow(t, t->cell);
+}
+
+void fji_fork_slow(fj_task *t, fj_cell *before)
+{
+    fji_worker *w = fji_worker_self();
+
+    if (w != NULL && fork_is_second(w, t, before)) {
+        t->cell = before; /* the first fork counts */
+        (void)join_misuse(w, "fork of a task that is forked already");
+        return;
+    }
 
     if (w == NULL) {
         if (fj_submit(NULL, t) == FJ_OK) return;
@@ -343,6 +403,7 @@ void fji_fork_slow(fj_task *t)
     }
     bool typed = join_in_typed(w);
     fj_cell *p = fji_queue_room(&w->q, typed ? w->q.hint : w->q.hot.top);
+    if (p == NULL && fji_submit_fork(w, t)) return;
     if (p == NULL) {
         t->code = t->fn(t);
         t->cell = fji_cell_ran;
@@ -361,12 +422,6 @@ void fji_fork_slow(fj_task *t)
     /* [idle.dekker] as in fj_fork(). */
     FJ_LIGHT_FENCE();
     fji_signal_slow(&w->q.hot);
-}
-
-static int join_misuse(const fji_worker *w, const char *text)
-{
-    if (w != NULL) fji_pool_log(w->pool, FJ_LOG_ERROR, text);
-    return FJ_EINVAL;
 }
 
 /* The cell of a task forked by w, NULL if it is not in w's queue. */
@@ -394,10 +449,43 @@ static int join_take(fji_worker *w, fj_task *t, bool popped, fj_cell **cell)
     return 1;
 }
 
+/* The topmost task at `from` or above that was forked to be joined through its cell; or NULL. */
+static fj_cell *left_find(fji_worker *w, uint32_t from)
+{
+    for (fj_cell *c = fji_worker_boundary(w); c-- > w->q.cells + from;)
+        if (c->what > FJI_SPECIAL && (c->what & FJI_TAG_DETACHED) == 0) return c;
+    return NULL;
+}
+
+/* A body has returned without joining what it had forked, whose memory may be gone. What no thief
+ * has is taken out and not run; for what one has, this waits. */
+static void left_remove(fji_worker *w, uint32_t from)
+{
+    fj_cell *c;
+
+    while ((c = left_find(w, from)) != NULL) {
+        fj_cell *b = fji_worker_boundary(w);
+        (void)join_misuse(w, "a body returned without joining a task that it had forked");
+        if (!fji_queue_take(&w->q, c, c->what, false, &b)) {
+            (void)join_await_cell(w, c);
+            b = fji_queue_give_back(&w->q, c);
+        }
+        w->q.hot.top = fji_queue_settle(&w->q, b, w->q.cells);
+    }
+}
+
+int fji_run_body(fji_worker *w, fj_task *t, uint32_t from)
+{
+    int code = t->fn(t);
+
+    if (FJ_UNLIKELY(w->checks) && !join_in_typed(w)) left_remove(w, from);
+    return code;
+}
+
 int fji_join_slow(fj_task *t, int popped)
 {
     fji_worker *w = fji_worker_self();
-    fj_cell *c = t->cell;
+    fj_cell *c = t != NULL ? t->cell : NULL;
 
     if (c == NULL) return join_misuse(w, "join of a task that is not forked");
     if (!popped && c->what == FJI_END) {
@@ -407,7 +495,7 @@ int fji_join_slow(fj_task *t, int popped)
     if (w == NULL) return FJ_EINVAL;
     int got = join_take(w, t, popped != 0, &c);
     if (got < 0) return got;
-    if (got > 0) return t->fn(t);
+    if (got > 0) return fji_run_body(w, t, fji_queue_position(&w->q, fji_worker_boundary(w)));
     int code = join_await_cell(w, c) ? t->code : FJ_ECANCELED;
     join_over(w, fji_queue_give_back(&w->q, c));
     return code;
@@ -416,7 +504,7 @@ int fji_join_slow(fj_task *t, int popped)
 int fji_unfork_slow(fj_task *t, int popped)
 {
     fji_worker *w = fji_worker_self();
-    fj_cell *c = t->cell;
+    fj_cell *c = t != NULL ? t->cell : NULL;
 
     if (c == NULL) return 0;
     if (!popped && c->what == FJI_END) {
@@ -424,14 +512,19 @@ int fji_unfork_slow(fj_task *t, int popped)
             if (c->mark == FJI_CELL_RAN || w == NULL) return 0;
         } else {
             fj_pool *p = *(fj_pool **)(void *)c->args;
-            return fji_submit_take_back(p, t, 0);
+            if (!fji_submit_take_back(p, t, 0)) return 0;
+            t->cell = NULL; /* as new */
+            return 1;
         }
     }
     if (w == NULL) return 0;
     return join_take(w, t, popped != 0, &c) > 0;
 }
 
-/* Spilled cells of threads without a worker: each thread its own, kept for its life. */
+/*
+ * Spilled cells of a thread without a worker that are not in use: those of the innermost typed
+ * task that it runs. Empty while it runs none, so that the end of a thread leaves nothing.
+ */
 static __thread fj_cell *join_outsiders_spilled;
 
 /* For all threads, when there is no memory: untouched until then, so it costs none. */
@@ -464,6 +557,15 @@ static bool spill_is_reserve(const fj_cell *c)
     return c >= join_reserve[0] && c < &join_reserve[FJI_SPILL_RESERVE - 1][2];
 }
 
+void fji_spilled_free(fj_cell *list)
+{
+    while (list != NULL) {
+        fj_cell *c = list;
+        memcpy(&list, c[1].args, sizeof list);
+        fji_plat_free(c);
+    }
+}
+
 /* ---- The typed tier ----------------------------------------------------------------------------------- */
 
 fj_cell *fji_typed_enter(fj_worker *hot, fji_typed_saved *saved)
@@ -471,7 +573,11 @@ fj_cell *fji_typed_enter(fj_worker *hot, fji_typed_saved *saved)
     fji_worker *w = fji_worker_of(hot);
 
     saved->top = hot->top;
-    if (w == NULL) return hot->top;
+    if (w == NULL) {
+        saved->low = join_outsiders_spilled;
+        join_outsiders_spilled = NULL;
+        return hot->top;
+    }
     fj_cell *p = fji_worker_boundary(w);
     saved->low = w->q.low;
     saved->count = w->q.count;
@@ -486,7 +592,13 @@ void fji_typed_leave(fj_worker *hot, const fji_typed_saved *saved)
 {
     fji_worker *w = fji_worker_of(hot);
 
-    if (w == NULL) return;
+    if (w == NULL) {
+        /* Every fork of this task is joined: its cells are in the list, and the positions that
+         * point to them are gone with its frames. Those of the frames below are in saved->low. */
+        fji_spilled_free(join_outsiders_spilled);
+        join_outsiders_spilled = saved->low;
+        return;
+    }
     /* What was left behind lies above: TOMBs, which are garbage now, and tasks that nobody
      * joins, which raise the boundary. */
     hot->top = saved->top;
@@ -509,9 +621,10 @@ fj_cell *fji_typed_room(fj_worker *hot, fj_cell *p)
 
 /*
  * A pair of cells outside the queue, the second an END, for the result of a task that was
- * run at its fork. They go from hand to hand and are freed with the pool, since a position
- * may point to one after its join. There must be one: the worker's own first, then memory;
- * without any this waits for some, as a fork cannot fail.
+ * run at its fork. A position may point to one after its join, so a worker keeps its cells until
+ * the pool is freed, and a thread without a worker keeps them until the typed task that it runs
+ * has returned. There must be one: one that is kept first, then memory, then the reserve; without
+ * any this waits for some, as a fork cannot fail.
  */
 fj_cell *fji_typed_spill(fj_worker *hot)
 {
@@ -618,9 +731,9 @@ int fj_invoke_all(fj_task *const *tasks, size_t n)
 {
     struct join_list l = {.pointers = tasks, .n = n};
 
-    if (tasks == NULL && n != 0) return FJ_EINVAL;
+    if (n != 0 && !fji_array_fine(tasks, n, sizeof *tasks, sizeof *tasks)) return FJ_EINVAL;
     for (size_t i = 0; i < n; i++)
-        if (tasks[i] == NULL) return FJ_EINVAL;
+        if (tasks[i] == NULL || tasks[i]->fn == NULL) return FJ_EINVAL;
     return list_invoke(&l);
 }
 
@@ -637,6 +750,8 @@ int fj_invoke_array(void *first, size_t n, size_t stride)
     struct join_list l = {.first = first, .n = n, .stride = stride};
 
     if (n == 0) return FJ_OK;
-    if (first == NULL || stride < sizeof(fj_task)) return FJ_EINVAL;
+    if (!fji_array_fine(first, n, stride, sizeof(fj_task))) return FJ_EINVAL;
+    for (size_t i = 0; i < n; i++)
+        if (list_get(&l, i)->fn == NULL) return FJ_EINVAL;
     return list_invoke(&l);
 }

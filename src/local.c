@@ -150,13 +150,15 @@ int fj_poll_submission(fj_taken *taken)
 
 size_t fj_pool_drain(fj_pool *pool, fj_taken *taken, size_t n)
 {
-    fj_pool *p = fji_pool_or_common(pool);
     fji_loot loot;
     size_t got = 0;
 
-    if (p == NULL || taken == NULL) return 0;
+    if (taken == NULL) return 0;
+    fj_pool *p = fji_pool_or_common(pool);
+    if (p == NULL || !fji_pool_hold(p)) return 0;
     while (got < n && (pool_take_submission(p, &loot) || pool_take_queued(p, &loot)))
         (void)taken_put(&taken[got++], &loot);
+    fji_pool_drop_hold(p);
     return got;
 }
 
@@ -188,6 +190,8 @@ static void taken_run_bare(const fji_loot *loot)
         const fj_type *type = (const fj_type *)(loot->what - FJI_TAG_TYPED);
         type->run(fji_self, loot->cell->args);
         fji_cell_complete(loot->cell);
+    } else if ((loot->what & FJI_TAG_SELF) != 0) {
+        (void)t->fn(t); /* completes itself */
     } else if (loot->cell == NULL || (loot->what & FJI_TAG_DETACHED) != 0) {
         fji_task_complete(t, t->fn(t));
     } else {

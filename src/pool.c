@@ -17,6 +17,12 @@
  * After TERMINATED nobody touches the pool but: the last thread, which is joined by destroy;
  * a guest or submitter that lets go of a lock, which destroy takes once more.
  *
+ *   CLOSING     of the common pool, while fj_common_shutdown() looks whether it can be stopped:
+ *               then SHUTDOWN and STOP come at once, else CLOSING goes again. Submitters look at
+ *               it as at SHUTDOWN, and wait for the outcome.
+ *
+ * The record of the common pool is static (common.c): the bits are reset when it is made again.
+ *
  * Edges        from                    to                              carries
  *   pool.end   release or of the bit   acquire load in await, is_...   all that was done
  */
@@ -42,6 +48,7 @@ void fji_pool_log(const fj_pool *p, int level, const char *text)
 
 void fj_pool_options_init(fj_pool_options *o)
 {
+    if (o == NULL) return;
     memset(o, 0, sizeof *o);
     o->size = sizeof *o;
 }
@@ -51,9 +58,11 @@ static int options_check(const fj_pool_options *o)
     if (o->parallelism < 0 || o->parallelism > FJ_MAX_WORKERS) return FJ_EINVAL;
     if ((o->flags & ~(FJ_POOL_FIFO | FJ_POOL_CALLER_HELPS | FJ_POOL_SYMMETRIC)) != 0)
         return FJ_EINVAL;
-    if (o->max_threads < 0 || (o->max_threads != 0 && o->max_threads < o->parallelism))
+    if (o->max_threads < 0 || o->min_runnable < 0 || o->min_runnable > FJ_MAX_WORKERS)
         return FJ_EINVAL;
-    if (o->min_runnable < 0 || o->keep_alive_ns < 0 || o->spin_ns < -1) return FJ_EINVAL;
+    if (o->max_threads != 0 && o->max_threads < o->parallelism) return FJ_EINVAL;
+    if (o->max_threads != 0 && o->max_threads < o->min_runnable) return FJ_EINVAL;
+    if (o->keep_alive_ns < 0 || o->spin_ns < -1) return FJ_EINVAL;
     if (o->interrupt_signal < 0 || o->cpus_bytes > 65536) return FJ_EINVAL;
     return FJ_OK;
 }
@@ -80,38 +89,13 @@ static uint32_t subqs_for(int parallelism)
     return n;
 }
 
-static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
+/* Most threads of p with a parallelism of n: what was given, else some more than n. */
+static int pool_most(const fj_pool *p, int n)
 {
-    int cpus = fj_available_parallelism();
-    int n = o->parallelism;
-    int max = o->max_threads != 0 ? o->max_threads : n + FJI_SPARES;
-    int64_t keep = o->keep_alive_ns != 0 ? o->keep_alive_ns : FJI_KEEP_ALIVE_NS;
+    int most = p->options.max_threads != 0 ? p->options.max_threads : n + FJI_SPARES;
 
-    p->options = *o;
-    p->parallelism = n;
-    p->max_threads = max < FJ_MAX_WORKERS ? max : FJ_MAX_WORKERS;
-    p->min_runnable = o->min_runnable != 0 ? o->min_runnable : 1;
-    p->keep_alive_ns = keep < FJI_KEEP_ALIVE_MIN_NS ? FJI_KEEP_ALIVE_MIN_NS : keep;
-    p->spin_ns = o->spin_ns != 0 ? o->spin_ns : FJI_SPIN_NS;
-    if (p->spin_ns > FJI_SPIN_MOST_NS) p->spin_ns = FJI_SPIN_MOST_NS;
-    p->max_spinners = (uint32_t)(cpus / 2);
-    p->fence_waits = p->spin_ns > 0 && n <= cpus;
-    p->fifo = (o->flags & FJ_POOL_FIFO) != 0;
-    p->caller_helps = common || (o->flags & FJ_POOL_CALLER_HELPS) != 0;
-    p->is_common = common;
-    p->subqs = subqs_for(n);
-    p->moves = p->started = FJI_START_64;
-    p->fence_begun = p->fence_done = FJI_START_32;
-    p->ctl = fji_ctl_settle(fji_ctl_add_active(FJI_CTL_NONE, -n), n, p->min_runnable,
-                            p->max_threads);
-    (void)snprintf(p->name, sizeof p->name, "%s",
-                   o->name != NULL ? o->name
-                   : common        ? "common"
-                                   : "fj");
-    p->options.name = p->name;
-    for (int i = 0; i < 2; i++) p->away[i].what = FJI_END;
-    p->away[0].mark = FJI_CELL_AWAY;
-    memcpy(p->away[0].args, &p, sizeof p);
+    if (most < p->min_runnable) most = p->min_runnable;
+    return most < FJ_MAX_WORKERS ? most : FJ_MAX_WORKERS;
 }
 
 /* Whether the heavy fence may be relied on: asked once for the process. */
@@ -129,57 +113,135 @@ static bool pool_has_barrier(void)
     return k == 1;
 }
 
-static void pool_free(fj_pool *p)
+static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
+{
+    int cpus = fj_available_parallelism();
+    int n = o->parallelism;
+    int64_t keep = o->keep_alive_ns != 0 ? o->keep_alive_ns : FJI_KEEP_ALIVE_NS;
+
+    p->options = *o;
+    fji_store_relaxed(&p->parallelism, n); /* relaxed: a limit, not a count */
+    p->min_runnable = o->min_runnable != 0 ? o->min_runnable : 1;
+    p->max_threads = pool_most(p, n);
+    p->keep_alive_ns = keep < FJI_KEEP_ALIVE_MIN_NS ? FJI_KEEP_ALIVE_MIN_NS : keep;
+    p->spin_ns = o->spin_ns != 0 ? o->spin_ns : FJI_SPIN_NS;
+    if (p->spin_ns > FJI_SPIN_MOST_NS) p->spin_ns = FJI_SPIN_MOST_NS;
+    p->max_spinners = (uint32_t)(cpus / 2);
+    p->fence_waits = p->spin_ns > 0 && n <= cpus;
+    p->fifo = (o->flags & FJ_POOL_FIFO) != 0;
+    p->moves = p->started = FJI_START_64;
+    p->fence_begun = p->fence_done = FJI_START_32;
+    p->search = p->trimmed = p->failed = p->refused = p->starts = p->blocked = 0;
+    fji_sizes sizes = fji_pool_sizes(p);
+    p->ctl = fji_ctl_settle(fji_ctl_add_active(FJI_CTL_NONE, -n), &sizes);
+    (void)snprintf(p->name, sizeof p->name, "%s",
+                   o->name != NULL ? o->name
+                   : common        ? "common"
+                                   : "fj");
+    p->options.name = p->name;
+    p->asymmetric = (o->flags & FJ_POOL_SYMMETRIC) == 0 && pool_has_barrier();
+}
+
+/* What stays when the common pool is made again: others may look at it at any time. */
+static void pool_set_for_good(fj_pool *p, const fj_pool_options *o, bool common)
+{
+    int cpus = fj_available_parallelism();
+
+    p->caller_helps = common || (o->flags & FJ_POOL_CALLER_HELPS) != 0;
+    p->is_common = common;
+    p->subqs = subqs_for(common && cpus > o->parallelism ? cpus : o->parallelism);
+    for (int i = 0; i < 2; i++) p->away[i].what = FJI_END;
+    p->away[0].mark = FJI_CELL_AWAY;
+    memcpy(p->away[0].args, &p, sizeof p);
+}
+
+/* All that hangs on the record but the submission queues and the timers. */
+static void pool_free_workers(fj_pool *p)
 {
     for (uint32_t i = 0; i < p->workers; i++) {
         fji_worker *w = fji_pool_worker(p, i);
         if (w == NULL) continue;
         fji_queue_fini(&w->q);
         fji_scope_fini(w);
-        while (w->spilled != NULL) {
-            fj_cell *c = w->spilled;
-            memcpy(&w->spilled, c[1].args, sizeof w->spilled);
-            fji_plat_free(c);
-        }
+        fji_spilled_free(w->spilled);
         fji_plat_free(w);
     }
-    for (uint32_t i = 0; i < FJI_CHUNKS; i++) fji_plat_free(p->chunk[i]);
+    for (uint32_t i = 0; i < FJI_CHUNKS; i++) {
+        fji_plat_free(p->chunk[i]);
+        p->chunk[i] = NULL;
+    }
+    p->workers = 0;
+    fji_plat_free(p->cpus);
+    p->cpus = NULL;
+}
+
+static void pool_free(fj_pool *p)
+{
+    pool_free_workers(p);
     for (uint32_t i = 0; i < p->subqs; i++) {
         if (p->subq[i] == NULL) continue;
         fji_subq_fini(p->subq[i]);
         fji_plat_free(p->subq[i]);
     }
     fji_timers_free(p);
-    fji_plat_free(p->cpus);
     fji_plat_free(p);
 }
 
-int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common)
+/* The contents of a record; false: no memory, and it is as it was. */
+static bool pool_fill(fj_pool *p, const fj_pool_options *o, bool common)
+{
+    if (o->cpus != NULL && o->cpus_bytes != 0) {
+        p->cpus = fji_plat_alloc(o->cpus_bytes);
+        if (p->cpus == NULL) return false;
+        memcpy(p->cpus, o->cpus, o->cpus_bytes);
+    }
+    fji_lock_take(&p->lock);
+    pool_set(p, o, common);
+    /* A record to begin with: whoever has to run what nobody else can is never without one. */
+    bool ok = fji_worker_reserve(p);
+    if (!ok) pool_free_workers(p);
+    fji_lock_drop(&p->lock);
+    return ok;
+}
+
+static int pool_make(fj_pool **out, const fj_pool_options *o)
 {
     fj_pool *p = fji_plat_alloc(sizeof *p);
 
     if (p == NULL) return FJ_ENOMEM;
-    if (o->cpus != NULL && o->cpus_bytes != 0) {
-        p->cpus = fji_plat_alloc(o->cpus_bytes);
-        if (p->cpus == NULL) {
-            fji_plat_free(p);
-            return FJ_ENOMEM;
-        }
-        memcpy(p->cpus, o->cpus, o->cpus_bytes);
-    }
-    pool_set(p, o, common);
-    p->asymmetric = (o->flags & FJ_POOL_SYMMETRIC) == 0 && pool_has_barrier();
-    fji_pools_add(p);
-    /* A record to begin with: whoever has to run what nobody else can is never without one. */
-    fji_worker *g = fji_guest_enter(p, false);
-    if (g == NULL) {
-        fji_pools_remove(p);
-        pool_free(p);
+    pool_set_for_good(p, o, false);
+    if (!pool_fill(p, o, false)) {
+        fji_plat_free(p);
         return FJ_ENOMEM;
     }
-    fji_guest_leave(g);
+    fji_pools_add(p);
     *out = p;
     return FJ_OK;
+}
+
+/*
+ * Threads that have found the last one stopped may hold the locks: each is taken after the contents
+ * were written and before the bits of the end go, so that whoever finds them gone sees the contents.
+ */
+bool fji_pool_make_common(const fj_pool_options *o, bool fixed_size)
+{
+    fj_pool *p = &fji_common_record;
+
+    if (!p->is_common) pool_set_for_good(p, o, true);
+    if (!pool_fill(p, o, true)) return false;
+    if (!fji_submit_renew(p)) {
+        pool_free_workers(p);
+        return false;
+    }
+    fji_timers_renew(p);
+    /* Last: a guest, which holds this lock when it finds the bits gone, scans the queues. */
+    fji_lock_take(&p->lock);
+    p->fixed_size = fixed_size;
+    fji_lock_drop(&p->lock);
+    fji_pools_add(p);
+    /* [pool.end] release -> acquire in is_shutdown. */
+    fji_store_release(&p->run, 0u);
+    return true;
 }
 
 int fj_pool_create(fj_pool **pool, const fj_pool_options *options)
@@ -192,7 +254,7 @@ int fj_pool_create(fj_pool **pool, const fj_pool_options *options)
     if (o.parallelism == 0) o.parallelism = fj_available_parallelism();
     if (o.max_threads != 0 && o.max_threads < o.parallelism) return FJ_EINVAL;
     fji_pools_prepare();
-    return fji_pool_make(pool, &o, false);
+    return pool_make(pool, &o);
 }
 
 int fj_pool_set_parallelism(fj_pool *pool, int n)
@@ -200,12 +262,23 @@ int fj_pool_set_parallelism(fj_pool *pool, int n)
     fj_pool *p = fji_pool_or_common(pool);
 
     if (p == NULL) return FJ_ENOMEM;
-    if (p->fixed_size) return FJ_ENOTSUP;
-    if (n < 1 || n > FJ_MAX_WORKERS) return FJ_EINVAL;
     fji_lock_take(&p->lock);
+    if (p->is_common && fji_pool_stopping(p)) { /* the next one has a size of its own */
+        fji_lock_drop(&p->lock);
+        int err = fji_common_again(p);
+        return err == FJ_OK ? fj_pool_set_parallelism(pool, n) : err;
+    }
     int old = p->parallelism;
-    /* relaxed: limits, not counts; ctl is changed after them. */
-    if (p->max_threads < n) fji_store_relaxed(&p->max_threads, n);
+    if (p->fixed_size)
+        old = FJ_ENOTSUP;
+    else if (n < 1 || n > FJ_MAX_WORKERS || n > pool_most(p, n))
+        old = FJ_EINVAL;
+    if (old < 0) {
+        fji_lock_drop(&p->lock);
+        return old;
+    }
+    /* relaxed: a limit, not a count; ctl is changed after it. */
+    fji_store_relaxed(&p->max_threads, pool_most(p, n));
     fji_store_relaxed(&p->parallelism, n); /* relaxed: a limit, not a count */
     /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
     uint64_t c = fji_load_acquire(&p->ctl);
@@ -218,7 +291,7 @@ void fji_pool_needs_worker(fj_pool *p)
 {
     if (fji_load_relaxed(&p->parallelism) != 0) return; /* relaxed: only ever leaves 0 */
     fji_lock_take(&p->lock);
-    if (p->parallelism == 0) {
+    if (p->parallelism == 0 && !fji_pool_stopping(p)) {
         fji_store_relaxed(&p->parallelism, 1); /* relaxed: a limit; ctl is changed after it */
         /* [ctl.idle] acquire: as every change of ctl. */
         uint64_t c = fji_load_acquire(&p->ctl);
@@ -286,11 +359,25 @@ static bool pool_stop(fj_pool *p, bool now, uint32_t *run)
         if (!now && !fji_pool_quiescent(p, true)) return false;
         fji_lock_take(&p->lock);
         bool same = now || fji_load_relaxed(&p->moves) == moves; /* relaxed: the lock */
-        /* [pool.end] acq_rel: one stops it, the others see that it is stopped. */
-        if (same) *run = fji_or_acq_rel(&p->run, FJI_RUN_STOP);
+        /* [pool.end] acq_rel: one stops it, the others see that it is stopped. The common pool
+         * has not been shut down before. */
+        if (same) *run = fji_or_acq_rel(&p->run, FJI_RUN_SHUTDOWN | FJI_RUN_STOP);
         fji_lock_drop(&p->lock);
         if (same) return true;
     }
+}
+
+/* STOP was set by the caller, in whose hands the rest is; run: what it was before. */
+static void pool_stopped(fj_pool *p, bool now, uint32_t run)
+{
+    /* [pool.end] run above, ctl below; partner: the barrier in fji_idle_wait(), after which
+     * a worker that goes idle looks at run.
+     * [common.hold] and the holds; partner: the fence in fji_pool_hold(). */
+    fji_fence_full();
+    if ((run & FJI_RUN_STOP) != 0) return;
+    pool_cancel_queued(p);
+    if (now) fji_pool_interrupt(p); /* else nothing runs */
+    fji_timers_shutdown(p);
 }
 
 void fji_pool_try_terminate(fj_pool *p, bool now)
@@ -305,14 +392,7 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
             if (fji_idle_sees_work(p)) fji_signal(p);
             return;
         }
-        /* [pool.end] run above, ctl below; partner: the barrier in fji_idle_wait(), after which
-         * a worker that goes idle looks at run. */
-        fji_fence_full();
-        if ((run & FJI_RUN_STOP) == 0) {
-            pool_cancel_queued(p);
-            if (now) fji_pool_interrupt(p); /* else nothing runs */
-            fji_timers_shutdown(p);
-        }
+        pool_stopped(p, now, run);
     }
     fji_idle_release_all(p);
     fji_lock_take(&p->lock);
@@ -333,9 +413,12 @@ bool fji_pool_last_thread(fj_pool *p, fji_thread *before)
 {
     bool join = p->has_zombie;
 
+    if (p->leavers_detach) {
+        fji_plat_thread_detach(fji_plat_thread_self());
+        return false;
+    }
     if (join) *before = p->zombie;
-    p->has_zombie = !p->is_common; /* which is never destroyed: nobody would join it */
-    if (p->is_common) fji_plat_thread_detach();
+    p->has_zombie = true;
     p->zombie = fji_plat_thread_self();
     return join;
 }
@@ -378,13 +461,14 @@ int fj_pool_shutdown_now(fj_pool *pool)
     return pool_shutdown(pool, true);
 }
 
-/* While no thread is there that could end the pool, somebody has to look now and then. */
-static bool pool_wait_a_while(fj_pool *p, uint32_t run, int64_t deadline)
+/* The waiter has to look now and then, as there may be no thread that ends the pool. One that is
+ * counted may be a start that the system is about to refuse. False: the time is over. */
+static bool pool_wait_a_while(fj_pool *p, uint32_t run, int64_t deadline, int64_t retry)
 {
     int64_t look = fji_plat_now() + FJI_STRANDED_NS;
-    bool stranded = fji_ctl_total(fji_load_relaxed(&p->ctl)) == 0; /* relaxed: looked at again */
 
-    if (!stranded || deadline < look) return fji_plat_wait(&p->run, run, deadline);
+    if (retry < look) look = retry;
+    if (deadline <= look) return fji_plat_wait(&p->run, run, deadline);
     fji_plat_wait(&p->run, run, look);
     return true;
 }
@@ -399,19 +483,18 @@ int fj_pool_await_termination(fj_pool *pool, int64_t timeout_ns)
         (void)!fj_pool_await_quiescence(p, timeout_ns);
         return FJ_ETIMEDOUT;
     }
-    if (w != NULL && w->pool == p) return FJ_EDEADLK;
-    int64_t now = fji_plat_now();
-    int64_t deadline = timeout_ns <= 0                 ? now
-                       : timeout_ns > FJ_FOREVER - now ? FJ_FOREVER
-                                                       : now + timeout_ns;
+    if ((w != NULL && w->pool == p) || fji_timers_mine(p)) return FJ_EDEADLK;
+    int64_t deadline = fji_deadline(timeout_ns);
     int token = w != NULL ? fji_block_begin(w) : 0;
+    int64_t pause = 0;
     bool in_time = true;
     uint32_t run;
     /* [pool.end] acquire <- release in fji_pool_end_if_over(). */
     while (((run = fji_load_acquire(&p->run)) & FJI_RUN_TERMINATED) == 0 && in_time) {
-        fji_submit_run_stranded(p);
+        fji_submit_run_stranded(p, deadline == FJ_FOREVER);
         fji_pool_try_terminate(p, false);
-        in_time = pool_wait_a_while(p, run, deadline);
+        int64_t retry = w != NULL ? fji_block_retry(w, &pause) : FJ_FOREVER;
+        in_time = pool_wait_a_while(p, run, deadline, retry);
     }
     if (w != NULL) fji_block_end(w, token);
     return (run & FJI_RUN_TERMINATED) != 0 ? FJ_OK : FJ_ETIMEDOUT;
@@ -423,19 +506,41 @@ int fj_pool_close(fj_pool *pool)
 
     if (pool == NULL) return FJ_EINVAL;
     if (pool->is_common) return FJ_ENOTSUP;
-    if (w != NULL && w->pool == pool) return FJ_EDEADLK;
+    if ((w != NULL && w->pool == pool) || fji_timers_mine(pool)) return FJ_EDEADLK;
     (void)pool_shutdown(pool, false);
     return fj_pool_await_termination(pool, FJ_FOREVER);
 }
 
-/* Everybody who was counted has given that back. */
+/* With the lock: every thread that was counted has been uncounted. */
 static bool pool_is_empty(const fj_pool *p)
 {
     /* [ctl.idle] acquire <- the last worker's exit. */
     uint64_t c = fji_load_acquire(&p->ctl);
 
-    return fji_ctl_total(c) == 0 && fji_ctl_top(c) == 0 && p->guests == 0 &&
+    return fji_ctl_total(c) == 0 && fji_ctl_top(c) == 0 && p->guests == 0 && p->blocked == 0 &&
            fji_ctl_deficit(c) + p->parallelism == 0;
+}
+
+/* After its end: nobody touches it any more when this returns. */
+static void pool_join(fj_pool *p)
+{
+    /* Whoever still holds a lock is on its way out and lets go of it last. */
+    fji_lock_take(&p->lock);
+    bool zombie = p->has_zombie;
+    p->has_zombie = false;
+    fji_lock_drop(&p->lock);
+    for (uint32_t i = 0; i < p->subqs; i++) {
+        /* [pool.record] acquire <- release in submit_queue(). */
+        fji_subq *q = fji_load_acquire(&p->subq[i]);
+        if (q == NULL) continue;
+        fji_lock_take(&q->lock);
+        fji_lock_drop(&q->lock);
+    }
+    /* One that has left may still signal, in vain, for what it saw before the end. */
+    if (zombie) fji_plat_thread_join(p->zombie);
+    fji_lock_take(&p->lock);
+    fji_check(p, pool_is_empty(p));
+    fji_lock_drop(&p->lock);
 }
 
 int fj_pool_destroy(fj_pool *pool)
@@ -443,20 +548,55 @@ int fj_pool_destroy(fj_pool *pool)
     if (pool == NULL) return FJ_OK;
     int err = fj_pool_close(pool);
     if (err != FJ_OK) return err;
-    /* Whoever still holds a lock is on its way out and lets go of it last. */
-    fji_lock_take(&pool->lock);
-    fji_lock_drop(&pool->lock);
-    for (uint32_t i = 0; i < pool->subqs; i++) {
-        if (pool->subq[i] == NULL) continue;
-        fji_lock_take(&pool->subq[i]->lock);
-        fji_lock_drop(&pool->subq[i]->lock);
-    }
-    /* One that has left may still signal, in vain, for what it saw before the end. */
-    if (pool->has_zombie) fji_plat_thread_join(pool->zombie);
-    fji_check(pool, pool_is_empty(pool));
+    pool_join(pool);
     fji_pools_remove(pool);
     pool_free(pool);
     return FJ_OK;
+}
+
+/* ---- The end of the common pool -------------------------------------------------------------------- */
+
+bool fji_pool_stop_common(fj_pool *p)
+{
+    uint32_t run;
+
+    /* [pool.end] acq_rel: whoever submits looks at it under the lock of its queue. */
+    fji_or_acq_rel(&p->run, FJI_RUN_CLOSING);
+    /* [pool.end] run above, the queues below; partner: the fence in submit_queue().
+     * [timer.made] and the timers, if there are some; partner: the fence in timers_of(). */
+    fji_fence_full();
+    if (pool_stop(p, false, &run)) return true;
+    /* [pool.end] acq_rel: it takes work again. */
+    fji_and_acq_rel(&p->run, ~FJI_RUN_CLOSING);
+    return false;
+}
+
+void fji_pool_end_common(fj_pool *p)
+{
+    uint32_t run;
+
+    pool_stopped(p, false, 0);
+    /* [pool.end] acquire <- release in fji_pool_end_if_over(). */
+    while (((run = fji_load_acquire(&p->run)) & FJI_RUN_TERMINATED) == 0) {
+        fji_pool_try_terminate(p, false);
+        (void)pool_wait_a_while(p, run, FJ_FOREVER, FJ_FOREVER);
+    }
+    pool_join(p);
+}
+
+void fji_pool_free_common(fj_pool *p)
+{
+    fji_pools_remove(p);
+    pool_free_workers(p);
+    fji_submit_clear(p);
+}
+
+void fji_pool_forget_common(fj_pool *p)
+{
+    fji_lock_reset(&p->lock);
+    for (uint32_t i = 0; i < p->subqs; i++)
+        if (p->subq[i] != NULL) fji_lock_reset(&p->subq[i]->lock);
+    fji_timers_forget(p);
 }
 
 static uint32_t pool_run(const fj_pool *pool)

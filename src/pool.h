@@ -31,6 +31,7 @@ typedef struct fji_worker fji_worker;
 #define FJI_OBSERVED_ANY 0x00400000u /* or waits for one of several */
 #define FJI_DROPPED 0x00200000u      /* taken out of its queue in order not to be run */
 #define FJI_SIGNALLABLE 0x00100000u  /* `runner` is there and may be sent a signal */
+#define FJI_TOLD 0x00080000u         /* of a completer: see future.c */
 #define FJI_THIEF_MASK 0x0000ffffu   /* index of whoever runs it, + 1 */
 
 /* fji_worker.park */
@@ -43,6 +44,7 @@ typedef struct fji_worker fji_worker;
 #define FJI_RUN_SHUTDOWN 1u
 #define FJI_RUN_STOP 2u
 #define FJI_RUN_TERMINATED 4u
+#define FJI_RUN_CLOSING 8u /* of the common pool: whoever gives it work waits for the outcome */
 
 /* fji_worker.alive */
 #define FJI_ALIVE_NO 0u
@@ -50,17 +52,26 @@ typedef struct fji_worker fji_worker;
 #define FJI_ALIVE_GUEST 2u /* an outside thread that works for one call */
 #define FJI_ALIVE_LOST 3u  /* in the child of fork(): never used again */
 
+/* fj_pool.starts */
+#define FJI_STARTS_UNDER_WAY 0x0000ffffu
+#define FJI_STARTS_REFUSED 0x00010000u /* one */
+
 /* fj_pool.search */
 #define FJI_SEARCH_WAIVED 0x80000000u /* a signal was left to those who search */
 
-/* A body's answer that the task is gone: nobody completes it. */
-#define FJI_GONE INT32_MIN
+/* What tasks that complete themselves (FJI_TAG_SELF) return to the queues, which ignore it: every
+ * int may be the code of a body, so none of them can say so. */
+#define FJI_GONE FJ_OK
 
 /* fji_worker.blocked */
 #define FJI_BLOCKED_NO 0u
-#define FJI_BLOCKED_KEPT 1u /* waits, and is still counted as active */
-#define FJI_BLOCKED_GAVE 2u /* waits, and has given its active away */
-#define FJI_BLOCKED_REFUSED 3u
+#define FJI_BLOCKED_YES 1u     /* waits, and is not counted as active */
+#define FJI_BLOCKED_REFUSED 2u /* an answer only: the saturation callback does not want it */
+
+/* fji_worker.call */
+#define FJI_CALL_IN 1u        /* a canceller may signal it */
+#define FJI_CALL_SIGNALLED 2u /* one has */
+#define FJI_CALL_PIN 4u       /* for each that is about to */
 
 /* fj_token.word */
 #define FJI_TOKEN_CANCELLED 1u
@@ -70,7 +81,7 @@ typedef struct fji_worker fji_worker;
 /* Tasks forked at `from` or above run with this token. */
 typedef struct fji_scope {
     const fj_token *token;
-    uintptr_t from; /* a cell */
+    uintptr_t from; /* a cell; odd: one below it, and the token's body runs elsewhere */
 } fji_scope;
 
 /* What a worker had before it entered one. */
@@ -100,7 +111,8 @@ struct fji_worker {
     fji_scope *scope; /* the last one entered; see cancel.c */
 
     uint32_t *nap;          /* the lot it sleeps in while it may be interrupted, or NULL */
-    const fj_token *napper; /* then: the token of its task */
+    uint32_t call;          /* it waits in a system call that a signal ends: FJI_CALL_IN, ... */
+    const fj_token *napper; /* then: the token of its task, or that any may concern it */
 
     /* Its own. */
     FJ_ALIGNAS(FJI_APART) fj_pool *pool;
@@ -111,7 +123,8 @@ struct fji_worker {
     fji_scope scope_none[2]; /* the lowest while there is no array; one without memory */
     uint32_t index;
     uint32_t random;
-    uint32_t unasked; /* forks that have not asked for a thread */
+    uint32_t unasked; /* forks since starts of threads are refused */
+    bool checks;      /* it has run code that was compiled with FJ_CHECKED */
     bool fresh;       /* it was started and has not found a task yet, see idle.c */
     bool owes;        /* a look at all queues: it was woken before it had made it, see idle.c */
     uintptr_t stack_low;
@@ -144,6 +157,12 @@ static inline fji_worker *fji_worker_self(void)
     return fji_worker_of(fji_self);
 }
 
+/* Of a guest: what its thread was before, NULL if it worked for no pool. */
+static inline fji_worker *fji_worker_outer(const fji_worker *w)
+{
+    return w->alive == FJI_ALIVE_GUEST ? fji_worker_of(w->outer) : NULL;
+}
+
 /* ---- Pool ------------------------------------------------------------------------------------- */
 
 #define FJI_CHUNKS ((FJ_MAX_WORKERS + FJI_CHUNK) / FJI_CHUNK)
@@ -160,15 +179,18 @@ struct fj_pool {
     FJ_ALIGNAS(FJI_APART) uint32_t search;
 
     FJ_ALIGNAS(FJI_APART) uint32_t run; /* waited on for the end */
-    uint64_t moves;   /* +1 when a guest comes or goes, or a worker turns quiet or back */
-    uint32_t trimmed; /* one has left for lack of work: the others follow soon */
-    uint32_t failed;  /* starts in a row that on_start has ended */
-    int64_t retry_ns; /* when the next is tried, after some of these */
-    uint32_t refused; /* the system gave no thread the last time */
+    uint64_t moves;     /* +1 when a guest comes or goes, or a worker turns quiet or back */
+    uint32_t trimmed;   /* one has left for lack of work: the others follow soon */
+    uint32_t failed;    /* starts in a row that on_start has ended */
+    int64_t retry_ns;   /* when the next is tried, after some of these */
+    uint32_t refused;   /* starts of threads that were refused since one was not */
+    int64_t refused_ns; /* when the first of them was */
+    uint32_t starts;    /* starts under way, and how many were refused; see block.c */
 
     /* Changes rarely. */
     FJ_ALIGNAS(FJI_APART) int32_t parallelism;
     int32_t max_threads;
+    uint32_t blocked; /* workers that are blocked */
     uint32_t workers; /* records ever made */
     uint32_t subqs;   /* power of two */
     fji_worker **chunk[FJI_CHUNKS];
@@ -192,6 +214,7 @@ struct fj_pool {
     FJ_ALIGNAS(FJI_APART) fji_lock lock;
     uint32_t guests;
     bool has_zombie;
+    bool leavers_detach; /* at exit: a thread that leaves detaches itself */
     fji_thread zombie; /* the last thread that left; it has joined the one before */
     uint64_t started;
     fj_pool *next, **link; /* list of all pools, for fork() */
@@ -212,17 +235,26 @@ static inline bool fji_pool_stopping(const fj_pool *p)
     return (fji_load_relaxed(&p->run) & FJI_RUN_STOP) != 0;
 }
 
+/* The sizes as they are now. Whoever changes one of them changes the control word afterwards. */
+static inline fji_sizes fji_pool_sizes(const fj_pool *p)
+{
+    return (fji_sizes){
+        .parallelism = fji_load_relaxed(&p->parallelism), /* relaxed: see above */
+        .blocked = (int)fji_load_relaxed(&p->blocked),    /* relaxed: see above */
+        .most = fji_load_relaxed(&p->max_threads),        /* relaxed: see above */
+    };
+}
+
 /*
  * Moves the control word from *c, as read before, to n; false: it has changed, and *c is the new
- * one. The sizes are read after *c was: who changes them changes the word afterwards.
+ * one. The sizes are read after *c was.
  */
 static inline bool fji_pool_move(fj_pool *p, uint64_t *c, uint64_t n)
 {
-    int parallelism = fji_load_relaxed(&p->parallelism); /* relaxed: see above */
-    int most = fji_load_relaxed(&p->max_threads);        /* relaxed: see above */
+    fji_sizes sizes = fji_pool_sizes(p);
 
     /* [ctl.idle] acq_rel: every change of ctl is one of these. */
-    return fji_cas_acq_rel_64(&p->ctl, c, fji_ctl_settle(n, parallelism, p->min_runnable, most));
+    return fji_cas_acq_rel_64(&p->ctl, c, fji_ctl_settle(n, &sizes));
 }
 
 /* idle.c: after a failure of it, the lost-th in a row. In a large pool many may be at it: each lets
@@ -232,15 +264,60 @@ void fji_pool_lost(fj_pool *p, uint64_t *c, uint32_t *lost);
 /* The heavy fence, or a full one on both sides where there is none. */
 void fji_pool_barrier(fj_pool *p);
 
+/* Whether n structs of `stride` bytes, each with a member of `least` bytes at its head, can lie one
+ * after the other from `first` on. */
+static inline bool fji_array_fine(const void *first, size_t n, size_t stride, size_t least)
+{
+    size_t bytes;
+
+    if (first == NULL || stride < least || stride % _Alignof(void *) != 0) return false;
+    if (__builtin_mul_overflow(n, stride, &bytes)) return false;
+    return bytes <= PTRDIFF_MAX && bytes <= UINTPTR_MAX - (uintptr_t)first;
+}
+
 /* Tells the log callback, if there is one. */
 void fji_pool_log(const fj_pool *p, int level, const char *text);
 
 /* NULL stands for the common pool, which may be NULL if there is no memory. */
 fj_pool *fji_pool_or_common(const fj_pool *p);
 
+/* Whether the calling thread works for p, as a worker or as a guest, perhaps as what it was before
+ * it became a guest of another pool. */
+static inline bool fji_inside(const fj_pool *p)
+{
+    const fji_worker *w = fji_worker_self();
+
+    while (w != NULL && w->pool != p)
+        w = w->alive == FJI_ALIVE_GUEST ? fji_worker_of(w->outer) : NULL;
+    return w != NULL;
+}
+
+/* The moment timeout_ns from now: now if it is not positive. */
+static inline int64_t fji_deadline(int64_t timeout_ns)
+{
+    int64_t now = fji_plat_now();
+
+    if (timeout_ns <= 0) return now;
+    return timeout_ns > FJ_FOREVER - now ? FJ_FOREVER : now + timeout_ns;
+}
+
 /* common.c */
 fj_pool *fji_common_if_made(void);
-extern fji_lock fji_common_making; /* held while the common pool is made */
+extern fj_pool fji_common_record;  /* of the common pool, of each after the other */
+extern fji_lock fji_common_making; /* held while the common pool is made, stopped or freed */
+void fji_common_in_child(void);    /* after fork() */
+/*
+ * p takes no work. If it is the common pool, and its end is not waiting for the caller, waits for
+ * the end and makes the next one. FJ_OK: it takes work again; FJ_EREJECTED; FJ_ENOMEM.
+ */
+int fji_common_again(const fj_pool *p);
+/*
+ * Around looks by threads that may be outside at what a pool frees with itself: the records of
+ * workers, the slots of submission queues. The common pool is not freed meanwhile; others are kept
+ * by those who use them. False: it stops, and there is nothing to look at.
+ */
+bool fji_pool_hold(const fj_pool *p);
+void fji_pool_drop_hold(const fj_pool *p);
 
 /* child.c: fork() of the process */
 void fji_pools_prepare(void);
@@ -263,7 +340,14 @@ static inline bool fji_child_lost(const fj_task *t)
 
 /* pool.c */
 int fji_options_read(fj_pool_options *o, const fj_pool_options *from);
-int fji_pool_make(fj_pool **out, const fj_pool_options *o, bool common);
+/* In fji_common_record; false: no memory. */
+bool fji_pool_make_common(const fj_pool_options *o, bool fixed_size);
+/* Stops it if it has nothing to do; false: it is as before. Then the rest: waits for its threads,
+ * joins them, and frees what is not static. */
+bool fji_pool_stop_common(fj_pool *p);
+void fji_pool_end_common(fj_pool *p);
+void fji_pool_free_common(fj_pool *p);
+void fji_pool_forget_common(fj_pool *p); /* in the child of fork(), while it is not there */
 /* A worker was ended by on_start. */
 void fji_pool_start_failed(fj_pool *p);
 /* Looks whether the pool can stop, stop it if `now`, and whether it has ended. */
@@ -272,7 +356,8 @@ void fji_pool_try_terminate(fj_pool *p, bool now);
 void fji_pool_now_quiet(fj_pool *p);
 /* A thread that was counted as a guest ends, joined by the next or by whoever destroys the pool. */
 void fji_pool_leave(fj_pool *p);
-/* With the lock: the calling thread is now the last to leave; true: *before is to be joined. */
+/* With the lock: the calling thread is now the last to leave; true: the caller joins *before. At the
+ * end of the process the thread is detached instead. */
 bool fji_pool_last_thread(fj_pool *p, fji_thread *before);
 /* A pool without workers gets one: it has to run what nobody waits for. */
 void fji_pool_needs_worker(fj_pool *p);
@@ -301,6 +386,7 @@ bool fji_worker_take_local(fji_worker *w, fji_loot *loot);
 fji_got fji_worker_scan(fji_worker *w, fji_loot *loot);
 /* Puts a detached task or an ACTION into the own queue; its position, or -1: no room. */
 int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action *fn, void *arg, bool wake);
+bool fji_worker_reserve(fj_pool *p); /* with the lock: a first record */
 fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down);
 void fji_guest_leave(fji_worker *w);
 void fji_loot_cancel(const fji_loot *loot);
@@ -365,8 +451,10 @@ static inline void fji_worker_set_home(fji_worker *w)
 static inline void fji_scope_put(fji_worker *w, fji_scope *scope, const fj_token *token,
                                  const fj_cell *c)
 {
-    fji_store_relaxed(&scope[1].from, (uintptr_t)c); /* relaxed: published below */
-    fji_store_relaxed(&scope[1].token, token);       /* relaxed: as above */
+    /* [cancel.runner] release -> acquire in scope_find(): the end of what used the entry before. */
+    fji_store_release(&scope[1].from, (uintptr_t)c);
+    /* [cancel.runner] release -> acquire in scope_find(): `from`. */
+    fji_store_release(&scope[1].token, token);
     /* [cancel.scope] release -> acquire in fji_scope_of(): the entry. */
     fji_store_release(&w->scope, scope + 1);
 }
@@ -378,6 +466,10 @@ static inline const fj_token *fji_scope_token(const fji_worker *w)
 }
 
 fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token);
+/* The same for a task that belongs to a body which w does not run itself. */
+fji_scope_saved fji_scope_enter_part(fji_worker *w, const fj_token *token);
+/* Whether w's present task belongs to the body with this token, and w runs that body. By w. */
+bool fji_scope_runs(const fji_worker *w, const fj_token *token);
 void fji_scope_leave(fji_worker *w, fji_scope_saved saved);
 /* With no task on the stack: whatever is forked from now on, at any cell, has this token. What is
  * in the queue is of no scope, and the queue may get shorter before the next fork. */
@@ -390,6 +482,11 @@ static inline void fji_scope_none(fji_worker *w)
 }
 /* The token of a task that was stolen from there and is not done. */
 const fj_token *fji_scope_of(fji_worker *victim, const fji_loot *loot);
+/* A worker of p other than `but` that runs a task with this token of its own, and the position in its
+ * queue at which the tasks of that run begin. NULL: there is none. What is found is true until
+ * the task is done, which the caller has to check afterwards. */
+fji_worker *fji_scope_runner(fj_pool *p, const fji_worker *but, const fj_token *token,
+                             uint32_t *from);
 void fji_scope_fini(fji_worker *w);
 void fji_token_set(fj_token *t, uint32_t bits);
 /* Whether waits of w's present task are to be broken. */
@@ -404,44 +501,81 @@ void fji_lot_bump(uint32_t *lot);
  * while the lot is as it was read: no interrupt is missed. */
 void fji_nap_begin(fji_worker *w, uint32_t *lot);
 void fji_nap_end(fji_worker *w);
-/* Wakes whoever naps in the pool, with the token `only` unless NULL: they look at theirs. */
+/* Around a system call that the interrupt_signal of w's pool is to end, in the same way. */
+void fji_call_begin(fji_worker *w);
+void fji_call_end(fji_worker *w);
+/* Wakes the nappers of the pool that the token `only`, or any if NULL, may concern. They look. */
 void fji_pool_poke(fj_pool *p, const fj_token *only);
 /* The same for a pool that stops, and signals, if it has one. */
 void fji_pool_interrupt(fj_pool *p);
 
 /* join.c */
+/* Runs the body of t; from: the position of the boundary. Where code was compiled with FJ_CHECKED it is
+ * an error if a task is left there that the body has forked. */
+int fji_run_body(fji_worker *w, fj_task *t, uint32_t from);
 void fji_cell_complete(fj_cell *c);
 void fji_task_complete(fj_task *t, int code);
 /* How to wait. */
 typedef struct fji_wait {
-    uint32_t done;      /* until one of these bits is in the word */
-    bool interruptible; /* and if the waiter's own task is interrupted */
-    int64_t deadline;
-    void *root; /* helps only what has this root, unless NULL */
+    uint32_t done;         /* until one of these bits is in the word */
+    bool interruptible;    /* and if the waiter's own task is interrupted */
+    int64_t deadline;      /* FJ_FOREVER: none. With one the waiter runs nothing */
+    void *root;            /* helps only what has this root, unless NULL */
+    const fj_token *token; /* of the future that is waited for, or NULL */
 } fji_wait;
-#define FJI_WAIT_DONE ((fji_wait){FJI_DONE, false, FJ_FOREVER, NULL})
+#define FJI_WAIT_DONE ((fji_wait){FJI_DONE, false, FJ_FOREVER, NULL, NULL})
+
+/* Whether the waiter may run tasks meanwhile. It cannot stop one when its time is over. */
+static inline bool fji_wait_may_run(const fji_wait *how)
+{
+    return how->deadline == FJ_FOREVER;
+}
 /*
  * Waits until t, submitted to `pool` (NULL: to none), is done or lost. w: the waiter, NULL
  * outside. A worker of that pool helps, others only sleep, and run the task themselves if that
  * pool turns out to have no threads. FJ_OK, FJ_ETIMEDOUT, FJ_ECANCELED.
  */
 int fji_await_task(fji_worker *w, fj_pool *pool, fj_task *t, const fji_wait *how);
-/* Runs one queued task with this root; false: there is none. */
-bool fji_help_root(fji_worker *w, uintptr_t root);
+/* Runs one queued task with this root. NONE: there is none. RETRY: there may be one. */
+fji_got fji_help_root(fji_worker *w, uintptr_t root);
 void fji_join_forget(void); /* in the child of fork() */
+void fji_spilled_free(fj_cell *list);
 
 /* block.c */
 int fji_block_begin(fji_worker *w);
 /* The same, where the saturation callback may refuse: FJI_BLOCKED_REFUSED, and no end. */
 int fji_block_ask(fji_worker *w);
 void fji_block_end(fji_worker *w, int token);
+/* The start of a thread was refused. */
+void fji_block_refused(fj_pool *p);
+/* Whether a task is queued, and a worker that could run it is missing although one can be had: a
+ * signal is under way, or the start of a thread was refused. */
+bool fji_block_is_short(fj_pool *p);
+/* The same, and no worker is active. */
+bool fji_block_is_stuck(fj_pool *p);
+/*
+ * For the waits of a blocked worker, before each sleep: if the pool is short, signals again, with
+ * growing pauses. Returns when the wait has to end for the next try; FJ_FOREVER: it need not.
+ * *pause is 0 at first.
+ */
+int64_t fji_block_retry(fji_worker *w, int64_t *pause);
 
 /* submit.c */
 int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, bool wake);
 /* The same also after shutdown, until the pool stops, for what it owes. */
 int fji_submit_anyway(fj_pool *p, uintptr_t what, fj_action *fn, void *arg);
+/* A fork that the worker's queue has no room for: t goes to a submission queue, with its token.
+ * False: there is no room either. */
+bool fji_submit_fork(fji_worker *w, fj_task *t);
+/* Gives memory of empty submission queues back. */
+void fji_submit_trim(fj_pool *p);
 /* What a task that completes itself says while no queue has it yet. */
 void fji_submit_mark(fj_pool *p, fj_task *t);
+/* fji_signal() by a thread that may be outside. */
+void fji_submit_signal(fj_pool *p);
+/* The submission queues of the common pool stay, without their slots; false: no memory. */
+bool fji_submit_renew(fj_pool *p);
+void fji_submit_clear(fj_pool *p);
 /* A task that completes itself. */
 int fji_submit_self(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool wake);
 /* tag: 0 or FJI_TAG_SELF. */
@@ -449,8 +583,9 @@ bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag);
 /* Whether this thread works for p itself while it waits for it. */
 bool fji_submit_caller_works(const fj_pool *p, bool helps);
 int fji_join_submitted(fj_task *t);
-/* Runs what is queued in a pool that has no threads and gets none. */
-void fji_submit_run_stranded(fj_pool *p);
+/* For a pool that has tasks and no threads: asks for one, and if none comes and the caller may run
+ * tasks, runs what is queued. */
+void fji_submit_run_stranded(fj_pool *p, bool may_run);
 
 /* future.c */
 bool fji_future_undecided(const fj_future *f);
@@ -459,14 +594,41 @@ int fji_future_body(fj_future *f, fji_worker *w);
 /* The runner is through with it: the outcome, unless it is decided; lets go of it. */
 void fji_future_finish(fj_future *f, int code);
 void fji_future_unref(fj_future *f); /* of an allocated one */
+/*
+ * Decides the outcome. `bits`: FAILED, CANCELLED, or none. False: it was decided before.
+ *
+ *   INTERRUPTS   waits inside the body are broken
+ *   QUIET        it comes to its end by itself: the body is not told
+ *   TELLS        sets TOLD
+ *   HOLDS        with TELLS: it is DONE only after fji_future_hold() and fji_future_let_out(). In
+ *                between the calling thread, and no other, sees it done.
+ */
+#define FJI_DECIDE_INTERRUPTS 1u
+#define FJI_DECIDE_QUIET 2u
+#define FJI_DECIDE_TELLS 4u
+#define FJI_DECIDE_HOLDS 8u
+bool fji_future_decide(fj_future *f, uint32_t bits, void *result, int code, unsigned how);
+typedef struct fji_held {
+    fj_future *future;
+    struct fji_held *outer;
+} fji_held;
+void fji_future_hold(fj_future *f, fji_held *held);
+void fji_future_let_out(fji_held *held);
+/* Of a future that is done: whether it failed by hand, and this call is the first to set TOLD. */
+bool fji_future_pass_on(fj_future *f);
 
 /* completer.c: 0 if it is none. */
 uintptr_t fji_completer_root(const fj_future *f);
 bool fji_completer_is_child(const fj_future *f); /* of another: no queue lets go of it */
 
 /* timer.c */
-/* What an action of fj_submit_with_timeout() holds goes, though it is not run. */
-void fji_timer_action_dropped(uintptr_t fn, uintptr_t arg);
+/* The thread of the timers signals, with growing pauses, while the pool is short of a worker. If that
+ * thread cannot be had nothing is done. */
+void fji_timers_watch(fj_pool *p);
+/* Whether the limit of f, which has one, is over: it may be decided at any moment. */
+bool fji_timer_is_over(const fj_future *f);
+/* Whether the calling thread is one of the timers of p. */
+bool fji_timers_mine(const fj_pool *p);
 /* Out of the wheel, if it is there. True: nobody has it then, and it is to be let go. */
 bool fji_timer_forget(fj_future *f);
 /* The pool was shut down, or stops: cancels what is not run any more. */
@@ -474,6 +636,7 @@ void fji_timers_shutdown(fj_pool *p);
 /* Whether timers wait that a pool which is shut down still runs. */
 bool fji_timers_wait(const fj_pool *p);
 void fji_timers_free(fj_pool *p);
+void fji_timers_renew(fj_pool *p);  /* the common pool is made again */
 void fji_timers_forget(fj_pool *p); /* in the child of fork() */
 
 /* quiesce.c */

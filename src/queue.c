@@ -83,7 +83,8 @@ static bool queue_grow(fji_queue *q)
     uint32_t now = old > q->limit / 2 ? q->limit : old * 2;
 
     if (now == old || !fji_plat_commit(q->range, queue_bytes(now))) return false;
-    q->cells[now].what = FJI_END;
+    /* relaxed: a look along the queue may come this far; END and FREE mean the same to it. */
+    fji_store_relaxed(&q->cells[now].what, FJI_END);
     q->capacity = now;
     /* relaxed: END and FREE mean the same to a thief, nothing is there. */
     fji_store_relaxed(&q->cells[old].what, FJI_FREE);
@@ -344,6 +345,23 @@ static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
     return to;
 }
 
+/*
+ * The same for more room, unless it was tried a short while ago and gained little: so the cost of one
+ * more push does not depend on the length of the queue, however little there is to gain.
+ */
+static fj_cell *queue_compact_for_room(fji_queue *q, fj_cell *end)
+{
+    if (q->wait != 0) {
+        q->wait--;
+        return end;
+    }
+    fj_cell *p = queue_compact(q, end);
+    uint32_t enough = q->capacity > FJI_QUEUE_KEPT ? q->capacity / 64
+                                                   : 0; /* short ones cost little */
+    if (end - p <= (ptrdiff_t)enough) q->wait = enough;
+    return p;
+}
+
 fj_cell *fji_queue_rewind(fji_queue *q, fj_cell *b)
 {
     return fji_queue_position(q, b) >= q->capacity / 2 ? queue_compact(q, b) : b;
@@ -354,14 +372,29 @@ fj_cell *fji_queue_room(fji_queue *q, fj_cell *near)
     fj_cell *p = fji_queue_boundary(q, near);
 
     if (cell_what(p) == FJI_FREE) return p;
+    bool typed = q->hot.top < q->cells; /* it counts on positions: nothing may move */
     /* relaxed: index only grows but for us, so at least this much is stolen or dead. */
     uint32_t dead = fji_base_index(fji_load_relaxed(&q->base)) + q->tombs;
-    bool typed = q->hot.top < q->cells; /* it counts on positions: nothing may move */
-    if (!typed && dead >= q->capacity / 2) p = queue_compact(q, p);
+    if (!typed && dead >= q->capacity / 2) p = queue_compact_for_room(q, p);
     if (cell_what(p) == FJI_FREE || queue_grow(q)) return p;
-    if (typed) return NULL;
-    p = queue_compact(q, p);
+    if (!typed && dead != 0) p = queue_compact_for_room(q, p);
     return cell_what(p) == FJI_FREE ? p : NULL;
+}
+
+void fji_queue_trim(fji_queue *q)
+{
+    if (q->capacity <= FJI_QUEUE_KEPT) return;
+    if (q->hot.top != q->cells) q->hot.top = queue_compact(q, q->hot.top);
+    if (q->hot.top != q->cells) return; /* it is not empty */
+    size_t kept = queue_bytes(FJI_QUEUE_KEPT);
+    /* relaxed: END and FREE mean the same to a thief, nothing is there. */
+    fji_store_relaxed(&q->cells[FJI_QUEUE_KEPT].what, FJI_END);
+    if (fji_plat_discard((char *)q->range + kept, queue_bytes(q->capacity) - kept)) {
+        q->capacity = FJI_QUEUE_KEPT;
+        q->hint = q->cells;
+    } else {
+        fji_store_relaxed(&q->cells[FJI_QUEUE_KEPT].what, FJI_FREE); /* relaxed: as above */
+    }
 }
 
 /* ---- The thieves' side ----------------------------------------------------------------------- */

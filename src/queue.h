@@ -24,7 +24,7 @@
  *
  * The thieves' word, changed by CAS only
  *
- *      63                          28 27                    2 1      0
+ *      63                          30 29                    2 1      0
  *     +------------------------------+-----------------------+--------+
  *     |            epoch             |         index         | state  |
  *     +------------------------------+-----------------------+--------+
@@ -130,9 +130,9 @@
 #define FJI_BASE_OPEN 1u
 #define FJI_BASE_LOCKED 2u
 #define FJI_BASE_INDEX_SHIFT 2
-#define FJI_BASE_INDEX_BITS 26
+#define FJI_BASE_INDEX_BITS 28
 #define FJI_BASE_INDEX_MASK ((1u << FJI_BASE_INDEX_BITS) - 1)
-#define FJI_BASE_EPOCH_SHIFT 28
+#define FJI_BASE_EPOCH_SHIFT 30
 
 static inline unsigned fji_base_state(uint64_t b)
 {
@@ -149,7 +149,7 @@ static inline uint64_t fji_base_epoch(uint64_t b)
     return b >> FJI_BASE_EPOCH_SHIFT;
 }
 
-/* The epoch wraps at 2^36 by being shifted out. */
+/* The epoch wraps at 2^34 by being shifted out. */
 static inline uint64_t fji_base_make(uint64_t epoch, uint32_t index, unsigned state)
 {
     return epoch << FJI_BASE_EPOCH_SHIFT | (uint64_t)index << FJI_BASE_INDEX_SHIFT | state;
@@ -166,6 +166,7 @@ typedef struct fji_queue {
     uint32_t count;    /* then: how many of them are not joined */
     uint32_t capacity; /* cells before the END */
     uint32_t tombs;    /* TOMBs not yet freed */
+    uint32_t wait;     /* calls of fji_queue_room() until it may compact again */
     uint32_t quiet;    /* takes since the last steal, while OPEN */
     uint32_t seen;     /* index at the last of them */
 
@@ -215,8 +216,8 @@ void fji_queue_reset(fji_queue *q);
 fj_cell *fji_queue_boundary(fji_queue *q, fj_cell *near);
 
 /*
- * Owner. A free cell at the boundary; grows or compacts if need be. NULL: there is no
- * room, the caller runs its task at once.
+ * Owner. A free cell at the boundary; grows or compacts if need be. NULL: there is no room. The cost
+ * of a call does not depend on the length of the queue, on average.
  */
 fj_cell *fji_queue_room(fji_queue *q, fj_cell *near);
 
@@ -226,6 +227,9 @@ fj_cell *fji_queue_room(fji_queue *q, fj_cell *near);
  * comes to the end and makes it grow. The boundary.
  */
 fj_cell *fji_queue_rewind(fji_queue *q, fj_cell *b);
+
+/* Owner, not under typed code. Gives memory of an empty queue back. */
+void fji_queue_trim(fji_queue *q);
 
 /*
  * Owner. Frees the TOMBs directly below the boundary b, down to `low` at most; returns the
@@ -286,12 +290,13 @@ static inline uint32_t fji_queue_position(const fji_queue *q, const fj_cell *c)
 /*
  * The same protocol, always OPEN, with slots that hold an fj_task or an ACTION and a
  * lock for whoever pushes or takes back. Positions creep upwards: when the end is
- * reached, what is left is moved to the front under LOCKED, or the array grows.
+ * reached, what is left is moved to the front under LOCKED, or the array grows. A task knows its
+ * number, from which its position follows however often that was done.
  */
 typedef struct fji_slot {
     uintptr_t what;
     uintptr_t fn, arg; /* of an ACTION; fn: the root of a task that completes itself */
-    uintptr_t spare;
+    uintptr_t token;   /* that the task runs with, or 0 */
 } fji_slot;
 
 typedef struct fji_subq {
@@ -299,7 +304,8 @@ typedef struct fji_subq {
     uint32_t top;
     uint32_t capacity;
     fji_slot *slots;
-    uint64_t pushed; /* ever */
+    uint32_t shifted; /* by how much positions have been lowered, in all */
+    uint64_t pushed;  /* ever */
     FJ_ALIGNAS(FJI_APART) uint64_t base;
     fji_slot *first;
     FJ_ALIGNAS(FJI_APART) void *range;
@@ -313,12 +319,19 @@ void fji_subq_fini(fji_subq *q);
 /* With the lock: forgets everything, after fork(). */
 void fji_subq_reset(fji_subq *q);
 
-/* With the lock: appends a task, or an ACTION with function and argument. False: no room,
+/* With the lock: appends a task, or an ACTION with function and argument. On average its cost does not
+ * depend on the length. *number, unless NULL, becomes its number, to find it again. False: no room,
  * nothing was changed. */
-bool fji_subq_push(fji_subq *q, uintptr_t what, fj_action *fn, void *arg);
+bool fji_subq_push(fji_subq *q, const fji_loot *it, uint32_t *number);
 
-/* With the lock: takes this one back, wherever it is. False: somebody has it. */
-bool fji_subq_remove(fji_subq *q, uintptr_t what);
+/* With the lock: takes back what was pushed with this number. False: a thief has it. */
+bool fji_subq_remove(fji_subq *q, uintptr_t what, uint32_t number);
+
+/* With the lock: gives memory of an empty queue back. */
+void fji_subq_trim(fji_subq *q);
+
+/* Without the lock: whether it has more memory than it keeps. */
+bool fji_subq_is_large(const fji_subq *q);
 
 /* Thief, no lock: the oldest. loot->cell is NULL. */
 fji_got fji_subq_steal(fji_subq *q, fji_loot *loot);

@@ -45,13 +45,22 @@ static bool quiesce_worker(fji_worker *w, bool ending, int *idle)
     return fji_load_acquire(&w->looks) == 0;
 }
 
+/* A lock of the common pool that is held is not waited for: a submission is on its way, and its
+ * callbacks may wait for the lock under which the end of the common pool is looked for. */
+static bool quiesce_lock(const fj_pool *p, fji_subq *q)
+{
+    if (p->is_common) return fji_lock_try(&q->lock);
+    fji_lock_take(&q->lock);
+    return true;
+}
+
 static bool quiesce_submissions(fj_pool *p, bool ending)
 {
     for (uint32_t i = 0; i < p->subqs; i++) {
         /* [pool.record] acquire <- release in submit_queue(). */
         fji_subq *q = fji_load_acquire(&p->subq[i]);
         if (q == NULL) continue;
-        if (ending) fji_lock_take(&q->lock);
+        if (ending && !quiesce_lock(p, q)) return false;
         bool more = fji_subq_maybe(q);
         if (ending) fji_lock_drop(&q->lock);
         if (more) return false;
@@ -101,7 +110,10 @@ int fj_pool_is_quiescent(fj_pool *pool)
 {
     fj_pool *p = pool != NULL ? pool : fji_common_if_made();
 
-    return p == NULL || fji_pool_stopping(p) || fji_pool_quiescent(p, false);
+    if (p == NULL || fji_pool_stopping(p) || !fji_pool_hold(p)) return 1;
+    bool quiet = fji_pool_quiescent(p, false);
+    fji_pool_drop_hold(p);
+    return quiet;
 }
 
 /* ---- Waiting for it ------------------------------------------------------------------------------- */
@@ -112,7 +124,7 @@ static void quiesce_turn(fji_worker *w, uint32_t park)
 {
     fj_pool *p = w->pool;
 
-    for (; w != NULL; w = w->alive == FJI_ALIVE_GUEST ? fji_worker_of(w->outer) : NULL)
+    for (; w != NULL; w = fji_worker_outer(w))
         if (w->pool == p) /* [idle.park] release -> acquire in quiesce_worker() */
             fji_store_release(&w->park, park);
     /* [pool.moves] acq_rel <-> acquire in fji_pool_quiescent(). */
@@ -141,7 +153,7 @@ static void quiesce_pause(uint32_t *word, int *turn, int64_t deadline)
  * Runs whatever there is until the pool is quiet apart from those who do the same. While it
  * has nothing it counts as idle (QUIET); it turns active before it takes anything.
  */
-static bool quiesce_help(fji_worker *w, int64_t deadline)
+static void quiesce_help(fji_worker *w)
 {
     fj_pool *p = w->pool;
     fji_loot loot;
@@ -152,50 +164,63 @@ static bool quiesce_help(fji_worker *w, int64_t deadline)
         if (got == FJI_GOT_TASK) {
             fji_worker_run(w, &loot);
             turn = 0;
-            if (deadline != FJ_FOREVER && fji_plat_now() >= deadline) return false;
             continue;
         }
         quiesce_turn(w, FJI_PARK_QUIET);
         bool quiet = got == FJI_GOT_NONE && (fji_pool_stopping(p) || fji_pool_quiescent(p, false));
-        bool late = !quiet && fji_plat_now() >= deadline;
-        if (!quiet && !late) quiesce_pause(&w->park, &turn, deadline);
+        if (!quiet) quiesce_pause(&w->park, &turn, FJ_FOREVER);
         quiesce_turn(w, FJI_PARK_ACTIVE);
-        if (quiet || late) return quiet;
+        if (quiet) return;
     }
 }
 
-static int64_t quiesce_deadline(int64_t timeout_ns)
+/* What was queued lazily has woken nobody. */
+static void quiesce_signal(fj_pool *p)
 {
-    int64_t now = fji_plat_now();
+    if (!fji_pool_hold(p)) return;
+    if (fji_idle_sees_work(p)) fji_signal(p);
+    fji_pool_drop_hold(p);
+}
 
-    if (timeout_ns <= 0) return now;
-    return timeout_ns > FJ_FOREVER - now ? FJ_FOREVER : now + timeout_ns;
+/* Only looks, and sleeps in between. A worker of the pool itself counts as quiet meanwhile, and is
+ * blocked. */
+static bool quiesce_watch(fj_pool *p, int64_t deadline)
+{
+    fji_worker *w = fji_worker_self();
+    bool own = w != NULL && w->pool == p, may_run = deadline == FJ_FOREVER, quiet;
+    int token = w != NULL ? fji_block_begin(w) : 0, turn = 0;
+    int64_t pause = 0;
+
+    if (!may_run) fji_pool_needs_worker(p);
+    if (own) quiesce_turn(w, FJI_PARK_QUIET);
+    while (!(quiet = (fj_pool_is_quiescent(p) != 0)) && fji_plat_now() < deadline) {
+        quiesce_signal(p);
+        fji_submit_run_stranded(p, may_run);
+        int64_t retry = w != NULL ? fji_block_retry(w, &pause) : FJ_FOREVER;
+        quiesce_pause(own ? &w->park : &p->run, &turn, retry < deadline ? retry : deadline);
+    }
+    if (own) quiesce_turn(w, FJI_PARK_ACTIVE);
+    if (w != NULL) fji_block_end(w, token);
+    return quiet;
 }
 
 int fj_pool_await_quiescence(fj_pool *pool, int64_t timeout_ns)
 {
     fj_pool *p = fji_pool_or_common(pool);
     fji_worker *w = fji_worker_self();
-    int64_t deadline = quiesce_deadline(timeout_ns);
-    int turn = 0;
+    int64_t deadline = fji_deadline(timeout_ns);
 
     if (p == NULL) return FJ_OK;
-    if (w != NULL && w->pool == p) return quiesce_help(w, deadline) ? FJ_OK : FJ_ETIMEDOUT;
+    if (deadline != FJ_FOREVER) return quiesce_watch(p, deadline) ? FJ_OK : FJ_ETIMEDOUT;
+    if (w != NULL && w->pool == p) {
+        quiesce_help(w);
+        return FJ_OK;
+    }
     fji_worker *g = w == NULL && p->caller_helps ? fji_guest_enter(p, true) : NULL;
-    if (g != NULL) {
-        bool quiet = quiesce_help(g, deadline);
-        fji_guest_leave(g);
-        return quiet ? FJ_OK : FJ_ETIMEDOUT;
-    }
-    int token = w != NULL ? fji_block_begin(w) : 0;
-    bool quiet;
-    while (!(quiet = (fj_pool_is_quiescent(p) != 0)) && fji_plat_now() < deadline) {
-        if (fji_idle_sees_work(p)) fji_signal(p); /* it may have been queued lazily */
-        fji_submit_run_stranded(p);
-        quiesce_pause(&p->run, &turn, deadline);
-    }
-    if (w != NULL) fji_block_end(w, token);
-    return quiet ? FJ_OK : FJ_ETIMEDOUT;
+    if (g == NULL) return quiesce_watch(p, deadline) ? FJ_OK : FJ_ETIMEDOUT;
+    quiesce_help(g);
+    fji_guest_leave(g);
+    return FJ_OK;
 }
 
 void fj_help_quiesce(void)

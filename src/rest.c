@@ -71,12 +71,12 @@ static const char *rest_stack(fj_pool *p, uint64_t c, int idle)
 
 static const char *rest_ctl(fj_pool *p, uint64_t c, int alive)
 {
-    int parallelism = fji_load_relaxed(&p->parallelism); /* relaxed: nobody changes it now */
-    int most = fji_load_relaxed(&p->max_threads);        /* relaxed: as above */
+    fji_sizes s = fji_pool_sizes(p);
 
     if (fji_ctl_total(c) != alive) return "total is not the number of threads";
-    if (fji_ctl_deficit(c) + parallelism != 0) return "active is not 0";
-    if (fji_ctl_settle(c, parallelism, p->min_runnable, most) != c) return "call is not settled";
+    if (s.blocked != 0) return "a worker counts as blocked";
+    if (fji_ctl_deficit(c) + s.parallelism != 0) return "active is not 0";
+    if (fji_ctl_settle(c, &s) != c) return "call is not settled";
     return rest_stack(p, c, alive);
 }
 
@@ -96,8 +96,8 @@ static const char *rest_submissions(fj_pool *p)
 
 static const char *rest_counts(fj_pool *p)
 {
-    /* relaxed: nobody is there. The thread of the timers is a guest. */
-    uint32_t timers = fji_load_relaxed(&p->timers) != NULL;
+    /* The threads of the timers are guests: one that keeps the wheel, and a spare one. */
+    uint32_t timers = fji_load_relaxed(&p->timers) != NULL ? 2 : 0; /* relaxed: nobody is there */
 
     /* relaxed: as above */
     if ((fji_load_relaxed(&p->search) & ~FJI_SEARCH_WAIVED) != 0) return "somebody searches";

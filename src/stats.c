@@ -3,7 +3,8 @@
  * stats.c - looking at a pool: counters, one line of text, a dump
  *
  * Everything is read without a lock, so that a pool that hangs can be looked at. All loads
- * are relaxed: each figure is right for some moment, at rest all are right.
+ * are relaxed: each figure is right for some moment, at rest all are right. Of a common pool that
+ * is about to be freed nothing is read.
  */
 #include <stdio.h>
 #include <string.h>
@@ -41,13 +42,12 @@ static int stats_state(uint32_t run)
     return (run & FJI_RUN_SHUTDOWN) != 0;
 }
 
-static void stats_fill(const fj_pool *p, fj_pool_stats *s)
+/* With a hold. */
+static void stats_read(const fj_pool *p, fj_pool_stats *s)
 {
     uint64_t c = fji_load_relaxed(&p->ctl);
     uint32_t n = fji_load_relaxed(&p->workers);
 
-    memset(s, 0, sizeof *s);
-    s->size = sizeof *s;
     s->parallelism = fji_load_relaxed(&p->parallelism);
     s->threads = fji_ctl_total(c);
     s->active = fji_ctl_deficit(c) + s->parallelism;
@@ -64,12 +64,22 @@ static void stats_fill(const fj_pool *p, fj_pool_stats *s)
     }
 }
 
+static void stats_fill(const fj_pool *p, fj_pool_stats *s)
+{
+    memset(s, 0, sizeof *s);
+    s->size = sizeof *s;
+    s->state = 3;
+    if (!fji_pool_hold(p)) return;
+    stats_read(p, s);
+    fji_pool_drop_hold(p);
+}
+
 int fj_pool_get_stats(const fj_pool *pool, fj_pool_stats *s)
 {
-    const fj_pool *p = stats_pool(pool);
     fj_pool_stats all;
 
     if (s == NULL || s->size < 2 * sizeof(size_t)) return FJ_EINVAL;
+    const fj_pool *p = stats_pool(pool);
     if (p == NULL) return FJ_ENOMEM;
     size_t n = s->size < sizeof all ? s->size : sizeof all;
     stats_fill(p, &all);
@@ -111,7 +121,11 @@ int fj_pool_running_count(const fj_pool *pool)
 int fj_pool_is_fifo(const fj_pool *pool)
 {
     const fj_pool *p = stats_pool(pool);
-    return p != NULL && p->fifo;
+
+    if (p == NULL || !fji_pool_hold(p)) return 0;
+    bool fifo = p->fifo;
+    fji_pool_drop_hold(p);
+    return fifo;
 }
 
 uint64_t fj_pool_steal_count(const fj_pool *pool)
@@ -138,15 +152,22 @@ int fj_pool_has_queued_submissions(const fj_pool *pool)
 int fj_pool_text(const fj_pool *pool, char *buf, size_t cap)
 {
     static const char *const state[] = {"running", "shut down", "stopping", "terminated"};
+
+    if (buf == NULL && cap != 0) return 0;
     const fj_pool *p = stats_pool(pool);
     fj_pool_stats s = stats_of(pool);
+    char name[sizeof p->name] = "none";
 
+    if (p != NULL && fji_pool_hold(p)) {
+        memcpy(name, p->name, sizeof name);
+        fji_pool_drop_hold(p);
+    }
     return snprintf(buf, cap,
                     "%s: %s, parallelism %d, threads %d, active %d, running %d, blocked %d, "
                     "idle %d, steals %llu, tasks %llu, submissions %llu",
-                    p != NULL ? p->name : "none", state[s.state], s.parallelism, s.threads,
-                    s.active, s.running, s.blocked, s.idle, (unsigned long long)s.steals,
-                    (unsigned long long)s.queued, (unsigned long long)s.submitted);
+                    name, state[s.state], s.parallelism, s.threads, s.active, s.running, s.blocked,
+                    s.idle, (unsigned long long)s.steals, (unsigned long long)s.queued,
+                    (unsigned long long)s.submitted);
 }
 
 static void dump_worker(const fji_worker *w, void (*line)(const char *, void *), void *arg)
@@ -171,12 +192,10 @@ static void dump_worker(const fji_worker *w, void (*line)(const char *, void *),
     line(text, arg);
 }
 
-void fj_pool_dump(const fj_pool *pool, void (*line)(const char *text, void *arg), void *arg)
+static void dump_pool(const fj_pool *p, void (*line)(const char *text, void *arg), void *arg)
 {
-    const fj_pool *p = stats_pool(pool);
     char text[320];
 
-    if (p == NULL || line == NULL) return;
     fj_pool_text(p, text, sizeof text);
     line(text, arg);
     uint64_t c = fji_load_relaxed(&p->ctl);
@@ -197,4 +216,13 @@ void fj_pool_dump(const fj_pool *pool, void (*line)(const char *text, void *arg)
                        fji_load_relaxed(&q->lock.word));
         line(text, arg);
     }
+}
+
+void fj_pool_dump(const fj_pool *pool, void (*line)(const char *text, void *arg), void *arg)
+{
+    const fj_pool *p = line != NULL ? stats_pool(pool) : NULL;
+
+    if (p == NULL || !fji_pool_hold(p)) return;
+    dump_pool(p, line, arg);
+    fji_pool_drop_hold(p);
 }

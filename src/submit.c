@@ -13,11 +13,15 @@
  *
  * Edges            from                         to                       carries
  *   pool.record    release store, submit_queue()  acquire in fji_worker_scan()  the queue
+ *   pool.record    release store, submit_put()    acquire in fji_submit_take_back()  the same
  */
 #include "pool.h"
 
 /* This thread's number for choosing a queue; moves on when it meets another. */
 static __thread uint32_t submit_probe;
+
+/* Those of the common pool: their locks are taken by threads that have not seen its end. */
+static fji_subq submit_common[FJI_SUBQ_MAX];
 
 static uint32_t submit_number(void)
 {
@@ -25,16 +29,27 @@ static uint32_t submit_number(void)
     return submit_probe;
 }
 
-/* Queue i of p, made on first use; NULL without memory. */
-static fji_subq *submit_queue(fj_pool *p, uint32_t i)
+static fji_subq *submit_new_queue(const fj_pool *p, uint32_t i)
+{
+    return p->is_common ? &submit_common[i] : fji_plat_alloc(sizeof(fji_subq));
+}
+
+/* Queue i of p, made on first use; NULL and *err: no memory, or a common pool that ends. */
+static fji_subq *submit_queue(fj_pool *p, uint32_t i, int *err)
 {
     /* [pool.record] acquire <- release below. */
     fji_subq *q = fji_load_acquire(&p->subq[i]);
 
     if (q != NULL) return q;
     fji_lock_take(&p->lock);
+    if (p->is_common && fji_pool_stopping(p)) { /* what it has is freed, and no more may come */
+        fji_lock_drop(&p->lock);
+        *err = fji_common_again(p);
+        return *err == FJ_OK ? submit_queue(p, i, err) : NULL;
+    }
+    *err = FJ_ENOMEM;
     q = p->subq[i];
-    if (q == NULL && (q = fji_plat_alloc(sizeof *q)) != NULL) {
+    if (q == NULL && (q = submit_new_queue(p, i)) != NULL) {
         if (fji_subq_init(q, FJI_SUBQ_FIRST, FJI_SUBQ_RESERVED)) {
             /* [pool.record] release -> acquire in fji_worker_scan() and above. */
             fji_store_release(&p->subq[i], q);
@@ -42,7 +57,7 @@ static fji_subq *submit_queue(fj_pool *p, uint32_t i)
              * fence in fji_pool_try_terminate(). It is swept, or we see that it was. */
             fji_fence_full();
         } else {
-            fji_plat_free(q);
+            if (!p->is_common) fji_plat_free(q);
             q = NULL;
         }
     }
@@ -50,15 +65,38 @@ static fji_subq *submit_queue(fj_pool *p, uint32_t i)
     return q;
 }
 
-/* A queue with its lock held; *i is its number. */
-static fji_subq *submit_lock_some(fj_pool *p, uint32_t *i)
+bool fji_submit_renew(fj_pool *p)
+{
+    for (uint32_t i = 0; i < p->subqs; i++) {
+        fji_subq *q = p->subq[i];
+        if (q == NULL) continue;
+        fji_lock_take(&q->lock);
+        bool ok = fji_subq_init(q, FJI_SUBQ_FIRST, FJI_SUBQ_RESERVED);
+        fji_lock_drop(&q->lock);
+        if (!ok) {
+            fji_submit_clear(p);
+            return false;
+        }
+    }
+    return true;
+}
+
+void fji_submit_clear(fj_pool *p)
+{
+    for (uint32_t i = 0; i < p->subqs; i++)
+        if (p->subq[i] != NULL) fji_subq_fini(p->subq[i]);
+}
+
+/* A queue with its lock held; *i is its number. In FIFO order a thread keeps to one queue. NULL: see
+ * above. */
+static fji_subq *submit_lock_some(fj_pool *p, uint32_t *i, int *err)
 {
     for (uint32_t tries = 0;; tries++) {
         *i = (submit_number() >> 1) & (p->subqs - 1); /* the lowest bit is always set at first */
-        fji_subq *q = submit_queue(p, *i);
+        fji_subq *q = submit_queue(p, *i, err);
         if (q == NULL) return NULL;
         if (fji_lock_try(&q->lock)) return q;
-        if (tries >= p->subqs) {
+        if (p->fifo || tries >= p->subqs) {
             fji_lock_take(&q->lock);
             return q;
         }
@@ -67,22 +105,21 @@ static fji_subq *submit_lock_some(fj_pool *p, uint32_t *i)
     }
 }
 
-/* Puts it into a queue unless `run` has one of the bits `refuses`. */
-static int submit_put(fj_pool *p, const fji_loot *it, bool wake, uint32_t refuses)
+/* With the lock of q, which is queue i, and lets go of it. Refuses if `run` has one of the bits. */
+static int submit_into(fj_pool *p, fji_subq *q, uint32_t i, const fji_loot *it, bool wake,
+                       uint32_t refuses)
 {
-    uint32_t i;
-    fji_subq *q = submit_lock_some(p, &i);
+    fj_task *t = it->what != FJI_ACTION ? (fj_task *)(it->what & ~FJI_TAG_MASK) : NULL;
     int err = FJ_OK;
 
-    if (q == NULL) return FJ_ENOMEM;
     /* relaxed: the lock orders it against the sweep of a pool that ends. */
-    if ((fji_load_relaxed(&p->run) & refuses) != 0) {
+    if (FJ_UNLIKELY((fji_load_relaxed(&p->run) & refuses) != 0)) {
         err = FJ_EREJECTED;
     } else {
-        if (it->what != FJI_ACTION) /* relaxed: published by the push. */
-            fji_store_relaxed(&((fj_task *)(it->what & ~FJI_TAG_MASK))->home,
-                              i | fji_child_stamp());
-        if (!fji_subq_push(q, it->what, (fj_action *)it->fn, (void *)it->arg)) err = FJ_ENOMEM;
+        /* [pool.record] release -> acquire in fji_submit_take_back(): queue i, which another
+         * thread may have made; a timer is waited for before it is queued. */
+        if (t != NULL) fji_store_release(&t->home, i | fji_child_stamp());
+        if (!fji_subq_push(q, it, t != NULL ? &t->mark : NULL)) err = FJ_ENOMEM;
     }
     if (err == FJ_OK && wake) {
         /* [idle.dekker] the slot above, ctl below; partner: the barrier in fji_idle_wait(), which
@@ -95,11 +132,60 @@ static int submit_put(fj_pool *p, const fji_loot *it, bool wake, uint32_t refuse
     return err;
 }
 
+static int submit_put(fj_pool *p, const fji_loot *it, bool wake, uint32_t refuses);
+
+/* The pool takes no work; into the next common pool, if it is that one. */
+static FJ_COLD int submit_refused(fj_pool *p, const fji_loot *it, bool wake, uint32_t refuses)
+{
+    int err = fji_common_again(p);
+
+    return err == FJ_OK ? submit_put(p, it, wake, refuses) : err;
+}
+
+/* Queue i has no room: another may have some. Nothing was pushed, so the pool is still there. */
+static FJ_COLD int submit_elsewhere(fj_pool *p, uint32_t i, const fji_loot *it, bool wake,
+                                    uint32_t refuses)
+{
+    int err = FJ_ENOMEM;
+
+    for (uint32_t k = 0; err == FJ_ENOMEM && !p->fifo && k < p->subqs; k++) {
+        fji_subq *q = k != i ? submit_queue(p, k, &err) : NULL;
+        if (q == NULL) continue;
+        fji_lock_take(&q->lock);
+        err = submit_into(p, q, k, it, wake, refuses);
+    }
+    return err;
+}
+
+/* Puts it into a queue unless `run` has one of the bits `refuses`. */
+static int submit_put(fj_pool *p, const fji_loot *it, bool wake, uint32_t refuses)
+{
+    uint32_t i;
+    int err;
+    fji_subq *q = submit_lock_some(p, &i, &err);
+
+    if (q == NULL) return err;
+    err = submit_into(p, q, i, it, wake, refuses);
+    if (FJ_UNLIKELY(err == FJ_ENOMEM)) err = submit_elsewhere(p, i, it, wake, refuses);
+    return FJ_UNLIKELY(err == FJ_EREJECTED) ? submit_refused(p, it, wake, refuses) : err;
+}
+
+void fji_submit_trim(fj_pool *p)
+{
+    for (uint32_t i = 0; i < p->subqs; i++) {
+        /* [pool.record] acquire <- release in submit_queue(). */
+        fji_subq *q = fji_load_acquire(&p->subq[i]);
+        if (q == NULL || !fji_subq_is_large(q) || !fji_lock_try(&q->lock)) continue;
+        fji_subq_trim(q);
+        fji_lock_drop(&q->lock);
+    }
+}
+
 int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, bool wake)
 {
     fji_loot it = {.what = what, .fn = (uintptr_t)fn, .arg = (uintptr_t)arg};
 
-    return submit_put(p, &it, wake, FJI_RUN_SHUTDOWN);
+    return submit_put(p, &it, wake, FJI_RUN_SHUTDOWN | FJI_RUN_CLOSING);
 }
 
 int fji_submit_anyway(fj_pool *p, uintptr_t what, fj_action *fn, void *arg)
@@ -107,6 +193,13 @@ int fji_submit_anyway(fj_pool *p, uintptr_t what, fj_action *fn, void *arg)
     fji_loot it = {.what = what, .fn = (uintptr_t)fn, .arg = (uintptr_t)arg};
 
     return submit_put(p, &it, true, FJI_RUN_STOP);
+}
+
+void fji_submit_signal(fj_pool *p)
+{
+    if (!fji_pool_hold(p)) return;
+    fji_signal(p);
+    fji_pool_drop_hold(p);
 }
 
 void fji_submit_mark(fj_pool *p, fj_task *t)
@@ -131,17 +224,34 @@ static void submit_prepare(fj_pool *p, fj_task *t)
     t->cell = p->away;
 }
 
+/* What the queue of a worker has no room for. */
+static int submit_overflow(fj_pool *p, uintptr_t what, fj_action *fn, void *arg)
+{
+    return fji_submit_anyway(p, what, fn, arg) == FJ_OK ? FJ_OK : FJ_ENOMEM;
+}
+
 static int submit_task(fj_pool *pool, fj_task *t, bool outside, bool wake)
 {
-    fj_pool *p = fji_pool_or_common(pool);
-
     if (t == NULL || t->fn == NULL) return FJ_EINVAL;
+    fj_pool *p = fji_pool_or_common(pool);
     if (p == NULL) return FJ_ENOMEM;
     fji_worker *w = outside ? NULL : submit_own_worker(p);
+    int err = FJ_OK;
     submit_prepare(p, t);
-    if (w == NULL) return fji_submit_outside(p, (uintptr_t)t, NULL, NULL, wake);
-    return fji_worker_push(w, (uintptr_t)t | FJI_TAG_DETACHED, NULL, NULL, wake) >= 0 ? FJ_OK
-                                                                                      : FJ_ENOMEM;
+    if (w == NULL)
+        err = fji_submit_outside(p, (uintptr_t)t, NULL, NULL, wake);
+    else if (fji_worker_push(w, (uintptr_t)t | FJI_TAG_DETACHED, NULL, NULL, wake) < 0)
+        err = submit_overflow(p, (uintptr_t)t, NULL, NULL);
+    if (FJ_UNLIKELY(err != FJ_OK)) t->cell = NULL; /* it is as new */
+    return err;
+}
+
+bool fji_submit_fork(fji_worker *w, fj_task *t)
+{
+    fji_loot it = {.what = (uintptr_t)t, .token = fji_scope_token(w)};
+
+    submit_prepare(w->pool, t);
+    return submit_put(w->pool, &it, true, FJI_RUN_STOP) == FJ_OK;
 }
 
 int fji_submit_self(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool wake)
@@ -155,7 +265,7 @@ int fji_submit_self(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool w
     if (w == NULL)
         err = fji_submit_outside(p, what, beside, NULL, wake);
     else if (fji_worker_push(w, what | FJI_TAG_DETACHED, beside, NULL, wake) < 0)
-        err = FJ_ENOMEM;
+        err = submit_overflow(p, what, beside, NULL);
     if (err != FJ_OK) fji_store_relaxed(&t->cell, (fj_cell *)NULL); /* relaxed: as above */
     return err;
 }
@@ -177,9 +287,8 @@ int fj_lazy_submit(fj_pool *pool, fj_task *t)
 
 int fj_execute(fj_pool *pool, fj_action *action, void *arg)
 {
-    fj_pool *p = fji_pool_or_common(pool);
-
     if (action == NULL) return FJ_EINVAL;
+    fj_pool *p = fji_pool_or_common(pool);
     if (p == NULL) return FJ_ENOMEM;
     fji_worker *w = submit_own_worker(p);
     if (w == NULL) {
@@ -191,7 +300,8 @@ int fj_execute(fj_pool *pool, fj_action *action, void *arg)
         fji_guest_leave(g);
         return FJ_OK;
     }
-    return fji_worker_push(w, FJI_ACTION, action, arg, true) >= 0 ? FJ_OK : FJ_ENOMEM;
+    if (fji_worker_push(w, FJI_ACTION, action, arg, true) >= 0) return FJ_OK;
+    return submit_overflow(p, FJI_ACTION, action, arg);
 }
 
 /* ---- Waiting for what was submitted ------------------------------------------------------------------ */
@@ -216,7 +326,8 @@ static bool take_back_local(fji_worker *w, uint32_t position, uintptr_t what)
 
 bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag)
 {
-    uint32_t home = fji_load_relaxed(&t->home); /* relaxed: compared with what is there */
+    /* [pool.record] acquire <- release in submit_put(): the queue that it names. */
+    uint32_t home = fji_load_acquire(&t->home);
     uint32_t at = home & FJI_HOME_AT;
 
     if ((home & FJI_HOME_LOCAL) != 0) {
@@ -227,15 +338,18 @@ bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag)
     /* [pool.record] acquire <- release in submit_queue(): whoever waits may not be who queued. */
     fji_subq *q = fji_load_acquire(&p->subq[at]);
     fji_lock_take(&q->lock);
-    bool ours = fji_subq_remove(q, (uintptr_t)t | tag);
+    /* relaxed: the lock. The common pool that had it may have ended, and the slots with it. The mark is
+     * its number, or was written by who has it: then it is not found. */
+    bool ours = (fji_load_relaxed(&p->run) & FJI_RUN_TERMINATED) == 0 &&
+                fji_subq_remove(q, (uintptr_t)t | tag, fji_load_relaxed(&t->mark));
     fji_lock_drop(&q->lock);
     return ours;
 }
 
 /* What a worker of the pool would have left: a second join finds it done. */
-static int join_run_here(fj_task *t)
+static int join_run_here(fji_worker *w, fj_task *t)
 {
-    t->code = t->fn(t);
+    t->code = fji_run_body(w, t, fji_queue_position(&w->q, fji_worker_boundary(w)));
     fji_store_relaxed(&t->state, FJI_DONE); /* relaxed: the task is the caller's alone */
     return t->code;
 }
@@ -269,7 +383,8 @@ static void submit_run_bare(fj_pool *p)
         while (q != NULL && fji_subq_steal(q, &loot) == FJI_GOT_TASK) {
             fj_task *t = (fj_task *)(loot.what & ~FJI_TAG_MASK);
             if (loot.what != FJI_ACTION) {
-                fji_task_complete(t, t->fn(t));
+                int code = t->fn(t); /* LAST TOUCH of *t if it completes itself. */
+                if ((loot.what & FJI_TAG_SELF) == 0) fji_task_complete(t, code);
                 continue;
             }
             int code = ((fj_action *)loot.fn)((void *)loot.arg);
@@ -279,15 +394,15 @@ static void submit_run_bare(fj_pool *p)
     }
 }
 
-void fji_submit_run_stranded(fj_pool *p)
+static void submit_run_stranded(fj_pool *p, bool may_run)
 {
     fji_loot loot;
 
     /* relaxed: looked at again by whoever waits. */
     if (fji_ctl_total(fji_load_relaxed(&p->ctl)) != 0 || fji_pool_quiescent(p, false)) return;
     /* After starts that came to nothing there is no point in waiting for another. */
-    if (fji_load_relaxed(&p->failed) == 0) fji_signal(p);      /* relaxed: a hint */
-    if (fji_ctl_total(fji_load_relaxed(&p->ctl)) != 0) return; /* relaxed: as above */
+    if (fji_load_relaxed(&p->failed) == 0) fji_signal(p);                  /* relaxed: a hint */
+    if (fji_ctl_total(fji_load_relaxed(&p->ctl)) != 0 || !may_run) return; /* relaxed: as above */
     fji_worker *g = fji_guest_enter(p, true);
     if (g == NULL) {
         /* Without memory; what is left in a pool that stops is cancelled. */
@@ -297,6 +412,13 @@ void fji_submit_run_stranded(fj_pool *p)
     while (!fji_pool_stopping(p) && fji_worker_scan(g, &loot) == FJI_GOT_TASK)
         fji_worker_run(g, &loot);
     fji_guest_leave(g);
+}
+
+void fji_submit_run_stranded(fj_pool *p, bool may_run)
+{
+    if (!fji_pool_hold(p)) return;
+    submit_run_stranded(p, may_run);
+    fji_pool_drop_hold(p);
 }
 
 static int join_submitted(fj_pool *p, fj_task *t, bool helps)
@@ -309,10 +431,11 @@ static int join_submitted(fj_pool *p, fj_task *t, bool helps)
     bool works = fji_submit_caller_works(p, helps);
     fji_worker *g = works && submit_own_worker(p) == NULL ? fji_guest_enter(p, true) : NULL;
     /* Without memory for a guest it is left to the workers: its forks belong into this pool. */
-    if (submit_own_worker(p) != NULL && fji_submit_take_back(p, t, 0)) {
-        (void)join_run_here(t);
+    fji_worker *own = submit_own_worker(p); /* the guest, if there is one */
+    if (own != NULL && fji_submit_take_back(p, t, 0)) {
+        (void)join_run_here(own, t);
     } else {
-        fji_signal(p); /* it may have been queued lazily */
+        fji_submit_signal(p); /* it may have been queued lazily */
         (void)fji_await_task(g != NULL ? g : w, p, t, &FJI_WAIT_DONE);
     }
     /* relaxed: awaited above; lost if a task that was run meanwhile has forked the process. */
@@ -330,16 +453,19 @@ int fji_join_submitted(fj_task *t)
 
 int fj_invoke_by(fj_pool *pool, fj_task *t, enum fj_caller caller)
 {
-    fj_pool *p = fji_pool_or_common(pool);
+    bool known = caller == FJ_CALLER_DEFAULT || caller == FJ_CALLER_HELPS ||
+                 caller == FJ_CALLER_BLOCKS;
 
-    if (t == NULL || t->fn == NULL) return FJ_EINVAL;
+    if (t == NULL || t->fn == NULL || !known) return FJ_EINVAL;
+    fj_pool *p = fji_pool_or_common(pool);
     if (p == NULL) return FJ_ENOMEM;
-    if (submit_own_worker(p) != NULL) return t->fn(t);
+    fji_worker *w = submit_own_worker(p);
+    if (w != NULL) return fji_run_body(w, t, fji_queue_position(&w->q, fji_worker_boundary(w)));
     bool helps = caller == FJ_CALLER_HELPS || (caller == FJ_CALLER_DEFAULT && p->caller_helps);
     if (fji_submit_caller_works(p, helps)) {
         fji_worker *g = fji_guest_enter(p, false);
         if (g != NULL) {
-            int code = t->fn(t);
+            int code = fji_run_body(g, t, fji_queue_position(&g->q, fji_worker_boundary(g)));
             fji_guest_leave(g);
             return code;
         }

@@ -17,6 +17,7 @@ static size_t subq_bytes(uint32_t n)
     return (bytes + page - 1) / page * page;
 }
 
+/* Not the lock: that of the common pool's may be held by a thread that has found the pool ended. */
 bool fji_subq_init(fji_subq *q, uint32_t first, uint32_t limit)
 {
     void *range = NULL;
@@ -30,7 +31,6 @@ bool fji_subq_init(fji_subq *q, uint32_t first, uint32_t limit)
         fji_plat_release(range, subq_bytes(limit));
         return false;
     }
-    memset(q, 0, sizeof *q);
     q->range = range;
     q->range_bytes = subq_bytes(limit);
     q->limit = limit;
@@ -55,6 +55,7 @@ void fji_subq_reset(fji_subq *q)
     uint64_t epoch = fji_base_epoch(q->base);
 
     memset(q->slots, 0, q->capacity * sizeof *q->slots);
+    q->shifted += q->top; /* whatever has a number of before is not found */
     q->top = 0;
     fji_lock_reset(&q->lock);
     q->base = fji_base_make(epoch + 1, 0, FJI_BASE_OPEN);
@@ -66,76 +67,128 @@ static bool subq_grow(fji_subq *q)
     uint32_t now = old > q->limit / 2 ? q->limit : old * 2;
 
     if (now == old || !fji_plat_commit(q->range, subq_bytes(now))) return false;
-    q->slots[now].what = FJI_END;
-    q->capacity = now;
+    /* relaxed: a look along the queue may come this far; END and FREE mean the same to it. */
+    fji_store_relaxed(&q->slots[now].what, FJI_END);
+    fji_store_relaxed(&q->capacity, now); /* relaxed: also read without the lock, as a hint */
     /* relaxed: END and FREE mean the same to a thief. */
     fji_store_relaxed(&q->slots[old].what, FJI_FREE);
     return true;
 }
 
-static void slot_fill(fji_slot *s, uintptr_t what, uintptr_t fn, uintptr_t arg)
+static void slot_fill(fji_slot *s, uintptr_t what, uintptr_t fn, uintptr_t arg, uintptr_t token)
 {
     /* relaxed: a thief late with an older base may read them, and its CAS fails. */
     fji_store_relaxed(&s->fn, fn);
-    fji_store_relaxed(&s->arg, arg); /* relaxed: as above */
+    fji_store_relaxed(&s->arg, arg);     /* relaxed: as above */
+    fji_store_relaxed(&s->token, token); /* relaxed: as above */
     /* [queue.publish] release -> acquire load in fji_subq_steal(): the task. */
     fji_store_release(&s->what, what);
 }
 
-/* Moves what is left to the front. */
-static void subq_compact(fji_subq *q)
+static void slot_move(fji_slot *to, const fji_slot *from)
+{
+    /* relaxed: we hold the lock. */
+    slot_fill(to, fji_load_relaxed(&from->what), from->fn, from->arg, from->token);
+}
+
+/* Where the next one goes. Others read it, as an estimate. */
+static void subq_set_top(fji_subq *q, uint32_t top)
+{
+    fji_store_relaxed(&q->top, top); /* relaxed: see above */
+}
+
+/* From here on the CAS of a thief fails. Returns base as it was. */
+static uint64_t subq_lock(fji_subq *q)
 {
     /* [queue.base] acquire <- the CAS of a thief. */
     uint64_t b = fji_load_acquire(&q->base);
-    uint64_t locked;
-    do {
-        locked = fji_base_make(fji_base_epoch(b) + 1, fji_base_index(b), FJI_BASE_LOCKED);
-        /* [queue.base] acq_rel: from here on a thief's CAS fails. */
-    } while (!fji_cas_acq_rel_64(&q->base, &b, locked));
 
-    uint32_t to = 0;
-    for (uint32_t i = fji_base_index(b); i < q->top; i++) {
-        uintptr_t what = fji_load_relaxed(&q->slots[i].what); /* relaxed: we hold the lock */
-        if (what != FJI_TOMB) slot_fill(&q->slots[to++], what, q->slots[i].fn, q->slots[i].arg);
+    for (;;) {
+        uint64_t locked = fji_base_make(fji_base_epoch(b) + 1, fji_base_index(b), FJI_BASE_LOCKED);
+        /* [queue.base] acq_rel: from here on a thief's CAS fails. */
+        if (fji_cas_acq_rel_64(&q->base, &b, locked)) return b;
     }
-    for (uint32_t i = to; i < q->top; i++)
-        fji_store_relaxed(&q->slots[i].what, FJI_FREE); /* relaxed: the release below */
-    q->top = to;
+}
+
+/* Thieves begin at the front again. b: what subq_lock() returned. */
+static void subq_unlock(fji_subq *q, uint64_t b)
+{
     /* [queue.base] release -> acquire in fji_subq_steal(): the slots as they are now. The
      * pusher then signals, for a worker that met the lock. */
-    fji_store_release(&q->base, fji_base_make(fji_base_epoch(locked) + 1, 0, FJI_BASE_OPEN));
+    fji_store_release(&q->base, fji_base_make(fji_base_epoch(b) + 2, 0, FJI_BASE_OPEN));
 }
 
-/* How many are not taken, nor taken back. Thieves may make it fewer meanwhile. */
-static uint32_t subq_live(const fji_subq *q)
+/* Moves what is left to the front. All of it moves by the same distance, so numbers stay true. */
+static void subq_compact(fji_subq *q)
 {
-    uint32_t live = 0;
+    uint64_t b = subq_lock(q);
+    uint32_t from = fji_base_index(b), n = q->top - from;
 
-    /* relaxed: index only grows but for us, so what is below it is dead. */
-    for (uint32_t i = fji_base_index(fji_load_relaxed(&q->base)); i < q->top; i++)
-        /* relaxed: we hold the lock. */
-        live += fji_load_relaxed(&q->slots[i].what) != FJI_TOMB;
-    return live;
+    if (from != 0) {
+        for (uint32_t i = 0; i < n; i++) slot_move(&q->slots[i], &q->slots[from + i]);
+        for (uint32_t i = n; i < q->top; i++)
+            fji_store_relaxed(&q->slots[i].what, FJI_FREE); /* relaxed: subq_unlock() */
+    }
+    q->shifted += from;
+    subq_set_top(q, n);
+    subq_unlock(q, b);
 }
 
-/* Makes room at top: by moving if that gains half, else by growing, else by moving. */
+/* How many slots at the front are of no use. Thieves may make it more meanwhile. */
+static uint32_t subq_dead(const fji_subq *q)
+{
+    return fji_base_index(fji_load_relaxed(&q->base)); /* relaxed: index only grows but for us */
+}
+
+/* Room at top: by moving if that gains half, else by growing, else by moving if that gains enough to
+ * pay for it. */
 static bool subq_make_room(fji_subq *q)
 {
-    uint32_t live = subq_live(q);
-
-    if (live > q->capacity / 2 && subq_grow(q)) return true;
-    if (live == q->capacity) return false;
+    if (subq_dead(q) <= q->capacity / 2 && subq_grow(q)) return true;
+    if (subq_dead(q) <= q->capacity / 64) return false;
     subq_compact(q);
     return true;
 }
 
-bool fji_subq_push(fji_subq *q, uintptr_t what, fj_action *fn, void *arg)
+bool fji_subq_push(fji_subq *q, const fji_loot *it, uint32_t *number)
 {
-    if (q->top == q->capacity && !subq_make_room(q)) return false;
-    slot_fill(&q->slots[q->top], what, (uintptr_t)fn, (uintptr_t)arg);
-    q->top++;
+    uint32_t top = q->top;
+
+    if (FJ_UNLIKELY(top == q->capacity)) {
+        if (!subq_make_room(q)) return false;
+        top = q->top;
+    }
+    if (number != NULL) fji_store_relaxed(number, top + q->shifted); /* relaxed: published below */
+    slot_fill(&q->slots[top], it->what, it->fn, it->arg, (uintptr_t)it->token);
+    subq_set_top(q, top + 1);
     q->pushed++;
     return true;
+}
+
+bool fji_subq_is_large(const fji_subq *q)
+{
+    return fji_load_relaxed(&q->capacity) > FJI_SUBQ_KEPT; /* relaxed: a hint */
+}
+
+void fji_subq_trim(fji_subq *q)
+{
+    size_t kept = subq_bytes(FJI_SUBQ_KEPT);
+
+    if (!fji_subq_is_large(q) || subq_dead(q) != q->top) return;
+    uint64_t b = subq_lock(q);
+    /* relaxed in what follows: thieves are locked out, and END and FREE mean the same. */
+    for (uint32_t i = 0; i < FJI_SUBQ_KEPT && i < q->top; i++)
+        fji_store_relaxed(&q->slots[i].what, FJI_FREE); /* relaxed: see above */
+    q->shifted += q->top;
+    if (fji_plat_discard((char *)q->range + kept, subq_bytes(q->capacity) - kept)) {
+        fji_store_relaxed(&q->slots[FJI_SUBQ_KEPT].what, FJI_END); /* relaxed: see above */
+        fji_store_relaxed(&q->capacity, FJI_SUBQ_KEPT);            /* relaxed: see above */
+    } else {
+        for (uint32_t i = FJI_SUBQ_KEPT; i < q->top; i++)
+            fji_store_relaxed(&q->slots[i].what, FJI_FREE); /* relaxed: see above */
+    }
+    subq_set_top(q, 0);
+    subq_unlock(q, b);
 }
 
 /* Whose is slot pos, which has just been set FREE or CLAIM? As queue_decide(). */
@@ -155,23 +208,55 @@ static bool subq_decide(fji_subq *q, uint32_t pos)
     }
 }
 
-bool fji_subq_remove(fji_subq *q, uintptr_t what)
+/* TOMBs at the end are free again. */
+static void subq_drop_end(fji_subq *q)
 {
-    uint32_t low = fji_base_index(fji_load_relaxed(&q->base)); /* relaxed: only a bound */
-    uint32_t pos = q->top;
+    /* relaxed in what follows: we hold the lock, and subq_decide() fences. */
+    while (q->top > subq_dead(q) && fji_load_relaxed(&q->slots[q->top - 1].what) == FJI_TOMB) {
+        fji_slot *s = &q->slots[q->top - 1];
+        fji_store_relaxed(&s->what, FJI_FREE); /* relaxed: see above */
+        if (!subq_decide(q, q->top - 1)) {
+            fji_store_relaxed(&s->what, FJI_TOMB); /* relaxed: a thief has dropped it */
+            return;
+        }
+        subq_set_top(q, q->top - 1);
+    }
+}
 
-    while (pos > low && fji_load_relaxed(&q->slots[pos - 1].what) != what)
-        pos--; /* relaxed: lock */
-    if (pos-- == low) return false;
+/* TOMBs at the front are passed over, as a thief would. */
+static void subq_drop_front(fji_subq *q)
+{
+    /* [queue.base] acquire <- the CAS of a thief. */
+    uint64_t b = fji_load_acquire(&q->base);
+
+    for (;;) {
+        uint32_t index = fji_base_index(b);
+        /* relaxed: we hold the lock. */
+        if (index >= q->top || fji_load_relaxed(&q->slots[index].what) != FJI_TOMB) return;
+        uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, FJI_BASE_OPEN);
+        /* [queue.base] acq_rel: as a thief's. */
+        if (fji_cas_acq_rel_64(&q->base, &b, next)) b = next;
+    }
+}
+
+bool fji_subq_remove(fji_subq *q, uintptr_t what, uint32_t number)
+{
+    uint32_t pos = number - q->shifted;
+
+    /* relaxed: we hold the lock. */
+    if (pos >= q->top || fji_load_relaxed(&q->slots[pos].what) != what) return false;
     bool newest = pos + 1 == q->top;
     /* relaxed: subq_decide() fences. */
     fji_store_relaxed(&q->slots[pos].what, newest ? FJI_FREE : FJI_CLAIM);
     bool ours = subq_decide(q, pos);
-    if (ours && newest)
-        q->top = pos;
-    else
+    if (ours && newest) {
+        subq_set_top(q, pos);
+        subq_drop_end(q);
+    } else {
         /* relaxed: ours, and to be dropped; or below index, where no thief looks. */
         fji_store_relaxed(&q->slots[pos].what, FJI_TOMB);
+        if (ours) subq_drop_front(q);
+    }
     return ours;
 }
 
@@ -183,7 +268,7 @@ static bool slot_read(const fji_slot *s, fji_loot *loot)
     loot->fn = fji_load_relaxed(&s->fn);   /* relaxed: [queue.publish] carries them */
     loot->arg = fji_load_relaxed(&s->arg); /* relaxed: torn only if the CAS fails */
     loot->cell = NULL;
-    loot->token = NULL;
+    loot->token = (const fj_token *)fji_load_relaxed(&s->token); /* relaxed: as above */
     return loot->what != FJI_FREE && loot->what != FJI_END;
 }
 
@@ -258,8 +343,11 @@ bool fji_subq_maybe(const fji_subq *q)
 uint32_t fji_subq_count(const fji_subq *q)
 {
     uint32_t i = fji_base_index(fji_load_relaxed(&q->base)); /* relaxed: an estimate */
+    uint32_t top = fji_load_relaxed(&q->top);                /* relaxed: an estimate */
     uint32_t n = 0;
 
+    /* Many of them are not looked at one by one. */
+    if (top > i && top - i > FJI_SUBQ_KEPT) return top - i;
     for (;; i++) {
         uintptr_t what = fji_load_relaxed(&q->first[i].what); /* relaxed: an estimate */
         if (what == FJI_FREE || what == FJI_END) return n;

@@ -77,7 +77,7 @@ static void worker_run_detached(fji_worker *w, fj_task *t)
 {
     fji_worker_claim(w, &t->state, &t->mark);
     uint32_t times = fji_child_times;
-    int code = t->fn(t);
+    int code = fji_run_body(w, t, t->mark);
     if (times == fji_child_times) fji_task_complete(t, code); /* else: see child.c */
 }
 
@@ -101,7 +101,7 @@ static void worker_run(fji_worker *w, const fji_loot *loot)
         fj_task *t = (fj_task *)what;
         uint32_t times = fji_child_times;
         fji_worker_claim(w, &loot->cell->state, &loot->cell->mark);
-        int code = t->fn(t);
+        int code = fji_run_body(w, t, loot->cell->mark);
         if (times != fji_child_times) return; /* see child.c */
         t->code = code;
         fji_cell_complete(loot->cell);
@@ -115,7 +115,7 @@ void fji_worker_run(fji_worker *w, const fji_loot *loot)
         worker_run(w, loot);
         return;
     }
-    fji_scope_saved saved = fji_scope_enter(w, loot->token);
+    fji_scope_saved saved = fji_scope_enter_part(w, loot->token);
     worker_run(w, loot);
     fji_scope_leave(w, saved);
 }
@@ -125,10 +125,7 @@ void fji_loot_cancel(const fji_loot *loot)
     uintptr_t what = loot->what;
     fj_task *detached = (fj_task *)(what & ~FJI_TAG_MASK);
 
-    if (what == FJI_ACTION) {
-        fji_timer_action_dropped(loot->fn, loot->arg);
-        return;
-    }
+    if (what == FJI_ACTION) return;
     if ((what & FJI_TAG_SELF) != 0) {
         fji_or_relaxed(&detached->state, FJI_DROPPED); /* relaxed: for this thread alone */
         (void)detached->fn(detached);
@@ -258,8 +255,8 @@ static fji_got worker_take_submission(fji_worker *w, fji_subq *s, fji_loot *loot
 {
     fji_loot some[FJI_SUBQ_BATCH];
     uint32_t n = 1;
-    /* One at a time if the thread is to be cleaned after each. */
-    bool one = w->pool->options.on_reset != NULL;
+    /* One at a time if the thread is to be cleaned after each, or if their order matters. */
+    bool one = w->pool->options.on_reset != NULL || w->pool->fifo;
     fji_got got = one ? fji_subq_steal(s, some) : fji_subq_steal_some(s, some, &n);
 
     if (got != FJI_GOT_TASK) return got;
@@ -461,6 +458,8 @@ static bool worker_loop(fji_worker *w)
             continue;
         }
         until = 0;
+        if (!surplus) fji_queue_trim(&w->q);
+        fji_submit_trim(p);
         if (!fji_idle_wait(w)) return false;
     }
     fji_idle_stop(w);
@@ -492,7 +491,7 @@ static fji_worker *worker_new_record(fj_pool *p)
     w->pool = p;
     w->index = i;
     w->scope = w->scope_base = &w->scope_none[0];
-    w->scope_none[1].from = UINTPTR_MAX;
+    w->scope_none[1].from = UINTPTR_MAX - 1; /* above every cell, and even */
     fji_worker_set_home(w);
     w->unasked = FJI_START_32;
     w->steals = w->parks = FJI_START_64;
@@ -501,6 +500,11 @@ static fji_worker *worker_new_record(fj_pool *p)
     /* [pool.record] release -> acquire in fji_worker_scan(). */
     fji_store_release(&p->workers, i + 1);
     return w;
+}
+
+bool fji_worker_reserve(fj_pool *p)
+{
+    return worker_new_record(p) != NULL;
 }
 
 /* With the lock: a record that no thread has. */
@@ -660,14 +664,18 @@ fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down)
 
     fji_lock_take(&p->lock);
     /* relaxed: the lock orders it against the end of the pool. */
-    uint32_t run = fji_load_relaxed(&p->run);
-    if ((run & (although_shut_down ? FJI_RUN_STOP : FJI_RUN_SHUTDOWN)) == 0) {
+    bool over = (fji_load_relaxed(&p->run) &
+                 (although_shut_down ? FJI_RUN_STOP : FJI_RUN_SHUTDOWN)) != 0;
+    if (!over) {
         w = worker_take_record(p, FJI_ALIVE_GUEST);
         if (w != NULL) fji_count(&p->guests, 1); /* under the lock; read by fj_pool_dump() */
         /* [pool.moves] acq_rel <-> acquire in fji_pool_quiescent(): a guest came. */
         fji_add_acq_rel(&p->moves, 1);
     }
     fji_lock_drop(&p->lock);
+    /* Work for the common pool is work for the next one. */
+    if (over && !although_shut_down && fji_common_again(p) == FJ_OK)
+        return fji_guest_enter(p, false);
     if (w == NULL) return NULL;
     w->outer = fji_self;
     fji_self = &w->q.hot;
@@ -681,6 +689,7 @@ void fji_guest_leave(fji_worker *w)
     fji_loot loot;
 
     while (fji_worker_take_local(w, &loot)) worker_run_local(w, &loot);
+    fji_queue_trim(&w->q);
     fji_self = w->outer;
     /* [pool.alive] release -> acquire in fji_pool_quiescent(). */
     fji_store_release(&w->alive, FJI_ALIVE_NO);

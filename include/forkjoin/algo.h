@@ -200,7 +200,8 @@ FJ_API FJ_NODISCARD int fj_histogram_u32(const uint32_t *key, size_t n, uint64_t
 
 /* ---- Searches ---------------------------------------------------------------------------- */
 
-/* Sets *at, which is `end`, to the first i with begin <= i < end that is looked for, if any. */
+/* Sets *at, which is `end`, to the first i with begin <= i < end that is looked for, if any. Any
+ * other value means that there is none. */
 typedef int fj_find_fn(size_t begin, size_t end, size_t *at, void *arg);
 
 /*
@@ -252,8 +253,8 @@ FJ_API FJ_NODISCARD int fj_scan(size_t begin, size_t end, fj_fold_fn *fold, fj_c
                                 void *arg, void *total, const fj_how *how);
 
 /* Flags of the ready-made scans. */
-#define FJ_INCLUSIVE 0u /* out[i] = in[0] + ... + in[i] */
-#define FJ_EXCLUSIVE 1u /* out[i] = in[0] + ... + in[i - 1] */
+#define FJ_INCLUSIVE 0u      /* out[i] = in[0] + ... + in[i] */
+#define FJ_EXCLUSIVE 0x1000u /* out[i] = in[0] + ... + in[i - 1] */
 
 /* *left becomes left combined with right, both elements. */
 typedef void fj_op_fn(void *left, const void *right, void *arg);
@@ -284,9 +285,9 @@ typedef int fj_keep_fn(size_t begin, size_t end, unsigned char *keep, void *arg)
 
 /*
  * Copies the elements of `in` that are meant to `out`, in their order; *count is their number.
- * _by: decided for parts rather than for single elements. Each element is asked for once. `out`
- * has room for all that are kept and does not overlap `in`; after an error its contents are
- * anything.
+ * _by: decided for parts rather than for single elements. Each element is asked for once, so a
+ * test that contradicts itself only decides what is kept. `out` has room for all that are kept and
+ * does not overlap `in`; after an error its contents are anything.
  *
  *   memory   n / 8 bytes, and 24 for each of at most 16384 parts; without it the calling
  *            thread does it alone.
@@ -316,9 +317,11 @@ typedef int fj_compare_fn(const void *a, const void *b, void *arg);
 
 /*
  * Sorts n elements of `size` bytes. Equal ones keep their order by fj_stable_sort(), and may by
- * the others. A comparison that contradicts itself gives some order of the same elements, and
- * is never handed anything but elements. After FJ_ECANCELED the array has the same elements in
- * some order.
+ * the others. After FJ_ECANCELED the array has the same elements in some order.
+ *
+ * If the comparison contradicts itself, the sort still returns after n log n comparisons, the
+ * array has the same elements, each as often as before, in some order, and nothing outside the
+ * array is read or written. The comparison is never handed anything but elements.
  *
  *   memory   n * size bytes; without it the calling thread sorts in place, fj_stable_sort()
  *            by many more moves.
@@ -335,7 +338,8 @@ FJ_API void fj_qsort(void *base, size_t n, size_t size, fj_compare_fn *cmp, void
 
 /*
  * Merges two sorted arrays into `out`, which has room for both and overlaps neither. Of equal
- * elements those of `a` come first.
+ * elements those of `a` come first. If the arrays are not sorted, or the comparison contradicts
+ * itself, `out` still gets each element of both once, in some order.
  */
 FJ_API FJ_NODISCARD int fj_merge(const void *a, size_t na, const void *b, size_t nb, size_t size,
                                  void *out, fj_compare_fn *cmp, void *arg, const fj_how *how);
@@ -381,9 +385,9 @@ FJ_API FJ_NODISCARD int fj_sort_kv64(fj_kv64 *a, size_t n, const fj_how *how);
 typedef int fj_stage_fn(void **item, void *arg);
 
 enum fj_stage_kind {
-    FJ_STAGE_PARALLEL = 0, /* any number of items at a time */
-    FJ_STAGE_SERIAL = 1,   /* one at a time */
-    FJ_STAGE_ORDERED = 2   /* one at a time, in the order in which the first stage made them */
+    FJ_STAGE_PARALLEL = 0,     /* any number of items at a time */
+    FJ_STAGE_SERIAL = 0x10000, /* one at a time */
+    FJ_STAGE_ORDERED = 0x20000 /* one at a time, in the order in which the first stage made them */
 };
 
 typedef struct fj_stage {

@@ -47,9 +47,10 @@
 #define FJ_COLD __attribute__((noinline))
 
 /*
- * 1 (by -DFJ_CHECKED=1 where your code is compiled): every join is looked at before it is
- * done, and one by the wrong thread, or of a task that is not forked, is FJ_EINVAL and a
- * message to the log callback instead of undefined.
+ * 1 (by -DFJ_CHECKED=1 where your code is compiled): every fork and join is looked at before it is
+ * done. A join by the wrong thread is FJ_EINVAL. A second fork, a fork or join of NULL, and a body
+ * that returns without joining what it forked do no harm. Each of them sends a message to the log
+ * callback.
  */
 #ifndef FJ_CHECKED
 #define FJ_CHECKED 0

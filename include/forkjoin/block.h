@@ -2,9 +2,20 @@
 /*
  * forkjoin/block.h - tasks that have to wait for something that is not a task
  *
- * Included by <forkjoin.h>. A worker that sleeps in a lock or a read is a worker less. These
- * calls tell the pool, which lets another one work meanwhile: an idle one, or a new thread
- * up to max_threads. Outside a pool they only wait.
+ * Included by <forkjoin.h>. A worker that sleeps in a lock or a read is one worker less. These
+ * calls tell the pool, which lets another worker run meanwhile. Outside a pool they only wait.
+ *
+ * The rule holds for these calls and for every other wait of the library: a join, a wait for a
+ * future, a wait for another pool. While a worker waits it does not count against `parallelism`:
+ * as long as tasks are queued, `parallelism` other workers can run. The pool wakes an idle worker
+ * if there is one. It starts a thread only if a task is queued, no worker is idle, and the pool has
+ * fewer than max_threads threads. At max_threads the worker waits without a replacement.
+ *
+ * If the system, `may_start` or `create` refuses the thread, the library asks again: at every later
+ * submission, at some of the later forks, and by itself, with pauses that grow from 0.1 ms to
+ * 100 ms, until a thread comes or no task is left. One case is left out: while every thread of the
+ * pool is inside code between fj_block_begin() and fj_block_end(), or inside a block() callback, and
+ * the system has refused all threads for more than a second, only a later call asks again.
  */
 #ifndef FORKJOIN_BLOCK_H
 #define FORKJOIN_BLOCK_H
@@ -23,7 +34,7 @@ FJ_EXTERN_C_BEGIN
 /*
  * Waits for what the callbacks say. Calls ready(arg), and while that is 0, block(arg), which
  * waits and returns 1 if that was enough, 0 to be asked again, or a negative code to give up.
- * Before each block() the pool has been told.
+ * While block() runs, another worker may run in place of the caller.
  *
  *   returns  FJ_OK; what block() gave up with; FJ_ESATURATED if max_threads is reached and the
  *            pool's `saturate` said so; FJ_ECANCELED if the calling task is interrupted or its
@@ -55,9 +66,14 @@ FJ_API void fj_block_end(fj_blocking *b);
  *   returns  FJ_OK, FJ_ETIMEDOUT, or the negated error number of the system's call, which the
  *            codes of the library are for those they share (FJ_EINVAL, FJ_EDEADLK, ...).
  *            fj_sleep(): FJ_ECANCELED if the calling task is interrupted or its pool stops.
- *            fj_read(), fj_write(), fj_poll(): as the system's, a negated error number in
- *            place of -1. After EINTR they go on, unless the task was interrupted: then they
- *            return FJ_ECANCELED. errno is left alone.
+ *            fj_cond_wait() may return FJ_OK without a signal, as pthread_cond_wait() may.
+ *            fj_read(), fj_write(), fj_poll(): what the system's return, a negated error
+ *            number in place of -1. Where read(), write() or poll() would not wait, neither do
+ *            these: n == 0, also with NULL; a descriptor that is not open, is open for the
+ *            other direction or is non-blocking; a directory. NULL with n > 0 is FJ_EINVAL.
+ *            After EINTR they try again, unless the task was interrupted: then they return
+ *            FJ_ECANCELED. If the pool has an `interrupt_signal`, an interrupt of the task, or of
+ *            a task or token above it, breaks them. errno is left alone.
  */
 FJ_API FJ_NODISCARD int fj_mutex_lock(pthread_mutex_t *m);
 FJ_API FJ_NODISCARD int fj_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t timeout_ns);

@@ -7,15 +7,20 @@
  * without a limit; anybody may cancel it, complete it or let it fail, and exactly one
  * outcome wins.
  *
- *     struct load { fj_future future; const char *path; struct image *image; };
+ *     struct load { fj_future future; const char *path; long bytes; };
  *
- *     static int load_run(fj_task *t) { struct load *l = (struct load *)t; ... return FJ_OK; }
+ *     static int load_run(fj_task *t)
+ *     {
+ *         struct load *l = (struct load *)t;
+ *         l->bytes = read_file(l->path);
+ *         return l->bytes < 0 ? 1 : FJ_OK;
+ *     }
  *
- *     fj_future_init(&l->future, load_run);
- *     err = fj_future_submit(pool, &l->future);
- *     ...
- *     err = fj_future_get(&l->future, 50 * 1000000, NULL);   (at most 50 ms)
- *     fj_future_release(&l->future);
+ *     struct load l = {.path = "map.png"};
+ *     fj_future_init(&l.future, load_run);
+ *     int err = fj_future_submit(NULL, &l.future);
+ *     if (err == FJ_OK) err = fj_future_get(&l.future, 50 * 1000000, NULL); // at most 50 ms
+ *     fj_future_release(&l.future); // waits until it runs no more
  *
  * Life of a future
  *   new -> submitted -> running -> done, and done from any of them: by its body, by
@@ -55,7 +60,8 @@ FJ_API void fj_token_init(fj_token *token, const fj_token *parent);
 
 /*
  * Asks everything that runs with `token`, or one below it, to stop, for good. Waits of the
- * library inside these tasks (fj_future_get(), fj_sleep(), ...) return FJ_ECANCELED.
+ * library inside these tasks (fj_future_get(), fj_sleep(), ...) return FJ_ECANCELED; fj_read(),
+ * fj_write() and fj_poll() do so if their pool has an `interrupt_signal`.
  */
 FJ_API void fj_token_cancel(fj_token *token);
 
@@ -70,8 +76,9 @@ FJ_API int fj_token_cancelled(const fj_token *token);
 FJ_API FJ_NODISCARD int fj_invoke_with(fj_pool *pool, fj_task *t, fj_token *token);
 
 /*
- * Whether the calling task should give up: its future or its token was cancelled, or its
- * pool stops. A few loads.
+ * Whether the calling task should give up: its token was cancelled; its future was cancelled, or
+ * completed or failed by another thread, so that its result is not wanted; the root of its
+ * completer was; or its pool stops. The same for all tasks below it that are joined. A few loads.
  *
  *   from     a body; outside it is 0.
  *   Java     Thread.interrupted() in a task, without clearing anything.
@@ -156,13 +163,15 @@ enum fj_future_state {
 };
 
 /*
- * Makes `f` a new future whose body is `fn`; NULL if it is only ever completed by hand. A
- * body that returns FJ_PENDING leaves it open: somebody completes it later.
+ * Makes `f` a new future whose body is `fn`; NULL if it is only ever completed by hand. What
+ * the body returns is the outcome: 0 success, FJ_ECANCELED cancelled, any other code a failure
+ * with that code. A body that returns FJ_PENDING leaves it open: another call completes it.
  *
  *   Java     the constructors of RecursiveTask, RecursiveAction; ForkJoinTask.adapt().
  */
 FJ_INLINE void fj_future_init(fj_future *f, fj_fn *fn)
 {
+    if (FJ_CHECKED && f == 0) return;
     fji_future_init(f, fji_future_run, fn, 0);
 }
 
@@ -204,9 +213,10 @@ FJ_API int fj_future_invoke(fj_future *f);
 FJ_API int fj_future_invoke_in(fj_pool *pool, fj_future *f);
 
 /*
- * Waits until `f` is done. A worker runs it itself if it is still in its own queue, helps
- * whoever runs it, and else sleeps while the pool replaces it; it takes no notice of being
- * cancelled itself.
+ * Waits until `f` is done. A worker runs `f` itself if it is still in the worker's own queue.
+ * If another worker of the same pool runs `f`, the caller runs tasks that the body of `f` has
+ * forked. If there are none it sleeps, and another worker runs in its place (forkjoin/block.h).
+ * It takes no notice of being cancelled itself.
  *
  *   order    what led to the outcome happens before the return.
  *   returns  what the body returned, or what fj_future_fail() was given, or FJ_ECANCELED.
@@ -219,6 +229,11 @@ FJ_API int fj_future_join(fj_future *f);
  * *result, if not NULL, becomes the result when that is FJ_OK. Inside a task that was itself
  * cancelled with `interrupt`, or whose pool stops, it returns FJ_ECANCELED at once unless
  * `f` is done.
+ *
+ * A wait with a limit runs no task in the calling thread, because it could not stop the task
+ * when its time is over. This holds for every call of the library that takes a limit. A worker
+ * that waits is replaced, and its replacement runs the task. In a pool whose threads all wait and
+ * that has reached max_threads the task does not run before the limit is over.
  *
  *   returns  as fj_future_join(); FJ_ETIMEDOUT.
  *   Java     get(), get(timeout).
@@ -250,7 +265,7 @@ FJ_API enum fj_future_state fj_future_state(const fj_future *f);
  *
  *   returns  result: FJ_OK and *result, the code of a failure, FJ_ECANCELED, or FJ_EBUSY if
  *            it is not done; *result is then untouched. error: the code of a failure,
- *            FJ_ECANCELED, or FJ_OK if it went well or is not done.
+ *            FJ_ECANCELED, or FJ_OK if it went well or is not done. NULL: FJ_EINVAL, both.
  *   Java     resultNow(), exceptionNow(), getException().
  */
 FJ_API int fj_future_result(const fj_future *f, void **result);
@@ -259,7 +274,11 @@ FJ_API int fj_future_error(const fj_future *f);
 /*
  * Decide the outcome, unless it is decided: success with `result`, success with the result
  * that the body has set so far, failure with `code` (0 stands for FJ_EFAILED), cancelled.
- * A body that runs goes on, in vain; one that is queued never runs.
+ * A body that is queued never runs. One that runs is not stopped, but fj_cancelled() becomes 1 in
+ * it and in the tasks below it, as its result is not wanted. Its waits are broken only by
+ * fj_future_cancel() with `interrupt`, and after the limit of fj_submit_with_timeout(). A body
+ * that completes or fails its own future, in its own thread, does not see that as a request to
+ * stop: fj_cancelled() stays 0. A task of it that another thread has stolen counts as another.
  *
  *   from     any thread, the body itself included.
  *   returns  1 if this call decided it, else 0; fj_future_cancel(): 1 if it is cancelled, by
@@ -271,9 +290,12 @@ FJ_API int fj_future_complete_quietly(fj_future *f);
 FJ_API int fj_future_fail(fj_future *f, int code);
 
 /*
- * interrupt: also breaks the library's waits inside the body, which return FJ_ECANCELED, and
- * if the pool has an `interrupt_signal`, sends it to the thread that runs the body. Neither
- * reaches any other task. With and without, the body can see it by fj_cancelled().
+ * interrupt: also breaks the library's waits inside the body and in the tasks below it that are
+ * joined, in any pool, under any number of tokens between them and the future: they return
+ * FJ_ECANCELED. If the pool has an `interrupt_signal`, sends it to the thread that runs the body,
+ * and to other threads that wait in fj_read(), fj_write() or fj_poll() in a task below it; a
+ * system call of your own in a stolen task is not broken. Neither reaches any other task. With and
+ * without, the body can see it by fj_cancelled().
  */
 FJ_API int fj_future_cancel(fj_future *f, int interrupt);
 
@@ -337,7 +359,7 @@ FJ_API FJ_NODISCARD int fj_adapt_action(fj_action *action, void *arg, void *resu
 /* ---- Several of them ---------------------------------------------------------------------- */
 
 /*
- * Wait until all, or one, of n futures are done. n == 0: FJ_OK, FJ_EINVAL.
+ * Wait until all, or one, of n futures are done. n == 0: all FJ_OK, one FJ_EINVAL.
  *
  *   returns  FJ_OK; FJ_ETIMEDOUT; FJ_ECANCELED as fj_future_get(); FJ_EINVAL for NULL.
  *            any: *which is the index of one that is done.

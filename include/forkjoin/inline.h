@@ -85,7 +85,8 @@ FJ_INLINE fj_worker *fji_self_now(void)
 FJ_EXTERN_C_BEGIN
 
 /* The ways off the fast paths. Internal: call the functions of <forkjoin.h>. */
-FJ_API FJ_COLD void fji_fork_slow(fj_task *t);
+FJ_API FJ_COLD void fji_fork_slow(fj_task *t, fj_cell *before);
+FJ_API FJ_COLD void fji_fork_checked(fj_task *t);
 FJ_API FJ_COLD int fji_join_slow(fj_task *t, int popped);
 FJ_API FJ_COLD int fji_unfork_slow(fj_task *t, int popped);
 FJ_API FJ_COLD void fji_signal_slow(fj_worker *w);
@@ -98,21 +99,30 @@ FJ_API void fji_typed_leave(fj_worker *w, const fji_typed_saved *saved);
 
 FJ_EXTERN_C_END
 
+/* No cell: a join before the first fork is seen. A fork that follows at once makes this store, and
+ * the look at it, go away. */
 FJ_INLINE void fj_task_init(fj_task *t, fj_fn *fn)
 {
+    if (FJ_CHECKED && t == 0) return;
     t->fn = fn;
+    t->cell = 0;
 }
 
 FJ_INLINE void fj_fork(fj_task *t)
 {
-    fj_worker *w = fji_self_now();
-    fj_cell *p = w->top;
-
-    if (FJ_UNLIKELY(p->what != FJI_FREE)) {
-        fji_fork_slow(FJ_ADDRESS_AGAIN(t));
+    if (FJ_CHECKED) {
+        fji_fork_checked(t);
         return;
     }
+    fj_worker *w = fji_self_now();
+    fj_cell *p = w->top, *before = t->cell;
+
     t->cell = p;
+    /* A task whose cell is below the boundary may be forked already: the slow path finds out. */
+    if (FJ_UNLIKELY(p->what != FJI_FREE || (before != 0 && before < p))) {
+        fji_fork_slow(FJ_ADDRESS_AGAIN(t), before);
+        return;
+    }
     w->top = p + 1;
     /* [queue.publish] release -> acquire load of `what` in fji_queue_steal(): the
      * thief sees all that the forker wrote into the task. */
@@ -125,13 +135,11 @@ FJ_INLINE void fj_fork(fj_task *t)
 }
 
 /*
- * Takes cell c back if it is the topmost and no thief is about. Returns 1 if it
- * is ours, 0 if nothing was done, -1 if c was already set free: the slow path
- * then has to find out who owns the task.
+ * Sets the topmost cell c free. Returns 1 if it is ours, -1 if a thief may have it: the slow path
+ * then has to find out.
  */
-FJ_INLINE int fji_pop(fj_worker *w, fj_cell *c)
+FJ_INLINE int fji_pop_topmost(fj_worker *w, fj_cell *c)
 {
-    if (FJ_UNLIKELY(c[1].what != FJI_FREE)) return 0;
     /* relaxed: a thief that misses it is shut out by the fences below. */
     __atomic_store_n(&c->what, FJI_FREE, __ATOMIC_RELAXED);
     /* [queue.take] `what` above, floor below; partner: the heavy fence in
@@ -142,12 +150,31 @@ FJ_INLINE int fji_pop(fj_worker *w, fj_cell *c)
     return 1;
 }
 
+/* The same for a task of the plain tier, which knows the boundary. 0: c is not the topmost, or no
+ * cell of this worker at all, and nothing was done. */
+FJ_INLINE int fji_pop_plain(fj_worker *w, fj_cell *c)
+{
+    if (FJ_UNLIKELY((uintptr_t)c + sizeof *c != (uintptr_t)w->top)) return 0;
+    return fji_pop_topmost(w, c);
+}
+
+/*
+ * Takes cell c back if it is the topmost and no thief is about. Returns 1 if it
+ * is ours, 0 if nothing was done, -1 if c was already set free: the slow path
+ * then has to find out who owns the task.
+ */
+FJ_INLINE int fji_pop(fj_worker *w, fj_cell *c)
+{
+    if (FJ_UNLIKELY(c[1].what != FJI_FREE)) return 0;
+    return fji_pop_topmost(w, c);
+}
+
 FJ_INLINE int fj_unfork(fj_task *t)
 {
     if (FJ_CHECKED) return fji_unfork_slow(t, 0);
     fj_worker *w = fji_self_now();
     fj_cell *c = t->cell;
-    int got = fji_pop(w, c);
+    int got = fji_pop_plain(w, c);
 
     if (FJ_LIKELY(got > 0)) {
         w->top = c;
@@ -166,7 +193,7 @@ FJ_INLINE int fj_join(fj_task *t)
     if (FJ_CHECKED) return fji_join_slow(t, 0);
     fj_worker *w = fji_self_now();
     fj_cell *c = t->cell;
-    int got = fji_pop(w, c);
+    int got = fji_pop_plain(w, c);
 
     if (FJ_LIKELY(got > 0)) {
         w->top = c;

@@ -66,7 +66,8 @@ FJ_API size_t fj_pool_drain(fj_pool *pool, fj_taken *taken, size_t n);
 /* The address of its fj_task; NULL for typed ones and actions. */
 FJ_API fj_task *fj_taken_task(const fj_taken *taken);
 
-/* Runs it in the calling thread; or ends it without running, as shutdown_now does. */
+/* Runs it in the calling thread; or ends it without running, as shutdown_now does. The code of an
+ * action goes to the `on_error` of the pool whose worker runs it; outside a pool it is dropped. */
 FJ_API void fj_taken_run(fj_taken *taken);
 FJ_API void fj_taken_cancel(fj_taken *taken);
 

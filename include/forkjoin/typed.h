@@ -12,17 +12,18 @@
  *     }
  *
  *     long r;
- *     int err = fib_invoke(NULL, &r, 40);     (NULL: the common pool)
+ *     int err = fib_invoke(NULL, &r, 40); // NULL: the common pool
  *
- * FJ_TASK(R, NAME, T1, a1, ...) with one to six arguments makes of the function
- * below it
+ * FJ_TASK(R, NAME, T1, a1, ...) with up to six arguments, each a type and a name,
+ * makes of the function below it
  *
  *     NAME_task               a handle: a local variable, one for each fork
  *     NAME_fork(FJ, &h, ...)  offers the call to the other workers
  *     NAME_join(FJ, &h)       its result: a direct call when nobody took it
  *     NAME_call(FJ, ...)      an ordinary call, which may be inlined
  *     NAME_invoke(pool, &r, ...)  from anywhere: runs it in the pool, 0 or an
- *                             error of the library; r is written on success only
+ *                             error of the library; r is written on success only;
+ *                             NULL in place of &r is FJ_EINVAL
  *
  * FJ_VOID_TASK(NAME, ...) does the same for a function without result (no `&r`).
  * FJ_TASK_DECLARE and FJ_TASK_BODY are its two halves, for mutual recursion.
@@ -44,56 +45,99 @@
 /* The first argument of every generated function inside a typed body. */
 #define FJ fj_w, &fj_p
 
-/* Number of (type, name) pairs in the argument list: 1 to 6. */
-#define FJI_PAIRS(...) FJI_PAIRS_(__VA_ARGS__, 6, x, 5, x, 4, x, 3, x, 2, x, 1, x, 0)
-#define FJI_PAIRS_(a, b, c, d, e, f, g, h, i, j, k, l, n, ...) n
 #define FJI_CAT(a, b) FJI_CAT_(a, b)
 #define FJI_CAT_(a, b) a##b
-#define FJI_EACH(kind, ...) FJI_CAT(kind, FJI_PAIRS(__VA_ARGS__))(__VA_ARGS__)
+#define FJI_FIRST(a, ...) a
+#define FJI_SECOND(a, b, ...) b
 
 /* clang-format off */
 
-/* , T a ...: parameters after the first ones */
-#define FJI_PARAMS_1(T1, a) , T1 a
-#define FJI_PARAMS_2(T1, a, T2, b) , T1 a, T2 b
-#define FJI_PARAMS_3(T1, a, T2, b, T3, c) , T1 a, T2 b, T3 c
-#define FJI_PARAMS_4(T1, a, T2, b, T3, c, T4, d) , T1 a, T2 b, T3 c, T4 d
-#define FJI_PARAMS_5(T1, a, T2, b, T3, c, T4, d, T5, e) , T1 a, T2 b, T3 c, T4 d, T5 e
-#define FJI_PARAMS_6(T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) , T1 a, T2 b, T3 c, T4 d, T5 e, T6 f
+/*
+ * R, NAME and the arguments go together, in one list that is never empty: C11 wants at least
+ * one argument for every `...`. FJI_FORM is the number of pairs behind R and NAME, 0 to 6, or
+ * `odd`, or `many`.
+ */
+#define FJI_FORM(...) FJI_FORM_(__VA_ARGS__,                                                      \
+    many, many, many, many, many, many, many, many, many, many, many, many, many, many, many,     \
+    many, many, many, many, many, many, many, many, many, many, many,                             \
+    6, odd, 5, odd, 4, odd, 3, odd, 2, odd, 1, odd, 0, odd, x)
+#define FJI_FORM_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z,   \
+    a1, b1, c1, d1, e1, f1, g1, h1, i1, j1, k1, l1, m1, n1, form, ...) form
+#define FJI_EACH(kind, ...) FJI_CAT(kind, FJI_FORM(__VA_ARGS__))(__VA_ARGS__)
 
-/* T a; ...: members of the frame */
-#define FJI_FIELDS_1(T1, a) T1 a;
-#define FJI_FIELDS_2(T1, a, T2, b) T1 a; T2 b;
-#define FJI_FIELDS_3(T1, a, T2, b, T3, c) T1 a; T2 b; T3 c;
-#define FJI_FIELDS_4(T1, a, T2, b, T3, c, T4, d) T1 a; T2 b; T3 c; T4 d;
-#define FJI_FIELDS_5(T1, a, T2, b, T3, c, T4, d, T5, e) T1 a; T2 b; T3 c; T4 d; T5 e;
-#define FJI_FIELDS_6(T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) T1 a; T2 b; T3 c; T4 d; T5 e; T6 f;
+/* Whether it is a form that there is: FJI_IF(FJI_X_, ...) is FJI_X_good, _odd or _many. */
+#define FJI_IS_0 good
+#define FJI_IS_1 good
+#define FJI_IS_2 good
+#define FJI_IS_3 good
+#define FJI_IS_4 good
+#define FJI_IS_5 good
+#define FJI_IS_6 good
+#define FJI_IS_odd odd
+#define FJI_IS_many many
+#define FJI_IF(kind, ...) FJI_CAT(kind, FJI_CAT(FJI_IS_, FJI_FORM(__VA_ARGS__)))
+
+#define FJI_ODD "FJ_TASK: every argument is a type and a name, separated by a comma"
+#define FJI_MANY "FJ_TASK takes at most six arguments: pass a pointer to a struct for more"
+/* What stands before the body then, which is left to follow. */
+#define FJI_REFUSED(text) \
+    FJ_STATIC_ASSERT(0, text); \
+    __attribute__((unused)) static int FJI_CAT(fji_refused_, __LINE__)(void)
+
+/* , T a ...: parameters after the first ones */
+#define FJI_PARAMS_0(R, N)
+#define FJI_PARAMS_1(R, N, T1, a) , T1 a
+#define FJI_PARAMS_2(R, N, T1, a, T2, b) , T1 a, T2 b
+#define FJI_PARAMS_3(R, N, T1, a, T2, b, T3, c) , T1 a, T2 b, T3 c
+#define FJI_PARAMS_4(R, N, T1, a, T2, b, T3, c, T4, d) , T1 a, T2 b, T3 c, T4 d
+#define FJI_PARAMS_5(R, N, T1, a, T2, b, T3, c, T4, d, T5, e) , T1 a, T2 b, T3 c, T4 d, T5 e
+#define FJI_PARAMS_6(R, N, T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) , T1 a, T2 b, T3 c, T4 d, T5 e, T6 f
+
+/* T a; ...: members of the frame; of a void one, which would have none, another */
+#define FJI_FIELDS_0(R, N)
+#define FJI_FIELDS_1(R, N, T1, a) T1 a;
+#define FJI_FIELDS_2(R, N, T1, a, T2, b) T1 a; T2 b;
+#define FJI_FIELDS_3(R, N, T1, a, T2, b, T3, c) T1 a; T2 b; T3 c;
+#define FJI_FIELDS_4(R, N, T1, a, T2, b, T3, c, T4, d) T1 a; T2 b; T3 c; T4 d;
+#define FJI_FIELDS_5(R, N, T1, a, T2, b, T3, c, T4, d, T5, e) T1 a; T2 b; T3 c; T4 d; T5 e;
+#define FJI_FIELDS_6(R, N, T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) T1 a; T2 b; T3 c; T4 d; T5 e; T6 f;
+
+#define FJI_VOID_FIELDS_0(R, N) char fj_none;
+#define FJI_VOID_FIELDS_1 FJI_FIELDS_1
+#define FJI_VOID_FIELDS_2 FJI_FIELDS_2
+#define FJI_VOID_FIELDS_3 FJI_FIELDS_3
+#define FJI_VOID_FIELDS_4 FJI_FIELDS_4
+#define FJI_VOID_FIELDS_5 FJI_FIELDS_5
+#define FJI_VOID_FIELDS_6 FJI_FIELDS_6
 
 /* fj_f->a = a; ...: into the frame, one by one: gcc would pack neighbours into a vector
  * first, which takes longer than the two stores. */
 #define FJI_PUT(a) fj_f->a = a; FJ_IN_ORDER();
-#define FJI_STORE_1(T1, a) FJI_PUT(a)
-#define FJI_STORE_2(T1, a, T2, b) FJI_PUT(a) FJI_PUT(b)
-#define FJI_STORE_3(T1, a, T2, b, T3, c) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c)
-#define FJI_STORE_4(T1, a, T2, b, T3, c, T4, d) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c) FJI_PUT(d)
-#define FJI_STORE_5(T1, a, T2, b, T3, c, T4, d, T5, e) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c) FJI_PUT(d) FJI_PUT(e)
-#define FJI_STORE_6(T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c) FJI_PUT(d) FJI_PUT(e) FJI_PUT(f)
+#define FJI_STORE_0(R, N) (void)fj_f;
+#define FJI_STORE_1(R, N, T1, a) FJI_PUT(a)
+#define FJI_STORE_2(R, N, T1, a, T2, b) FJI_PUT(a) FJI_PUT(b)
+#define FJI_STORE_3(R, N, T1, a, T2, b, T3, c) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c)
+#define FJI_STORE_4(R, N, T1, a, T2, b, T3, c, T4, d) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c) FJI_PUT(d)
+#define FJI_STORE_5(R, N, T1, a, T2, b, T3, c, T4, d, T5, e) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c) FJI_PUT(d) FJI_PUT(e)
+#define FJI_STORE_6(R, N, T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c) FJI_PUT(d) FJI_PUT(e) FJI_PUT(f)
 
 /* , fj_f->a ...: out of the frame */
-#define FJI_LOAD_1(T1, a) , fj_f->a
-#define FJI_LOAD_2(T1, a, T2, b) , fj_f->a, fj_f->b
-#define FJI_LOAD_3(T1, a, T2, b, T3, c) , fj_f->a, fj_f->b, fj_f->c
-#define FJI_LOAD_4(T1, a, T2, b, T3, c, T4, d) , fj_f->a, fj_f->b, fj_f->c, fj_f->d
-#define FJI_LOAD_5(T1, a, T2, b, T3, c, T4, d, T5, e) , fj_f->a, fj_f->b, fj_f->c, fj_f->d, fj_f->e
-#define FJI_LOAD_6(T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) , fj_f->a, fj_f->b, fj_f->c, fj_f->d, fj_f->e, fj_f->f
+#define FJI_LOAD_0(R, N)
+#define FJI_LOAD_1(R, N, T1, a) , fj_f->a
+#define FJI_LOAD_2(R, N, T1, a, T2, b) , fj_f->a, fj_f->b
+#define FJI_LOAD_3(R, N, T1, a, T2, b, T3, c) , fj_f->a, fj_f->b, fj_f->c
+#define FJI_LOAD_4(R, N, T1, a, T2, b, T3, c, T4, d) , fj_f->a, fj_f->b, fj_f->c, fj_f->d
+#define FJI_LOAD_5(R, N, T1, a, T2, b, T3, c, T4, d, T5, e) , fj_f->a, fj_f->b, fj_f->c, fj_f->d, fj_f->e
+#define FJI_LOAD_6(R, N, T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) , fj_f->a, fj_f->b, fj_f->c, fj_f->d, fj_f->e, fj_f->f
 
 /* , a ...: handed on */
-#define FJI_PASS_1(T1, a) , a
-#define FJI_PASS_2(T1, a, T2, b) , a, b
-#define FJI_PASS_3(T1, a, T2, b, T3, c) , a, b, c
-#define FJI_PASS_4(T1, a, T2, b, T3, c, T4, d) , a, b, c, d
-#define FJI_PASS_5(T1, a, T2, b, T3, c, T4, d, T5, e) , a, b, c, d, e
-#define FJI_PASS_6(T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) , a, b, c, d, e, f
+#define FJI_PASS_0(R, N)
+#define FJI_PASS_1(R, N, T1, a) , a
+#define FJI_PASS_2(R, N, T1, a, T2, b) , a, b
+#define FJI_PASS_3(R, N, T1, a, T2, b, T3, c) , a, b, c
+#define FJI_PASS_4(R, N, T1, a, T2, b, T3, c, T4, d) , a, b, c, d
+#define FJI_PASS_5(R, N, T1, a, T2, b, T3, c, T4, d, T5, e) , a, b, c, d, e
+#define FJI_PASS_6(R, N, T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) , a, b, c, d, e, f
 
 /* What a cell says of a typed task: its type, tagged by an addition the linker does. Made
  * anew each time, rather than kept in a saved register. */
@@ -103,14 +147,15 @@
  * The two shapes differ only in what is done with a result: FJI_R_* for a value,
  * FJI_V_* for void.
  */
-#define FJI_R_FIELD(R) R fj_r;
+#define FJI_R_FIELDS(R, ...) FJI_EACH(FJI_FIELDS_, __VA_ARGS__) R fj_r;
 #define FJI_R_SET(to, call) to = call
 #define FJI_R_LET(R, to, call) R to = call
 #define FJI_R_RETURN(call) return call
 #define FJI_R_GET(from) return from
 #define FJI_R_OUT(R) , R *fj_out
+#define FJI_R_NEEDS if (fj_out == 0) return FJ_EINVAL;
 #define FJI_R_COPY *fj_out = fj_root.fj_f.fj_r;
-#define FJI_V_FIELD(R)
+#define FJI_V_FIELDS(R, ...) FJI_EACH(FJI_VOID_FIELDS_, __VA_ARGS__)
 #define FJI_V_SET(to, call) call
 #define FJI_V_LET(R, to, call) call
 #define FJI_V_RETURN(call) \
@@ -120,31 +165,41 @@
     } while (0)
 #define FJI_V_GET(from) return
 #define FJI_V_OUT(R)
+#define FJI_V_NEEDS
 #define FJI_V_COPY
 
-#define FJ_TASK(R, NAME, ...)             \
-    FJ_TASK_DECLARE(R, NAME, __VA_ARGS__); \
-    FJ_TASK_BODY(R, NAME, __VA_ARGS__)
+#define FJ_TASK(...) FJI_IF(FJI_TASK_, __VA_ARGS__)(FJI_R, __VA_ARGS__)
+#define FJ_VOID_TASK(...) FJI_IF(FJI_TASK_, void, __VA_ARGS__)(FJI_V, void, __VA_ARGS__)
+#define FJI_TASK_good(SHAPE, ...) \
+    FJI_DECLARE_good(SHAPE, __VA_ARGS__); \
+    FJI_BODY_good(__VA_ARGS__)
+#define FJI_TASK_odd(...) FJI_REFUSED(FJI_ODD)
+#define FJI_TASK_many(...) FJI_REFUSED(FJI_MANY)
 
-#define FJ_VOID_TASK(NAME, ...)                \
-    FJ_VOID_TASK_DECLARE(NAME, __VA_ARGS__); \
-    FJ_VOID_TASK_BODY(NAME, __VA_ARGS__)
-
-#define FJ_TASK_BODY(R, NAME, ...)                                               \
-    static R NAME##_fji_body(fj_worker *fj_w __attribute__((unused)),            \
+#define FJ_TASK_BODY(...) FJI_IF(FJI_BODY_, __VA_ARGS__)(__VA_ARGS__)
+#define FJ_VOID_TASK_BODY(...) FJI_IF(FJI_BODY_, void, __VA_ARGS__)(void, __VA_ARGS__)
+#define FJI_BODY_good(...) \
+    FJI_BODY(FJI_FIRST(__VA_ARGS__, x), FJI_SECOND(__VA_ARGS__, x), __VA_ARGS__)
+#define FJI_BODY_odd(...) FJI_REFUSED(FJI_ODD)
+#define FJI_BODY_many(...) FJI_REFUSED(FJI_MANY)
+#define FJI_BODY(...) FJI_BODY_(__VA_ARGS__)
+#define FJI_BODY_(R, NAME, ...)                                                                   \
+    static R NAME##_fji_body(fj_worker *fj_w __attribute__((unused)),                             \
                              fj_cell *fj_p __attribute__((unused)) FJI_EACH(FJI_PARAMS_, __VA_ARGS__))
 
-#define FJ_VOID_TASK_BODY(NAME, ...) FJ_TASK_BODY(void, NAME, __VA_ARGS__)
+#define FJ_TASK_DECLARE(...) FJI_IF(FJI_DECLARE_, __VA_ARGS__)(FJI_R, __VA_ARGS__)
+#define FJ_VOID_TASK_DECLARE(...) FJI_IF(FJI_DECLARE_, void, __VA_ARGS__)(FJI_V, void, __VA_ARGS__)
+#define FJI_DECLARE_good(SHAPE, ...) \
+    FJI_DECLARE(SHAPE, FJI_FIRST(__VA_ARGS__, x), FJI_SECOND(__VA_ARGS__, x), __VA_ARGS__)
+#define FJI_DECLARE_odd(...) FJI_REFUSED(FJI_ODD)
+#define FJI_DECLARE_many(...) FJI_REFUSED(FJI_MANY)
+#define FJI_DECLARE(...) FJI_DECLARE_(__VA_ARGS__)
 
-#define FJ_TASK_DECLARE(R, NAME, ...) FJI_DECLARE(R, NAME, FJI_R, __VA_ARGS__)
-#define FJ_VOID_TASK_DECLARE(NAME, ...) FJI_DECLARE(void, NAME, FJI_V, __VA_ARGS__)
-
-#define FJI_DECLARE(R, NAME, SHAPE, ...)                                                          \
+#define FJI_DECLARE_(SHAPE, R, NAME, ...)                                                         \
     static R NAME##_fji_body(fj_worker *fj_w, fj_cell *fj_p FJI_EACH(FJI_PARAMS_, __VA_ARGS__));    \
                                                                                                   \
     struct NAME##_fji_frame {                                                                         \
-        FJI_EACH(FJI_FIELDS_, __VA_ARGS__)                                                      \
-        SHAPE##_FIELD(R)                                                                          \
+        SHAPE##_FIELDS(R, __VA_ARGS__)                                                            \
     };                                                                                            \
     FJ_STATIC_ASSERT(sizeof(struct NAME##_fji_frame) <= sizeof(((fj_cell *)0)->args),                 \
                      "arguments and result of a typed task take more than 48 bytes: "             \
@@ -158,6 +213,7 @@ typedef struct NAME##_task {                                                    
     {                                                                                              \
         struct NAME##_fji_frame *fj_f = (struct NAME##_fji_frame *)fj_args;                        \
         fji_typed_saved fj_saved;                                                                  \
+        (void)fj_f;                                                                                \
         fj_cell *fj_p = fji_typed_enter(fj_w, &fj_saved);                                          \
         SHAPE##_SET(fj_f->fj_r, NAME##_fji_body(fj_w, fj_p FJI_EACH(FJI_LOAD_, __VA_ARGS__)));     \
         fji_typed_leave(fj_w, &fj_saved);                                                           \
@@ -232,6 +288,7 @@ typedef struct NAME##_task {                                                    
     {                                                                                              \
         struct NAME##_fji_frame *fj_f = (struct NAME##_fji_frame *)(void *)fj_c->args;             \
         int fj_got = fji_pop(fj_w, fj_c);                                                          \
+        (void)fj_f;                                                                                \
         if (FJ_UNLIKELY(fj_got <= 0))                                                              \
             SHAPE##_RETURN(NAME##_fji_join_slow(fj_w, fj_c, fj_got < 0));                          \
         SHAPE##_RETURN(NAME##_fji_body(fj_w, fj_c FJI_EACH(FJI_LOAD_, __VA_ARGS__)));              \
@@ -261,6 +318,7 @@ typedef struct NAME##_task {                                                    
     {                                                                                             \
         struct NAME##_fji_root fj_root;                                                               \
         struct NAME##_fji_frame *fj_f = &fj_root.fj_f;                                                \
+        SHAPE##_NEEDS                                                                             \
         FJI_EACH(FJI_STORE_, __VA_ARGS__)                                                       \
         fj_task_init(&fj_root.fj_t, NAME##_fji_root_run);                                             \
         int fj_err = fj_invoke(fj_on, &fj_root.fj_t);                                             \

@@ -156,7 +156,7 @@ int fj_invoke_steps(const fj_step *steps, size_t n, const fj_how *how)
 {
     fj_how each = how != NULL ? *how : (fj_how){.grain = 0};
 
-    if (steps == NULL && n != 0) return FJ_EINVAL;
+    if ((steps == NULL && n != 0) || !fji_fits(n, sizeof *steps)) return FJ_EINVAL;
     for (size_t i = 0; i < n; i++)
         if (steps[i].fn == NULL) return FJ_EINVAL;
     each.grain = 1; /* who gives them has thought about it: each is worth a task */

@@ -45,10 +45,10 @@ int fji_job_run(fji_job *j, const fj_how *how, fj_task *root)
     return j->code != FJ_OK ? j->code : code; /* all parts were joined */
 }
 
-void fji_job_fail(fji_job *j, int code)
+bool fji_job_fail(fji_job *j, int code)
 {
     int none = FJ_OK;
-    (void)fji_cas_relaxed(&j->code, &none, code); /* relaxed: nothing else is told by it */
+    return fji_cas_relaxed(&j->code, &none, code); /* relaxed: nothing else is told by it */
 }
 
 bool fji_job_goes_on(fji_job *j)
@@ -56,6 +56,6 @@ bool fji_job_goes_on(fji_job *j)
     if (FJ_UNLIKELY(fji_load_relaxed(&j->code) != FJ_OK)) return false; /* relaxed: as above */
     bool by_caller = FJ_UNLIKELY(j->caller != NULL) && fj_token_cancelled(j->caller);
     if (FJ_LIKELY(!by_caller && !fj_cancelled())) return true;
-    fji_job_fail(j, FJ_ECANCELED);
+    (void)fji_job_fail(j, FJ_ECANCELED);
     return false;
 }

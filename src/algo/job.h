@@ -41,8 +41,8 @@ int fji_job_init(fji_job *j, const fj_how *how, uint64_t amount);
  */
 int fji_job_run(fji_job *j, const fj_how *how, fj_task *root);
 
-/* Ends the job with `code`, unless it has one. */
-void fji_job_fail(fji_job *j, int code);
+/* Ends the job with `code`, unless it has one: false. */
+bool fji_job_fail(fji_job *j, int code);
 
 /* Whether another part may be begun; says so to the others if the caller is cancelled. */
 bool fji_job_goes_on(fji_job *j);

@@ -482,12 +482,15 @@ static int whole_run(fj_task *t)
     return FJ_OK;
 }
 
+static bool stage_known(int kind)
+{
+    return kind == FJ_STAGE_PARALLEL || kind == FJ_STAGE_SERIAL || kind == FJ_STAGE_ORDERED;
+}
+
 static bool stages_valid(const fj_stage *stages, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (stages[i].fn == NULL || stages[i].kind < FJ_STAGE_PARALLEL ||
-            stages[i].kind > FJ_STAGE_ORDERED)
-            return false;
+        if (stages[i].fn == NULL || !stage_known(stages[i].kind)) return false;
     return true;
 }
 
@@ -542,7 +545,8 @@ int fj_pipeline(const fj_stage *stages, size_t n, size_t tokens, void (*drop)(vo
     pipeline p = {.stages = stages, .n = n, .tokens = tokens};
     whole w = {.pipe = &p};
 
-    if (stages == NULL || n == 0 || tokens == 0 || !stages_valid(stages, n)) return FJ_EINVAL;
+    if (stages == NULL || n == 0 || tokens == 0 || !fji_fits(n, sizeof *stages)) return FJ_EINVAL;
+    if (!stages_valid(stages, n)) return FJ_EINVAL;
     int err = fji_job_init(&p.job, how, 0);
     if (err != FJ_OK) return err;
     for (size_t i = 1; i < n; i++)

@@ -35,6 +35,7 @@
 
 void fj_progress_init(fj_progress *p, uint64_t total)
 {
+    if (p == NULL) return;
     /* relaxed: nothing but the numbers is told, here and below. */
     fji_store_relaxed(&p->total, total);
     fji_store_relaxed(&p->done, (uint64_t)0);
@@ -44,17 +45,17 @@ void fj_progress_init(fj_progress *p, uint64_t total)
 
 void fj_progress_add(fj_progress *p, uint64_t n)
 {
-    (void)fji_add_relaxed(&p->done, n); /* relaxed: as above */
+    if (p != NULL) (void)fji_add_relaxed(&p->done, n); /* relaxed: as above */
 }
 
 uint64_t fj_progress_done(const fj_progress *p)
 {
-    return fji_load_relaxed(&p->done); /* relaxed: as above */
+    return p == NULL ? 0 : fji_load_relaxed(&p->done); /* relaxed: as above */
 }
 
 uint64_t fj_progress_total(const fj_progress *p)
 {
-    return fji_load_relaxed(&p->total); /* relaxed: as above */
+    return p == NULL ? 0 : fji_load_relaxed(&p->total); /* relaxed: as above */
 }
 
 /* ---- The bar ------------------------------------------------------------------------------------ */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -250,9 +251,9 @@ fji_thread fji_plat_thread_self(void)
     return (fji_thread){(uintptr_t)pthread_self()};
 }
 
-void fji_plat_thread_detach(void)
+void fji_plat_thread_detach(fji_thread t)
 {
-    pthread_detach(pthread_self());
+    pthread_detach((pthread_t)t.handle);
 }
 
 void fji_plat_thread_join(fji_thread t)
@@ -408,6 +409,11 @@ void *fji_plat_reserve(size_t bytes)
 #endif
     if (fji_fault_now(FJI_FAULT_RESERVE)) return NULL;
     int keep = errno;
+    /* Where the address space is limited the program needs it more than we do. */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        bytes > limit.rlim_cur / FJI_RESERVE_PART)
+        return NULL;
     void *p = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
     errno = keep;
     return p == MAP_FAILED ? NULL : p;
@@ -425,6 +431,20 @@ bool fji_plat_commit(void *at, size_t bytes)
 void fji_plat_release(void *at, size_t bytes)
 {
     munmap(at, bytes);
+}
+
+bool fji_plat_discard(void *at, size_t bytes)
+{
+    if (fji_fault_now(FJI_FAULT_COMMIT)) return false;
+    int keep = errno;
+#ifdef __linux__
+    bool done = madvise(at, bytes, MADV_DONTNEED) == 0;
+#else
+    bool done = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                     0) != MAP_FAILED;
+#endif
+    errno = keep;
+    return done;
 }
 
 size_t fji_plat_page(void)

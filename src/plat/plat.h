@@ -78,8 +78,8 @@ void fji_plat_thread_signal(fji_thread t, int signal);
 /* The calling thread, as a handle to join. */
 fji_thread fji_plat_thread_self(void);
 
-/* The calling thread will not be joined. */
-void fji_plat_thread_detach(void);
+/* It will not be joined. */
+void fji_plat_thread_detach(fji_thread t);
 
 /* Waits for its end and gives its resources back. */
 void fji_plat_thread_join(fji_thread t);
@@ -102,10 +102,14 @@ int64_t fji_plat_now(void);
 void *fji_plat_alloc(size_t bytes);
 void fji_plat_free(void *p);
 
-/* Address space without memory; then memory (zeroed) for a part of it; then back. */
+/* Address space without memory; then memory (zeroed) for a part of it; then back. A range that is
+ * large in comparison with what the process may have is refused. */
 void *fji_plat_reserve(size_t bytes);
 bool fji_plat_commit(void *at, size_t bytes);
 void fji_plat_release(void *at, size_t bytes);
+/* Gives the memory of whole pages back, which stay committed and read as zero: another thread may
+ * read them meanwhile. False: nothing was changed. */
+bool fji_plat_discard(void *at, size_t bytes);
 size_t fji_plat_page(void);
 
 /* ---- Environment --------------------------------------------------------------------------- */

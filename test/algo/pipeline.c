@@ -237,6 +237,8 @@ static void world_check(struct world *w, int code)
             CHECK_EQ(atomic_load(&w->thing[i].stage), (int)w->stages);
 }
 
+static const int all_kinds[3] = {FJ_STAGE_PARALLEL, FJ_STAGE_SERIAL, FJ_STAGE_ORDERED};
+
 static struct world world_random(uint64_t *r, size_t things)
 {
     struct world w = {.stages = 1 + fjt_random(r) % STAGES_MOST,
@@ -244,7 +246,7 @@ static struct world world_random(uint64_t *r, size_t things)
                       .tokens = 1 + fjt_random(r) % 16,
                       .noise = fjt_random(r) | 1};
 
-    for (size_t i = 0; i < w.stages; i++) w.kind[i] = (int)(fjt_random(r) % 3);
+    for (size_t i = 0; i < w.stages; i++) w.kind[i] = all_kinds[fjt_random(r) % 3];
     return w;
 }
 
@@ -301,7 +303,7 @@ static void small_pipelines(fj_pool *pool, void *arg)
                                   .things = things,
                                   .tokens = tokens};
                 size_t k = code < 3 ? code : code < 12 ? code - 3 : code - 12;
-                for (size_t i = 0; i < w.stages; i++, k /= 3) w.kind[i] = (int)(k % 3);
+                for (size_t i = 0; i < w.stages; i++, k /= 3) w.kind[i] = all_kinds[k % 3];
                 world_make(&w);
                 CHECK_EQ(world_run(&w, pool, NULL), FJ_OK);
                 world_check(&w, FJ_OK);
@@ -367,7 +369,8 @@ FJ_TEST(after_an_error_every_item_is_dropped_once, 30)
 FJ_TEST(first_stage_may_fail_without_an_item, 10)
 {
     fj_pool *pool = fjt_pool(2, 0);
-    for (int kind = 0; kind < 3; kind++) {
+    for (int i = 0; i < 3; i++) {
+        int kind = all_kinds[i];
         struct world w = {.stages = 2, .things = 10, .tokens = 3, .kind = {kind, kind}};
         one_exception(pool, &w, 0, 4, FAIL_EATING);
     }
@@ -439,7 +442,8 @@ FJ_TEST(misuse_is_found_before_anything_is_run, 10)
 
 FJ_TEST(without_memory_nothing_is_begun, 10)
 {
-    fj_stage stages[] = {{never_called, NULL, FJ_STAGE_SERIAL}, {never_called, NULL, 2}};
+    fj_stage stages[] = {{never_called, NULL, FJ_STAGE_SERIAL},
+                         {never_called, NULL, FJ_STAGE_ORDERED}};
 
     if (!FJI_FAULTS) fjt_skip("built without faults");
     fji_algo_fail_after(0);
@@ -451,7 +455,12 @@ FJ_TEST(without_memory_nothing_is_begun, 10)
 FJ_TEST(one_allocation_is_all, 10)
 {
     fj_pool *pool = fjt_pool(2, 0);
-    struct world w = {.stages = 4, .things = 500, .tokens = 7, .kind = {2, 0, 1, 2}, .noise = 3};
+    struct world w = {
+        .stages = 4,
+        .things = 500,
+        .tokens = 7,
+        .kind = {FJ_STAGE_ORDERED, FJ_STAGE_PARALLEL, FJ_STAGE_SERIAL, FJ_STAGE_ORDERED},
+        .noise = 3};
 
     world_make(&w);
     fji_algo_fail_after(1);
@@ -474,7 +483,10 @@ FJ_TEST(pool_that_is_shut_down_rejects, 10)
 
 FJ_TEST(many_tokens_for_few_items, 10)
 {
-    struct world w = {.stages = 3, .things = 50, .tokens = 100000, .kind = {0, 2, 1}};
+    struct world w = {.stages = 3,
+                      .things = 50,
+                      .tokens = 100000,
+                      .kind = {FJ_STAGE_PARALLEL, FJ_STAGE_ORDERED, FJ_STAGE_SERIAL}};
 
     world_make(&w);
     CHECK_EQ(world_run(&w, NULL, NULL), FJ_OK);
@@ -503,11 +515,11 @@ static int meet(void **item, void *arg)
 FJ_TEST(parallel_stage_has_as_many_items_as_there_are_workers, 20)
 {
     for (int workers = 2; workers <= 16; workers *= 2)
-        for (int kind = 0; kind < 3; kind++) {
+        for (int i = 0; i < 3; i++) {
             fj_pool *pool = fjt_pool(workers, 0);
             struct meeting m = {.wanted = workers};
             atomic_long n = 100 - workers;
-            fj_stage stages[] = {{count_items, &n, kind}, {meet, &m, FJ_STAGE_PARALLEL}};
+            fj_stage stages[] = {{count_items, &n, all_kinds[i]}, {meet, &m, FJ_STAGE_PARALLEL}};
             CHECK_EQ(fj_pipeline(stages, 2, 16, NULL, &(fj_how){.pool = pool}), FJ_OK);
             CHECK_EQ(atomic_load(&m.in), workers);
             fjt_destroy(pool);

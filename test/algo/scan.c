@@ -45,7 +45,7 @@ static void wait_for(const int *word, int n)
     {                                                                                             \
         T *in = room(n * sizeof *in), *out = in_place ? in : room(n * sizeof *out);               \
         T *want = room(n * sizeof *want);                                                         \
-        uint64_t state = n;                                                                       \
+        uint64_t state = fjt_seed() + n;                                                          \
         U sum = 0;                                                                                \
                                                                                                   \
         for (size_t i = 0; i < n; i++) {                                                          \
@@ -529,12 +529,17 @@ static void kind_op(void *left, const void *right, void *arg)
     for (; i < size; i++) a[i] = (unsigned char)(a[i] + b[i]);
 }
 
+static unsigned either(size_t k)
+{
+    return k % 2 != 0 ? FJ_EXCLUSIVE : FJ_INCLUSIVE;
+}
+
 static void kind_case(size_t size, size_t n, unsigned flags, bool in_place, const fj_how *how)
 {
     struct kind k = {size};
     unsigned char *in = room(n * size), *out = in_place ? in : room(n * size);
     unsigned char *want = room(n * size), *sum = room(size), *identity = room(size);
-    uint64_t state = n + size;
+    uint64_t state = fjt_seed() + n + size;
 
     memset(identity, 0, size);
     if (size >= 2) identity[0] = 1;
@@ -559,10 +564,10 @@ static void kinds_of_every_size(fj_pool *pool, void *arg)
     (void)arg;
     for (size_t size = 1; size <= 270; size++)
         for (unsigned k = 0; k < 4; k++)
-            kind_case(size, 1 + size % 40, k % 2, k / 2 != 0,
+            kind_case(size, 1 + size % 40, either(k), k / 2 != 0,
                       &(fj_how){.pool = pool, .grain = 1 + size % 3});
     for (unsigned k = 0; k < 4; k++)
-        kind_case(5000, 30, k % 2, k / 2 != 0, &(fj_how){.pool = pool, .grain = 1});
+        kind_case(5000, 30, either(k), k / 2 != 0, &(fj_how){.pool = pool, .grain = 1});
 }
 
 FJ_TEST(elements_may_have_any_size, 30)
@@ -574,7 +579,7 @@ static void kinds_of_every_number(fj_pool *pool, void *arg)
 {
     (void)arg;
     for (size_t n = 0; n <= MOST; n++)
-        kind_case(1 + n % 24, n, n % 2, n % 4 > 1, &(fj_how){.pool = pool, .grain = 1 + n % 9});
+        kind_case(1 + n % 24, n, either(n), n % 4 > 1, &(fj_how){.pool = pool, .grain = 1 + n % 9});
     kind_case(8, 100000, FJ_INCLUSIVE, true, &(fj_how){.pool = pool});
     kind_case(300, 3000, FJ_EXCLUSIVE, true, &(fj_how){.pool = pool});
 }
@@ -597,7 +602,7 @@ FJ_TEST(without_memory_it_is_done_alone, 20)
         sum_case(kind, 3000, &(fj_how){.pool = pool, .grain = 10});
     fji_algo_fail_after(1); /* the accumulator is had, the table is not */
     for (unsigned k = 0; k < 4; k++, fji_algo_fail_after(1))
-        kind_case(400, 100, k % 2, k / 2 != 0, &(fj_how){.pool = pool, .grain = 2});
+        kind_case(400, 100, either(k), k / 2 != 0, &(fj_how){.pool = pool, .grain = 2});
     fji_algo_fail_after(-1);
     fjt_destroy(pool);
 }

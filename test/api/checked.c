@@ -158,3 +158,93 @@ FJ_TEST(checked_code_computes_the_same, 20)
     CHECK_EQ(r, 100000l * 99999 / 2);
     fjt_destroy(p);
 }
+
+/* ---- Bodies that return too early ------------------------------------------------------------------------ */
+
+static struct work left[3];
+static atomic_int taken;
+
+static int is_taken(fj_task *t)
+{
+    atomic_store(&taken, 1);
+    return count_run(t);
+}
+
+/* Forks tasks and joins one of them only. */
+static int leaves_tasks(fj_task *t)
+{
+    (void)t;
+    for (int i = 0; i < 3; i++) {
+        fj_task_init(&left[i].task, count_run);
+        fj_fork(&left[i].task);
+    }
+    CHECK_EQ(fj_join(&left[1].task), 7);
+    return 5;
+}
+
+static int waits_until_one_is_taken(fj_task *t)
+{
+    (void)t;
+    fj_task_init(&left[0].task, is_taken);
+    fj_fork(&left[0].task);
+    while (!atomic_load(&taken)) sched_yield();
+    return 5;
+}
+
+/* By a submission, by a join, and of a stolen one. */
+static int joins_what_leaves(fj_task *t)
+{
+    fj_task inner;
+
+    (void)t;
+    fj_task_init(&inner, leaves_tasks);
+    fj_fork(&inner);
+    CHECK_EQ(fj_join(&inner), 5);
+    CHECK_EQ(fj_queued_count(), 0);
+    return 5;
+}
+
+FJ_TEST(body_that_returns_without_joining_is_told_of, 20)
+{
+    static fj_fn *const bodies[] = {leaves_tasks, joins_what_leaves, waits_until_one_is_taken};
+
+    for (int i = 0; i < 3; i++) {
+        struct log l = {0};
+        fj_pool *p = logging_pool(i == 2 ? 2 : 1, &l);
+        fj_task t;
+
+        memset(left, 0, sizeof left);
+        atomic_store(&taken, 0);
+        fj_task_init(&t, bodies[i]);
+        CHECK_EQ(fj_invoke(p, &t), 5);
+        CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
+        CHECK_EQ(atomic_load(&l.messages), i == 2 ? 1 : 2);
+        if (i < 2) CHECK_EQ(left[0].runs + left[1].runs + left[2].runs, 1);
+        fjt_destroy(p);
+    }
+}
+
+static int forks_nonsense(fj_task *t)
+{
+    fj_task a = {0};
+
+    (void)t;
+    fj_fork(NULL);
+    fj_fork(&a);
+    CHECK_EQ(fj_join(NULL), FJ_EINVAL);
+    CHECK_EQ(fj_unfork(NULL), 0);
+    fj_task_init(NULL, count_run);
+    return 5;
+}
+
+FJ_TEST(null_and_tasks_without_a_body_are_told_of, 20)
+{
+    struct log l = {0};
+    fj_pool *p = logging_pool(1, &l);
+    fj_task t;
+
+    fj_task_init(&t, forks_nonsense);
+    CHECK_EQ(fj_invoke(p, &t), 5);
+    CHECK_EQ(atomic_load(&l.messages), 3);
+    fjt_destroy(p);
+}

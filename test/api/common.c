@@ -363,6 +363,43 @@ FJ_TEST(default_size_of_the_common_pool_can_be_changed, 10)
     everything_works();
 }
 
+FJ_TEST(max_spares_bound_the_size_of_the_common_pool, 10)
+{
+    int n = default_parallelism();
+
+    setenv("FORKJOIN_MAX_SPARES", "2", 1);
+    parallelism(NULL);
+    CHECK_EQ(fj_pool_set_parallelism(NULL, n + 3), FJ_EINVAL);
+    CHECK_EQ(fj_common_parallelism(), n);
+    CHECK_EQ(fj_pool_set_parallelism(NULL, n + 2), n);
+    CHECK_EQ(fj_pool_set_parallelism(NULL, 1), n + 2);
+    CHECK_EQ(fj_pool_set_parallelism(NULL, n + 3), FJ_EINVAL);
+    everything_works();
+}
+
+FJ_TEST(configured_max_threads_bound_the_size_of_the_common_pool, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    unsetenv("FORKJOIN_PARALLELISM");
+    o.parallelism = 2;
+    o.max_threads = 3;
+    CHECK_EQ(fj_common_configure(&o), FJ_OK);
+    CHECK_EQ(fj_pool_set_parallelism(NULL, 4), FJ_EINVAL);
+    CHECK_EQ(fj_pool_set_parallelism(NULL, 3), 2);
+    everything_works();
+}
+
+FJ_TEST(max_threads_below_the_default_size_of_the_common_pool_are_refused, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.max_threads = default_parallelism() - 1;
+    if (o.max_threads > 0) CHECK_EQ(fj_common_configure(&o), FJ_EINVAL);
+    o.max_threads = default_parallelism();
+    CHECK_EQ(fj_common_configure(&o), FJ_OK);
+}
+
 /* ---- Other pools ---------------------------------------------------------------------------- */
 
 FJ_TEST(environment_does_not_size_other_pools, 10)

@@ -471,9 +471,9 @@ static int buried_root_run(fj_task *t)
 static int burying_run(fj_task *t)
 {
     (void)t;
-    atomic_store(&buried.begun, 1);
     fj_completer_init(&buried.root, NULL, 0, buried_root_run, NULL, NULL);
     CHECK_EQ(fj_completer_fork(&buried.root), FJ_OK);
+    atomic_store(&buried.begun, 1);
     while (atomic_load(&buried.helped) == 0) sched_yield();
     return fj_completer_join(&buried.root);
 }

@@ -2,6 +2,7 @@
 /*
  * completer_ends.c - completers that fail, help or are asked for the impossible; map and reduce
  */
+#include <pthread.h>
 #include <string.h>
 
 #include "config.h"
@@ -68,6 +69,281 @@ FJ_TEST(failure_ends_at_a_parent_that_is_done, 30)
     CHECK_EQ(fj_future_error(&leaf.future), 9);
     CHECK(fj_future_is_normal(&middle.future));
     CHECK(!fj_future_is_done(&root.future));
+}
+
+/* ---- on_error -------------------------------------------------------------------------------- */
+
+struct told {
+    fj_completer c;
+    atomic_int calls, code, over;
+    int answer;
+    fj_completer *other; /* fails inside on_error */
+};
+
+/* In on_error it is done, for the calling thread. */
+static int looks_done(fj_completer *c, int code, fj_completer *caller)
+{
+    struct told *t = (struct told *)c;
+    fj_future *f = &c->future;
+    bool cancelled = code == FJ_ECANCELED;
+
+    CHECK_EQ(fj_future_is_done(f), 1);
+    CHECK_EQ(fj_future_is_abnormal(f), 1);
+    CHECK_EQ(fj_future_is_cancelled(f), cancelled);
+    CHECK_EQ(fj_future_state(f), cancelled ? FJ_STATE_CANCELLED : FJ_STATE_FAILED);
+    CHECK_EQ(fj_future_error(f), code);
+    CHECK_EQ(fj_future_result(f, NULL), code);
+    CHECK_EQ(fj_future_join(f), code);
+    CHECK_EQ(fj_future_get(f, FJ_FOREVER, NULL), code);
+    CHECK_EQ(fj_future_complete(f, NULL), 0);
+    CHECK_EQ(fj_future_fail(f, 99), 0);
+    CHECK_EQ(fj_future_cancel(f, 1), cancelled);
+    CHECK_EQ(fj_future_reinit(f), FJ_EBUSY);
+    if (caller != c) CHECK_EQ(fj_future_is_abnormal(&caller->future), 1);
+    fj_completer_fail(c, 98);
+    if (t->other != NULL) fj_completer_fail(t->other, code + 1);
+    CHECK_EQ(fj_future_error(f), code);
+    atomic_fetch_add(&t->calls, 1);
+    atomic_store(&t->code, code);
+    for (int i = 0; i < 20; i++) sched_yield();
+    atomic_store(&t->over, 1);
+    return t->answer;
+}
+
+static void told_init(struct told *t, struct told *parent, int32_t pending, fj_fn *fn)
+{
+    fj_completer_init(&t->c, parent != NULL ? &parent->c : NULL, pending, fn, NULL, looks_done);
+    atomic_store(&t->calls, 0);
+    atomic_store(&t->over, 0);
+    t->answer = 1;
+    t->other = NULL;
+}
+
+static void check_told(const struct told *t, int calls, int outcome)
+{
+    CHECK_EQ(atomic_load(&t->calls), calls);
+    CHECK_EQ(fj_future_error(&t->c.future), outcome);
+}
+
+FJ_TEST(on_error_is_called_once_and_after_the_outcome, 30)
+{
+    struct told root, child[3], stranger;
+
+    told_init(&root, NULL, 3, NULL);
+    told_init(&stranger, NULL, 0, NULL);
+    for (int i = 0; i < 3; i++) told_init(&child[i], &root, 0, NULL);
+    child[0].other = &stranger.c;
+    for (int i = 0; i < 3; i++) fj_completer_fail(&child[i].c, 10 + i);
+    for (int i = 0; i < 3; i++) check_told(&child[i], 1, 10 + i);
+    check_told(&root, 1, 10);
+    check_told(&stranger, 1, 11);
+    CHECK_EQ(fj_future_reinit(&root.c.future), FJ_OK);
+    fj_completer_fail(&root.c, FJ_ECANCELED);
+    check_told(&root, 2, FJ_ECANCELED);
+}
+
+FJ_TEST(on_error_is_not_called_for_one_that_is_done, 30)
+{
+    struct told root, child;
+
+    told_init(&root, NULL, 0, NULL);
+    CHECK_EQ(fj_future_cancel(&root.c.future, 0), 1);
+    fj_completer_fail(&root.c, 7);
+    check_told(&root, 0, FJ_ECANCELED);
+    told_init(&root, NULL, 0, NULL);
+    CHECK_EQ(fj_future_fail(&root.c.future, 6), 1);
+    fj_completer_fail(&root.c, 7);
+    check_told(&root, 0, 6);
+    told_init(&root, NULL, 0, NULL);
+    fj_completer_fail(&root.c, 7);
+    fj_completer_fail(&root.c, 8);
+    check_told(&root, 1, 7);
+    told_init(&root, NULL, 1, NULL);
+    told_init(&child, &root, 0, NULL);
+    fj_completer_complete_root(&child.c);
+    fj_completer_fail(&child.c, 9);
+    check_told(&root, 0, FJ_OK);
+    check_told(&child, 1, 9);
+}
+
+/* A failure that ends at a completer does not get past it later. */
+FJ_TEST(failure_that_on_error_has_ended_stays_there, 30)
+{
+    struct told root, child;
+
+    told_init(&root, NULL, 1, NULL);
+    told_init(&child, &root, 0, NULL);
+    child.answer = 0;
+    fj_completer_fail(&child.c, 7);
+    fj_completer_fail(&child.c, 8);
+    check_told(&child, 1, 7);
+    CHECK(!fj_future_is_done(&root.c.future));
+    CHECK_EQ(atomic_load(&root.calls), 0);
+}
+
+static int fails_twice(fj_task *t)
+{
+    CHECK_EQ(fj_future_fail((fj_future *)t, 5), 1);
+    return 6;
+}
+
+/* By hand nobody is told; by its code the parents are, once. */
+FJ_TEST(child_that_fails_itself_and_returns_a_code_fails_its_root_once, 30)
+{
+    fj_pool *p = fjt_pool(2, 0);
+
+    for (long i = fjt_rounds(200); i > 0; i--) {
+        struct told root, child;
+        told_init(&root, NULL, 1, NULL);
+        told_init(&child, &root, 0, fails_twice);
+        CHECK_EQ(fj_completer_submit(p, &child.c), FJ_OK);
+        CHECK_EQ(fj_completer_join(&root.c), 6);
+        CHECK_EQ(atomic_load(&root.over), 1);
+        CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
+        check_told(&root, 1, 6);
+        check_told(&child, 0, 5);
+    }
+    fjt_destroy(p);
+}
+
+static int fails_at_once(fj_task *t)
+{
+    return 20 + (int)((uintptr_t)t / sizeof(struct told) % 8);
+}
+
+/* Whoever waits comes back when on_error has. */
+FJ_TEST(waiters_return_after_on_error, 60)
+{
+    fj_pool *p = fjt_pool(4, 0);
+
+    for (long i = fjt_rounds(2000); i > 0; i--) {
+        struct told root, child[4];
+        told_init(&root, NULL, 4, NULL);
+        for (int k = 0; k < 4; k++) told_init(&child[k], &root, 0, fails_at_once);
+        for (int k = 0; k < 4; k++) CHECK_EQ(fj_completer_submit(p, &child[k].c), FJ_OK);
+        int code = fj_completer_join(&root.c);
+        CHECK_EQ(atomic_load(&root.over), 1);
+        CHECK_EQ(atomic_load(&root.code), code);
+        CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
+        check_told(&root, 1, code);
+        for (int k = 0; k < 4; k++) CHECK_EQ(atomic_load(&child[k].calls), 1);
+    }
+    fjt_destroy(p);
+}
+
+/* Other threads do not wait for the end of on_error, which may wait for them. */
+static void *decides_in_vain(void *arg)
+{
+    fj_future *f = arg;
+
+    CHECK_EQ(fj_future_is_done(f), 0); /* not for this thread, yet */
+    CHECK_EQ(fj_future_complete(f, NULL), 0);
+    CHECK_EQ(fj_future_cancel(f, 1), 0);
+    CHECK_EQ(fj_future_wait(f, 1000), FJ_ETIMEDOUT);
+    fj_completer_fail(arg, 77);
+    return NULL;
+}
+
+static int waits_for_a_thread(fj_completer *c, int code, fj_completer *caller)
+{
+    pthread_t thread;
+
+    (void)code, (void)caller;
+    CHECK_EQ(pthread_create(&thread, NULL, decides_in_vain, c), 0);
+    pthread_join(thread, NULL);
+    return 1;
+}
+
+FJ_TEST(on_error_may_wait_for_threads_that_decide_too, 30)
+{
+    fj_completer root;
+
+    fj_completer_init(&root, NULL, 0, NULL, NULL, waits_for_a_thread);
+    fj_completer_fail(&root, 4);
+    CHECK_EQ(fj_future_error(&root.future), 4);
+}
+
+/* ---- Below a root that is decided ------------------------------------------------------------- */
+
+static atomic_int begun, told_so;
+static int (*ender)(fj_completer *c);
+
+static int until_not_wanted(fj_task *t)
+{
+    (void)t;
+    atomic_fetch_add(&begun, 1);
+    while (!fj_cancelled()) sched_yield();
+    atomic_fetch_add(&told_so, 1);
+    return FJ_OK;
+}
+
+static int ends_it(fj_task *t)
+{
+    while (atomic_load(&begun) == 0) sched_yield();
+    return ender((fj_completer *)t);
+}
+
+static int by_complete_root(fj_completer *c)
+{
+    fj_completer_complete_root(c);
+    return FJ_OK;
+}
+
+static int by_complete(fj_completer *c)
+{
+    fj_completer_complete(fj_completer_root(c), NULL);
+    return FJ_OK;
+}
+
+static int by_failing(fj_completer *c)
+{
+    fj_completer_fail(c, 12);
+    return FJ_OK;
+}
+
+static int by_code(fj_completer *c)
+{
+    (void)c;
+    return 12;
+}
+
+FJ_TEST(all_below_a_root_see_that_it_is_decided, 60)
+{
+    static int (*const enders[])(fj_completer *) = {by_complete_root, by_complete, by_failing,
+                                                    by_code};
+    fj_pool *p = fjt_pool(2, 0);
+
+    for (int i = 0; i < 4; i++) {
+        fj_completer root, slow, quick;
+        ender = enders[i];
+        atomic_store(&begun, 0);
+        fj_completer_init(&root, NULL, 2, NULL, NULL, NULL);
+        fj_completer_init(&slow, &root, 0, until_not_wanted, NULL, NULL);
+        fj_completer_init(&quick, &root, 0, ends_it, NULL, NULL);
+        CHECK_EQ(fj_completer_submit(p, &slow), FJ_OK);
+        CHECK_EQ(fj_completer_submit(p, &quick), FJ_OK);
+        CHECK_EQ(fj_completer_join(&root), i < 2 ? FJ_OK : 12);
+        CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
+        CHECK_EQ(atomic_load(&told_so), i + 1);
+    }
+    fjt_destroy(p);
+}
+
+static int ends_its_own(fj_task *t)
+{
+    fj_completer_complete_root((fj_completer *)t);
+    CHECK(!fj_cancelled());
+    return FJ_OK;
+}
+
+FJ_TEST(body_of_a_root_that_completes_it_goes_on, 30)
+{
+    fj_pool *p = fjt_pool(1, 0);
+    fj_completer root;
+
+    fj_completer_init(&root, NULL, 0, ends_its_own, NULL, NULL);
+    CHECK_EQ(fj_completer_invoke_in(p, &root), FJ_OK);
+    fjt_destroy(p);
 }
 
 /* ---- Helping --------------------------------------------------------------------------------- */

@@ -1,83 +1,870 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nothing.c - NULL where a thing should be: refused, or nothing happens; never a crash
+ * nothing.c - NULL, and other arguments that cannot be meant, in every place of every function
+ *
+ * The rule is in the head of <forkjoin.h>. Each row is one call:
+ *
+ *     CODE   returns a code: FJ_EINVAL
+ *     ZERO   returns a value: 0
+ *     NONE   returns a pointer: NULL
+ *     VOID   returns nothing
+ *     MEANS  the header gives NULL a meaning here, and this is its answer
+ *
+ * After each of them everything is as it was: nothing that the call was given has changed, no
+ * function was called, no task is queued, no thread was started. tools/check-nothing wants a row
+ * with NULL for every pointer of every function in the public headers.
  */
+#include <dirent.h>
+#include <forkjoin/sort.h>
+#include <string.h>
+
 #include "inside.h"
 
-FJ_TEST(no_future_is_in_no_state, 10)
-{
-    void *result = &result;
+/* ---- What the calls are given, and must not change --------------------------------------------- */
 
-    CHECK_EQ(fj_future_is_done(NULL), 0);
-    CHECK_EQ(fj_future_is_normal(NULL), 0);
-    CHECK_EQ(fj_future_is_abnormal(NULL), 0);
-    CHECK_EQ(fj_future_is_cancelled(NULL), 0);
-    CHECK_EQ(fj_future_state(NULL), FJ_STATE_RUNNING);
-    CHECK_EQ(fj_future_result(NULL, &result), FJ_EINVAL);
-    CHECK(result == &result);
-}
+enum { N = 4 };
 
-FJ_TEST(no_future_cannot_be_decided, 10)
-{
-    CHECK_EQ(fj_future_complete(NULL, NULL), 0);
-    CHECK_EQ(fj_future_complete_quietly(NULL), 0);
-    CHECK_EQ(fj_future_fail(NULL, 1), 0);
-    CHECK_EQ(fj_future_cancel(NULL, 1), 0);
-    CHECK(fj_future_retain(NULL) == NULL);
-    fj_future_release(NULL);
-    fj_token_cancel(NULL);
-}
+static int calls; /* of anything below */
 
-FJ_TEST(no_future_cannot_be_queued_or_waited_for, 10)
-{
-    fj_pool *p = fjt_pool(1, 0);
-    fj_future *none[2] = {NULL, NULL};
-    size_t which = 7;
-
-    CHECK_EQ(fj_future_fork(NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_submit(p, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_external_submit(p, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_lazy_submit(p, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_invoke(NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_invoke_in(p, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_join(NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_wait(NULL, 0), FJ_EINVAL);
-    CHECK_EQ(fj_future_wait_quietly(NULL, 0), FJ_EINVAL);
-    CHECK_EQ(fj_future_get(NULL, 0, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_reinit(NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_wait_all(none, 2, 0), FJ_EINVAL);
-    CHECK_EQ(fj_future_wait_any(none, 2, 0, &which), FJ_EINVAL);
-    CHECK_EQ(fj_future_wait_any(none, 0, 0, &which), FJ_EINVAL);
-    CHECK_EQ(fj_future_invoke_any(p, none, 2, 0, &which), FJ_EINVAL);
-    CHECK_EQ(which, 7);
-    fjt_destroy(p);
-}
-
-FJ_TEST(no_function_and_no_place_for_the_future_are_refused, 10)
-{
-    fj_pool *p = fjt_pool(1, 0);
-    fj_future *f = NULL;
+static struct {
+    fj_task task[N], no_fn;
+    fj_task *tasks[N], *one_null[N];
+    fj_future future[2], no_body, *futures[2], *null_future[2], *made;
+    fj_completer completer[2], child[N], no_run;
+    fj_timer timer, no_timer;
     fj_token token;
+    fj_taken taken[N];
+    fj_pool_options options;
+    fj_pool_stats stats;
+    fj_blocking blocking;
+    fj_progress progress;
+    fj_progress_bar *bar;
+    fj_pool *pool, *out_pool;
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    sem_t sem;
+    struct pollfd fds[1];
+    fj_step steps[2], null_step[2];
+    fj_stage stages[2], null_stage[2];
+    fj_map_reduce map, no_map, no_combine, no_bytes;
+    fj_how bad_how;
+    char text[64];
+    void *result;
+    size_t which;
+    int yes;
+    uint64_t counts[N];
+    uint32_t u32[N];
+    int32_t i32[N], i32_out[N];
+    int64_t i64[N], i64_out[N];
+    float f32[N], f32_out[N];
+    double f64[N], f64_out[N];
+    uint8_t bytes[N], out[N];
+    fj_kv32 kv32[N];
+    fj_kv64 kv64[N];
+} w, before;
 
-    CHECK_EQ(fj_submit_call(p, NULL, NULL, &f), FJ_EINVAL);
-    CHECK_EQ(fj_submit_action(p, NULL, NULL, NULL, &f), FJ_EINVAL);
-    CHECK_EQ(fj_adapt_call(NULL, NULL, 0, &f), FJ_EINVAL);
-    CHECK_EQ(fj_adapt_action(NULL, NULL, NULL, 0, &f), FJ_EINVAL);
-    CHECK(f == NULL);
-    fj_token_init(&token, NULL);
-    CHECK_EQ(fj_invoke_with(p, NULL, &token), FJ_EINVAL);
-    fjt_destroy(p);
+static fj_pool *pool; /* has no thread: nothing was given to it */
+
+static int task_fn(fj_task *t)
+{
+    (void)t;
+    calls++;
+    return FJ_OK;
 }
 
-FJ_TEST(timers_that_never_come_again_are_refused, 10)
+static int action_fn(void *arg)
 {
-    fj_pool *p = fjt_pool(1, 0);
-    fj_timer t;
+    (void)arg;
+    calls++;
+    return FJ_OK;
+}
 
-    fj_timer_init(&t, inside_run);
-    CHECK_EQ(fj_schedule_at_fixed_rate(p, &t, 0, 0), FJ_EINVAL);
-    CHECK_EQ(fj_schedule_with_fixed_delay(p, &t, 0, 0), FJ_EINVAL);
-    CHECK_EQ(fj_schedule_with_fixed_delay(p, &t, 0, -1), FJ_EINVAL);
-    CHECK_EQ(fj_timer_remaining(NULL), 0);
-    fjt_destroy(p);
+static int call_fn(void *arg, void **result)
+{
+    (void)arg, (void)result;
+    calls++;
+    return FJ_OK;
+}
+
+static void released_fn(fj_future *f)
+{
+    (void)f;
+    calls++;
+}
+
+static void timeout_fn(fj_future *f, void *arg)
+{
+    (void)f, (void)arg;
+    calls++;
+}
+
+static int for_fn(size_t begin, size_t end, void *arg)
+{
+    (void)begin, (void)end, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+static int for_2d_fn(size_t r0, size_t r1, size_t c0, size_t c1, void *arg)
+{
+    (void)r0, (void)r1, (void)c0, (void)c1, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+static int transform_fn(const void *in, void *out, size_t n, void *arg)
+{
+    (void)in, (void)out, (void)n, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+static int fold_fn(size_t begin, size_t end, void *acc, void *arg)
+{
+    (void)begin, (void)end, (void)acc, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+static int combine_fn(void *left, const void *right, void *arg)
+{
+    (void)left, (void)right, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+static int count_fn(size_t begin, size_t end, uint64_t *counts, void *arg)
+{
+    (void)begin, (void)end, (void)counts, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+static int find_fn(size_t begin, size_t end, size_t *at, void *arg)
+{
+    (void)begin, (void)end, (void)at, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+static int test_fn(const void *x, void *arg)
+{
+    (void)x, (void)arg;
+    calls++;
+    return 0;
+}
+
+static void op_fn(void *left, const void *right, void *arg)
+{
+    (void)left, (void)right, (void)arg;
+    calls++;
+}
+
+static int keep_fn(size_t begin, size_t end, unsigned char *keep, void *arg)
+{
+    (void)begin, (void)end, (void)keep, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+static int compare_fn(const void *a, const void *b, void *arg)
+{
+    (void)a, (void)b, (void)arg;
+    calls++;
+    return 0;
+}
+
+static int stage_fn(void **item, void *arg)
+{
+    (void)item, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+static void drop_fn(void *item)
+{
+    (void)item;
+    calls++;
+}
+
+static int map_fn(size_t begin, size_t end, void *out, void *arg)
+{
+    (void)begin, (void)end, (void)out, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+/* ---- The world ------------------------------------------------------------------------------------ */
+
+static void tasks_make(void)
+{
+    for (int i = 0; i < N; i++) {
+        fj_task_init(&w.task[i], task_fn);
+        w.tasks[i] = w.one_null[i] = &w.task[i];
+        fj_completer_init(&w.child[i], &w.completer[0], 0, task_fn, NULL, NULL);
+    }
+    w.one_null[N - 1] = NULL;
+    fj_task_init(&w.no_fn, NULL);
+    for (int i = 0; i < 2; i++) {
+        fj_future_init(&w.future[i], task_fn);
+        w.futures[i] = w.null_future[i] = &w.future[i];
+        fj_completer_init(&w.completer[i], NULL, 1, task_fn, NULL, NULL);
+    }
+    w.null_future[1] = NULL;
+    fj_future_init(&w.no_body, NULL);
+    fj_completer_init(&w.no_run, NULL, 0, NULL, NULL, NULL);
+    fj_timer_init(&w.timer, task_fn);
+    fj_timer_init(&w.no_timer, NULL);
+    fj_token_init(&w.token, NULL);
+}
+
+static int threads(void)
+{
+    DIR *d = opendir("/proc/self/task");
+    int n = 0;
+
+    if (d == NULL) return 0;
+    for (struct dirent *e; (e = readdir(d)) != NULL;) n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static int threads_before;
+
+static void world_make(void)
+{
+    memset(&w, 0x5a, sizeof w);
+    tasks_make();
+    memset(w.taken, 0, sizeof w.taken);
+    w.options = FJ_POOL_OPTIONS_INIT;
+    w.stats.size = sizeof w.stats;
+    w.blocking.worker = NULL;
+    fj_progress_init(&w.progress, 100);
+    w.pool = w.out_pool = NULL;
+    w.mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    w.cond = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    CHECK_EQ(sem_init(&w.sem, 0, 1), 0);
+    w.steps[0] = w.steps[1] = w.null_step[0] = (fj_step){action_fn, NULL};
+    w.null_step[1] = (fj_step){NULL, NULL};
+    w.stages[0] = w.stages[1] = w.null_stage[0] = (fj_stage){stage_fn, NULL, FJ_STAGE_SERIAL};
+    w.null_stage[1] = (fj_stage){NULL, NULL, FJ_STAGE_SERIAL};
+    w.map = (fj_map_reduce){.bytes = 8, .map = map_fn, .combine = combine_fn};
+    w.no_map = w.no_combine = w.no_bytes = w.map;
+    w.no_map.map = NULL;
+    w.no_combine.combine = NULL;
+    w.no_bytes.bytes = 0;
+    memset(&w.bad_how, 0, sizeof w.bad_how);
+    w.bad_how.spare[0] = 1;
+    pool = fjt_pool(1, 0);
+    memcpy(&before, &w, sizeof w);
+    calls = 0;
+    threads_before = threads();
+}
+
+static void unchanged(const char *call)
+{
+    fj_pool_stats s = {.size = sizeof s};
+
+    if (memcmp(&before, &w, sizeof w) != 0) fjt_fail(__FILE__, __LINE__, "%s changes things", call);
+    if (calls != 0) fjt_fail(__FILE__, __LINE__, "%s calls something", call);
+    if (threads() != threads_before) fjt_fail(__FILE__, __LINE__, "%s starts a thread", call);
+    CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_OK);
+    if (s.queued + s.submitted + s.started != 0 || s.state != 0)
+        fjt_fail(__FILE__, __LINE__, "%s changes the pool", call);
+    CHECK_EQ(fj_pool_delayed_count(pool), 0);
+}
+
+/* made: a row has asked for the common pool. */
+static void world_end(bool made)
+{
+    CHECK_EQ(fj_common_configure(&w.options), made ? FJ_EBUSY : FJ_OK);
+    fjt_destroy(pool);
+}
+
+static void row(const char *call, long long got, long long wanted)
+{
+    if (got != wanted) fjt_fail(__FILE__, __LINE__, "%s = %lld, wanted %lld", call, got, wanted);
+    unchanged(call);
+}
+
+#define CODE(call) row(#call, (long long)(call), FJ_EINVAL)
+#define ZERO(call) row(#call, (long long)(call), 0)
+#define NONE(call) row(#call, (call) != NULL, 0)
+#define VOID(call) ((call), unchanged(#call))
+#define MEANS(call, wanted) row(#call, (long long)(call), wanted)
+
+/* More elements than memory has bytes for. */
+#define TOO_MANY(size) (SIZE_MAX / (size) + 2)
+
+/* ---- <forkjoin.h> --------------------------------------------------------------------------------- */
+
+FJ_TEST(nothing_is_no_task, 10)
+{
+    world_make();
+    CODE(fj_invoke_both(NULL, &w.task[0]));
+    CODE(fj_invoke_both(&w.task[0], NULL));
+    CODE(fj_invoke_both(NULL, NULL));
+    CODE(fj_invoke_both(&w.task[0], &w.task[0]));
+    CODE(fj_invoke_both(&w.no_fn, &w.task[0]));
+    CODE(fj_invoke_both(&w.task[0], &w.no_fn));
+    CODE(fj_invoke_all(NULL, 1));
+    MEANS(fj_invoke_all(NULL, 0), FJ_OK);
+    CODE(fj_invoke_all(w.one_null, N));
+    CODE(fj_invoke_all((fj_task *[]){&w.task[0], &w.no_fn}, 2));
+    CODE(fj_invoke_all(w.tasks, TOO_MANY(sizeof(fj_task *))));
+    CODE(fj_invoke_array(NULL, 1, sizeof(fj_task)));
+    MEANS(fj_invoke_array(NULL, 0, sizeof(fj_task)), FJ_OK);
+    CODE(fj_invoke_array(w.task, N, 0));
+    CODE(fj_invoke_array(w.task, N, sizeof(fj_task) - 1));
+    CODE(fj_invoke_array(w.task, 2, sizeof(fj_task) + 1));
+    CODE(fj_invoke_array(w.task, TOO_MANY(sizeof(fj_task)), sizeof(fj_task)));
+    CODE(fj_invoke_array(w.task, 2, SIZE_MAX / 8 * 8));
+    CODE(fj_invoke_array(w.task, SIZE_MAX, sizeof(fj_task)));
+    CODE(fj_invoke_array(&w.task[N - 1], 2, sizeof(fj_task))); /* the second is no_fn */
+    CODE(fj_submit(NULL, NULL));
+    CODE(fj_submit(pool, NULL));
+    CODE(fj_submit(pool, &w.no_fn));
+    CODE(fj_external_submit(NULL, NULL));
+    CODE(fj_external_submit(pool, &w.no_fn));
+    CODE(fj_lazy_submit(NULL, NULL));
+    CODE(fj_lazy_submit(pool, &w.no_fn));
+    CODE(fj_invoke(NULL, NULL));
+    CODE(fj_invoke(pool, &w.no_fn));
+    CODE(fj_invoke_by(NULL, NULL, FJ_CALLER_HELPS));
+    CODE(fj_invoke_by(pool, &w.no_fn, FJ_CALLER_BLOCKS));
+    CODE(fj_invoke_by(NULL, &w.task[0], (enum fj_caller)77));
+    CODE(fj_invoke_by(pool, &w.task[0], (enum fj_caller)FJ_POOL_CALLER_HELPS));
+    CODE(fj_execute(NULL, NULL, NULL));
+    CODE(fj_execute(pool, NULL, &w));
+    world_end(false);
+}
+
+FJ_TEST(nothing_is_no_pool_to_be_ended, 10)
+{
+    fj_pool_options small = FJ_POOL_OPTIONS_INIT;
+
+    world_make();
+    VOID(fj_pool_options_init(NULL));
+    CODE(fj_pool_create(NULL, NULL));
+    CODE(fj_pool_create(NULL, &w.options));
+    small.size = 0;
+    CODE(fj_pool_create(&w.out_pool, &small));
+    CODE(fj_pool_shutdown(NULL));
+    CODE(fj_pool_shutdown_now(NULL));
+    CODE(fj_pool_close(NULL));
+    MEANS(fj_pool_destroy(NULL), FJ_OK);
+    CODE(fj_pool_cancel_delayed_on_shutdown(NULL));
+    CODE(fj_common_configure(NULL));
+    CODE(fj_common_configure(&small));
+    world_end(false);
+}
+
+FJ_TEST(no_place_for_what_is_asked_is_refused, 10)
+{
+    world_make();
+    CODE(fj_pool_get_stats(NULL, NULL));
+    CODE(fj_pool_get_stats(pool, NULL));
+    CODE(fj_pool_get_stats(pool, &(fj_pool_stats){.size = sizeof(size_t)}));
+    ZERO(fj_pool_text(NULL, NULL, 1));
+    ZERO(fj_pool_text(pool, NULL, sizeof w.text));
+    VOID(fj_pool_dump(NULL, NULL, NULL));
+    VOID(fj_pool_dump(pool, NULL, &w));
+    MEANS(fj_pool_text(pool, NULL, 0) > 0, 1);
+    world_end(false);
+}
+
+FJ_TEST(nothing_is_the_common_pool_where_it_is_asked_and_makes_no_thread, 10)
+{
+    world_make();
+    MEANS(fj_pool_is_shutdown(NULL), 0);
+    MEANS(fj_pool_is_terminating(NULL), 0);
+    MEANS(fj_pool_is_terminated(NULL), 0);
+    MEANS(fj_pool_is_quiescent(NULL), 1);
+    MEANS(fj_pool_delayed_count(NULL), 0);
+    MEANS(fj_pool_is_fifo(NULL), 0);
+    MEANS(fj_pool_parallelism(NULL) == fj_common_parallelism(), 1);
+    MEANS(fj_pool_size(NULL), 0);
+    MEANS(fj_pool_active_count(NULL), 0);
+    MEANS(fj_pool_running_count(NULL), 0);
+    MEANS(fj_pool_steal_count(NULL), 0);
+    MEANS(fj_pool_queued_task_count(NULL), 0);
+    MEANS(fj_pool_queued_submission_count(NULL), 0);
+    MEANS(fj_pool_has_queued_submissions(NULL), 0);
+    CODE(fj_pool_set_parallelism(NULL, 0));
+    MEANS(fj_pool_await_quiescence(NULL, 0), FJ_OK);
+    MEANS(fj_pool_await_termination(NULL, 0), FJ_ETIMEDOUT);
+    world_end(true);
+}
+
+FJ_TASK(long, typed, long, n)
+{
+    calls++;
+    return n;
+}
+
+FJ_TEST(no_place_for_the_result_of_a_typed_task_is_refused, 10)
+{
+    world_make();
+    CODE(typed_invoke(NULL, NULL, 1));
+    CODE(typed_invoke(pool, NULL, 1));
+    world_end(false);
+}
+
+/* ---- <forkjoin/future.h> -------------------------------------------------------------------------- */
+
+FJ_TEST(nothing_is_no_token, 10)
+{
+    world_make();
+    VOID(fj_token_init(NULL, NULL));
+    VOID(fj_token_init(NULL, &w.token));
+    VOID(fj_token_cancel(NULL));
+    ZERO(fj_token_cancelled(NULL));
+    CODE(fj_invoke_with(NULL, NULL, &w.token));
+    CODE(fj_invoke_with(NULL, &w.task[0], NULL));
+    CODE(fj_invoke_with(pool, &w.no_fn, &w.token));
+    world_end(false);
+}
+
+FJ_TEST(nothing_is_no_future, 10)
+{
+    world_make();
+    VOID(fj_future_on_release(NULL, NULL));
+    VOID(fj_future_on_release(NULL, released_fn));
+    CODE(fj_future_fork(NULL));
+    CODE(fj_future_fork(&w.no_body));
+    CODE(fj_future_submit(NULL, NULL));
+    CODE(fj_future_submit(pool, &w.no_body));
+    CODE(fj_future_external_submit(NULL, NULL));
+    CODE(fj_future_external_submit(pool, &w.no_body));
+    CODE(fj_future_lazy_submit(NULL, NULL));
+    CODE(fj_future_lazy_submit(pool, &w.no_body));
+    CODE(fj_future_invoke(NULL));
+    CODE(fj_future_invoke(&w.no_body));
+    CODE(fj_future_invoke_in(NULL, NULL));
+    CODE(fj_future_invoke_in(NULL, &w.no_body));
+    CODE(fj_future_join(NULL));
+    CODE(fj_future_get(NULL, 0, NULL));
+    CODE(fj_future_get(NULL, FJ_FOREVER, &w.result));
+    MEANS(fj_future_get(&w.future[0], 0, NULL), FJ_ETIMEDOUT);
+    CODE(fj_future_wait(NULL, 0));
+    CODE(fj_future_wait_quietly(NULL, FJ_FOREVER));
+    ZERO(fj_future_is_done(NULL));
+    ZERO(fj_future_is_normal(NULL));
+    ZERO(fj_future_is_abnormal(NULL));
+    ZERO(fj_future_is_cancelled(NULL));
+    ZERO(fj_future_state(NULL));
+    CODE(fj_future_result(NULL, &w.result));
+    CODE(fj_future_result(NULL, NULL));
+    CODE(fj_future_error(NULL));
+    ZERO(fj_future_complete(NULL, NULL));
+    ZERO(fj_future_complete_quietly(NULL));
+    ZERO(fj_future_fail(NULL, 1));
+    ZERO(fj_future_fail(NULL, FJ_ECANCELED));
+    ZERO(fj_future_cancel(NULL, 1));
+    CODE(fj_future_reinit(NULL));
+    ZERO(fj_future_tag(NULL));
+    ZERO(fj_future_set_tag(NULL, 7));
+    ZERO(fj_future_cas_tag(NULL, 0, 7));
+    VOID(fj_future_release(NULL));
+    NONE(fj_future_retain(NULL));
+    ZERO(fj_future_unfork(NULL));
+    world_end(false);
+}
+
+FJ_TEST(futures_of_nothing_are_not_made, 10)
+{
+    world_make();
+    CODE(fj_submit_call(NULL, NULL, NULL, &w.made));
+    CODE(fj_submit_call(NULL, call_fn, NULL, NULL));
+    CODE(fj_submit_action(NULL, NULL, NULL, NULL, &w.made));
+    CODE(fj_submit_action(NULL, action_fn, NULL, NULL, NULL));
+    CODE(fj_adapt_call(NULL, NULL, 0, &w.made));
+    CODE(fj_adapt_call(call_fn, NULL, 0, NULL));
+    CODE(fj_adapt_action(NULL, NULL, NULL, 0, &w.made));
+    CODE(fj_adapt_action(action_fn, NULL, NULL, 0, NULL));
+    world_end(false);
+}
+
+FJ_TEST(futures_with_nothing_among_them_are_refused, 10)
+{
+    const size_t many = TOO_MANY(sizeof(fj_future *));
+
+    world_make();
+    CODE(fj_future_wait_all(NULL, 1, 0));
+    MEANS(fj_future_wait_all(NULL, 0, 0), FJ_OK);
+    CODE(fj_future_wait_all(w.null_future, 2, 0));
+    CODE(fj_future_wait_all(w.futures, many, 0));
+    CODE(fj_future_wait_any(NULL, 1, 0, &w.which));
+    CODE(fj_future_wait_any(NULL, 0, 0, &w.which));
+    CODE(fj_future_wait_any(w.futures, 2, 0, NULL));
+    CODE(fj_future_wait_any(w.null_future, 2, 0, &w.which));
+    CODE(fj_future_wait_any(w.futures, many, 0, &w.which));
+    CODE(fj_future_invoke_all(NULL, NULL, 1, 0));
+    CODE(fj_future_invoke_all(pool, w.null_future, 2, 0));
+    CODE(fj_future_invoke_all(pool, (fj_future *[]){&w.future[0], &w.no_body}, 2, 0));
+    CODE(fj_future_invoke_all(pool, w.futures, many, 0));
+    CODE(fj_future_invoke_all_quietly(NULL, NULL, 1));
+    CODE(fj_future_invoke_all_quietly(pool, w.null_future, 2));
+    CODE(fj_future_invoke_all_quietly(pool, w.futures, many));
+    CODE(fj_future_invoke_any(NULL, NULL, 1, 0, &w.which));
+    CODE(fj_future_invoke_any(NULL, w.futures, 0, 0, &w.which));
+    CODE(fj_future_invoke_any(NULL, w.futures, 2, 0, NULL));
+    CODE(fj_future_invoke_any(pool, w.null_future, 2, 0, &w.which));
+    CODE(fj_future_invoke_any(pool, w.futures, many, 0, &w.which));
+    world_end(false);
+}
+
+/* ---- <forkjoin/completer.h> ----------------------------------------------------------------------- */
+
+FJ_TEST(nothing_is_no_completer, 10)
+{
+    world_make();
+    CODE(fj_completer_fork(NULL));
+    CODE(fj_completer_fork(&w.no_run));
+    CODE(fj_completer_submit(NULL, NULL));
+    CODE(fj_completer_submit(pool, &w.no_run));
+    CODE(fj_completer_invoke(NULL));
+    CODE(fj_completer_invoke(&w.no_run));
+    CODE(fj_completer_invoke_in(NULL, NULL));
+    CODE(fj_completer_invoke_in(NULL, &w.no_run));
+    CODE(fj_completer_join(NULL));
+    NONE(fj_completer_parent(NULL));
+    NONE(fj_completer_root(NULL));
+    ZERO(fj_completer_pending(NULL));
+    VOID(fj_completer_add_pending(NULL, 1));
+    ZERO(fj_completer_cas_pending(NULL, 0, 1));
+    ZERO(fj_completer_decrement(NULL));
+    VOID(fj_completer_try_complete(NULL));
+    VOID(fj_completer_propagate(NULL));
+    VOID(fj_completer_complete(NULL, NULL));
+    VOID(fj_completer_fail(NULL, 1));
+    NONE(fj_completer_first(NULL));
+    NONE(fj_completer_next(NULL));
+    VOID(fj_completer_complete_root(NULL));
+    ZERO(fj_completer_help(NULL, 1));
+    world_end(false);
+}
+
+FJ_TEST(completers_that_cannot_be_forked_change_nothing, 10)
+{
+    fj_completer *c = w.completer;
+    const size_t size = sizeof(fj_completer);
+
+    world_make();
+    CODE(fj_completer_fork_all(NULL, w.child, N, size));
+    CODE(fj_completer_fork_all(c, NULL, N, size));
+    CODE(fj_completer_fork_all(c, w.child, 0, size));
+    CODE(fj_completer_fork_all(c, w.child, N, size - 1));
+    CODE(fj_completer_fork_all(c, w.child, 2, size + 1));
+    CODE(fj_completer_fork_all(c, w.child, INT32_MAX, SIZE_MAX / 8 * 8));
+    CODE(fj_completer_fork_all(c, w.child, TOO_MANY(size), size));
+    CODE(fj_completer_fork_all(c + 1, w.child, N, size)); /* of another parent */
+    CODE(fj_completer_fork_all(c, &w.no_run, 1, size));
+    world_end(false);
+}
+
+FJ_TEST(map_and_reduce_of_nothing_is_refused, 10)
+{
+    world_make();
+    CODE(fj_map_reduce_run(NULL, 0, 1, NULL, &w.result));
+    CODE(fj_map_reduce_run(NULL, 0, 1, &w.map, NULL));
+    CODE(fj_map_reduce_run(NULL, 1, 1, &w.map, &w.result));
+    CODE(fj_map_reduce_run(NULL, 0, 1, &w.no_map, &w.result));
+    CODE(fj_map_reduce_run(NULL, 0, 1, &w.no_combine, &w.result));
+    CODE(fj_map_reduce_run(NULL, 0, 1, &w.no_bytes, &w.result));
+    world_end(false);
+}
+
+/* ---- <forkjoin/local.h>, <forkjoin/block.h>, <forkjoin/timer.h> ------------------------------------- */
+
+FJ_TEST(nothing_is_taken_into_nothing, 10)
+{
+    world_make();
+    ZERO(fj_poll_local(NULL));
+    ZERO(fj_poll_task(NULL));
+    ZERO(fj_poll_submission(NULL));
+    ZERO(fj_pool_drain(NULL, NULL, 1));
+    ZERO(fj_pool_drain(pool, NULL, 1));
+    NONE(fj_taken_task(NULL));
+    NONE(fj_taken_task(&w.taken[0]));
+    VOID(fj_taken_run(NULL));
+    VOID(fj_taken_run(&w.taken[0]));
+    VOID(fj_taken_cancel(NULL));
+    VOID(fj_taken_cancel(&w.taken[0]));
+    world_end(false);
+}
+
+FJ_TEST(nothing_is_waited_for_no_time, 10)
+{
+    world_make();
+    CODE(fj_managed_block(NULL, action_fn, NULL));
+    CODE(fj_managed_block(action_fn, NULL, NULL));
+    CODE(fj_block_begin(NULL));
+    VOID(fj_block_end(NULL));
+    CODE(fj_mutex_lock(NULL));
+    CODE(fj_cond_wait(NULL, &w.mutex, 0));
+    CODE(fj_cond_wait(&w.cond, NULL, 0));
+    CODE(fj_sem_wait(NULL, 0));
+    CODE(fj_read(0, NULL, 1));
+    CODE(fj_write(1, NULL, 1));
+    CODE(fj_poll(NULL, 1, 0));
+    world_end(false);
+}
+
+FJ_TEST(nothing_is_no_timer, 10)
+{
+    world_make();
+    VOID(fj_timer_init(NULL, NULL));
+    VOID(fj_timer_init(NULL, task_fn));
+    CODE(fj_schedule(NULL, NULL, 1));
+    CODE(fj_schedule(pool, &w.no_timer, 1));
+    CODE(fj_schedule_at_fixed_rate(NULL, NULL, 1, 1));
+    CODE(fj_schedule_at_fixed_rate(pool, &w.no_timer, 1, 1));
+    CODE(fj_schedule_at_fixed_rate(pool, &w.timer, 1, 0));
+    CODE(fj_schedule_with_fixed_delay(NULL, NULL, 1, 1));
+    CODE(fj_schedule_with_fixed_delay(pool, &w.no_timer, 1, 1));
+    CODE(fj_schedule_with_fixed_delay(pool, &w.timer, 1, -1));
+    CODE(fj_schedule_call(NULL, NULL, NULL, 1, &w.made));
+    CODE(fj_schedule_call(NULL, call_fn, NULL, 1, NULL));
+    CODE(fj_schedule_action(NULL, NULL, NULL, 1, &w.made));
+    CODE(fj_schedule_action(NULL, action_fn, NULL, 1, NULL));
+    CODE(fj_schedule_action_at_fixed_rate(NULL, NULL, NULL, 1, 1, &w.made));
+    CODE(fj_schedule_action_at_fixed_rate(NULL, action_fn, NULL, 1, 1, NULL));
+    CODE(fj_schedule_action_at_fixed_rate(NULL, action_fn, NULL, 1, 0, &w.made));
+    CODE(fj_schedule_action_with_fixed_delay(NULL, NULL, NULL, 1, 1, &w.made));
+    CODE(fj_schedule_action_with_fixed_delay(NULL, action_fn, NULL, 1, 1, NULL));
+    CODE(fj_schedule_action_with_fixed_delay(NULL, action_fn, NULL, 1, 0, &w.made));
+    ZERO(fj_timer_remaining(NULL));
+    ZERO(fj_timer_remaining(&w.future[0]));
+    CODE(fj_submit_with_timeout(NULL, NULL, NULL, 1, NULL, &w.made));
+    CODE(fj_submit_with_timeout(NULL, call_fn, NULL, 1, timeout_fn, NULL));
+    world_end(false);
+}
+
+/* ---- <forkjoin/algo.h> ---------------------------------------------------------------------------- */
+
+FJ_TEST(nothing_makes_no_progress, 10)
+{
+    world_make();
+    VOID(fj_progress_init(NULL, 1));
+    VOID(fj_progress_add(NULL, 1));
+    ZERO(fj_progress_done(NULL));
+    ZERO(fj_progress_total(NULL));
+    CODE(fj_progress_bar_start(NULL, &w.progress, "", 1));
+    CODE(fj_progress_bar_start(&w.bar, NULL, "", 1));
+    CODE(fj_progress_bar_start(&w.bar, &w.progress, NULL, 1));
+    VOID(fj_progress_bar_stop(NULL));
+    world_end(false);
+}
+
+FJ_TEST(loops_over_nothing_are_refused, 10)
+{
+    world_make();
+    CODE(fj_for(0, 1, NULL, NULL, NULL));
+    CODE(fj_for(1, 0, for_fn, NULL, NULL));
+    CODE(fj_for(0, 1, for_fn, NULL, &w.bad_how));
+    CODE(fj_for_2d(1, 1, NULL, NULL, NULL));
+    CODE(fj_for_2d(1, 1, for_2d_fn, NULL, &w.bad_how));
+    CODE(fj_transform(NULL, 1, w.out, 1, N, transform_fn, NULL, NULL));
+    CODE(fj_transform(w.bytes, 1, NULL, 1, N, transform_fn, NULL, NULL));
+    CODE(fj_transform(w.bytes, 1, w.out, 1, N, NULL, NULL, NULL));
+    CODE(fj_transform(w.bytes, 0, w.out, 1, N, transform_fn, NULL, NULL));
+    CODE(fj_transform(w.bytes, 1, w.out, 0, N, transform_fn, NULL, NULL));
+    CODE(fj_transform(w.bytes, 8, w.out, 1, TOO_MANY(8), transform_fn, NULL, NULL));
+    CODE(fj_transform(w.bytes, 1, w.out, 8, TOO_MANY(8), transform_fn, NULL, NULL));
+    CODE(fj_invoke_steps(NULL, 1, NULL));
+    CODE(fj_invoke_steps(w.null_step, 2, NULL));
+    CODE(fj_invoke_steps(w.steps, TOO_MANY(sizeof(fj_step)), NULL));
+    CODE(fj_invoke_steps(w.steps, 2, &w.bad_how));
+    world_end(false);
+}
+
+FJ_TEST(reductions_of_nothing_are_refused, 10)
+{
+    void *r = w.i32_out;
+
+    world_make();
+    CODE(fj_reduce(0, 1, NULL, combine_fn, w.i32, 4, NULL, r, NULL));
+    CODE(fj_reduce(0, 1, fold_fn, NULL, w.i32, 4, NULL, r, NULL));
+    CODE(fj_reduce(0, 1, fold_fn, combine_fn, NULL, 4, NULL, r, NULL));
+    CODE(fj_reduce(0, 1, fold_fn, combine_fn, w.i32, 4, NULL, NULL, NULL));
+    CODE(fj_reduce(0, 1, fold_fn, combine_fn, w.i32, 0, NULL, r, NULL));
+    CODE(fj_reduce(0, 1, fold_fn, combine_fn, w.i32, SIZE_MAX, NULL, r, NULL));
+    CODE(fj_reduce(1, 0, fold_fn, combine_fn, w.i32, 4, NULL, r, NULL));
+    CODE(fj_reduce_fixed(0, 1, NULL, combine_fn, w.i32, 4, NULL, r, NULL));
+    CODE(fj_reduce_fixed(0, 1, fold_fn, NULL, w.i32, 4, NULL, r, NULL));
+    CODE(fj_reduce_fixed(0, 1, fold_fn, combine_fn, NULL, 4, NULL, r, NULL));
+    CODE(fj_reduce_fixed(0, 1, fold_fn, combine_fn, w.i32, 4, NULL, NULL, NULL));
+    CODE(fj_reduce_fixed(0, 1, fold_fn, combine_fn, w.i32, SIZE_MAX, NULL, r, NULL));
+    CODE(fj_histogram(0, 1, NULL, NULL, w.counts, N, NULL));
+    CODE(fj_histogram(0, 1, count_fn, NULL, NULL, N, NULL));
+    CODE(fj_histogram(0, 1, count_fn, NULL, w.counts, 0, NULL));
+    CODE(fj_histogram(0, 1, count_fn, NULL, w.counts, TOO_MANY(8), NULL));
+    CODE(fj_histogram(1, 0, count_fn, NULL, w.counts, N, NULL));
+    CODE(fj_histogram_u8(NULL, N, w.counts, N, NULL));
+    CODE(fj_histogram_u8(w.bytes, N, NULL, N, NULL));
+    CODE(fj_histogram_u8(w.bytes, SIZE_MAX, w.counts, N, NULL));
+    CODE(fj_histogram_u32(NULL, N, w.counts, N, NULL));
+    CODE(fj_histogram_u32(w.u32, N, NULL, N, NULL));
+    CODE(fj_histogram_u32(w.u32, TOO_MANY(4), w.counts, N, NULL));
+    world_end(false);
+}
+
+FJ_TEST(searches_of_nothing_are_refused, 10)
+{
+    world_make();
+    CODE(fj_find(0, 1, NULL, NULL, &w.which, NULL));
+    CODE(fj_find(0, 1, find_fn, NULL, NULL, NULL));
+    CODE(fj_find(1, 0, find_fn, NULL, &w.which, NULL));
+    CODE(fj_find_any(0, 1, NULL, NULL, &w.which, NULL));
+    CODE(fj_find_any(0, 1, find_fn, NULL, NULL, NULL));
+    CODE(fj_any(NULL, N, 1, test_fn, NULL, &w.yes, NULL));
+    CODE(fj_any(w.bytes, N, 1, NULL, NULL, &w.yes, NULL));
+    CODE(fj_any(w.bytes, N, 1, test_fn, NULL, NULL, NULL));
+    CODE(fj_any(w.bytes, N, 0, test_fn, NULL, &w.yes, NULL));
+    CODE(fj_any(w.bytes, TOO_MANY(8), 8, test_fn, NULL, &w.yes, NULL));
+    CODE(fj_all(NULL, N, 1, test_fn, NULL, &w.yes, NULL));
+    CODE(fj_all(w.bytes, N, 1, NULL, NULL, &w.yes, NULL));
+    CODE(fj_all(w.bytes, N, 1, test_fn, NULL, NULL, NULL));
+    CODE(fj_all(w.bytes, TOO_MANY(8), 8, test_fn, NULL, &w.yes, NULL));
+    world_end(false);
+}
+
+FJ_TEST(scans_of_nothing_are_refused, 10)
+{
+    world_make();
+    CODE(fj_scan(0, 1, NULL, combine_fn, fold_fn, w.i32, 4, 4, NULL, NULL, NULL));
+    CODE(fj_scan(0, 1, fold_fn, NULL, fold_fn, w.i32, 4, 4, NULL, NULL, NULL));
+    CODE(fj_scan(0, 1, fold_fn, combine_fn, NULL, w.i32, 4, 4, NULL, NULL, NULL));
+    CODE(fj_scan(0, 1, fold_fn, combine_fn, fold_fn, NULL, 4, 4, NULL, NULL, NULL));
+    CODE(fj_scan(0, 1, fold_fn, combine_fn, fold_fn, w.i32, 0, 4, NULL, NULL, NULL));
+    CODE(fj_scan(0, 1, fold_fn, combine_fn, fold_fn, w.i32, SIZE_MAX, 4, NULL, NULL, NULL));
+    CODE(fj_scan_each(NULL, w.i32_out, N, 4, op_fn, w.i32, NULL, 0, NULL));
+    CODE(fj_scan_each(w.i32, NULL, N, 4, op_fn, w.i32, NULL, 0, NULL));
+    CODE(fj_scan_each(w.i32, w.i32_out, N, 4, NULL, w.i32, NULL, 0, NULL));
+    CODE(fj_scan_each(w.i32, w.i32_out, N, 4, op_fn, NULL, NULL, 0, NULL));
+    CODE(fj_scan_each(w.i32, w.i32_out, N, 0, op_fn, w.i32, NULL, 0, NULL));
+    CODE(fj_scan_each(w.i32, w.i32_out, TOO_MANY(4), 4, op_fn, w.i32, NULL, 0, NULL));
+    CODE(fj_scan_i32(NULL, w.i32_out, N, 0, NULL));
+    CODE(fj_scan_i32(w.i32, NULL, N, 0, NULL));
+    CODE(fj_scan_i32(w.i32, w.i32_out, TOO_MANY(4), 0, NULL));
+    CODE(fj_scan_i32(w.i32, w.i32_out, N, FJ_POOL_FIFO, NULL));
+    CODE(fj_scan_i64(NULL, w.i64_out, N, 0, NULL));
+    CODE(fj_scan_i64(w.i64, NULL, N, 0, NULL));
+    CODE(fj_scan_i64(w.i64, w.i64_out, TOO_MANY(8), 0, NULL));
+    CODE(fj_scan_f32(NULL, w.f32_out, N, 0, NULL));
+    CODE(fj_scan_f32(w.f32, NULL, N, 0, NULL));
+    CODE(fj_scan_f32(w.f32, w.f32_out, TOO_MANY(4), 0, NULL));
+    CODE(fj_scan_f64(NULL, w.f64_out, N, 0, NULL));
+    CODE(fj_scan_f64(w.f64, NULL, N, 0, NULL));
+    CODE(fj_scan_f64(w.f64, w.f64_out, TOO_MANY(8), 0, NULL));
+    world_end(false);
+}
+
+FJ_TEST(filters_of_nothing_are_refused, 10)
+{
+    const size_t many = TOO_MANY(8);
+
+    world_make();
+    CODE(fj_filter(NULL, N, 1, w.out, test_fn, NULL, &w.which, NULL));
+    CODE(fj_filter(w.bytes, N, 1, NULL, test_fn, NULL, &w.which, NULL));
+    CODE(fj_filter(w.bytes, N, 1, w.out, NULL, NULL, &w.which, NULL));
+    CODE(fj_filter(w.bytes, N, 1, w.out, test_fn, NULL, NULL, NULL));
+    CODE(fj_filter(w.bytes, N, 0, w.out, test_fn, NULL, &w.which, NULL));
+    CODE(fj_filter(w.bytes, many, 8, w.out, test_fn, NULL, &w.which, NULL));
+    CODE(fj_filter_by(NULL, N, 1, w.out, keep_fn, NULL, &w.which, NULL));
+    CODE(fj_filter_by(w.bytes, N, 1, NULL, keep_fn, NULL, &w.which, NULL));
+    CODE(fj_filter_by(w.bytes, N, 1, w.out, NULL, NULL, &w.which, NULL));
+    CODE(fj_filter_by(w.bytes, N, 1, w.out, keep_fn, NULL, NULL, NULL));
+    CODE(fj_filter_by(w.bytes, many, 8, w.out, keep_fn, NULL, &w.which, NULL));
+    CODE(fj_partition(NULL, N, 1, w.out, test_fn, NULL, &w.which, NULL));
+    CODE(fj_partition(w.bytes, N, 1, NULL, test_fn, NULL, &w.which, NULL));
+    CODE(fj_partition(w.bytes, N, 1, w.out, NULL, NULL, &w.which, NULL));
+    CODE(fj_partition(w.bytes, N, 1, w.out, test_fn, NULL, NULL, NULL));
+    CODE(fj_partition(w.bytes, many, 8, w.out, test_fn, NULL, &w.which, NULL));
+    CODE(fj_partition_by(NULL, N, 1, w.out, keep_fn, NULL, &w.which, NULL));
+    CODE(fj_partition_by(w.bytes, N, 1, NULL, keep_fn, NULL, &w.which, NULL));
+    CODE(fj_partition_by(w.bytes, N, 1, w.out, NULL, NULL, &w.which, NULL));
+    CODE(fj_partition_by(w.bytes, N, 1, w.out, keep_fn, NULL, NULL, NULL));
+    CODE(fj_partition_by(w.bytes, many, 8, w.out, keep_fn, NULL, &w.which, NULL));
+    world_end(false);
+}
+
+FJ_TEST(sorts_and_merges_of_nothing_are_refused, 10)
+{
+    world_make();
+    CODE(fj_sort(NULL, N, 1, compare_fn, NULL, NULL));
+    CODE(fj_sort(w.bytes, N, 1, NULL, NULL, NULL));
+    CODE(fj_sort(w.bytes, N, 0, compare_fn, NULL, NULL));
+    CODE(fj_sort(w.bytes, TOO_MANY(8), 8, compare_fn, NULL, NULL));
+    CODE(fj_stable_sort(NULL, N, 1, compare_fn, NULL, NULL));
+    CODE(fj_stable_sort(w.bytes, N, 1, NULL, NULL, NULL));
+    CODE(fj_stable_sort(w.bytes, N, 0, compare_fn, NULL, NULL));
+    CODE(fj_stable_sort(w.bytes, TOO_MANY(8), 8, compare_fn, NULL, NULL));
+    VOID(fj_qsort(NULL, N, 1, compare_fn, NULL));
+    VOID(fj_qsort(w.bytes, N, 1, NULL, NULL));
+    VOID(fj_qsort(w.bytes, N, 0, compare_fn, NULL));
+    VOID(fj_qsort(w.bytes, TOO_MANY(8), 8, compare_fn, NULL));
+    CODE(fj_merge(NULL, 1, w.bytes, 1, 1, w.out, compare_fn, NULL, NULL));
+    CODE(fj_merge(w.bytes, 1, NULL, 1, 1, w.out, compare_fn, NULL, NULL));
+    CODE(fj_merge(w.bytes, 1, w.bytes, 1, 1, NULL, compare_fn, NULL, NULL));
+    CODE(fj_merge(w.bytes, 1, w.bytes, 1, 1, w.out, NULL, NULL, NULL));
+    CODE(fj_merge(w.bytes, 1, w.bytes, 1, 0, w.out, compare_fn, NULL, NULL));
+    CODE(fj_merge(w.bytes, SIZE_MAX, w.bytes, 2, 1, w.out, compare_fn, NULL, NULL));
+    CODE(fj_merge(w.bytes, SIZE_MAX / 8, w.bytes, 2, 8, w.out, compare_fn, NULL, NULL));
+    world_end(false);
+}
+
+#define LESS(a, b) ((a) < (b))
+FJ_SORT(typed_sort, int32_t, LESS);
+FJ_STABLE_SORT(typed_stable, int32_t, LESS);
+FJ_MERGE(typed_merge, int32_t, LESS);
+
+FJ_TEST(sorts_of_no_numbers_are_refused, 10)
+{
+    int32_t *a = w.i32, *b = w.i32_out;
+
+    world_make();
+    CODE(fj_sort_i8(NULL, N, NULL));
+    CODE(fj_sort_i8((int8_t *)w.bytes, SIZE_MAX, NULL));
+    CODE(fj_sort_u8(NULL, N, NULL));
+    CODE(fj_sort_u8(w.bytes, SIZE_MAX, NULL));
+    CODE(fj_sort_i16(NULL, N, NULL));
+    CODE(fj_sort_u16(NULL, N, NULL));
+    CODE(fj_sort_i32(NULL, N, NULL));
+    CODE(fj_sort_i32(w.i32, TOO_MANY(4), NULL));
+    CODE(fj_sort_u32(NULL, N, NULL));
+    CODE(fj_sort_u32(w.u32, TOO_MANY(4), NULL));
+    CODE(fj_sort_i64(NULL, N, NULL));
+    CODE(fj_sort_i64(w.i64, TOO_MANY(8), NULL));
+    CODE(fj_sort_u64(NULL, N, NULL));
+    CODE(fj_sort_f32(NULL, N, NULL));
+    CODE(fj_sort_f64(NULL, N, NULL));
+    CODE(fj_sort_f64(w.f64, TOO_MANY(8), NULL));
+    CODE(fj_sort_kv32(NULL, N, NULL));
+    CODE(fj_sort_kv32(w.kv32, TOO_MANY(8), NULL));
+    CODE(fj_sort_kv64(NULL, N, NULL));
+    CODE(fj_sort_kv64(w.kv64, TOO_MANY(16), NULL));
+    CODE(fj_sort_i32(w.i32, N, &w.bad_how));
+    CODE(typed_sort(NULL, N, NULL));
+    CODE(typed_sort(a, TOO_MANY(4), NULL));
+    CODE(typed_stable(NULL, N, NULL));
+    CODE(typed_stable(a, TOO_MANY(4), NULL));
+    CODE(typed_merge(NULL, 1, a, 1, b, NULL));
+    CODE(typed_merge(a, 1, NULL, 1, b, NULL));
+    CODE(typed_merge(a, 1, a, 1, NULL, NULL));
+    CODE(typed_merge(a, SIZE_MAX / 4, a, 2, b, NULL));
+    world_end(false);
+}
+
+FJ_TEST(pipelines_of_nothing_are_refused, 10)
+{
+    world_make();
+    CODE(fj_pipeline(NULL, 1, 1, NULL, NULL));
+    CODE(fj_pipeline(w.stages, 0, 1, drop_fn, NULL));
+    CODE(fj_pipeline(w.stages, 2, 0, drop_fn, NULL));
+    CODE(fj_pipeline(w.null_stage, 2, 1, drop_fn, NULL));
+    CODE(fj_pipeline(w.stages, TOO_MANY(sizeof(fj_stage)), 1, drop_fn, NULL));
+    CODE(fj_pipeline(w.stages, 2, 1, drop_fn, &w.bad_how));
+    world_end(false);
 }

@@ -105,6 +105,27 @@ FJ_TEST(max_threads_below_the_parallelism_is_refused, 10)
     if (o.max_threads > 0) CHECK_EQ(create(&o), FJ_EINVAL);
 }
 
+FJ_TEST(max_threads_below_min_runnable_is_refused, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 2;
+    o.max_threads = 4;
+    o.min_runnable = 5;
+    CHECK_EQ(create(&o), FJ_EINVAL);
+    o.min_runnable = 4;
+    CHECK_EQ(create(&o), FJ_OK);
+    o.max_threads = 0;
+    o.min_runnable = 1000;
+    CHECK_EQ(create(&o), FJ_OK);
+    o.min_runnable = FJ_MAX_WORKERS;
+    CHECK_EQ(create(&o), FJ_OK);
+    o.min_runnable = FJ_MAX_WORKERS + 1;
+    CHECK_EQ(create(&o), FJ_EINVAL);
+    o.min_runnable = -1;
+    CHECK_EQ(create(&o), FJ_EINVAL);
+}
+
 FJ_TEST(negative_durations_are_refused, 10)
 {
     fj_pool_options o = FJ_POOL_OPTIONS_INIT;

@@ -104,6 +104,61 @@ FJ_TEST(set_parallelism_returns_the_old_one_and_checks_its_range, 10)
     fjt_destroy(pool);
 }
 
+FJ_TEST(set_parallelism_above_max_threads_is_refused, 20)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 1;
+    o.max_threads = 2;
+    fj_pool *pool = fjt_pool_with(&o);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 3), FJ_EINVAL);
+    CHECK_EQ(fj_pool_set_parallelism(pool, FJ_MAX_WORKERS), FJ_EINVAL);
+    CHECK_EQ(fj_pool_parallelism(pool), 1);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 2), 1);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 3), FJ_EINVAL);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 1), 2);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 2), 1);
+    CHECK_EQ(fj_pool_parallelism(pool), 2);
+    fjt_destroy(pool);
+    o.parallelism = o.max_threads = FJ_MAX_WORKERS;
+    pool = fjt_pool_with(&o);
+    CHECK_EQ(fj_pool_set_parallelism(pool, FJ_MAX_WORKERS + 1), FJ_EINVAL);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 1), FJ_MAX_WORKERS);
+    CHECK_EQ(fj_pool_set_parallelism(pool, FJ_MAX_WORKERS), 1);
+    fjt_destroy(pool);
+}
+
+static atomic_int now_running, most_running;
+
+static int count_action(void *arg)
+{
+    int n = atomic_fetch_add(&now_running, 1) + 1, most = atomic_load(&most_running);
+
+    (void)arg;
+    while (n > most && !atomic_compare_exchange_weak(&most_running, &most, n)) {}
+    fjt_sleep_us(500);
+    atomic_fetch_sub(&now_running, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(refused_parallelism_brings_no_worker, 20)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 1;
+    o.max_threads = 2;
+    fj_pool *pool = fjt_pool_with(&o);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 4), FJ_EINVAL);
+    for (int i = 0; i < 32; i++) CHECK_EQ(fj_execute(pool, count_action, NULL), FJ_OK);
+    CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&most_running), 1);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 2), 1);
+    for (int i = 0; i < 32; i++) CHECK_EQ(fj_execute(pool, count_action, NULL), FJ_OK);
+    CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+    CHECK(atomic_load(&most_running) <= 2);
+    fjt_destroy(pool);
+}
+
 FJ_TEST(raised_parallelism_brings_workers_with_the_work, 20)
 {
     fj_pool *pool = fjt_pool(1, 0);
@@ -122,17 +177,10 @@ FJ_TEST(raised_parallelism_brings_workers_with_the_work, 20)
 }
 
 /* At rest after a lowering no more than the new number may run at a time. */
-static atomic_int now_running, most_running;
-
 static int count_run(fj_task *t)
 {
-    int n = atomic_fetch_add(&now_running, 1) + 1, most = atomic_load(&most_running);
-
     (void)t;
-    while (n > most && !atomic_compare_exchange_weak(&most_running, &most, n)) {}
-    fjt_sleep_us(200);
-    atomic_fetch_sub(&now_running, 1);
-    return FJ_OK;
+    return count_action(NULL);
 }
 
 FJ_TEST(lowered_parallelism_puts_workers_to_sleep, 20)

@@ -2,6 +2,7 @@
 /*
  * taken.c - tasks that were taken out of the queues, run by whoever took them
  */
+#include <malloc.h>
 #include <pthread.h>
 
 #include "inside.h"
@@ -175,6 +176,104 @@ FJ_TEST(join_of_a_fork_that_was_taken_and_cancelled_says_so, 30)
 FJ_TEST(typed_fork_that_is_cancelled_is_run_all_the_same, 30)
 {
     CHECK_EQ(take_what_it_forks(typed_fork_and_wait, fj_taken_cancel), 42);
+}
+
+/* ---- Typed tasks of threads that end ----------------------------------------------------------- */
+
+FJ_TASK(long, bare_fib, int, n)
+{
+    if (n < 2) return n;
+    bare_fib_task a, b;
+    bare_fib_fork(FJ, &a, n - 1);
+    bare_fib_fork(FJ, &b, n - 2);
+    long y = bare_fib_join(FJ, &b);
+    return bare_fib_join(FJ, &a) + y;
+}
+
+static void *bare_invoke(void *pool)
+{
+    long r = 0;
+
+    CHECK_EQ(bare_fib_invoke(pool, &r, 12), FJ_OK);
+    CHECK_EQ(r, 144);
+    return NULL;
+}
+
+static void *bare_run(void *taken)
+{
+    fj_taken_run(taken);
+    return NULL;
+}
+
+/* Two typed tasks are submitted; a thread that works for no pool runs them, and ends. */
+static void bare_round(fj_pool *pool, void *(*run)(void *))
+{
+    pthread_t invokers[2], runner;
+    fj_taken taken[2] = {{{0}}};
+
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(pthread_create(&invokers[i], NULL, bare_invoke, pool), 0);
+        while (fj_pool_drain(pool, &taken[i], 1) == 0) fjt_sleep_us(20);
+    }
+    CHECK_EQ(pthread_create(&runner, NULL, run, taken), 0);
+    CHECK_EQ(pthread_join(runner, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        fj_taken_run(&taken[i]);
+        CHECK_EQ(pthread_join(invokers[i], NULL), 0);
+    }
+}
+
+/* What is left of each such thread would be 2 kB and more. */
+static void bare_rounds(void *(*run)(void *))
+{
+    struct held h = {.pool = fjt_pool(1, 0)};
+    long n = fjt_rounds(300), warm = n / 10;
+    size_t before = 0;
+
+    CHECK_EQ(fj_execute(h.pool, held_still, &h), FJ_OK);
+    wait_for(&h.begun);
+    for (long i = 0; i < n; i++) {
+        if (i == warm) before = mallinfo2().uordblks;
+        bare_round(h.pool, run);
+    }
+    if (!fjt_sanitized()) CHECK(mallinfo2().uordblks <= before + 50000);
+    atomic_store(&h.go_on, 1);
+    fjt_destroy(h.pool);
+}
+
+FJ_TEST(typed_tasks_run_by_threads_that_end_leave_no_memory, 60)
+{
+    bare_rounds(bare_run);
+}
+
+/* Runs another task where it has joined some of its own and goes on to fork. */
+FJ_TASK(long, bare_outer, fj_taken *, taken)
+{
+    bare_fib_task a, b, c;
+
+    bare_fib_fork(FJ, &a, 8);
+    bare_fib_fork(FJ, &b, 9);
+    long r = bare_fib_join(FJ, &b);
+    fj_taken_run(taken);
+    bare_fib_fork(FJ, &c, 10);
+    fj_taken_run(taken + 1);
+    r += bare_fib_call(FJ, 5);
+    r += bare_fib_join(FJ, &c);
+    return r + bare_fib_join(FJ, &a);
+}
+
+static void *bare_run_in_a_body(void *arg)
+{
+    struct bare_outer_fji_frame frame = {.taken = arg};
+
+    bare_outer_fji_type.run(fji_self, &frame);
+    CHECK_EQ(frame.fj_r, 21 + 34 + 55 + 5);
+    return NULL;
+}
+
+FJ_TEST(typed_tasks_run_inside_each_other_outside_leave_no_memory, 60)
+{
+    bare_rounds(bare_run_in_a_body);
 }
 
 /* ---- Nothing to take, nowhere to put it ------------------------------------------------------- */

@@ -217,6 +217,71 @@ FJ_TEST(typed_tasks_without_result_do_their_work, 30)
     on_pools(check_void);
 }
 
+/* ---- Without arguments ---------------------------------------------------------------------- */
+
+static atomic_int begun, ended;
+
+FJ_TASK(long, answer)
+{
+    atomic_fetch_add(&begun, 1);
+    return 42;
+}
+
+FJ_VOID_TASK(count)
+{
+    atomic_fetch_add(&begun, 1);
+    atomic_fetch_add(&ended, 1);
+}
+
+/* stolen: waits until another worker has taken both. */
+FJ_TASK(long, ask_both, int, stolen)
+{
+    answer_task a;
+    count_task b;
+
+    atomic_store(&begun, 0);
+    answer_fork(FJ, &a);
+    count_fork(FJ, &b);
+    while (stolen && atomic_load(&begun) < 2) fjt_sleep_us(10);
+    count_join(FJ, &b);
+    long r = answer_join(FJ, &a);
+    count_call(FJ);
+    return r + answer_call(FJ);
+}
+
+static void check_no_arguments(fj_pool *pool)
+{
+    long r = 0;
+
+    for (int i = 0; i < 200; i++) {
+        atomic_store(&ended, 0);
+        CHECK_EQ(ask_both_invoke(pool, &r, 0), FJ_OK);
+        CHECK_EQ(r, 84);
+        CHECK_EQ(atomic_load(&ended), 2);
+        CHECK_EQ(answer_invoke(pool, &r), FJ_OK);
+        CHECK_EQ(r, 42);
+        CHECK_EQ(count_invoke(pool), FJ_OK);
+        CHECK_EQ(atomic_load(&ended), 3);
+    }
+}
+
+FJ_TEST(typed_tasks_need_no_arguments, 30)
+{
+    on_pools(check_no_arguments);
+}
+
+FJ_TEST(typed_tasks_without_arguments_are_stolen, 30)
+{
+    fj_pool *pool = fjt_pool(2, 0);
+    long r = 0;
+
+    for (int i = 0; i < 200; i++) {
+        CHECK_EQ(ask_both_invoke(pool, &r, 1), FJ_OK);
+        CHECK_EQ(r, 84);
+    }
+    fjt_destroy(pool);
+}
+
 /* ---- Each other ----------------------------------------------------------------------------- */
 
 FJ_TASK_DECLARE(long, even, int, n);

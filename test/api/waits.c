@@ -2,12 +2,15 @@
 /*
  * waits.c - the waits that people need: their limits, signals in the middle, nothing to wait for
  */
+#define _GNU_SOURCE /* O_PATH, pipe2() */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "inside.h"
@@ -115,6 +118,145 @@ FJ_TEST(worker_writes_more_than_a_pipe_has_room_for, 30)
     inside(p, write_much, ends);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     fjt_destroy(p);
+}
+
+/* ---- Answers that need no wait ---------------------------------------------------------------- */
+
+/* What is asked of both, and of a worker with and without a signal to break its waits. */
+struct transfers {
+    int fd;
+    int writes;
+    size_t n;
+    int null;
+};
+
+static char transfer_bytes[1 << 17];
+
+static ssize_t system_does(const struct transfers *t)
+{
+    void *buf = t->null ? NULL : transfer_bytes;
+    ssize_t got = t->writes ? write(t->fd, buf, t->n) : read(t->fd, buf, t->n);
+
+    return got >= 0 ? got : -errno;
+}
+
+static void library_does_the_same(void *arg)
+{
+    const struct transfers *t = arg;
+    void *buf = t->null ? NULL : transfer_bytes;
+    ssize_t wanted = system_does(t);
+
+    errno = 77;
+    CHECK_EQ(t->writes ? fj_write(t->fd, buf, t->n) : fj_read(t->fd, buf, t->n), wanted);
+    CHECK_EQ(errno, 77);
+}
+
+/* Outside; in a worker; in one whose waits a signal breaks. */
+static void same_as_the_system(struct transfers t)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    install();
+    o.parallelism = 1;
+    library_does_the_same(&t);
+    for (int i = 0; i < 2; i++) {
+        o.interrupt_signal = i == 0 ? 0 : SIGUSR1;
+        fj_pool *p = fjt_pool_with(&o);
+        inside(p, library_does_the_same, &t);
+        fjt_destroy(p);
+    }
+}
+
+static void fill(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    CHECK_EQ(fcntl(fd, F_SETFL, flags | O_NONBLOCK), 0);
+    while (write(fd, transfer_bytes, 4096) > 0) {}
+    while (write(fd, transfer_bytes, 1) > 0) {}
+    CHECK_EQ(fcntl(fd, F_SETFL, flags), 0);
+}
+
+FJ_TEST(no_byte_is_read_or_written_without_a_wait, 30)
+{
+    int ends[2], pair[2];
+
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    for (int null = 0; null < 2; null++) {
+        same_as_the_system((struct transfers){.fd = ends[0], .null = null});
+        same_as_the_system((struct transfers){.fd = ends[1], .writes = 1, .null = null});
+        same_as_the_system((struct transfers){.fd = pair[0], .null = null});
+        same_as_the_system((struct transfers){.fd = -1, .null = null});
+        same_as_the_system((struct transfers){.fd = -1, .writes = 1, .null = null});
+    }
+    fill(ends[1]);
+    fill(pair[1]);
+    for (int null = 0; null < 2; null++) {
+        same_as_the_system((struct transfers){.fd = ends[1], .writes = 1, .null = null});
+        same_as_the_system((struct transfers){.fd = pair[1], .writes = 1, .null = null});
+    }
+}
+
+FJ_TEST(files_that_cannot_be_read_or_written_are_refused_without_a_wait, 30)
+{
+    static const size_t sizes[] = {0, 1, 4096, 4097, sizeof transfer_bytes};
+    int ends[2], closed, directory = open("/", O_RDONLY | O_DIRECTORY);
+    int path = open("/dev/null", O_PATH);
+
+    CHECK_EQ(pipe(ends), 0);
+    CHECK((closed = dup(ends[0])) >= 0);
+    CHECK_EQ(close(closed), 0);
+    const int fds[] = {-1, INT_MIN, closed, 1 << 20, directory, path, ends[0], ends[1]};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+            for (int writes = 0; writes < 2; writes++) {
+                if ((writes && fds[i] == ends[1]) || (!writes && fds[i] == ends[0])) continue;
+                same_as_the_system(
+                    (struct transfers){.fd = fds[i], .writes = writes, .n = sizes[k]});
+            }
+}
+
+FJ_TEST(files_that_do_not_block_answer_as_the_system, 30)
+{
+    int ends[2], file = open("/dev/zero", O_RDWR);
+
+    CHECK_EQ(pipe2(ends, O_NONBLOCK), 0);
+    same_as_the_system((struct transfers){.fd = ends[0], .n = 1});
+    while (write(ends[1], transfer_bytes, 4096) > 0) {}
+    same_as_the_system((struct transfers){.fd = ends[1], .writes = 1, .n = 1});
+    same_as_the_system((struct transfers){.fd = ends[1], .writes = 1, .n = sizeof transfer_bytes});
+    same_as_the_system((struct transfers){.fd = file, .n = sizeof transfer_bytes});
+    same_as_the_system((struct transfers){.fd = file, .writes = 1, .n = sizeof transfer_bytes});
+    CHECK_EQ(close(ends[0]), 0);
+    CHECK(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+    same_as_the_system((struct transfers){.fd = ends[1], .writes = 1, .n = 1});
+}
+
+FJ_TEST(read_into_less_than_an_event_counter_is_refused_without_a_wait, 30)
+{
+    int counter = eventfd(0, 0);
+    struct transfers t = {.fd = counter, .n = 4};
+    fj_pool *p = fjt_pool(1, 0);
+
+    library_does_the_same(&t);
+    inside(p, library_does_the_same, &t);
+    fjt_destroy(p);
+}
+
+FJ_TEST(poll_of_nothing_answers_as_the_system, 30)
+{
+    struct pollfd one = {.fd = -1, .events = POLLIN};
+
+    CHECK_EQ(fj_poll(NULL, 0, 0), 0);
+    CHECK_EQ(fj_poll(NULL, 0, -1), 0);
+    CHECK_EQ(fj_poll(NULL, 0, 1000000), 0);
+    CHECK_EQ(fj_poll(&one, 1, 0), 0);
+    CHECK_EQ(fj_poll(&one, 1, 1000000), 0);
+    one = (struct pollfd){.fd = 1 << 20, .events = POLLIN};
+    CHECK_EQ(fj_poll(&one, 1, FJ_FOREVER), 1);
+    CHECK_EQ(one.revents, POLLNVAL);
+    CHECK_EQ(fj_poll(NULL, 1, 0), FJ_EINVAL);
 }
 
 /* ---- Signals in the middle ---------------------------------------------------------------------- */

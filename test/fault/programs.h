@@ -681,8 +681,9 @@ static void run_timers(int n)
     if (err == FJ_OK) CHECK(may_end(fj_future_get(f, FJ_FOREVER, NULL), FJ_OK));
     if (err == FJ_OK) fj_future_release(f);
     CHECK(may_timer(err = fj_submit_with_timeout(p, call_sleeps, NULL, 200000, NULL, &f)));
-    if (err == FJ_OK) CHECK_EQ(fj_future_get(f, FJ_FOREVER, NULL), FJ_ECANCELED);
+    if (err == FJ_OK) CHECK(may_end(fj_future_get(f, FJ_FOREVER, NULL), FJ_ETIMEDOUT));
     if (err == FJ_OK) fj_future_release(f);
+    CHECK_EQ(fj_pool_delayed_count(p), 0); /* no limit of what was refused is left */
     CHECK(may_timer(err = fj_schedule_call(p, call_run, &value, FJ_FOREVER, &f)));
     if (err == FJ_OK) CHECK_EQ(fj_future_cancel(f, n % 2), 1);
     if (err == FJ_OK) fj_future_release(f);
@@ -904,6 +905,34 @@ static void run_stopped(int n)
 
 /* ---- All of them ---------------------------------------------------------------------------------------------------- */
 
+/* The common pool is made, used and ended, twice. Another program may have left one. */
+static void run_common(int n)
+{
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    for (int i = 0; i < 2; i++) {
+        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        static struct submitter s;
+        fj_future *f = NULL;
+        cpu_set_t cpus;
+        int err, value = 0;
+
+        CPU_ZERO(&cpus);
+        (void)sched_getaffinity(0, sizeof cpus, &cpus);
+        o.parallelism = 1 + n % 2;
+        o.cpus = n % 3 == 0 ? &cpus : NULL;
+        o.cpus_bytes = sizeof cpus;
+        CHECK_MAY(fj_common_configure(&o));
+        memset(&s, 0, sizeof s);
+        (void)submitter_main(&s);
+        CHECK(may_timer(err = fj_schedule_call(NULL, call_run, &value, 1000, &f)));
+        if (err == FJ_OK) CHECK(may_end(fj_future_get(f, FJ_FOREVER, NULL), FJ_OK));
+        if (err == FJ_OK) fj_future_release(f);
+        CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+        CHECK_EQ(atomic_load(&s.actions), s.sent);
+        CHECK(fji_common_if_made() == NULL);
+    }
+}
+
 #define PROGRAMS(X) \
     X(life)         \
     X(plain)        \
@@ -917,7 +946,8 @@ static void run_stopped(int n)
     X(blocking)     \
     X(tokens)       \
     X(nested)       \
-    X(stopped)
+    X(stopped)      \
+    X(common)
 
 struct program {
     const char *name;

@@ -177,8 +177,9 @@ void api_call_task(struct actor *a)
         case 1: got = fj_external_submit(pool, &j->is.task); break;
         case 2: got = fj_lazy_submit(pool, &j->is.task); break;
         default: {
-            enum fj_caller by = (enum fj_caller)(how >> 4 & 3);
-            got = fj_invoke_by(pool, &j->is.task, by == 3 ? FJ_CALLER_DEFAULT : by);
+            static const enum fj_caller all[] = {FJ_CALLER_DEFAULT, FJ_CALLER_HELPS,
+                                                 FJ_CALLER_BLOCKS, FJ_CALLER_DEFAULT};
+            got = fj_invoke_by(pool, &j->is.task, all[how >> 4 & 3]);
             if ((how & 64) != 0)
                 ONE_OF(got, FJ_EINVAL);
             else

@@ -140,7 +140,8 @@ static void call_pool(struct actor *a)
         case 7:
             old = api_any_code(a);
             if (old < 1) ONE_OF(fj_pool_set_parallelism(pool, old), FJ_EINVAL, FJ_ENOTSUP);
-            if (pool != NULL) CHECK(fj_pool_set_parallelism(pool, 1 + how % 4) >= 1);
+            old = pool != NULL ? fj_pool_set_parallelism(pool, 1 + how % 4) : 1;
+            CHECK(old >= 1 || (old == FJ_EINVAL && pool == a->own)); /* with max_threads */
             break;
         case 8: (void)fj_pool_is_quiescent(pool), (void)fj_pool_is_terminated(pool); break;
         case 9: CHECK(fj_pool_size(pool) >= 0 && fj_pool_active_count(pool) >= 0); break;

@@ -47,6 +47,12 @@ static void waited_in_vain(const fjp_node *n, fj_future *f, int got)
     FJP_CHECK_EQ(fj_future_wait_quietly(f, FJ_FOREVER), FJ_OK);
 }
 
+/* The time of the wait is over, not that of the future. */
+static bool waits_on(const fj_future *f, int got)
+{
+    return got == FJ_ETIMEDOUT && !fj_future_is_done(f);
+}
+
 static void await_some_way(const fjp_node *n, fj_future *f, int way)
 {
     void *result = NULL;
@@ -60,7 +66,7 @@ static void await_some_way(const fjp_node *n, fj_future *f, int way)
             break;
         case 2:
             do got = fj_future_get(f, ++turns < 50 ? 20 * FJP_US : FJ_FOREVER, &result);
-            while (got == FJ_ETIMEDOUT);
+            while (waits_on(f, got));
             waited_in_vain(n, f, got);
             break;
         case 3:
@@ -333,7 +339,7 @@ static void group_check(const fjp_node *n, int got, size_t which)
     }
     if (got == FJ_ETIMEDOUT && way == GROUP_TIMED) return;
     if (got == FJ_ECANCELED && fjp_may_break(n)) return;
-    if (got == FJ_EREJECTED && atomic_load(&p->ending) && n->child->pool == 0) return;
+    if (got == FJ_EREJECTED && fjp_is_ending(p) && n->child->pool == 0) return;
     if (got == FJ_ENOMEM && p->faults) return;
     if (way == GROUP_ANY && (!some || fjp_may_drop(n)) && group_code(n, got)) return;
     fjp_fail(__FILE__, __LINE__, "group of kind %d: %d", way, got);
@@ -508,7 +514,7 @@ static void timer_settle(fjp_node *n, fjp_node *c, enum fjp_timer_way way, fj_fu
     int code = look_at(f, &result), runs = atomic_load(&c->runs);
     bool limit = way == FJP_LIMIT || way == FJP_LIMIT_ACTS;
 
-    if (code == FJ_ECANCELED) {
+    if (code == FJ_ECANCELED || (way == FJP_LIMIT && code == FJ_ETIMEDOUT)) {
         FJP_CHECK(way == FJP_ONCE_CANCELLED || way == FJP_RATE_CANCELLED || limit ||
                   timer_may_go(n, c));
         c->low = 0;

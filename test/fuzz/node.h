@@ -98,7 +98,7 @@ struct fjp_program {
     bool tight; /* nobody stands in for who waits */
     bool faults;
     int64_t end_after_ns;
-    atomic_int ending, ended; /* shutdown was called; has returned */
+    atomic_int ending, ended; /* shutdown was called; has returned: see fjp_is_ending() */
     atomic_long ran;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -131,6 +131,15 @@ struct fjp_program {
         if (fjp_a != fjp_b)                                                                    \
             fjp_fail(__FILE__, __LINE__, "%s = %lld, wanted %s = %lld", #a, fjp_a, #b, fjp_b); \
     } while (0)
+
+/*
+ * Whether shutdown was called, for a thread that was refused for it. A refusal orders nothing, so a
+ * load might not see it yet; this reads the last value there is.
+ */
+static inline bool fjp_is_ending(const fjp_program *p)
+{
+    return atomic_fetch_add((atomic_int *)(uintptr_t)&p->ending, 0) != 0;
+}
 
 /* ---- program.c ------------------------------------------------------------------------------- */
 

@@ -121,7 +121,8 @@ void fjp_elsewhere(fjp_node *n)
 {
     for (int i = 0; i < n->children; i++) {
         fjp_node *c = &n->child[i];
-        enum fj_caller by = (enum fj_caller)((n->arg >> i) % 3);
+        static const enum fj_caller all[] = {FJ_CALLER_DEFAULT, FJ_CALLER_HELPS, FJ_CALLER_BLOCKS};
+        enum fj_caller by = all[(n->arg >> i) % 3];
         task_init(c);
         settle_invoked(n, c, fj_invoke_by(fjp_where(c), &c->is.task, by));
     }
@@ -307,7 +308,7 @@ void fjp_reduce(fjp_node *n)
         return;
     }
     bool cancelled = got == FJ_ECANCELED && fjp_may_break(n);
-    bool rejected = got == FJ_EREJECTED && atomic_load(&p->ending);
+    bool rejected = got == FJ_EREJECTED && fjp_is_ending(p);
     if (!cancelled && !rejected && !(got == FJ_ENOMEM && p->faults)) FJP_CHECK_EQ(got, FJ_OK);
     atomic_store(&n->tainted, true);
 }

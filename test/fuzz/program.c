@@ -32,11 +32,21 @@ static uint64_t value_of(const fjp_node *n, bool wanted)
     return value;
 }
 
+static void may_be_told(fjp_node *n)
+{
+    n->interruptible = true;
+    for (int i = 0; i < n->children; i++) may_be_told(&n->child[i]);
+}
+
 static void oracle(fjp_node *n)
 {
     for (int i = 0; i < n->children; i++) oracle(&n->child[i]);
-    for (int i = 0; i < n->children; i++)
-        if (n->op == FJP_COMPLETERS && !fjp_completer_ok(&n->child[i])) n->child[i].counts = false;
+    for (int i = 0; i < n->children && n->op == FJP_COMPLETERS; i++) {
+        if (fjp_completer_ok(&n->child[i])) continue;
+        n->child[i].counts = false;
+        /* All below a root that fails see that it has. */
+        if (!n->in_tree) may_be_told(&n->child[i]);
+    }
     n->want = value_of(n, true);
 }
 
@@ -351,7 +361,7 @@ bool fjp_refused(fjp_node *n, fjp_node *c, int err)
 {
     if (err == FJ_OK) return false;
     bool memory = (err == FJ_ENOMEM || err == FJ_EAGAIN) && n->program->faults;
-    bool shut = err == FJ_EREJECTED && atomic_load(&n->program->ending) && c->pool == 0;
+    bool shut = err == FJ_EREJECTED && fjp_is_ending(n->program) && c->pool == 0;
     if (!memory && !shut)
         fjp_fail(__FILE__, __LINE__, "operation %d was refused: %d", (int)n->op, err);
     fjp_never_ran(n, c);
@@ -473,22 +483,13 @@ static void await_rest(fjp_program *p)
     }
 }
 
-/* A limit that was over just when its future was decided may still be on its way into a pool that
- * was quiet: it is run, then. What is never run is waited for without end. */
-static fj_pool_stats stats_at_rest(fjp_program *p, fj_pool *pool)
-{
-    fj_pool_stats s = {.size = sizeof s};
-
-    for (;; await_pools(p)) {
-        FJP_CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_OK);
-        if (s.queued == 0 && s.submitted == 0) return s;
-    }
-}
-
 static void check_rest(fjp_program *p)
 {
     for (int i = 0; i < 2; i++) {
-        fj_pool_stats s = stats_at_rest(p, p->pool[i]);
+        fj_pool_stats s = {.size = sizeof s};
+        FJP_CHECK_EQ(fj_pool_get_stats(p->pool[i], &s), FJ_OK);
+        FJP_CHECK_EQ(s.queued, 0);
+        FJP_CHECK_EQ(s.submitted, 0);
         FJP_CHECK_EQ(s.blocked, 0);
         FJP_CHECK_EQ(fj_pool_delayed_count(p->pool[i]), 0);
         FJP_CHECK_EQ(s.state, i == 0 && p->ends != 0 ? 3 : 0);

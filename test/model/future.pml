@@ -71,6 +71,7 @@ byte own;       /* what the body has left */
 byte given;
 bit token;
 bit signalled;  /* in the token */
+bit told;       /* the same, without an interrupt: completed by hand */
 
 /* The rest of the world. */
 bit napper_token;
@@ -370,7 +371,7 @@ set_token:
 #ifdef M_POKE_FIRST
         atomic { TOUCH; SET(token) }
 #endif
-    :: else
+    :: else -> atomic { TOUCH; told = 1 }
     fi;
 #ifdef M_TOKEN_LATE
     goto out;

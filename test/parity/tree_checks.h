@@ -126,12 +126,16 @@ static inline void tree_run(tree_step *step, struct tree_how how)
     tree_run_in(fjt_pool(tree_workers(1), tree_flags()), step, &how);
 }
 
-/* On one thread, without spares: it must do everything itself, and nobody takes its tasks. */
+static inline int tree_wait_timed(struct tree_node *n);
+
+/* On one thread that no other replaces: it must do everything itself, and nobody takes its tasks. A
+ * wait with a limit runs nothing itself, so there the pool is as the reference has it. */
 static inline void tree_run_alone(tree_step *step, struct tree_how how, unsigned flags)
 {
     fj_pool_options o = FJ_POOL_OPTIONS_INIT;
 
-    o.parallelism = o.max_threads = 1;
+    o.parallelism = 1;
+    o.max_threads = how.wait == tree_wait_timed ? 0 : 1;
     o.flags = flags;
     tree_run_in(fjt_pool_with(&o), step, &how);
 }

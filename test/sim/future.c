@@ -331,6 +331,249 @@ FJ_TEST(interrupt_breaks_the_sleep_of_its_task_only, 10)
     free(p);
 }
 
+/* ---- Limits ------------------------------------------------------------------------------------------ */
+
+static atomic_int limit_over;
+
+static int ends_after_the_limit(fj_task *t)
+{
+    (void)t;
+    while (!atomic_load(&limit_over)) sim_yield();
+    return FJ_OK;
+}
+
+/* The body ends only after the wait has: the thread that waits must not run it. */
+static void waits_with_a_limit(void *arg)
+{
+    fj_future f;
+
+    fj_future_init(&f, ends_after_the_limit);
+    if (*(int *)arg == 0)
+        CHECK_EQ(fj_future_fork(&f), FJ_OK);
+    else
+        CHECK_EQ(fj_future_external_submit(fj_current_pool(), &f), FJ_OK);
+    CHECK_EQ(fj_future_get(&f, 1000, NULL), FJ_ETIMEDOUT);
+    atomic_store(&limit_over, 1);
+    CHECK_EQ(fj_future_join(&f), FJ_OK);
+    fj_future_release(&f);
+}
+
+FJ_TEST(wait_with_a_limit_runs_nothing, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    int how = (int)(sim_random() % 2);
+
+    o.parallelism = 1;
+    o.max_threads = 1 + (int)(sim_random() % 2);
+    o.spin_ns = -1;
+    fj_pool *pool = fjt_pool_with(&o);
+    atomic_store(&limit_over, 0);
+    scene_inside(pool, waits_with_a_limit, &how);
+    fjt_destroy(pool);
+}
+
+/* ---- Helping a body that no queue has run ----------------------------------------------------------- */
+
+static fj_future inline_run;
+static atomic_int inline_child, inline_met, inline_below;
+
+static int inline_child_run(fj_task *t)
+{
+    (void)t;
+    atomic_store(&inline_child, 1);
+    return FJ_OK;
+}
+
+/* Only its own joiner may run it while the future is not done. */
+static int inline_below_run(fj_task *t)
+{
+    (void)t;
+    CHECK(fj_future_is_done(&inline_run));
+    return FJ_OK;
+}
+
+/* Unless the waiter cannot reach its child, because an older task is below it in the queue, it does
+ * not end before the waiter has run the child. */
+static int inline_body(fj_task *t)
+{
+    fj_task c;
+
+    (void)t;
+    fj_task_init(&c, inline_child_run);
+    fj_fork(&c);
+    atomic_fetch_add(&inline_met, 1);
+    while (atomic_load(&inline_met) < 2) sim_yield();
+    while (!atomic_load(&inline_below) && !atomic_load(&inline_child)) sim_yield();
+    return fj_join(&c);
+}
+
+static int inline_begin(void *arg)
+{
+    fj_task below;
+
+    fj_task_init(&below, inline_below_run);
+    if (atomic_load(&inline_below)) fj_fork(&below);
+    if (*(int *)arg == 0) {
+        CHECK_EQ(fj_future_invoke(&inline_run), FJ_OK);
+    } else {
+        CHECK_EQ(fj_future_fork(&inline_run), FJ_OK);
+        CHECK_EQ(fj_future_join(&inline_run), FJ_OK);
+    }
+    return atomic_load(&inline_below) ? fj_join(&below) : FJ_OK;
+}
+
+static int inline_wait(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&inline_met, 1);
+    while (atomic_load(&inline_met) < 2) sim_yield();
+    return fj_future_join(&inline_run);
+}
+
+FJ_TEST(waiter_helps_a_body_that_was_begun_by_a_join, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    int how = (int)(sim_random() % 2);
+
+    o.parallelism = o.max_threads = 2;
+    o.spin_ns = -1;
+    fj_pool *pool = fjt_pool_with(&o);
+    atomic_store(&inline_child, 0);
+    atomic_store(&inline_met, 0);
+    atomic_store(&inline_below, (int)(sim_random() % 2));
+    fj_future_init(&inline_run, inline_body);
+    CHECK_EQ(fj_execute(pool, inline_wait, NULL), FJ_OK);
+    CHECK_EQ(fj_execute(pool, inline_begin, &how), FJ_OK);
+    CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+    fj_future_release(&inline_run);
+    fjt_destroy(pool);
+}
+
+/* However many tokens lie between. */
+static int sleeps_under_tokens(fj_task *t)
+{
+    fj_token outer, inner;
+    fj_task below;
+
+    (void)t;
+    memset(&below, 0, sizeof below);
+    fj_task_init(&below, sleeps_long);
+    fj_token_init(&outer, fj_current_token());
+    fj_token_init(&inner, &outer);
+    CHECK_EQ(fj_invoke_with(fj_current_pool(), &below, &inner), FJ_ECANCELED);
+    return FJ_OK;
+}
+
+FJ_TEST(interrupt_breaks_a_sleep_under_tokens_below_its_own, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    struct promise *p = promise();
+
+    atomic_store(&runs, 0);
+    fj_future_init(&p->future, sleeps_under_tokens);
+    CHECK_EQ(fj_future_submit(pool, &p->future), FJ_OK);
+    for (uint32_t n = sim_random() % 80; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_future_cancel(&p->future, 1), 1);
+    fjt_destroy(pool);
+    CHECK(atomic_load(&runs) <= 1);
+    free(p);
+}
+
+/* ---- Not wanted any more ---------------------------------------------------------------------------------- */
+
+static int until_not_wanted(fj_task *t)
+{
+    (void)t;
+    while (!fj_cancelled()) sim_yield();
+    return 3;
+}
+
+FJ_TEST(body_sees_that_another_has_completed_it, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    struct promise *p = promise();
+
+    fj_future_init(&p->future, until_not_wanted);
+    CHECK_EQ(fj_future_submit(pool, &p->future), FJ_OK);
+    for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+    CHECK_EQ(sim_random() % 2 == 0 ? fj_future_complete(&p->future, NULL)
+                                   : fj_future_fail(&p->future, 9),
+             1);
+    fj_future_release(&p->future);
+    free(p);
+    fjt_destroy(pool);
+}
+
+/* The thread that runs it has decided it: that is not told. */
+static int completes_itself(fj_task *t)
+{
+    CHECK_EQ(fj_future_complete((fj_future *)t, NULL), 1);
+    CHECK(!fj_cancelled());
+    return FJ_OK;
+}
+
+static void forks_one_that_completes_itself(void *arg)
+{
+    struct promise *p = arg;
+
+    CHECK_EQ(fj_future_fork(&p->future), FJ_OK);
+    CHECK_EQ(fj_future_join(&p->future), FJ_OK);
+    fj_future_release(&p->future);
+}
+
+FJ_TEST(body_that_completes_itself_is_not_told, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    struct promise *p = promise();
+
+    fj_future_init(&p->future, completes_itself);
+    scene_inside(pool, forks_one_that_completes_itself, p);
+    fjt_destroy(pool);
+    free(p);
+}
+
+/* A thief is another thread, though it runs a task of the body. */
+static atomic_int thief_has_it;
+
+static int completes_its_forker(fj_task *t)
+{
+    struct promise *p = *(struct promise **)(void *)(t + 1);
+
+    atomic_store(&thief_has_it, 1);
+    CHECK_EQ(fj_future_complete(&p->future, NULL), 1);
+    return FJ_OK;
+}
+
+static int is_completed_by_a_thief(fj_task *t)
+{
+    struct {
+        fj_task task;
+        struct promise *of;
+    } child;
+
+    memset(&child, 0, sizeof child);
+    fj_task_init(&child.task, completes_its_forker);
+    child.of = (struct promise *)t;
+    fj_fork(&child.task);
+    scene_until(&thief_has_it);
+    CHECK_EQ(fj_join(&child.task), FJ_OK);
+    CHECK(fj_cancelled());
+    return FJ_OK;
+}
+
+FJ_TEST(body_sees_that_a_thief_has_completed_it, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    struct promise *p = promise();
+
+    atomic_store(&thief_has_it, 0);
+    fj_future_init(&p->future, is_completed_by_a_thief);
+    CHECK_EQ(fj_future_submit(pool, &p->future), FJ_OK);
+    fj_future_release(&p->future);
+    free(p);
+    fjt_destroy(pool);
+}
+
 /* ---- Any and all ------------------------------------------------------------------------------------------- */
 
 FJ_TEST(waiting_for_any_and_for_all_ends, 10)
@@ -405,6 +648,110 @@ FJ_TEST(completers_tell_their_root_when_all_are_through, 10)
     CHECK_EQ(atomic_load(&runs), 7);
     fjt_destroy(pool);
     free(root);
+}
+
+/* Both fail; one of them decides the root, calls its on_error, and then lets the waiter go. */
+struct failing {
+    fj_completer completer;
+    atomic_int told;
+    int seen, over;
+};
+
+static int fails(fj_task *t)
+{
+    (void)t;
+    return 5;
+}
+
+static int failing_told(fj_completer *c, int code, fj_completer *caller)
+{
+    struct failing *f = (struct failing *)c;
+
+    CHECK(caller != c);
+    CHECK_EQ(atomic_fetch_add(&f->told, 1), 0);
+    f->seen = fj_future_error(&c->future) == code && fj_future_is_done(&c->future);
+    for (uint32_t n = sim_random() % 8; n > 0; n--) sim_yield();
+    f->over = 1;
+    return 1;
+}
+
+FJ_TEST(on_error_is_called_once_before_waiters_return, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    struct failing *root = malloc(sizeof *root);
+    fj_completer *child[2];
+
+    memset(root, 0, sizeof *root);
+    fj_completer_init(&root->completer, NULL, 2, NULL, NULL, failing_told);
+    for (int i = 0; i < 2; i++) {
+        child[i] = malloc(sizeof *child[i]);
+        memset(child[i], 0, sizeof *child[i]);
+        fj_completer_init(child[i], &root->completer, 0, fails, NULL, NULL);
+        CHECK_EQ(fj_completer_submit(pool, child[i]), FJ_OK);
+    }
+    CHECK_EQ(fj_completer_join(&root->completer), 5);
+    CHECK_EQ(root->over, 1);
+    CHECK_EQ(root->seen, 1);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&root->told), 1);
+    free(root);
+    for (int i = 0; i < 2; i++) free(child[i]);
+}
+
+/* Who decides it meanwhile does not wait for on_error, which waits for that thread. */
+static void *decides_too_late(void *arg)
+{
+    fj_completer *c = arg;
+
+    CHECK_EQ(fj_future_cancel(&c->future, 1), 0);
+    fj_completer_fail(c, 8);
+    return NULL;
+}
+
+static int told_waits(fj_completer *c, int code, fj_completer *caller)
+{
+    pthread_t t;
+
+    (void)code, (void)caller;
+    CHECK_EQ(pthread_create(&t, NULL, decides_too_late, c), 0);
+    pthread_join(t, NULL);
+    return 1;
+}
+
+FJ_TEST(on_error_may_wait_for_who_decides_too_late, 10)
+{
+    fj_completer *root = malloc(sizeof *root);
+
+    memset(root, 0, sizeof *root);
+    fj_completer_init(root, NULL, 0, NULL, NULL, told_waits);
+    fj_completer_fail(root, 5);
+    CHECK_EQ(fj_future_error(&root->future), 5);
+    free(root);
+}
+
+/* Failed by hand, and by its code: passed on once, by whoever is first. */
+static int fails_by_hand(fj_task *t)
+{
+    (void)fj_future_fail((fj_future *)t, 4);
+    return 5;
+}
+
+FJ_TEST(failure_by_hand_is_passed_on_by_the_code, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    struct failing *root = malloc(sizeof *root);
+    fj_completer *child = malloc(sizeof *child);
+
+    memset(root, 0, sizeof *root);
+    memset(child, 0, sizeof *child);
+    fj_completer_init(&root->completer, NULL, 1, NULL, NULL, failing_told);
+    fj_completer_init(child, &root->completer, 0, fails_by_hand, NULL, NULL);
+    CHECK_EQ(fj_completer_submit(pool, child), FJ_OK);
+    CHECK_EQ(fj_completer_join(&root->completer), 5);
+    fjt_destroy(pool);
+    CHECK_EQ(fj_future_error(&child->future), 4);
+    free(root);
+    free(child);
 }
 
 static int piece(size_t begin, size_t end, void *out, void *arg)
@@ -569,4 +916,166 @@ FJ_TEST(shutdown_decides_every_timer, 10)
     fjt_destroy(pool);
     free(t[0]);
     free(t[1]);
+}
+
+/* ---- Limits ----------------------------------------------------------------------------------------------------- */
+
+static int sleeps_for_ever(void *arg, void **result)
+{
+    int code = FJ_OK;
+
+    (void)arg, (void)result;
+    while (code == FJ_OK) code = fj_sleep(FJ_FOREVER);
+    return code;
+}
+
+static void act_fails(fj_future *f, void *arg)
+{
+    (void)arg;
+    (void)fj_future_fail(f, 7);
+}
+
+/* The body keeps the only worker, and sleeps until it is interrupted. */
+FJ_TEST(limit_ends_a_body_that_sleeps, 10)
+{
+    bool acts = sim_random() % 2 == 0;
+    fj_pool *pool = scene_pool(1, 0);
+    fj_future *f;
+
+    CHECK_EQ(fj_submit_with_timeout(pool, sleeps_for_ever, NULL, 1000, acts ? act_fails : NULL, &f),
+             FJ_OK);
+    CHECK_EQ(fj_future_join(f), acts ? 7 : FJ_ETIMEDOUT);
+    fj_future_release(f);
+    fjt_destroy(pool);
+}
+
+/* Two actions that end when a later timer has run, each other's included. */
+static uint32_t inside_actions, timer_ran;
+
+static void act_waits(fj_future *f, void *arg)
+{
+    (void)arg;
+    scene_add(&inside_actions);
+    scene_await(&inside_actions, 2);
+    scene_await(&timer_ran, 1);
+    (void)fj_future_fail(f, 7);
+}
+
+static int open_ended(void *arg, void **result)
+{
+    (void)arg, (void)result;
+    return FJ_PENDING;
+}
+
+static int lets_go(void *arg)
+{
+    (void)arg;
+    scene_await(&inside_actions, 2);
+    scene_add(&timer_ran);
+    return FJ_OK;
+}
+
+FJ_TEST(slow_actions_at_limits_delay_no_timer, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_future *f[3];
+
+    inside_actions = timer_ran = 0;
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(fj_submit_with_timeout(pool, open_ended, NULL, 1000, act_waits, &f[i]), FJ_OK);
+    CHECK_EQ(fj_schedule_action(pool, lets_go, NULL, 1000000, &f[2]), FJ_OK);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(fj_future_join(f[i]), i < 2 ? 7 : FJ_OK);
+        fj_future_release(f[i]);
+    }
+    fjt_destroy(pool);
+}
+
+/* One after the other: the spare thread is called again, and ends with its pool. */
+FJ_TEST(actions_at_limits_come_one_after_the_other, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_future *f, *g;
+
+    inside_actions = 1; /* the second action waits for a timer only */
+    timer_ran = 0;
+    CHECK_EQ(fj_submit_with_timeout(pool, open_ended, NULL, 1000, act_fails, &f), FJ_OK);
+    CHECK_EQ(fj_future_join(f), 7);
+    fj_future_release(f);
+    for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_submit_with_timeout(pool, open_ended, NULL, 1000, act_waits, &f), FJ_OK);
+    CHECK_EQ(fj_schedule_action(pool, lets_go, NULL, 1000000, &g), FJ_OK);
+    CHECK_EQ(fj_future_join(f), 7);
+    CHECK_EQ(fj_future_join(g), FJ_OK);
+    fj_future_release(f);
+    fj_future_release(g);
+    fjt_destroy(pool);
+}
+
+static int at_once(void *arg, void **result)
+{
+    (void)arg, (void)result;
+    return FJ_OK;
+}
+
+/* The body is over before its limit is in the wheel, or just after. */
+FJ_TEST(limit_of_what_is_over_holds_up_no_pool, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_future *f;
+
+    CHECK_EQ(fj_submit_with_timeout(pool, at_once, NULL, FJ_FOREVER, NULL, &f), FJ_OK);
+    CHECK_EQ(fj_future_join(f), FJ_OK);
+    CHECK_EQ(fj_pool_delayed_count(pool), 0);
+    fj_future_release(f);
+    fjt_destroy(pool); /* or it would wait for ever */
+}
+
+/* The shutdown has it out of the wheel while its body ends: it does not put it back. */
+FJ_TEST(limit_in_the_hands_of_a_shutdown_holds_up_no_pool, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *series[2];
+    fj_future *f;
+
+    for (int i = 0; i < 2; i++) { /* one is dropped before it, one after it */
+        series[i] = malloc(sizeof *series[i]);
+        memset(series[i], 0, sizeof *series[i]);
+        fj_timer_init(series[i], tick);
+        CHECK_EQ(fj_schedule_at_fixed_rate(pool, series[i], FJ_FOREVER, 1000000), FJ_OK);
+        if (i == 0)
+            CHECK_EQ(fj_submit_with_timeout(pool, at_once, NULL, FJ_FOREVER, NULL, &f), FJ_OK);
+    }
+    CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
+    CHECK_EQ(fj_future_join(f), FJ_OK);
+    fj_future_release(f);
+    CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
+    fjt_destroy(pool);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(fj_future_join(&series[i]->future), FJ_ECANCELED);
+        free(series[i]);
+    }
+}
+
+/* A pool that stops while a limit is on its way decides what only that could have. */
+static void *stops(void *arg)
+{
+    for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_pool_shutdown_now(arg), FJ_OK);
+    return NULL;
+}
+
+FJ_TEST(limit_on_its_way_into_a_pool_that_stops_is_decided, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_future *f = NULL;
+    pthread_t t;
+
+    CHECK_EQ(pthread_create(&t, NULL, stops, pool), 0);
+    int err = fj_submit_with_timeout(pool, open_ended, NULL, FJ_FOREVER, NULL, &f);
+    CHECK(err == FJ_OK || err == FJ_EREJECTED);
+    pthread_join(t, NULL);
+    if (err == FJ_OK) CHECK_EQ(fj_future_join(f), FJ_ECANCELED);
+    if (err == FJ_OK) fj_future_release(f);
+    fjt_destroy(pool);
 }

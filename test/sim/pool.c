@@ -900,3 +900,92 @@ FJ_TEST(size_changed_under_load_loses_nothing, 10)
     while (atomic_load(&runs) < 6) sim_sleep_until(sim_now() + 1000000);
     fjt_destroy(pool);
 }
+
+/* ---- Codes and limits ------------------------------------------------------------------------------ */
+
+/* Whatever a body returns: no code means anything to the library itself. */
+FJ_TEST(any_code_of_a_submitted_task_reaches_its_joiner, 10)
+{
+    static const int codes[] = {INT32_MIN, FJ_PENDING, -1};
+    fj_pool *pool = scene_pool(1, 0);
+    struct scene_leaf *l[3];
+
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 3; i++) {
+        l[i] = scene_leaf(&runs, codes[i]);
+        CHECK_EQ(fj_submit(pool, &l[i]->task), FJ_OK);
+    }
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(fj_join(&l[i]->task), codes[i]);
+        free(l[i]);
+    }
+    CHECK_EQ(atomic_load(&runs), 3);
+    fjt_destroy(pool);
+}
+
+FJ_TEST(size_stays_within_the_threads_that_are_allowed, 10)
+{
+    fj_pool *pool = scene_pool(1, 0); /* and two spares */
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 4), FJ_EINVAL);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 3), 1);
+    for (int i = 0; i < 4; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    while (atomic_load(&runs) < 5) sim_sleep_until(sim_now() + 1000000);
+    CHECK(fj_pool_size(pool) <= 3);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 1), 3);
+    fjt_destroy(pool);
+}
+
+/* ---- Order and memory of submissions ------------------------------------------------------------------------ */
+
+static atomic_int order_next;
+
+static int in_order(void *arg)
+{
+    CHECK_EQ(atomic_fetch_add(&order_next, 1), (int)(intptr_t)arg);
+    return FJ_OK;
+}
+
+/* Takes the locks of the queues, so that the submitter meets them. */
+static void *order_meddler(void *pool)
+{
+    for (int i = 0; i < 3; i++) {
+        struct scene_leaf *l = scene_leaf(&runs, 1);
+        CHECK_EQ(fj_submit(pool, &l->task), FJ_OK);
+        if (!fj_unfork(&l->task)) CHECK_EQ(fj_join(&l->task), 1);
+        free(l);
+    }
+    return NULL;
+}
+
+FJ_TEST(submissions_of_one_thread_are_run_in_order, 10)
+{
+    fj_pool *pool = scene_pool(1, FJ_POOL_FIFO);
+    pthread_t t;
+
+    atomic_store(&order_next, 0);
+    CHECK_EQ(pthread_create(&t, NULL, order_meddler, pool), 0);
+    for (int i = 0; i < 6; i++) CHECK_EQ(fj_execute(pool, in_order, (void *)(intptr_t)i), FJ_OK);
+    pthread_join(t, NULL);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&order_next), 6);
+}
+
+/* The worker gives memory back while it goes to sleep and others submit. */
+FJ_TEST(memory_of_an_empty_submission_queue_is_given_back, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    struct sender a = {pool, 7, 0}, b = {pool, 7, 0};
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(pthread_create(&t, NULL, send_actions, &a), 0);
+    send_actions(&b);
+    pthread_join(t, NULL);
+    while (atomic_load(&runs) < 14) sim_sleep_until(sim_now() + 1000000);
+    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 15);
+}

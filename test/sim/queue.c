@@ -2,6 +2,7 @@
 /*
  * queue.c - scenes of fork, join and steal: one owner, two or three thieves
  */
+#include "config.h"
 #include "scene.h"
 
 static atomic_int runs;
@@ -345,5 +346,54 @@ FJ_TEST(helper_runs_only_what_belongs_to_the_joined, 10)
     fj_task_init(&root.task, kin_run);
     root.depth = 4;
     CHECK_EQ(fj_invoke(pool, &root.task), FJ_OK);
+    fjt_destroy(pool);
+}
+
+/* ---- More tasks than the queue has cells -------------------------------------------------------------- */
+
+enum { BEYOND = FJI_QUEUE_RESERVED + 3 };
+
+static atomic_int beyond_runs;
+static fj_token beyond_token;
+
+static int beyond_run(fj_task *t)
+{
+    (void)t;
+    CHECK(fj_current_token() == &beyond_token);
+    atomic_fetch_add(&beyond_runs, 1);
+    return 3;
+}
+
+/* Those that the queue has no room for go to a submission queue; the others are stolen or taken back
+ * as always. Joined youngest or oldest first. */
+static int beyond_root(fj_task *t)
+{
+    struct scene_leaf *l[BEYOND];
+    bool oldest = sim_random() % 2 == 0;
+
+    (void)t;
+    for (int i = 0; i < BEYOND; i++) {
+        l[i] = scene_leaf(&beyond_runs, 3);
+        fj_task_init(&l[i]->task, beyond_run);
+        fj_fork(&l[i]->task);
+    }
+    for (int i = 0; i < BEYOND; i++) {
+        int k = oldest ? i : BEYOND - 1 - i;
+        CHECK_EQ(fj_join(&l[k]->task), 3);
+        free(l[k]);
+    }
+    return FJ_OK;
+}
+
+FJ_TEST(forks_beyond_the_room_of_the_queue_run_once, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    fj_task t;
+
+    atomic_store(&beyond_runs, 0);
+    fj_token_init(&beyond_token, NULL);
+    fj_task_init(&t, beyond_root);
+    CHECK_EQ(fj_invoke_with(pool, &t, &beyond_token), FJ_OK);
+    CHECK_EQ(atomic_load(&beyond_runs), BEYOND);
     fjt_destroy(pool);
 }

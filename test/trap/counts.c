@@ -252,7 +252,7 @@ FJ_TEST(resizing_under_load_costs_no_count, 60)
 {
     fj_pool_options o = FJ_POOL_OPTIONS_INIT;
     o.parallelism = 2;
-    o.max_threads = 2;
+    o.max_threads = 12;
     fj_pool *p = fjt_pool_with(&o);
     struct load load = {.pool = p};
     pthread_t t[2];
@@ -271,6 +271,37 @@ FJ_TEST(resizing_under_load_costs_no_count, 60)
     for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
     CHECK(fj_pool_set_parallelism(p, 5) > 0);
     full_strength(p, 5);
+    fjt_destroy(p);
+}
+
+/* The limit of spares that nobody has given goes with the size; one that was given stays. */
+FJ_TEST(default_limit_of_threads_follows_the_size, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool *p = fjt_pool(2, 0);
+
+    CHECK_EQ(p->max_threads, 2 + FJI_SPARES);
+    CHECK_EQ(fj_pool_set_parallelism(p, 300), 2);
+    CHECK_EQ(p->max_threads, 300 + FJI_SPARES);
+    CHECK_EQ(fj_pool_set_parallelism(p, FJ_MAX_WORKERS - 1), 300);
+    CHECK_EQ(p->max_threads, FJ_MAX_WORKERS);
+    CHECK_EQ(fj_pool_set_parallelism(p, 1), FJ_MAX_WORKERS - 1);
+    CHECK_EQ(p->max_threads, 1 + FJI_SPARES);
+    fjt_destroy(p);
+    o.parallelism = 2;
+    o.min_runnable = 1000;
+    p = fjt_pool_with(&o);
+    CHECK_EQ(p->max_threads, 1000);
+    CHECK_EQ(fj_pool_set_parallelism(p, 1), 2);
+    CHECK_EQ(p->max_threads, 1000);
+    fjt_destroy(p);
+    o.min_runnable = 0;
+    o.max_threads = 9;
+    p = fjt_pool_with(&o);
+    CHECK_EQ(fj_pool_set_parallelism(p, 9), 2);
+    CHECK_EQ(p->max_threads, 9);
+    CHECK_EQ(fj_pool_set_parallelism(p, 10), FJ_EINVAL);
+    CHECK_EQ(p->max_threads, 9);
     fjt_destroy(p);
 }
 

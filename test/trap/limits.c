@@ -29,3 +29,31 @@ FJ_TEST(call_with_a_limit_is_over_when_its_pool_stops_though_its_body_is_not, 60
     fj_future_release(f);
     fjt_destroy(p);
 }
+
+static int never_mind(void *arg)
+{
+    (void)arg;
+    return FJ_OK;
+}
+
+/* A start that is refused counts as a thread for a moment. Whoever waits for the end of the pool at
+ * that moment must not rely on it. */
+FJ_TEST(pool_that_gets_no_thread_ends_though_its_timers_ask_for_one, 60)
+{
+    uint64_t random = fjt_seed();
+
+    for (long i = fjt_rounds(20); i > 0; i--) {
+        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_future *f[3];
+        o.parallelism = 1;
+        o.stack_bytes = SIZE_MAX / 2; /* no system has it */
+        fj_pool *p = fjt_pool_with(&o);
+        for (int k = 0; k < 3; k++) {
+            int64_t delay = (int64_t)(fjt_random(&random) % 40000);
+            CHECK_EQ(fj_schedule_action(p, never_mind, NULL, delay, &f[k]), FJ_OK);
+        }
+        if (i % 2 == 0) fjt_spin_us((int64_t)(fjt_random(&random) % 40));
+        fjt_destroy(p);
+        for (int k = 0; k < 3; k++) fj_future_release(f[k]);
+    }
+}

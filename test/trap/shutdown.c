@@ -323,7 +323,7 @@ FJ_TEST(shutdown_runs_what_a_slow_submitter_queues_lazily, 30)
     fj_task_init(&t.task, offered_run);
     t.task.cell = p->away;
     t.task.home = i | fji_child_stamp();
-    CHECK(fji_subq_push(q, (uintptr_t)&t.task, NULL, NULL));
+    CHECK(fji_subq_push(q, &(fji_loot){.what = (uintptr_t)&t.task}, &t.task.mark));
     fji_lock_drop(&q->lock);
 
     CHECK_EQ(fj_join(&t.task), FJ_OK);

@@ -132,14 +132,16 @@ static void check_sign(uint64_t c, struct fields f)
     static const int sizes[] = {1, 2, 16384, 32766, 32767};
 
     for (size_t i = 0; i < COUNT(sizes); i++)
-        for (size_t k = i; k < COUNT(sizes); k++) {
-            int target = sizes[i], most = sizes[k], least = 2, active = f.deficit + target;
-            bool can = f.top != 0 || f.total < target || (active < least && f.total < most);
-            uint64_t settled = fji_ctl_settle(c, target, least, most);
-            CHECK_EQ((int64_t)settled < 0, f.deficit < 0 && can);
-            CHECK(fji_ctl_settle(c | (uint64_t)1 << 63, target, least, most) == settled);
-            check_fields(settled, f);
-        }
+        for (size_t k = i; k < COUNT(sizes); k++)
+            for (int blocked = 0; blocked < 3; blocked++) {
+                fji_sizes s = {sizes[i], blocked, sizes[k]};
+                bool few = f.total < s.parallelism + blocked;
+                bool can = f.top != 0 || (few && f.total < s.most);
+                uint64_t settled = fji_ctl_settle(c, &s);
+                CHECK_EQ((int64_t)settled < 0, f.deficit < 0 && can);
+                CHECK(fji_ctl_settle(c | (uint64_t)1 << 63, &s) == settled);
+                check_fields(settled, f);
+            }
 }
 
 FJ_TEST(ctl_is_negative_when_workers_are_missing_and_one_can_come, 20)

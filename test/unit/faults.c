@@ -85,6 +85,9 @@ static long fib(int n)
 
 #define FORKS 500
 
+/* Whether the pool has one worker: another one could make room by taking tasks. */
+static bool no_thief;
+
 static void forks_without_room(void *arg)
 {
     static struct leaf l[FORKS];
@@ -95,7 +98,7 @@ static void forks_without_room(void *arg)
         leaf_init(&l[i], i);
         fj_fork(&l[i].task);
     }
-    CHECK_EQ(atomic_load(&l[FORKS - 1].runs), 1);
+    if (no_thief) CHECK_EQ(atomic_load(&l[FORKS - 1].runs), 1);
     for (int i = 0; i < FORKS; i++) {
         int k = oldest ? i : FORKS - 1 - i;
         if (k % 5 == 0 && fj_unfork(&l[k].task))
@@ -112,6 +115,7 @@ FJ_TEST(plain_forks_without_room_are_run_at_once, 10)
     need_faults();
     for (int n = 1; n <= 3; n++) {
         fj_pool *pool = fjt_pool(n, 0);
+        no_thief = n == 1;
         for (int i = 0; i < 4; i++) inside(pool, forks_without_room, i % 2 == 0 ? pool : NULL);
         fjt_destroy(pool);
     }

@@ -27,8 +27,8 @@ static void for_shapes(uint32_t limit, void (*check)(fji_queue *q))
 
 /* ---- The thieves' word ---------------------------------------------------------------------- */
 
-static const uint64_t epochs[] = {0, 1, 1ull << 35, (1ull << 36) - 2, (1ull << 36) - 1};
-static const uint32_t indices[] = {0, 1, 2, 1u << 25, (1u << 26) - 2, (1u << 26) - 1};
+static const uint64_t epochs[] = {0, 1, 1ull << 33, (1ull << 34) - 2, (1ull << 34) - 1};
+static const uint32_t indices[] = {0, 1, 2, 1u << 27, (1u << 28) - 2, (1u << 28) - 1};
 
 FJ_TEST(base_word_keeps_its_fields_apart, 10)
 {

@@ -41,18 +41,29 @@ static void subq_free(fji_subq *q)
     fji_plat_free(q);
 }
 
+/* With the lock. */
+static bool append(fji_subq *q, const fji_loot *it, uint32_t *number)
+{
+    return fji_subq_push(q, it, number);
+}
+
 static bool push(fji_subq *q, int i)
 {
+    fji_loot it = {.what = what_of(i)};
+
     fji_lock_take(&q->lock);
-    bool ok = fji_subq_push(q, what_of(i), NULL, NULL);
+    bool ok = append(q, &it, &tasks[i].mark);
     fji_lock_drop(&q->lock);
     return ok;
 }
 
 static bool push_action(fji_subq *q, long n)
 {
+    fji_loot it = {.what = FJI_ACTION, .fn = (uintptr_t)action, .arg = (uintptr_t)n};
+    uint32_t number;
+
     fji_lock_take(&q->lock);
-    bool ok = fji_subq_push(q, FJI_ACTION, action, (void *)(uintptr_t)n);
+    bool ok = append(q, &it, &number);
     fji_lock_drop(&q->lock);
     return ok;
 }
@@ -60,7 +71,7 @@ static bool push_action(fji_subq *q, long n)
 static bool take_back(fji_subq *q, int i)
 {
     fji_lock_take(&q->lock);
-    bool ok = fji_subq_remove(q, what_of(i));
+    bool ok = fji_subq_remove(q, what_of(i), tasks[i].mark);
     fji_lock_drop(&q->lock);
     return ok;
 }
@@ -389,9 +400,12 @@ static bool push_once(struct member *me, fj_task *t)
     if (fji_load_acquire(&t->state) != 0) return false;
     t->home = (uint32_t)(fjt_random(&me->random) % 1000);
     fji_store_release(&t->state, 1u);
+    fji_loot it = {.what = (uintptr_t)t};
+    uint32_t number = 0;
     fji_lock_take(&me->q->lock);
     uint32_t value = t->home;
-    bool ok = fji_subq_push(me->q, (uintptr_t)t, NULL, NULL);
+    bool ok = append(me->q, &it, &number);
+    fji_store_relaxed(&t->mark, number);
     fji_lock_drop(&me->q->lock);
     if (!ok) fji_store_release(&t->state, 0u);
     if (ok) me->pushed += value;
@@ -401,7 +415,7 @@ static bool push_once(struct member *me, fj_task *t)
 static void take_back_once(struct member *me, fj_task *t)
 {
     fji_lock_take(&me->q->lock);
-    bool ours = fji_subq_remove(me->q, (uintptr_t)t);
+    bool ours = fji_subq_remove(me->q, (uintptr_t)t, fji_load_relaxed(&t->mark));
     fji_lock_drop(&me->q->lock);
     if (ours) me->got += take(t);
 }

@@ -48,6 +48,7 @@ struct sim_thread {
      * without acquiring. released: hb at its last release fence. read: what it has seen. */
     sim_clock hb, view, pending, released;
     unsigned char tls[SIM_TLS];
+    int error; /* errno, which is the C library's */
 };
 
 struct sim_memory;

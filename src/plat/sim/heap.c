@@ -16,7 +16,7 @@
 #define HEAP_RANGES ((size_t)1 << 38)
 #define HEAP_GRANULE 16
 #define HEAP_APART 64 /* bytes between blocks that are nobody's */
-#define HEAP_BLOCKS 65536
+#define HEAP_BLOCKS (1 << 20)
 #define HEAP_RANGE_N 8192
 
 struct heap_block {
@@ -73,7 +73,7 @@ static struct heap_block *heap_new(size_t bytes, size_t align)
     size_t at = (H->used + HEAP_APART + align - 1) & ~(align - 1);
 
     if (H->blocks == HEAP_BLOCKS || at + bytes + HEAP_APART > HEAP_BYTES)
-        sim_fail("the simulator's memory is too small for this program");
+        sim_fail("too many blocks of memory for the simulator");
     struct heap_block *b = &H->block[H->blocks++];
     *b = (struct heap_block){at, bytes, align, false};
     H->used = (at + bytes + HEAP_GRANULE - 1) & ~(size_t)(HEAP_GRANULE - 1);

@@ -28,6 +28,7 @@
  *
  * Locations are found by hashing; what is left from earlier runs is told by its run number.
  */
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@
 
 #define S sim_engine
 #define MEMORY_VALUES 6
-#define MEMORY_TABLE (1u << 17)
+#define MEMORY_TABLE (1u << 20) /* only what is used of it has memory */
 #define MEMORY_MOST (MEMORY_TABLE / 4 * 3)
 #define MEMORY_LATE 12 /* stores that a buffer has room for */
 #define MEMORY_STALE 3 /* loads of one location in a row that may miss its last value */
@@ -638,8 +639,8 @@ void sim_plain(const void *p, size_t size, bool write, const void *pc)
         sim_cost_access(p, size, write, false);
         return;
     }
-    /* Thread-locals of all threads have the same addresses here. */
-    if (size == 0 || (uintptr_t)p - (uintptr_t)S->tls < S->tls_bytes) return;
+    /* Thread-locals of all threads have the same addresses here; so has errno. */
+    if (size == 0 || (uintptr_t)p - (uintptr_t)S->tls < S->tls_bytes || p == &errno) return;
     sim_heap_check(p, size, pc);
     memory_races(p, size, write, true, pc);
     if (!write || !memory_models()) return;

@@ -82,8 +82,12 @@ bool fji_plat_thread_start(void (*main)(void *), void *arg, const fji_creator *h
     if (fji_fault_now(FJI_FAULT_THREAD)) return false;
     struct plat_start *s = sim_alloc(sizeof *s, 16, true);
     *s = (struct plat_start){main, arg};
-    bool refused = how->create != NULL ? how->create(plat_entry, s, how->arg) != 0
-                                       : sim_thread_start(plat_main, s) < 0;
+    if (how->create == NULL) {
+        /* Not refused: the pool would wait for a thread that cannot come. */
+        if (sim_thread_start(plat_main, s) < 0) sim_fail("too many threads for the simulator");
+        return true;
+    }
+    bool refused = how->create(plat_entry, s, how->arg) != 0;
     if (refused) sim_free(s);
     return !refused;
 }
@@ -110,9 +114,9 @@ fji_thread fji_plat_thread_self(void)
     return (fji_thread){(uintptr_t)sim_self()};
 }
 
-void fji_plat_thread_detach(void)
+void fji_plat_thread_detach(fji_thread t)
 {
-    sim_thread_detach(sim_self());
+    sim_thread_detach((int)t.handle);
 }
 
 void fji_plat_thread_join(fji_thread t)
@@ -155,6 +159,12 @@ bool fji_plat_commit(void *at, size_t bytes)
     if (fji_fault_now(FJI_FAULT_COMMIT)) return false;
     sim_commit(at, bytes);
     return true;
+}
+
+bool fji_plat_discard(void *at, size_t bytes)
+{
+    (void)at, (void)bytes;
+    return false;
 }
 
 void fji_plat_release(void *at, size_t bytes)

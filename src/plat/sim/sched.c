@@ -7,6 +7,7 @@
  * with the coroutine.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -129,6 +130,8 @@ static void sched_go_to(struct sim_thread *next)
     sim_memory_resume(next);
     memcpy(t->tls, S->tls, S->tls_bytes);
     memcpy(S->tls, next->tls, S->tls_bytes);
+    t->error = errno;
+    errno = next->error;
     S->now = next;
     next->run = 0;
     sim_switch(&t->sp, next->sp);
@@ -471,6 +474,7 @@ int sim_thread_start(void (*main)(void *), void *arg)
     t->priority = (1ull << 32) + sim_random();
     t->time = sched_timed() && S->now != NULL ? sim_cost_of_start() : 0;
     memcpy(t->tls, S->main_tls, S->tls_bytes);
+    t->error = 0;
     sched_prepare_stack(t);
     if (S->now != NULL) sim_memory_inherit(t, S->now);
     sim_ready(t);
@@ -536,6 +540,9 @@ void sim_thread_detach(int id)
 
 /* ---- Waiting on a word --------------------------------------------------------------------------------- */
 
+/* A limit that is later than this, in 146 years, is never reached. */
+#define SIM_NEVER (1ll << 62)
+
 bool sim_wait(const uint32_t *word, uint32_t value, int64_t deadline)
 {
     struct sim_thread *t = S->now;
@@ -544,6 +551,7 @@ bool sim_wait(const uint32_t *word, uint32_t value, int64_t deadline)
     sim_point();
     if (word != NULL && *word != value) return true; /* what is there, not what t may see */
     if (deadline <= sim_now()) return false;
+    if (deadline > SIM_NEVER) deadline = INT64_MAX; /* or the clock would pass its end */
     sim_trace(NULL, "sleeps%s", deadline == INT64_MAX ? "" : " with a limit");
     sched_unready(t);
     t->state = SIM_WAITING;

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* refused: at most six arguments */
+#include <forkjoin.h>
+
+FJ_TASK(long, look, int, a, int, b, int, c, int, d, int, e, int, f, int, g)
+{
+    return 0;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* refused: separated by a comma */
+#include <forkjoin.h>
+
+FJ_TASK(look)
+{
+    return 0;
+}

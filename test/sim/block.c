@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * block.c - scenes of blocked workers and those that run in their place
+ */
+#include <pthread.h>
+
+#include "gate.h"
+#include "pool.h"
+#include "scene.h"
+
+static struct gate gate;
+static atomic_int done;
+
+static fj_pool *block_pool(int n, int most)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = n;
+    o.max_threads = most;
+    o.spin_ns = -1;
+    return fjt_pool_with(&o);
+}
+
+static void await(const atomic_int *count, int n)
+{
+    while (atomic_load(count) < n) sim_sleep_until(sim_now() + 1000000);
+}
+
+/* ---- A task is queued while a worker blocks -------------------------------------------------------- */
+
+static int blocks(void *arg)
+{
+    gate_waits[*(int *)arg](&gate);
+    atomic_fetch_add(&done, 1);
+    return FJ_OK;
+}
+
+static int opens(fj_task *t)
+{
+    (void)t;
+    gate_open(&gate, 1);
+    return 2;
+}
+
+/* Forks the task that opens the gate, and does not join it before it has run. */
+static int forks_and_polls(void *arg)
+{
+    fj_task t;
+
+    (void)arg;
+    fj_task_init(&t, opens);
+    fj_fork(&t);
+    while (!atomic_load(&gate.open)) sim_yield();
+    CHECK_EQ(fj_join(&t), 2);
+    atomic_fetch_add(&done, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(task_forked_while_a_worker_blocks_is_run, 10)
+{
+    fj_pool *pool = block_pool(2, 3);
+    int how = (int)(sim_random() % GATE_WAITS_SIMULATED);
+
+    atomic_store(&done, 0);
+    gate_close(&gate, false, NULL);
+    CHECK_EQ(fj_execute(pool, blocks, &how), FJ_OK);
+    CHECK_EQ(fj_execute(pool, forks_and_polls, NULL), FJ_OK);
+    await(&done, 2);
+    fjt_destroy(pool);
+    gate_end(&gate);
+}
+
+/* ---- A joiner sleeps --------------------------------------------------------------------------------- */
+
+static atomic_int a_runs, b_ran;
+
+static int polls_for_b(fj_task *t)
+{
+    (void)t;
+    atomic_store(&a_runs, 1);
+    while (!atomic_load(&b_ran)) sim_yield();
+    return 3;
+}
+
+static int is_b(fj_task *t)
+{
+    (void)t;
+    atomic_store(&b_ran, 1);
+    return 4;
+}
+
+static void joins_a_before_b(void *arg)
+{
+    fj_task a, b;
+
+    (void)arg;
+    fj_task_init(&a, polls_for_b);
+    fj_task_init(&b, is_b);
+    fj_fork(&a);
+    while (!atomic_load(&a_runs)) sim_yield();
+    fj_fork(&b);
+    CHECK_EQ(fj_join(&a), 3);
+    CHECK_EQ(fj_join(&b), 4);
+}
+
+FJ_TEST(joiner_that_sleeps_is_replaced, 10)
+{
+    fj_pool *pool = block_pool(2, 3);
+
+    atomic_store(&a_runs, 0);
+    atomic_store(&b_ran, 0);
+    scene_inside(pool, joins_a_before_b, NULL);
+    fjt_destroy(pool);
+}
+
+/* ---- The replacement is refused ------------------------------------------------------------------------ */
+
+static int way;
+
+static void waits_for_its_child(void *arg)
+{
+    fj_task t;
+
+    (void)arg;
+    fj_task_init(&t, opens);
+    fj_fork(&t);
+    gate_waits[way](&gate);
+    CHECK_EQ(fj_join(&t), 2);
+}
+
+/* The pool is not called again: the blocked worker has to ask. */
+FJ_TEST(refused_replacement_is_asked_for_again, 10)
+{
+    fj_pool *pool = block_pool(1, 3);
+
+    way = (int)(sim_random() % GATE_WAITS_SIMULATED);
+    gate_close(&gate, false, NULL);
+    fji_fault_set(FJI_FAULT_THREAD, 1 + (long)(sim_random() % 3), 1 + (long)(sim_random() % 4));
+    scene_inside(pool, waits_for_its_child, NULL);
+    fjt_destroy(pool);
+    gate_end(&gate);
+}
+
+/* The worker waits before anything is queued, and the submission is the last call of the pool: the
+ * thread of the timers has to ask. */
+static atomic_int refusals;
+
+static int refuses_some(fj_pool *p, void *arg)
+{
+    (void)p, (void)arg;
+    return atomic_fetch_sub(&refusals, 1) <= 0;
+}
+
+static int opens_for_one(void *arg)
+{
+    (void)arg;
+    gate_open(&gate, 1);
+    return FJ_OK;
+}
+
+static int waits_at_the_gate(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&done, 1);
+    gate_waits[way](&gate);
+    atomic_fetch_add(&done, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(submission_whose_thread_is_refused_is_run_while_the_worker_is_blocked, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 1;
+    o.max_threads = 3;
+    o.spin_ns = -1;
+    o.may_start = refuses_some;
+    fj_pool *pool = fjt_pool_with(&o);
+    atomic_store(&done, 0);
+    atomic_store(&refusals, 0);
+    way = (int)(sim_random() % GATE_WAITS_SIMULATED);
+    gate_close(&gate, false, NULL);
+    CHECK_EQ(fj_execute(pool, waits_at_the_gate, NULL), FJ_OK);
+    await(&done, 1);
+    atomic_store(&refusals, 1 + (int)(sim_random() % 3));
+    CHECK_EQ(fj_execute(pool, opens_for_one, NULL), FJ_OK);
+    await(&done, 2);
+    fjt_destroy(pool);
+    gate_end(&gate);
+}
+
+/* ---- Counts ----------------------------------------------------------------------------------------------- */
+
+static int sleeps(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(fj_sleep(1000), FJ_OK);
+    atomic_fetch_add(&done, 1);
+    return FJ_OK;
+}
+
+/* Workers block and come back while others are replaced: in the end nobody counts as blocked, which
+ * the check of a pool at rest looks at. */
+FJ_TEST(workers_that_were_blocked_count_as_before, 10)
+{
+    fj_pool *pool = block_pool(2, 4);
+
+    atomic_store(&done, 0);
+    for (int i = 0; i < 4; i++) CHECK_EQ(fj_execute(pool, sleeps, NULL), FJ_OK);
+    await(&done, 4);
+    fjt_destroy(pool);
+}

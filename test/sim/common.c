@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * common.c - scenes of the end of the common pool, and of those who use it meanwhile
+ */
+#include <pthread.h>
+
+#include "scene.h"
+
+static atomic_int runs;
+
+static int action(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+static int task(fj_task *t)
+{
+    (void)t;
+    return action(NULL);
+}
+
+/* One worker that goes to sleep at once. */
+static void configure(int n)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = n;
+    o.max_threads = n + 1;
+    o.spin_ns = -1;
+    CHECK_EQ(fj_common_configure(&o), FJ_OK);
+}
+
+/* Ends the pool while `main` runs, then once more: all that was given has run. */
+static void end_beside(void *(*main)(void *), int wanted)
+{
+    pthread_t thread;
+
+    configure(1);
+    atomic_store(&runs, 0);
+    CHECK_EQ(pthread_create(&thread, NULL, main, NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&runs), wanted);
+}
+
+static void *submits(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_execute(NULL, action, NULL), FJ_OK);
+    return NULL;
+}
+
+FJ_TEST(submitter_meets_the_end_of_the_common_pool, 10)
+{
+    end_beside(submits, 2);
+}
+
+static void *joins(void *arg)
+{
+    fj_task t;
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        fj_task_init(&t, task);
+        CHECK_EQ(fj_invoke_by(NULL, &t, FJ_CALLER_BLOCKS), FJ_OK);
+    }
+    return NULL;
+}
+
+FJ_TEST(joiner_meets_the_end_of_the_common_pool, 10)
+{
+    end_beside(joins, 2);
+}
+
+/* It is the caller's again, or was run: by a pool that may be gone. */
+static void *takes_back(void *arg)
+{
+    fj_task t;
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        fj_task_init(&t, task);
+        fj_fork(&t);
+        if (i == 1) sim_yield();
+        if (fj_unfork(&t))
+            (void)task(&t);
+        else
+            CHECK_EQ(fj_wait(&t), FJ_OK);
+    }
+    return NULL;
+}
+
+FJ_TEST(task_that_is_taken_back_meets_the_end_of_the_common_pool, 10)
+{
+    end_beside(takes_back, 2);
+}
+
+static void *visits(void *arg)
+{
+    fj_task t;
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        fj_task_init(&t, task);
+        CHECK_EQ(fj_invoke_by(NULL, &t, FJ_CALLER_HELPS), FJ_OK);
+    }
+    return NULL;
+}
+
+FJ_TEST(guest_meets_the_end_of_the_common_pool, 10)
+{
+    end_beside(visits, 2);
+}
+
+static void *waits_for_future(void *arg)
+{
+    fj_future f;
+
+    (void)arg;
+    fj_future_init(&f, task);
+    CHECK_EQ(fj_future_submit(NULL, &f), FJ_OK);
+    CHECK_EQ(fj_future_wait(&f, FJ_FOREVER), FJ_OK);
+    fj_future_release(&f);
+    return NULL;
+}
+
+FJ_TEST(future_meets_the_end_of_the_common_pool, 10)
+{
+    end_beside(waits_for_future, 1);
+}
+
+static void *schedules(void *arg)
+{
+    fj_future *f;
+
+    (void)arg;
+    CHECK_EQ(fj_schedule_action(NULL, action, NULL, 1000, &f), FJ_OK);
+    CHECK_EQ(fj_future_wait(f, FJ_FOREVER), FJ_OK);
+    fj_future_release(f);
+    return NULL;
+}
+
+FJ_TEST(timer_meets_the_end_of_the_common_pool, 10)
+{
+    end_beside(schedules, 1);
+}
+
+static int call(void *arg, void **result)
+{
+    *result = NULL;
+    return action(arg);
+}
+
+static void *submits_with_a_limit(void *arg)
+{
+    fj_future *f;
+    void *result;
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(fj_submit_with_timeout(NULL, call, NULL, FJ_FOREVER, NULL, &f), FJ_OK);
+        CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
+        fj_future_release(f);
+    }
+    return NULL;
+}
+
+FJ_TEST(limit_meets_the_end_of_the_common_pool, 10)
+{
+    end_beside(submits_with_a_limit, 2);
+}
+
+/* Far longer than a run takes: one that is always due leaves no quiet moment. */
+#define PERIOD_NS 1000000000ll
+
+/* A series is cancelled by the end, or by its owner, and let go of once. */
+static void *repeats(void *arg)
+{
+    fj_future *f;
+
+    (void)arg;
+    CHECK_EQ(fj_schedule_action_at_fixed_rate(NULL, action, NULL, 0, PERIOD_NS, &f), FJ_OK);
+    sim_yield();
+    (void)fj_future_cancel(f, 1);
+    CHECK_EQ(fj_future_join(f), FJ_ECANCELED);
+    fj_future_release(f);
+    atomic_store(&runs, 0);
+    return NULL;
+}
+
+FJ_TEST(series_meets_the_end_of_the_common_pool, 10)
+{
+    pthread_t thread;
+
+    configure(1);
+    CHECK_EQ(pthread_create(&thread, NULL, repeats, NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+}
+
+static void *looks(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(fj_execute(NULL, action, NULL), FJ_OK);
+        (void)fj_pool_size(NULL);
+        (void)fj_pool_is_quiescent(NULL);
+    }
+    return NULL;
+}
+
+FJ_TEST(look_meets_the_end_of_the_common_pool, 10)
+{
+    end_beside(looks, 2);
+}
+
+static void *ends(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK_EQ(fj_execute(NULL, action, NULL), FJ_OK);
+    return NULL;
+}
+
+FJ_TEST(end_meets_the_end_of_the_common_pool, 10)
+{
+    configure(1);
+    CHECK_EQ(fj_execute(NULL, action, NULL), FJ_OK);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, ends, NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&runs), 2);
+}
+
+/* An attempt that fails refuses nothing. */
+static void *tries(void *arg)
+{
+    (void)arg;
+    int err = fj_common_shutdown(0);
+    CHECK(err == FJ_OK || err == FJ_ETIMEDOUT);
+    return NULL;
+}
+
+static int worker_gives(void *arg)
+{
+    struct scene_leaf *l = arg;
+
+    CHECK_EQ(fj_external_submit(NULL, &l->task), FJ_OK);
+    return action(NULL);
+}
+
+FJ_TEST(attempt_to_end_the_common_pool_refuses_its_worker_nothing, 10)
+{
+    pthread_t thread;
+    struct scene_leaf *l = scene_leaf(&runs, 0);
+
+    configure(1);
+    atomic_store(&runs, 0);
+    CHECK_EQ(fj_execute(NULL, worker_gives, l), FJ_OK);
+    CHECK_EQ(pthread_create(&thread, NULL, tries, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&runs), 2);
+    free(l);
+}
+
+/* The end waits for this callback, so that does not wait for the end. */
+static void gives_at_its_end(fj_pool *pool, int worker, void *arg)
+{
+    (void)pool, (void)worker, (void)arg;
+    struct scene_leaf *l = scene_leaf(&runs, 0);
+    CHECK_EQ(fj_external_submit(NULL, &l->task), FJ_EREJECTED);
+    free(l);
+}
+
+FJ_TEST(callback_meets_the_end_of_the_common_pool, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 1;
+    o.keep_alive_ns = FJ_FOREVER; /* else it may end before the pool does */
+    o.on_stop = gives_at_its_end;
+    CHECK_EQ(fj_common_configure(&o), FJ_OK);
+    atomic_store(&runs, 0);
+    CHECK_EQ(fj_execute(NULL, action, NULL), FJ_OK);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&runs), 1);
+}
