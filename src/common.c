@@ -305,10 +305,11 @@ int fj_common_shutdown(int64_t timeout_ns)
     return FJ_OK;
 }
 
-/* Runs when the process ends, or when the program unloads the library without fj_common_shutdown().
- * No thread joins the workers any more, so they are detached: the one that left last here, and those
- * that leave later by themselves. Tools report a thread that is neither joined nor detached. The
- * attempts are bounded because the exiting thread may itself hold the lock, further up its stack. */
+/* Runs when the process ends, or when the program unloads the library. The thread that left last is
+ * joined here; it has only to return. Threads that leave later detach themselves, because no thread
+ * joins them any more, unless fj_common_shutdown() is called after this. Tools report a thread that
+ * is neither joined nor detached. The attempts are bounded because the exiting thread may itself
+ * hold the lock, further up its stack. */
 __attribute__((destructor)) static void common_at_exit(void)
 {
     fj_pool *p = fji_common_if_made();
@@ -319,10 +320,12 @@ __attribute__((destructor)) static void common_at_exit(void)
         if (--attempts == 0) return;
         fji_plat_yield();
     }
-    if (p->has_zombie) fji_plat_thread_detach(p->zombie);
+    bool join = p->has_zombie;
+    fji_thread last = p->zombie;
     p->has_zombie = false;
     p->leavers_detach = true;
     fji_lock_drop(&p->lock);
+    if (join) fji_plat_thread_join(last);
 }
 
 /* In the child of fork(), after the pools of the list. A thread that was ending the common pool is

@@ -560,6 +560,10 @@ bool fji_pool_stop_common(fj_pool *p)
 {
     uint32_t run;
 
+    /* The caller joins the threads, also in a destructor that runs after common_at_exit(). */
+    fji_lock_take(&p->lock);
+    p->leavers_detach = false;
+    fji_lock_drop(&p->lock);
     /* [pool.end] acq_rel: whoever submits looks at it under the lock of its queue. */
     fji_or_acq_rel(&p->run, FJI_RUN_CLOSING);
     /* [pool.end] run above, the queues below; partner: the fence in submit_queue().
