@@ -507,6 +507,15 @@ static int left_open(void *arg, void **result)
     return FJ_PENDING;
 }
 
+static atomic_int opened;
+
+static int left_open_and_counted(void *arg, void **result)
+{
+    (void)arg, (void)result;
+    atomic_fetch_add(&opened, 1);
+    return FJ_PENDING;
+}
+
 /* Each in a thread of its own, and one more looks after the wheel. */
 FJ_TEST(slow_actions_delay_no_other_timer, 60)
 {
@@ -546,9 +555,12 @@ FJ_TEST(pool_that_stops_waits_for_actions_at_limits, 60)
         fj_pool *p = fjt_pool(1, 0);
         fj_future *f[3], *late;
         atomic_store(&let_go, 0);
+        atomic_store(&opened, 0);
         for (int i = 0; i < 3; i++)
-            CHECK_EQ(fj_submit_with_timeout(p, left_open, NULL, 0, acts_slowly, &f[i]), FJ_OK);
+            CHECK_EQ(fj_submit_with_timeout(p, left_open_and_counted, NULL, 0, acts_slowly, &f[i]),
+                     FJ_OK);
         UNTIL(atomic_load(&slow) == 3);
+        UNTIL(atomic_load(&opened) == 3); /* a body that is still queued is cancelled by the stop */
         CHECK_EQ(fj_submit_with_timeout(p, left_open, NULL, 2 * MS, acts_fail, &late), FJ_OK);
         CHECK_EQ(now != 0 ? fj_pool_shutdown_now(p) : fj_pool_shutdown(p), FJ_OK);
         CHECK_EQ(fj_pool_await_termination(p, MS), FJ_ETIMEDOUT);
