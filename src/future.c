@@ -552,7 +552,7 @@ static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
     if (may_run && fji_load_relaxed(&f->task.cell) != NULL) /* relaxed: pools come before it */
         future_take_back(p, f);
     if ((future_word(f) & how->done) == 0) { /* its body may have left it open */
-        fji_submit_signal(p);                /* it may have been queued lazily */
+        fji_submit_wake_lazy(p);
         err = fji_await_task(g != NULL ? g : w, p, &f->task, how);
     }
     if (g != NULL) fji_guest_leave(g);
@@ -563,7 +563,7 @@ static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
 static int future_await_idly(fj_pool *p, fj_future *f, const fji_wait *how)
 {
     fji_pool_needs_worker(p); /* no caller may run it */
-    fji_submit_signal(p);     /* it may have been queued lazily */
+    fji_submit_wake_lazy(p);
     return fji_await_task(fji_worker_self(), p, &f->task, how);
 }
 
@@ -884,7 +884,7 @@ static void any_move(fj_future *const *f, size_t n, bool may_run)
     for (size_t i = 0; i < n; i++) {
         if ((future_word(f[i]) & FJI_DONE) != 0 || !future_held(f[i])) continue;
         fj_pool *p = future_pool(f[i]);
-        fji_signal(p);
+        fji_submit_wake_lazy(p);
         if (!may_run) fji_pool_needs_worker(p);
         fji_submit_run_stranded(p, may_run);
         if (fji_child_lost(&f[i]->task)) future_lose(f[i]);

@@ -208,6 +208,7 @@ struct fj_pool {
     void *cpus;              /* copy of options.cpus, or NULL */
     char name[9];
     uint32_t cancel_delayed;   /* a shutdown cancels timers that wait */
+    uint32_t lazy;             /* a task was queued without a signal, which its waiter makes */
     struct fji_timers *timers; /* made with the first timer */
 
     /* Under the lock: registration of workers and guests, the end. */
@@ -336,6 +337,13 @@ static inline bool fji_child_lost(const fj_task *t)
     /* relaxed: only this part matters, and it is written before anybody can wait. */
     return ((fji_load_relaxed(&t->home) >> FJI_HOME_TIMES_SHIFT) & FJI_HOME_TIMES) !=
            (fji_child_times & FJI_HOME_TIMES);
+}
+
+/* The caller has queued a task of p without a signal. */
+static inline void fji_pool_was_lazy(fj_pool *p)
+{
+    /* [submit.lazy] release -> acq_rel in fji_submit_wake_lazy(): the task in its queue. */
+    fji_store_release(&p->lazy, 1u);
 }
 
 /* pool.c */
@@ -571,8 +579,9 @@ bool fji_submit_fork(fji_worker *w, fj_task *t);
 void fji_submit_trim(fj_pool *p);
 /* What a task that completes itself says while no queue has it yet. */
 void fji_submit_mark(fj_pool *p, fj_task *t);
-/* fji_signal() by a thread that may be outside. */
-void fji_submit_signal(fj_pool *p);
+/* Called before a wait, by any thread: signals if a task was queued without a signal. A signal for
+ * anything else could come late, and wake a worker of a pool that is quiescent by then. */
+void fji_submit_wake_lazy(fj_pool *p);
 /* The submission queues of the common pool stay, without their slots; false: no memory. */
 bool fji_submit_renew(fj_pool *p);
 void fji_submit_clear(fj_pool *p);

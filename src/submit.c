@@ -14,6 +14,7 @@
  * Edges            from                         to                       carries
  *   pool.record    release store, submit_queue()  acquire in fji_worker_scan()  the queue
  *   pool.record    release store, submit_put()    acquire in fji_submit_take_back()  the same
+ *   submit.lazy    release store, fji_pool_was_lazy()  acq_rel swap, fji_submit_wake_lazy()  the task
  */
 #include "pool.h"
 
@@ -127,6 +128,8 @@ static int submit_into(fj_pool *p, fji_subq *q, uint32_t i, const fji_loot *it, 
         FJ_LIGHT_FENCE();
         if (!p->asymmetric) fji_fence_full();
         fji_signal(p);
+    } else if (err == FJ_OK) {
+        fji_pool_was_lazy(p);
     }
     fji_lock_drop(&q->lock); /* LAST TOUCH of *p: whoever destroys it takes the lock first. */
     return err;
@@ -195,10 +198,16 @@ int fji_submit_anyway(fj_pool *p, uintptr_t what, fj_action *fn, void *arg)
     return submit_put(p, &it, true, FJI_RUN_STOP);
 }
 
-void fji_submit_signal(fj_pool *p)
+void fji_submit_wake_lazy(fj_pool *p)
 {
-    if (!fji_pool_hold(p)) return;
-    fji_signal(p);
+    /* relaxed: 0 was written by a thread that signals after it, and for all tasks queued before. */
+    if (fji_load_relaxed(&p->lazy) == 0 || !fji_pool_hold(p)) return;
+    /* [submit.lazy] acq_rel <- release in fji_pool_was_lazy(): the task, before the signal. */
+    if (fji_swap_acq_rel(&p->lazy, 0u) != 0) {
+        /* [idle.dekker] the task above, ctl below; partner: the barrier in fji_idle_wait(). */
+        fji_fence_full();
+        fji_signal(p);
+    }
     fji_pool_drop_hold(p);
 }
 
@@ -435,7 +444,7 @@ static int join_submitted(fj_pool *p, fj_task *t, bool helps)
     if (own != NULL && fji_submit_take_back(p, t, 0)) {
         (void)join_run_here(own, t);
     } else {
-        fji_submit_signal(p); /* it may have been queued lazily */
+        fji_submit_wake_lazy(p);
         (void)fji_await_task(g != NULL ? g : w, p, t, &FJI_WAIT_DONE);
     }
     /* relaxed: awaited above; lost if a task that was run meanwhile has forked the process. */

@@ -164,7 +164,10 @@ int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action *fn, void *arg,
     fji_store_release(&p->what, what);
     /* [idle.dekker] as in fj_fork(). */
     FJ_LIGHT_FENCE();
-    if (wake) fji_signal_slow(&q->hot);
+    if (wake)
+        fji_signal_slow(&q->hot);
+    else
+        fji_pool_was_lazy(w->pool);
     return position;
 }
 

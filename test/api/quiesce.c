@@ -177,13 +177,32 @@ static void await_inside(void *arg)
     }
 }
 
+/* The submitter may wake one more worker while fj_submit() has not returned. */
+struct after_submission {
+    fj_task task;
+    fj_pool *pool;
+    atomic_int submitted;
+};
+
+static int await_after_submission(fj_task *t)
+{
+    struct after_submission *a = (struct after_submission *)t;
+
+    while (!atomic_load(&a->submitted)) fjt_sleep_us(20);
+    await_inside(a->pool);
+    return FJ_OK;
+}
+
 FJ_TEST(worker_does_the_work_while_it_awaits_quiescence, 20)
 {
     for (unsigned flags = 0; flags < 8; flags++)
         for (int n = 1; n <= 3; n++) {
-            fj_pool *pool = fjt_pool(n, flags);
-            inside(pool, await_inside, pool);
-            fjt_destroy(pool);
+            struct after_submission a = {.pool = fjt_pool(n, flags)};
+            fj_task_init(&a.task, await_after_submission);
+            CHECK_EQ(fj_submit(a.pool, &a.task), FJ_OK);
+            atomic_store(&a.submitted, 1);
+            CHECK_EQ(fj_join(&a.task), FJ_OK);
+            fjt_destroy(a.pool);
         }
 }
 

@@ -64,6 +64,43 @@ FJ_TEST(quiescent_pool_stays_so, 10)
     fjt_destroy(pool);
 }
 
+/* The thread outside that joins the task wakes no worker, however late it comes to wait. While it
+ * still submits it may wake one. */
+struct alone {
+    fj_task task;
+    fj_pool *pool;
+    atomic_int submitted;
+};
+
+static int alone_run(fj_task *t)
+{
+    struct alone *a = (struct alone *)t;
+
+    scene_until(&a->submitted);
+    CHECK_EQ(fj_execute(a->pool, pass_by, NULL), FJ_OK);
+    CHECK_EQ(fj_pool_await_quiescence(a->pool, FJ_FOREVER), FJ_OK);
+    for (int k = 0; k < 10; k++) CHECK_EQ(fj_pool_await_quiescence(a->pool, 0), FJ_OK);
+    return FJ_OK;
+}
+
+FJ_TEST(joiner_outside_wakes_no_worker_of_a_quiescent_pool, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 2;
+    o.spin_ns = -1;
+    o.keep_alive_ns = FJ_FOREVER;
+    struct alone a = {.pool = fjt_pool_with(&o)};
+    fj_task_init(&a.task, alone_run);
+    for (int i = 0; i < 3; i++) {
+        atomic_store(&a.submitted, 0);
+        CHECK_EQ(fj_submit(a.pool, &a.task), FJ_OK);
+        atomic_store(&a.submitted, 1);
+        CHECK_EQ(fj_join(&a.task), FJ_OK);
+    }
+    fjt_destroy(a.pool);
+}
+
 /* What comes while the only worker goes to sleep is found by that one: it is off the stack and not
  * yet told so when it is looked at, and its task out of the queue when that is. */
 static int slow_action(void *arg)
