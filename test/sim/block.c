@@ -210,3 +210,39 @@ FJ_TEST(workers_that_were_blocked_count_as_before, 10)
     await(&done, 4);
     fjt_destroy(pool);
 }
+
+/* ---- A pool that cannot have a thread more ------------------------------------------------------------- */
+
+static int refuses(fj_pool *p, void *arg)
+{
+    (void)p, (void)arg;
+    return 0;
+}
+
+static void joins_elsewhere(void *arg)
+{
+    fj_task t;
+
+    fj_task_init(&t, opens);
+    CHECK_EQ(fj_submit(arg, &t), FJ_OK);
+    CHECK_EQ(fj_join(&t), 2);
+}
+
+/* A join cannot fail, so the worker waits although the callback says no: it counts as blocked until
+ * then, and no longer. */
+FJ_TEST(join_in_a_saturated_pool_counts_as_a_block, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool *other = block_pool(1, 2);
+
+    o.parallelism = o.max_threads = o.min_runnable = 1;
+    o.saturate = refuses;
+    o.spin_ns = -1;
+    fj_pool *pool = fjt_pool_with(&o);
+    gate_close(&gate, false, NULL);
+    scene_inside(pool, joins_elsewhere, other);
+    CHECK_EQ(__atomic_load_n(&pool->blocked, __ATOMIC_RELAXED), 0);
+    fjt_destroy(pool);
+    fjt_destroy(other);
+    gate_end(&gate);
+}

@@ -293,6 +293,31 @@ FJ_TEST(waiter_runs_nothing_older_than_what_it_waits_for, 10)
     free(two);
 }
 
+/* A worker that waits so that it could be interrupted is woken by the outcome as well. */
+static uint32_t got_it;
+
+static int gets_it(void *arg)
+{
+    struct promise *p = arg;
+
+    CHECK_EQ(fj_future_get(&p->future, FJ_FOREVER, NULL), FJ_OK);
+    scene_add(&got_it);
+    return FJ_OK;
+}
+
+FJ_TEST(worker_that_may_be_interrupted_is_told_of_the_outcome, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    struct promise *p = promise();
+
+    CHECK_EQ(fj_execute(pool, gets_it, p), FJ_OK);
+    for (uint32_t n = sim_random() % 100; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_future_complete(&p->future, NULL), 1);
+    scene_await(&got_it, 1);
+    fjt_destroy(pool);
+    free(p);
+}
+
 /* ---- Interrupts ------------------------------------------------------------------------------------------- */
 
 static int sleeps_long(fj_task *t)

@@ -95,3 +95,186 @@ FJ_TEST(waiter_helps_nothing_that_began_before_what_it_waits_for, 10)
     fjt_destroy(pool);
     free(cross);
 }
+
+/* ---- A waiter runs no action ------------------------------------------------------------------------ */
+
+/*
+ * The task X is run by another worker than the one that joins it. Either X queues an action itself,
+ * or its child Y does, and Y is run by the joiner if that helps: then the action lies in the queue of
+ * the joiner. An action may wait for anything, so the joiner has to leave it alone.
+ */
+struct act {
+    fj_task x, y;
+    fj_pool *pool;
+    atomic_int forked, y_ran, acted;
+    bool child;
+};
+
+static struct act *act;
+static _Thread_local bool joins_x;
+
+static int act_run(void *arg)
+{
+    (void)arg;
+    CHECK(!joins_x);
+    atomic_fetch_add(&act->acted, 1);
+    return FJ_OK;
+}
+
+static int act_y(fj_task *t)
+{
+    (void)t;
+    CHECK_EQ(fj_execute(act->pool, act_run, NULL), FJ_OK);
+    atomic_store_explicit(&act->y_ran, 1, memory_order_release);
+    return FJ_OK;
+}
+
+static int act_x(fj_task *t)
+{
+    (void)t;
+    if (act->child) {
+        fj_task_init(&act->y, act_y);
+        fj_fork(&act->y);
+    } else {
+        CHECK_EQ(fj_execute(act->pool, act_run, NULL), FJ_OK);
+    }
+    atomic_store_explicit(&act->forked, 1, memory_order_release);
+    for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+    if (act->child) {
+        scene_until(&act->y_ran);
+        for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+        CHECK_EQ(fj_join(&act->y), FJ_OK);
+    }
+    return FJ_OK;
+}
+
+static void act_joins(void *arg)
+{
+    (void)arg;
+    fj_task_init(&act->x, act_x);
+    fj_fork(&act->x);
+    scene_until(&act->forked);
+    joins_x = true;
+    CHECK_EQ(fj_join(&act->x), FJ_OK);
+    joins_x = false;
+}
+
+FJ_TEST(waiter_leaves_actions_to_others, 10)
+{
+    act = malloc(sizeof *act);
+    memset(act, 0, sizeof *act);
+    act->pool = scene_pool(2, 0);
+    act->child = sim_random() % 2 == 0;
+    scene_inside(act->pool, act_joins, NULL);
+    fjt_destroy(act->pool);
+    CHECK_EQ(atomic_load(&act->acted), 1);
+    free(act);
+}
+
+/* ---- A waiter does not sleep over what it could run -------------------------------------------------- */
+
+/*
+ * There are two workers and no more. X runs on one and forks Y, which only the joiner of X can run.
+ * Y submits Z, which is then in the queue of the joiner, and X waits for Z.
+ */
+struct left {
+    fj_task x, y, z;
+    fj_pool *pool;
+    atomic_int forked, y_ran;
+};
+
+static struct left *left;
+
+static int left_z(fj_task *t)
+{
+    (void)t;
+    return 3;
+}
+
+static int left_y(fj_task *t)
+{
+    (void)t;
+    fj_task_init(&left->z, left_z);
+    CHECK_EQ(fj_submit(left->pool, &left->z), FJ_OK);
+    atomic_store_explicit(&left->y_ran, 1, memory_order_release);
+    return 2;
+}
+
+static int left_x(fj_task *t)
+{
+    (void)t;
+    fj_task_init(&left->y, left_y);
+    fj_fork(&left->y);
+    atomic_store_explicit(&left->forked, 1, memory_order_release);
+    scene_until(&left->y_ran);
+    CHECK_EQ(fj_join(&left->y), 2);
+    CHECK_EQ(fj_join(&left->z), 3);
+    return 1;
+}
+
+static void left_joins(void *arg)
+{
+    (void)arg;
+    fj_task_init(&left->x, left_x);
+    fj_fork(&left->x);
+    scene_until(&left->forked);
+    CHECK_EQ(fj_join(&left->x), 1);
+}
+
+FJ_TEST(waiter_runs_what_only_it_can_run, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    left = malloc(sizeof *left);
+    memset(left, 0, sizeof *left);
+    o.parallelism = o.max_threads = 2;
+    o.spin_ns = -1;
+    left->pool = fjt_pool_with(&o);
+    scene_inside(left->pool, left_joins, NULL);
+    fjt_destroy(left->pool);
+    free(left);
+}
+
+/* ---- A waiter runs nothing that it has queued before it waits ----------------------------------------- */
+
+static fj_future elsewhere;
+static fj_task queued_before;
+static atomic_int elsewhere_runs;
+static _Thread_local bool waits_elsewhere;
+
+static int elsewhere_run(fj_task *t)
+{
+    (void)t;
+    atomic_store_explicit(&elsewhere_runs, 1, memory_order_release);
+    for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+    return FJ_OK;
+}
+
+static int queued_run(fj_task *t)
+{
+    (void)t;
+    CHECK(!waits_elsewhere);
+    return 5;
+}
+
+static void waits_for_another_worker(void *arg)
+{
+    fj_task_init(&queued_before, queued_run);
+    scene_until(&elsewhere_runs);
+    CHECK_EQ(fj_submit(arg, &queued_before), FJ_OK);
+    waits_elsewhere = true;
+    CHECK_EQ(fj_future_wait(&elsewhere, FJ_FOREVER), FJ_OK);
+    waits_elsewhere = false;
+    CHECK_EQ(fj_join(&queued_before), 5);
+}
+
+FJ_TEST(waiter_runs_nothing_that_it_queued_before, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&elsewhere_runs, 0);
+    fj_future_init(&elsewhere, elsewhere_run);
+    CHECK_EQ(fj_future_submit(pool, &elsewhere), FJ_OK);
+    scene_inside(pool, waits_for_another_worker, pool);
+    fjt_destroy(pool);
+}

@@ -185,6 +185,43 @@ FJ_TEST(submitted_task_is_run_by_a_worker_or_taken_back, 10)
     fjt_destroy(pool);
 }
 
+/* The older of two submissions is taken back while the only worker looks for the first time, or goes
+ * to sleep: the younger one behind it must not be overlooked. */
+FJ_TEST(submission_behind_one_that_is_taken_back_is_run, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 1;
+    o.spin_ns = -1;
+    o.keep_alive_ns = FJ_FOREVER;
+    fj_pool *pool = fjt_pool_with(&o);
+    for (uint32_t i = 1; i <= 3; i++) {
+        struct scene_leaf *l = scene_leaf(&runs, 1);
+        CHECK_EQ(fj_submit(pool, &l->task), FJ_OK);
+        CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
+        if (!fj_unfork(&l->task)) CHECK_EQ(fj_join(&l->task), 1);
+        free(l);
+        scene_await(&told, i);
+    }
+    fjt_destroy(pool);
+}
+
+/* A worker takes several actions at once, but not the task between them. */
+FJ_TEST(task_between_actions_is_run_once, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    struct scene_leaf *l = scene_leaf(&runs, 7);
+
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    CHECK_EQ(fj_submit(pool, &l->task), FJ_OK);
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    CHECK_EQ(fj_join(&l->task), 7);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 5);
+    free(l);
+}
+
 /* Inside: a worker's own forks while others sleep. What is forked and not joined at once has
  * to be taken by somebody if the forker waits for it without joining. */
 struct flag {
@@ -743,6 +780,65 @@ FJ_TEST(threads_refused_for_a_while_come_later, 10)
     fjt_destroy(pool);
 }
 
+/* A start is refused, and the next one is not. From then on every fork that finds too few workers asks
+ * for one, as before the refusal. */
+static uint32_t staying, may_leave;
+
+static int stays(fj_task *t)
+{
+    (void)t;
+    scene_add(&staying);
+    scene_await(&may_leave, 1);
+    return FJ_OK;
+}
+
+static int forks_one_by_one(void *arg)
+{
+    fj_task t[4];
+
+    (void)arg;
+    memset(t, 0, sizeof t);
+    fji_fault_set(FJI_FAULT_THREAD, 1, 1);
+    for (uint32_t i = 0; i < 4; i++) {
+        fj_task_init(&t[i], stays);
+        fj_fork(&t[i]);
+        if (i > 0) scene_await(&staying, i + 1);
+    }
+    scene_add(&may_leave);
+    for (int i = 4; i-- > 0;) CHECK_EQ(fj_join(&t[i]), FJ_OK);
+    return tell(NULL);
+}
+
+FJ_TEST(forks_ask_for_threads_again_when_one_has_come, 10)
+{
+    fj_pool *pool = scene_pool(5, 0);
+
+    CHECK_EQ(fj_execute(pool, forks_one_by_one, NULL), FJ_OK);
+    scene_await(&told, 1);
+    fjt_destroy(pool);
+}
+
+/* The start of a thread is refused while the pool ends: the pool does not wait for that thread. */
+FJ_TEST(pool_ends_soon_though_a_thread_is_refused, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    struct sender a = {pool, 2, 0};
+    bool now = sim_random() % 2 == 0, joins = sim_random() % 2 == 0;
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    fji_fault_set(FJI_FAULT_THREAD, 2, 1000000);
+    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    CHECK_EQ(pthread_create(&t, NULL, joins ? submit_and_join : send_actions, &a), 0);
+    for (uint32_t n = sim_random() % 40; n > 0; n--) sim_yield();
+    int64_t began = sim_now();
+    CHECK_EQ(now ? fj_pool_shutdown_now(pool) : fj_pool_shutdown(pool), FJ_OK);
+    CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
+    if (!sim_jumps()) CHECK(sim_now() - began < 200000000);
+    pthread_join(t, NULL);
+    fjt_destroy(pool);
+}
+
 /* Each that ends in its hook leaves what it was started for to the next. */
 static int start_or_not(fj_pool *pool, int worker, void *arg)
 {
@@ -839,6 +935,7 @@ FJ_TEST(blocked_worker_without_a_replacement_goes_on, 10)
         CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
         while (atomic_load(&runs) < 2) sim_sleep_until(sim_now() + 1000000);
         pthread_join(t, NULL);
+        CHECK(fj_pool_size(pool) <= 1);
     }
     fjt_destroy(pool);
 }

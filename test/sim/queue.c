@@ -220,6 +220,107 @@ FJ_TEST(oldest_task_is_taken_by_one_only, 10)
     fjt_destroy(pool);
 }
 
+/* ---- Cells of tasks that were joined before younger ones ------------------------------------------- */
+
+/* The first task is joined first and leaves a TOMB. So many younger tasks come and go that a queue
+ * without a TOMB would be closed; the join of the second task has to free the TOMB below it. */
+static void second_stays(void *arg)
+{
+    for (int i = *(int *)arg; i > 0; i--) {
+        struct scene_leaf *a = scene_leaf(&runs, 1), *b = scene_leaf(&runs, 2);
+        fj_fork(&a->task);
+        fj_fork(&b->task);
+        CHECK_EQ(fj_join(&a->task), 1);
+        free(a);
+        for (int j = 0; j < 4; j++) {
+            struct scene_leaf *c = scene_leaf(&runs, 3);
+            fj_fork(&c->task);
+            CHECK_EQ(fj_join(&c->task), 3);
+            free(c);
+        }
+        CHECK_EQ(fj_join(&b->task), 2);
+        free(b);
+    }
+}
+
+FJ_TEST(join_above_a_tomb_frees_the_tomb, 10)
+{
+    fj_pool *pool = scene_pool(1 + (int)(sim_random() % 2), 0);
+    int rounds = 1 + (int)(sim_random() % 2);
+
+    atomic_store(&runs, 0);
+    scene_inside(pool, second_stays, &rounds);
+    CHECK_EQ(atomic_load(&runs), 6 * rounds);
+    fjt_destroy(pool);
+}
+
+/* The TOMB of the first task is what thieves are after, while the fork of a fourth task moves the
+ * second one into its cell: a thief that drops the TOMB must not drop that task with it. */
+static void moves_over_a_tomb(void *arg)
+{
+    struct scene_leaf *l[4];
+
+    (void)arg;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 4; i++) l[i] = scene_leaf(&runs, i);
+        for (int i = 0; i < 3; i++) fj_fork(&l[i]->task);
+        CHECK_EQ(fj_join(&l[0]->task), 0);
+        fj_fork(&l[3]->task);
+        for (int i = 3; i > 0; i--) CHECK_EQ(fj_join(&l[i]->task), i);
+        for (int i = 0; i < 4; i++) free(l[i]);
+    }
+}
+
+FJ_TEST(task_moved_into_the_cell_of_a_tomb_is_not_dropped, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&runs, 0);
+    scene_inside(pool, moves_over_a_tomb, NULL);
+    CHECK_EQ(atomic_load(&runs), 8);
+    fjt_destroy(pool);
+}
+
+static int moved_action(void *arg)
+{
+    CHECK(arg == &runs);
+    atomic_fetch_add(&runs, 1);
+    return FJ_OK;
+}
+
+/* The queue has three cells, and a fourth task needs one: a submitted task and an action move down
+ * over the TOMB of the first. There is no other worker that could run the submitted task, so the
+ * worker has to find it in its new cell. */
+static void takes_back_what_was_moved(void *arg)
+{
+    struct scene_leaf *a = scene_leaf(&runs, 1), *b = scene_leaf(&runs, 2);
+    struct scene_leaf *x = scene_leaf(&runs, 3);
+
+    fj_fork(&a->task);
+    CHECK_EQ(fj_submit(arg, &x->task), FJ_OK);
+    CHECK_EQ(fj_execute(arg, moved_action, &runs), FJ_OK);
+    CHECK_EQ(fj_join(&a->task), 1);
+    fj_fork(&b->task);
+    CHECK_EQ(fj_join(&b->task), 2);
+    CHECK_EQ(fj_join(&x->task), 3);
+    free(a);
+    free(b);
+    free(x);
+}
+
+FJ_TEST(task_that_was_moved_is_taken_back_from_its_new_cell, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = o.max_threads = 1;
+    o.spin_ns = -1;
+    fj_pool *pool = fjt_pool_with(&o);
+    atomic_store(&runs, 0);
+    scene_inside(pool, takes_back_what_was_moved, pool);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 4);
+}
+
 /* ---- Long leaf --------------------------------------------------------------------------------------- */
 
 struct flag_task {
@@ -346,6 +447,48 @@ FJ_TEST(helper_runs_only_what_belongs_to_the_joined, 10)
     fj_task_init(&root.task, kin_run);
     root.depth = 4;
     CHECK_EQ(fj_invoke(pool, &root.task), FJ_OK);
+    fjt_destroy(pool);
+}
+
+/* The older of two is joined first. Its thief then takes the younger one, at the same places of its
+ * queue: the joiner must not help with that. */
+static void joins_the_older_first(void *arg)
+{
+    struct kin a, b;
+
+    for (int round = 0; round < 2; round++) {
+        memset(&a, 0, sizeof a);
+        memset(&b, 0, sizeof b);
+        fj_task_init(&a.task, kin_run);
+        fj_task_init(&b.task, kin_run);
+        a.depth = b.depth = *(int *)arg;
+        fj_fork(&a.task);
+        fj_fork(&b.task);
+        for (uint32_t n = sim_random() % 20; n > 0; n--) sim_yield();
+        joined = &a;
+        CHECK_EQ(fj_join(&a.task), FJ_OK);
+        joined = &b;
+        CHECK_EQ(fj_join(&b.task), FJ_OK);
+        joined = NULL;
+    }
+}
+
+FJ_TEST(helper_leaves_the_next_task_of_its_thief_alone, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+    int depth = 1;
+
+    scene_inside(pool, joins_the_older_first, &depth);
+    fjt_destroy(pool);
+}
+
+/* The same with a thief that waits for another thief. */
+FJ_TEST(helper_leaves_the_next_tasks_of_two_thieves_alone, 10)
+{
+    fj_pool *pool = scene_pool(3, 0);
+    int depth = 2;
+
+    scene_inside(pool, joins_the_older_first, &depth);
     fjt_destroy(pool);
 }
 
