@@ -337,7 +337,9 @@ static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
         }
         if (fji_queue_position(q, c) >= index) cell_move(q, c, to++);
     }
-    for (fj_cell *c = to; c < end; c++) cell_set(c, FJI_FREE);
+    for (fj_cell *c = to; c < end; c++)
+        /* [queue.base] release -> acquire in fji_queue_maybe(), which then sees LOCKED. */
+        fji_store_release(&c->what, FJI_FREE);
     if (index > fji_queue_position(q, low)) index = fji_queue_position(q, low);
     /* [queue.base] release -> acquire in fji_queue_steal(): the cells as they are now.
      * The push that follows looks at the control word, for a worker that met the lock. */

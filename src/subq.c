@@ -127,7 +127,8 @@ static void subq_compact(fji_subq *q)
     if (from != 0) {
         for (uint32_t i = 0; i < n; i++) slot_move(&q->slots[i], &q->slots[from + i]);
         for (uint32_t i = n; i < q->top; i++)
-            fji_store_relaxed(&q->slots[i].what, FJI_FREE); /* relaxed: subq_unlock() */
+            /* [queue.base] release -> acquire in fji_subq_maybe(), which then sees LOCKED. */
+            fji_store_release(&q->slots[i].what, FJI_FREE);
     }
     q->shifted += from;
     subq_set_top(q, n);

@@ -2,6 +2,8 @@
 /*
  * quiesce.c - scenes of who asks whether a pool is quiet, and of who waits for it
  */
+#include <pthread.h>
+
 #include "scene.h"
 
 static atomic_int runs;
@@ -209,4 +211,41 @@ FJ_TEST(worker_woken_early_is_quiet_when_it_waits, 10)
         CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
     }
     fjt_destroy(pool);
+}
+
+/* ---- Submissions that are moved ----------------------------------------------------------------------- */
+
+/* A submission that has woken no worker is in the queue all the time, though it is moved to the front
+ * by the next one: the pool is not quiet. */
+static void *looks_whether_it_is_quiet(void *arg)
+{
+    for (int i = 0; i < 4; i++) CHECK(!fj_pool_is_quiescent(arg));
+    return NULL;
+}
+
+FJ_TEST(pool_is_not_quiet_while_a_submission_is_moved, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    struct scene_leaf *l[5];
+    pthread_t t;
+
+    o.parallelism = 1;
+    o.spin_ns = -1;
+    o.keep_alive_ns = FJ_FOREVER;
+    fj_pool *pool = fjt_pool_with(&o);
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 5; i++) l[i] = scene_leaf(&runs, i);
+    /* The queue grows to four slots, and three of them are used up. */
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_lazy_submit(pool, &l[i]->task), FJ_OK);
+    CHECK_EQ(fj_submit(pool, &l[2]->task), FJ_OK);
+    for (int i = 0; i < 3; i++) CHECK_EQ(fj_join(&l[i]->task), i);
+    CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(fj_lazy_submit(pool, &l[3]->task), FJ_OK);
+    CHECK_EQ(pthread_create(&t, NULL, looks_whether_it_is_quiet, pool), 0);
+    CHECK_EQ(fj_lazy_submit(pool, &l[4]->task), FJ_OK);
+    pthread_join(t, NULL);
+    for (int i = 3; i < 5; i++) CHECK_EQ(fj_join(&l[i]->task), i);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 5);
+    for (int i = 0; i < 5; i++) free(l[i]);
 }
