@@ -75,6 +75,24 @@ FJ_TEST(joiner_meets_the_end_of_the_common_pool, 10)
     end_beside(joins, 2);
 }
 
+static void *joins_lazily(void *arg)
+{
+    fj_task t;
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        fj_task_init(&t, task);
+        CHECK_EQ(fj_lazy_submit(NULL, &t), FJ_OK);
+        CHECK_EQ(fj_join(&t), FJ_OK);
+    }
+    return NULL;
+}
+
+FJ_TEST(joiner_of_a_lazily_queued_task_meets_the_end_of_the_common_pool, 10)
+{
+    end_beside(joins_lazily, 2);
+}
+
 /* It is the caller's again, or was run: by a pool that may be gone. */
 static void *takes_back(void *arg)
 {
@@ -291,4 +309,149 @@ FJ_TEST(callback_meets_the_end_of_the_common_pool, 10)
     CHECK_EQ(fj_execute(NULL, action, NULL), FJ_OK);
     CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
     CHECK_EQ(atomic_load(&runs), 1);
+}
+
+/* Two threads use the pool for the first time. */
+FJ_TEST(two_threads_make_the_common_pool_once, 10)
+{
+    pthread_t thread;
+
+    configure(1);
+    atomic_store(&runs, 0);
+    CHECK_EQ(pthread_create(&thread, NULL, submits, NULL), 0);
+    (void)submits(NULL);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&runs), 4);
+}
+
+/* The pool is made with these options, or with the default ones, but not with half of them. */
+static void *configures(void *arg)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    (void)arg;
+    o.parallelism = 1;
+    o.name = "other";
+    int err = fj_common_configure(&o);
+    CHECK(err == FJ_OK || err == FJ_EBUSY);
+    return NULL;
+}
+
+FJ_TEST(configuration_meets_the_first_use_of_the_common_pool, 10)
+{
+    pthread_t thread;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(pthread_create(&thread, NULL, configures, NULL), 0);
+    (void)submits(NULL);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&runs), 2);
+}
+
+/* Each of two threads that end the pool finds it ended. */
+static atomic_int started, stopped;
+
+static int is_started(fj_pool *pool, int worker, void *arg)
+{
+    (void)pool, (void)worker, (void)arg;
+    atomic_fetch_add(&started, 1);
+    return FJ_OK;
+}
+
+static void is_stopped(fj_pool *pool, int worker, void *arg)
+{
+    (void)pool, (void)worker, (void)arg;
+    atomic_fetch_add(&stopped, 1);
+}
+
+static void *ends_once(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&stopped), atomic_load(&started));
+    CHECK(!fj_pool_is_shutdown(NULL)); /* there is none, and the next one is not made yet */
+    return NULL;
+}
+
+FJ_TEST(second_end_of_the_common_pool_waits_for_the_first, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    pthread_t thread;
+
+    o.parallelism = 1;
+    o.keep_alive_ns = FJ_FOREVER;
+    o.on_start = is_started;
+    o.on_stop = is_stopped;
+    CHECK_EQ(fj_common_configure(&o), FJ_OK);
+    atomic_store(&started, 0);
+    atomic_store(&stopped, 0);
+    CHECK_EQ(fj_execute(NULL, action, NULL), FJ_OK);
+    CHECK_EQ(pthread_create(&thread, NULL, ends_once, NULL), 0);
+    (void)ends_once(NULL);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+/* A text and a dump read the name and the records of workers. */
+static void reads_line(const char *text, void *arg)
+{
+    *(size_t *)arg += strlen(text);
+}
+
+static void *describes(void *arg)
+{
+    char text[300];
+    size_t all = 0;
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(fj_execute(NULL, action, NULL), FJ_OK);
+        CHECK(fj_pool_text(NULL, text, sizeof text) > 0);
+        fj_pool_dump(NULL, reads_line, &all);
+    }
+    return NULL;
+}
+
+FJ_TEST(text_meets_the_end_of_the_common_pool, 10)
+{
+    end_beside(describes, 2);
+}
+
+/* What was taken from the pool is the caller's to run. */
+static void *drains(void *arg)
+{
+    fj_taken taken;
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(fj_execute(NULL, action, NULL), FJ_OK);
+        if (fj_pool_drain(NULL, &taken, 1) == 1) fj_taken_run(&taken);
+    }
+    return NULL;
+}
+
+FJ_TEST(drain_meets_the_end_of_the_common_pool, 10)
+{
+    end_beside(drains, 2);
+}
+
+/* No worker was started: the stop is followed by no other fence than its own. */
+static void *only_looks(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 2; i++) (void)fj_pool_size(NULL);
+    return NULL;
+}
+
+FJ_TEST(look_meets_the_end_of_a_common_pool_without_threads, 10)
+{
+    pthread_t thread;
+
+    configure(1);
+    CHECK(fj_common_pool() != NULL);
+    CHECK_EQ(pthread_create(&thread, NULL, only_looks, NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
 }

@@ -165,3 +165,31 @@ FJ_TEST(any_of_gives_the_code_of_the_last_to_fail, 10)
     }
     fjt_destroy(pool);
 }
+
+/* ---- A future that is queued when its pool stops -------------------------------------------------------- */
+
+static int until_the_stop(void *arg)
+{
+    (void)arg;
+    while (!fj_stopping()) sim_yield();
+    return FJ_OK;
+}
+
+FJ_TEST(future_that_is_queued_at_a_stop_never_runs, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_future *f = malloc(sizeof *f);
+
+    atomic_store(&runs, 0);
+    fj_future_init(f, tick);
+    CHECK_EQ(fj_execute(pool, until_the_stop, NULL), FJ_OK);
+    while (fj_pool_has_queued_submissions(pool)) sim_yield();
+    CHECK_EQ(fj_future_submit(pool, f), FJ_OK);
+    CHECK_EQ(fj_pool_shutdown_now(pool), FJ_OK);
+    CHECK_EQ(fj_future_wait(f, FJ_FOREVER), FJ_OK);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 0);
+    CHECK_EQ(fj_future_state(f), FJ_STATE_CANCELLED);
+    fj_future_release(f);
+    free(f);
+}

@@ -1086,3 +1086,304 @@ FJ_TEST(memory_of_an_empty_submission_queue_is_given_back, 10)
     fjt_destroy(pool);
     CHECK_EQ(atomic_load(&runs), 15);
 }
+
+/* ---- Sizes -------------------------------------------------------------------------------------------- */
+
+static atomic_int live;
+
+static int counts_in(fj_pool *pool, int worker, void *arg)
+{
+    (void)pool, (void)worker, (void)arg;
+    CHECK(atomic_fetch_add(&live, 1) < 3);
+    return FJ_OK;
+}
+
+static void counts_out(fj_pool *pool, int worker, void *arg)
+{
+    (void)pool, (void)worker, (void)arg;
+    atomic_fetch_sub(&live, 1);
+}
+
+/* All three threads are blocked, and tasks are queued: a fourth thread would be of use, and is not
+ * allowed. */
+FJ_TEST(blocked_workers_bring_no_more_threads_than_allowed, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 2;
+    o.max_threads = 3;
+    o.on_start = counts_in;
+    o.on_stop = counts_out;
+    o.spin_ns = -1;
+    fj_pool *pool = fjt_pool_with(&o);
+    atomic_store(&opened, 0);
+    atomic_store(&runs, 0);
+    atomic_store(&live, 0);
+    for (int i = 0; i < 5; i++) {
+        CHECK_EQ(fj_execute(pool, waits_at_the_gate, NULL), FJ_OK);
+        sim_sleep_until(sim_now() + 20000);
+    }
+    atomic_store(&opened, 1);
+    while (atomic_load(&runs) < 5) sim_sleep_until(sim_now() + 1000000);
+    fjt_destroy(pool);
+}
+
+static void *change_size(void *pool)
+{
+    for (int i = 0; i < 2; i++)
+        CHECK(fj_pool_set_parallelism(pool, 1 + (int)(sim_random() % 3)) > 0);
+    return NULL;
+}
+
+/* The counts are what the check of a pool at its end looks at. */
+FJ_TEST(two_threads_change_the_size_at_once, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(pthread_create(&t, NULL, change_size, pool), 0);
+    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    change_size(pool);
+    pthread_join(t, NULL);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 1);
+}
+
+static void grows_and_waits_for_a_thief(void *pool)
+{
+    CHECK_EQ(fj_pool_set_parallelism(pool, 2), 1);
+    waits_for_a_thief(NULL);
+}
+
+/* The fork is the only call after the change: the control word has to ask for the thread. */
+FJ_TEST(fork_in_a_pool_that_has_grown_brings_a_second_worker, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    scene_inside(pool, grows_and_waits_for_a_thief, pool);
+    fjt_destroy(pool);
+}
+
+static int chained(void *pool)
+{
+    for (int i = 0; i < 3; i++) sim_yield();
+    atomic_fetch_add(&runs, 1);
+    if (!atomic_load(&opened)) CHECK_EQ(fj_execute(pool, chained, pool), FJ_OK);
+    return FJ_OK;
+}
+
+/* Each task of the worker queues the next one: it never has an empty queue. */
+FJ_TEST(submission_is_run_though_the_own_queue_is_never_empty, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+
+    atomic_store(&opened, 0);
+    atomic_store(&runs, 0);
+    CHECK_EQ(fj_execute(pool, chained, pool), FJ_OK);
+    while (atomic_load(&runs) == 0) sim_yield();
+    CHECK_EQ(fj_execute(pool, opens_the_gate, NULL), FJ_OK);
+    fjt_destroy(pool);
+}
+
+/* Two workers with such a queue each: one of them has to stop when only one is wanted. */
+FJ_TEST(worker_too_many_stops_though_its_queue_is_never_empty, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&opened, 0);
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_execute(pool, chained, pool), FJ_OK);
+    while (fj_pool_active_count(pool) < 2) sim_yield();
+    CHECK_EQ(fj_pool_set_parallelism(pool, 1), 2);
+    while (fj_pool_active_count(pool) > 1) sim_yield();
+    atomic_store(&opened, 1);
+    fjt_destroy(pool);
+}
+
+/* ---- The end, without a caller that looks for it ------------------------------------------------------- */
+
+static fj_pool *kept_pool(unsigned flags)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+
+    o.parallelism = 1;
+    o.flags = flags;
+    o.spin_ns = -1;
+    o.keep_alive_ns = FJ_FOREVER;
+    return fjt_pool_with(&o);
+}
+
+/* The caller only reads the state. The last worker, or the last guest, has to end the pool. */
+FJ_TEST(pool_that_is_shut_down_ends_by_itself, 10)
+{
+    fj_pool *pool = kept_pool(FJ_POOL_CALLER_HELPS);
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    if (sim_random() % 2 == 0) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    CHECK_EQ(pthread_create(&t, NULL, invoke_one, pool), 0);
+    for (uint32_t n = sim_random() % 40; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
+    while (!fj_pool_is_terminated(pool)) sim_sleep_until(sim_now() + 1000000);
+    pthread_join(t, NULL);
+    fjt_destroy(pool);
+}
+
+/* The worker is asleep, and is kept: the caller has to wake it for what was queued lazily. */
+static void let_the_worker_sleep(fj_pool *pool)
+{
+    CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
+    scene_await(&told, 1);
+    sim_sleep_until(sim_now() + 50000);
+}
+
+FJ_TEST(joiner_of_a_lazily_queued_task_wakes_a_worker, 10)
+{
+    fj_pool *pool = kept_pool(0);
+    struct scene_leaf *l = scene_leaf(&runs, 7);
+
+    let_the_worker_sleep(pool);
+    CHECK_EQ(fj_lazy_submit(pool, &l->task), FJ_OK);
+    CHECK_EQ(fj_join(&l->task), 7);
+    fjt_destroy(pool);
+    free(l);
+}
+
+FJ_TEST(shutdown_wakes_a_worker_for_what_was_queued_lazily, 10)
+{
+    fj_pool *pool = kept_pool(0);
+    struct scene_leaf *l = scene_leaf(&runs, 7);
+
+    atomic_store(&runs, 0);
+    let_the_worker_sleep(pool);
+    CHECK_EQ(fj_lazy_submit(pool, &l->task), FJ_OK);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 1);
+    free(l);
+}
+
+FJ_TEST(end_of_a_pool_without_a_thread_runs_what_was_accepted, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&runs, 0);
+    fji_fault_set(FJI_FAULT_THREAD, 1, 1000000);
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 2);
+}
+
+/* The last task of a worker submits after the sweep over the queues. */
+static struct scene_leaf *late;
+
+static int submits_after_the_stop(void *pool)
+{
+    scene_add(&told);
+    while (!fj_stopping()) sim_yield();
+    CHECK_EQ(fj_submit(pool, &late->task), FJ_OK);
+    scene_add(&told);
+    return FJ_OK;
+}
+
+FJ_TEST(task_that_a_stopped_worker_submits_is_cancelled, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+
+    late = scene_leaf(&runs, 7);
+    CHECK_EQ(fj_execute(pool, submits_after_the_stop, pool), FJ_OK);
+    scene_await(&told, 1);
+    CHECK_EQ(fj_pool_shutdown_now(pool), FJ_OK);
+    scene_await(&told, 2);
+    CHECK_EQ(fj_join(&late->task), FJ_ECANCELED);
+    fjt_destroy(pool);
+    free(late);
+}
+
+/* ---- Figures --------------------------------------------------------------------------------------------- */
+
+FJ_TEST(figures_of_a_pool_at_rest_are_right, 10)
+{
+    fj_pool *pool = kept_pool(0);
+    fj_pool_stats s = {.size = sizeof s};
+
+    for (int i = 0; i < 3; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_OK);
+    CHECK(s.threads <= 1 && s.active <= 1 && s.queued <= 3 && s.submitted <= 3);
+    CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_OK);
+    CHECK_EQ(s.threads, 1);
+    CHECK_EQ(s.idle, 1);
+    CHECK_EQ(s.active, 0);
+    CHECK_EQ(s.running + s.blocked, 0);
+    CHECK_EQ(s.queued + s.submitted, 0);
+    CHECK_EQ(s.steals, 3);
+    CHECK_EQ(s.started, 1);
+    CHECK(s.parks < 1000); /* a sleep that ends for no reason counts too */
+    CHECK_EQ(s.state, 0);
+    fjt_destroy(pool);
+}
+
+/* ---- Records and permits ------------------------------------------------------------------------------- */
+
+static void *invoke_some(void *pool)
+{
+    for (int i = 0; i < 3; i++) invoke_and_leave(pool);
+    return NULL;
+}
+
+/* The record that one guest leaves is taken by the other. */
+FJ_TEST(guests_that_come_and_go_have_their_records_alone, 10)
+{
+    fj_pool *pool = scene_pool(1, FJ_POOL_CALLER_HELPS);
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(pthread_create(&t, NULL, invoke_some, pool), 0);
+    invoke_some(pool);
+    pthread_join(t, NULL);
+    CHECK_EQ(atomic_load(&runs), 6);
+    fjt_destroy(pool);
+}
+
+static int chained_without_a_permit(void *pool)
+{
+    CHECK(!fji_worker_self()->permit);
+    for (int i = 0; i < 3; i++) sim_yield();
+    if (!atomic_load(&opened)) CHECK_EQ(fj_execute(pool, chained_without_a_permit, pool), FJ_OK);
+    return FJ_OK;
+}
+
+/* Two of three workers are sent to sleep with tasks in their queues, and are woken to search. */
+FJ_TEST(worker_that_was_sent_to_sleep_runs_its_tasks_without_a_permit, 10)
+{
+    fj_pool *pool = scene_pool(3, 0);
+
+    atomic_store(&opened, 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(fj_execute(pool, chained_without_a_permit, pool), FJ_OK);
+    for (uint32_t n = sim_random() % 100; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_pool_set_parallelism(pool, 1), 3);
+    while (fj_pool_active_count(pool) > 1) sim_yield();
+    CHECK_EQ(fj_pool_set_parallelism(pool, 3), 1);
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    for (uint32_t n = sim_random() % 100; n > 0; n--) sim_yield();
+    atomic_store(&opened, 1);
+    fjt_destroy(pool);
+}
+
+/* One worker takes the two that need each other, the other worker the third: it may have gone to sleep
+ * again when the second comes into the queue of the first worker. */
+FJ_TEST(batch_of_submissions_brings_both_workers, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&here, 0);
+        atomic_store(&runs, 0);
+        for (int n = 0; n < 2; n++) CHECK_EQ(fj_execute(pool, meet, NULL), FJ_OK);
+        CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+        while (atomic_load(&runs) < 3) sim_sleep_until(sim_now() + 1000000);
+        let_them_rest(pool);
+    }
+    fjt_destroy(pool);
+}

@@ -249,3 +249,157 @@ FJ_TEST(pool_is_not_quiet_while_a_submission_is_moved, 10)
     CHECK_EQ(atomic_load(&runs), 5);
     for (int i = 0; i < 5; i++) free(l[i]);
 }
+
+/* Guests that take turns, so that one is always inside: a look at the records one after the other may
+ * find each of them free. */
+enum { VISITS = 8 };
+
+static uint32_t visits;
+
+static int visit_until_the_next(fj_task *t)
+{
+    uint32_t now = scene_add(&visits);
+
+    (void)t;
+    if (now < VISITS) scene_await(&visits, now + 1);
+    return FJ_OK;
+}
+
+static void *visits_by_turns(void *pool)
+{
+    for (int i = 0; i < VISITS / 2; i++) {
+        fj_task t;
+        memset(&t, 0, sizeof t);
+        fj_task_init(&t, visit_until_the_next);
+        CHECK_EQ(fj_invoke(pool, &t), FJ_OK);
+    }
+    return NULL;
+}
+
+FJ_TEST(pool_whose_guests_take_turns_is_not_quiet, 10)
+{
+    fj_pool *pool = scene_pool(1, FJ_POOL_CALLER_HELPS);
+    pthread_t t[2];
+
+    for (int i = 0; i < 2; i++) CHECK_EQ(pthread_create(&t[i], NULL, visits_by_turns, pool), 0);
+    scene_await(&visits, 1);
+    while (!fj_pool_is_quiescent(pool)) sim_yield();
+    CHECK_EQ(__atomic_load_n(&visits, __ATOMIC_ACQUIRE), VISITS);
+    for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
+    fjt_destroy(pool);
+}
+
+/* A worker that waits for the others to be quiet goes on with its task afterwards. */
+static int goes_on_after_quiet(void *pool)
+{
+    fj_help_quiesce();
+    CHECK(!fj_stopping());
+    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    return action(NULL);
+}
+
+FJ_TEST(worker_that_waits_for_quiet_keeps_its_pool, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(fj_execute(pool, goes_on_after_quiet, pool), FJ_OK);
+    for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 2);
+}
+
+FJ_TEST(only_worker_runs_its_own_tasks_until_quiet, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    atomic_store(&runs, 0);
+    scene_inside(pool, helps_until_quiet, pool);
+    fjt_destroy(pool);
+}
+
+/* A helper with a task is not quiet, though the worker beside it is. */
+static int helps_beside(void *pool)
+{
+    CHECK_EQ(fj_execute(pool, slow_action, NULL), FJ_OK);
+    CHECK_EQ(fj_execute(pool, slow_action, NULL), FJ_OK);
+    fj_help_quiesce();
+    CHECK(atomic_load(&runs) >= 2);
+    return FJ_OK;
+}
+
+FJ_TEST(helper_that_runs_a_task_is_not_quiet, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(fj_execute(pool, helps_beside, pool), FJ_OK);
+    CHECK_EQ(fj_execute(pool, slow_action, NULL), FJ_OK);
+    CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&runs), 3);
+    fjt_destroy(pool);
+}
+
+/* While the other worker stays, the helper waits for quiet. It has to be active before it takes a
+ * task: else a look finds the queue empty and the helper quiet. */
+static atomic_int may_end;
+
+static int stays(void *arg)
+{
+    (void)arg;
+    scene_until(&may_end);
+    return FJ_OK;
+}
+
+static int helps(void *arg)
+{
+    (void)arg;
+    fj_help_quiesce();
+    return FJ_OK;
+}
+
+FJ_TEST(helper_is_active_before_it_takes_a_task, 10)
+{
+    fj_pool *pool = scene_pool(2, 0);
+
+    atomic_store(&runs, 0);
+    atomic_store(&may_end, 0);
+    CHECK_EQ(fj_execute(pool, stays, NULL), FJ_OK);
+    CHECK_EQ(fj_execute(pool, helps, NULL), FJ_OK);
+    for (uint32_t n = sim_random() % 100; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_execute(pool, slow_action, NULL), FJ_OK);
+    atomic_store(&may_end, 1);
+    while (!fj_pool_is_quiescent(pool)) sim_yield();
+    CHECK_EQ(atomic_load(&runs), 1);
+    fjt_destroy(pool);
+}
+
+/* The worker sleeps, and is kept: the waiting caller has to wake it. */
+static uint32_t begun;
+
+static int tells(void *arg)
+{
+    (void)arg;
+    scene_add(&begun);
+    return FJ_OK;
+}
+
+FJ_TEST(lazily_queued_task_is_run_for_the_caller_that_waits_for_quiet, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    struct scene_leaf *l = scene_leaf(&runs, 7);
+
+    o.parallelism = 1;
+    o.spin_ns = -1;
+    o.keep_alive_ns = FJ_FOREVER;
+    fj_pool *pool = fjt_pool_with(&o);
+    atomic_store(&runs, 0);
+    CHECK_EQ(fj_execute(pool, tells, NULL), FJ_OK);
+    scene_await(&begun, 1);
+    sim_sleep_until(sim_now() + 50000);
+    CHECK_EQ(fj_lazy_submit(pool, &l->task), FJ_OK);
+    CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&runs), 1);
+    fjt_destroy(pool);
+    free(l);
+}
