@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <time.h>
 
 #include "plat/sim/sim.h"
@@ -28,6 +29,8 @@ static struct frame {
     bool skipped;
     char why[200];
     uint64_t seed;
+    int64_t clock;       /* when the watch has looked last */
+    uint64_t clock_seed; /* and in which run */
 } * frame;
 
 void fjt_register(fjt_test *t)
@@ -176,6 +179,31 @@ static void catch_crashes(void)
 
     sigaltstack(&stack, NULL);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &how, NULL);
+}
+
+/* The clock goes on with every step: a run that has made none for so long is in a loop without one. */
+#define WATCH_SECONDS 5
+
+static void on_watch(int number)
+{
+    (void)number;
+    if (!sim_inside()) return;
+    int64_t now = sim_now();
+    if (now == frame->clock && frame->seed == frame->clock_seed)
+        sim_fail("a loop without a step, for %d seconds", WATCH_SECONDS);
+    frame->clock = now;
+    frame->clock_seed = frame->seed;
+}
+
+static void watch_loops(void)
+{
+    struct sigaction how = {.sa_handler = on_watch,
+                            .sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART};
+    struct itimerval every = {.it_interval = {.tv_sec = WATCH_SECONDS},
+                              .it_value = {.tv_sec = WATCH_SECONDS}};
+
+    sigaction(SIGVTALRM, &how, NULL); /* the time that this program computes */
+    setitimer(ITIMER_VIRTUAL, &every, NULL);
 }
 
 static void one_schedule(fjt_test *t, const struct choice *c, uint64_t seed, long expected,
@@ -332,6 +360,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     frame = mmap(NULL, sizeof *frame, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     catch_crashes();
+    watch_loops();
     if (!c.list) printf("# %s: seed %llu\n", program, (unsigned long long)c.seed);
     for (fjt_test *t = tests; t != NULL && (failed == 0 || !c.stop); t = t->next) {
         if (!wanted(t, argc - first, argv + first)) continue;

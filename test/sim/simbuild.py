@@ -25,6 +25,11 @@ SEEN = ["-fsanitize=thread", "-U__SANITIZE_THREAD__",
 SHIPPED = {"FJI_SIM": 1, "FJ_NO_ASM": 1}
 
 
+# The programs of scenes, test/sim/NAME.c.
+SCENES = ["queue", "pool", "block", "quiesce", "future", "outcome", "timer", "common", "help", "ends",
+          "local"]
+
+
 class Failed(Exception):
     pass
 

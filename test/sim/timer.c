@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timer.c - scenes of the wheel and of the threads that look after it
+ */
+#include <pthread.h>
+
+#include "scene.h"
+
+#define SECOND ((int64_t)1000000000)
+#define LONG_AFTER (1000 * SECOND) /* so late that a scene which waits for it has gone wrong */
+
+#define LATE (SECOND / 5) /* a thread that waits for an end looks by itself after 250 ms */
+
+static uint32_t ran;
+
+static int tick(fj_task *t)
+{
+    (void)t;
+    scene_add(&ran);
+    return FJ_OK;
+}
+
+static fj_timer *timer(fj_fn *fn)
+{
+    fj_timer *t = malloc(sizeof *t);
+
+    memset(t, 0, sizeof *t);
+    fj_timer_init(t, fn);
+    return t;
+}
+
+static void yield_some(uint32_t most)
+{
+    for (uint32_t n = sim_random() % most; n > 0; n--) sim_yield();
+}
+
+/* ---- When they are due ------------------------------------------------------------------------------- */
+
+struct alarm {
+    fj_timer timer;
+    int64_t due, ran;
+};
+
+static int alarm_run(fj_task *t)
+{
+    struct alarm *a = (struct alarm *)t;
+
+    a->ran = sim_now();
+    CHECK(a->ran >= a->due);
+    scene_add(&ran);
+    return FJ_OK;
+}
+
+#define ALARMS 5
+
+/* Some of them are cancelled, and freed at once. `near`: how late the others may be. */
+static void alarms_ring(const int64_t *delays, uint32_t n, int64_t near)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    struct alarm *a[ALARMS];
+    uint32_t left = ALARMS;
+
+    ran = 0;
+    for (int i = 0; i < ALARMS; i++) {
+        a[i] = malloc(sizeof *a[i]);
+        memset(a[i], 0, sizeof *a[i]);
+        fj_timer_init(&a[i]->timer, alarm_run);
+        int64_t delay = delays[sim_random() % n];
+        a[i]->due = sim_now() + delay;
+        CHECK_EQ(fj_schedule(pool, &a[i]->timer, delay), FJ_OK);
+    }
+    for (int i = 0; i < ALARMS; i++) {
+        if (sim_random() % 3 != 0 || fj_future_cancel(&a[i]->timer.future, 0) == 0) continue;
+        fj_future_release(&a[i]->timer.future);
+        left -= a[i]->ran == 0; /* its body may have begun before */
+        free(a[i]);
+        a[i] = NULL;
+    }
+    scene_await(&ran, left);
+    for (int i = 0; i < ALARMS; i++) {
+        if (a[i] == NULL) continue;
+        CHECK_EQ(fj_future_join(&a[i]->timer.future), FJ_OK);
+        if (!sim_jumps()) CHECK(a[i]->ran - a[i]->due < near);
+        fj_future_release(&a[i]->timer.future);
+        free(a[i]);
+    }
+    fjt_destroy(pool);
+    CHECK_EQ(ran, left);
+}
+
+/* In every wheel that is near enough, and beyond the turn of nearly all of them at 30 ms. */
+FJ_TEST(timers_of_any_distance_run_when_they_are_due, 10)
+{
+    static const int64_t delays[] = {0,         300000,     1500000,      3000000,
+                                     28000000,  32000000,   33000000,     90000000,
+                                     100000000, 7 * SECOND, 300 * SECOND, 36000 * SECOND};
+
+    alarms_ring(delays, sizeof delays / sizeof delays[0], 500000);
+}
+
+/* What is left of the first tick is a little more than 0.6 ms. */
+FJ_TEST(timers_of_one_tick_run_when_they_are_due, 10)
+{
+    static const int64_t delays[] = {100000, 200000, 300000, 400000, 500000, 600000};
+
+    alarms_ring(delays, sizeof delays / sizeof delays[0], 90000);
+}
+
+/* ---- Series ---------------------------------------------------------------------------------------------- */
+
+#define PERIOD ((int64_t)2000000)
+
+struct series {
+    fj_timer timer;
+    int64_t next; /* not before */
+    int runs;
+    bool rate;
+};
+
+/* Three runs, each of which takes half a period. */
+static int series_run(fj_task *t)
+{
+    struct series *s = (struct series *)t;
+    int64_t began = sim_now();
+
+    CHECK(began >= s->next);
+    if (!sim_jumps()) CHECK(began - s->next < PERIOD / 4);
+    CHECK_EQ(fj_sleep(PERIOD / 2), FJ_OK);
+    s->next = (s->rate ? s->next : sim_now()) + PERIOD;
+    return ++s->runs < 3 ? FJ_OK : 5;
+}
+
+FJ_TEST(series_keeps_its_rate_or_its_delay, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    struct series *s = malloc(sizeof *s);
+
+    memset(s, 0, sizeof *s);
+    s->rate = sim_random() % 2 == 0;
+    fj_timer_init(&s->timer, series_run);
+    s->next = sim_now() + 1000;
+    CHECK_EQ(s->rate ? fj_schedule_at_fixed_rate(pool, &s->timer, 1000, PERIOD)
+                     : fj_schedule_with_fixed_delay(pool, &s->timer, 1000, PERIOD),
+             FJ_OK);
+    CHECK_EQ(fj_future_join(&s->timer.future), 5);
+    CHECK_EQ(s->runs, 3);
+    fj_future_release(&s->timer.future);
+    free(s);
+    fjt_destroy(pool);
+}
+
+/* It does not go back into the wheel, from which the thread that cancels it could not take it. */
+FJ_TEST(series_that_is_cancelled_while_it_runs_is_let_go, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *t = timer(tick);
+    int64_t began = sim_now();
+
+    ran = 0;
+    CHECK_EQ(fj_schedule_at_fixed_rate(pool, t, 0, LONG_AFTER), FJ_OK);
+    yield_some(120);
+    CHECK_EQ(fj_future_cancel(&t->future, 0), 1);
+    fj_future_release(&t->future);
+    free(t);
+    fjt_destroy(pool);
+    if (!sim_jumps()) CHECK(sim_now() - began < LONG_AFTER / 2);
+}
+
+/* ---- Cancelled while something else happens to it -------------------------------------------------------- */
+
+static void *cancel(void *arg)
+{
+    fj_timer *t = arg;
+
+    yield_some(60);
+    if (sim_random() % 4 == 0) sim_sleep_until(sim_now() + 50000); /* when all others sleep */
+    (void)fj_future_cancel(&t->future, 0);
+    return NULL;
+}
+
+/* Decided before it is scheduled: it does not come into the wheel. */
+FJ_TEST(timer_that_was_cancelled_before_is_let_go_at_once, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *t = timer(tick);
+    int64_t began = sim_now();
+
+    CHECK_EQ(fj_future_cancel(&t->future, 0), 1);
+    CHECK_EQ(fj_schedule(pool, t, LONG_AFTER), FJ_OK);
+    fj_future_release(&t->future);
+    free(t);
+    fjt_destroy(pool);
+    if (!sim_jumps()) CHECK(sim_now() - began < LONG_AFTER / 2);
+}
+
+/* The shutdown takes all timers out of the wheel and puts the one in the middle back, unless it was
+ * cancelled meanwhile. If it was cancelled later the pool ends then. */
+FJ_TEST(timer_that_is_cancelled_during_a_shutdown_holds_up_no_pool, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *series[2] = {timer(tick), timer(tick)}, *once = timer(tick);
+    int64_t began = sim_now();
+    pthread_t other;
+
+    CHECK_EQ(fj_schedule_at_fixed_rate(pool, series[0], LONG_AFTER, LONG_AFTER), FJ_OK);
+    CHECK_EQ(fj_schedule(pool, once, LONG_AFTER), FJ_OK);
+    CHECK_EQ(fj_schedule_at_fixed_rate(pool, series[1], LONG_AFTER, LONG_AFTER), FJ_OK);
+    CHECK_EQ(pthread_create(&other, NULL, cancel, once), 0);
+    yield_some(60);
+    CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
+    CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
+    pthread_join(other, NULL);
+    /* The keeper of the wheel wakes by itself at the turn after 30 ms. */
+    if (!sim_jumps()) CHECK(sim_now() - began < LATE / 10);
+    fjt_destroy(pool);
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_future_join(&series[i]->future), FJ_ECANCELED);
+    for (int i = 0; i < 2; i++) free(series[i]);
+    free(once);
+}
+
+static void *awaits_the_end(void *arg)
+{
+    CHECK_EQ(fj_pool_await_termination(arg, FJ_FOREVER), FJ_OK);
+    scene_add(&ran);
+    return NULL;
+}
+
+static void is_released(fj_future *f)
+{
+    (void)f;
+    yield_some(40);
+    CHECK_EQ(__atomic_load_n(&ran, __ATOMIC_ACQUIRE), 0);
+}
+
+static int nothing(void *arg)
+{
+    (void)arg;
+    return FJ_OK;
+}
+
+/* A worker goes idle while the shutdown is about to let go of a series. */
+FJ_TEST(pool_ends_after_the_series_that_its_shutdown_cancels, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *t = timer(tick);
+    pthread_t other;
+
+    ran = 0;
+    fj_future_on_release(&t->future, is_released);
+    CHECK_EQ(fj_schedule_at_fixed_rate(pool, t, FJ_FOREVER, LONG_AFTER), FJ_OK);
+    CHECK_EQ(pthread_create(&other, NULL, awaits_the_end, pool), 0);
+    CHECK_EQ(fj_execute(pool, nothing, NULL), FJ_OK);
+    CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
+    pthread_join(other, NULL);
+    fjt_destroy(pool);
+    free(t);
+}
+
+/* Whether it is told so before the shutdown or after it. */
+FJ_TEST(delayed_timers_are_cancelled_by_a_shutdown_that_is_told_to, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *t = timer(tick);
+    bool before = sim_random() % 2 == 0;
+    int64_t began = sim_now();
+
+    CHECK_EQ(fj_schedule(pool, t, LONG_AFTER), FJ_OK);
+    if (before) CHECK_EQ(fj_pool_cancel_delayed_on_shutdown(pool), FJ_OK);
+    CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
+    yield_some(40);
+    if (!before) CHECK_EQ(fj_pool_cancel_delayed_on_shutdown(pool), FJ_OK);
+    CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
+    if (!sim_jumps()) CHECK_EQ(fj_future_join(&t->future), FJ_ECANCELED);
+    if (!sim_jumps()) CHECK(sim_now() - began < LONG_AFTER / 2);
+    fjt_destroy(pool);
+    free(t);
+}
+
+/* ---- Decided after the end of their pool ----------------------------------------------------------------- */
+
+static int stays_open(fj_task *t)
+{
+    (void)t;
+    scene_add(&ran);
+    return FJ_PENDING;
+}
+
+static int call_stays_open(void *arg, void **result)
+{
+    (void)arg, (void)result;
+    return FJ_PENDING;
+}
+
+static void act_leaves_it(fj_future *f, void *arg)
+{
+    (void)f, (void)arg;
+    scene_add(&ran);
+}
+
+FJ_TEST(timer_and_limit_left_open_are_completed_after_their_pool, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *t = timer(stays_open);
+    fj_future *f;
+
+    ran = 0;
+    CHECK_EQ(fj_schedule(pool, t, 1000), FJ_OK);
+    CHECK_EQ(fj_submit_with_timeout(pool, call_stays_open, NULL, 1000, act_leaves_it, &f), FJ_OK);
+    scene_await(&ran, 2);
+    fjt_destroy(pool);
+    CHECK_EQ(fj_future_complete(&t->future, NULL), 1);
+    CHECK_EQ(fj_future_complete(f, NULL), 1);
+    fj_future_release(f);
+    free(t);
+}
+
+/* ---- The record and its threads -------------------------------------------------------------------------- */
+
+static void *schedules_one(void *arg)
+{
+    fj_timer *t = timer(tick);
+
+    CHECK_EQ(fj_schedule(arg, t, 1000), FJ_OK);
+    CHECK_EQ(fj_future_join(&t->future), FJ_OK);
+    fj_future_release(&t->future);
+    free(t);
+    return NULL;
+}
+
+FJ_TEST(two_threads_schedule_the_first_timers_of_a_pool, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    pthread_t other;
+
+    ran = 0;
+    CHECK_EQ(pthread_create(&other, NULL, schedules_one, pool), 0);
+    schedules_one(pool);
+    pthread_join(other, NULL);
+    CHECK_EQ(ran, 2);
+    fjt_destroy(pool);
+}
+
+/* The system gives no thread for the first timer: the next one asks again. */
+FJ_TEST(refused_thread_of_the_timers_leaves_nothing_behind, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *t = timer(tick);
+    int err;
+
+    ran = 0;
+    fji_fault_set(FJI_FAULT_THREAD, 1 + (long)(sim_random() % 2), 1 + (long)(sim_random() % 2));
+    while ((err = fj_schedule(pool, t, 1000)) != FJ_OK) CHECK_EQ(err, FJ_EAGAIN);
+    fji_fault_set(FJI_FAULT_THREAD, 0, 0);
+    CHECK_EQ(fj_future_join(&t->future), FJ_OK);
+    fj_future_release(&t->future);
+    free(t);
+    fjt_destroy(pool);
+}
+
+/* The thread that is to keep the wheel during an action is refused, or there: the next action, which
+ * waits for a later timer, has one. */
+static void act_fails(fj_future *f, void *arg)
+{
+    (void)arg;
+    (void)fj_future_fail(f, 7);
+}
+
+static void act_waits(fj_future *f, void *arg)
+{
+    scene_await(&ran, 1);
+    act_fails(f, arg);
+}
+
+FJ_TEST(action_after_one_whose_thread_was_refused_delays_no_timer, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *t = timer(tick);
+    fj_future *f;
+
+    ran = 0;
+    CHECK_EQ(fj_submit_with_timeout(pool, call_stays_open, NULL, 100000, act_fails, &f), FJ_OK);
+    fji_fault_set(FJI_FAULT_THREAD, 1 + (long)(sim_random() % 2), 1);
+    CHECK_EQ(fj_future_join(f), 7);
+    fj_future_release(f);
+    yield_some(40);
+    fji_fault_set(FJI_FAULT_THREAD, 0, 0);
+    CHECK_EQ(fj_submit_with_timeout(pool, call_stays_open, NULL, 1000, act_waits, &f), FJ_OK);
+    CHECK_EQ(fj_schedule(pool, t, 1000000), FJ_OK);
+    CHECK_EQ(fj_future_join(f), 7);
+    CHECK_EQ(fj_future_join(&t->future), FJ_OK);
+    fj_future_release(f);
+    fj_future_release(&t->future);
+    free(t);
+    fjt_destroy(pool);
+}
+
+/* The first starts a thread, the second calls the spare one, and so does the third. */
+FJ_TEST(third_action_at_a_limit_delays_no_timer, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *t = timer(tick);
+    fj_future *f;
+
+    ran = 0;
+    for (int i = 0; i < 3; i++) {
+        yield_some(30);
+        CHECK_EQ(fj_submit_with_timeout(pool, call_stays_open, NULL, 1000,
+                                        i < 2 ? act_fails : act_waits, &f),
+                 FJ_OK);
+        if (i == 2) CHECK_EQ(fj_schedule(pool, t, 1000000), FJ_OK);
+        CHECK_EQ(fj_future_join(f), 7);
+        fj_future_release(f);
+    }
+    CHECK_EQ(fj_future_join(&t->future), FJ_OK);
+    fj_future_release(&t->future);
+    free(t);
+    fjt_destroy(pool);
+}
+
+/* It comes while the thread that keeps the wheel goes to sleep until a later one. */
+FJ_TEST(earlier_timer_wakes_the_keeper_of_the_wheel, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *late = timer(tick), *early = timer(tick);
+
+    ran = 0;
+    CHECK_EQ(fj_schedule(pool, late, FJ_FOREVER), FJ_OK);
+    yield_some(40);
+    CHECK_EQ(fj_schedule(pool, early, 1000), FJ_OK);
+    scene_await(&ran, 1);
+    CHECK_EQ(fj_future_cancel(&late->future, 0), 1);
+    fjt_destroy(pool);
+    free(late);
+    free(early);
+}
+
+/* Its worker is quiet, for good, before the timer counts as gone: the pool is ended by the thread
+ * that has fired it. */
+FJ_TEST(last_timer_of_a_pool_that_is_shut_down_ends_it, 10)
+{
+    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    bool acts = sim_random() % 2 == 0;
+    fj_timer *t = timer(tick);
+    fj_future *f = NULL;
+
+    o.parallelism = 1;
+    o.spin_ns = -1;
+    o.keep_alive_ns = FJ_FOREVER;
+    fj_pool *pool = fjt_pool_with(&o);
+    ran = 0;
+    if (acts)
+        CHECK_EQ(fj_submit_with_timeout(pool, call_stays_open, NULL, 2000, act_fails, &f), FJ_OK);
+    else
+        CHECK_EQ(fj_schedule(pool, t, 2000), FJ_OK);
+    int64_t began = sim_now();
+    CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
+    CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
+    if (!sim_jumps()) CHECK(sim_now() - began < LATE);
+    if (acts) CHECK_EQ(fj_future_join(f), 7);
+    CHECK_EQ(ran, acts ? 0 : 1);
+    fj_future_release(f);
+    fjt_destroy(pool);
+    free(t);
+}
+
+static void *stops_and_awaits_the_end(void *arg)
+{
+    yield_some(60);
+    CHECK_EQ(fj_pool_shutdown_now(arg), FJ_OK);
+    return awaits_the_end(arg);
+}
+
+/* The submitter may be the last guest that leaves. */
+FJ_TEST(pool_that_stops_ends_when_the_submitter_of_a_limit_has_left, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_future *f = NULL;
+    int64_t began = sim_now();
+    pthread_t other;
+
+    ran = 0;
+    CHECK_EQ(pthread_create(&other, NULL, stops_and_awaits_the_end, pool), 0);
+    int err = fj_submit_with_timeout(pool, call_stays_open, NULL, FJ_FOREVER, NULL, &f);
+    CHECK(err == FJ_OK || err == FJ_EREJECTED);
+    pthread_join(other, NULL);
+    if (!sim_jumps()) CHECK(sim_now() - began < LATE);
+    fj_future_release(f);
+    fjt_destroy(pool);
+}
