@@ -214,8 +214,10 @@ void fji_submit_wake_lazy(fj_pool *p)
 void fji_submit_mark(fj_pool *p, fj_task *t)
 {
     t->code = FJ_OK;
-    fji_store_relaxed(&t->cell, p->away); /* relaxed: who waits already only sleeps */
-    fji_store_relaxed(&t->home, FJI_HOME_NOWHERE | fji_child_stamp()); /* relaxed: as above */
+    /* relaxed: published below. */
+    fji_store_relaxed(&t->home, FJI_HOME_NOWHERE | fji_child_stamp());
+    /* [timer.made] release -> acquire in fji_timer_forget(): the timers of the pool. */
+    fji_store_release(&t->cell, p->away);
 }
 
 /* The calling worker if it belongs to p. */

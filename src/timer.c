@@ -540,7 +540,12 @@ static bool timers_remove(struct fji_timers *ts, fj_timer *t)
 bool fji_timer_forget(fj_future *f)
 {
     fj_timer *t = (fj_timer *)f;
-    fj_cell *away = fji_load_relaxed(&f->task.cell); /* relaxed: NULL only if never scheduled */
+
+    /* [task.done] COMPLETING, set by the caller, above, the cell below; partner: the fence in
+     * timers_schedule(). Either we find the timer in the wheel, or it is not put there. */
+    fji_fence_full();
+    /* [timer.made] acquire <- release in fji_submit_mark(): the timers of the pool. */
+    fj_cell *away = fji_load_acquire(&f->task.cell);
 
     if (away == NULL || fji_child_lost(&f->task)) return false;
     /* What its body has left open, and a limit that is over: the pool may be gone. Otherwise it
@@ -683,7 +688,6 @@ static int schedule(fj_pool *pool, fj_timer *t, int64_t delay_ns, int64_t period
     fj_pool *p = fji_pool_or_common(pool);
     if (p == NULL) return FJ_ENOMEM;
     t->period = period;
-    t->kind = KIND_TASK;
     int err = timers_schedule(p, t, delay_ns);
     if (err != FJ_OK) fji_store_relaxed(&t->future.task.cell, (fj_cell *)NULL); /* relaxed: ours */
     return err;

@@ -660,3 +660,22 @@ FJ_TEST(interrupt_ends_a_managed_block, 10)
     fjt_destroy(pool);
     free(f);
 }
+
+FJ_TEST(lazily_queued_future_is_run_for_its_waiter, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_future *f = future(body);
+
+    atomic_store(&runs, 0);
+    atomic_store(&go, 1);
+    CHECK_EQ(fj_execute(pool, waits_to_go, NULL), FJ_OK);
+    CHECK_EQ(fj_sleep(20000), FJ_OK); /* the worker sleeps by then */
+    int64_t began = sim_now();
+    CHECK_EQ(fj_future_lazy_submit(pool, f), FJ_OK);
+    int err = fj_future_wait(f, sim_random() % 2 == 0 ? FJ_FOREVER : 10 * LATE);
+    if (!sim_jumps()) CHECK(err == FJ_OK && sim_now() - began < LATE);
+    fj_future_release(f);
+    free(f);
+    fjt_destroy(pool);
+}
+

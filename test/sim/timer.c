@@ -487,3 +487,23 @@ FJ_TEST(pool_that_stops_ends_when_the_submitter_of_a_limit_has_left, 10)
     fj_future_release(f);
     fjt_destroy(pool);
 }
+
+/* Either the schedule sees that it is decided, or the thread that cancels it finds it in the wheel. */
+FJ_TEST(timer_that_is_cancelled_while_it_is_scheduled_is_let_go, 10)
+{
+    fj_pool *pool = scene_pool(1, 0);
+    fj_timer *t = timer(tick);
+    int64_t began = sim_now();
+    pthread_t other;
+
+    CHECK_EQ(pthread_create(&other, NULL, cancel, t), 0);
+    yield_some(60);
+    CHECK_EQ(fj_schedule(pool, t, LONG_AFTER), FJ_OK);
+    pthread_join(other, NULL);
+    fj_future_release(&t->future);
+    if (!sim_jumps()) CHECK_EQ(fj_future_join(&t->future), FJ_ECANCELED);
+    free(t);
+    fjt_destroy(pool);
+    if (!sim_jumps()) CHECK(sim_now() - began < LONG_AFTER / 2);
+}
+
