@@ -79,8 +79,9 @@ static void slot_fill(fji_slot *s, uintptr_t what, uintptr_t fn, uintptr_t arg, 
 {
     /* relaxed: a thief late with an older base may read them, and its CAS fails. */
     fji_store_relaxed(&s->fn, fn);
-    fji_store_relaxed(&s->arg, arg);     /* relaxed: as above */
-    fji_store_relaxed(&s->token, token); /* relaxed: as above */
+    fji_store_relaxed(&s->arg, arg); /* relaxed: as above */
+    /* An ACTION has no token. relaxed: as above */
+    if (what != FJI_ACTION) fji_store_relaxed(&s->token, token);
     /* [queue.publish] release -> acquire load in fji_subq_steal(): the task. */
     fji_store_release(&s->what, what);
 }
@@ -269,7 +270,8 @@ static bool slot_read(const fji_slot *s, fji_loot *loot)
     loot->fn = fji_load_relaxed(&s->fn);   /* relaxed: [queue.publish] carries them */
     loot->arg = fji_load_relaxed(&s->arg); /* relaxed: torn only if the CAS fails */
     loot->cell = NULL;
-    loot->token = (const fj_token *)fji_load_relaxed(&s->token); /* relaxed: as above */
+    /* relaxed: as above */
+    loot->token = loot->what != FJI_ACTION ? (const fj_token *)fji_load_relaxed(&s->token) : NULL;
     return loot->what != FJI_FREE && loot->what != FJI_END;
 }
 
