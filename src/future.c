@@ -552,8 +552,10 @@ static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
     if (may_run && fji_load_relaxed(&f->task.cell) != NULL) /* relaxed: pools come before it */
         future_take_back(p, f);
     if ((future_word(f) & how->done) == 0) { /* its body may have left it open */
+        fji_wait as = *how;
+        as.guest = g != NULL;
         fji_submit_wake_lazy(p);
-        err = fji_await_task(g != NULL ? g : w, p, &f->task, how);
+        err = fji_await_task(g != NULL ? g : w, p, &f->task, &as);
     }
     if (g != NULL) fji_guest_leave(g);
     return err;
@@ -595,7 +597,10 @@ static int future_await(fj_future *f, const fji_wait *how)
 
 static int future_wait_for(fj_future *f, int64_t timeout_ns, bool interruptible, uintptr_t root)
 {
-    fji_wait how = {FJI_DONE, interruptible, future_deadline(timeout_ns), (void *)root, NULL};
+    fji_wait how = {.done = FJI_DONE,
+                    .interruptible = interruptible,
+                    .deadline = future_deadline(timeout_ns),
+                    .root = (void *)root};
 
     return future_await(f, &how);
 }
@@ -701,7 +706,7 @@ void fj_future_release(fj_future *f)
     if ((f->flags & FJI_FUTURE_ALLOCATED) != 0) {
         fji_future_unref(f);
     } else if (future_held(f) && !fji_completer_is_child(f)) {
-        fji_wait how = {FJI_LET_GO, false, FJ_FOREVER, NULL, NULL};
+        fji_wait how = {.done = FJI_LET_GO, .deadline = FJ_FOREVER};
         (void)future_await(f, &how);
     }
 }
@@ -857,7 +862,10 @@ static int all_wait(fj_future *const *f, size_t n, int64_t deadline, bool interr
     int err = FJ_OK;
 
     for (size_t i = 0; i < n && err == FJ_OK; i++) {
-        fji_wait how = {FJI_DONE, interruptible, deadline, (void *)fji_completer_root(f[i]), NULL};
+        fji_wait how = {.done = FJI_DONE,
+                        .interruptible = interruptible,
+                        .deadline = deadline,
+                        .root = (void *)fji_completer_root(f[i])};
         err = future_await(f[i], &how);
     }
     return err;

@@ -255,7 +255,9 @@ static int await_asleep(fji_worker *w, const struct await *a, fj_pool *from)
 {
     if (w == NULL) return await_sleep(w, a, from);
     int token = fji_block_begin(w);
+    if (a->how->guest) fji_quiesce_turn(w, FJI_PARK_QUIET);
     int err = a->how->interruptible ? await_nap(w, a, from) : await_sleep(w, a, from);
+    if (a->how->guest) fji_quiesce_turn(w, FJI_PARK_ACTIVE);
     fji_block_end(w, token);
     return err;
 }

@@ -530,8 +530,9 @@ typedef struct fji_wait {
     int64_t deadline;      /* FJ_FOREVER: none. With one the waiter runs nothing */
     void *root;            /* helps only what has this root, unless NULL */
     const fj_token *token; /* of the future that is waited for, or NULL */
+    bool guest;            /* the waiter is a guest that has no task: asleep it counts as quiet */
 } fji_wait;
-#define FJI_WAIT_DONE ((fji_wait){FJI_DONE, false, FJ_FOREVER, NULL, NULL})
+#define FJI_WAIT_DONE ((fji_wait){.done = FJI_DONE, .deadline = FJ_FOREVER})
 
 /* Whether the waiter may run tasks meanwhile. It cannot stop one when its time is over. */
 static inline bool fji_wait_may_run(const fji_wait *how)
@@ -649,6 +650,8 @@ void fji_timers_renew(fj_pool *p);  /* the common pool is made again */
 void fji_timers_forget(fj_pool *p); /* in the child of fork() */
 
 /* quiesce.c */
+/* w, which runs no task or waits for the pool to be quiescent, becomes QUIET, or ACTIVE again. */
+void fji_quiesce_turn(fji_worker *w, uint32_t park);
 bool fji_pool_quiescent(fj_pool *p, bool ending);
 
 #endif /* FJI_POOL_H */

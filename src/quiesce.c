@@ -12,8 +12,10 @@
  *     during it: it still looks idle, then takes a task from a queue that is then found empty.
  *     So the park words are looked at once more after the queues: whoever took a task by
  *     then is active, and can be seen to be, or has gone idle again and changed ctl;
- *   - a guest that comes or goes, and a worker in fj_help_quiesce() that turns from quiet to
- *     active or back, changes `moves`;
+ *   - a guest that comes or goes, a worker in fj_help_quiesce() that turns from quiet to active
+ *     or back, and a guest that sleeps because it has joined a task and has none itself, changes
+ *     `moves`. Such a guest has to count as quiet: the task that it has joined may itself wait for
+ *     the pool to be quiescent;
  *   - a thread that is being started is counted in ctl and not yet found idle;
  *   - submissions can only be added meanwhile: what was empty when looked at was empty at the
  *     start too, and then that is the moment.
@@ -96,7 +98,7 @@ bool fji_pool_quiescent(fj_pool *p, bool ending)
     for (;;) {
         /* [ctl.idle] acquire <- the CAS in idle_push(): the queues of idle workers. */
         uint64_t ctl = fji_load_acquire(&p->ctl);
-        /* [pool.moves] acquire <- acq_rel in fji_guest_enter() and quiesce_turn(). */
+        /* [pool.moves] acquire <- acq_rel in fji_guest_enter() and fji_quiesce_turn(). */
         uint64_t moves = fji_load_acquire(&p->moves);
         if (!quiesce_sweep(p, ctl, ending)) return false;
         /* [pool.moves] the sweep above, the second look below; partner: the acq_rel adds. */
@@ -120,7 +122,7 @@ int fj_pool_is_quiescent(fj_pool *pool)
 
 /* Not only w: what this thread was before it became a guest of the same pool again goes on only
  * when w has got what it waits for. */
-static void quiesce_turn(fji_worker *w, uint32_t park)
+void fji_quiesce_turn(fji_worker *w, uint32_t park)
 {
     fj_pool *p = w->pool;
 
@@ -166,10 +168,10 @@ static void quiesce_help(fji_worker *w)
             turn = 0;
             continue;
         }
-        quiesce_turn(w, FJI_PARK_QUIET);
+        fji_quiesce_turn(w, FJI_PARK_QUIET);
         bool quiet = got == FJI_GOT_NONE && (fji_pool_stopping(p) || fji_pool_quiescent(p, false));
         if (!quiet) quiesce_pause(&w->park, &turn, FJ_FOREVER);
-        quiesce_turn(w, FJI_PARK_ACTIVE);
+        fji_quiesce_turn(w, FJI_PARK_ACTIVE);
         if (quiet) return;
     }
 }
@@ -192,14 +194,14 @@ static bool quiesce_watch(fj_pool *p, int64_t deadline)
     int64_t pause = 0;
 
     if (!may_run) fji_pool_needs_worker(p);
-    if (own) quiesce_turn(w, FJI_PARK_QUIET);
+    if (own) fji_quiesce_turn(w, FJI_PARK_QUIET);
     while (!(quiet = (fj_pool_is_quiescent(p) != 0)) && fji_plat_now() < deadline) {
         quiesce_signal(p);
         fji_submit_run_stranded(p, may_run);
         int64_t retry = w != NULL ? fji_block_retry(w, &pause) : FJ_FOREVER;
         quiesce_pause(own ? &w->park : &p->run, &turn, retry < deadline ? retry : deadline);
     }
-    if (own) quiesce_turn(w, FJI_PARK_ACTIVE);
+    if (own) fji_quiesce_turn(w, FJI_PARK_ACTIVE);
     if (w != NULL) fji_block_end(w, token);
     return quiet;
 }

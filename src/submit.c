@@ -446,8 +446,9 @@ static int join_submitted(fj_pool *p, fj_task *t, bool helps)
     if (own != NULL && fji_submit_take_back(p, t, 0)) {
         (void)join_run_here(own, t);
     } else {
+        fji_wait how = {.done = FJI_DONE, .deadline = FJ_FOREVER, .guest = g != NULL};
         fji_submit_wake_lazy(p);
-        (void)fji_await_task(g != NULL ? g : w, p, t, &FJI_WAIT_DONE);
+        (void)fji_await_task(g != NULL ? g : w, p, t, &how);
     }
     /* relaxed: awaited above; lost if a task that was run meanwhile has forked the process. */
     int code = (fji_load_relaxed(&t->state) & FJI_DONE) != 0 ? t->code : join_lost(t);

@@ -206,6 +206,22 @@ FJ_TEST(worker_does_the_work_while_it_awaits_quiescence, 20)
         }
 }
 
+/* The caller that helps sleeps in its join, and has no task itself. */
+FJ_TEST(joined_task_may_wait_for_a_pool_whose_callers_help, 20)
+{
+    fj_pool *pool = fjt_pool(1, FJ_POOL_CALLER_HELPS);
+
+    for (long i = fjt_rounds(50); i > 0; i--) {
+        struct after_submission a = {.pool = pool};
+        fj_task_init(&a.task, await_after_submission);
+        CHECK_EQ(fj_submit(pool, &a.task), FJ_OK);
+        fjt_sleep_us((int)(i % 5) * 50); /* so that often the worker has it */
+        atomic_store(&a.submitted, 1);
+        CHECK_EQ(fj_join(&a.task), FJ_OK);
+    }
+    fjt_destroy(pool);
+}
+
 static void await_timed_inside(void *arg)
 {
     int64_t start = fjt_now();

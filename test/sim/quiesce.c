@@ -403,3 +403,32 @@ FJ_TEST(lazily_queued_task_is_run_for_the_caller_that_waits_for_quiet, 10)
     fjt_destroy(pool);
     free(l);
 }
+
+/* The caller that helps has joined a task that waits for the pool to be quiescent: it has no task
+ * itself, so it must not keep the pool from that. */
+static int task_helps_until_quiet(fj_task *t)
+{
+    (void)t;
+    fj_help_quiesce();
+    return FJ_OK;
+}
+
+FJ_TEST(guest_that_has_joined_a_task_does_not_keep_it_from_quiet, 10)
+{
+    fj_pool *pool = scene_pool(2, FJ_POOL_CALLER_HELPS);
+    fj_future f;
+    fj_task t;
+
+    for (int i = 0; i < 2; i++) {
+        fj_task_init(&t, task_helps_until_quiet);
+        CHECK_EQ(fj_submit(pool, &t), FJ_OK);
+        for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+        CHECK_EQ(fj_join(&t), FJ_OK);
+        fj_future_init(&f, task_helps_until_quiet);
+        CHECK_EQ(fj_future_submit(pool, &f), FJ_OK);
+        for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
+        CHECK_EQ(fj_future_join(&f), FJ_OK);
+        fj_future_release(&f);
+    }
+    fjt_destroy(pool);
+}
