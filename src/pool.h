@@ -216,7 +216,7 @@ struct fj_pool {
     uint32_t guests;
     bool has_zombie;
     bool leavers_detach; /* at exit: a thread that leaves detaches itself */
-    fji_thread zombie; /* the last thread that left; it has joined the one before */
+    fji_thread zombie;   /* the last thread that left; it has joined the one before */
     uint64_t started;
     fj_pool *next, **link; /* list of all pools, for fork() */
 };

@@ -678,4 +678,3 @@ FJ_TEST(lazily_queued_future_is_run_for_its_waiter, 10)
     free(f);
     fjt_destroy(pool);
 }
-

@@ -1359,8 +1359,7 @@ FJ_TEST(worker_that_was_sent_to_sleep_runs_its_tasks_without_a_permit, 10)
     fj_pool *pool = scene_pool(3, 0);
 
     atomic_store(&opened, 0);
-    for (int i = 0; i < 3; i++)
-        CHECK_EQ(fj_execute(pool, chained_without_a_permit, pool), FJ_OK);
+    for (int i = 0; i < 3; i++) CHECK_EQ(fj_execute(pool, chained_without_a_permit, pool), FJ_OK);
     for (uint32_t n = sim_random() % 100; n > 0; n--) sim_yield();
     CHECK_EQ(fj_pool_set_parallelism(pool, 1), 3);
     while (fj_pool_active_count(pool) > 1) sim_yield();

@@ -506,4 +506,3 @@ FJ_TEST(timer_that_is_cancelled_while_it_is_scheduled_is_let_go, 10)
     fjt_destroy(pool);
     if (!sim_jumps()) CHECK(sim_now() - began < LONG_AFTER / 2);
 }
-
