@@ -15,18 +15,18 @@
 #include <forkjoin/sort.h>
 
 static fj_pool *pool;
-static fj_how here; /* on that pool */
+static fj_algo_options here; /* on that pool */
 
 static void must(int code)
 {
     if (code == FJ_OK) return;
-    fprintf(stderr, "forkjoin: %s: %s\n", fj_error_name(code), fj_error_text(code));
+    fprintf(stderr, "forkjoin: %s: %s\n", fj_error_name(code), fj_strerror(code));
     exit(1);
 }
 
 static void start(int workers)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     char others[16];
 
@@ -62,7 +62,7 @@ static uint64_t call(algo_kernel *run, const algo *a)
 
     if (algo_outside(a)) return run(a);
     fj_task_init(&c.task, call_run);
-    must(fj_invoke_by(pool, &c.task, FJ_CALLER_BLOCKS));
+    must(fj_invoke_mode(pool, &c.task, FJ_CALLER_BLOCKS));
     return c.result;
 }
 
@@ -135,7 +135,7 @@ static int grain1_body(size_t begin, size_t end, void *arg)
 
 static uint64_t run_grain1(const algo *a)
 {
-    must(fj_for(0, a->n, grain1_body, a->out, &(fj_how){.pool = pool, .grain = 1}));
+    must(fj_for(0, a->n, grain1_body, a->out, &(fj_algo_options){.pool = pool, .grain = 1}));
     return 0;
 }
 
@@ -197,19 +197,19 @@ static uint64_t run_sum(const algo *a)
 static uint64_t run_sum_fixed(const algo *a)
 {
     const double zero = 0;
-    must(fj_reduce_fixed(0, a->n, sum_fold, sum_combine, &zero, sizeof zero, a->in, a->out, &here));
+    must(fj_reduce_deterministic(0, a->n, sum_fold, sum_combine, &zero, sizeof zero, a->in, a->out, &here));
     return 0;
 }
 
 static uint64_t run_scan_i64(const algo *a)
 {
-    must(fj_scan_i64(a->in, a->out, a->n, FJ_INCLUSIVE, &here));
+    must(fj_scan_i64(a->in, a->out, a->n, FJ_SCAN_INCLUSIVE, &here));
     return 0;
 }
 
 static uint64_t run_scan_f64(const algo *a)
 {
-    must(fj_scan_f64(a->in, a->out, a->n, FJ_INCLUSIVE, &here));
+    must(fj_scan_f64(a->in, a->out, a->n, FJ_SCAN_INCLUSIVE, &here));
     return 0;
 }
 
@@ -238,7 +238,7 @@ static uint64_t run_filter(const algo *a)
 static uint64_t run_filter_by(const algo *a)
 {
     size_t count = 0;
-    must(fj_filter_by(a->in, a->n, sizeof(uint32_t), a->out, keep, a->in, &count, &here));
+    must(fj_filter_chunks(a->in, a->n, sizeof(uint32_t), a->out, keep, a->in, &count, &here));
     return count;
 }
 

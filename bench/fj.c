@@ -13,7 +13,7 @@
 
 static void run_root(fj_task *t)
 {
-    must(fj_invoke_by(pool, t, FJ_CALLER_BLOCKS));
+    must(fj_invoke_mode(pool, t, FJ_CALLER_BLOCKS));
 }
 
 /* ---- fib ---- */
@@ -44,7 +44,7 @@ static uint64_t fib_fork(unsigned n)
     if (fj_unfork(&a.task)) {
         x = fib(n - 1);
     } else {
-        fj_wait(&a.task);
+        fj_join_stolen(&a.task);
         x = a.result;
     }
     return x + y;
@@ -98,7 +98,7 @@ static double integrate(double x1, double y1, double x2, double y2, double area)
     if (fj_unfork(&a.task)) {
         x = integrate(a.x1, a.y1, a.x2, a.y2, a.area);
     } else {
-        fj_wait(&a.task);
+        fj_join_stolen(&a.task);
         x = a.result;
     }
     return x + y;
@@ -152,7 +152,7 @@ static uint64_t nqueens(const bench_board *board, int n, int row)
         if (fj_unfork(&k->task)) {
             total += nqueens(&k->board, n, row + 1);
         } else {
-            fj_wait(&k->task);
+            fj_join_stolen(&k->task);
             total += k->result;
         }
     }
@@ -205,7 +205,7 @@ static uint64_t uts(bench_node node)
         if (fj_unfork(&kid[i].task)) {
             total += uts(kid[i].node);
         } else {
-            fj_wait(&kid[i].task);
+            fj_join_stolen(&kid[i].task);
             total += kid[i].result;
         }
     }
@@ -255,7 +255,7 @@ static uint64_t skynet(uint64_t first, uint64_t leaves)
         if (fj_unfork(&kid[i].task)) {
             total += skynet(first + i * share, share);
         } else {
-            fj_wait(&kid[i].task);
+            fj_join_stolen(&kid[i].task);
             total += kid[i].result;
         }
     }

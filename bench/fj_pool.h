@@ -20,14 +20,14 @@ static fj_pool *pool;
 static inline void must(int code)
 {
     if (code == FJ_OK) return;
-    fprintf(stderr, "forkjoin: %s: %s\n", fj_error_name(code), fj_error_text(code));
+    fprintf(stderr, "forkjoin: %s: %s\n", fj_error_name(code), fj_strerror(code));
     exit(1);
 }
 
 /* `outside` changes nothing: the caller is never one of the workers. */
 static void start(int workers, bool outside)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     (void)outside;
     o.parallelism = workers;

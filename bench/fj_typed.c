@@ -110,7 +110,7 @@ FJ_TASK_BODY(uint64_t, uts, bench_node, node)
     uint64_t total = 1;
 
     if (FJ_LEAF(kids == 0)) return 1;
-    if (FJ_UNLIKELY(kids > FEW)) return 1 + uts_many(fj_w, fj_p, node, 0, kids);
+    if (FJI_UNLIKELY(kids > FEW)) return 1 + uts_many(fj_w, fj_p, node, 0, kids);
 
     /* The last child is our own work. */
     uts_task kid[FEW];

@@ -45,14 +45,14 @@ static const plan plans[2] = {{400, 20, 5000, 10.0}, {40, 4, 500, 1.0}};
 static void must(int code)
 {
     if (code == FJ_OK) return;
-    fprintf(stderr, "micro: %s: %s\n", fj_error_name(code), fj_error_text(code));
+    fprintf(stderr, "micro: %s: %s\n", fj_error_name(code), fj_strerror(code));
     exit(1);
 }
 
 static fj_pool *make_pool(int workers)
 {
     fj_pool *pool;
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     o.parallelism = workers;
     must(fj_pool_create(&pool, &o));
     return pool;
@@ -133,7 +133,7 @@ FJ_TASK(uint64_t, fib_typed, unsigned, n)
 }
 
 /* The shortest of several runs of one root in the pool, in nanoseconds per fork. */
-static double time_roots(fj_pool *pool, fj_fn *run, int rounds)
+static double time_roots(fj_pool *pool, fj_task_fn *run, int rounds)
 {
     uint64_t best = UINT64_MAX;
 
@@ -141,7 +141,7 @@ static double time_roots(fj_pool *pool, fj_fn *run, int rounds)
         struct fib root = {.n = FIB_N};
         fj_task_init(&root.task, run);
         uint64_t start = bench_now_ns();
-        must(fj_invoke_by(pool, &root.task, FJ_CALLER_BLOCKS));
+        must(fj_invoke_mode(pool, &root.task, FJ_CALLER_BLOCKS));
         uint64_t ns = bench_now_ns() - start;
         if (ns < best) best = ns;
     }
@@ -196,7 +196,7 @@ static int leaf_task_run(fj_task *t)
     struct leaf_task *l = (struct leaf_task *)t;
 
     l->started_ns = bench_now_ns();
-    l->worker = fj_worker_index();
+    l->worker = fj_current_worker();
     if (l->hold_ns != 0) bench_sleep_ns(l->hold_ns);
     return FJ_OK;
 }
@@ -216,7 +216,7 @@ static int leaf_root_run(fj_task *t)
 {
     struct leaf_root *r = (struct leaf_root *)t;
     struct leaf_task task[LEAF_TASKS];
-    int self = fj_worker_index();
+    int self = fj_current_worker();
 
     for (int i = 0; i < LEAF_TASKS; i++) {
         task[i].hold_ns = r->hold_ns;
@@ -257,7 +257,7 @@ static void measure_leaf_with(int workers, int rounds)
     for (int i = 0; i <= rounds; i++) {
         struct leaf_root root = {.hold_ns = workers > LEAF_TASKS ? LEAF_HOLD_NS : 0};
         fj_task_init(&root.task, leaf_root_run);
-        must(fj_invoke_by(pool, &root.task, FJ_CALLER_BLOCKS));
+        must(fj_invoke_mode(pool, &root.task, FJ_CALLER_BLOCKS));
         double longest = (double)root.longest_ns / 1e3;
         if (i == 0)
             cold = longest;
@@ -305,7 +305,7 @@ static void measure_external_by(enum fj_caller caller, const char *word, int rou
         fj_task t;
         fj_task_init(&t, empty_run);
         uint64_t start = bench_now_ns();
-        must(fj_invoke_by(pool, &t, caller));
+        must(fj_invoke_mode(pool, &t, caller));
         if (i >= 0) us[i] = (double)(bench_now_ns() - start) / 1e3;
     }
     must(fj_pool_destroy(pool));

@@ -53,7 +53,7 @@ static int64_t some_delay(uint64_t *random)
 static void must(int code)
 {
     if (code == FJ_OK) return;
-    fprintf(stderr, "timers: %s\n", fj_error_text(code));
+    fprintf(stderr, "timers: %s\n", fj_strerror(code));
     exit(1);
 }
 
@@ -210,7 +210,7 @@ static void fj_late(bool loaded)
     }
     for (int i = 0; i < LATE; i++) {
         fj_future_join(f[i]);
-        fj_future_release(f[i]);
+        fj_future_unref(f[i]);
     }
     atomic_store(&busy_over, true);
     print_late("fj", loaded ? "loaded" : "quiet");
@@ -253,7 +253,7 @@ static void fj_idle(void)
 
 int main(int argc, char **argv)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     if (argc != 3) return 2;
     bool cancel = strcmp(argv[2], "cancel") == 0;

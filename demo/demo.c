@@ -65,7 +65,7 @@ static double time_parallel(const demo *d, uint64_t steps)
     int err = d->parallel();
     double seconds = now() - start;
     progress_stop();
-    if (err != FJ_OK) demo_fail(fj_error_text(err));
+    if (err != FJ_OK) demo_fail(fj_strerror(err));
     return seconds;
 }
 
@@ -77,7 +77,7 @@ static bool run_demo(const demo *d, const demo_options *o)
     uint64_t steps = d->prepare(o, what, sizeof what);
     double serial = time_serial(d, steps);
     double parallel = time_parallel(d, steps);
-    fj_pool_text(NULL, pool, sizeof pool);
+    fj_pool_describe(NULL, pool, sizeof pool);
     bool right = d->finish(o, note, sizeof note);
 
     printf("%-15s %-34s %9.3f %10.3f %8.2f   %s\n", d->name, what, serial, parallel,

@@ -41,7 +41,7 @@ static void multiply_leaf(const struct part *p)
     demo_step(1);
 }
 
-static void split(const struct part *p, fj_fn *fn, struct part quarter[4])
+static void split(const struct part *p, fj_task_fn *fn, struct part quarter[4])
 {
     int half = p->size / 2;
 

@@ -20,8 +20,8 @@ enum { BAR = 40 };
 
 /* The counter has a cache line of its own: every worker writes to it. */
 static struct {
-    FJ_ALIGNAS(64) uint64_t done;
-    FJ_ALIGNAS(64) const char *label;
+    FJI_ALIGNAS(64) uint64_t done;
+    FJI_ALIGNAS(64) const char *label;
     uint64_t steps;
     bool shown;
     bool stop;

@@ -52,7 +52,7 @@ static bool equal(const totals *a, const totals *b)
            a->unread == b->unread;
 }
 
-static void add_folder(folders *list, const char *parent, const char *name, fj_fn *fn)
+static void add_folder(folders *list, const char *parent, const char *name, fj_task_fn *fn)
 {
     size_t length = strlen(parent) + strlen(name) + 2;
 
@@ -75,7 +75,7 @@ static void free_folders(folders *list)
 }
 
 /* Counts the files in f itself and lists the folders in it, as tasks with the body `fn`. */
-static void read_folder(struct folder *f, folders *list, fj_fn *fn)
+static void read_folder(struct folder *f, folders *list, fj_task_fn *fn)
 {
     struct stat s;
     DIR *d = opendir(f->path);

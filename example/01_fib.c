@@ -41,7 +41,7 @@ int main(void)
 
     int err = fj_invoke(NULL, &root.task); /* NULL: the common pool */
     if (err != FJ_OK) {
-        fprintf(stderr, "fib: %s\n", fj_error_text(err));
+        fprintf(stderr, "fib: %s\n", fj_strerror(err));
         return 1;
     }
     printf("fib(%ld) = %ld\n", root.n, root.result);

@@ -24,7 +24,7 @@ int main(void)
 
     int err = fib_invoke(NULL, &result, 30);
     if (err != FJ_OK) {
-        fprintf(stderr, "fib: %s\n", fj_error_text(err));
+        fprintf(stderr, "fib: %s\n", fj_strerror(err));
         return 1;
     }
     printf("fib(30) = %ld\n", result);

@@ -44,7 +44,7 @@ int main(void)
     int err = fj_invoke_array(chunk, CHUNKS, sizeof chunk[0]);
     free(items);
     if (err != FJ_OK) {
-        fprintf(stderr, "sum: %s\n", fj_error_text(err));
+        fprintf(stderr, "sum: %s\n", fj_strerror(err));
         return 1;
     }
     for (int i = 0; i < CHUNKS; i++) sum += chunk[i].sum;

@@ -62,7 +62,6 @@ int main(void)
     if (bad != 1) return 1;
 
     err = fj_invoke(NULL, NULL);
-    printf("the library's own codes are negative: %s, %s\n", fj_error_name(err),
-           fj_error_text(err));
+    printf("the library's own codes are negative: %s, %s\n", fj_error_name(err), fj_strerror(err));
     return err == FJ_EINVAL ? 0 : 1;
 }

@@ -45,7 +45,7 @@ int main(void)
 {
     struct tally t = {0};
     fj_pool *pool;
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT; /* what is not set has its default */
+    fj_pool_options o = {0}; /* what is not set has its default */
     o.parallelism = 3;
     o.name = "mine";
     o.arg = &t;

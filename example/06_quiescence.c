@@ -43,7 +43,7 @@ static int count(uintptr_t n)
 
 int main(void)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     if (fj_pool_create(&pool, &o) != FJ_OK) return 1;
     go_to(1);

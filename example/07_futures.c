@@ -3,9 +3,10 @@
  * 07_futures.c - results that anybody may wait for, with a limit, and that may be cancelled
  *
  * Three searches for the same thing run at once. The first that finds it wins; the others see
- * fj_cancelled() and give up. A future that takes too long is not waited for.
+ * fj_is_cancelled() and give up. A future that takes too long is not waited for.
  */
 #include <forkjoin.h>
+#include <forkjoin/block.h>
 #include <stdio.h>
 
 struct search {
@@ -22,7 +23,7 @@ static int search_run(fj_task *t)
             s->found = i;
             return FJ_OK;
         }
-        if (fj_cancelled()) return FJ_ECANCELED;
+        if (fj_is_cancelled()) return FJ_ECANCELED;
         if (i * i > s->wanted) return 1; /* not here */
     }
 }
@@ -31,7 +32,8 @@ static int sleep_long(void *arg, void **result)
 {
     (void)arg;
     (void)result;
-    return fj_sleep(3600 * (int64_t)1000000000); /* ends with FJ_ECANCELED when it is cancelled */
+    return fj_sleep_ns(3600 *
+                       (int64_t)1000000000); /* ends with FJ_ECANCELED when it is cancelled */
 }
 
 int main(void)
@@ -48,12 +50,12 @@ int main(void)
     int err = fj_future_invoke_any(NULL, all, 3, FJ_FOREVER, &which);
     if (err != FJ_OK) return 1;
     printf("search %zu has found %ld\n", which, s[which].found);
-    for (int i = 0; i < 3; i++) fj_future_release(all[i]); /* the cancelled ones may still run */
+    for (int i = 0; i < 3; i++) fj_future_unref(all[i]); /* the cancelled ones may still run */
 
     if (fj_submit_call(NULL, sleep_long, NULL, &slow) != FJ_OK) return 1;
     err = fj_future_get(slow, 5000000, NULL);
-    printf("after 5 ms: %s\n", fj_error_text(err));
+    printf("after 5 ms: %s\n", fj_strerror(err));
     if (err != FJ_ETIMEDOUT || !fj_future_cancel(slow, 1)) return 1;
-    fj_future_release(slow);
+    fj_future_unref(slow);
     return s[which].found != 1111;
 }

@@ -61,7 +61,7 @@ int main(void)
 
     for (size_t i = 0; i + 6 < sizeof text; i += 6) memcpy(text + i, "words ", 6);
     fj_completer_init(&all.c, NULL, 0, count_run, count_done, NULL);
-    if (fj_completer_invoke_in(NULL, &all.c) != FJ_OK) return 1;
+    if (fj_completer_invoke(NULL, &all.c) != FJ_OK) return 1;
     printf("%zu words\n", all.words);
     return all.words != 10000;
 }

@@ -37,12 +37,12 @@ int main(void)
 
     int code = fj_future_join(&heart.timer.future);
     printf("%d beats, ended with %d\n", heart.beats, code);
-    fj_future_release(&heart.timer.future);
+    fj_future_fini(&heart.timer.future);
     if (fj_future_join(later) != FJ_OK) return 1;
-    fj_future_release(later);
+    fj_future_unref(later);
     printf("%lld ms left for the other\n",
            (long long)(fj_timer_remaining(never) / MS) / 1000 * 1000);
     fj_future_cancel(never, 0);
-    fj_future_release(never);
+    fj_future_unref(never);
     return heart.beats != 5 || code != 1;
 }

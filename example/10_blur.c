@@ -97,7 +97,7 @@ static double best_of(int runs, int (*blur)(struct blur *b), struct blur *b)
         int err = blur(b);
         double took = seconds() - start;
         if (err != FJ_OK) {
-            fprintf(stderr, "blur: %s\n", fj_error_text(err));
+            fprintf(stderr, "blur: %s\n", fj_strerror(err));
             return -1;
         }
         if (took < best) best = took;

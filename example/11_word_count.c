@@ -247,7 +247,7 @@ int main(int argc, char **argv)
     if (err == FJ_OK) err = count_parallel(&t, &all);
     double serial = middle - start, parallel = seconds() - middle;
     if (err != FJ_OK) { /* what was not combined is left to the end of the process */
-        fprintf(stderr, "word count: %s\n", fj_error_text(err));
+        fprintf(stderr, "word count: %s\n", fj_strerror(err));
         return 1;
     }
 

@@ -6,7 +6,7 @@
  * their points. What is summed for each centre is the accumulator of fj_reduce().
  *
  * Coordinates are integers, so the sums are the same however the points were shared out. With
- * floats the last bits would differ from run to run; fj_reduce_fixed(), called in the same way,
+ * floats the last bits would differ from run to run; fj_reduce_deterministic(), called in the same way,
  * always adds in the same order.
  */
 #include <forkjoin/algo.h>
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
     if (err == FJ_OK) err = cluster(&c, 1, &all);
     double serial = middle - start, parallel = seconds() - middle;
     if (err != FJ_OK) {
-        fprintf(stderr, "k-means: %s\n", fj_error_text(err));
+        fprintf(stderr, "k-means: %s\n", fj_strerror(err));
         return 1;
     }
 

@@ -68,7 +68,7 @@ static double best_of(int runs, int (*multiply)(struct product *p), struct produ
         int err = multiply(p);
         double took = seconds() - start;
         if (err != FJ_OK) {
-            fprintf(stderr, "multiply: %s\n", fj_error_text(err));
+            fprintf(stderr, "multiply: %s\n", fj_strerror(err));
             return -1;
         }
         if (took < best) best = took;

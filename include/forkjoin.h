@@ -38,7 +38,7 @@
  *            says otherwise; none from a signal handler.
  *   errors   int: 0 is success, negative codes are the library's, positive ones
  *            belong to the author of a task. What a body returns travels unchanged
- *            (see fj_fn). errno is left alone. On failure outputs are untouched.
+ *            (see fj_task_fn). errno is left alone. On failure outputs are untouched.
  *   NULL     where a pointer or a function is needed, a task without a body, and other
  *            arguments that cannot be meant: a function that returns a code returns
  *            FJ_EINVAL, one that returns a value returns 0, one that returns a pointer
@@ -46,13 +46,16 @@
  *            pool that is NULL is the common pool; only the functions that end a pool
  *            refuse it, and fj_pool_destroy(NULL) does nothing. Other meanings of NULL
  *            are stated with the function. Some functions do not look, so that they
- *            cost nothing: fj_fork(), fj_join(), fj_unfork(), fj_wait(), NAME_fork(),
+ *            cost nothing: fj_fork(), fj_join(), fj_unfork(), fj_join_stolen(), NAME_fork(),
  *            NAME_join() and NAME_call() of typed tasks, fj_task_init(),
  *            fj_future_init(), fj_completer_init(), fj_completer_set_pending(). Code
  *            compiled with FJ_CHECKED=1 (forkjoin/attr.h) looks there too, but for the
  *            functions of typed tasks.
  *   memory   a task's memory belongs to the caller; it must stay put from fork or
  *            submit until the join returns. Forking allocates nothing.
+ *   structs  a struct that the caller allocates has a fixed size. Its reserved members are 0;
+ *            a later version gives them a meaning. A function that takes options returns
+ *            FJ_EINVAL if a reserved member is not 0.
  *   silence  nothing is printed, no signal handler is installed, nothing aborts.
  */
 #ifndef FORKJOIN_H
@@ -64,7 +67,7 @@
 #include "forkjoin/attr.h"
 #include "forkjoin/version.h"
 
-FJ_EXTERN_C_BEGIN
+FJI_EXTERN_C_BEGIN
 
 /* ---- Types ---------------------------------------------------------------------------- */
 
@@ -88,17 +91,17 @@ typedef struct fj_type fj_type;
  * or pthread_exit() is undefined: the library is C, and what it holds at that moment
  * stays held. A C++ body catches what it throws and returns a code.
  */
-typedef int fj_fn(fj_task *t);
+typedef int fj_task_fn(fj_task *t);
 
 /* The body of a fire-and-forget action; a non-zero return goes to `on_error`. */
-typedef int fj_action(void *arg);
+typedef int fj_action_fn(void *arg);
 
 /*
  * A structured task. Set it up by fj_task_init(); the members are private, and
  * only their sum of 32 bytes is part of the ABI.
  */
 struct fj_task {
-    fj_fn *fn;      /* the body */
+    fj_task_fn *fn; /* the body */
     fj_cell *cell;  /* where it was forked */
     uint32_t state; /* completion, when it was submitted rather than forked */
     uint32_t mark;  /* where the tasks of whoever runs it begin */
@@ -137,7 +140,7 @@ enum fj_error {
  *            an unknown negative one "unknown" and "unknown error".
  */
 FJ_API const char *fj_error_name(int code);
-FJ_API const char *fj_error_text(int code);
+FJ_API const char *fj_strerror(int code);
 
 /* The version the library was built as: FJ_VERSION at that time. */
 FJ_API int fj_version(void);
@@ -150,7 +153,7 @@ FJ_API int fj_version(void);
  *
  *   Java     the constructor of RecursiveAction.
  */
-FJ_INLINE void fj_task_init(fj_task *t, fj_fn *fn);
+FJI_INLINE void fj_task_init(fj_task *t, fj_task_fn *fn);
 
 /*
  * Offers `t` to the other workers and returns at once. If no worker takes it, the
@@ -159,7 +162,7 @@ FJ_INLINE void fj_task_init(fj_task *t, fj_fn *fn);
  *   from     a body running in a pool: any worker may take it. Any other thread:
  *            the task goes to the common pool.
  *   order    what the caller did before happens before the body.
- *   owns     the library, until fj_join(), fj_wait() or fj_unfork() gave it back: every
+ *   owns     the library, until fj_join(), fj_join_stolen() or fj_unfork() gave it back: every
  *            fork is followed by exactly one of them, by the same thread, in the
  *            frame that forked or in one called from it. Any order of joins is
  *            right; youngest first is the fastest. A second fork of a task that is forked
@@ -168,7 +171,7 @@ FJ_INLINE void fj_task_init(fj_task *t, fj_fn *fn);
  *            queue and tells the log callback.
  *   Java     ForkJoinTask.fork().
  */
-FJ_INLINE void fj_fork(fj_task *t);
+FJI_INLINE void fj_fork(fj_task *t);
 
 /*
  * Waits until `t` is done; runs it here if nobody took it.
@@ -185,27 +188,27 @@ FJ_INLINE void fj_fork(fj_task *t);
  *            with FJ_CHECKED=1: it gets FJ_EINVAL, and the log callback a message.
  *   Java     ForkJoinTask.join(), a code in place of the throw.
  */
-FJ_INLINE int fj_join(fj_task *t);
+FJI_INLINE int fj_join(fj_task *t);
 
 /*
  * Takes `t` back if nobody has begun to run it. The caller then does the work
  * itself, by a direct call with the arguments at hand: the cheapest way to join.
  *
  *     if (fj_unfork(&a.task)) x = fib(n - 1);
- *     else { fj_wait(&a.task); x = a.result; }
+ *     else { fj_join_stolen(&a.task); x = a.result; }
  *
  *   from     as fj_join().
  *   owns     1: the caller; it must not be joined. 0: the library, as before.
  *   returns  1 if it was taken back, else 0.
  *   Java     ForkJoinTask.tryUnfork(), without its limit to the newest task.
  */
-FJ_INLINE int fj_unfork(fj_task *t);
+FJI_INLINE int fj_unfork(fj_task *t);
 
 /*
  * As fj_join(), for a task that somebody else is likely to run, or that fj_unfork() did
  * not get: a call instead of inlined code, otherwise the same.
  */
-FJ_INLINE int fj_wait(fj_task *t);
+FJI_INLINE int fj_join_stolen(fj_task *t);
 
 /*
  * Runs two tasks, n tasks, or the tasks at the head of n structs of `stride` bytes
@@ -233,7 +236,7 @@ FJ_API FJ_NODISCARD int fj_invoke_array(void *first, size_t n, size_t stride);
 #define FJ_FOREVER INT64_MAX
 
 /* fj_pool_options.flags. No constant that a function takes has the value of one of another kind,
- * apart from 0, the default: flags of a pool, of a scan, the callers of fj_invoke_by() and kinds
+ * apart from 0, the default: flags of a pool, of a scan, the callers of fj_invoke_mode() and kinds
  * of stages are refused (FJ_EINVAL) in each other's place. */
 #define FJ_POOL_FIFO 1u         /* oldest first, see below (asyncMode) */
 #define FJ_POOL_CALLER_HELPS 2u /* fj_invoke() from outside runs on the caller */
@@ -251,20 +254,17 @@ FJ_API FJ_NODISCARD int fj_invoke_array(void *first, size_t n, size_t stride);
 #define FJ_LOG_INFO 1
 
 /*
- * How a pool is to be. Zero means default for every member, so that
- * `fj_pool_options o = FJ_POOL_OPTIONS_INIT;` is a complete setting. Callbacks get
- * `arg`. A struct of an older library, with a smaller `size`, is accepted; a larger
- * one only if what this library does not know is zero.
+ * The options of a pool. 0 means the default for every member, so `fj_pool_options o = {0};`
+ * is a complete setting. Callbacks get `arg`.
  */
 typedef struct fj_pool_options {
-    size_t size;           /* sizeof(fj_pool_options) */
     int parallelism;       /* workers aimed at; default fj_available_parallelism() */
     unsigned flags;        /* FJ_POOL_... */
     int max_threads;       /* most threads, those that replace blocked ones included; not below
                               parallelism or min_runnable, and a bound for
                               fj_pool_set_parallelism(). Default parallelism + 256, or
                               min_runnable if that is more, also after it has changed */
-    int min_runnable;      /* `saturate` is asked only if fewer workers than this would stay
+    int min_runnable;      /* `allow_saturation` is asked only if fewer workers than this would stay
                               active; default 1 */
     int64_t keep_alive_ns; /* idle workers leave after this; default 60 s, at least 20 ms */
     int64_t spin_ns;       /* search before sleeping; default 20 us, at most 100 ms, -1: none */
@@ -273,7 +273,7 @@ typedef struct fj_pool_options {
     void *arg;             /* handed to the callbacks */
     /* Asked before a worker is started: 0 refuses, and the pool runs with fewer. While a task is
      * queued and a worker is missing, it is asked again. */
-    int (*may_start)(fj_pool *pool, void *arg);
+    int (*allow_thread)(fj_pool *pool, void *arg);
     /* On the new worker, before its first task; non-zero ends it, after on_stop. Another is
      * started in its place; after three in a row only when the pool is called again, and not
      * within a tenth of a second. */
@@ -285,7 +285,7 @@ typedef struct fj_pool_options {
     /* A worker is about to block, max_threads is reached, no worker is idle, and fewer than
      * min_runnable workers would stay active. Non-zero: it blocks without a replacement (the
      * default). 0: the wait fails with FJ_ESATURATED where it can fail. */
-    int (*saturate)(fj_pool *pool, void *arg);
+    int (*allow_saturation)(fj_pool *pool, void *arg);
     /* What would otherwise be printed. Any thread; must not call the library. */
     void (*log)(int level, const char *text, void *arg);
     /* On the worker, each time it has run a task from outside its queue and all that came
@@ -294,7 +294,7 @@ typedef struct fj_pool_options {
     /* Starts the thread of a worker in place of the library: a joinable one that calls
      * entry(entry_arg) and returns its result; non-zero refuses. Signals are blocked, name and
      * CPUs set by the library. stack_bytes is not looked at. */
-    int (*create)(fj_pool *pool, void *(*entry)(void *), void *entry_arg, void *arg);
+    int (*create_thread)(fj_pool *pool, void *(*entry)(void *), void *entry_arg, void *arg);
     /* A cpu_set_t of so many bytes: the CPUs that workers run on. Default: those of the
      * thread that starts them. Is copied. Ignored where the system does not have it. */
     const void *cpus;
@@ -303,20 +303,8 @@ typedef struct fj_pool_options {
      * below one, so that a system call it waits in returns EINTR; 0: none. The program has installed a handler for it, without
      * SA_RESTART. */
     int interrupt_signal;
+    uint64_t reserved[8]; /* 0 */
 } fj_pool_options;
-
-#ifdef __cplusplus
-#define FJ_POOL_OPTIONS_INIT fji_options_init()
-#else
-#define FJ_POOL_OPTIONS_INIT            \
-    (fj_pool_options)                   \
-    {                                   \
-        .size = sizeof(fj_pool_options) \
-    }
-#endif
-
-/* The same for languages without initialisers: *o becomes all defaults. */
-FJ_API void fj_pool_options_init(fj_pool_options *o);
 
 /*
  * Makes a pool. Starts no thread: workers come with the work.
@@ -341,7 +329,7 @@ FJ_API int fj_pool_shutdown(fj_pool *pool);
 
 /*
  * As shutdown, and what is queued but not begun is cancelled: its joiner gets
- * FJ_ECANCELED, an action is dropped. Running tasks see fj_stopping().
+ * FJ_ECANCELED, an action is dropped. Running tasks see fj_is_stopping().
  *
  *   Java     shutdownNow().
  */
@@ -386,7 +374,7 @@ FJ_API int fj_pool_is_terminated(const fj_pool *pool);
  * it is put and who waits.
  *
  *   returns  FJ_OK; FJ_EINVAL for NULL; FJ_EREJECTED after shutdown (not for calls by
- *            the pool's own workers, except fj_external_submit); FJ_ENOMEM.
+ *            the pool's own workers, except fj_submit_external); FJ_ENOMEM.
  *   order    what the caller did before happens before the body.
  */
 
@@ -397,7 +385,7 @@ FJ_API int fj_pool_is_terminated(const fj_pool *pool);
  *
  *   Java     execute(Runnable).
  */
-FJ_API FJ_NODISCARD int fj_execute(fj_pool *pool, fj_action *action, void *arg);
+FJ_API FJ_NODISCARD int fj_execute(fj_pool *pool, fj_action_fn *action, void *arg);
 
 /*
  * Queues `t`. A worker of the pool puts it into its own queue, any other thread
@@ -415,14 +403,14 @@ FJ_API FJ_NODISCARD int fj_submit(fj_pool *pool, fj_task *t);
  *
  *   Java     externalSubmit().
  */
-FJ_API FJ_NODISCARD int fj_external_submit(fj_pool *pool, fj_task *t);
+FJ_API FJ_NODISCARD int fj_submit_external(fj_pool *pool, fj_task *t);
 
 /*
  * As fj_submit(), but wakes nobody: it is run when some worker comes by.
  *
  *   Java     lazySubmit().
  */
-FJ_API FJ_NODISCARD int fj_lazy_submit(fj_pool *pool, fj_task *t);
+FJ_API FJ_NODISCARD int fj_submit_lazy(fj_pool *pool, fj_task *t);
 
 /*
  * Runs `t` in the pool and waits for it.
@@ -442,7 +430,7 @@ enum fj_caller {
 };
 
 FJ_API FJ_NODISCARD int fj_invoke(fj_pool *pool, fj_task *t);
-FJ_API FJ_NODISCARD int fj_invoke_by(fj_pool *pool, fj_task *t, enum fj_caller caller);
+FJ_API FJ_NODISCARD int fj_invoke_mode(fj_pool *pool, fj_task *t, enum fj_caller caller);
 
 /* ---- Common pool and sizes --------------------------------------------------------------- */
 
@@ -546,46 +534,66 @@ FJ_API void fj_help_quiesce(void);
 /* The pool of the calling worker, NULL outside. Java: getPool(), inForkJoinPool(). */
 FJ_API fj_pool *fj_current_pool(void);
 
-/* The calling worker's number, from 0, below the most that ever were; -1 outside. */
-FJ_API int fj_worker_index(void);
+/*
+ * The index of the calling worker in its pool: 0 or more, and below fj_pool_worker_limit(). While
+ * the thread runs a task no other thread of the pool has the same index.
+ *
+ *   returns  the index; -1 outside a pool.
+ */
+FJ_API int fj_current_worker(void);
+
+/*
+ * A number above every index that fj_current_worker() has returned in `pool` (NULL: the common
+ * pool). It grows when the pool has more threads and helping callers at the same time than ever
+ * before, up to FJ_MAX_WORKERS.
+ */
+FJ_API int fj_pool_worker_limit(const fj_pool *pool);
 
 /* Whether the caller's pool was told to stop: a long task may then give up. */
-FJ_API int fj_stopping(void);
+FJ_API int fj_is_stopping(void);
 
 /* Bytes of stack left to the calling thread, SIZE_MAX if not known. */
 FJ_API size_t fj_stack_left(void);
 
 /* ---- Monitoring --------------------------------------------------------------------------- */
 
-/*
- * What a pool is doing: estimates while it is busy, exact at rest. `size` is set by
- * the caller to sizeof(fj_pool_stats); members a shorter caller does not have are
- * left out.
- */
-typedef struct fj_pool_stats {
-    size_t size;
-    int parallelism;    /* workers aimed at */
-    int threads;        /* started and not yet ended */
-    int active;         /* searching or running; blocked ones not */
-    int running;        /* neither idle nor blocked */
-    int idle;           /* asleep or about to be, waiting for work */
-    int blocked;        /* waiting in a join or managed block */
-    int state;          /* 0 running, 1 shut down, 2 stopping, 3 terminated */
-    uint64_t steals;    /* tasks run by another thread than the one that made them */
-    uint64_t queued;    /* tasks in the queues of workers */
-    uint64_t submitted; /* submissions not yet begun */
-    uint64_t started;   /* threads ever started */
-    uint64_t openings;  /* times a queue was opened to thieves */
-    uint64_t barriers;  /* heavy fences issued */
-    uint64_t parks;     /* times a worker went to sleep */
-} fj_pool_stats;
+/* The life of a pool. Each state follows the one before it; none is left out. */
+enum fj_pool_state {
+    FJ_POOL_STATE_RUNNING = 0,
+    FJ_POOL_STATE_SHUTDOWN = 1,   /* takes no more work from outside */
+    FJ_POOL_STATE_STOPPING = 2,   /* no task is begun any more */
+    FJ_POOL_STATE_TERMINATED = 3, /* no thread is left */
+};
 
-/* Fills *s. FJ_EINVAL if `s` is NULL or its size is too small; FJ_ENOMEM: no common pool. */
-FJ_API int fj_pool_get_stats(const fj_pool *pool, fj_pool_stats *s);
+/* The figures of a pool: estimates while it is busy, exact when it is idle. */
+typedef struct fj_stats {
+    int parallelism;      /* workers aimed at */
+    int threads;          /* started and not yet ended */
+    int active;           /* searching or running; blocked ones not */
+    int running;          /* neither idle nor blocked */
+    int idle;             /* asleep or about to be, waiting for work */
+    int blocked;          /* waiting in a join or managed block */
+    int state;            /* enum fj_pool_state */
+    uint64_t steals;      /* tasks run by another thread than the one that made them */
+    uint64_t queued;      /* tasks in the queues of workers */
+    uint64_t submitted;   /* submissions not yet begun */
+    uint64_t started;     /* threads ever started */
+    uint64_t openings;    /* times a queue was opened to thieves */
+    uint64_t barriers;    /* heavy fences issued */
+    uint64_t parks;       /* times a worker went to sleep */
+    uint64_t reserved[8]; /* set to 0 by the library */
+} fj_stats;
+
+/*
+ * Writes the figures of `pool` to *s.
+ *
+ *   returns  FJ_OK; FJ_EINVAL if `s` is NULL; FJ_ENOMEM if there is no memory for the common pool.
+ */
+FJ_API int fj_pool_stats(const fj_pool *pool, fj_stats *s);
 
 /* Single figures, as in Java: getParallelism() and so on. NULL = common pool. */
 FJ_API int fj_pool_parallelism(const fj_pool *pool);
-FJ_API int fj_pool_size(const fj_pool *pool);
+FJ_API int fj_pool_thread_count(const fj_pool *pool);
 FJ_API int fj_pool_active_count(const fj_pool *pool);
 FJ_API int fj_pool_running_count(const fj_pool *pool);
 FJ_API int fj_pool_is_fifo(const fj_pool *pool);
@@ -612,7 +620,7 @@ FJ_API int fj_pool_set_parallelism(fj_pool *pool, int n);
  *
  *   Java     toString().
  */
-FJ_API int fj_pool_text(const fj_pool *pool, char *buf, size_t cap);
+FJ_API int fj_pool_describe(const fj_pool *pool, char *buf, size_t cap);
 
 /*
  * Every worker and queue, a line each, given to `line` one by one: for a watchdog, so
@@ -620,16 +628,7 @@ FJ_API int fj_pool_text(const fj_pool *pool, char *buf, size_t cap);
  */
 FJ_API void fj_pool_dump(const fj_pool *pool, void (*line)(const char *text, void *arg), void *arg);
 
-FJ_EXTERN_C_END
-
-#ifdef __cplusplus
-static inline fj_pool_options fji_options_init(void)
-{
-    fj_pool_options o;
-    fj_pool_options_init(&o);
-    return o;
-}
-#endif
+FJI_EXTERN_C_END
 
 #include "forkjoin/inline.h"
 #include "forkjoin/typed.h"
@@ -637,7 +636,6 @@ static inline fj_pool_options fji_options_init(void)
 /* In this order: each knows those before it. */
 #include "forkjoin/future.h"
 
-#include "forkjoin/block.h"
 #include "forkjoin/completer.h"
 #include "forkjoin/local.h"
 #include "forkjoin/timer.h"

@@ -8,7 +8,7 @@
  *
  * Fences
  *   fji_fence_full()   store-load and all else, on this thread.
- *   FJ_LIGHT_FENCE()   (forkjoin/attr.h) the cheap half of an asymmetric pair.
+ *   FJI_LIGHT_FENCE()   (forkjoin/attr.h) the cheap half of an asymmetric pair.
  *   fji_plat_barrier() (plat.h) the dear half: afterwards every light fence of
  *                      every other thread counts as a full one.
  * Light pairs with heavy only, never with light.

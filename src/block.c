@@ -72,8 +72,8 @@ int fji_block_ask(fji_worker *w)
 
     if (w->alive != FJI_ALIVE_WORKER) return FJI_BLOCKED_NO; /* a guest is in no count */
     /* relaxed: the answer may be old by the time the worker waits, whatever the order. */
-    if (o->saturate != NULL && block_saturated(p, fji_load_relaxed(&p->ctl)) &&
-        !o->saturate(p, o->arg))
+    if (o->allow_saturation != NULL && block_saturated(p, fji_load_relaxed(&p->ctl)) &&
+        !o->allow_saturation(p, o->arg))
         return FJI_BLOCKED_REFUSED;
     fji_add_relaxed(&p->blocked, 1);                 /* relaxed: ctl is changed after it */
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: for monitoring and child.c */

@@ -194,7 +194,7 @@ bool fji_scope_runs(const fji_worker *w, const fj_token *token)
     const fji_scope *e = w->scope;
 
     if (e == &w->scope_none[1]) return token_is_below(e->token, token); /* without memory */
-    /* What lies between is entered by fj_invoke_with(), with tokens below this one. */
+    /* What lies between is entered by fj_invoke_token(), with tokens below this one. */
     for (; e > w->scope_base && token_is_below(e->token, token); e--)
         if (e->token == token) return e->from % 2 == 0;
     return false;
@@ -227,12 +227,12 @@ void fj_token_cancel(fj_token *token)
     fji_pools_poke(token);
 }
 
-int fj_token_cancelled(const fj_token *token)
+int fj_token_is_cancelled(const fj_token *token)
 {
     return token_has(token, FJI_TOKEN_CANCELLED);
 }
 
-int fj_cancelled(void)
+int fj_is_cancelled(void)
 {
     const fji_worker *w = fji_worker_self();
 
@@ -249,7 +249,7 @@ const fj_token *fj_current_token(void)
 /* ---- Lots and naps -------------------------------------------------------------------------------- */
 
 static struct {
-    FJ_ALIGNAS(FJI_LINE) uint32_t word;
+    FJI_ALIGNAS(FJI_LINE) uint32_t word;
 } cancel_lots[FJI_LOTS + 1] = {[0 ... FJI_LOTS] = {FJI_START_32}};
 
 uint32_t *fji_lot(const void *future)

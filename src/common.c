@@ -40,7 +40,7 @@ fj_pool fji_common_record;
 fji_lock fji_common_making; /* held while it is made, stopped or freed, and by fork() */
 
 static fj_pool *common_pool;
-static fj_pool_options common_wanted; /* size 0: nothing was configured */
+static fj_pool_options common_wanted; /* all zero: nothing was configured */
 static char common_name[9];           /* what common_wanted.name points to */
 static uint32_t common_ending;        /* waited on; changes with the lock */
 static fji_thread common_ender;       /* while it is not 0 */
@@ -93,8 +93,7 @@ static void common_options(fj_pool_options *o, bool *fixed)
 {
     long ms = 0, us = 0;
 
-    fj_pool_options_init(o);
-    if (common_wanted.size != 0) *o = common_wanted;
+    *o = common_wanted;
     long n = o->parallelism != 0 ? o->parallelism : common_default(), configured = n;
     *fixed = common_number("FORKJOIN_PARALLELISM", 0, FJ_MAX_WORKERS, &n);
     if (common_number("FORKJOIN_KEEP_ALIVE_MS", 1, 1000000000, &ms))
@@ -104,7 +103,7 @@ static void common_options(fj_pool_options *o, bool *fixed)
     o->max_threads = common_most(o, n, configured);
 }
 
-/* With the lock: o is what is wanted, size 0: nothing. What it points to is copied. */
+/* With the lock: the next common pool is made with *o. What it points to is copied. */
 static int common_want(const fj_pool_options *o)
 {
     bool cpus = o->cpus != NULL && o->cpus_bytes != 0;
@@ -239,7 +238,7 @@ static void common_free(fj_pool *p)
     /* [common.made] release: partner as in fj_common_pool(). */
     fji_store_release(&common_pool, (fj_pool *)NULL);
     fji_pool_free_common(p);
-    (void)common_want(&(fj_pool_options){.size = 0}); /* asks for no memory */
+    (void)common_want(&(fj_pool_options){0}); /* asks for no memory */
     /* [common.ended] release -> acquire in common_await_end(). */
     fji_store_release(&common_ending, 0u);
     fji_lock_drop(&fji_common_making);
@@ -257,7 +256,7 @@ static int common_stop(void)
     fji_lock_take(&fji_common_making);
     fj_pool *p = fji_common_if_made();
     if (p == NULL) {
-        (void)common_want(&(fj_pool_options){.size = 0}); /* asks for no memory */
+        (void)common_want(&(fj_pool_options){0}); /* asks for no memory */
     } else if (common_ending != 0) {
         state = common_is_ender() ? FJ_EDEADLK : 2; /* in a callback of what it cancels */
     } else if (!fji_pool_stop_common(p)) {
@@ -365,13 +364,13 @@ fj_pool *fj_current_pool(void)
     return w != NULL ? w->pool : NULL;
 }
 
-int fj_worker_index(void)
+int fj_current_worker(void)
 {
     fji_worker *w = fji_worker_self();
     return w != NULL ? (int)w->index : -1;
 }
 
-int fj_stopping(void)
+int fj_is_stopping(void)
 {
     fji_worker *w = fji_worker_self();
     return w != NULL && fji_pool_stopping(w->pool);

@@ -27,7 +27,7 @@ int fji_completer_run(fj_task *t)
     uint32_t s = fji_load_acquire(&t->state);
     bool dropped = (s & FJI_DROPPED) != 0;
     if (dropped) fj_completer_fail(c, FJ_ECANCELED);
-    /* [task.done] release -> acquire in fj_future_release(): no queue has it. Only roots are
+    /* [task.done] release -> acquire in fj_future_fini(): no queue has it. Only roots are
      * waited for. LAST TOUCH of one that was dropped. */
     if (root) s = fji_or_acq_rel(&t->state, FJI_LET_GO);
     if (root && (s & FJI_WAITING) != 0) fji_plat_wake_all(&t->state);
@@ -65,7 +65,7 @@ static bool completer_may_queue(const fj_completer *c)
     return c != NULL && c->future.fn != NULL && c->future.task.cell == NULL;
 }
 
-static FJ_COLD int completer_fork_slow(fj_completer *c)
+static FJI_COLD int completer_fork_slow(fj_completer *c)
 {
     fji_worker *w = fji_worker_self();
 
@@ -81,7 +81,7 @@ int fj_completer_fork(fj_completer *c)
                  c->future.task.cell == NULL;
     bool quick = fresh && fji_push_self(&c->future.task, (uintptr_t)c->root);
 
-    return FJ_LIKELY(quick) ? FJ_OK : completer_fork_slow(c);
+    return FJI_LIKELY(quick) ? FJ_OK : completer_fork_slow(c);
 }
 
 int fj_completer_submit(fj_pool *pool, fj_completer *c)
@@ -89,18 +89,18 @@ int fj_completer_submit(fj_pool *pool, fj_completer *c)
     return completer_may_queue(c) ? completer_queue(fji_pool_or_common(pool), c) : FJ_EINVAL;
 }
 
-int fj_completer_invoke(fj_completer *c)
+int fj_completer_run(fj_completer *c)
 {
-    return c != NULL ? fj_future_invoke(&c->future) : FJ_EINVAL;
+    return c != NULL ? fj_future_run(&c->future) : FJ_EINVAL;
 }
 
-int fj_completer_invoke_in(fj_pool *pool, fj_completer *c)
+int fj_completer_invoke(fj_pool *pool, fj_completer *c)
 {
     fji_worker *w = fji_worker_self();
 
     if (!completer_may_queue(c)) return FJ_EINVAL;
     fj_pool *p = fji_pool_or_common(pool);
-    if (w != NULL && p != NULL && w->pool == p) return fj_completer_invoke(c);
+    if (w != NULL && p != NULL && w->pool == p) return fj_completer_run(c);
     int err = completer_queue(p, c);
     return err != FJ_OK ? err : fj_completer_join(c);
 }
@@ -170,7 +170,7 @@ int32_t fj_completer_decrement(fj_completer *c)
 /* ---- Completing ----------------------------------------------------------------------------------- */
 
 /* Apart, so that what goes well saves no registers for it. */
-static FJ_COLD void completer_failed(fj_completer *c, int code)
+static FJI_COLD void completer_failed(fj_completer *c, int code)
 {
     fj_completer_fail(c, code);
 }
@@ -190,7 +190,7 @@ static inline void completer_go_up(fj_completer *c, bool calls)
 
     while (completer_decrement(c) == 0) {
         int code = calls && c->on_completion != NULL ? c->on_completion(c, caller) : FJ_OK;
-        if (FJ_UNLIKELY(code != FJ_OK)) {
+        if (FJI_UNLIKELY(code != FJ_OK)) {
             completer_failed(c, code);
             return;
         }
@@ -233,7 +233,7 @@ void fj_completer_complete(fj_completer *c, void *result)
  */
 static bool completer_decide(fj_completer *c, int code, fj_completer *caller, bool *up)
 {
-    fj_on_error *on_error = c->on_error;
+    fj_error_fn *on_error = c->on_error;
     uint32_t bits = code == FJ_ECANCELED ? FJI_CANCELLED : FJI_FAILED;
     unsigned how = FJI_DECIDE_TELLS | (on_error != NULL ? FJI_DECIDE_HOLDS : 0);
     fji_held held;
@@ -318,66 +318,4 @@ int fj_completer_fork_all(fj_completer *parent, void *first, size_t n, size_t st
         if (err != FJ_OK) return err;
     }
     return FJ_OK;
-}
-
-/* ---- Map and reduce -------------------------------------------------------------------------------- */
-
-struct map_reduce {
-    fj_task task;
-    const fj_map_reduce *how;
-    size_t begin, end, grain;
-    void *out;
-};
-
-#define MAP_REDUCE_ON_STACK 256
-
-static int map_reduce_split(struct map_reduce *m, void *buffer);
-
-static int map_reduce_run(fj_task *t)
-{
-    struct map_reduce *m = (struct map_reduce *)t;
-    const fj_map_reduce *how = m->how;
-    union {
-        max_align_t align;
-        unsigned char bytes[MAP_REDUCE_ON_STACK];
-    } small;
-
-    if (fj_cancelled()) return FJ_ECANCELED;
-    if (m->end - m->begin <= m->grain) return how->map(m->begin, m->end, m->out, how->arg);
-    if (how->bytes <= sizeof small) return map_reduce_split(m, &small);
-    void *big = fji_plat_alloc(how->bytes);
-    if (big == NULL) return FJ_ENOMEM;
-    int code = map_reduce_split(m, big);
-    fji_plat_free(big);
-    return code;
-}
-
-static int map_reduce_split(struct map_reduce *m, void *buffer)
-{
-    size_t middle = m->begin + (m->end - m->begin) / 2;
-    struct map_reduce right = {
-        .how = m->how, .begin = middle, .end = m->end, .grain = m->grain, .out = buffer};
-    struct map_reduce left = {
-        .how = m->how, .begin = m->begin, .end = middle, .grain = m->grain, .out = m->out};
-
-    fj_task_init(&right.task, map_reduce_run);
-    fj_fork(&right.task);
-    int a = map_reduce_run(&left.task);
-    int b = fj_join(&right.task);
-    if (a != FJ_OK || b != FJ_OK) return a != FJ_OK ? a : b;
-    return m->how->combine(m->out, buffer, m->how->arg);
-}
-
-int fj_map_reduce_run(fj_pool *pool, size_t begin, size_t end, const fj_map_reduce *how,
-                      void *result)
-{
-    struct map_reduce m = {.how = how, .begin = begin, .end = end, .out = result};
-
-    if (how == NULL || result == NULL || begin >= end || how->bytes == 0) return FJ_EINVAL;
-    if (how->map == NULL || how->combine == NULL) return FJ_EINVAL;
-    int workers = fj_pool_parallelism(pool);
-    m.grain = how->grain != 0 ? how->grain : (end - begin) / ((size_t)(workers + 1) * 32);
-    if (m.grain == 0) m.grain = 1;
-    fj_task_init(&m.task, map_reduce_run);
-    return fj_invoke(pool, &m.task);
 }

@@ -15,7 +15,7 @@ const char *fj_error_name(int code)
     }
 }
 
-const char *fj_error_text(int code)
+const char *fj_strerror(int code)
 {
     switch (code) {
 #define ERROR_TEXT(name, value, text) \

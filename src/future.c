@@ -51,8 +51,8 @@
 /* The allocated kind: fn(arg). */
 struct future_call {
     fj_future future;
-    fj_call *call;
-    fj_action *action;
+    fj_call_fn *call;
+    fj_action_fn *action;
     void *arg;
 };
 
@@ -310,7 +310,7 @@ void fji_future_let_out(fji_held *held)
 
 bool fji_future_pass_on(fj_future *f)
 {
-    if (!fj_future_is_abnormal(f)) return false;
+    if (!fj_future_failed(f)) return false;
     /* [task.done] acq_rel: one alone passes it on. */
     return (fji_or_acq_rel(&f->task.state, FJI_TOLD) & FJI_TOLD) == 0;
 }
@@ -346,7 +346,7 @@ int fj_future_cancel(fj_future *f, int interrupt)
 /* ---- Looking ------------------------------------------------------------------------------------------ */
 
 /* Whether the calling thread has decided f and is in its on_error. */
-static FJ_COLD bool future_is_held(const fj_future *f)
+static FJI_COLD bool future_is_held(const fj_future *f)
 {
     const fji_held *h = future_held_here;
 
@@ -359,7 +359,7 @@ static uint32_t future_word(const fj_future *f)
     /* [task.done] acquire <- acq_rel of whoever has decided: the outcome. */
     uint32_t s = fji_load_acquire(&f->task.state);
 
-    return FJ_UNLIKELY((s & FJI_COMPLETING) != 0) && future_is_held(f) ? s | FJI_DONE : s;
+    return FJI_UNLIKELY((s & FJI_COMPLETING) != 0) && future_is_held(f) ? s | FJI_DONE : s;
 }
 
 int fj_future_is_done(const fj_future *f)
@@ -367,13 +367,13 @@ int fj_future_is_done(const fj_future *f)
     return f != NULL && (future_word(f) & FJI_DONE) != 0;
 }
 
-int fj_future_is_normal(const fj_future *f)
+int fj_future_succeeded(const fj_future *f)
 {
     if (f == NULL) return 0;
     return (future_word(f) & (FJI_DONE | FJI_FAILED | FJI_CANCELLED)) == FJI_DONE;
 }
 
-int fj_future_is_abnormal(const fj_future *f)
+int fj_future_failed(const fj_future *f)
 {
     if (f == NULL) return 0;
     uint32_t s = future_word(f);
@@ -389,11 +389,11 @@ int fj_future_is_cancelled(const fj_future *f)
 
 enum fj_future_state fj_future_state(const fj_future *f)
 {
-    if (f == NULL) return FJ_STATE_RUNNING;
+    if (f == NULL) return FJ_FUTURE_RUNNING;
     uint32_t s = future_word(f);
-    if ((s & FJI_DONE) == 0) return FJ_STATE_RUNNING;
-    if ((s & FJI_CANCELLED) != 0) return FJ_STATE_CANCELLED;
-    return (s & FJI_FAILED) != 0 ? FJ_STATE_FAILED : FJ_STATE_SUCCESS;
+    if ((s & FJI_DONE) == 0) return FJ_FUTURE_RUNNING;
+    if ((s & FJI_CANCELLED) != 0) return FJ_FUTURE_CANCELLED;
+    return (s & FJI_FAILED) != 0 ? FJ_FUTURE_FAILED : FJ_FUTURE_SUCCESS;
 }
 
 /* Of a future that is done. */
@@ -424,7 +424,7 @@ int fj_future_error(const fj_future *f)
 
 /* ---- Making and queueing -------------------------------------------------------------------------------- */
 
-void fj_future_on_release(fj_future *f, void (*released)(fj_future *f))
+void fj_future_set_release_fn(fj_future *f, void (*released)(fj_future *f))
 {
     if (f == NULL) return;
     f->released = released;
@@ -445,7 +445,7 @@ static bool future_may_queue(const fj_future *f)
 /* While it is queued or runs the library has a reference to an allocated one. */
 static int future_queue_in(fj_pool *p, fj_future *f, bool outside, bool wake)
 {
-    (void)fj_future_retain(f);
+    (void)fj_future_ref(f);
     int err = fji_submit_self(p, &f->task, fji_completer_root(f), outside, wake);
     if (err != FJ_OK) fji_future_unref(f);
     return err;
@@ -463,25 +463,25 @@ int fj_future_submit(fj_pool *pool, fj_future *f)
     return future_queue(pool, f, false, true);
 }
 
-int fj_future_external_submit(fj_pool *pool, fj_future *f)
+int fj_future_submit_external(fj_pool *pool, fj_future *f)
 {
     return future_queue(pool, f, true, true);
 }
 
-int fj_future_lazy_submit(fj_pool *pool, fj_future *f)
+int fj_future_submit_lazy(fj_pool *pool, fj_future *f)
 {
     return future_queue(pool, f, false, false);
 }
 
 /* Apart, as what follows, so that the fast path saves no registers for it. */
-static FJ_COLD int future_fork_slow(fj_future *f)
+static FJI_COLD int future_fork_slow(fj_future *f)
 {
     fji_worker *w = fji_worker_self();
 
     if (w == NULL) return future_queue(NULL, f, false, true);
     if (!future_may_queue(f)) return FJ_EINVAL;
     if (future_queue_in(w->pool, f, false, true) != FJ_OK) {
-        (void)fj_future_retain(f);
+        (void)fj_future_ref(f);
         fji_submit_mark(w->pool, &f->task);
         (void)f->task.fn(&f->task); /* no room: at once */
     }
@@ -492,7 +492,7 @@ int fj_future_fork(fj_future *f)
 {
     bool quick = f != NULL && f->flags == 0 && f->task.cell == NULL;
 
-    if (FJ_LIKELY(quick && fji_push_self(&f->task, 0))) return FJ_OK;
+    if (FJI_LIKELY(quick && fji_push_self(&f->task, 0))) return FJ_OK;
     return future_fork_slow(f);
 }
 
@@ -615,7 +615,7 @@ int fj_future_wait_quietly(fj_future *f, int64_t timeout_ns)
     return f != NULL ? future_wait_for(f, timeout_ns, false, fji_completer_root(f)) : FJ_EINVAL;
 }
 
-static FJ_COLD int future_join_slow(fj_future *f)
+static FJI_COLD int future_join_slow(fj_future *f)
 {
     if (f == NULL) return FJ_EINVAL;
     (void)future_wait_for(f, FJ_FOREVER, false, fji_completer_root(f));
@@ -623,13 +623,13 @@ static FJ_COLD int future_join_slow(fj_future *f)
 }
 
 /* Taken out of the own queue, its outcome not as simple as it mostly is. */
-static FJ_COLD int future_join_finish(fj_future *f, int code)
+static FJI_COLD int future_join_finish(fj_future *f, int code)
 {
     fji_future_finish(f, code);
     return fj_future_is_done(f) ? future_code(f) : future_join_slow(f); /* left open */
 }
 
-static FJ_COLD int future_join_popped(fj_future *f)
+static FJI_COLD int future_join_popped(fj_future *f)
 {
     bool run = fji_future_undecided(f);
 
@@ -651,13 +651,13 @@ int fj_future_join(fj_future *f)
     /* [task.done] acquire <- acq_rel of whoever has decided. */
     bool quick = fji_load_acquire(&f->task.state) == 0 && f->flags == 0;
     fji_scope *scope = w->scope;
-    if (FJ_UNLIKELY(!quick || scope >= w->scope_limit)) return future_join_popped(f);
+    if (FJI_UNLIKELY(!quick || scope >= w->scope_limit)) return future_join_popped(f);
     fji_scope_put(w, scope, &f->token, hot->top);
     int code = f->fn(&f->task);
     fji_store_relaxed(&w->scope, scope); /* relaxed: who stole under this scope is through */
     /* [task.done] acq_rel -> acquire in whoever waits: the outcome. LAST TOUCH. */
     bool plain = code == FJ_OK && fji_cas_acq_rel_32(&f->task.state, &s, FJI_DONE | FJI_LET_GO);
-    return FJ_LIKELY(plain) ? FJ_OK : future_join_finish(f, code);
+    return FJI_LIKELY(plain) ? FJ_OK : future_join_finish(f, code);
 }
 
 int fj_future_get(fj_future *f, int64_t timeout_ns, void **result)
@@ -667,11 +667,11 @@ int fj_future_get(fj_future *f, int64_t timeout_ns, void **result)
     return err != FJ_OK ? err : fj_future_result(f, result);
 }
 
-int fj_future_invoke(fj_future *f)
+int fj_future_run(fj_future *f)
 {
     if (f == NULL || (f->fn == NULL && !fj_future_is_done(f))) return FJ_EINVAL;
     if (f->task.cell == NULL && !fj_future_is_done(f)) {
-        (void)fj_future_retain(f);
+        (void)fj_future_ref(f);
         if (f->task.fn == fji_future_run)
             future_execute(f, fji_worker_self());
         else
@@ -680,18 +680,18 @@ int fj_future_invoke(fj_future *f)
     return fj_future_join(f);
 }
 
-int fj_future_invoke_in(fj_pool *pool, fj_future *f)
+int fj_future_invoke(fj_pool *pool, fj_future *f)
 {
     fji_worker *w = fji_worker_self();
 
     if (!future_may_queue(f)) return FJ_EINVAL;
     fj_pool *p = fji_pool_or_common(pool);
     if (p == NULL) return FJ_ENOMEM;
-    if (w != NULL && w->pool == p) return fj_future_invoke(f);
+    if (w != NULL && w->pool == p) return fj_future_run(f);
     if (fji_submit_caller_works(p, p->caller_helps)) {
         fji_worker *g = fji_guest_enter(p, false);
         if (g != NULL) {
-            int code = fj_future_invoke(f);
+            int code = fj_future_run(f);
             fji_guest_leave(g);
             return code;
         }
@@ -700,18 +700,20 @@ int fj_future_invoke_in(fj_pool *pool, fj_future *f)
     return err != FJ_OK ? err : fj_future_join(f);
 }
 
-void fj_future_release(fj_future *f)
+void fj_future_fini(fj_future *f)
 {
-    if (f == NULL) return;
-    if ((f->flags & FJI_FUTURE_ALLOCATED) != 0) {
-        fji_future_unref(f);
-    } else if (future_held(f) && !fji_completer_is_child(f)) {
-        fji_wait how = {.done = FJI_LET_GO, .deadline = FJ_FOREVER};
-        (void)future_await(f, &how);
-    }
+    fji_wait how = {.done = FJI_LET_GO, .deadline = FJ_FOREVER};
+
+    if (f == NULL || (f->flags & FJI_FUTURE_ALLOCATED) != 0) return;
+    if (future_held(f) && !fji_completer_is_child(f)) (void)future_await(f, &how);
 }
 
-fj_future *fj_future_retain(fj_future *f)
+void fj_future_unref(fj_future *f)
+{
+    if (f != NULL && (f->flags & FJI_FUTURE_ALLOCATED) != 0) fji_future_unref(f);
+}
+
+fj_future *fj_future_ref(fj_future *f)
 {
     /* relaxed: whoever has one may give another. */
     if (f != NULL && (f->flags & FJI_FUTURE_ALLOCATED) != 0) fji_add_relaxed(&f->refs, 1);
@@ -768,7 +770,7 @@ static struct future_call *call_make(void *arg, void *result, bool interruptible
     return c;
 }
 
-int fj_adapt_call(fj_call *call, void *arg, int interruptible, fj_future **f)
+int fj_future_new_call(fj_call_fn *call, void *arg, int interruptible, fj_future **f)
 {
     if (call == NULL || f == NULL) return FJ_EINVAL;
     struct future_call *c = call_make(arg, NULL, interruptible != 0);
@@ -778,7 +780,8 @@ int fj_adapt_call(fj_call *call, void *arg, int interruptible, fj_future **f)
     return FJ_OK;
 }
 
-int fj_adapt_action(fj_action *action, void *arg, void *result, int interruptible, fj_future **f)
+int fj_future_new_action(fj_action_fn *action, void *arg, void *result, int interruptible,
+                         fj_future **f)
 {
     if (action == NULL || f == NULL) return FJ_EINVAL;
     struct future_call *c = call_make(arg, result, interruptible != 0);
@@ -799,21 +802,21 @@ static int call_submit(fj_pool *pool, fj_future *made, fj_future **f)
     return err;
 }
 
-int fj_submit_call(fj_pool *pool, fj_call *call, void *arg, fj_future **f)
+int fj_submit_call(fj_pool *pool, fj_call_fn *call, void *arg, fj_future **f)
 {
     fj_future *made = NULL;
 
     if (f == NULL) return FJ_EINVAL;
-    int err = fj_adapt_call(call, arg, fji_worker_self() == NULL, &made);
+    int err = fj_future_new_call(call, arg, fji_worker_self() == NULL, &made);
     return err != FJ_OK ? err : call_submit(pool, made, f);
 }
 
-int fj_submit_action(fj_pool *pool, fj_action *action, void *arg, void *result, fj_future **f)
+int fj_submit_action(fj_pool *pool, fj_action_fn *action, void *arg, void *result, fj_future **f)
 {
     fj_future *made = NULL;
 
     if (f == NULL) return FJ_EINVAL;
-    int err = fj_adapt_action(action, arg, result, fji_worker_self() == NULL, &made);
+    int err = fj_future_new_action(action, arg, result, fji_worker_self() == NULL, &made);
     return err != FJ_OK ? err : call_submit(pool, made, f);
 }
 
@@ -830,7 +833,7 @@ static int with_token_run(fj_task *t)
     struct with_token *with = (struct with_token *)t;
     fji_worker *w = fji_worker_self();
 
-    if (fj_token_cancelled(with->token)) return FJ_ECANCELED;
+    if (fj_token_is_cancelled(with->token)) return FJ_ECANCELED;
     if (w == NULL) return with->inner->fn(with->inner);
     fji_scope_saved saved = fji_scope_enter(w, with->token);
     int code = with->inner->fn(with->inner);
@@ -838,7 +841,7 @@ static int with_token_run(fj_task *t)
     return code;
 }
 
-int fj_invoke_with(fj_pool *pool, fj_task *t, fj_token *token)
+int fj_invoke_token(fj_pool *pool, fj_task *t, fj_token *token)
 {
     struct with_token with = {.inner = t, .token = token};
 
@@ -1023,14 +1026,16 @@ static int invoke_all(fj_pool *pool, fj_future *const *f, size_t n, int64_t dead
     if (err != FJ_OK) futures_cancel(f, n);
     /* One that was completed by hand may still run. */
     for (size_t i = 0; i < n; i++)
-        if (!fj_future_is_cancelled(f[i]) && (f[i]->flags & FJI_FUTURE_ALLOCATED) == 0)
-            fj_future_release(f[i]);
+        if (!fj_future_is_cancelled(f[i])) fj_future_fini(f[i]);
     return err;
 }
 
 int fj_future_invoke_all(fj_pool *pool, fj_future *const *f, size_t n, int64_t timeout_ns)
 {
-    return invoke_all(pool, f, n, future_deadline(timeout_ns), true);
+    int err = invoke_all(pool, f, n, future_deadline(timeout_ns), true);
+
+    for (size_t i = 0; i < n && err == FJ_OK; i++) err = fj_future_error(f[i]);
+    return err;
 }
 
 int fj_future_invoke_all_quietly(fj_pool *pool, fj_future *const *f, size_t n)
@@ -1044,7 +1049,7 @@ static int any_code(fj_future *const *f, size_t n)
     const fj_future *last = NULL;
 
     for (size_t i = 0; i < n; i++) {
-        if (fj_future_state(f[i]) != FJ_STATE_FAILED) continue;
+        if (fj_future_state(f[i]) != FJ_FUTURE_FAILED) continue;
         uint32_t a = fji_load_relaxed(&f[i]->task.mark); /* relaxed: it is done */
         uint32_t b = last != NULL ? fji_load_relaxed(&last->task.mark) : 0; /* relaxed: same */
         bool later = (b & FUTURE_NUMBERED) == 0 ||
@@ -1063,7 +1068,7 @@ int fj_future_invoke_any(fj_pool *pool, fj_future *const *f, size_t n, int64_t t
     if (n == 0 || which == NULL || !futures_new(f, n)) return FJ_EINVAL;
     futures_observe(f, n); /* before the first can fail: which was the last is to be known */
     int err = futures_submit(pool, f, n);
-    if (err == FJ_OK) err = any_wait(f, n, deadline, fj_future_is_normal, &found);
+    if (err == FJ_OK) err = any_wait(f, n, deadline, fj_future_succeeded, &found);
     futures_cancel(f, n);
     if (err != FJ_OK) return err;
     if (found == n) return any_code(f, n);

@@ -422,7 +422,7 @@ void fji_fork_slow(fj_task *t, fj_cell *before)
     /* [queue.publish] release -> acquire load in steal: the task. */
     fji_store_release(&p->what, (uintptr_t)t);
     /* [idle.dekker] as in fj_fork(). */
-    FJ_LIGHT_FENCE();
+    FJI_LIGHT_FENCE();
     fji_signal_slow(&w->q.hot);
 }
 
@@ -480,7 +480,7 @@ int fji_run_body(fji_worker *w, fj_task *t, uint32_t from)
 {
     int code = t->fn(t);
 
-    if (FJ_UNLIKELY(w->checks) && !join_in_typed(w)) left_remove(w, from);
+    if (FJI_UNLIKELY(w->checks) && !join_in_typed(w)) left_remove(w, from);
     return code;
 }
 
@@ -724,7 +724,7 @@ static int list_invoke(struct join_list *l)
     if (l->n == 0) return FJ_OK;
     if (fji_worker_self() != NULL) return list_run(&l->task);
     fj_task_init(&l->task, list_run);
-    int err = fj_invoke_by(NULL, &l->task, FJ_CALLER_HELPS);
+    int err = fj_invoke_mode(NULL, &l->task, FJ_CALLER_HELPS);
     /* As a fork, it cannot fail: where there is no memory for the common pool they run here. */
     return err == FJ_ENOMEM && !l->ran ? list_run(&l->task) : err;
 }

@@ -11,18 +11,18 @@
 
 #include "pool.h"
 
-FJ_STATIC_ASSERT(sizeof(fj_taken) == sizeof(fji_loot), "fj_taken holds a fji_loot");
+FJI_STATIC_ASSERT(sizeof(fj_taken) == sizeof(fji_loot), "fj_taken holds a fji_loot");
 
 /* ---- Looking --------------------------------------------------------------------------------------- */
 
-int fj_queued_count(void)
+int fj_worker_queued(void)
 {
     const fji_worker *w = fji_worker_self();
     return w != NULL ? (int)fji_queue_count(&w->q) : 0;
 }
 
 /* The more workers are idle, the more tasks one should have lying about for them. */
-int fj_surplus_count(void)
+int fj_worker_surplus(void)
 {
     const fji_worker *w = fji_worker_self();
 
@@ -35,7 +35,7 @@ int fj_surplus_count(void)
                     : active > target / 16 ? 4
                                            : 8;
     if (allowance > target) allowance = target; /* nobody else would come */
-    return fj_queued_count() - allowance;
+    return fj_worker_queued() - allowance;
 }
 
 static fj_task *what_task(uintptr_t what)
@@ -90,7 +90,7 @@ static bool local_take(fji_worker *w, fji_loot *loot)
     return ours;
 }
 
-int fj_poll_local(fj_taken *taken)
+int fj_take_local(fj_taken *taken)
 {
     fji_worker *w = fji_worker_self();
     fji_loot loot;
@@ -99,7 +99,7 @@ int fj_poll_local(fj_taken *taken)
     return taken_put(taken, &loot);
 }
 
-int fj_poll_task(fj_taken *taken)
+int fj_take_task(fj_taken *taken)
 {
     fji_worker *w = fji_worker_self();
     fji_loot loot;
@@ -139,7 +139,7 @@ static bool pool_take_queued(fj_pool *p, fji_loot *loot)
     return false;
 }
 
-int fj_poll_submission(fj_taken *taken)
+int fj_take_submission(fj_taken *taken)
 {
     fji_worker *w = fji_worker_self();
     fji_loot loot;
@@ -185,7 +185,7 @@ static void taken_run_bare(const fji_loot *loot)
     fj_task *t = what_task(loot->what);
 
     if (loot->what == FJI_ACTION) {
-        (void)((fj_action *)loot->fn)((void *)loot->arg);
+        (void)((fj_action_fn *)loot->fn)((void *)loot->arg);
     } else if (t == NULL) {
         const fj_type *type = (const fj_type *)(loot->what - FJI_TAG_TYPED);
         type->run(fji_self, loot->cell->args);

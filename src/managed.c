@@ -8,6 +8,7 @@
 #define _GNU_SOURCE /* pthread_cond_clockwait(), sem_clockwait(), ppoll() */
 #include <errno.h>
 #include <fcntl.h>
+#include <forkjoin/block.h>
 #include <limits.h>
 #include <signal.h>
 #include <time.h>
@@ -172,7 +173,7 @@ static int sleep_until(fji_worker *w, int64_t end)
     return go_on ? FJ_OK : FJ_ECANCELED;
 }
 
-int fj_sleep(int64_t ns)
+int fj_sleep_ns(int64_t ns)
 {
     fji_worker *w = fji_worker_self();
     fj_blocking b;
@@ -206,7 +207,7 @@ static int mutex_try_until(pthread_mutex_t *m, int64_t end)
     return err;
 }
 
-int fj_mutex_lock(pthread_mutex_t *m)
+int fj_block_mutex_lock(pthread_mutex_t *m)
 {
     fj_blocking b;
     int64_t pause = 0;
@@ -223,7 +224,7 @@ int fj_mutex_lock(pthread_mutex_t *m)
     return -err;
 }
 
-int fj_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t timeout_ns)
+int fj_block_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t timeout_ns)
 {
     fj_blocking b;
     int err;
@@ -267,7 +268,7 @@ static int sem_wait_once(sem_t *s, int64_t look, int64_t end)
     return sem_clockwait(s, CLOCK_MONOTONIC, &at) == 0 ? 0 : errno;
 }
 
-int fj_sem_wait(sem_t *s, int64_t timeout_ns)
+int fj_block_sem_wait(sem_t *s, int64_t timeout_ns)
 {
     fj_blocking b;
     int keep = errno, err = 0;
@@ -346,7 +347,7 @@ static int files_poll(const fj_blocking *b, struct pollfd *fds, nfds_t n, int64_
     return got;
 }
 
-int fj_poll(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
+int fj_block_poll(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 {
     fj_blocking b;
     struct timespec none = {0};
@@ -447,14 +448,14 @@ static ssize_t transfer_run(const struct transfer *t)
     return got;
 }
 
-ssize_t fj_read(int fd, void *buf, size_t n)
+ssize_t fj_block_read(int fd, void *buf, size_t n)
 {
     struct transfer t = {.fd = fd, .in = buf, .n = n};
 
     return buf != NULL || n == 0 ? transfer_run(&t) : FJ_EINVAL;
 }
 
-ssize_t fj_write(int fd, const void *buf, size_t n)
+ssize_t fj_block_write(int fd, const void *buf, size_t n)
 {
     struct transfer t = {.fd = fd, .writes = true, .out = buf, .n = n};
 

@@ -46,13 +46,6 @@ void fji_pool_log(const fj_pool *p, int level, const char *text)
 
 /* ---- Making --------------------------------------------------------------------------------------- */
 
-void fj_pool_options_init(fj_pool_options *o)
-{
-    if (o == NULL) return;
-    memset(o, 0, sizeof *o);
-    o->size = sizeof *o;
-}
-
 static int options_check(const fj_pool_options *o)
 {
     if (o->parallelism < 0 || o->parallelism > FJ_MAX_WORKERS) return FJ_EINVAL;
@@ -64,20 +57,15 @@ static int options_check(const fj_pool_options *o)
     if (o->max_threads != 0 && o->max_threads < o->min_runnable) return FJ_EINVAL;
     if (o->keep_alive_ns < 0 || o->spin_ns < -1) return FJ_EINVAL;
     if (o->interrupt_signal < 0 || o->cpus_bytes > 65536) return FJ_EINVAL;
+    for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
+        if (o->reserved[i] != 0) return FJ_EINVAL;
     return FJ_OK;
 }
 
-/* Takes over what the caller has, as far as this library knows it. */
+/* Copies the caller's options, or the defaults if `from` is NULL, and checks them. */
 int fji_options_read(fj_pool_options *o, const fj_pool_options *from)
 {
-    fj_pool_options_init(o);
-    if (from == NULL) return FJ_OK;
-    if (from->size < offsetof(fj_pool_options, flags) || from->size > 4096) return FJ_EINVAL;
-    size_t known = from->size < sizeof *o ? from->size : sizeof *o;
-    for (size_t i = sizeof *o; i < from->size; i++)
-        if (((const unsigned char *)from)[i] != 0) return FJ_EINVAL;
-    memcpy(o, from, known);
-    o->size = sizeof *o;
+    *o = from != NULL ? *from : (fj_pool_options){0};
     return options_check(o);
 }
 

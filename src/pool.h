@@ -97,13 +97,13 @@ struct fji_worker {
     fji_queue q; /* first: fj_worker, the public part, is at its head */
 
     /* The idle protocol; wakers write. */
-    FJ_ALIGNAS(FJI_APART) uint32_t park;
+    FJI_ALIGNAS(FJI_APART) uint32_t park;
     uint32_t next_idle; /* fixed while it is on the idle stack */
     uint32_t looks;     /* it is on the idle stack, or about to be, and may still signal */
     bool permit;        /* it is counted in `search`; while it is idle, its waker's to set */
 
     /* What others want to know; the worker writes. */
-    FJ_ALIGNAS(FJI_APART) uint32_t alive;
+    FJI_ALIGNAS(FJI_APART) uint32_t alive;
     uint32_t blocked;
     fj_cell *joining; /* the stolen cell it waits for, NULL: none */
     uint64_t steals;
@@ -115,7 +115,7 @@ struct fji_worker {
     const fj_token *napper; /* then: the token of its task, or that any may concern it */
 
     /* Its own. */
-    FJ_ALIGNAS(FJI_APART) fj_pool *pool;
+    FJI_ALIGNAS(FJI_APART) fj_pool *pool;
     fj_worker *outer;        /* guest: what this thread was before */
     fji_scope *scope_base;   /* the lowest one: none */
     fji_scope *scope_end;    /* of the array, NULL without one */
@@ -169,16 +169,16 @@ static inline fji_worker *fji_worker_outer(const fji_worker *w)
 
 struct fj_pool {
     /* Everybody reads it at every fork; written when workers come, go, idle or wake. */
-    FJ_ALIGNAS(FJI_APART) uint64_t ctl;
+    FJI_ALIGNAS(FJI_APART) uint64_t ctl;
 
     /* Heavy fences of workers that go idle: see idle.c. */
-    FJ_ALIGNAS(FJI_APART) uint64_t fence_next; /* ns: not before */
-    uint32_t fence_begun, fence_done;          /* numbers of the last ones */
+    FJI_ALIGNAS(FJI_APART) uint64_t fence_next; /* ns: not before */
+    uint32_t fence_begun, fence_done;           /* numbers of the last ones */
 
     /* Who searches without having found: permits that are out, and WAIVED; see idle.c. */
-    FJ_ALIGNAS(FJI_APART) uint32_t search;
+    FJI_ALIGNAS(FJI_APART) uint32_t search;
 
-    FJ_ALIGNAS(FJI_APART) uint32_t run; /* waited on for the end */
+    FJI_ALIGNAS(FJI_APART) uint32_t run; /* waited on for the end */
     uint64_t moves;     /* +1 when a guest comes or goes, or a worker turns quiet or back */
     uint32_t trimmed;   /* one has left for lack of work: the others follow soon */
     uint32_t failed;    /* starts in a row that on_start has ended */
@@ -188,7 +188,7 @@ struct fj_pool {
     uint32_t starts;    /* starts under way, and how many were refused; see block.c */
 
     /* Changes rarely. */
-    FJ_ALIGNAS(FJI_APART) int32_t parallelism;
+    FJI_ALIGNAS(FJI_APART) int32_t parallelism;
     int32_t max_threads;
     uint32_t blocked; /* workers that are blocked */
     uint32_t workers; /* records ever made */
@@ -212,7 +212,7 @@ struct fj_pool {
     struct fji_timers *timers; /* made with the first timer */
 
     /* Under the lock: registration of workers and guests, the end. */
-    FJ_ALIGNAS(FJI_APART) fji_lock lock;
+    FJI_ALIGNAS(FJI_APART) fji_lock lock;
     uint32_t guests;
     bool has_zombie;
     bool leavers_detach; /* at exit: a thread that leaves detaches itself */
@@ -393,7 +393,7 @@ void fji_worker_run(fji_worker *w, const fji_loot *loot);
 bool fji_worker_take_local(fji_worker *w, fji_loot *loot);
 fji_got fji_worker_scan(fji_worker *w, fji_loot *loot);
 /* Puts a detached task or an ACTION into the own queue; its position, or -1: no room. */
-int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action *fn, void *arg, bool wake);
+int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action_fn *fn, void *arg, bool wake);
 bool fji_worker_reserve(fj_pool *p); /* with the lock: a first record */
 fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down);
 void fji_guest_leave(fji_worker *w);
@@ -427,8 +427,8 @@ static inline bool fji_push_self(fj_task *t, uintptr_t root)
     /* [queue.publish] release -> acquire load in steal: the task. */
     fji_store_release(&p->what, (uintptr_t)t | FJI_TAG_DETACHED | FJI_TAG_SELF);
     /* [idle.dekker] as in fj_fork(). */
-    FJ_LIGHT_FENCE();
-    if (FJ_UNLIKELY(FJ_RELAXED_NEGATIVE(hot->ctl))) fji_signal_slow(hot);
+    FJI_LIGHT_FENCE();
+    if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(hot->ctl))) fji_signal_slow(hot);
     return true;
 }
 
@@ -570,9 +570,9 @@ bool fji_block_is_stuck(fj_pool *p);
 int64_t fji_block_retry(fji_worker *w, int64_t *pause);
 
 /* submit.c */
-int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, bool wake);
+int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action_fn *fn, void *arg, bool wake);
 /* The same also after shutdown, until the pool stops, for what it owes. */
-int fji_submit_anyway(fj_pool *p, uintptr_t what, fj_action *fn, void *arg);
+int fji_submit_anyway(fj_pool *p, uintptr_t what, fj_action_fn *fn, void *arg);
 /* A fork that the worker's queue has no room for: t goes to a submission queue, with its token.
  * False: there is no room either. */
 bool fji_submit_fork(fji_worker *w, fj_task *t);

@@ -244,7 +244,7 @@ bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t what, bool popped, fj_ce
         cell_set(c, topmost ? FJI_FREE : FJI_CLAIM);
         /* [queue.take] as in fji_pop(): the cell above, floor below; partner: the heavy
          * fence in queue_open(). */
-        FJ_LIGHT_FENCE();
+        FJI_LIGHT_FENCE();
         /* relaxed: the fence orders it. */
         ours = (uintptr_t)c >= fji_load_relaxed(&q->hot.floor);
     }
@@ -272,7 +272,7 @@ fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c)
     return c;
 }
 
-void fji_cell_put_action(fj_cell *c, fj_action *fn, void *arg)
+void fji_cell_put_action(fj_cell *c, fj_action_fn *fn, void *arg)
 {
     uintptr_t *at = (uintptr_t *)(void *)c->args;
     /* relaxed: published by the release store of `what`; a thief late with an older base

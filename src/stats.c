@@ -16,7 +16,7 @@ static const fj_pool *stats_pool(const fj_pool *p)
     return p != NULL ? p : fj_common_pool();
 }
 
-static void stats_worker(const fji_worker *w, fj_pool_stats *s)
+static void stats_worker(const fji_worker *w, fj_stats *s)
 {
     uint32_t alive = fji_load_relaxed(&w->alive), park = fji_load_relaxed(&w->park);
 
@@ -35,24 +35,31 @@ static void stats_worker(const fji_worker *w, fj_pool_stats *s)
         s->running++;
 }
 
-static int stats_state(uint32_t run)
+static enum fj_pool_state stats_state(uint32_t run)
 {
-    if ((run & FJI_RUN_TERMINATED) != 0) return 3;
-    if ((run & FJI_RUN_STOP) != 0) return 2;
-    return (run & FJI_RUN_SHUTDOWN) != 0;
+    if ((run & FJI_RUN_TERMINATED) != 0) return FJ_POOL_STATE_TERMINATED;
+    if ((run & FJI_RUN_STOP) != 0) return FJ_POOL_STATE_STOPPING;
+    return (run & FJI_RUN_SHUTDOWN) != 0 ? FJ_POOL_STATE_SHUTDOWN : FJ_POOL_STATE_RUNNING;
 }
 
-/* With a hold. */
-static void stats_read(const fj_pool *p, fj_pool_stats *s)
+/* With a hold: the figures that the control word and the settings hold. */
+static void stats_read_ctl(const fj_pool *p, fj_stats *s)
 {
     uint64_t c = fji_load_relaxed(&p->ctl);
-    uint32_t n = fji_load_relaxed(&p->workers);
 
     s->parallelism = fji_load_relaxed(&p->parallelism);
     s->threads = fji_ctl_total(c);
     s->active = fji_ctl_deficit(c) + s->parallelism;
     if (s->active < 0) s->active = 0;
-    s->state = stats_state(fji_load_relaxed(&p->run));
+}
+
+/* With a hold: all figures. */
+static void stats_read_all(const fj_pool *p, fj_stats *s)
+{
+    uint32_t n = fji_load_relaxed(&p->workers);
+
+    stats_read_ctl(p, s);
+    s->state = (int)stats_state(fji_load_relaxed(&p->run));
     s->started = fji_load_relaxed(&p->started) - FJI_START_64;
     for (uint32_t i = 0; i < n; i++) {
         const fji_worker *w = fji_pool_worker(p, i);
@@ -64,58 +71,61 @@ static void stats_read(const fj_pool *p, fj_pool_stats *s)
     }
 }
 
-static void stats_fill(const fj_pool *p, fj_pool_stats *s)
+typedef void stats_reader(const fj_pool *p, fj_stats *s);
+
+static void stats_fill(const fj_pool *p, stats_reader *read, fj_stats *s)
 {
     memset(s, 0, sizeof *s);
-    s->size = sizeof *s;
-    s->state = 3;
+    s->state = FJ_POOL_STATE_TERMINATED;
     if (!fji_pool_hold(p)) return;
-    stats_read(p, s);
+    read(p, s);
     fji_pool_drop_hold(p);
 }
 
-int fj_pool_get_stats(const fj_pool *pool, fj_pool_stats *s)
+int fj_pool_stats(const fj_pool *pool, fj_stats *s)
 {
-    fj_pool_stats all;
-
-    if (s == NULL || s->size < 2 * sizeof(size_t)) return FJ_EINVAL;
+    if (s == NULL) return FJ_EINVAL;
     const fj_pool *p = stats_pool(pool);
     if (p == NULL) return FJ_ENOMEM;
-    size_t n = s->size < sizeof all ? s->size : sizeof all;
-    stats_fill(p, &all);
-    all.size = s->size;
-    memcpy(s, &all, n);
+    stats_fill(p, stats_read_all, s);
     return FJ_OK;
 }
 
-static fj_pool_stats stats_of(const fj_pool *pool)
+static fj_stats stats_of(const fj_pool *pool, stats_reader *read)
 {
-    fj_pool_stats s;
+    fj_stats s;
     const fj_pool *p = stats_pool(pool);
 
     memset(&s, 0, sizeof s);
-    if (p != NULL) stats_fill(p, &s);
+    if (p != NULL) stats_fill(p, read, &s);
     return s;
 }
 
 int fj_pool_parallelism(const fj_pool *pool)
 {
-    return stats_of(pool).parallelism;
+    return stats_of(pool, stats_read_ctl).parallelism;
 }
 
-int fj_pool_size(const fj_pool *pool)
+int fj_pool_thread_count(const fj_pool *pool)
 {
-    return stats_of(pool).threads;
+    return stats_of(pool, stats_read_ctl).threads;
+}
+
+int fj_pool_worker_limit(const fj_pool *pool)
+{
+    const fj_pool *p = stats_pool(pool);
+
+    return p != NULL ? (int)fji_load_relaxed(&p->workers) : 0;
 }
 
 int fj_pool_active_count(const fj_pool *pool)
 {
-    return stats_of(pool).active;
+    return stats_of(pool, stats_read_ctl).active;
 }
 
 int fj_pool_running_count(const fj_pool *pool)
 {
-    return stats_of(pool).running;
+    return stats_of(pool, stats_read_all).running;
 }
 
 int fj_pool_is_fifo(const fj_pool *pool)
@@ -130,32 +140,32 @@ int fj_pool_is_fifo(const fj_pool *pool)
 
 uint64_t fj_pool_steal_count(const fj_pool *pool)
 {
-    return stats_of(pool).steals;
+    return stats_of(pool, stats_read_all).steals;
 }
 
 uint64_t fj_pool_queued_task_count(const fj_pool *pool)
 {
-    return stats_of(pool).queued;
+    return stats_of(pool, stats_read_all).queued;
 }
 
 uint64_t fj_pool_queued_submission_count(const fj_pool *pool)
 {
-    return stats_of(pool).submitted;
+    return stats_of(pool, stats_read_all).submitted;
 }
 
 int fj_pool_has_queued_submissions(const fj_pool *pool)
 {
-    fj_pool_stats s = stats_of(pool);
-    return s.state < 2 && s.submitted != 0;
+    fj_stats s = stats_of(pool, stats_read_all);
+    return s.state < FJ_POOL_STATE_STOPPING && s.submitted != 0;
 }
 
-int fj_pool_text(const fj_pool *pool, char *buf, size_t cap)
+int fj_pool_describe(const fj_pool *pool, char *buf, size_t cap)
 {
     static const char *const state[] = {"running", "shut down", "stopping", "terminated"};
 
     if (buf == NULL && cap != 0) return 0;
     const fj_pool *p = stats_pool(pool);
-    fj_pool_stats s = stats_of(pool);
+    fj_stats s = stats_of(pool, stats_read_all);
     char name[sizeof p->name] = "none";
 
     if (p != NULL && fji_pool_hold(p)) {
@@ -196,7 +206,7 @@ static void dump_pool(const fj_pool *p, void (*line)(const char *text, void *arg
 {
     char text[320];
 
-    fj_pool_text(p, text, sizeof text);
+    fj_pool_describe(p, text, sizeof text);
     line(text, arg);
     uint64_t c = fji_load_relaxed(&p->ctl);
     (void)snprintf(

@@ -114,7 +114,7 @@ static int submit_into(fj_pool *p, fji_subq *q, uint32_t i, const fji_loot *it, 
     int err = FJ_OK;
 
     /* relaxed: the lock orders it against the sweep of a pool that ends. */
-    if (FJ_UNLIKELY((fji_load_relaxed(&p->run) & refuses) != 0)) {
+    if (FJI_UNLIKELY((fji_load_relaxed(&p->run) & refuses) != 0)) {
         err = FJ_EREJECTED;
     } else {
         /* [pool.record] release -> acquire in fji_submit_take_back(): queue i, which another
@@ -125,7 +125,7 @@ static int submit_into(fj_pool *p, fji_subq *q, uint32_t i, const fji_loot *it, 
     if (err == FJ_OK && wake) {
         /* [idle.dekker] the slot above, ctl below; partner: the barrier in fji_idle_wait(), which
          * reaches every thread of the process. Without one the fence must be full here. */
-        FJ_LIGHT_FENCE();
+        FJI_LIGHT_FENCE();
         if (!p->asymmetric) fji_fence_full();
         fji_signal(p);
     } else if (err == FJ_OK) {
@@ -138,7 +138,7 @@ static int submit_into(fj_pool *p, fji_subq *q, uint32_t i, const fji_loot *it, 
 static int submit_put(fj_pool *p, const fji_loot *it, bool wake, uint32_t refuses);
 
 /* The pool takes no work; into the next common pool, if it is that one. */
-static FJ_COLD int submit_refused(fj_pool *p, const fji_loot *it, bool wake, uint32_t refuses)
+static FJI_COLD int submit_refused(fj_pool *p, const fji_loot *it, bool wake, uint32_t refuses)
 {
     int err = fji_common_again(p);
 
@@ -146,8 +146,8 @@ static FJ_COLD int submit_refused(fj_pool *p, const fji_loot *it, bool wake, uin
 }
 
 /* Queue i has no room: another may have some. Nothing was pushed, so the pool is still there. */
-static FJ_COLD int submit_elsewhere(fj_pool *p, uint32_t i, const fji_loot *it, bool wake,
-                                    uint32_t refuses)
+static FJI_COLD int submit_elsewhere(fj_pool *p, uint32_t i, const fji_loot *it, bool wake,
+                                     uint32_t refuses)
 {
     int err = FJ_ENOMEM;
 
@@ -169,8 +169,8 @@ static int submit_put(fj_pool *p, const fji_loot *it, bool wake, uint32_t refuse
 
     if (q == NULL) return err;
     err = submit_into(p, q, i, it, wake, refuses);
-    if (FJ_UNLIKELY(err == FJ_ENOMEM)) err = submit_elsewhere(p, i, it, wake, refuses);
-    return FJ_UNLIKELY(err == FJ_EREJECTED) ? submit_refused(p, it, wake, refuses) : err;
+    if (FJI_UNLIKELY(err == FJ_ENOMEM)) err = submit_elsewhere(p, i, it, wake, refuses);
+    return FJI_UNLIKELY(err == FJ_EREJECTED) ? submit_refused(p, it, wake, refuses) : err;
 }
 
 void fji_submit_trim(fj_pool *p)
@@ -184,14 +184,14 @@ void fji_submit_trim(fj_pool *p)
     }
 }
 
-int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action *fn, void *arg, bool wake)
+int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action_fn *fn, void *arg, bool wake)
 {
     fji_loot it = {.what = what, .fn = (uintptr_t)fn, .arg = (uintptr_t)arg};
 
     return submit_put(p, &it, wake, FJI_RUN_SHUTDOWN | FJI_RUN_CLOSING);
 }
 
-int fji_submit_anyway(fj_pool *p, uintptr_t what, fj_action *fn, void *arg)
+int fji_submit_anyway(fj_pool *p, uintptr_t what, fj_action_fn *fn, void *arg)
 {
     fji_loot it = {.what = what, .fn = (uintptr_t)fn, .arg = (uintptr_t)arg};
 
@@ -236,7 +236,7 @@ static void submit_prepare(fj_pool *p, fj_task *t)
 }
 
 /* What the queue of a worker has no room for. */
-static int submit_overflow(fj_pool *p, uintptr_t what, fj_action *fn, void *arg)
+static int submit_overflow(fj_pool *p, uintptr_t what, fj_action_fn *fn, void *arg)
 {
     return fji_submit_anyway(p, what, fn, arg) == FJ_OK ? FJ_OK : FJ_ENOMEM;
 }
@@ -253,7 +253,7 @@ static int submit_task(fj_pool *pool, fj_task *t, bool outside, bool wake)
         err = fji_submit_outside(p, (uintptr_t)t, NULL, NULL, wake);
     else if (fji_worker_push(w, (uintptr_t)t | FJI_TAG_DETACHED, NULL, NULL, wake) < 0)
         err = submit_overflow(p, (uintptr_t)t, NULL, NULL);
-    if (FJ_UNLIKELY(err != FJ_OK)) t->cell = NULL; /* it is as new */
+    if (FJI_UNLIKELY(err != FJ_OK)) t->cell = NULL; /* it is as new */
     return err;
 }
 
@@ -269,7 +269,7 @@ int fji_submit_self(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool w
 {
     fji_worker *w = outside ? NULL : submit_own_worker(p);
     uintptr_t what = (uintptr_t)t | FJI_TAG_SELF;
-    fj_action *beside = (fj_action *)root;
+    fj_action_fn *beside = (fj_action_fn *)root;
     int err = FJ_OK;
 
     fji_submit_mark(p, t);
@@ -286,17 +286,17 @@ int fj_submit(fj_pool *pool, fj_task *t)
     return submit_task(pool, t, false, true);
 }
 
-int fj_external_submit(fj_pool *pool, fj_task *t)
+int fj_submit_external(fj_pool *pool, fj_task *t)
 {
     return submit_task(pool, t, true, true);
 }
 
-int fj_lazy_submit(fj_pool *pool, fj_task *t)
+int fj_submit_lazy(fj_pool *pool, fj_task *t)
 {
     return submit_task(pool, t, false, false);
 }
 
-int fj_execute(fj_pool *pool, fj_action *action, void *arg)
+int fj_execute(fj_pool *pool, fj_action_fn *action, void *arg)
 {
     if (action == NULL) return FJ_EINVAL;
     fj_pool *p = fji_pool_or_common(pool);
@@ -398,7 +398,7 @@ static void submit_run_bare(fj_pool *p)
                 if ((loot.what & FJI_TAG_SELF) == 0) fji_task_complete(t, code);
                 continue;
             }
-            int code = ((fj_action *)loot.fn)((void *)loot.arg);
+            int code = ((fj_action_fn *)loot.fn)((void *)loot.arg);
             if (code != FJ_OK && p->options.on_error != NULL)
                 p->options.on_error(p, code, p->options.arg);
         }
@@ -463,7 +463,7 @@ int fji_join_submitted(fj_task *t)
     return join_submitted(p, t, p->caller_helps);
 }
 
-int fj_invoke_by(fj_pool *pool, fj_task *t, enum fj_caller caller)
+int fj_invoke_mode(fj_pool *pool, fj_task *t, enum fj_caller caller)
 {
     bool known = caller == FJ_CALLER_DEFAULT || caller == FJ_CALLER_HELPS ||
                  caller == FJ_CALLER_BLOCKS;
@@ -488,5 +488,5 @@ int fj_invoke_by(fj_pool *pool, fj_task *t, enum fj_caller caller)
 
 int fj_invoke(fj_pool *pool, fj_task *t)
 {
-    return fj_invoke_by(pool, t, FJ_CALLER_DEFAULT);
+    return fj_invoke_mode(pool, t, FJ_CALLER_DEFAULT);
 }

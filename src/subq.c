@@ -156,7 +156,7 @@ bool fji_subq_push(fji_subq *q, const fji_loot *it, uint32_t *number)
 {
     uint32_t top = q->top;
 
-    if (FJ_UNLIKELY(top == q->capacity)) {
+    if (FJI_UNLIKELY(top == q->capacity)) {
         if (!subq_make_room(q)) return false;
         top = q->top;
     }

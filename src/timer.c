@@ -55,7 +55,7 @@
 #define KIND_UNNEEDED 4u /* the same, and its future was decided first */
 
 struct fji_timers {
-    FJ_ALIGNAS(FJI_APART) fji_lock lock;
+    FJI_ALIGNAS(FJI_APART) fji_lock lock;
     fj_pool *pool;
     fji_wheel wheel;
     uint32_t threads; /* that have been started */
@@ -68,8 +68,8 @@ struct fji_timers {
     uint64_t moving;  /* on the way from there into a queue, being cancelled, or acted upon */
     int64_t watch;    /* when to look whether the pool is short of a worker; INT64_MAX: never */
     int64_t pause;    /* since the last look, ns */
-    FJ_ALIGNAS(FJI_APART) uint32_t kick;
-    FJ_ALIGNAS(FJI_APART) uint32_t turn;
+    FJI_ALIGNAS(FJI_APART) uint32_t kick;
+    FJI_ALIGNAS(FJI_APART) uint32_t turn;
 };
 
 /* Of the common pool: its lock is taken by threads that have not seen its end. */
@@ -80,8 +80,8 @@ static __thread const fj_pool *timers_self;
 /* An allocated timer that calls fn(arg). */
 struct timer_call {
     fj_timer timer;
-    fj_call *call;
-    fj_action *action;
+    fj_call_fn *call;
+    fj_action_fn *action;
     void *arg;
 };
 
@@ -91,8 +91,8 @@ struct timeout_call {
     void (*on_timeout)(fj_future *f, void *arg);
 };
 
-FJ_STATIC_ASSERT(sizeof(fji_moment) == sizeof(int64_t) + 3 * sizeof(void *) + 8,
-                 "fj_timer has a fji_moment inside");
+FJI_STATIC_ASSERT(sizeof(fji_moment) == sizeof(int64_t) + 3 * sizeof(void *) + 8,
+                  "fj_timer has a fji_moment inside");
 
 static fji_moment *moment_of(fj_timer *t)
 {
@@ -502,7 +502,7 @@ static void timeout_fire(struct timeout_call *c)
         (void)fj_future_fail(f, FJ_ETIMEDOUT);
     else if (!fj_future_is_done(f))
         c->on_timeout(f, c->call.arg);
-    fj_future_release(f);
+    fj_future_unref(f);
 }
 
 static void timer_fire(fj_timer *t, fj_pool *p)
@@ -581,7 +581,7 @@ static void timers_drop(struct fji_timers *ts, fj_timer *t)
     if ((f->flags & FJI_FUTURE_LIMIT) != 0) {
         /* What it was the limit of may be open for ever. */
         if (!unneeded) (void)fj_future_cancel(f, 0);
-        fj_future_release(f);
+        fj_future_unref(f);
     } else {
         fji_future_finish(f, FJ_ECANCELED);
     }
@@ -672,7 +672,7 @@ void fji_timers_forget(fj_pool *p)
 
 /* ---- Calls ----------------------------------------------------------------------------------------- */
 
-void fj_timer_init(fj_timer *t, fj_fn *fn)
+void fj_timer_init(fj_timer *t, fj_task_fn *fn)
 {
     if (t == NULL) return;
     fji_future_init(&t->future, timer_run, fn, FJI_FUTURE_TIMER);
@@ -734,25 +734,26 @@ static int schedule_made(fj_pool *pool, struct timer_call made, int64_t delay_ns
     return err;
 }
 
-int fj_schedule_call(fj_pool *pool, fj_call *call, void *arg, int64_t delay_ns, fj_future **f)
+int fj_schedule_call(fj_pool *pool, fj_call_fn *call, void *arg, int64_t delay_ns, fj_future **f)
 {
     return schedule_made(pool, (struct timer_call){.call = call, .arg = arg}, delay_ns, 0, f);
 }
 
-int fj_schedule_action(fj_pool *pool, fj_action *action, void *arg, int64_t delay_ns, fj_future **f)
+int fj_schedule_action(fj_pool *pool, fj_action_fn *action, void *arg, int64_t delay_ns,
+                       fj_future **f)
 {
     return schedule_made(pool, (struct timer_call){.action = action, .arg = arg}, delay_ns, 0, f);
 }
 
-int fj_schedule_action_at_fixed_rate(fj_pool *pool, fj_action *action, void *arg, int64_t delay_ns,
-                                     int64_t period_ns, fj_future **f)
+int fj_schedule_action_at_fixed_rate(fj_pool *pool, fj_action_fn *action, void *arg,
+                                     int64_t delay_ns, int64_t period_ns, fj_future **f)
 {
     struct timer_call made = {.action = action, .arg = arg};
 
     return period_ns > 0 ? schedule_made(pool, made, delay_ns, period_ns, f) : FJ_EINVAL;
 }
 
-int fj_schedule_action_with_fixed_delay(fj_pool *pool, fj_action *action, void *arg,
+int fj_schedule_action_with_fixed_delay(fj_pool *pool, fj_action_fn *action, void *arg,
                                         int64_t delay_ns, int64_t period_ns, fj_future **f)
 {
     struct timer_call made = {.action = action, .arg = arg};
@@ -768,7 +769,7 @@ int64_t fj_timer_remaining(const fj_future *f)
     return when == INT64_MAX ? INT64_MAX : when - timer_now();
 }
 
-static struct timeout_call *timeout_make(fj_call *call, void *arg,
+static struct timeout_call *timeout_make(fj_call_fn *call, void *arg,
                                          void (*on_timeout)(fj_future *f, void *arg))
 {
     struct timeout_call *c = fji_plat_alloc(sizeof *c);
@@ -846,7 +847,7 @@ static int timeout_submit(struct fji_timers *ts, fj_timer *t, int64_t when)
     return err;
 }
 
-int fj_submit_with_timeout(fj_pool *pool, fj_call *call, void *arg, int64_t timeout_ns,
+int fj_submit_with_timeout(fj_pool *pool, fj_call_fn *call, void *arg, int64_t timeout_ns,
                            void (*on_timeout)(fj_future *f, void *arg), fj_future **f)
 {
     if (call == NULL || f == NULL) return FJ_EINVAL;

@@ -59,7 +59,7 @@ void fji_worker_unpark(fji_worker *w)
 
 static void worker_run_action(fji_worker *w, const fji_loot *loot)
 {
-    int code = ((fj_action *)loot->fn)((void *)loot->arg);
+    int code = ((fj_action_fn *)loot->fn)((void *)loot->arg);
     const fj_pool_options *o = &w->pool->options;
 
     if (code != FJ_OK && o->on_error != NULL) o->on_error(w->pool, code, o->arg);
@@ -143,7 +143,7 @@ void fji_loot_cancel(const fji_loot *loot)
 
 /* ---- The own queue -------------------------------------------------------------------------------- */
 
-int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action *fn, void *arg, bool wake)
+int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action_fn *fn, void *arg, bool wake)
 {
     fji_queue *q = &w->q;
     bool typed = worker_in_typed(w);
@@ -163,7 +163,7 @@ int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action *fn, void *arg,
     /* [queue.publish] release -> acquire load in steal: the task. */
     fji_store_release(&p->what, what);
     /* [idle.dekker] as in fj_fork(). */
-    FJ_LIGHT_FENCE();
+    FJI_LIGHT_FENCE();
     if (wake)
         fji_signal_slow(&q->hot);
     else
@@ -266,7 +266,7 @@ static fji_got worker_take_submission(fji_worker *w, fji_subq *s, fji_loot *loot
     *loot = some[0];
     for (uint32_t i = n; i-- > 1;) {
         bool last = i == 1;
-        fj_action *fn = (fj_action *)some[i].fn;
+        fj_action_fn *fn = (fj_action_fn *)some[i].fn;
         if (fji_worker_push(w, FJI_ACTION, fn, (void *)some[i].arg, last) >= 0) continue;
         fji_idle_found(w, true);
         worker_run_action(w, &some[i]); /* no room: out of order, but run */
@@ -375,9 +375,9 @@ static inline bool worker_run_completer(fji_worker *w, fj_task *t)
     /* [task.done] acquire <- acq_rel of whoever has decided. */
     if (c->parent == NULL || fji_load_acquire(&t->state) != 0) return false;
     const fj_token *token = &c->root->future.token;
-    if (FJ_UNLIKELY(fji_scope_token(w) != token)) fji_scope_only(w, token);
+    if (FJI_UNLIKELY(fji_scope_token(w) != token)) fji_scope_only(w, token);
     int code = c->future.fn(t); /* LAST TOUCH of *c unless it failed. */
-    if (FJ_UNLIKELY(code != FJ_OK) && times == fji_child_times) fj_completer_fail(c, code);
+    if (FJI_UNLIKELY(code != FJ_OK) && times == fji_child_times) fj_completer_fail(c, code);
     return true;
 }
 
@@ -623,13 +623,13 @@ static int worker_create(void *(*entry)(void *), void *arg, void *worker)
     const fji_worker *w = worker;
     const fj_pool_options *o = &w->pool->options;
 
-    return o->create(w->pool, entry, arg, o->arg);
+    return o->create_thread(w->pool, entry, arg, o->arg);
 }
 
 static bool worker_thread(fji_worker *w, const char *name)
 {
     const fj_pool_options *o = &w->pool->options;
-    fji_creator how = {o->stack_bytes, o->create != NULL ? worker_create : NULL, w};
+    fji_creator how = {o->stack_bytes, o->create_thread != NULL ? worker_create : NULL, w};
 
     return fji_plat_thread_start(worker_main, w, &how, name);
 }
@@ -643,7 +643,7 @@ bool fji_worker_start(fj_pool *p)
     const fj_pool_options *o = &p->options;
     char name[32];
 
-    if (o->may_start != NULL && !o->may_start(p, o->arg)) return false;
+    if (o->allow_thread != NULL && !o->allow_thread(p, o->arg)) return false;
     fji_lock_take(&p->lock);
     fji_worker *w = fji_pool_stopping(p) ? NULL : worker_take_record(p, FJI_ALIVE_WORKER);
     if (w != NULL) fji_count(&p->started, 1);

@@ -229,7 +229,7 @@ fj_pool *fjt_pool_with(const fj_pool_options *o)
 
 fj_pool *fjt_pool(int n, unsigned flags)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     o.parallelism = n;
     o.flags = flags;
     return fjt_pool_with(&o);
@@ -255,7 +255,7 @@ static void dump_pools(void)
         fj_pool *pool = atomic_load(&watched[i]);
         char text[512] = "";
         if (pool == NULL) continue;
-        fj_pool_text(pool, text, sizeof text);
+        fj_pool_describe(pool, text, sizeof text);
         dprintf(STDERR_FILENO, "# %s\n", text);
         fj_pool_dump(pool, dump_line, NULL);
     }

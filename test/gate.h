@@ -7,6 +7,7 @@
 #ifndef GATE_H
 #define GATE_H
 
+#include <forkjoin/block.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -74,8 +75,8 @@ static inline void gate_end(struct gate *g)
 {
     pthread_join(g->holder, NULL);
     (void)fj_future_cancel(&g->other, 0);
-    fj_future_release(&g->future);
-    fj_future_release(&g->other);
+    fj_future_fini(&g->future);
+    fj_future_fini(&g->other);
     if (g->pipe[0] >= 0) {
         close(g->pipe[0]);
         close(g->pipe[1]);
@@ -129,12 +130,12 @@ static inline void gate_by_begin_and_end(struct gate *g)
 
 static inline void gate_by_semaphore(struct gate *g)
 {
-    CHECK_EQ(fj_sem_wait(&g->sem, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(fj_block_sem_wait(&g->sem, FJ_FOREVER), FJ_OK);
 }
 
 static inline void gate_by_mutex(struct gate *g)
 {
-    CHECK_EQ(fj_mutex_lock(&g->lock), FJ_OK);
+    CHECK_EQ(fj_block_mutex_lock(&g->lock), FJ_OK);
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -142,13 +143,13 @@ static inline void gate_by_condition(struct gate *g)
 {
     pthread_mutex_lock(&g->guard);
     while (!atomic_load(&g->open))
-        CHECK_EQ(fj_cond_wait(&g->changed, &g->guard, FJ_FOREVER), FJ_OK);
+        CHECK_EQ(fj_block_cond_wait(&g->changed, &g->guard, FJ_FOREVER), FJ_OK);
     pthread_mutex_unlock(&g->guard);
 }
 
 static inline void gate_by_sleeping(struct gate *g)
 {
-    while (!atomic_load(&g->open)) CHECK_EQ(fj_sleep(20000000), FJ_OK);
+    while (!atomic_load(&g->open)) CHECK_EQ(fj_sleep_ns(20000000), FJ_OK);
 }
 
 static inline void gate_by_get(struct gate *g)
@@ -200,14 +201,14 @@ static inline void gate_by_read(struct gate *g)
 {
     char c;
 
-    if (g->pipe[0] >= 0) CHECK_EQ(fj_read(g->pipe[0], &c, 1), 1);
+    if (g->pipe[0] >= 0) CHECK_EQ(fj_block_read(g->pipe[0], &c, 1), 1);
 }
 
 static inline void gate_by_poll(struct gate *g)
 {
     struct pollfd one = {.fd = g->pipe[0], .events = POLLIN};
 
-    if (g->pipe[0] >= 0) CHECK_EQ(fj_poll(&one, 1, FJ_FOREVER), 1);
+    if (g->pipe[0] >= 0) CHECK_EQ(fj_block_poll(&one, 1, FJ_FOREVER), 1);
 }
 
 static void (*const gate_waits[])(struct gate *g) = {

@@ -40,7 +40,7 @@
 
 #include <forkjoin.h>
 
-FJ_EXTERN_C_BEGIN
+FJI_EXTERN_C_BEGIN
 
 /* ---- Progress ---------------------------------------------------------------------------- */
 
@@ -84,10 +84,10 @@ FJ_API void fj_progress_bar_stop(fj_progress_bar *bar);
 
 /*
  * How something is to be done. Zero means default for every member, so that
- * `&(fj_how){.pool = pool}` says it all. Parts begin at a multiple of grain or min_grain from
+ * `&(fj_algo_options){.pool = pool}` says it all. Parts begin at a multiple of grain or min_grain from
  * where the range begins; only the last one is smaller.
  */
-typedef struct fj_how {
+typedef struct fj_algo_options {
     fj_pool *pool;         /* NULL: that of the calling task; outside: the common pool */
     fj_token *token;       /* cancels it */
     fj_progress *progress; /* counts elements that are done */
@@ -96,8 +96,8 @@ typedef struct fj_how {
     size_t min_grain;      /* with grain 0: at least so many, and */
     size_t max_grain;      /* at most so many; 0: any number. For when cheap elements come
                               before very dear ones, of which a part may then have many */
-    uint64_t spare[2];     /* zero */
-} fj_how;
+    uint64_t reserved[2];  /* 0 */
+} fj_algo_options;
 
 /* ---- Loops ------------------------------------------------------------------------------- */
 
@@ -110,7 +110,7 @@ typedef int fj_for_fn(size_t begin, size_t end, void *arg);
  *   Java     IntStream.range(begin, end).parallel().forEach().
  */
 FJ_API FJ_NODISCARD int fj_for(size_t begin, size_t end, fj_for_fn *body, void *arg,
-                               const fj_how *how);
+                               const fj_algo_options *how);
 
 /* Does something for the tile of rows r0 <= r < r1 and columns c0 <= c < c1. */
 typedef int fj_for_2d_fn(size_t r0, size_t r1, size_t c0, size_t c1, void *arg);
@@ -121,7 +121,7 @@ typedef int fj_for_2d_fn(size_t r0, size_t r1, size_t c0, size_t c1, void *arg);
  * counts elements.
  */
 FJ_API FJ_NODISCARD int fj_for_2d(size_t rows, size_t columns, fj_for_2d_fn *body, void *arg,
-                                  const fj_how *how);
+                                  const fj_algo_options *how);
 
 /* Makes out[0] to out[n - 1] of in[0] to in[n - 1]. */
 typedef int fj_transform_fn(const void *in, void *out, size_t n, void *arg);
@@ -133,16 +133,18 @@ typedef int fj_transform_fn(const void *in, void *out, size_t n, void *arg);
  *   Java     Arrays.parallelSetAll().
  */
 FJ_API FJ_NODISCARD int fj_transform(const void *in, size_t in_size, void *out, size_t out_size,
-                                     size_t n, fj_transform_fn *body, void *arg, const fj_how *how);
+                                     size_t n, fj_transform_fn *body, void *arg,
+                                     const fj_algo_options *how);
 
 /* Calls every one of n functions; a code other than 0 keeps those from being called that were
  * not begun. */
-typedef struct fj_step {
-    fj_action *fn;
+typedef struct fj_function {
+    fj_action_fn *fn;
     void *arg;
-} fj_step;
+} fj_function;
 
-FJ_API FJ_NODISCARD int fj_invoke_steps(const fj_step *steps, size_t n, const fj_how *how);
+FJ_API FJ_NODISCARD int fj_invoke_functions(const fj_function *steps, size_t n,
+                                            const fj_algo_options *how);
 
 /* ---- Reductions -------------------------------------------------------------------------- */
 
@@ -165,7 +167,7 @@ typedef int fj_combine_fn(void *left, const void *right, void *arg);
  */
 FJ_API FJ_NODISCARD int fj_reduce(size_t begin, size_t end, fj_fold_fn *fold,
                                   fj_combine_fn *combine, const void *identity, size_t size,
-                                  void *arg, void *result, const fj_how *how);
+                                  void *arg, void *result, const fj_algo_options *how);
 
 /*
  * The same by a tree that depends only on end - begin and how->grain, not on workers or time:
@@ -176,9 +178,10 @@ FJ_API FJ_NODISCARD int fj_reduce(size_t begin, size_t end, fj_fold_fn *fold,
  *   memory   with size > 128: size * (depth of the tree, at most 65) for each part that is
  *            taken; FJ_ENOMEM if the first cannot be had.
  */
-FJ_API FJ_NODISCARD int fj_reduce_fixed(size_t begin, size_t end, fj_fold_fn *fold,
-                                        fj_combine_fn *combine, const void *identity, size_t size,
-                                        void *arg, void *result, const fj_how *how);
+FJ_API FJ_NODISCARD int fj_reduce_deterministic(size_t begin, size_t end, fj_fold_fn *fold,
+                                                fj_combine_fn *combine, const void *identity,
+                                                size_t size, void *arg, void *result,
+                                                const fj_algo_options *how);
 
 /*
  * Counts by key: `count` adds the elements begin <= i < end to counts[0] to counts[keys - 1].
@@ -190,13 +193,13 @@ FJ_API FJ_NODISCARD int fj_reduce_fixed(size_t begin, size_t end, fj_fold_fn *fo
 typedef int fj_count_fn(size_t begin, size_t end, uint64_t *counts, void *arg);
 
 FJ_API FJ_NODISCARD int fj_histogram(size_t begin, size_t end, fj_count_fn *count, void *arg,
-                                     uint64_t *counts, size_t keys, const fj_how *how);
+                                     uint64_t *counts, size_t keys, const fj_algo_options *how);
 
 /* The same for arrays of keys. A key that is not below `keys` is FJ_EINVAL. */
 FJ_API FJ_NODISCARD int fj_histogram_u8(const uint8_t *key, size_t n, uint64_t *counts, size_t keys,
-                                        const fj_how *how);
+                                        const fj_algo_options *how);
 FJ_API FJ_NODISCARD int fj_histogram_u32(const uint32_t *key, size_t n, uint64_t *counts,
-                                         size_t keys, const fj_how *how);
+                                         size_t keys, const fj_algo_options *how);
 
 /* ---- Searches ---------------------------------------------------------------------------- */
 
@@ -211,9 +214,9 @@ typedef int fj_find_fn(size_t begin, size_t end, size_t *at, void *arg);
  *   Java     Stream.findFirst(), findAny().
  */
 FJ_API FJ_NODISCARD int fj_find(size_t begin, size_t end, fj_find_fn *find, void *arg, size_t *at,
-                                const fj_how *how);
+                                const fj_algo_options *how);
 FJ_API FJ_NODISCARD int fj_find_any(size_t begin, size_t end, fj_find_fn *find, void *arg,
-                                    size_t *at, const fj_how *how);
+                                    size_t *at, const fj_algo_options *how);
 
 /* Whether element x is meant: positive yes, 0 no, negative: the code that ends the call. */
 typedef int fj_test_fn(const void *x, void *arg);
@@ -224,9 +227,9 @@ typedef int fj_test_fn(const void *x, void *arg);
  *   Java     anyMatch(), allMatch().
  */
 FJ_API FJ_NODISCARD int fj_any(const void *base, size_t n, size_t size, fj_test_fn *test, void *arg,
-                               int *yes, const fj_how *how);
+                               int *yes, const fj_algo_options *how);
 FJ_API FJ_NODISCARD int fj_all(const void *base, size_t n, size_t size, fj_test_fn *test, void *arg,
-                               int *yes, const fj_how *how);
+                               int *yes, const fj_algo_options *how);
 
 /* ---- Scans ------------------------------------------------------------------------------- */
 
@@ -250,11 +253,11 @@ typedef int fj_emit_fn(size_t begin, size_t end, void *acc, void *arg);
  */
 FJ_API FJ_NODISCARD int fj_scan(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine,
                                 fj_emit_fn *emit, const void *identity, size_t size, size_t stride,
-                                void *arg, void *total, const fj_how *how);
+                                void *arg, void *total, const fj_algo_options *how);
 
 /* Flags of the ready-made scans. */
-#define FJ_INCLUSIVE 0u      /* out[i] = in[0] + ... + in[i] */
-#define FJ_EXCLUSIVE 0x1000u /* out[i] = in[0] + ... + in[i - 1] */
+#define FJ_SCAN_INCLUSIVE 0u      /* out[i] = in[0] + ... + in[i] */
+#define FJ_SCAN_EXCLUSIVE 0x1000u /* out[i] = in[0] + ... + in[i - 1] */
 
 /* *left becomes left combined with right, both elements. */
 typedef void fj_op_fn(void *left, const void *right, void *arg);
@@ -265,18 +268,18 @@ typedef void fj_op_fn(void *left, const void *right, void *arg);
  */
 FJ_API FJ_NODISCARD int fj_scan_each(const void *in, void *out, size_t n, size_t size, fj_op_fn *op,
                                      const void *identity, void *arg, unsigned flags,
-                                     const fj_how *how);
+                                     const fj_algo_options *how);
 
 /* Sums; integers wrap. Of floats the last bits differ from run to run, and as neighbours are
  * added first, so may whether a sum overflows in between. */
 FJ_API FJ_NODISCARD int fj_scan_i32(const int32_t *in, int32_t *out, size_t n, unsigned flags,
-                                    const fj_how *how);
+                                    const fj_algo_options *how);
 FJ_API FJ_NODISCARD int fj_scan_i64(const int64_t *in, int64_t *out, size_t n, unsigned flags,
-                                    const fj_how *how);
+                                    const fj_algo_options *how);
 FJ_API FJ_NODISCARD int fj_scan_f32(const float *in, float *out, size_t n, unsigned flags,
-                                    const fj_how *how);
+                                    const fj_algo_options *how);
 FJ_API FJ_NODISCARD int fj_scan_f64(const double *in, double *out, size_t n, unsigned flags,
-                                    const fj_how *how);
+                                    const fj_algo_options *how);
 
 /* ---- Filters ----------------------------------------------------------------------------- */
 
@@ -294,9 +297,11 @@ typedef int fj_keep_fn(size_t begin, size_t end, unsigned char *keep, void *arg)
  *   Java     Stream.filter().
  */
 FJ_API FJ_NODISCARD int fj_filter(const void *in, size_t n, size_t size, void *out,
-                                  fj_test_fn *test, void *arg, size_t *count, const fj_how *how);
-FJ_API FJ_NODISCARD int fj_filter_by(const void *in, size_t n, size_t size, void *out,
-                                     fj_keep_fn *keep, void *arg, size_t *count, const fj_how *how);
+                                  fj_test_fn *test, void *arg, size_t *count,
+                                  const fj_algo_options *how);
+FJ_API FJ_NODISCARD int fj_filter_chunks(const void *in, size_t n, size_t size, void *out,
+                                         fj_keep_fn *keep, void *arg, size_t *count,
+                                         const fj_algo_options *how);
 
 /*
  * The same, and those that are not meant follow from out[*count] on, in their order: `out` has
@@ -305,10 +310,11 @@ FJ_API FJ_NODISCARD int fj_filter_by(const void *in, size_t n, size_t size, void
  *   Java     Collectors.partitioningBy().
  */
 FJ_API FJ_NODISCARD int fj_partition(const void *in, size_t n, size_t size, void *out,
-                                     fj_test_fn *test, void *arg, size_t *count, const fj_how *how);
-FJ_API FJ_NODISCARD int fj_partition_by(const void *in, size_t n, size_t size, void *out,
-                                        fj_keep_fn *keep, void *arg, size_t *count,
-                                        const fj_how *how);
+                                     fj_test_fn *test, void *arg, size_t *count,
+                                     const fj_algo_options *how);
+FJ_API FJ_NODISCARD int fj_partition_chunks(const void *in, size_t n, size_t size, void *out,
+                                            fj_keep_fn *keep, void *arg, size_t *count,
+                                            const fj_algo_options *how);
 
 /* ---- Sorting ----------------------------------------------------------------------------- */
 
@@ -328,9 +334,9 @@ typedef int fj_compare_fn(const void *a, const void *b, void *arg);
  *   Java     Arrays.parallelSort().
  */
 FJ_API FJ_NODISCARD int fj_sort(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg,
-                                const fj_how *how);
+                                const fj_algo_options *how);
 FJ_API FJ_NODISCARD int fj_stable_sort(void *base, size_t n, size_t size, fj_compare_fn *cmp,
-                                       void *arg, const fj_how *how);
+                                       void *arg, const fj_algo_options *how);
 
 /* In place of qsort_r(): on the caller's pool, or the common one. Cancelled or misused, it
  * returns with the elements in some order. */
@@ -342,7 +348,8 @@ FJ_API void fj_qsort(void *base, size_t n, size_t size, fj_compare_fn *cmp, void
  * itself, `out` still gets each element of both once, in some order.
  */
 FJ_API FJ_NODISCARD int fj_merge(const void *a, size_t na, const void *b, size_t nb, size_t size,
-                                 void *out, fj_compare_fn *cmp, void *arg, const fj_how *how);
+                                 void *out, fj_compare_fn *cmp, void *arg,
+                                 const fj_algo_options *how);
 
 /* A key and what belongs to it. */
 typedef struct fj_kv32 {
@@ -360,18 +367,18 @@ typedef struct fj_kv64 {
  *   memory   n * size bytes, and up to 512 KiB of counts for each part that others take; without
  *            it slower, in place.
  */
-FJ_API FJ_NODISCARD int fj_sort_i8(int8_t *a, size_t n, const fj_how *how);
-FJ_API FJ_NODISCARD int fj_sort_u8(uint8_t *a, size_t n, const fj_how *how);
-FJ_API FJ_NODISCARD int fj_sort_i16(int16_t *a, size_t n, const fj_how *how);
-FJ_API FJ_NODISCARD int fj_sort_u16(uint16_t *a, size_t n, const fj_how *how);
-FJ_API FJ_NODISCARD int fj_sort_i32(int32_t *a, size_t n, const fj_how *how);
-FJ_API FJ_NODISCARD int fj_sort_u32(uint32_t *a, size_t n, const fj_how *how);
-FJ_API FJ_NODISCARD int fj_sort_i64(int64_t *a, size_t n, const fj_how *how);
-FJ_API FJ_NODISCARD int fj_sort_u64(uint64_t *a, size_t n, const fj_how *how);
-FJ_API FJ_NODISCARD int fj_sort_f32(float *a, size_t n, const fj_how *how);
-FJ_API FJ_NODISCARD int fj_sort_f64(double *a, size_t n, const fj_how *how);
-FJ_API FJ_NODISCARD int fj_sort_kv32(fj_kv32 *a, size_t n, const fj_how *how);
-FJ_API FJ_NODISCARD int fj_sort_kv64(fj_kv64 *a, size_t n, const fj_how *how);
+FJ_API FJ_NODISCARD int fj_sort_i8(int8_t *a, size_t n, const fj_algo_options *how);
+FJ_API FJ_NODISCARD int fj_sort_u8(uint8_t *a, size_t n, const fj_algo_options *how);
+FJ_API FJ_NODISCARD int fj_sort_i16(int16_t *a, size_t n, const fj_algo_options *how);
+FJ_API FJ_NODISCARD int fj_sort_u16(uint16_t *a, size_t n, const fj_algo_options *how);
+FJ_API FJ_NODISCARD int fj_sort_i32(int32_t *a, size_t n, const fj_algo_options *how);
+FJ_API FJ_NODISCARD int fj_sort_u32(uint32_t *a, size_t n, const fj_algo_options *how);
+FJ_API FJ_NODISCARD int fj_sort_i64(int64_t *a, size_t n, const fj_algo_options *how);
+FJ_API FJ_NODISCARD int fj_sort_u64(uint64_t *a, size_t n, const fj_algo_options *how);
+FJ_API FJ_NODISCARD int fj_sort_f32(float *a, size_t n, const fj_algo_options *how);
+FJ_API FJ_NODISCARD int fj_sort_f64(double *a, size_t n, const fj_algo_options *how);
+FJ_API FJ_NODISCARD int fj_sort_kv32(fj_kv32 *a, size_t n, const fj_algo_options *how);
+FJ_API FJ_NODISCARD int fj_sort_kv64(fj_kv64 *a, size_t n, const fj_algo_options *how);
 
 /* Sorts for types of your own, the comparison inlined: forkjoin/sort.h. */
 
@@ -397,7 +404,7 @@ typedef struct fj_stage {
 } fj_stage;
 
 /*
- * Sends items through the stages until the first one has no more, at most `tokens` of them
+ * Sends items through the stages until the first one has no more, at most `max_in_flight` of them
  * under way at a time: that bounds the memory. The first stage may be of any kind; if it is
  * parallel, it is called until one call says it is the end. An item is never waited for: a
  * worker that would have to, does something else.
@@ -408,13 +415,13 @@ typedef struct fj_stage {
  *            FJ_OK is nobody's.
  *   order    of items: that in which calls of the first stage return.
  *   progress items that have left the last stage, or were dropped by one.
- *   memory   about 64 bytes for each token and stage; FJ_ENOMEM before anything is begun.
+ *   memory   about 64 bytes for each item in flight and stage; FJ_ENOMEM before anything is begun.
  *   grain    is not looked at.
- *   returns  also FJ_EINVAL for no stage, no token, an unknown kind.
+ *   returns  also FJ_EINVAL for no stage, max_in_flight 0, an unknown kind.
  */
-FJ_API FJ_NODISCARD int fj_pipeline(const fj_stage *stages, size_t n, size_t tokens,
-                                    void (*drop)(void *item), const fj_how *how);
+FJ_API FJ_NODISCARD int fj_pipeline(const fj_stage *stages, size_t n, size_t max_in_flight,
+                                    void (*drop)(void *item), const fj_algo_options *how);
 
-FJ_EXTERN_C_END
+FJI_EXTERN_C_END
 
 #endif /* FORKJOIN_ALGO_H */

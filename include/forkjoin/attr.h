@@ -18,15 +18,15 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
-#define FJ_EXTERN_C_BEGIN extern "C" {
-#define FJ_EXTERN_C_END }
-#define FJ_STATIC_ASSERT(cond, text) static_assert(cond, text)
-#define FJ_ALIGNAS(n) alignas(n)
+#define FJI_EXTERN_C_BEGIN extern "C" {
+#define FJI_EXTERN_C_END }
+#define FJI_STATIC_ASSERT(cond, text) static_assert(cond, text)
+#define FJI_ALIGNAS(n) alignas(n)
 #else
-#define FJ_EXTERN_C_BEGIN
-#define FJ_EXTERN_C_END
-#define FJ_STATIC_ASSERT(cond, text) _Static_assert(cond, text)
-#define FJ_ALIGNAS(n) _Alignas(n)
+#define FJI_EXTERN_C_BEGIN
+#define FJI_EXTERN_C_END
+#define FJI_STATIC_ASSERT(cond, text) _Static_assert(cond, text)
+#define FJI_ALIGNAS(n) _Alignas(n)
 #endif
 
 /* An exported function. The library is built with hidden visibility. */
@@ -36,15 +36,15 @@
 #define FJ_NODISCARD __attribute__((warn_unused_result))
 
 /* A fast path. Always inlined, so that positions stay in registers at -O1 too. */
-#define FJ_INLINE static inline __attribute__((always_inline, unused))
+#define FJI_INLINE static inline __attribute__((always_inline, unused))
 
 /* The same, left to the later inliner: gcc then first splits the leaf test off a recursive
  * caller, so that a leaf costs no saved registers, and only then makes a loop of it. */
-#define FJ_INLINE_LATE static inline __attribute__((unused))
+#define FJI_INLINE_LATE static inline __attribute__((unused))
 
 /* A way off the fast path. Not `cold`: gcc takes what follows such a call for cold too, and
  * moves the fast path itself out of the way. */
-#define FJ_COLD __attribute__((noinline))
+#define FJI_COLD __attribute__((noinline))
 
 /*
  * 1 (by -DFJ_CHECKED=1 where your code is compiled): every fork and join is looked at before it is
@@ -56,8 +56,8 @@
 #define FJ_CHECKED 0
 #endif
 
-#define FJ_LIKELY(x) __builtin_expect(!!(x), 1)
-#define FJ_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define FJI_LIKELY(x) __builtin_expect(!!(x), 1)
+#define FJI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /*
  * The test for a leaf at the head of a recursive function: `if (FJ_LEAF(n < 2)) return n;`.
@@ -72,36 +72,36 @@
  * sleep (membarrier), which makes it count as a full fence. Where there is no
  * membarrier the library steers every caller to a path with a real fence.
  */
-#define FJ_LIGHT_FENCE() __asm__ __volatile__("" ::: "memory")
+#define FJI_LIGHT_FENCE() __asm__ __volatile__("" ::: "memory")
 
 /* Only keeps the compiler from merging what stands before it with what follows. */
-#define FJ_IN_ORDER() __asm__ __volatile__("" ::: "memory")
+#define FJI_IN_ORDER() __asm__ __volatile__("" ::: "memory")
 
 /* The thread-local of the plain tier: eight bytes of static TLS, one load. */
-#define FJ_TLS extern __thread __attribute__((tls_model("initial-exec"), visibility("default")))
+#define FJI_TLS extern __thread __attribute__((tls_model("initial-exec"), visibility("default")))
 
 /* Two neighbouring pointers, by one store where that can be said. */
 #if defined(__x86_64__) && !defined(__ILP32__)
 typedef unsigned long long fji_two __attribute__((vector_size(16), aligned(8), may_alias));
-FJ_INLINE void fji_store_two(void *at, uintptr_t a, uintptr_t b)
+FJI_INLINE void fji_store_two(void *at, uintptr_t a, uintptr_t b)
 {
     const fji_two two = {a, b};
     *(fji_two *)at = two;
 }
 #else
-FJ_INLINE void fji_store_two(void *at, uintptr_t a, uintptr_t b)
+FJI_INLINE void fji_store_two(void *at, uintptr_t a, uintptr_t b)
 {
     const uintptr_t two[2] = {a, b};
     __builtin_memcpy(at, two, sizeof two);
 }
 #endif
 
-/* FJ_NO_ASM: the compiler, and who instruments its code, is to see every access. */
-#if defined(__x86_64__) && defined(__ELF__) && !defined(__ILP32__) && !defined(FJ_NO_ASM)
-#define FJ_READ_TLS(to, from) \
+/* FJI_NO_ASM: the compiler, and who instruments its code, is to see every access. */
+#if defined(__x86_64__) && defined(__ELF__) && !defined(__ILP32__) && !defined(FJI_NO_ASM)
+#define FJI_READ_TLS(to, from) \
     __asm__ __volatile__("movq " #from "@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(to))
 /* The address of a variable, computed anew: for the same reason. */
-#define FJ_ADDRESS_AGAIN(p)                                               \
+#define FJI_ADDRESS_AGAIN(p)                                              \
     __extension__({                                                       \
         __typeof__(p) fj_again;                                           \
         __asm__ __volatile__("leaq %1, %0" : "=r"(fj_again) : "m"(*(p))); \
@@ -109,24 +109,24 @@ FJ_INLINE void fji_store_two(void *at, uintptr_t a, uintptr_t b)
     })
 /* Relaxed atomic loads that are only compared: as an operand of the comparison, which
  * compilers do not make of an __atomic load. */
-#define FJ_RELAXED_NEGATIVE(p)                                             \
+#define FJI_RELAXED_NEGATIVE(p)                                            \
     __extension__({                                                        \
         int fj_yes;                                                        \
         __asm__ __volatile__("cmpq $0, %1" : "=@ccs"(fj_yes) : "m"(*(p))); \
         fj_yes;                                                            \
     })
-#define FJ_RELAXED_ABOVE(p, x)                                                     \
+#define FJI_RELAXED_ABOVE(p, x)                                                    \
     __extension__({                                                                \
         int fj_yes;                                                                \
         __asm__ __volatile__("cmpq %2, %1" : "=@cca"(fj_yes) : "m"(*(p)), "r"(x)); \
         fj_yes;                                                                    \
     })
 #else
-#define FJ_READ_TLS(to, from) ((to) = (from))
-#define FJ_ADDRESS_AGAIN(p) (p)
+#define FJI_READ_TLS(to, from) ((to) = (from))
+#define FJI_ADDRESS_AGAIN(p) (p)
 /* relaxed: whoever uses it says why that is enough. */
-#define FJ_RELAXED_NEGATIVE(p) (__atomic_load_n((p), __ATOMIC_RELAXED) < 0)
-#define FJ_RELAXED_ABOVE(p, x) (__atomic_load_n((p), __ATOMIC_RELAXED) > (x))
+#define FJI_RELAXED_NEGATIVE(p) (__atomic_load_n((p), __ATOMIC_RELAXED) < 0)
+#define FJI_RELAXED_ABOVE(p, x) (__atomic_load_n((p), __ATOMIC_RELAXED) > (x))
 #endif
 
 #endif /* FORKJOIN_ATTR_H */

@@ -48,7 +48,7 @@
  *         struct sum root = {.v = v, .n = n};
  *
  *         fj_completer_init(&root.c, NULL, 0, sum_run, sum_done, NULL);
- *         int err = fj_completer_invoke_in(NULL, &root.c); // NULL: the common pool
+ *         int err = fj_completer_invoke(NULL, &root.c); // NULL: the common pool
  *         *total = root.total;
  *         return err;
  *     }
@@ -61,10 +61,10 @@
  * or later. After fj_completer_try_complete() the caller must not touch it. A root may be
  * freed when a wait for it has returned, if it got there by try_complete; if it was
  * cancelled, failed or completed early, only when all below it have come to an end: no call
- * waits for that. fj_future_release() is for roots only, fj_future_on_release() for none.
+ * waits for that. fj_future_fini() is for roots only, fj_future_set_release_fn() for none.
  *
  * Not wanted any more. When a root is cancelled, or completed or failed other than by its own body
- * and before all below it is through, its completers run on, and fj_cancelled() is 1 in them. A
+ * and before all below it is through, its completers run on, and fj_is_cancelled() is 1 in them. A
  * completer below another has no token of its own: what becomes of it alone its body sees by
  * fj_future_is_done().
  */
@@ -75,7 +75,7 @@
 #error "include <forkjoin.h>"
 #endif
 
-FJ_EXTERN_C_BEGIN
+FJI_EXTERN_C_BEGIN
 
 typedef struct fj_completer fj_completer;
 
@@ -84,7 +84,7 @@ typedef struct fj_completer fj_completer;
  * last, which has seen everything that the others did. caller: the child that was last, or
  * `c` itself. Not 0: `c` has failed with that code.
  */
-typedef int fj_on_completion(fj_completer *c, fj_completer *caller);
+typedef int fj_completion_fn(fj_completer *c, fj_completer *caller);
 
 /*
  * Called when `c` has failed with `code` by fj_completer_fail(), by a code of its body or of its
@@ -99,15 +99,15 @@ typedef int fj_on_completion(fj_completer *c, fj_completer *caller);
  * at once. on_error() must not free `c`. fj_future_fail() and fj_future_cancel() decide `c` alone:
  * they call no on_error() and tell no parent.
  */
-typedef int fj_on_error(fj_completer *c, int code, fj_completer *caller);
+typedef int fj_error_fn(fj_completer *c, int code, fj_completer *caller);
 
 /* The first member of your own struct. The members are private. */
 struct fj_completer {
     fj_future future;
     fj_completer *parent;
     fj_completer *root;
-    fj_on_completion *on_completion;
-    fj_on_error *on_error;
+    fj_completion_fn *on_completion;
+    fj_error_fn *on_error;
 };
 
 /*
@@ -120,8 +120,9 @@ struct fj_completer {
  */
 FJ_API int fji_completer_run(fj_task *t); /* internal: how the queues run one */
 
-FJ_INLINE void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t pending, fj_fn *fn,
-                                 fj_on_completion *on_completion, fj_on_error *on_error)
+FJI_INLINE void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t pending,
+                                  fj_task_fn *fn, fj_completion_fn *on_completion,
+                                  fj_error_fn *on_error)
 {
     if (FJ_CHECKED && c == 0) return;
     fji_future_init_head(&c->future, fji_completer_run, fn, FJI_FUTURE_COMPLETER,
@@ -142,8 +143,8 @@ FJ_API FJ_NODISCARD int fj_completer_submit(fj_pool *pool, fj_completer *c);
  *
  *   returns  FJ_OK, the code with which it failed, FJ_ECANCELED.
  */
-FJ_API int fj_completer_invoke(fj_completer *c);
-FJ_API int fj_completer_invoke_in(fj_pool *pool, fj_completer *c);
+FJ_API int fj_completer_run(fj_completer *c);
+FJ_API int fj_completer_invoke(fj_pool *pool, fj_completer *c);
 FJ_API int fj_completer_join(fj_completer *c);
 
 /* Java: getCompleter(), getRoot(). */
@@ -158,7 +159,7 @@ FJ_API fj_completer *fj_completer_root(const fj_completer *c);
  *            compareAndSetPendingCount(), decrementPendingCountUnlessZero().
  */
 FJ_API int32_t fj_completer_pending(const fj_completer *c);
-FJ_INLINE void fj_completer_set_pending(fj_completer *c, int32_t n)
+FJI_INLINE void fj_completer_set_pending(fj_completer *c, int32_t n)
 {
     if (FJ_CHECKED && c == 0) return;
     /* relaxed: before the children are queued, which publishes it. */
@@ -206,7 +207,7 @@ FJ_API void fj_completer_fail(fj_completer *c, int code);
 FJ_API fj_completer *fj_completer_first(fj_completer *c);
 FJ_API fj_completer *fj_completer_next(fj_completer *c);
 
-/* The root is done, now, normally. What is below runs on; fj_cancelled() is 1 in it, unless it is
+/* The root is done, now, normally. What is below runs on; fj_is_cancelled() is 1 in it, unless it is
  * the body of the root that calls this. Java: quietlyCompleteRoot(). */
 FJ_API void fj_completer_complete_root(fj_completer *c);
 
@@ -232,25 +233,6 @@ FJ_API int fj_completer_help(fj_completer *c, int most);
 FJ_API FJ_NODISCARD int fj_completer_fork_all(fj_completer *parent, void *first, size_t n,
                                               size_t stride);
 
-/*
- * Maps pieces of [begin, end), of at most `grain` (0: chosen), to results of `bytes` bytes
- * and combines neighbours, left before right, until *result is the whole. map: computes a
- * piece into `out`. combine: puts `right` to the right of `into`. A code other than 0 ends it.
- *
- *   returns  FJ_OK; the first code in the order of the range; FJ_ECANCELED as fj_cancelled();
- *            FJ_EINVAL: NULL, begin >= end, bytes 0; FJ_ENOMEM.
- */
-typedef struct fj_map_reduce {
-    size_t grain;
-    size_t bytes;
-    int (*map)(size_t begin, size_t end, void *out, void *arg);
-    int (*combine)(void *into, const void *right, void *arg);
-    void *arg;
-} fj_map_reduce;
-
-FJ_API FJ_NODISCARD int fj_map_reduce_run(fj_pool *pool, size_t begin, size_t end,
-                                          const fj_map_reduce *how, void *result);
-
-FJ_EXTERN_C_END
+FJI_EXTERN_C_END
 
 #endif /* FORKJOIN_COMPLETER_H */

@@ -20,17 +20,17 @@
  *     fj_future_init(&l.future, load_run);
  *     int err = fj_future_submit(NULL, &l.future);
  *     if (err == FJ_OK) err = fj_future_get(&l.future, 50 * 1000000, NULL); // at most 50 ms
- *     fj_future_release(&l.future); // waits until it runs no more
+ *     fj_future_fini(&l.future); // waits until it runs no more
  *
  * Life of a future
  *   new -> submitted -> running -> done, and done from any of them: by its body, by
  *   fj_future_complete(), fj_future_fail() or fj_future_cancel(), or when its pool stops.
  *   Done is when waiters return. The library may still know a future that was cancelled
- *   while it was queued or running: fj_future_release() waits until it does not, and must
- *   have been called before the memory of an embedded future is freed or used again.
+ *   while it was queued or running, so call fj_future_fini() before you free the memory of
+ *   an embedded future or use it again.
  *
- * Futures made by fj_submit_call() and fj_submit_action() are allocated and counted;
- * fj_future_release() is the end of one reference.
+ * Futures made by fj_submit_call() and fj_submit_action() are allocated. They have a reference
+ * count: fj_future_unref() drops one reference.
  */
 #ifndef FORKJOIN_FUTURE_H
 #define FORKJOIN_FUTURE_H
@@ -39,14 +39,14 @@
 #error "include <forkjoin.h>"
 #endif
 
-FJ_EXTERN_C_BEGIN
+FJI_EXTERN_C_BEGIN
 
 /* ---- Tokens ------------------------------------------------------------------------------ */
 
 /*
  * A request to stop that a whole computation looks at. Set it up by fj_token_init(), give it
- * to fj_invoke_with(); every structured task below, stolen ones included, sees it by
- * fj_cancelled(). Futures have a token of their own; actions and submitted tasks have none.
+ * to fj_invoke_token(); every structured task below, stolen ones included, sees it by
+ * fj_is_cancelled(). Futures have a token of their own; actions and submitted tasks have none.
  * Members are private.
  */
 typedef struct fj_token {
@@ -60,20 +60,20 @@ FJ_API void fj_token_init(fj_token *token, const fj_token *parent);
 
 /*
  * Asks everything that runs with `token`, or one below it, to stop, for good. Waits of the
- * library inside these tasks (fj_future_get(), fj_sleep(), ...) return FJ_ECANCELED; fj_read(),
- * fj_write() and fj_poll() do so if their pool has an `interrupt_signal`.
+ * library inside these tasks (fj_future_get(), fj_sleep_ns(), ...) return FJ_ECANCELED; fj_block_read(),
+ * fj_block_write() and fj_block_poll() do so if their pool has an `interrupt_signal`.
  */
 FJ_API void fj_token_cancel(fj_token *token);
 
 /* Whether it, or one above it, was cancelled. */
-FJ_API int fj_token_cancelled(const fj_token *token);
+FJ_API int fj_token_is_cancelled(const fj_token *token);
 
 /*
  * As fj_invoke(), with `token` for the task and all that it forks.
  *
  *   returns  as fj_invoke(); FJ_ECANCELED without running it if `token` was cancelled before.
  */
-FJ_API FJ_NODISCARD int fj_invoke_with(fj_pool *pool, fj_task *t, fj_token *token);
+FJ_API FJ_NODISCARD int fj_invoke_token(fj_pool *pool, fj_task *t, fj_token *token);
 
 /*
  * Whether the calling task should give up: its token was cancelled; its future was cancelled, or
@@ -83,7 +83,7 @@ FJ_API FJ_NODISCARD int fj_invoke_with(fj_pool *pool, fj_task *t, fj_token *toke
  *   from     a body; outside it is 0.
  *   Java     Thread.interrupted() in a task, without clearing anything.
  */
-FJ_API int fj_cancelled(void);
+FJ_API int fj_is_cancelled(void);
 
 /*
  * The token that the calling task runs with, its future's own included: to look at it from where
@@ -104,8 +104,8 @@ typedef struct fj_future fj_future;
  */
 struct fj_future {
     fj_task task;
-    fj_fn *fn;    /* the body */
-    void *result; /* the body's, any pointer */
+    fj_task_fn *fn; /* the body */
+    void *result;   /* the body's, any pointer */
     uint32_t flags;
     uint32_t tag;
     uint32_t pending; /* of a completer */
@@ -136,8 +136,8 @@ struct fji_future_middle {
     uint32_t flags, tag, pending, spare;
 };
 
-FJ_INLINE void fji_future_init_head(fj_future *f, fj_fn *run, fj_fn *fn, uint32_t flags,
-                                    uint32_t pending)
+FJI_INLINE void fji_future_init_head(fj_future *f, fj_task_fn *run, fj_task_fn *fn, uint32_t flags,
+                                     uint32_t pending)
 {
     const uint32_t all = fn != NULL ? flags : flags | FJI_FUTURE_NO_BODY;
     const struct fji_future_middle middle = {all, 0, pending, 0};
@@ -148,7 +148,7 @@ FJ_INLINE void fji_future_init_head(fj_future *f, fj_fn *run, fj_fn *fn, uint32_
     __builtin_memcpy(&f->flags, &middle, sizeof middle);
 }
 
-FJ_INLINE void fji_future_init(fj_future *f, fj_fn *run, fj_fn *fn, uint32_t flags)
+FJI_INLINE void fji_future_init(fj_future *f, fj_task_fn *run, fj_task_fn *fn, uint32_t flags)
 {
     fji_future_init_head(f, run, fn, flags, 0);
     __builtin_memset(&f->token, 0, sizeof f->token);
@@ -156,10 +156,10 @@ FJ_INLINE void fji_future_init(fj_future *f, fj_fn *run, fj_fn *fn, uint32_t fla
 
 /* How a future stands. Java: Future.State. */
 enum fj_future_state {
-    FJ_STATE_RUNNING = 0, /* or not begun */
-    FJ_STATE_SUCCESS = 1,
-    FJ_STATE_FAILED = 2,
-    FJ_STATE_CANCELLED = 3
+    FJ_FUTURE_RUNNING = 0, /* or not begun */
+    FJ_FUTURE_SUCCESS = 1,
+    FJ_FUTURE_FAILED = 2,
+    FJ_FUTURE_CANCELLED = 3
 };
 
 /*
@@ -169,7 +169,7 @@ enum fj_future_state {
  *
  *   Java     the constructors of RecursiveTask, RecursiveAction; ForkJoinTask.adapt().
  */
-FJ_INLINE void fj_future_init(fj_future *f, fj_fn *fn)
+FJI_INLINE void fj_future_init(fj_future *f, fj_task_fn *fn)
 {
     if (FJ_CHECKED && f == 0) return;
     fji_future_init(f, fji_future_run, fn, 0);
@@ -180,12 +180,12 @@ FJ_INLINE void fj_future_init(fj_future *f, fj_fn *fn)
  * once, however it ended, by whichever thread that was, as the last thing. It may free the
  * memory. Set it before submitting.
  */
-FJ_API void fj_future_on_release(fj_future *f, void (*released)(fj_future *f));
+FJ_API void fj_future_set_release_fn(fj_future *f, void (*released)(fj_future *f));
 
 /*
  * Queue `f`: by fork in the own queue of the calling worker (outside: in the common pool);
- * by the others in `pool` (NULL: the common pool) as fj_submit(), fj_external_submit() and
- * fj_lazy_submit() do.
+ * by the others in `pool` (NULL: the common pool) as fj_submit(), fj_submit_external() and
+ * fj_submit_lazy() do.
  *
  *   owns     the library, until it is done and released.
  *   returns  FJ_OK; FJ_EINVAL for NULL, or if it was queued before and not made anew since;
@@ -194,8 +194,8 @@ FJ_API void fj_future_on_release(fj_future *f, void (*released)(fj_future *f));
  */
 FJ_API FJ_NODISCARD int fj_future_fork(fj_future *f);
 FJ_API FJ_NODISCARD int fj_future_submit(fj_pool *pool, fj_future *f);
-FJ_API FJ_NODISCARD int fj_future_external_submit(fj_pool *pool, fj_future *f);
-FJ_API FJ_NODISCARD int fj_future_lazy_submit(fj_pool *pool, fj_future *f);
+FJ_API FJ_NODISCARD int fj_future_submit_external(fj_pool *pool, fj_future *f);
+FJ_API FJ_NODISCARD int fj_future_submit_lazy(fj_pool *pool, fj_future *f);
 
 /*
  * Runs the body in the calling thread, unless `f` is done, then waits as fj_future_join().
@@ -203,14 +203,14 @@ FJ_API FJ_NODISCARD int fj_future_lazy_submit(fj_pool *pool, fj_future *f);
  *
  *   Java     ForkJoinTask.invoke().
  */
-FJ_API int fj_future_invoke(fj_future *f);
+FJ_API int fj_future_run(fj_future *f);
 
 /*
  * Runs `f` in the pool and waits for it, as fj_invoke() does.
  *
  *   Java     ForkJoinPool.invoke().
  */
-FJ_API int fj_future_invoke_in(fj_pool *pool, fj_future *f);
+FJ_API int fj_future_invoke(fj_pool *pool, fj_future *f);
 
 /*
  * Waits until `f` is done. A worker runs `f` itself if it is still in the worker's own queue.
@@ -255,8 +255,8 @@ FJ_API int fj_future_wait_quietly(fj_future *f, int64_t timeout_ns);
 /* One look. Java: isDone(), isCompletedNormally(), isCompletedAbnormally(), isCancelled(),
  * state(). */
 FJ_API int fj_future_is_done(const fj_future *f);
-FJ_API int fj_future_is_normal(const fj_future *f);
-FJ_API int fj_future_is_abnormal(const fj_future *f);
+FJ_API int fj_future_succeeded(const fj_future *f);
+FJ_API int fj_future_failed(const fj_future *f);
 FJ_API int fj_future_is_cancelled(const fj_future *f);
 FJ_API enum fj_future_state fj_future_state(const fj_future *f);
 
@@ -274,11 +274,11 @@ FJ_API int fj_future_error(const fj_future *f);
 /*
  * Decide the outcome, unless it is decided: success with `result`, success with the result
  * that the body has set so far, failure with `code` (0 stands for FJ_EFAILED), cancelled.
- * A body that is queued never runs. One that runs is not stopped, but fj_cancelled() becomes 1 in
+ * A body that is queued never runs. One that runs is not stopped, but fj_is_cancelled() becomes 1 in
  * it and in the tasks below it, as its result is not wanted. Its waits are broken only by
  * fj_future_cancel() with `interrupt`, and after the limit of fj_submit_with_timeout(). A body
  * that completes or fails its own future, in its own thread, does not see that as a request to
- * stop: fj_cancelled() stays 0. A task of it that another thread has stolen counts as another.
+ * stop: fj_is_cancelled() stays 0. A task of it that another thread has stolen counts as another.
  *
  *   from     any thread, the body itself included.
  *   returns  1 if this call decided it, else 0; fj_future_cancel(): 1 if it is cancelled, by
@@ -293,9 +293,9 @@ FJ_API int fj_future_fail(fj_future *f, int code);
  * interrupt: also breaks the library's waits inside the body and in the tasks below it that are
  * joined, in any pool, under any number of tokens between them and the future: they return
  * FJ_ECANCELED. If the pool has an `interrupt_signal`, sends it to the thread that runs the body,
- * and to other threads that wait in fj_read(), fj_write() or fj_poll() in a task below it; a
+ * and to other threads that wait in fj_block_read(), fj_block_write() or fj_block_poll() in a task below it; a
  * system call of your own in a stolen task is not broken. Neither reaches any other task. With and
- * without, the body can see it by fj_cancelled().
+ * without, the body can see it by fj_is_cancelled().
  */
 FJ_API int fj_future_cancel(fj_future *f, int interrupt);
 
@@ -319,42 +319,53 @@ FJ_API int16_t fj_future_set_tag(fj_future *f, int16_t tag);
 FJ_API int fj_future_cas_tag(fj_future *f, int16_t expected, int16_t tag);
 
 /*
- * Embedded: returns when the library has let go of `f`; at once if it was never queued. If
- * it is still queued and not done this waits for it to be run. Allocated: gives up one
- * reference; the last one frees it. NULL is nothing.
+ * Waits until the library no longer uses the memory of the embedded future `f`. The caller may
+ * then free it. If `f` was never queued, the call returns at once. If `f` is queued and not
+ * done, the call waits until it is done. Does nothing for an allocated future.
  */
-FJ_API void fj_future_release(fj_future *f);
+FJ_API void fj_future_fini(fj_future *f);
 
-/* One more reference to an allocated future; of an embedded one nothing. Returns `f`. */
-FJ_API fj_future *fj_future_retain(fj_future *f);
+/*
+ * Adds a reference to the allocated future `f`. Does nothing for an embedded future.
+ *
+ *   returns  `f`.
+ */
+FJ_API fj_future *fj_future_ref(fj_future *f);
+
+/*
+ * Drops a reference to the allocated future `f`. The last one frees it. Does nothing for an
+ * embedded future.
+ */
+FJ_API void fj_future_unref(fj_future *f);
 
 /* ---- fn(arg) ----------------------------------------------------------------------------- */
 
 /* A function with a result: sets *result (which is NULL) or returns a code other than 0. */
-typedef int fj_call(void *arg, void **result);
+typedef int fj_call_fn(void *arg, void **result);
 
 /*
  * Runs call(arg), or action(arg) with a fixed result, some time in `pool` (NULL: the common
  * pool), as an allocated future. Submitted from outside it is never run by a thread that
  * waits for it, since cancelling would interrupt that; unless the pool has no workers.
  *
- *   owns     the caller has one reference in *f: fj_future_release(). `result` is stored,
+ *   owns     the caller has one reference in *f: fj_future_unref(). `result` is stored,
  *            not copied.
  *   returns  FJ_OK; FJ_EINVAL for NULL; FJ_EREJECTED; FJ_ENOMEM. *f only if FJ_OK.
  *   Java     submit(Callable), submit(Runnable, T), submit(Runnable).
  */
-FJ_API FJ_NODISCARD int fj_submit_call(fj_pool *pool, fj_call *call, void *arg, fj_future **f);
-FJ_API FJ_NODISCARD int fj_submit_action(fj_pool *pool, fj_action *action, void *arg, void *result,
-                                         fj_future **f);
+FJ_API FJ_NODISCARD int fj_submit_call(fj_pool *pool, fj_call_fn *call, void *arg, fj_future **f);
+FJ_API FJ_NODISCARD int fj_submit_action(fj_pool *pool, fj_action_fn *action, void *arg,
+                                         void *result, fj_future **f);
 
 /*
  * The same, made but not submitted: for fj_future_fork(), _submit(), _invoke().
  *
  *   Java     adapt(Callable), adapt(Runnable, T); with `interruptible` adaptInterruptible().
  */
-FJ_API FJ_NODISCARD int fj_adapt_call(fj_call *call, void *arg, int interruptible, fj_future **f);
-FJ_API FJ_NODISCARD int fj_adapt_action(fj_action *action, void *arg, void *result,
-                                        int interruptible, fj_future **f);
+FJ_API FJ_NODISCARD int fj_future_new_call(fj_call_fn *call, void *arg, int interruptible,
+                                           fj_future **f);
+FJ_API FJ_NODISCARD int fj_future_new_action(fj_action_fn *action, void *arg, void *result,
+                                             int interruptible, fj_future **f);
 
 /* ---- Several of them ---------------------------------------------------------------------- */
 
@@ -372,10 +383,14 @@ FJ_API FJ_NODISCARD int fj_future_wait_any(fj_future *const *f, size_t n, int64_
  * Submits n futures to `pool` and waits until all are done. If the time is over, if one
  * could not be submitted, or if the calling task is interrupted, those that are not done are
  * cancelled with interrupt. On return every one is done, and released but for those
- * cancelled: these may still be running (fj_future_release()).
+ * cancelled: these may still be running (fj_future_fini()).
  *
- *   returns  FJ_OK, however they ended; FJ_ETIMEDOUT; FJ_ECANCELED; FJ_EINVAL for NULL
- *            pointers, before any was submitted; FJ_EREJECTED; FJ_ENOMEM.
+ * fj_future_invoke_all_quietly() has no limit, is not interrupted, and does not report how the
+ * futures ended.
+ *
+ *   returns  FJ_OK; the first error in the order of the array (all: not quietly); FJ_ETIMEDOUT;
+ *            FJ_ECANCELED; FJ_EINVAL for NULL pointers, before any was submitted;
+ *            FJ_EREJECTED; FJ_ENOMEM.
  *   Java     invokeAll(), timed and not. _quietly: invokeAllUninterruptibly().
  */
 FJ_API FJ_NODISCARD int fj_future_invoke_all(fj_pool *pool, fj_future *const *f, size_t n,
@@ -394,6 +409,6 @@ FJ_API FJ_NODISCARD int fj_future_invoke_all_quietly(fj_pool *pool, fj_future *c
 FJ_API FJ_NODISCARD int fj_future_invoke_any(fj_pool *pool, fj_future *const *f, size_t n,
                                              int64_t timeout_ns, size_t *which);
 
-FJ_EXTERN_C_END
+FJI_EXTERN_C_END
 
 #endif /* FORKJOIN_FUTURE_H */

@@ -42,7 +42,7 @@ struct fj_cell {
     unsigned char args[48];
 };
 
-FJ_STATIC_ASSERT(sizeof(struct fj_cell) == 64, "a cell is a cache line");
+FJI_STATIC_ASSERT(sizeof(struct fj_cell) == 64, "a cell is a cache line");
 
 /* What is common to all calls of one typed task: how a thief runs it. */
 struct fj_type {
@@ -71,44 +71,44 @@ typedef struct fji_typed_saved {
 } fji_typed_saved;
 
 /* This thread's worker; a stand-in that leads to the slow paths on all others. */
-FJ_TLS fj_worker *fji_self;
+FJI_TLS fj_worker *fji_self;
 
 /* Reads it. Where it can be said, so that the compiler does not keep its address in a saved
  * register over calls: that costs a store for each frame, the load costs next to nothing. */
-FJ_INLINE fj_worker *fji_self_now(void)
+FJI_INLINE fj_worker *fji_self_now(void)
 {
     fj_worker *w;
-    FJ_READ_TLS(w, fji_self);
+    FJI_READ_TLS(w, fji_self);
     return w;
 }
 
-FJ_EXTERN_C_BEGIN
+FJI_EXTERN_C_BEGIN
 
 /* The ways off the fast paths. Internal: call the functions of <forkjoin.h>. */
-FJ_API FJ_COLD void fji_fork_slow(fj_task *t, fj_cell *before);
-FJ_API FJ_COLD void fji_fork_checked(fj_task *t);
-FJ_API FJ_COLD int fji_join_slow(fj_task *t, int popped);
-FJ_API FJ_COLD int fji_unfork_slow(fj_task *t, int popped);
-FJ_API FJ_COLD void fji_signal_slow(fj_worker *w);
-FJ_API FJ_COLD fj_cell *fji_typed_room(fj_worker *w, fj_cell *p);
-FJ_API FJ_COLD fj_cell *fji_typed_spill(fj_worker *w);
-FJ_API FJ_COLD fj_cell *fji_typed_join(fj_worker *w, fj_cell *c, uintptr_t what, int popped);
-FJ_API FJ_COLD void fji_typed_release(fj_worker *w, fj_cell *c);
+FJ_API FJI_COLD void fji_fork_slow(fj_task *t, fj_cell *before);
+FJ_API FJI_COLD void fji_fork_checked(fj_task *t);
+FJ_API FJI_COLD int fji_join_slow(fj_task *t, int popped);
+FJ_API FJI_COLD int fji_unfork_slow(fj_task *t, int popped);
+FJ_API FJI_COLD void fji_signal_slow(fj_worker *w);
+FJ_API FJI_COLD fj_cell *fji_typed_room(fj_worker *w, fj_cell *p);
+FJ_API FJI_COLD fj_cell *fji_typed_spill(fj_worker *w);
+FJ_API FJI_COLD fj_cell *fji_typed_join(fj_worker *w, fj_cell *c, uintptr_t what, int popped);
+FJ_API FJI_COLD void fji_typed_release(fj_worker *w, fj_cell *c);
 FJ_API fj_cell *fji_typed_enter(fj_worker *w, fji_typed_saved *saved);
 FJ_API void fji_typed_leave(fj_worker *w, const fji_typed_saved *saved);
 
-FJ_EXTERN_C_END
+FJI_EXTERN_C_END
 
 /* No cell: a join before the first fork is seen. A fork that follows at once makes this store, and
  * the look at it, go away. */
-FJ_INLINE void fj_task_init(fj_task *t, fj_fn *fn)
+FJI_INLINE void fj_task_init(fj_task *t, fj_task_fn *fn)
 {
     if (FJ_CHECKED && t == 0) return;
     t->fn = fn;
     t->cell = 0;
 }
 
-FJ_INLINE void fj_fork(fj_task *t)
+FJI_INLINE void fj_fork(fj_task *t)
 {
     if (FJ_CHECKED) {
         fji_fork_checked(t);
@@ -119,8 +119,8 @@ FJ_INLINE void fj_fork(fj_task *t)
 
     t->cell = p;
     /* A task whose cell is below the boundary may be forked already: the slow path finds out. */
-    if (FJ_UNLIKELY(p->what != FJI_FREE || (before != 0 && before < p))) {
-        fji_fork_slow(FJ_ADDRESS_AGAIN(t), before);
+    if (FJI_UNLIKELY(p->what != FJI_FREE || (before != 0 && before < p))) {
+        fji_fork_slow(FJI_ADDRESS_AGAIN(t), before);
         return;
     }
     w->top = p + 1;
@@ -129,32 +129,32 @@ FJ_INLINE void fj_fork(fj_task *t)
     __atomic_store_n(&p->what, (uintptr_t)t, __ATOMIC_RELEASE);
     /* [idle.dekker] `what` above, ctl below; partner: the heavy fence in
      * fji_idle_wait(). Either we see that worker idle or its rescan sees `what`. */
-    FJ_LIGHT_FENCE();
+    FJI_LIGHT_FENCE();
     /* relaxed: the fence orders it, and a stale value is what the partner excludes. */
-    if (FJ_UNLIKELY(FJ_RELAXED_NEGATIVE(w->ctl))) fji_signal_slow(w);
+    if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(w->ctl))) fji_signal_slow(w);
 }
 
 /*
  * Sets the topmost cell c free. Returns 1 if it is ours, -1 if a thief may have it: the slow path
  * then has to find out.
  */
-FJ_INLINE int fji_pop_topmost(fj_worker *w, fj_cell *c)
+FJI_INLINE int fji_pop_topmost(fj_worker *w, fj_cell *c)
 {
     /* relaxed: a thief that misses it is shut out by the fences below. */
     __atomic_store_n(&c->what, FJI_FREE, __ATOMIC_RELAXED);
     /* [queue.take] `what` above, floor below; partner: the heavy fence in
      * queue_open(). Either we see floor == MAX or the thief sees the cell free. */
-    FJ_LIGHT_FENCE();
+    FJI_LIGHT_FENCE();
     /* relaxed: the fence orders it. */
-    if (FJ_UNLIKELY(FJ_RELAXED_ABOVE(&w->floor, (uintptr_t)c))) return -1;
+    if (FJI_UNLIKELY(FJI_RELAXED_ABOVE(&w->floor, (uintptr_t)c))) return -1;
     return 1;
 }
 
 /* The same for a task of the plain tier, which knows the boundary. 0: c is not the topmost, or no
  * cell of this worker at all, and nothing was done. */
-FJ_INLINE int fji_pop_plain(fj_worker *w, fj_cell *c)
+FJI_INLINE int fji_pop_plain(fj_worker *w, fj_cell *c)
 {
-    if (FJ_UNLIKELY((uintptr_t)c + sizeof *c != (uintptr_t)w->top)) return 0;
+    if (FJI_UNLIKELY((uintptr_t)c + sizeof *c != (uintptr_t)w->top)) return 0;
     return fji_pop_topmost(w, c);
 }
 
@@ -163,43 +163,43 @@ FJ_INLINE int fji_pop_plain(fj_worker *w, fj_cell *c)
  * is ours, 0 if nothing was done, -1 if c was already set free: the slow path
  * then has to find out who owns the task.
  */
-FJ_INLINE int fji_pop(fj_worker *w, fj_cell *c)
+FJI_INLINE int fji_pop(fj_worker *w, fj_cell *c)
 {
-    if (FJ_UNLIKELY(c[1].what != FJI_FREE)) return 0;
+    if (FJI_UNLIKELY(c[1].what != FJI_FREE)) return 0;
     return fji_pop_topmost(w, c);
 }
 
-FJ_INLINE int fj_unfork(fj_task *t)
+FJI_INLINE int fj_unfork(fj_task *t)
 {
     if (FJ_CHECKED) return fji_unfork_slow(t, 0);
     fj_worker *w = fji_self_now();
     fj_cell *c = t->cell;
     int got = fji_pop_plain(w, c);
 
-    if (FJ_LIKELY(got > 0)) {
+    if (FJI_LIKELY(got > 0)) {
         w->top = c;
         return 1;
     }
-    return fji_unfork_slow(FJ_ADDRESS_AGAIN(t), got < 0);
+    return fji_unfork_slow(FJI_ADDRESS_AGAIN(t), got < 0);
 }
 
-FJ_INLINE int fj_wait(fj_task *t)
+FJI_INLINE int fj_join_stolen(fj_task *t)
 {
-    return fji_join_slow(FJ_ADDRESS_AGAIN(t), 0);
+    return fji_join_slow(FJI_ADDRESS_AGAIN(t), 0);
 }
 
-FJ_INLINE int fj_join(fj_task *t)
+FJI_INLINE int fj_join(fj_task *t)
 {
     if (FJ_CHECKED) return fji_join_slow(t, 0);
     fj_worker *w = fji_self_now();
     fj_cell *c = t->cell;
     int got = fji_pop_plain(w, c);
 
-    if (FJ_LIKELY(got > 0)) {
+    if (FJI_LIKELY(got > 0)) {
         w->top = c;
         return t->fn(t);
     }
-    return fji_join_slow(FJ_ADDRESS_AGAIN(t), got < 0);
+    return fji_join_slow(FJI_ADDRESS_AGAIN(t), got < 0);
 }
 
 #endif /* FORKJOIN_INLINE_H */

@@ -12,7 +12,7 @@
 #error "include <forkjoin.h>"
 #endif
 
-FJ_EXTERN_C_BEGIN
+FJI_EXTERN_C_BEGIN
 
 /*
  * Tasks in the calling worker's queue, about; how many more that is than idle workers could
@@ -21,8 +21,8 @@ FJ_EXTERN_C_BEGIN
  *
  *   Java     getQueuedTaskCount(), getSurplusQueuedTaskCount().
  */
-FJ_API int fj_queued_count(void);
-FJ_API int fj_surplus_count(void);
+FJ_API int fj_worker_queued(void);
+FJ_API int fj_worker_surplus(void);
 
 /*
  * The task that the calling worker would run next of its own queue, only to be compared with
@@ -58,9 +58,9 @@ typedef struct fj_taken {
  *   returns  1 or 0, the number taken; 0 outside a pool.
  *   Java     pollNextLocalTask(), pollTask(), pollSubmission(), drainTasksTo().
  */
-FJ_API int fj_poll_local(fj_taken *taken);
-FJ_API int fj_poll_task(fj_taken *taken);
-FJ_API int fj_poll_submission(fj_taken *taken);
+FJ_API int fj_take_local(fj_taken *taken);
+FJ_API int fj_take_task(fj_taken *taken);
+FJ_API int fj_take_submission(fj_taken *taken);
 FJ_API size_t fj_pool_drain(fj_pool *pool, fj_taken *taken, size_t n);
 
 /* The address of its fj_task; NULL for typed ones and actions. */
@@ -71,6 +71,6 @@ FJ_API fj_task *fj_taken_task(const fj_taken *taken);
 FJ_API void fj_taken_run(fj_taken *taken);
 FJ_API void fj_taken_cancel(fj_taken *taken);
 
-FJ_EXTERN_C_END
+FJI_EXTERN_C_END
 
 #endif /* FORKJOIN_LOCAL_H */

@@ -20,7 +20,7 @@
 /*
  * FJ_SORT(NAME, T, LESS) makes
  *
- *     static int NAME(T *a, size_t n, const fj_how *how)
+ *     static int NAME(T *a, size_t n, const fj_algo_options *how)
  *
  * which sorts a[0] to a[n - 1] in place; equal elements come in any order.
  *
@@ -39,26 +39,27 @@
  *   returns  FJ_OK; FJ_ECANCELED, the array then has the same elements in some order;
  *            FJ_EINVAL, FJ_EREJECTED.
  */
-#define FJ_SORT(NAME, T, LESS)                                                              \
-    FJI_SORT_BASE(NAME, T, LESS)                                                            \
-    FJI_SORT_SMALL(NAME)                                                                    \
-    FJI_SORT_QUICK(NAME)                                                                    \
-    __attribute__((unused)) static FJ_NODISCARD int NAME(T *a, size_t n, const fj_how *how) \
-    {                                                                                       \
-        static const fji_sort_kind kind = {sizeof(NAME##_fji_t),                            \
-                                           __alignof__(NAME##_fji_t),                       \
-                                           FJI_SORT_AT_ONCE(NAME##_fji_t),                  \
-                                           NAME##_fji_small,                                \
-                                           NAME##_fji_run,                                  \
-                                           NAME##_fji_cut,                                  \
-                                           NAME##_fji_pivot,                                \
-                                           NAME##_fji_part,                                 \
-                                           NAME##_fji_sift,                                 \
-                                           0,                                               \
-                                           0,                                               \
-                                           {0, 0}};                                         \
-        return fji_quick_sort(&kind, a, n, how);                                            \
-    }                                                                                       \
+#define FJ_SORT(NAME, T, LESS)                                                       \
+    FJI_SORT_BASE(NAME, T, LESS)                                                     \
+    FJI_SORT_SMALL(NAME)                                                             \
+    FJI_SORT_QUICK(NAME)                                                             \
+    __attribute__((unused)) static FJ_NODISCARD int NAME(T *a, size_t n,             \
+                                                         const fj_algo_options *how) \
+    {                                                                                \
+        static const fji_sort_kind kind = {sizeof(NAME##_fji_t),                     \
+                                           __alignof__(NAME##_fji_t),                \
+                                           FJI_SORT_AT_ONCE(NAME##_fji_t),           \
+                                           NAME##_fji_small,                         \
+                                           NAME##_fji_run,                           \
+                                           NAME##_fji_cut,                           \
+                                           NAME##_fji_pivot,                         \
+                                           NAME##_fji_part,                          \
+                                           NAME##_fji_sift,                          \
+                                           0,                                        \
+                                           0,                                        \
+                                           {0, 0}};                                  \
+        return fji_quick_sort(&kind, a, n, how);                                     \
+    }                                                                                \
     struct NAME##_fji_end
 
 /*
@@ -68,32 +69,33 @@
  *   memory   n * sizeof(T) bytes; without them the calling thread sorts in place, by many more
  *            moves.
  */
-#define FJ_STABLE_SORT(NAME, T, LESS)                                                       \
-    FJI_SORT_BASE(NAME, T, LESS)                                                            \
-    FJI_SORT_SMALL(NAME)                                                                    \
-    FJI_SORT_MERGE(NAME)                                                                    \
-    __attribute__((unused)) static FJ_NODISCARD int NAME(T *a, size_t n, const fj_how *how) \
-    {                                                                                       \
-        static const fji_sort_kind kind = {sizeof(NAME##_fji_t),                            \
-                                           __alignof__(NAME##_fji_t),                       \
-                                           FJI_SORT_AT_ONCE(NAME##_fji_t),                  \
-                                           NAME##_fji_small,                                \
-                                           NAME##_fji_run,                                  \
-                                           0,                                               \
-                                           0,                                               \
-                                           0,                                               \
-                                           0,                                               \
-                                           NAME##_fji_merge,                                \
-                                           NAME##_fji_before,                               \
-                                           {0, 0}};                                         \
-        return fji_merge_sort(&kind, a, n, how);                                            \
-    }                                                                                       \
+#define FJ_STABLE_SORT(NAME, T, LESS)                                                \
+    FJI_SORT_BASE(NAME, T, LESS)                                                     \
+    FJI_SORT_SMALL(NAME)                                                             \
+    FJI_SORT_MERGE(NAME)                                                             \
+    __attribute__((unused)) static FJ_NODISCARD int NAME(T *a, size_t n,             \
+                                                         const fj_algo_options *how) \
+    {                                                                                \
+        static const fji_sort_kind kind = {sizeof(NAME##_fji_t),                     \
+                                           __alignof__(NAME##_fji_t),                \
+                                           FJI_SORT_AT_ONCE(NAME##_fji_t),           \
+                                           NAME##_fji_small,                         \
+                                           NAME##_fji_run,                           \
+                                           0,                                        \
+                                           0,                                        \
+                                           0,                                        \
+                                           0,                                        \
+                                           NAME##_fji_merge,                         \
+                                           NAME##_fji_before,                        \
+                                           {0, 0}};                                  \
+        return fji_merge_sort(&kind, a, n, how);                                     \
+    }                                                                                \
     struct NAME##_fji_end
 
 /*
  * FJ_MERGE(NAME, T, LESS) makes
  *
- *     static int NAME(const T *a, size_t na, const T *b, size_t nb, T *out, const fj_how *how)
+ *     static int NAME(const T *a, size_t na, const T *b, size_t nb, T *out, const fj_algo_options *how)
  *
  * which merges two sorted arrays into `out`, which has room for both and overlaps neither: a
  * fj_merge() with the comparison inlined. Of equal elements those of `a` come first. If the
@@ -105,17 +107,17 @@
  *   memory   none.
  *   returns  FJ_OK; FJ_ECANCELED, out then has some of the elements; FJ_EINVAL, FJ_EREJECTED.
  */
-#define FJ_MERGE(NAME, T, LESS)                                                                \
-    FJI_SORT_BASE(NAME, T, LESS)                                                               \
-    FJI_SORT_MERGE(NAME)                                                                       \
-    __attribute__((unused)) static FJ_NODISCARD int NAME(const T *a, size_t na, const T *b,    \
-                                                         size_t nb, T *out, const fj_how *how) \
-    {                                                                                          \
-        static const fji_sort_kind kind = {                                                    \
-            sizeof(NAME##_fji_t), __alignof__(NAME##_fji_t), 0,     0, 0, 0, 0, 0, 0,          \
-            NAME##_fji_merge,     NAME##_fji_before,         {0, 0}};                          \
-        return fji_merge_runs(&kind, a, na, b, nb, out, how);                                  \
-    }                                                                                          \
+#define FJ_MERGE(NAME, T, LESS)                                                           \
+    FJI_SORT_BASE(NAME, T, LESS)                                                          \
+    FJI_SORT_MERGE(NAME)                                                                  \
+    __attribute__((unused)) static FJ_NODISCARD int NAME(                                 \
+        const T *a, size_t na, const T *b, size_t nb, T *out, const fj_algo_options *how) \
+    {                                                                                     \
+        static const fji_sort_kind kind = {                                               \
+            sizeof(NAME##_fji_t), __alignof__(NAME##_fji_t), 0,     0, 0, 0, 0, 0, 0,     \
+            NAME##_fji_merge,     NAME##_fji_before,         {0, 0}};                     \
+        return fji_merge_runs(&kind, a, na, b, nb, out, how);                             \
+    }                                                                                     \
     struct NAME##_fji_end
 
 /* ---- What they are made of: not API ---------------------------------------------------- */
@@ -149,24 +151,25 @@ typedef struct fji_sort_kind {
     void (*spare[2])(void);
 } fji_sort_kind;
 
-FJ_EXTERN_C_BEGIN
+FJI_EXTERN_C_BEGIN
 
 /* Need small, run, cut, pivot, part, sift; small, run, merge, before; merge, before. */
 FJ_API FJ_NODISCARD int fji_quick_sort(const fji_sort_kind *kind, void *a, size_t n,
-                                       const fj_how *how);
+                                       const fj_algo_options *how);
 FJ_API FJ_NODISCARD int fji_merge_sort(const fji_sort_kind *kind, void *a, size_t n,
-                                       const fj_how *how);
+                                       const fj_algo_options *how);
 FJ_API FJ_NODISCARD int fji_merge_runs(const fji_sort_kind *kind, const void *a, size_t na,
-                                       const void *b, size_t nb, void *out, const fj_how *how);
+                                       const void *b, size_t nb, void *out,
+                                       const fj_algo_options *how);
 
-FJ_EXTERN_C_END
+FJI_EXTERN_C_END
 
 /* Up to this size moving an element costs less than a branch that is guessed wrong. */
 #define FJI_SORT_LIGHT 64u
 #define FJI_SORT_AT_ONCE(T) (sizeof(T) <= FJI_SORT_LIGHT ? 32u : 12u)
 
 /* yes ? x : y, never by a branch. */
-FJ_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
+FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
 {
     return y ^ ((x ^ y) & (0 - yes));
 }
@@ -176,7 +179,7 @@ FJ_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
 #define FJI_SORT_BASE(NAME, T, LESS)                                                               \
     typedef T NAME##_fji_t;                                                                        \
                                                                                                    \
-    FJ_INLINE size_t NAME##_fji_less(const NAME##_fji_t *fji_x, const NAME##_fji_t *fji_y)         \
+    FJI_INLINE size_t NAME##_fji_less(const NAME##_fji_t *fji_x, const NAME##_fji_t *fji_y)         \
     {                                                                                              \
         return (LESS((*fji_x), (*fji_y))) ? 1 : 0;                                                 \
     }                                                                                              \
@@ -211,7 +214,7 @@ FJ_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
     }                                                                                              \
                                                                                                    \
     /* Two pairs, then their lower and their higher ones; two remain for the middle. */            \
-    FJ_INLINE void NAME##_fji_four(const NAME##_fji_t *a, NAME##_fji_t *out)                       \
+    FJI_INLINE void NAME##_fji_four(const NAME##_fji_t *a, NAME##_fji_t *out)                       \
     {                                                                                              \
         size_t p = NAME##_fji_less(a + 1, a), q = NAME##_fji_less(a + 3, a + 2) + 2;               \
         size_t p_high = p ^ 1, q_high = q ^ 1;                                                     \
@@ -228,7 +231,7 @@ FJ_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
                                                                                                    \
     /* Merges the halves of a. Each end takes n / 2, so neither can leave its half, unless LESS    \
      * contradicts itself: then the ends do not meet, and the elements stay as they were. */       \
-    FJ_INLINE void NAME##_fji_meet(const NAME##_fji_t *a, size_t n, NAME##_fji_t *out)             \
+    FJI_INLINE void NAME##_fji_meet(const NAME##_fji_t *a, size_t n, NAME##_fji_t *out)             \
     {                                                                                              \
         size_t half = n / 2, l = 0, r = half, l_end = half - 1, r_end = n - 1;                     \
         for (size_t i = 0; i < half; i++) {                                                        \
@@ -247,12 +250,12 @@ FJ_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
             l += left;                                                                             \
             r += left ^ 1;                                                                         \
         }                                                                                          \
-        if (FJ_UNLIKELY(l != l_end + 1 || r != r_end + 1))                                         \
+        if (FJI_UNLIKELY(l != l_end + 1 || r != r_end + 1))                                         \
             memcpy((void *)out, (const void *)a, n * sizeof *a);                                   \
     }                                                                                              \
                                                                                                    \
     /* Sorts 4 to 16 into out. */                                                                  \
-    FJ_INLINE void NAME##_fji_half(const NAME##_fji_t *a, size_t n, NAME##_fji_t *out)             \
+    FJI_INLINE void NAME##_fji_half(const NAME##_fji_t *a, size_t n, NAME##_fji_t *out)             \
     {                                                                                              \
         NAME##_fji_t fours[8], eights[16];                                                         \
         size_t done = n >= 16 ? 16 : n >= 8 ? 8 : 4;                                               \
@@ -281,14 +284,14 @@ FJ_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
     }
 
 #define FJI_SORT_QUICK(NAME)                                                                       \
-    FJ_INLINE void NAME##_fji_swap(NAME##_fji_t *x, NAME##_fji_t *y)                               \
+    FJI_INLINE void NAME##_fji_swap(NAME##_fji_t *x, NAME##_fji_t *y)                               \
     {                                                                                              \
         NAME##_fji_t old = *x;                                                                     \
         *x = *y;                                                                                   \
         *y = old;                                                                                  \
     }                                                                                              \
                                                                                                    \
-    FJ_INLINE size_t NAME##_fji_left(const NAME##_fji_t *x, const NAME##_fji_t *pivot, int equal)  \
+    FJI_INLINE size_t NAME##_fji_left(const NAME##_fji_t *x, const NAME##_fji_t *pivot, int equal)  \
     {                                                                                              \
         return equal ? NAME##_fji_less(pivot, x) ^ 1 : NAME##_fji_less(x, pivot);                  \
     }                                                                                              \
@@ -296,7 +299,7 @@ FJ_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
     /* There is always a gap, at first where `first` was. Each step moves the first of those that  \
      * stay right into the gap, and the next element into its place, which then belongs to the     \
      * left ones or not. */                                                                        \
-    FJ_INLINE size_t NAME##_fji_part_light(NAME##_fji_t *a, size_t n, const NAME##_fji_t *pivot,   \
+    FJI_INLINE size_t NAME##_fji_part_light(NAME##_fji_t *a, size_t n, const NAME##_fji_t *pivot,   \
                                            int equal)                                              \
     {                                                                                              \
         NAME##_fji_t first = a[0];                                                                 \
@@ -316,7 +319,7 @@ FJ_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
                                                                                                    \
     /* Moves only what stands on the wrong side. No element is asked for twice, so that LESS       \
      * cannot say that one goes both right and left, and l and r always meet. */                   \
-    FJ_INLINE size_t NAME##_fji_part_heavy(NAME##_fji_t *a, size_t n, const NAME##_fji_t *pivot,   \
+    FJI_INLINE size_t NAME##_fji_part_heavy(NAME##_fji_t *a, size_t n, const NAME##_fji_t *pivot,   \
                                            int equal)                                              \
     {                                                                                              \
         NAME##_fji_t *l = a, *r = a + n;                                                           \
@@ -343,7 +346,7 @@ FJ_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
         return equal ? NAME##_fji_part_light(a, n, &p, 1) : NAME##_fji_part_light(a, n, &p, 0);    \
     }                                                                                              \
                                                                                                    \
-    FJ_INLINE size_t NAME##_fji_median(const NAME##_fji_t *a, size_t i, size_t j, size_t k)        \
+    FJI_INLINE size_t NAME##_fji_median(const NAME##_fji_t *a, size_t i, size_t j, size_t k)        \
     {                                                                                              \
         size_t ij = NAME##_fji_less(a + i, a + j), ik = NAME##_fji_less(a + i, a + k);             \
         size_t jk = NAME##_fji_less(a + j, a + k);                                                 \
@@ -363,7 +366,7 @@ FJ_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
         return NAME##_fji_median(a, i, j, k);                                                      \
     }                                                                                              \
                                                                                                    \
-    FJ_INLINE void NAME##_fji_pivot_now(NAME##_fji_t *a, size_t n, int *equal)                     \
+    FJI_INLINE void NAME##_fji_pivot_now(NAME##_fji_t *a, size_t n, int *equal)                     \
     {                                                                                              \
         int deep = n < 128 ? 0 : n < 1024 ? 1 : n < 16384 ? 2 : n < 262144 ? 3 : 5;                \
         NAME##_fji_swap(a, a + NAME##_fji_middle(a, 0, n / 3, deep));                              \

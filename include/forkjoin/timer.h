@@ -24,7 +24,7 @@
 #error "include <forkjoin.h>"
 #endif
 
-FJ_EXTERN_C_BEGIN
+FJI_EXTERN_C_BEGIN
 
 /* The first member of your own struct, or allocated by the library. Members are private. */
 typedef struct fj_timer {
@@ -37,7 +37,7 @@ typedef struct fj_timer {
 } fj_timer;
 
 /* Makes `t` a new timer with the body `fn`, as fj_future_init(). */
-FJ_API void fj_timer_init(fj_timer *t, fj_fn *fn);
+FJ_API void fj_timer_init(fj_timer *t, fj_task_fn *fn);
 
 /*
  * Runs `t` in `pool` (NULL: the common pool) after delay_ns; at fixed rate: then again at every
@@ -58,14 +58,14 @@ FJ_API FJ_NODISCARD int fj_schedule_with_fixed_delay(fj_pool *pool, fj_timer *t,
                                                      int64_t period_ns);
 
 /* The same for fn(arg), as an allocated future: see fj_submit_call(). */
-FJ_API FJ_NODISCARD int fj_schedule_call(fj_pool *pool, fj_call *call, void *arg, int64_t delay_ns,
-                                         fj_future **f);
-FJ_API FJ_NODISCARD int fj_schedule_action(fj_pool *pool, fj_action *action, void *arg,
+FJ_API FJ_NODISCARD int fj_schedule_call(fj_pool *pool, fj_call_fn *call, void *arg,
+                                         int64_t delay_ns, fj_future **f);
+FJ_API FJ_NODISCARD int fj_schedule_action(fj_pool *pool, fj_action_fn *action, void *arg,
                                            int64_t delay_ns, fj_future **f);
-FJ_API FJ_NODISCARD int fj_schedule_action_at_fixed_rate(fj_pool *pool, fj_action *action,
+FJ_API FJ_NODISCARD int fj_schedule_action_at_fixed_rate(fj_pool *pool, fj_action_fn *action,
                                                          void *arg, int64_t delay_ns,
                                                          int64_t period_ns, fj_future **f);
-FJ_API FJ_NODISCARD int fj_schedule_action_with_fixed_delay(fj_pool *pool, fj_action *action,
+FJ_API FJ_NODISCARD int fj_schedule_action_with_fixed_delay(fj_pool *pool, fj_action_fn *action,
                                                             void *arg, int64_t delay_ns,
                                                             int64_t period_ns, fj_future **f);
 
@@ -84,7 +84,7 @@ FJ_API int64_t fj_timer_remaining(const fj_future *f);
  * stays when the body leaves `f` open (FJ_PENDING). A pool that stops cancels `f`.
  *
  * The body: whoever decides `f` after its limit, the library, the action or another thread,
- * interrupts the body as fj_future_cancel() with `interrupt` does: fj_cancelled() becomes 1, the
+ * interrupts the body as fj_future_cancel() with `interrupt` does: fj_is_cancelled() becomes 1, the
  * waits of the library inside it return FJ_ECANCELED, and the pool's interrupt_signal is sent. An
  * action that decides nothing leaves the body alone, and the limit is used up.
  *
@@ -110,7 +110,7 @@ FJ_API int64_t fj_timer_remaining(const fj_future *f);
  *            error there is no limit, and on_timeout() is not called.
  *   Java     submitWithTimeout().
  */
-FJ_API FJ_NODISCARD int fj_submit_with_timeout(fj_pool *pool, fj_call *call, void *arg,
+FJ_API FJ_NODISCARD int fj_submit_with_timeout(fj_pool *pool, fj_call_fn *call, void *arg,
                                                int64_t timeout_ns,
                                                void (*on_timeout)(fj_future *f, void *arg),
                                                fj_future **f);
@@ -126,6 +126,6 @@ FJ_API int fj_pool_cancel_delayed_on_shutdown(fj_pool *pool);
 /* How many timers wait. NULL: the common pool. Java: getDelayedTaskCount(). */
 FJ_API uint64_t fj_pool_delayed_count(const fj_pool *pool);
 
-FJ_EXTERN_C_END
+FJI_EXTERN_C_END
 
 #endif /* FORKJOIN_TIMER_H */

@@ -81,7 +81,7 @@
 #define FJI_MANY "FJ_TASK takes at most six arguments: pass a pointer to a struct for more"
 /* What stands before the body then, which is left to follow. */
 #define FJI_REFUSED(text) \
-    FJ_STATIC_ASSERT(0, text); \
+    FJI_STATIC_ASSERT(0, text); \
     __attribute__((unused)) static int FJI_CAT(fji_refused_, __LINE__)(void)
 
 /* , T a ...: parameters after the first ones */
@@ -112,7 +112,7 @@
 
 /* fj_f->a = a; ...: into the frame, one by one: gcc would pack neighbours into a vector
  * first, which takes longer than the two stores. */
-#define FJI_PUT(a) fj_f->a = a; FJ_IN_ORDER();
+#define FJI_PUT(a) fj_f->a = a; FJI_IN_ORDER();
 #define FJI_STORE_0(R, N) (void)fj_f;
 #define FJI_STORE_1(R, N, T1, a) FJI_PUT(a)
 #define FJI_STORE_2(R, N, T1, a, T2, b) FJI_PUT(a) FJI_PUT(b)
@@ -141,7 +141,7 @@
 
 /* What a cell says of a typed task: its type, tagged by an addition the linker does. Made
  * anew each time, rather than kept in a saved register. */
-#define FJI_TYPED_WHAT(type) ((uintptr_t)FJ_ADDRESS_AGAIN((const char *)&(type) + FJI_TAG_TYPED))
+#define FJI_TYPED_WHAT(type) ((uintptr_t)FJI_ADDRESS_AGAIN((const char *)&(type) + FJI_TAG_TYPED))
 
 /*
  * The two shapes differ only in what is done with a result: FJI_R_* for a value,
@@ -201,7 +201,7 @@
     struct NAME##_fji_frame {                                                                         \
         SHAPE##_FIELDS(R, __VA_ARGS__)                                                            \
     };                                                                                            \
-    FJ_STATIC_ASSERT(sizeof(struct NAME##_fji_frame) <= sizeof(((fj_cell *)0)->args),                 \
+    FJI_STATIC_ASSERT(sizeof(struct NAME##_fji_frame) <= sizeof(((fj_cell *)0)->args),                 \
                      "arguments and result of a typed task take more than 48 bytes: "             \
                      "pass a pointer");                                                           \
                                                                                                   \
@@ -221,21 +221,21 @@ typedef struct NAME##_task {                                                    
                                                                                                    \
     static const fj_type NAME##_fji_type __attribute__((unused)) = {NAME##_fji_run, #NAME};        \
                                                                                                    \
-    FJ_INLINE void NAME##_fji_offer(fj_worker *fj_w,                                               \
+    FJI_INLINE void NAME##_fji_offer(fj_worker *fj_w,                                               \
                                     fj_cell *fj_c FJI_EACH(FJI_PARAMS_, __VA_ARGS__))              \
     {                                                                                              \
         struct NAME##_fji_frame *fj_f = (struct NAME##_fji_frame *)(void *)fj_c->args;             \
         FJI_EACH(FJI_STORE_, __VA_ARGS__)                                                          \
         /* [queue.publish], [idle.dekker]: as in fj_fork(). */                                     \
         __atomic_store_n(&fj_c->what, FJI_TYPED_WHAT(NAME##_fji_type), __ATOMIC_RELEASE);          \
-        FJ_LIGHT_FENCE();                                                                          \
+        FJI_LIGHT_FENCE();                                                                          \
         /* relaxed: as in fj_fork(). */                                                            \
-        if (FJ_UNLIKELY(FJ_RELAXED_NEGATIVE(fj_w->ctl))) fji_signal_slow(fj_w);                 \
+        if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(fj_w->ctl))) fji_signal_slow(fj_w);                 \
     }                                                                                              \
                                                                                                    \
     /* A fork that finds no free cell: looks for room, else runs the task at once and leaves       \
      * its result in a cell of its own. */                                                         \
-    __attribute__((unused)) static FJ_COLD fj_cell *NAME##_fji_fork_slow(                          \
+    __attribute__((unused)) static FJI_COLD fj_cell *NAME##_fji_fork_slow(                          \
         fj_worker *fj_w, fj_cell *fj_p FJI_EACH(FJI_PARAMS_, __VA_ARGS__))                         \
     {                                                                                              \
         fj_cell *fj_c = fji_typed_room(fj_w, fj_p);                                                \
@@ -250,11 +250,11 @@ typedef struct NAME##_task {                                                    
         return fj_c;                                                                               \
     }                                                                                              \
                                                                                                    \
-    FJ_INLINE void NAME##_fork(fj_worker *fj_w, fj_cell **fj_p,                                    \
+    FJI_INLINE void NAME##_fork(fj_worker *fj_w, fj_cell **fj_p,                                    \
                                NAME##_task *fj_h FJI_EACH(FJI_PARAMS_, __VA_ARGS__))               \
     {                                                                                              \
         fj_cell *fj_c = *fj_p;                                                                     \
-        if (FJ_UNLIKELY(fj_c->what != FJI_FREE))                                                   \
+        if (FJI_UNLIKELY(fj_c->what != FJI_FREE))                                                   \
             fj_c = NAME##_fji_fork_slow(fj_w, fj_c FJI_EACH(FJI_PASS_, __VA_ARGS__));              \
         else                                                                                       \
             NAME##_fji_offer(fj_w, fj_c FJI_EACH(FJI_PASS_, __VA_ARGS__));                         \
@@ -262,14 +262,14 @@ typedef struct NAME##_task {                                                    
         *fj_p = fj_c + 1;                                                                          \
     }                                                                                              \
                                                                                                    \
-    FJ_INLINE R NAME##_call(fj_worker *fj_w, fj_cell **fj_p FJI_EACH(FJI_PARAMS_, __VA_ARGS__))    \
+    FJI_INLINE R NAME##_call(fj_worker *fj_w, fj_cell **fj_p FJI_EACH(FJI_PARAMS_, __VA_ARGS__))    \
     {                                                                                              \
         SHAPE##_RETURN(NAME##_fji_body(fj_w, *fj_p FJI_EACH(FJI_PASS_, __VA_ARGS__)));             \
     }                                                                                              \
                                                                                                    \
 /* A join off the fast path. Knows nothing of the position of whoever joins, whose address     \
      * would otherwise escape and keep it in memory on the fast path. */                           \
-    __attribute__((unused)) static FJ_COLD R NAME##_fji_join_slow(fj_worker *fj_w, fj_cell *fj_c,  \
+    __attribute__((unused)) static FJI_COLD R NAME##_fji_join_slow(fj_worker *fj_w, fj_cell *fj_c,  \
                                                                   int fj_popped)                   \
     {                                                                                              \
         struct NAME##_fji_frame *fj_f = (struct NAME##_fji_frame *)(void *)fj_c->args;             \
@@ -284,19 +284,19 @@ typedef struct NAME##_task {                                                    
         SHAPE##_RETURN(NAME##_fji_body(fj_w, fj_p FJI_EACH(FJI_LOAD_, __VA_ARGS__)));              \
     }                                                                                              \
                                                                                                    \
-    FJ_INLINE_LATE R NAME##_fji_join(fj_worker *fj_w, fj_cell *fj_c)                               \
+    FJI_INLINE_LATE R NAME##_fji_join(fj_worker *fj_w, fj_cell *fj_c)                               \
     {                                                                                              \
         struct NAME##_fji_frame *fj_f = (struct NAME##_fji_frame *)(void *)fj_c->args;             \
         int fj_got = fji_pop(fj_w, fj_c);                                                          \
         (void)fj_f;                                                                                \
-        if (FJ_UNLIKELY(fj_got <= 0))                                                              \
+        if (FJI_UNLIKELY(fj_got <= 0))                                                              \
             SHAPE##_RETURN(NAME##_fji_join_slow(fj_w, fj_c, fj_got < 0));                          \
         SHAPE##_RETURN(NAME##_fji_body(fj_w, fj_c FJI_EACH(FJI_LOAD_, __VA_ARGS__)));              \
     }                                                                                              \
                                                                                                    \
     /* Afterwards the position is the cell's: at the boundary, or below it where tasks were        \
      * joined out of order; the next fork then looks for it. */                                    \
-    FJ_INLINE R NAME##_join(fj_worker *fj_w, fj_cell **fj_p, NAME##_task *fj_h)                    \
+    FJI_INLINE R NAME##_join(fj_worker *fj_w, fj_cell **fj_p, NAME##_task *fj_h)                    \
     {                                                                                              \
         *fj_p = fj_h->fj_cell_;                                                                    \
         SHAPE##_RETURN(NAME##_fji_join(fj_w, fj_h->fj_cell_));                                     \

@@ -210,7 +210,7 @@ static bool part_emit(table *t, size_t k, void *acc, uint64_t *note)
     size_t lo = part_begin(t, k), hi = part_end(t, k);
     int code = c->emit(c->context, lo, hi, acc, note);
 
-    if (FJ_LIKELY(code == FJ_OK)) {
+    if (FJI_LIKELY(code == FJ_OK)) {
         fji_job_did(&c->job, hi - lo);
         return true;
     }
@@ -385,7 +385,7 @@ static int helper_run(fj_task *task)
 static void helper_join(helper *h)
 {
     /* One that never began has left nothing undone, also if the pool has stopped. */
-    if (!fj_unfork(&h->task)) (void)fj_wait(&h->task);
+    if (!fj_unfork(&h->task)) (void)fj_join_stolen(&h->task);
     (void)fji_add_relaxed(&h->table->helpers, (uint32_t)-1); /* relaxed: only counted */
 }
 
@@ -538,7 +538,7 @@ static bool alone_part(whole *w)
     size_t lo = w->begin, n = w->end - lo < w->part ? w->end - lo : w->part;
     int code = c->emit(c->context, lo, lo + n, w->carry, NULL);
 
-    if (FJ_UNLIKELY(code != FJ_OK)) {
+    if (FJI_UNLIKELY(code != FJ_OK)) {
         fji_job_fail(&c->job, code);
         return false;
     }
@@ -574,7 +574,7 @@ static int whole_run(fj_task *task)
     return FJ_OK;
 }
 
-int fji_chain_run(fji_chain *c, const fj_how *how, size_t begin, size_t end, void *total)
+int fji_chain_run(fji_chain *c, const fj_algo_options *how, size_t begin, size_t end, void *total)
 {
     _Alignas(max_align_t) unsigned char room[FJI_CHAIN_ROOM];
     whole w = {.chain = c, .begin = begin, .end = end, .carry = room};

@@ -39,6 +39,6 @@ typedef struct fji_chain {
  * Runs c from begin to end as `how` says; *total, unless NULL, gets the prefix of `end` on
  * FJ_OK. Everything but c->job is set, and that by fji_job_init(). begin <= end.
  */
-int fji_chain_run(fji_chain *c, const fj_how *how, size_t begin, size_t end, void *total);
+int fji_chain_run(fji_chain *c, const fj_algo_options *how, size_t begin, size_t end, void *total);
 
 #endif /* FJI_ALGO_CHAIN_H */

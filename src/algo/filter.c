@@ -60,7 +60,7 @@ static int ask_test(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
 
         for (size_t j = 0; j < m; j++, x += f->size) {
             int is = f->test(x, f->arg);
-            if (FJ_UNLIKELY(is < 0)) return is;
+            if (FJI_UNLIKELY(is < 0)) return is;
             bits |= (uint64_t)(is > 0) << j;
         }
         *mask = bits;
@@ -90,7 +90,7 @@ static int ask_keep(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
 
         memset(keep + m, 0, words * WORD - m);
         int code = f->keep(lo, lo + m, keep, f->arg);
-        if (FJ_UNLIKELY(code != FJ_OK)) return code;
+        if (FJI_UNLIKELY(code != FJ_OK)) return code;
         for (size_t i = 0; i < words; i++) {
             uint64_t bits = 0;
             for (unsigned j = 0; j < WORD; j += 8) bits |= bits_of(keep + i * WORD + j) << j;
@@ -114,8 +114,8 @@ static size_t bits_in(const uint64_t *mask, size_t words)
 /* ---- Copying ------------------------------------------------------------------------------------- */
 
 /* One element, to where the next goes: it stays there if it is meant. */
-FJ_INLINE unsigned char *copy_one(unsigned char *out, const unsigned char *in, uint64_t bits,
-                                  size_t size)
+FJI_INLINE unsigned char *copy_one(unsigned char *out, const unsigned char *in, uint64_t bits,
+                                   size_t size)
 {
     memcpy(out, in, size);
     return out + (bits & 1) * size;
@@ -123,8 +123,8 @@ FJ_INLINE unsigned char *copy_one(unsigned char *out, const unsigned char *in, u
 
 /* A word without a branch for each element: all are written up to the last that is meant, so
  * nothing is written that belongs to somebody else. */
-FJ_INLINE unsigned char *copy_dense(unsigned char *out, const unsigned char *in, uint64_t bits,
-                                    size_t size)
+FJI_INLINE unsigned char *copy_dense(unsigned char *out, const unsigned char *in, uint64_t bits,
+                                     size_t size)
 {
     unsigned n = WORD - (unsigned)__builtin_clzll(bits);
 
@@ -138,16 +138,16 @@ FJ_INLINE unsigned char *copy_dense(unsigned char *out, const unsigned char *in,
     return out;
 }
 
-FJ_INLINE unsigned char *copy_sparse(unsigned char *out, const unsigned char *in, uint64_t bits,
-                                     size_t size)
+FJI_INLINE unsigned char *copy_sparse(unsigned char *out, const unsigned char *in, uint64_t bits,
+                                      size_t size)
 {
     for (; bits != 0; bits &= bits - 1, out += size)
         memcpy(out, in + (size_t)__builtin_ctzll(bits) * size, size);
     return out;
 }
 
-FJ_INLINE unsigned char *copy_small(unsigned char *out, const unsigned char *in,
-                                    const uint64_t *mask, size_t words, size_t size)
+FJI_INLINE unsigned char *copy_small(unsigned char *out, const unsigned char *in,
+                                     const uint64_t *mask, size_t words, size_t size)
 {
     for (size_t i = 0; i < words; i++, in += WORD * size) {
         uint64_t bits = mask[i];
@@ -228,7 +228,7 @@ static int filter_at_once(const struct filter *f, size_t lo, size_t hi, size_t *
         size_t n = hi - lo < (size_t)CHUNK * WORD ? hi - lo : (size_t)CHUNK * WORD;
         int code = f->ask(f, lo, n, mask);
 
-        if (FJ_UNLIKELY(code != FJ_OK)) return code;
+        if (FJI_UNLIKELY(code != FJ_OK)) return code;
         out = f->copy(out, f->in + lo * f->size, mask, words_of(n), f->size);
         lo += n;
     }
@@ -262,7 +262,7 @@ static bool filter_fine(const struct filter *f, size_t n, const size_t *count, s
     return !fji_overlap(f->in, n * f->size, f->out, room * f->size);
 }
 
-static int filter_run(struct filter *f, size_t n, size_t *count, const fj_how *how)
+static int filter_run(struct filter *f, size_t n, size_t *count, const fj_algo_options *how)
 {
     static const size_t none;
     fji_chain c = {.fold = filter_fold,
@@ -281,7 +281,7 @@ static int filter_run(struct filter *f, size_t n, size_t *count, const fj_how *h
 }
 
 int fj_filter(const void *in, size_t n, size_t size, void *out, fj_test_fn *test, void *arg,
-              size_t *count, const fj_how *how)
+              size_t *count, const fj_algo_options *how)
 {
     struct filter f = {
         .in = in, .out = out, .size = size, .test = test, .arg = arg, .ask = ask_test};
@@ -289,8 +289,8 @@ int fj_filter(const void *in, size_t n, size_t size, void *out, fj_test_fn *test
     return test == NULL ? FJ_EINVAL : filter_run(&f, n, count, how);
 }
 
-int fj_filter_by(const void *in, size_t n, size_t size, void *out, fj_keep_fn *keep, void *arg,
-                 size_t *count, const fj_how *how)
+int fj_filter_chunks(const void *in, size_t n, size_t size, void *out, fj_keep_fn *keep, void *arg,
+                     size_t *count, const fj_algo_options *how)
 {
     struct filter f = {
         .in = in, .out = out, .size = size, .keep = keep, .arg = arg, .ask = ask_keep};
@@ -358,10 +358,10 @@ static int parting_place(void *context, size_t lo, size_t hi, void *acc)
 }
 
 /* One of the two passes. */
-static int parting_pass(struct parting *p, fji_step *step, const fj_how *how)
+static int parting_pass(struct parting *p, fji_step *step, const fj_algo_options *how)
 {
     fji_split s = {.step = step, .context = p};
-    fj_how each = how != NULL ? *how : (fj_how){.grain = 0};
+    fj_algo_options each = how != NULL ? *how : (fj_algo_options){.grain = 0};
 
     each.progress = NULL; /* counts elements, not blocks */
     each.grain = each.grain != 0 ? 1 : 0;
@@ -371,7 +371,7 @@ static int parting_pass(struct parting *p, fji_step *step, const fj_how *how)
     return err != FJ_OK ? err : fji_split_run(&s, &each, 0, p->blocks, NULL);
 }
 
-static int parting_passes(struct parting *p, const fj_how *how)
+static int parting_passes(struct parting *p, const fj_algo_options *how)
 {
     int err = parting_pass(p, parting_ask, how);
 
@@ -438,10 +438,11 @@ static int alone_run(fj_task *t)
     return FJ_OK;
 }
 
-static int parting_alone(const struct filter *f, size_t n, size_t *count, const fj_how *how)
+static int parting_alone(const struct filter *f, size_t n, size_t *count,
+                         const fj_algo_options *how)
 {
     struct alone a = {.f = f, .n = n};
-    fj_how quiet = how != NULL ? *how : (fj_how){.grain = 0};
+    fj_algo_options quiet = how != NULL ? *how : (fj_algo_options){.grain = 0};
 
     quiet.progress = NULL; /* what is to be done was added already */
     int err = fji_job_init(&a.job, &quiet, 0);
@@ -464,7 +465,7 @@ static size_t block_size(size_t n, size_t grain)
     return words_of(block) * WORD;
 }
 
-static int partition_run(struct filter *f, size_t n, size_t *count, const fj_how *how)
+static int partition_run(struct filter *f, size_t n, size_t *count, const fj_algo_options *how)
 {
     uint64_t small_mask[SMALL_BLOCKS];
     size_t small_before[SMALL_BLOCKS];
@@ -492,7 +493,7 @@ static int partition_run(struct filter *f, size_t n, size_t *count, const fj_how
 }
 
 int fj_partition(const void *in, size_t n, size_t size, void *out, fj_test_fn *test, void *arg,
-                 size_t *count, const fj_how *how)
+                 size_t *count, const fj_algo_options *how)
 {
     struct filter f = {
         .in = in, .out = out, .size = size, .test = test, .arg = arg, .ask = ask_test};
@@ -500,8 +501,8 @@ int fj_partition(const void *in, size_t n, size_t size, void *out, fj_test_fn *t
     return test == NULL ? FJ_EINVAL : partition_run(&f, n, count, how);
 }
 
-int fj_partition_by(const void *in, size_t n, size_t size, void *out, fj_keep_fn *keep, void *arg,
-                    size_t *count, const fj_how *how)
+int fj_partition_chunks(const void *in, size_t n, size_t size, void *out, fj_keep_fn *keep,
+                        void *arg, size_t *count, const fj_algo_options *how)
 {
     struct filter f = {
         .in = in, .out = out, .size = size, .keep = keep, .arg = arg, .ask = ask_keep};

@@ -63,7 +63,7 @@ static int search_test(const search *s, size_t lo, size_t hi, size_t *at)
 
     for (size_t i = lo; i < hi; i++, x += s->size) {
         int is = s->test(x, s->arg);
-        if (FJ_UNLIKELY(is < 0)) return is;
+        if (FJI_UNLIKELY(is < 0)) return is;
         if ((is > 0) != s->wanted) continue;
         *at = i;
         break;
@@ -76,7 +76,7 @@ static int search_part(search *s, size_t lo, size_t hi)
     size_t at = hi;
     int code = s->find != NULL ? s->find(lo, hi, &at, s->arg) : search_test(s, lo, hi, &at);
 
-    if (FJ_UNLIKELY(code != FJ_OK)) return code;
+    if (FJI_UNLIKELY(code != FJ_OK)) return code;
     if (at >= lo && at < hi) best_lower(s, at);
     if (s->progress != NULL) {
         fj_progress_add(s->progress, hi - lo);
@@ -111,7 +111,7 @@ static size_t search_grain(size_t n, size_t grain)
 }
 
 /* Searches; FJ_OK and s->best. */
-static int search_run(search *s, size_t begin, size_t end, const fj_how *how)
+static int search_run(search *s, size_t begin, size_t end, const fj_algo_options *how)
 {
     fji_job *j = &s->split.job;
     int code = fji_job_init(j, how, end - begin);
@@ -130,7 +130,7 @@ static int search_run(search *s, size_t begin, size_t end, const fj_how *how)
     return code;
 }
 
-static int find_run(search *s, size_t begin, size_t end, size_t *at, const fj_how *how)
+static int find_run(search *s, size_t begin, size_t end, size_t *at, const fj_algo_options *how)
 {
     if (s->find == NULL || at == NULL || begin > end) return FJ_EINVAL;
     int code = search_run(s, begin, end, how);
@@ -138,7 +138,8 @@ static int find_run(search *s, size_t begin, size_t end, size_t *at, const fj_ho
     return code;
 }
 
-int fj_find(size_t begin, size_t end, fj_find_fn *find, void *arg, size_t *at, const fj_how *how)
+int fj_find(size_t begin, size_t end, fj_find_fn *find, void *arg, size_t *at,
+            const fj_algo_options *how)
 {
     search s = {.find = find, .arg = arg};
 
@@ -146,7 +147,7 @@ int fj_find(size_t begin, size_t end, fj_find_fn *find, void *arg, size_t *at, c
 }
 
 int fj_find_any(size_t begin, size_t end, fj_find_fn *find, void *arg, size_t *at,
-                const fj_how *how)
+                const fj_algo_options *how)
 {
     search s = {.find = find, .arg = arg, .any = true};
 
@@ -154,7 +155,7 @@ int fj_find_any(size_t begin, size_t end, fj_find_fn *find, void *arg, size_t *a
 }
 
 /* Whether an element is found for which test says `wanted`. */
-static int match_run(search *s, size_t n, int *yes, const fj_how *how)
+static int match_run(search *s, size_t n, int *yes, const fj_algo_options *how)
 {
     if (s->test == NULL || yes == NULL || s->size == 0) return FJ_EINVAL;
     if (!fji_fits(n, s->size) || (n != 0 && s->base == NULL)) return FJ_EINVAL;
@@ -164,7 +165,7 @@ static int match_run(search *s, size_t n, int *yes, const fj_how *how)
 }
 
 int fj_any(const void *base, size_t n, size_t size, fj_test_fn *test, void *arg, int *yes,
-           const fj_how *how)
+           const fj_algo_options *how)
 {
     search s = {.test = test, .arg = arg, .base = base, .size = size, .wanted = true, .any = true};
 
@@ -172,7 +173,7 @@ int fj_any(const void *base, size_t n, size_t size, fj_test_fn *test, void *arg,
 }
 
 int fj_all(const void *base, size_t n, size_t size, fj_test_fn *test, void *arg, int *yes,
-           const fj_how *how)
+           const fj_algo_options *how)
 {
     search s = {.test = test, .arg = arg, .base = base, .size = size, .any = true};
 

@@ -123,7 +123,7 @@ static bool tempo_worth(const tempo *t, size_t leaves)
 
 static inline void acc_clear(const fixed *f, void *acc)
 {
-    if (FJ_LIKELY(f->size == sizeof(uint64_t)))
+    if (FJI_LIKELY(f->size == sizeof(uint64_t)))
         memcpy(acc, f->identity, sizeof(uint64_t)); /* in place, not by a call */
     else
         memcpy(acc, f->identity, f->size);
@@ -171,7 +171,7 @@ static void way_down(part *p, size_t n)
 static bool way_join(part *p, node *x)
 {
     if (fj_unfork(&x->task)) return false;
-    int code = fj_wait(&x->task);
+    int code = fj_join_stolen(&x->task);
     if (code != FJ_OK) fji_job_fail(&p->tree->job, code);
     tempo_begin(&p->tempo);
     return x->done;
@@ -184,7 +184,7 @@ static bool way_up(part *p)
     int code = p->tree->combine(x->left, x->right, p->tree->arg);
 
     if (p->kept > p->depth) p->kept = p->depth;
-    if (FJ_LIKELY(code == FJ_OK)) return true;
+    if (FJI_LIKELY(code == FJ_OK)) return true;
     fji_job_fail(&p->tree->job, code);
     return false;
 }
@@ -230,7 +230,7 @@ static bool part_leaf(part *p)
     size_t to = f->end - from < f->leaf ? f->end : from + f->leaf;
     int code = f->fold(from, to, p->acc, f->arg);
 
-    if (FJ_UNLIKELY(code != FJ_OK)) {
+    if (FJI_UNLIKELY(code != FJ_OK)) {
         fji_job_fail(&f->job, code);
         return false;
     }
@@ -253,7 +253,7 @@ static void part_run(part *p, size_t n)
     way_clear(p);
 }
 
-static FJ_COLD void part_shallow(part *p, size_t n)
+static FJI_COLD void part_shallow(part *p, size_t n)
 {
     node way[SHALLOW];
 
@@ -262,7 +262,7 @@ static FJ_COLD void part_shallow(part *p, size_t n)
     p->way = NULL;
 }
 
-static FJ_COLD void part_deep(part *p, size_t n)
+static FJI_COLD void part_deep(part *p, size_t n)
 {
     node way[DEEP];
 
@@ -336,7 +336,7 @@ static size_t leaf_of(size_t n)
     return leaf;
 }
 
-static int fixed_run(fixed *f, void *result, const fj_how *how)
+static int fixed_run(fixed *f, void *result, const fj_algo_options *how)
 {
     size_t n = f->end - f->begin;
     _Alignas(max_align_t) unsigned char room[2 * ROOM];
@@ -351,8 +351,9 @@ static int fixed_run(fixed *f, void *result, const fj_how *how)
     return err;
 }
 
-int fj_reduce_fixed(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine,
-                    const void *identity, size_t size, void *arg, void *result, const fj_how *how)
+int fj_reduce_deterministic(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine,
+                            const void *identity, size_t size, void *arg, void *result,
+                            const fj_algo_options *how)
 {
     const size_t align = _Alignof(max_align_t);
     fixed f = {.fold = fold,

@@ -20,7 +20,8 @@ static int range_step(void *context, size_t lo, size_t hi, void *acc)
 }
 
 /* Runs step from begin to end without accumulators. */
-static int loop_run(fji_step *step, void *context, size_t begin, size_t end, const fj_how *how)
+static int loop_run(fji_step *step, void *context, size_t begin, size_t end,
+                    const fj_algo_options *how)
 {
     fji_split s; /* set one by one: an initialiser would fill all of it, for a short loop */
     int err = fji_job_init(&s.job, how, end - begin);
@@ -31,7 +32,7 @@ static int loop_run(fji_step *step, void *context, size_t begin, size_t end, con
     return err != FJ_OK ? err : fji_split_run(&s, how, begin, end, NULL);
 }
 
-int fj_for(size_t begin, size_t end, fj_for_fn *body, void *arg, const fj_how *how)
+int fj_for(size_t begin, size_t end, fj_for_fn *body, void *arg, const fj_algo_options *how)
 {
     struct range_loop l = {body, arg};
 
@@ -92,7 +93,8 @@ static size_t tile_side(size_t rows, size_t columns, size_t wanted)
     return side;
 }
 
-int fj_for_2d(size_t rows, size_t columns, fj_for_2d_fn *body, void *arg, const fj_how *how)
+int fj_for_2d(size_t rows, size_t columns, fj_for_2d_fn *body, void *arg,
+              const fj_algo_options *how)
 {
     struct tile_loop l = {.body = body, .arg = arg, .rows = rows, .columns = columns};
     fji_split s = {.step = tile_step, .context = &l};
@@ -130,7 +132,7 @@ static int array_step(void *context, size_t lo, size_t hi, void *acc)
 }
 
 int fj_transform(const void *in, size_t in_size, void *out, size_t out_size, size_t n,
-                 fj_transform_fn *body, void *arg, const fj_how *how)
+                 fj_transform_fn *body, void *arg, const fj_algo_options *how)
 {
     struct array_loop l = {body, arg, in, out, in_size, out_size};
 
@@ -144,7 +146,7 @@ int fj_transform(const void *in, size_t in_size, void *out, size_t out_size, siz
 
 static int steps_step(void *context, size_t lo, size_t hi, void *acc)
 {
-    const fj_step *steps = context;
+    const fj_function *steps = context;
     int code = FJ_OK;
 
     (void)acc;
@@ -152,9 +154,9 @@ static int steps_step(void *context, size_t lo, size_t hi, void *acc)
     return code;
 }
 
-int fj_invoke_steps(const fj_step *steps, size_t n, const fj_how *how)
+int fj_invoke_functions(const fj_function *steps, size_t n, const fj_algo_options *how)
 {
-    fj_how each = how != NULL ? *how : (fj_how){.grain = 0};
+    fj_algo_options each = how != NULL ? *how : (fj_algo_options){.grain = 0};
 
     if ((steps == NULL && n != 0) || !fji_fits(n, sizeof *steps)) return FJ_EINVAL;
     for (size_t i = 0; i < n; i++)

@@ -4,13 +4,13 @@
  */
 #include "job.h"
 
-int fji_job_init(fji_job *j, const fj_how *how, uint64_t amount)
+int fji_job_init(fji_job *j, const fj_algo_options *how, uint64_t amount)
 {
-    static const fj_how plain;
+    static const fj_algo_options plain;
 
     if (how == NULL) how = &plain;
-    for (size_t i = 0; i < sizeof how->spare / sizeof how->spare[0]; i++)
-        if (how->spare[i] != 0) return FJ_EINVAL;
+    for (size_t i = 0; i < sizeof how->reserved / sizeof how->reserved[0]; i++)
+        if (how->reserved[i] != 0) return FJ_EINVAL;
     if (how->max_grain != 0 && how->min_grain > how->max_grain) return FJ_EINVAL;
 
     j->progress = how->progress;
@@ -28,16 +28,16 @@ static int job_enter(fji_job *j, fj_pool *pool, fj_token *token, fj_task *root)
 {
     fj_pool *here = fj_current_pool();
 
-    if (fj_cancelled()) return FJ_ECANCELED;
+    if (fj_is_cancelled()) return FJ_ECANCELED;
     if (here != NULL && (pool == NULL || pool == here)) {
         if (token == NULL) return root->fn(root);
         pool = here;
     }
     j->caller = fj_current_token();
-    return token != NULL ? fj_invoke_with(pool, root, token) : fj_invoke(pool, root);
+    return token != NULL ? fj_invoke_token(pool, root, token) : fj_invoke(pool, root);
 }
 
-int fji_job_run(fji_job *j, const fj_how *how, fj_task *root)
+int fji_job_run(fji_job *j, const fj_algo_options *how, fj_task *root)
 {
     int code = how != NULL ? job_enter(j, how->pool, how->token, root)
                            : job_enter(j, NULL, NULL, root);
@@ -53,9 +53,9 @@ bool fji_job_fail(fji_job *j, int code)
 
 bool fji_job_goes_on(fji_job *j)
 {
-    if (FJ_UNLIKELY(fji_load_relaxed(&j->code) != FJ_OK)) return false; /* relaxed: as above */
-    bool by_caller = FJ_UNLIKELY(j->caller != NULL) && fj_token_cancelled(j->caller);
-    if (FJ_LIKELY(!by_caller && !fj_cancelled())) return true;
+    if (FJI_UNLIKELY(fji_load_relaxed(&j->code) != FJ_OK)) return false; /* relaxed: as above */
+    bool by_caller = FJI_UNLIKELY(j->caller != NULL) && fj_token_is_cancelled(j->caller);
+    if (FJI_LIKELY(!by_caller && !fj_is_cancelled())) return true;
     (void)fji_job_fail(j, FJ_ECANCELED);
     return false;
 }

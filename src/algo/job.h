@@ -33,13 +33,13 @@ typedef struct fji_job {
  *
  *   returns  FJ_OK, FJ_EINVAL.
  */
-int fji_job_init(fji_job *j, const fj_how *how, uint64_t amount);
+int fji_job_init(fji_job *j, const fj_algo_options *how, uint64_t amount);
 
 /*
  * Runs the task where `how` says, with its token, and returns how the job ended: its code, or
  * else the task's. The task is not run if the job or the calling task is cancelled already.
  */
-int fji_job_run(fji_job *j, const fj_how *how, fj_task *root);
+int fji_job_run(fji_job *j, const fj_algo_options *how, fj_task *root);
 
 /* Ends the job with `code`, unless it has one: false. */
 bool fji_job_fail(fji_job *j, int code);
@@ -50,7 +50,7 @@ bool fji_job_goes_on(fji_job *j);
 /* A part of n elements is done. */
 static inline void fji_job_did(fji_job *j, size_t n)
 {
-    if (FJ_UNLIKELY(j->progress != NULL)) fj_progress_add(j->progress, n);
+    if (FJI_UNLIKELY(j->progress != NULL)) fj_progress_add(j->progress, n);
 }
 
 /* Whether n elements of `size` bytes can lie in memory, both not 0. */

@@ -76,7 +76,8 @@ static int bytes_count(size_t begin, size_t end, uint64_t *counts, void *arg)
     return code;
 }
 
-int fj_histogram_u8(const uint8_t *key, size_t n, uint64_t *counts, size_t keys, const fj_how *how)
+int fj_histogram_u8(const uint8_t *key, size_t n, uint64_t *counts, size_t keys,
+                    const fj_algo_options *how)
 {
     struct keyed h = {key, keys};
 
@@ -100,7 +101,7 @@ static int words_in_lanes(const uint32_t *key, size_t n, uint64_t *counts, size_
 
     memset(lane, 0, LANES * keys * sizeof lane[0]);
     for (; n - i >= LANES; i += LANES) {
-        if (FJ_UNLIKELY(!four_fine(key + i, keys))) return FJ_EINVAL;
+        if (FJI_UNLIKELY(!four_fine(key + i, keys))) return FJ_EINVAL;
         for (size_t j = 0; j < LANES; j++) lane[j * keys + key[i + j]]++;
     }
     for (; i < n; i++) {
@@ -115,7 +116,7 @@ static int words_one_by_one(const uint32_t *key, size_t n, uint64_t *counts, siz
     size_t i = 0;
 
     for (; n - i >= LANES; i += LANES) {
-        if (FJ_UNLIKELY(!four_fine(key + i, keys))) return FJ_EINVAL;
+        if (FJI_UNLIKELY(!four_fine(key + i, keys))) return FJ_EINVAL;
         for (size_t j = 0; j < LANES; j++) counts[key[i + j]]++;
     }
     for (; i < n; i++) {
@@ -141,7 +142,7 @@ static int words_count(size_t begin, size_t end, uint64_t *counts, void *arg)
 }
 
 int fj_histogram_u32(const uint32_t *key, size_t n, uint64_t *counts, size_t keys,
-                     const fj_how *how)
+                     const fj_algo_options *how)
 {
     struct keyed h = {key, keys};
 

@@ -47,7 +47,7 @@ enum fji_kind fji_kind_of(size_t size)
 /* ---- Steps -------------------------------------------------------------------------------------- */
 
 /* Merges up to `most` elements from the front, until a run is empty. */
-FJ_INLINE void merge_front(const fji_order *o, fji_piece *p, size_t most, enum fji_kind kind)
+FJI_INLINE void merge_front(const fji_order *o, fji_piece *p, size_t most, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
     const unsigned char *a = p->a, *b = p->b;
@@ -181,7 +181,7 @@ static void merge_steps(const fji_order *o, fji_piece *p, size_t k)
     bool sane = true;
 
     FJI_BY_KIND(o->kind, fji_merge_both, o, p, k, &sane);
-    if (FJ_UNLIKELY(!sane)) FJI_BY_KIND(o->kind, merge_front, o, p, 2 * k);
+    if (FJI_UNLIKELY(!sane)) FJI_BY_KIND(o->kind, merge_front, o, p, 2 * k);
 }
 
 /* Merges what is left, one run being short. */
@@ -242,7 +242,7 @@ static bool merge_halves(const fji_merge *m, fji_piece *p)
         *p = h.piece;
         return true;
     }
-    int code = fj_wait(&h.task);
+    int code = fj_join_stolen(&h.task);
     if (code != FJ_OK) fji_job_fail(m->job, code);
     return false;
 }
@@ -331,7 +331,7 @@ bool fji_piece_fine(const fji_piece *p, size_t size)
 }
 
 int fj_merge(const void *a, size_t na, const void *b, size_t nb, size_t size, void *out,
-             fj_compare_fn *cmp, void *arg, const fj_how *how)
+             fj_compare_fn *cmp, void *arg, const fj_algo_options *how)
 {
     fji_job job;
     merge_call c = {.merge = {{cmp, arg, size, fji_kind_of(size)}, &job, 0, true, true},

@@ -76,7 +76,7 @@ static inline size_t fji_job_part(const fji_job *j, size_t n)
 }
 
 /* Whether the caller may do something small itself, without entering a pool. */
-static inline bool fji_job_may_stay(const fj_how *how)
+static inline bool fji_job_may_stay(const fj_algo_options *how)
 {
     return (how == NULL || (how->pool == NULL && how->token == NULL)) && fj_current_pool() == NULL;
 }

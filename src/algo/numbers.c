@@ -84,8 +84,8 @@ static int digits_kv64(fj_task *t)
 }
 
 /* Sorts by digits; FJ_ENOMEM: nothing was done. */
-static int sort_digits(void *a, size_t n, size_t size, const fji_map *map, fj_fn *fn,
-                       const fj_how *how)
+static int sort_digits(void *a, size_t n, size_t size, const fji_map *map, fj_task_fn *fn,
+                       const fj_algo_options *how)
 {
     digits d = {.a = a, .n = n, .map = map};
     _Alignas(16) char room[ROOM];
@@ -105,11 +105,11 @@ static int sort_digits(void *a, size_t n, size_t size, const fji_map *map, fj_fn
 }
 
 /* By digits, and if there is no memory for it by comparing. */
-#define BY_DIGITS(name, type, map, fn)                             \
-    int fj_sort_##name(type *a, size_t n, const fj_how *how)       \
-    {                                                              \
-        int err = sort_digits(a, n, sizeof *a, map, fn, how);      \
-        return err == FJ_ENOMEM ? compare_##name(a, n, how) : err; \
+#define BY_DIGITS(name, type, map, fn)                                \
+    int fj_sort_##name(type *a, size_t n, const fj_algo_options *how) \
+    {                                                                 \
+        int err = sort_digits(a, n, sizeof *a, map, fn, how);         \
+        return err == FJ_ENOMEM ? compare_##name(a, n, how) : err;    \
     }
 
 BY_DIGITS(i32, int32_t, &signed_map_32, digits_32)
@@ -205,7 +205,7 @@ static int fill_step(void *context, size_t lo, size_t hi, void *acc)
 static fji_split loop_of(counting *c, fji_step *step, fj_progress *progress, size_t min_grain)
 {
     fji_split s = {.step = step, .context = c};
-    const fj_how how = {.min_grain = min_grain};
+    const fj_algo_options how = {.min_grain = min_grain};
 
     (void)fji_job_init(&s.job, &how, 0); /* nothing in it can be wrong */
     s.job.progress = progress;
@@ -236,7 +236,7 @@ static int counting_run(fj_task *t)
 }
 
 /* As sort_digits(). */
-static int sort_counting(void *a, size_t n, size_t size, size_t turn, const fj_how *how)
+static int sort_counting(void *a, size_t n, size_t size, size_t turn, const fj_algo_options *how)
 {
     counting c = {.a = a, .n = n, .size = size, .turn = turn, .keys = (size_t)1 << 8 * size};
     uint64_t room[256];
@@ -255,7 +255,7 @@ static int sort_counting(void *a, size_t n, size_t size, size_t turn, const fj_h
 
 /* By counting from `least` numbers on, below and without memory by comparing. */
 #define BY_COUNTING(name, type, least, turn)                             \
-    int fj_sort_##name(type *a, size_t n, const fj_how *how)             \
+    int fj_sort_##name(type *a, size_t n, const fj_algo_options *how)    \
     {                                                                    \
         int err = FJ_ENOMEM;                                             \
         if (a == NULL && n != 0) return FJ_EINVAL;                       \

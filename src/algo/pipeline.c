@@ -2,7 +2,7 @@
 /*
  * pipeline.c - items on their way through stages
  *
- * An item has one of `tokens` places from the call of the first stage that makes it until it
+ * An item has one of `max_in_flight` places from the call of the first stage that makes it until it
  * has left the last. When it is made it gets a number: 0, 1, 2, ...
  *
  * A stage that takes one item at a time is a gate with a ring of places, one for each item
@@ -103,7 +103,7 @@ typedef struct pipeline {
     fji_job job;
     const fj_stage *stages;
     size_t n;
-    size_t tokens;
+    size_t max_in_flight;
     size_t mask;         /* of positions in a ring */
     size_t last_ordered; /* the last ordered stage; 0: none, or the first */
     gate *gates;         /* one for each stage */
@@ -145,7 +145,7 @@ typedef struct hand {
 
 /* ---- The lock ----------------------------------------------------------------------------------- */
 
-static FJ_COLD void lock_wait(const pipeline *p)
+static FJI_COLD void lock_wait(const pipeline *p)
 {
     const struct timespec moment = {.tv_nsec = 100000};
     int old = fji_keep();
@@ -164,7 +164,7 @@ static FJ_COLD void lock_wait(const pipeline *p)
 static inline void pipe_lock(pipeline *p)
 {
     /* [algo.gate] acquire <- release in pipe_unlock(): what the others did. */
-    while (FJ_UNLIKELY(fji_or_acquire(&p->lock, 1u) != 0)) lock_wait(p);
+    while (FJI_UNLIKELY(fji_or_acquire(&p->lock, 1u) != 0)) lock_wait(p);
 }
 
 static inline void pipe_unlock(pipeline *p)
@@ -222,7 +222,7 @@ static hand gate_take(pipeline *p)
 /* Whether the first stage may be called. */
 static bool may_make(const pipeline *p)
 {
-    return !p->ended && !p->gates[0].shut && (p->free != NULL || p->used < p->tokens);
+    return !p->ended && !p->gates[0].shut && (p->free != NULL || p->used < p->max_in_flight);
 }
 
 static hand place_take(pipeline *p)
@@ -250,7 +250,7 @@ static void place_free(pipeline *p, item *x)
 /* The stage that x comes to after `stage`; p->n: it is through. */
 static size_t stage_after(const pipeline *p, size_t stage, const item *x)
 {
-    if (FJ_LIKELY(x->data != NULL)) return stage + 1;
+    if (FJI_LIKELY(x->data != NULL)) return stage + 1;
     do stage++;
     while (stage <= p->last_ordered && p->stages[stage].kind != FJ_STAGE_ORDERED);
     return stage <= p->last_ordered ? stage : p->n;
@@ -302,7 +302,7 @@ static void child_wait(runner *r, child *c)
     c->awaited = true;
     p->waiting++;
     pipe_unlock(p);
-    int code = fj_wait(&c->task);
+    int code = fj_join_stolen(&c->task);
     if (code != FJ_OK) fji_job_fail(&p->job, code);
     pipe_lock(p);
     p->waiting--;
@@ -396,10 +396,10 @@ static bool stage_run(pipeline *p, item *x, size_t stage)
     void *data = x->data;
 
     if (data == NULL && stage != 0) return true;
-    if (FJ_UNLIKELY(!fji_job_goes_on(&p->job))) return false;
+    if (FJI_UNLIKELY(!fji_job_goes_on(&p->job))) return false;
     int code = s->fn(&data, s->arg);
     x->data = data;
-    if (FJ_UNLIKELY(code != FJ_OK)) {
+    if (FJI_UNLIKELY(code != FJ_OK)) {
         fji_job_fail(&p->job, code);
         return false;
     }
@@ -437,7 +437,7 @@ static bool runner_work(runner *r)
     while (h.item != NULL) {
         bool offers = runner_offers(r);
         pipe_unlock(p);
-        if (FJ_UNLIKELY(offers)) runner_fork(r);
+        if (FJI_UNLIKELY(offers)) runner_fork(r);
         on = hand_run(p, &h);
         pipe_lock(p);
         if (!on) break;
@@ -507,9 +507,9 @@ static bool pipe_alloc(pipeline *p)
     size_t rings = 0, size = 1, bytes = 0;
 
     for (size_t i = 1; i < p->n; i++) rings += gated(p, i);
-    while (size < p->tokens && size <= SIZE_MAX / 2) size *= 2;
-    if (size < p->tokens || !add_product(&bytes, p->n, sizeof *p->gates) ||
-        !add_product(&bytes, p->tokens, sizeof *p->items))
+    while (size < p->max_in_flight && size <= SIZE_MAX / 2) size *= 2;
+    if (size < p->max_in_flight || !add_product(&bytes, p->n, sizeof *p->gates) ||
+        !add_product(&bytes, p->max_in_flight, sizeof *p->items))
         return false;
     size_t before = bytes;
     if (rings != 0 &&
@@ -523,7 +523,7 @@ static bool pipe_alloc(pipeline *p)
     p->items = (item *)(p->gates + p->n);
     memset(p->gates, 0, p->n * sizeof *p->gates);
     memset(block + before, 0, bytes - before);
-    item **ring = (item **)(p->items + p->tokens);
+    item **ring = (item **)(p->items + p->max_in_flight);
     for (size_t i = 1; i < p->n; i++)
         if (gated(p, i)) {
             p->gates[i].ring = ring;
@@ -539,13 +539,14 @@ static void pipe_drop(pipeline *p, void (*drop)(void *item))
         if (p->items[i].data != NULL) drop(p->items[i].data);
 }
 
-int fj_pipeline(const fj_stage *stages, size_t n, size_t tokens, void (*drop)(void *item),
-                const fj_how *how)
+int fj_pipeline(const fj_stage *stages, size_t n, size_t max_in_flight, void (*drop)(void *item),
+                const fj_algo_options *how)
 {
-    pipeline p = {.stages = stages, .n = n, .tokens = tokens};
+    pipeline p = {.stages = stages, .n = n, .max_in_flight = max_in_flight};
     whole w = {.pipe = &p};
 
-    if (stages == NULL || n == 0 || tokens == 0 || !fji_fits(n, sizeof *stages)) return FJ_EINVAL;
+    if (stages == NULL || n == 0 || max_in_flight == 0 || !fji_fits(n, sizeof *stages))
+        return FJ_EINVAL;
     if (!stages_valid(stages, n)) return FJ_EINVAL;
     int err = fji_job_init(&p.job, how, 0);
     if (err != FJ_OK) return err;

@@ -80,7 +80,7 @@ static size_t msd_chunks(size_t n)
 static int run_step(const fji_job *j, fji_step *step, void *context, size_t n, size_t grain)
 {
     fji_split s = {.step = step, .context = context};
-    const fj_how how = {.grain = grain};
+    const fj_algo_options how = {.grain = grain};
     int err = fji_job_init(&s.job, &how, 0);
 
     s.job.caller = j->caller;

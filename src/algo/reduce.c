@@ -19,7 +19,8 @@ static int fold_step(void *context, size_t lo, size_t hi, void *acc)
 }
 
 int fj_reduce(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine,
-              const void *identity, size_t size, void *arg, void *result, const fj_how *how)
+              const void *identity, size_t size, void *arg, void *result,
+              const fj_algo_options *how)
 {
     struct fold_loop l = {fold, arg};
     fji_split s = {.step = fold_step,
@@ -68,7 +69,7 @@ static int count_combine(void *left, const void *right, void *arg)
 }
 
 int fj_histogram(size_t begin, size_t end, fj_count_fn *count, void *arg, uint64_t *counts,
-                 size_t keys, const fj_how *how)
+                 size_t keys, const fj_algo_options *how)
 {
     struct count_loop l = {count, arg, keys};
     fji_split s = {.step = count_step,

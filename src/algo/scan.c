@@ -33,7 +33,7 @@ static int calls_emit(void *context, size_t lo, size_t hi, void *acc, uint64_t *
 
 int fj_scan(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine, fj_emit_fn *emit,
             const void *identity, size_t size, size_t stride, void *arg, void *total,
-            const fj_how *how)
+            const fj_algo_options *how)
 {
     struct scan_calls s = {fold, emit, arg};
     fji_chain c = {.fold = calls_fold,
@@ -121,23 +121,23 @@ static int each_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64
 /* Whether n elements of `size` bytes can be scanned from in to out. */
 static bool arrays_fine(const void *in, const void *out, size_t n, size_t size, unsigned flags)
 {
-    if (flags != FJ_INCLUSIVE && flags != FJ_EXCLUSIVE) return false;
+    if (flags != FJ_SCAN_INCLUSIVE && flags != FJ_SCAN_EXCLUSIVE) return false;
     if (!fji_fits(n, size) || (n != 0 && (in == NULL || out == NULL))) return false;
     return in == out || !fji_overlap(in, n * size, out, n * size);
 }
 
 int fj_scan_each(const void *in, void *out, size_t n, size_t size, fj_op_fn *op,
-                 const void *identity, void *arg, unsigned flags, const fj_how *how)
+                 const void *identity, void *arg, unsigned flags, const fj_algo_options *how)
 {
     struct scan_each s = {in, out, size, op, arg};
     fji_chain c = {.fold = each_fold,
-                   .emit = flags == FJ_EXCLUSIVE ? each_exclusive : each_inclusive,
+                   .emit = flags == FJ_SCAN_EXCLUSIVE ? each_exclusive : each_inclusive,
                    .context = &s,
                    .combine = each_combine,
                    .arg = &s,
                    .identity = identity,
                    .size = size,
-                   .own = flags == FJ_EXCLUSIVE ? size : 0};
+                   .own = flags == FJ_SCAN_EXCLUSIVE ? size : 0};
 
     if (op == NULL || identity == NULL || size == 0 || size > PTRDIFF_MAX / 2) return FJ_EINVAL;
     if (!arrays_fine(in, out, n, size, flags)) return FJ_EINVAL;
@@ -160,126 +160,127 @@ struct scan_sum {
  * each: so sums of four are made first, of which only every fourth is in the chain; and eight
  * sums side by side where there is no chain. N is what is added: unsigned for integers.
  */
-#define SUMS(name, N)                                                                             \
-    static int name##_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)        \
-    {                                                                                             \
-        const N *in = ((const struct scan_sum *)context)->in;                                     \
-        N a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;                                 \
-        size_t i = lo;                                                                            \
-                                                                                                  \
-        (void)note;                                                                               \
-        for (; hi - i >= 8; i += 8) {                                                             \
-            a += in[i], b += in[i + 1], c += in[i + 2], d += in[i + 3];                           \
-            e += in[i + 4], f += in[i + 5], g += in[i + 6], h += in[i + 7];                       \
-        }                                                                                         \
-        for (; i < hi; i++) a += in[i];                                                           \
-        *(N *)acc += ((a + b) + (c + d)) + ((e + f) + (g + h));                                   \
-        return FJ_OK;                                                                             \
-    }                                                                                             \
-                                                                                                  \
-    static int name##_combine(void *left, const void *right, void *arg)                           \
-    {                                                                                             \
-        (void)arg;                                                                                \
-        *(N *)left += *(const N *)right;                                                          \
-        return FJ_OK;                                                                             \
-    }                                                                                             \
-                                                                                                  \
-    FJ_INLINE void name##_put(N *to, N value, bool far)                                           \
-    {                                                                                             \
-        if (far)                                                                                  \
-            fji_stream(to, &value, sizeof value);                                                 \
-        else                                                                                      \
-            *to = value;                                                                          \
-    }                                                                                             \
-                                                                                                  \
-    FJ_INLINE int name##_all(const struct scan_sum *s, size_t lo, size_t hi, void *acc, bool far) \
-    {                                                                                             \
-        const N *in = s->in;                                                                      \
-        N *out = s->out, sum = *(N *)acc;                                                         \
-        size_t i = lo;                                                                            \
-                                                                                                  \
-        for (; hi - i >= 4; i += 4) {                                                             \
-            N a = in[i], b = a + in[i + 1], c = in[i + 2], d = b + (c + in[i + 3]);               \
-            name##_put(&out[i], sum + a, far);                                                    \
-            name##_put(&out[i + 1], sum + b, far);                                                \
-            name##_put(&out[i + 2], sum + (b + c), far);                                          \
-            name##_put(&out[i + 3], sum += d, far);                                               \
-        }                                                                                         \
-        for (; i < hi; i++) name##_put(&out[i], sum += in[i], far);                               \
-        *(N *)acc = sum;                                                                          \
-        if (far) fji_stream_end();                                                                \
-        return FJ_OK;                                                                             \
-    }                                                                                             \
-                                                                                                  \
-    FJ_INLINE int name##_before(const struct scan_sum *s, size_t lo, size_t hi, void *acc,        \
-                                bool far)                                                         \
-    {                                                                                             \
-        const N *in = s->in;                                                                      \
-        N *out = s->out, sum = *(N *)acc;                                                         \
-        size_t i = lo;                                                                            \
-                                                                                                  \
-        for (; hi - i >= 4; i += 4) {                                                             \
-            N a = in[i], b = a + in[i + 1], c = in[i + 2], d = b + (c + in[i + 3]);               \
-            name##_put(&out[i], sum, far);                                                        \
-            name##_put(&out[i + 1], sum + a, far);                                                \
-            name##_put(&out[i + 2], sum + b, far);                                                \
-            name##_put(&out[i + 3], sum + (b + c), far);                                          \
-            sum += d;                                                                             \
-        }                                                                                         \
-        for (; i < hi; i++) {                                                                     \
-            N before = sum;                                                                       \
-            sum += in[i];                                                                         \
-            name##_put(&out[i], before, far);                                                     \
-        }                                                                                         \
-        *(N *)acc = sum;                                                                          \
-        if (far) fji_stream_end();                                                                \
-        return FJ_OK;                                                                             \
-    }                                                                                             \
-                                                                                                  \
-    static int name##_inclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)   \
-    {                                                                                             \
-        (void)note;                                                                               \
-        return name##_all(context, lo, hi, acc, false);                                           \
-    }                                                                                             \
-                                                                                                  \
-    static int name##_inclusive_far(void *context, size_t lo, size_t hi, void *acc,               \
-                                    uint64_t *note)                                               \
-    {                                                                                             \
-        (void)note;                                                                               \
-        return name##_all(context, lo, hi, acc, true);                                            \
-    }                                                                                             \
-                                                                                                  \
-    static int name##_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)   \
-    {                                                                                             \
-        (void)note;                                                                               \
-        return name##_before(context, lo, hi, acc, false);                                        \
-    }                                                                                             \
-                                                                                                  \
-    static int name##_exclusive_far(void *context, size_t lo, size_t hi, void *acc,               \
-                                    uint64_t *note)                                               \
-    {                                                                                             \
-        (void)note;                                                                               \
-        return name##_before(context, lo, hi, acc, true);                                         \
-    }                                                                                             \
-                                                                                                  \
-    static int name##_run(const void *in, void *out, size_t n, unsigned flags, const fj_how *how) \
-    {                                                                                             \
-        static const N zero;                                                                      \
-        /* What lies where the result goes is in a cache already. */                              \
-        bool far = in != out && n >= FAR_BYTES / sizeof zero;                                     \
-        struct scan_sum s = {in, out};                                                            \
-        fji_chain c = {.fold = name##_fold,                                                       \
-                       .emit = far ? name##_inclusive_far : name##_inclusive,                     \
-                       .context = &s,                                                             \
-                       .combine = name##_combine,                                                 \
-                       .identity = &zero,                                                         \
-                       .size = sizeof zero,                                                       \
-                       .stride = 2 * sizeof zero};                                                \
-                                                                                                  \
-        if (!arrays_fine(in, out, n, sizeof zero, flags)) return FJ_EINVAL;                       \
-        if (flags == FJ_EXCLUSIVE) c.emit = far ? name##_exclusive_far : name##_exclusive;        \
-        int err = fji_job_init(&c.job, how, n);                                                   \
-        return err != FJ_OK ? err : fji_chain_run(&c, how, 0, n, NULL);                           \
+#define SUMS(name, N)                                                                              \
+    static int name##_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)         \
+    {                                                                                              \
+        const N *in = ((const struct scan_sum *)context)->in;                                      \
+        N a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;                                  \
+        size_t i = lo;                                                                             \
+                                                                                                   \
+        (void)note;                                                                                \
+        for (; hi - i >= 8; i += 8) {                                                              \
+            a += in[i], b += in[i + 1], c += in[i + 2], d += in[i + 3];                            \
+            e += in[i + 4], f += in[i + 5], g += in[i + 6], h += in[i + 7];                        \
+        }                                                                                          \
+        for (; i < hi; i++) a += in[i];                                                            \
+        *(N *)acc += ((a + b) + (c + d)) + ((e + f) + (g + h));                                    \
+        return FJ_OK;                                                                              \
+    }                                                                                              \
+                                                                                                   \
+    static int name##_combine(void *left, const void *right, void *arg)                            \
+    {                                                                                              \
+        (void)arg;                                                                                 \
+        *(N *)left += *(const N *)right;                                                           \
+        return FJ_OK;                                                                              \
+    }                                                                                              \
+                                                                                                   \
+    FJI_INLINE void name##_put(N *to, N value, bool far)                                           \
+    {                                                                                              \
+        if (far)                                                                                   \
+            fji_stream(to, &value, sizeof value);                                                  \
+        else                                                                                       \
+            *to = value;                                                                           \
+    }                                                                                              \
+                                                                                                   \
+    FJI_INLINE int name##_all(const struct scan_sum *s, size_t lo, size_t hi, void *acc, bool far) \
+    {                                                                                              \
+        const N *in = s->in;                                                                       \
+        N *out = s->out, sum = *(N *)acc;                                                          \
+        size_t i = lo;                                                                             \
+                                                                                                   \
+        for (; hi - i >= 4; i += 4) {                                                              \
+            N a = in[i], b = a + in[i + 1], c = in[i + 2], d = b + (c + in[i + 3]);                \
+            name##_put(&out[i], sum + a, far);                                                     \
+            name##_put(&out[i + 1], sum + b, far);                                                 \
+            name##_put(&out[i + 2], sum + (b + c), far);                                           \
+            name##_put(&out[i + 3], sum += d, far);                                                \
+        }                                                                                          \
+        for (; i < hi; i++) name##_put(&out[i], sum += in[i], far);                                \
+        *(N *)acc = sum;                                                                           \
+        if (far) fji_stream_end();                                                                 \
+        return FJ_OK;                                                                              \
+    }                                                                                              \
+                                                                                                   \
+    FJI_INLINE int name##_before(const struct scan_sum *s, size_t lo, size_t hi, void *acc,        \
+                                 bool far)                                                         \
+    {                                                                                              \
+        const N *in = s->in;                                                                       \
+        N *out = s->out, sum = *(N *)acc;                                                          \
+        size_t i = lo;                                                                             \
+                                                                                                   \
+        for (; hi - i >= 4; i += 4) {                                                              \
+            N a = in[i], b = a + in[i + 1], c = in[i + 2], d = b + (c + in[i + 3]);                \
+            name##_put(&out[i], sum, far);                                                         \
+            name##_put(&out[i + 1], sum + a, far);                                                 \
+            name##_put(&out[i + 2], sum + b, far);                                                 \
+            name##_put(&out[i + 3], sum + (b + c), far);                                           \
+            sum += d;                                                                              \
+        }                                                                                          \
+        for (; i < hi; i++) {                                                                      \
+            N before = sum;                                                                        \
+            sum += in[i];                                                                          \
+            name##_put(&out[i], before, far);                                                      \
+        }                                                                                          \
+        *(N *)acc = sum;                                                                           \
+        if (far) fji_stream_end();                                                                 \
+        return FJ_OK;                                                                              \
+    }                                                                                              \
+                                                                                                   \
+    static int name##_inclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)    \
+    {                                                                                              \
+        (void)note;                                                                                \
+        return name##_all(context, lo, hi, acc, false);                                            \
+    }                                                                                              \
+                                                                                                   \
+    static int name##_inclusive_far(void *context, size_t lo, size_t hi, void *acc,                \
+                                    uint64_t *note)                                                \
+    {                                                                                              \
+        (void)note;                                                                                \
+        return name##_all(context, lo, hi, acc, true);                                             \
+    }                                                                                              \
+                                                                                                   \
+    static int name##_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)    \
+    {                                                                                              \
+        (void)note;                                                                                \
+        return name##_before(context, lo, hi, acc, false);                                         \
+    }                                                                                              \
+                                                                                                   \
+    static int name##_exclusive_far(void *context, size_t lo, size_t hi, void *acc,                \
+                                    uint64_t *note)                                                \
+    {                                                                                              \
+        (void)note;                                                                                \
+        return name##_before(context, lo, hi, acc, true);                                          \
+    }                                                                                              \
+                                                                                                   \
+    static int name##_run(const void *in, void *out, size_t n, unsigned flags,                     \
+                          const fj_algo_options *how)                                              \
+    {                                                                                              \
+        static const N zero;                                                                       \
+        /* What lies where the result goes is in a cache already. */                               \
+        bool far = in != out && n >= FAR_BYTES / sizeof zero;                                      \
+        struct scan_sum s = {in, out};                                                             \
+        fji_chain c = {.fold = name##_fold,                                                        \
+                       .emit = far ? name##_inclusive_far : name##_inclusive,                      \
+                       .context = &s,                                                              \
+                       .combine = name##_combine,                                                  \
+                       .identity = &zero,                                                          \
+                       .size = sizeof zero,                                                        \
+                       .stride = 2 * sizeof zero};                                                 \
+                                                                                                   \
+        if (!arrays_fine(in, out, n, sizeof zero, flags)) return FJ_EINVAL;                        \
+        if (flags == FJ_SCAN_EXCLUSIVE) c.emit = far ? name##_exclusive_far : name##_exclusive;    \
+        int err = fji_job_init(&c.job, how, n);                                                    \
+        return err != FJ_OK ? err : fji_chain_run(&c, how, 0, n, NULL);                            \
     }
 
 SUMS(sum_32, uint32_t)
@@ -287,22 +288,24 @@ SUMS(sum_64, uint64_t)
 SUMS(sum_f32, float)
 SUMS(sum_f64, double)
 
-int fj_scan_i32(const int32_t *in, int32_t *out, size_t n, unsigned flags, const fj_how *how)
+int fj_scan_i32(const int32_t *in, int32_t *out, size_t n, unsigned flags,
+                const fj_algo_options *how)
 {
     return sum_32_run(in, out, n, flags, how);
 }
 
-int fj_scan_i64(const int64_t *in, int64_t *out, size_t n, unsigned flags, const fj_how *how)
+int fj_scan_i64(const int64_t *in, int64_t *out, size_t n, unsigned flags,
+                const fj_algo_options *how)
 {
     return sum_64_run(in, out, n, flags, how);
 }
 
-int fj_scan_f32(const float *in, float *out, size_t n, unsigned flags, const fj_how *how)
+int fj_scan_f32(const float *in, float *out, size_t n, unsigned flags, const fj_algo_options *how)
 {
     return sum_f32_run(in, out, n, flags, how);
 }
 
-int fj_scan_f64(const double *in, double *out, size_t n, unsigned flags, const fj_how *how)
+int fj_scan_f64(const double *in, double *out, size_t n, unsigned flags, const fj_algo_options *how)
 {
     return sum_f64_run(in, out, n, flags, how);
 }

@@ -267,7 +267,7 @@ static void sort_both(const sort *s, sort_pair *r, int into, size_t level)
     if (fj_unfork(&h.task)) {
         (void)sort_half_run(&h.task);
     } else {
-        int code = fj_wait(&h.task);
+        int code = fj_join_stolen(&h.task);
         if (code != FJ_OK) fji_job_fail(s->merge.job, code);
     }
     r->b = h.place;
@@ -426,14 +426,14 @@ static int sort_call_run(fj_task *t)
 }
 
 /* Whether it is so short that entering a pool is not worth while. */
-static bool sort_stays(sort_call *c, const fj_how *how)
+static bool sort_stays(sort_call *c, const fj_algo_options *how)
 {
     if (!fji_job_may_stay(how)) return false;
     sort_pace(c);
     return c->n <= STAY || c->n <= c->pace / PACE_ALONE;
 }
 
-static int sort_run(sort_call *c, const fj_how *how)
+static int sort_run(sort_call *c, const fj_algo_options *how)
 {
     fj_task_init(&c->task, sort_call_run);
     if (sort_stays(c, how)) return sort_call_run(&c->task);
@@ -447,7 +447,7 @@ static bool sort_wrong(const void *base, size_t n, size_t size, fj_compare_fn *c
 }
 
 static int sort_checked(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg,
-                        const fj_how *how, bool stable)
+                        const fj_algo_options *how, bool stable)
 {
     fji_job job;
     sort_call c = {.job = &job,
@@ -461,13 +461,14 @@ static int sort_checked(void *base, size_t n, size_t size, fj_compare_fn *cmp, v
     return err != FJ_OK || n == 0 ? err : sort_run(&c, how);
 }
 
-int fj_sort(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg, const fj_how *how)
+int fj_sort(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg,
+            const fj_algo_options *how)
 {
     return sort_checked(base, n, size, cmp, arg, how, false);
 }
 
 int fj_stable_sort(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg,
-                   const fj_how *how)
+                   const fj_algo_options *how)
 {
     return sort_checked(base, n, size, cmp, arg, how, true);
 }

@@ -15,7 +15,7 @@
 /* ---- Elements ----------------------------------------------------------------------------------- */
 
 /* Copies one element; `kind` is a constant. All is read before any is written. */
-FJ_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_kind kind)
+FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_kind kind)
 {
     unsigned char *d = to;
     const unsigned char *s = from;
@@ -47,7 +47,7 @@ FJ_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_k
 }
 
 /* Where the element of what is at p lies. */
-FJ_INLINE const void *fji_elem_at(const void *p, enum fji_kind kind)
+FJI_INLINE const void *fji_elem_at(const void *p, enum fji_kind kind)
 {
     const void *e = p;
 
@@ -55,7 +55,7 @@ FJ_INLINE const void *fji_elem_at(const void *p, enum fji_kind kind)
     return e;
 }
 
-FJ_INLINE int fji_elem_cmp(const fji_order *o, const void *a, const void *b, enum fji_kind kind)
+FJI_INLINE int fji_elem_cmp(const fji_order *o, const void *a, const void *b, enum fji_kind kind)
 {
     return o->cmp(fji_elem_at(a, kind), fji_elem_at(b, kind), o->arg);
 }
@@ -67,7 +67,7 @@ static inline int fji_order_cmp(const fji_order *o, const void *a, const void *b
 }
 
 /* The size as a constant, where the kind has one. */
-FJ_INLINE size_t fji_elem_size(const fji_order *o, enum fji_kind kind)
+FJI_INLINE size_t fji_elem_size(const fji_order *o, enum fji_kind kind)
 {
     if (kind == FJI_KIND_8 || kind == FJI_KIND_FAR || kind == FJI_KIND_PTR) return 8;
     return kind == FJI_KIND_4 ? 4 : o->size;
@@ -90,13 +90,13 @@ FJ_INLINE size_t fji_elem_size(const fji_order *o, enum fji_kind kind)
 /* ---- Choices ------------------------------------------------------------------------------------ */
 
 /* All ones if `answer` is positive, else 0: in place of a jump that is often guessed wrong. */
-FJ_INLINE uintptr_t fji_mask(int answer)
+FJI_INLINE uintptr_t fji_mask(int answer)
 {
     return (uintptr_t)(-(intptr_t)answer >> (sizeof(intptr_t) * 8 - 1));
 }
 
-FJ_INLINE const unsigned char *fji_pick(uintptr_t mask, const unsigned char *yes,
-                                        const unsigned char *no)
+FJI_INLINE const unsigned char *fji_pick(uintptr_t mask, const unsigned char *yes,
+                                         const unsigned char *no)
 {
     return (const unsigned char *)((uintptr_t)no ^ (((uintptr_t)yes ^ (uintptr_t)no) & mask));
 }
@@ -107,7 +107,7 @@ enum { FJI_AHEAD = 8 };
 
 /* What the pointer some steps from p points to will soon be needed; `left`: how far the run goes. */
 
-FJ_INLINE void fji_fetch(const unsigned char *p, ptrdiff_t left, enum fji_kind kind)
+FJI_INLINE void fji_fetch(const unsigned char *p, ptrdiff_t left, enum fji_kind kind)
 {
     if (kind != FJI_KIND_PTR && kind != FJI_KIND_FAR) return;
     const ptrdiff_t step = FJI_AHEAD * (ptrdiff_t)sizeof(void *);
@@ -122,8 +122,8 @@ FJ_INLINE void fji_fetch(const unsigned char *p, ptrdiff_t left, enum fji_kind k
  * two by one comparison. Not sane: a comparison contradicts itself, so the two have met; *p
  * is as it was.
  */
-FJ_INLINE void fji_merge_both(const fji_order *o, fji_piece *p, size_t k, bool *sane,
-                              enum fji_kind kind)
+FJI_INLINE void fji_merge_both(const fji_order *o, fji_piece *p, size_t k, bool *sane,
+                               enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
     const bool whole = 2 * k == p->na + p->nb;
@@ -153,7 +153,7 @@ FJ_INLINE void fji_merge_both(const fji_order *o, fji_piece *p, size_t k, bool *
     const uintptr_t left_a = (uintptr_t)x + size - (uintptr_t)a;
     const uintptr_t left_b = (uintptr_t)y + size - (uintptr_t)b;
     *sane = left_a <= PTRDIFF_MAX && left_b <= PTRDIFF_MAX;
-    if (FJ_UNLIKELY(!*sane)) return;
+    if (FJI_UNLIKELY(!*sane)) return;
     if (whole) { /* one of each, or two of one */
         const unsigned char *l = left_a != 0 ? a : b, *r = left_b != 0 ? y : x;
         uintptr_t mask = fji_mask(fji_elem_cmp(o, l, r, kind));

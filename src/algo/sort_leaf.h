@@ -28,8 +28,8 @@ enum sort_place {
 };
 
 /* Where what is at e belongs, at lo to lo + n: after all that it is not before. */
-FJ_INLINE size_t leaf_find(const fji_order *o, const unsigned char *sorted, size_t lo, size_t n,
-                           const unsigned char *e, enum fji_kind kind)
+FJI_INLINE size_t leaf_find(const fji_order *o, const unsigned char *sorted, size_t lo, size_t n,
+                            const unsigned char *e, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
 
@@ -43,8 +43,8 @@ FJ_INLINE size_t leaf_find(const fji_order *o, const unsigned char *sorted, size
 }
 
 /* Puts the element at e in its place, at lo to lo + n, among i that are sorted. */
-FJ_INLINE void leaf_insert(const fji_order *o, unsigned char *sorted, size_t i, size_t lo, size_t n,
-                           const unsigned char *e, enum fji_kind kind)
+FJI_INLINE void leaf_insert(const fji_order *o, unsigned char *sorted, size_t i, size_t lo,
+                            size_t n, const unsigned char *e, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
     size_t at = leaf_find(o, sorted, lo, n, e, kind);
@@ -56,8 +56,8 @@ FJ_INLINE void leaf_insert(const fji_order *o, unsigned char *sorted, size_t i, 
 }
 
 /* Exchanges n elements from x on with as many from y backwards. */
-FJ_INLINE void swap_many(unsigned char *x, unsigned char *y, size_t n, size_t size,
-                         enum fji_kind kind)
+FJI_INLINE void swap_many(unsigned char *x, unsigned char *y, size_t n, size_t size,
+                          enum fji_kind kind)
 {
     unsigned char spare[DIRECT];
 
@@ -76,8 +76,8 @@ FJ_INLINE void swap_many(unsigned char *x, unsigned char *y, size_t n, size_t si
  * Whether n elements are in order, or each is after the next, where those of every pair are:
  * `after`. IN_BASE, DOWN, or APART.
  */
-FJ_INLINE int leaf_linked(const fji_order *o, const unsigned char *e, size_t n, bool after,
-                          enum fji_kind kind)
+FJI_INLINE int leaf_linked(const fji_order *o, const unsigned char *e, size_t n, bool after,
+                           enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
 
@@ -91,8 +91,8 @@ FJ_INLINE int leaf_linked(const fji_order *o, const unsigned char *e, size_t n, 
  * turned around: the first of the two is before all, the last of the two after all, and the
  * two others are compared.
  */
-FJ_INLINE void leaf_four(const fji_order *o, const unsigned char *e, unsigned char *to,
-                         uintptr_t turn_a, uintptr_t turn_b, enum fji_kind kind)
+FJI_INLINE void leaf_four(const fji_order *o, const unsigned char *e, unsigned char *to,
+                          uintptr_t turn_a, uintptr_t turn_b, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
     const unsigned char *a = e + (size & turn_a), *b = e + (size & ~turn_a);
@@ -113,8 +113,8 @@ FJ_INLINE void leaf_four(const fji_order *o, const unsigned char *e, unsigned ch
  * Sorts BLOCK elements at `from` to `to`, which may be the same, unless they are in order:
  * *place. No jump depends on an answer, but for the one whether they are.
  */
-FJ_INLINE void leaf_block(const fji_order *o, const unsigned char *from, unsigned char *to,
-                          int *place, enum fji_kind kind)
+FJI_INLINE void leaf_block(const fji_order *o, const unsigned char *from, unsigned char *to,
+                           int *place, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
     _Alignas(DIRECT) unsigned char half[BLOCK * DIRECT];
@@ -139,8 +139,8 @@ FJ_INLINE void leaf_block(const fji_order *o, const unsigned char *from, unsigne
 }
 
 /* How many elements from e on are in order, or each after the next. */
-FJ_INLINE size_t leaf_run(const fji_order *o, const unsigned char *e, size_t n, bool *down,
-                          enum fji_kind kind)
+FJI_INLINE size_t leaf_run(const fji_order *o, const unsigned char *e, size_t n, bool *down,
+                           enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
     size_t run;
@@ -156,8 +156,8 @@ FJ_INLINE size_t leaf_run(const fji_order *o, const unsigned char *e, size_t n, 
 }
 
 /* The same of 0 < n < BLOCK elements, by insertion into the run that they begin with. */
-FJ_INLINE void leaf_few(const fji_order *o, unsigned char *from, unsigned char *to, size_t n,
-                        int *place, enum fji_kind kind)
+FJI_INLINE void leaf_few(const fji_order *o, unsigned char *from, unsigned char *to, size_t n,
+                         int *place, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
     bool down;
@@ -174,8 +174,8 @@ FJ_INLINE void leaf_few(const fji_order *o, unsigned char *from, unsigned char *
 }
 
 /* The same of 0 < n < 2 * BLOCK elements. */
-FJ_INLINE void leaf_sort(const fji_order *o, unsigned char *from, unsigned char *to, size_t n,
-                         int *place, enum fji_kind kind)
+FJI_INLINE void leaf_sort(const fji_order *o, unsigned char *from, unsigned char *to, size_t n,
+                          int *place, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
     size_t i = BLOCK;

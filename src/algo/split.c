@@ -149,7 +149,7 @@ static size_t split_halves(fji_split *s, size_t lo, size_t hi, void *acc, pace *
     fj_fork(&h.task);
     split_range(s, lo, mid, acc, p);
     if (fj_unfork(&h.task)) return mid;
-    int code = fj_wait(&h.task);
+    int code = fj_join_stolen(&h.task);
     if (s->job.grain == 0) p->at = fji_ticks();
     if (code != FJ_OK) fji_job_fail(&s->job, code);
     return half_combine(&h, acc) ? hi : mid;
@@ -163,7 +163,7 @@ static size_t split_part(fji_split *s, size_t lo, size_t hi, void *acc, pace *p)
     size_t n = hi - lo < p->part ? hi - lo : p->part;
     int code = s->step(s->context, lo, lo + n, acc);
 
-    if (FJ_UNLIKELY(code != FJ_OK)) {
+    if (FJI_UNLIKELY(code != FJ_OK)) {
         fji_job_fail(&s->job, code);
         return hi;
     }
@@ -203,7 +203,7 @@ static int whole_run(fj_task *t)
     return FJ_OK;
 }
 
-int fji_split_run(fji_split *s, const fj_how *how, size_t begin, size_t end, void *acc)
+int fji_split_run(fji_split *s, const fj_algo_options *how, size_t begin, size_t end, void *acc)
 {
     whole w;
 

@@ -41,7 +41,7 @@ typedef struct fji_split {
 
 /* Runs s from begin to end as `how` says, into *acc, which has its first value. Everything but
  * s->job is set, and that by fji_job_init(). begin <= end. */
-int fji_split_run(fji_split *s, const fj_how *how, size_t begin, size_t end, void *acc);
+int fji_split_run(fji_split *s, const fj_algo_options *how, size_t begin, size_t end, void *acc);
 
 /* About nanoseconds: how long a part takes, and what is worth to be taken by somebody else. */
 #define FJI_PART_TICKS ((uint64_t)16000)
@@ -50,7 +50,7 @@ int fji_split_run(fji_split *s, const fj_how *how, size_t begin, size_t end, voi
 /* Whether others would take what is forked now. */
 static inline bool fji_split_wanted(void)
 {
-    return fj_surplus_count() <= 0;
+    return fj_worker_surplus() <= 0;
 }
 
 #endif /* FJI_ALGO_SPLIT_H */

@@ -33,7 +33,7 @@ void fji_typed_exchange(char *x, char *y, size_t bytes)
 }
 
 /* Where the size is known, and at most 8: by two loads and two stores. */
-FJ_INLINE void swap_word(char *x, char *y, size_t size)
+FJI_INLINE void swap_word(char *x, char *y, size_t size)
 {
     char a[8], b[8];
 

@@ -49,7 +49,7 @@ static bool merge_both(fji_typed_merge left, fji_typed_merge *right)
     fj_fork(&right->task);
     fji_typed_merge_range(left);
     if (fj_unfork(&right->task)) return false;
-    int code = fj_wait(&right->task);
+    int code = fj_join_stolen(&right->task);
     if (code != FJ_OK) fji_job_fail(left.job, code);
     return true;
 }
@@ -85,7 +85,7 @@ static int whole_run(fj_task *t)
 }
 
 int fji_merge_runs(const fji_sort_kind *kind, const void *a, size_t na, const void *b, size_t nb,
-                   void *out, const fj_how *how)
+                   void *out, const fj_algo_options *how)
 {
     fji_piece p = {a, b, out, na, nb};
     fji_job job;

@@ -232,7 +232,7 @@ static int wide_exchange(void *context, size_t lo, size_t hi, void *acc)
 static int wide_run(const quick *q, wide *w, fji_step *step, size_t n, size_t grain)
 {
     fji_split s = {.step = step, .context = w};
-    const fj_how how = {.grain = grain};
+    const fj_algo_options how = {.grain = grain};
     int err = fji_job_init(&s.job, &how, 0);
 
     s.job.caller = q->job.caller;
@@ -311,7 +311,7 @@ static bool sort_both(quick *q, range mine, range other)
     fj_fork(&s.task);
     sort_range(q, mine);
     if (fj_unfork(&s.task)) return false;
-    int code = fj_wait(&s.task);
+    int code = fj_join_stolen(&s.task);
     if (code != FJ_OK) fji_job_fail(&q->job, code);
     return true;
 }
@@ -368,7 +368,7 @@ static int whole_run(fj_task *t)
     return FJ_OK;
 }
 
-int fji_quick_sort(const fji_sort_kind *kind, void *a, size_t n, const fj_how *how)
+int fji_quick_sort(const fji_sort_kind *kind, void *a, size_t n, const fj_algo_options *how)
 {
     quick q = {.kind = kind};
     whole w = {.q = &q, .a = a, .n = n};

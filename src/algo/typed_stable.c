@@ -114,7 +114,7 @@ static void sort_halves(stable *s, half *left, half *right)
         (void)half_run(&right->task);
         return;
     }
-    int code = fj_wait(&right->task);
+    int code = fj_join_stolen(&right->task);
     if (code != FJ_OK) fji_job_fail(&s->job, code);
 }
 
@@ -220,7 +220,7 @@ static int whole_run(fj_task *t)
     return FJ_OK;
 }
 
-int fji_merge_sort(const fji_sort_kind *kind, void *a, size_t n, const fj_how *how)
+int fji_merge_sort(const fji_sort_kind *kind, void *a, size_t n, const fj_algo_options *how)
 {
     stable s = {.kind = kind, .a = a};
     whole w = {.s = &s, .n = n};

@@ -188,7 +188,7 @@ static int plat_create(const fji_creator *how, struct plat_start *s)
     pthread_t id;
     size_t bytes = how->stack_bytes, have;
 
-    if (how->create != NULL) return how->create(plat_thread_main, s, how->arg);
+    if (how->create_thread != NULL) return how->create_thread(plat_thread_main, s, how->arg);
     if (fji_fault_now(FJI_FAULT_ATTR) || pthread_attr_init(&attr) != 0) return ENOMEM;
     if (bytes == 0 && pthread_attr_getstacksize(&attr, &have) == 0 && have < FJI_STACK_MIN)
         bytes = FJI_STACK_MIN;

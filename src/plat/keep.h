@@ -11,7 +11,7 @@
 #include <forkjoin/attr.h>
 #include <pthread.h>
 
-FJ_INLINE int fji_keep(void)
+FJI_INLINE int fji_keep(void)
 {
     int old;
 
@@ -20,7 +20,7 @@ FJ_INLINE int fji_keep(void)
 }
 
 /* With what fji_keep() has returned. */
-FJ_INLINE void fji_let_go(int old)
+FJI_INLINE void fji_let_go(int old)
 {
     int ours;
 

@@ -61,7 +61,7 @@ typedef struct fji_thread {
 typedef struct fji_creator {
     size_t stack_bytes; /* 0: the system's */
     /* Or NULL: makes a thread that calls entry(arg) and can be joined; not 0: refused. */
-    int (*create)(void *(*entry)(void *), void *arg, void *creator_arg);
+    int (*create_thread)(void *(*entry)(void *), void *arg, void *creator_arg);
     void *arg;
 } fji_creator;
 

@@ -18,7 +18,7 @@
 #include <emmintrin.h>
 
 /* *to = *from, of 4 or 8 bytes, at an address that is a multiple of that. */
-FJ_INLINE void fji_stream(void *to, const void *from, size_t size)
+FJI_INLINE void fji_stream(void *to, const void *from, size_t size)
 {
     if (size == 4) {
         int v;
@@ -33,19 +33,19 @@ FJ_INLINE void fji_stream(void *to, const void *from, size_t size)
 
 /* Orders all that was streamed before what the caller stores afterwards, as no other fence or
  * release does. */
-FJ_INLINE void fji_stream_end(void)
+FJI_INLINE void fji_stream_end(void)
 {
     _mm_sfence();
 }
 
 #else
 
-FJ_INLINE void fji_stream(void *to, const void *from, size_t size)
+FJI_INLINE void fji_stream(void *to, const void *from, size_t size)
 {
     memcpy(to, from, size == 4 ? 4 : 8);
 }
 
-FJ_INLINE void fji_stream_end(void)
+FJI_INLINE void fji_stream_end(void)
 {
 }
 

@@ -14,7 +14,7 @@
 #if defined(__x86_64__)
 
 /* 2 to 5 GHz on all that exist. */
-FJ_INLINE uint64_t fji_ticks(void)
+FJI_INLINE uint64_t fji_ticks(void)
 {
     return __builtin_ia32_rdtsc() >> 1;
 }
@@ -23,7 +23,7 @@ FJ_INLINE uint64_t fji_ticks(void)
 
 #include <time.h>
 
-FJ_INLINE uint64_t fji_ticks(void)
+FJI_INLINE uint64_t fji_ticks(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

@@ -106,13 +106,14 @@ static int sieve_keep(size_t begin, size_t end, unsigned char *keep, void *arg)
 
 enum { BY = 1, PARTITION = 2, WAYS = 4 };
 
-static int sieve_run(struct sieve *s, unsigned way, void *out, size_t *count, const fj_how *how)
+static int sieve_run(struct sieve *s, unsigned way, void *out, size_t *count,
+                     const fj_algo_options *how)
 {
     switch (way) {
         case 0: return fj_filter(s->in, s->n, s->size, out, sieve_test, s, count, how);
-        case BY: return fj_filter_by(s->in, s->n, s->size, out, sieve_keep, s, count, how);
+        case BY: return fj_filter_chunks(s->in, s->n, s->size, out, sieve_keep, s, count, how);
         case PARTITION: return fj_partition(s->in, s->n, s->size, out, sieve_test, s, count, how);
-        default: return fj_partition_by(s->in, s->n, s->size, out, sieve_keep, s, count, how);
+        default: return fj_partition_chunks(s->in, s->n, s->size, out, sieve_keep, s, count, how);
     }
 }
 
@@ -130,7 +131,8 @@ static size_t sieve_want(const struct sieve *s, bool both, unsigned char *want)
     return count;
 }
 
-static void sieve_case(unsigned way, size_t n, size_t size, unsigned pattern, const fj_how *how)
+static void sieve_case(unsigned way, size_t n, size_t size, unsigned pattern,
+                       const fj_algo_options *how)
 {
     struct sieve s;
     size_t count = 12345;
@@ -152,7 +154,8 @@ static void sieve_case(unsigned way, size_t n, size_t size, unsigned pattern, co
 
 static void sieve_within(void)
 {
-    for (unsigned way = 0; way < WAYS; way++) sieve_case(way, 70, 4, 0, &(fj_how){.grain = 8});
+    for (unsigned way = 0; way < WAYS; way++)
+        sieve_case(way, 70, 4, 0, &(fj_algo_options){.grain = 8});
 }
 
 static void every_number(fj_pool *pool, void *arg)
@@ -163,7 +166,7 @@ static void every_number(fj_pool *pool, void *arg)
     for (size_t n = 0; n <= MOST; n++)
         for (unsigned way = 0; way < WAYS; way++)
             sieve_case(way, n, sizes[(n + way) % 8], (unsigned)(n / 3),
-                       &(fj_how){.pool = pool, .grain = 1 + n % 13 * 7});
+                       &(fj_algo_options){.pool = pool, .grain = 1 + n % 13 * 7});
 }
 
 FJ_TEST(any_number_is_sieved_as_by_a_loop, 30)
@@ -177,7 +180,7 @@ static void every_size(fj_pool *pool, void *arg)
     for (size_t size = 1; size <= 256; size++)
         for (unsigned way = 0; way < WAYS; way++)
             sieve_case(way, 200 + size % 64, size, (unsigned)size,
-                       &(fj_how){.pool = pool, .grain = 20});
+                       &(fj_algo_options){.pool = pool, .grain = 20});
 }
 
 FJ_TEST(elements_of_any_size_are_sieved, 30)
@@ -193,8 +196,9 @@ static void every_pattern(fj_pool *pool, void *arg)
     for (unsigned pattern = 0; pattern < 7; pattern++)
         for (unsigned way = 0; way < WAYS; way++) {
             for (size_t i = 0; i < 6; i++)
-                sieve_case(way, 500, sizes[i], pattern, &(fj_how){.pool = pool, .grain = 40});
-            sieve_case(way, 20000, sizes[pattern % 6], pattern, &(fj_how){.pool = pool});
+                sieve_case(way, 500, sizes[i], pattern,
+                           &(fj_algo_options){.pool = pool, .grain = 40});
+            sieve_case(way, 20000, sizes[pattern % 6], pattern, &(fj_algo_options){.pool = pool});
         }
 }
 
@@ -210,7 +214,7 @@ static void many(fj_pool *pool, void *arg)
     for (long i = fjt_rounds(2); i > 0; i--)
         for (unsigned way = 0; way < WAYS; way++)
             sieve_case(way, fjt_random(state) % 200000, (size_t)1 << fjt_random(state) % 5,
-                       (unsigned)(fjt_random(state) % 7), &(fj_how){.pool = pool});
+                       (unsigned)(fjt_random(state) % 7), &(fj_algo_options){.pool = pool});
 }
 
 FJ_TEST(many_are_sieved, 60)
@@ -237,7 +241,8 @@ static void fails_at_each_position(fj_pool *pool, void *arg)
             sieve_make(&s, N, 1, (unsigned)bad);
             s.bad = bad;
             s.code = -9;
-            CHECK_EQ(sieve_run(&s, way, out, &count, &(fj_how){.pool = pool, .grain = 10}), -9);
+            CHECK_EQ(sieve_run(&s, way, out, &count, &(fj_algo_options){.pool = pool, .grain = 10}),
+                     -9);
             CHECK_EQ(count, 5);
             for (size_t i = 0; i < N; i++) CHECK(s.asked[i] <= 1);
             sieve_free(&s);
@@ -266,7 +271,7 @@ static void cancels_at_each_position(fj_pool *pool, void *arg)
             s.bad = bad;
             s.token = &token;
             int code = sieve_run(&s, way, out, &count,
-                                 &(fj_how){.pool = pool, .grain = 10, .token = &token});
+                                 &(fj_algo_options){.pool = pool, .grain = 10, .token = &token});
             if (code == FJ_OK) { /* all other parts had been begun: not if it has two passes */
                 CHECK(way < PARTITION);
                 for (size_t i = 0; i < N; i++) CHECK_EQ(s.asked[i], 1);
@@ -292,7 +297,8 @@ FJ_TEST(progress_counts_elements, 20)
 
         fj_progress_init(&p, 0);
         for (size_t n = 1; n <= 300; n++)
-            sieve_case(way, n, 4, (unsigned)n, &(fj_how){.pool = pool, .grain = 9, .progress = &p});
+            sieve_case(way, n, 4, (unsigned)n,
+                       &(fj_algo_options){.pool = pool, .grain = 9, .progress = &p});
         CHECK_EQ(fj_progress_total(&p), 300 * 301 / 2);
         CHECK_EQ(fj_progress_done(&p), 300 * 301 / 2);
     }
@@ -312,10 +318,10 @@ FJ_TEST(without_memory_it_is_done_alone, 20)
             fj_progress p;
 
             fj_progress_init(&p, 0);
-            sieve_case(way, 300, 4, pattern, &(fj_how){.pool = pool, .grain = 10});
-            sieve_case(way, 10000, 2, pattern, &(fj_how){.pool = pool, .progress = &p});
+            sieve_case(way, 300, 4, pattern, &(fj_algo_options){.pool = pool, .grain = 10});
+            sieve_case(way, 10000, 2, pattern, &(fj_algo_options){.pool = pool, .progress = &p});
             sieve_case(way, 5001, 3, pattern, NULL);
-            sieve_case(way, 4101, 300, pattern, &(fj_how){.grain = 10});
+            sieve_case(way, 4101, 300, pattern, &(fj_algo_options){.grain = 10});
             CHECK_EQ(fj_progress_total(&p), 10000);
             CHECK_EQ(fj_progress_done(&p), 10000);
         }
@@ -342,7 +348,8 @@ FJ_TEST(without_memory_a_partition_is_ended_by_codes_and_cancels, 20)
         CHECK_EQ(sieve_run(&s, PARTITION, out, &count, NULL), -9);
         s.code = 0;
         s.token = &token;
-        CHECK_EQ(sieve_run(&s, PARTITION, out, &count, &(fj_how){.token = &token}), FJ_ECANCELED);
+        CHECK_EQ(sieve_run(&s, PARTITION, out, &count, &(fj_algo_options){.token = &token}),
+                 FJ_ECANCELED);
         CHECK_EQ(count, 5);
         sieve_free(&s);
     }
@@ -354,7 +361,7 @@ FJ_TEST(what_cannot_be_meant_is_refused, 10)
     struct sieve s;
     unsigned char out[64];
     size_t count = 5;
-    const fj_how spare = {.spare = {0, 1}};
+    const fj_algo_options spare = {.reserved = {0, 1}};
 
     sieve_make(&s, 64, 1, 0);
     CHECK_EQ(fj_filter(NULL, 64, 1, out, sieve_test, &s, &count, NULL), FJ_EINVAL);
@@ -366,9 +373,9 @@ FJ_TEST(what_cannot_be_meant_is_refused, 10)
     CHECK_EQ(fj_filter(s.in, 64, SIZE_MAX / 8, out, sieve_test, &s, &count, NULL), FJ_EINVAL);
     CHECK_EQ(fj_filter(s.in, 64, 1, s.in, sieve_test, &s, &count, NULL), FJ_EINVAL);
     CHECK_EQ(fj_filter(s.in, 64, 1, s.in + 63, sieve_test, &s, &count, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_filter_by(s.in, 64, 1, out, NULL, &s, &count, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_filter_chunks(s.in, 64, 1, out, NULL, &s, &count, NULL), FJ_EINVAL);
     CHECK_EQ(fj_partition(s.in, 64, 1, out, NULL, &s, &count, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_partition_by(s.in, 64, 1, out, NULL, &s, &count, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_partition_chunks(s.in, 64, 1, out, NULL, &s, &count, NULL), FJ_EINVAL);
     CHECK_EQ(fj_partition(s.in, 64, 1, s.in, sieve_test, &s, &count, NULL), FJ_EINVAL);
     CHECK_EQ(fj_partition(s.in + 32, 32, 1, s.in + 1, sieve_test, &s, &count, NULL), FJ_EINVAL);
     CHECK_EQ(count, 5);
@@ -394,7 +401,8 @@ FJ_TEST(filters_are_nested, 30)
 
         sieve_make(&s, 300, 4, 2);
         s.nested = 1;
-        CHECK_EQ(sieve_run(&s, way, out, &count, &(fj_how){.pool = pool, .grain = 16}), FJ_OK);
+        CHECK_EQ(sieve_run(&s, way, out, &count, &(fj_algo_options){.pool = pool, .grain = 16}),
+                 FJ_OK);
         CHECK_EQ(count, 300);
         CHECK(memcmp(out, s.in, sizeof out) == 0);
         sieve_free(&s);
@@ -407,7 +415,7 @@ static int filters_in_a_loop(size_t begin, size_t end, void *arg)
     (void)arg;
     for (size_t i = begin; i < end; i++)
         sieve_case((unsigned)i % WAYS, i * 37 % 500, 1 + i % 17, (unsigned)i,
-                   &(fj_how){.grain = 1 + i % 30});
+                   &(fj_algo_options){.grain = 1 + i % 30});
     return FJ_OK;
 }
 
@@ -416,7 +424,7 @@ FJ_TEST(many_filters_at_a_time, 60)
     fj_pool *pool = fjt_pool(8, 0);
 
     CHECK_EQ(fj_for(0, (size_t)fjt_rounds(1000), filters_in_a_loop, NULL,
-                    &(fj_how){.pool = pool, .grain = 4}),
+                    &(fj_algo_options){.pool = pool, .grain = 4}),
              FJ_OK);
     fjt_destroy(pool);
 }

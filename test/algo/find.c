@@ -83,7 +83,7 @@ static size_t field_first(const struct field *f)
     return f->begin + i;
 }
 
-static void field_check(struct field *f, const fj_how *how)
+static void field_check(struct field *f, const fj_algo_options *how)
 {
     size_t first = field_first(f), end = f->begin + f->n, at = 77;
     int yes = 77;
@@ -116,7 +116,7 @@ static void every_number(fj_pool *pool, void *arg)
 
         field_make(&f, n * 3, n);
         for (size_t i = n == 0 ? 0 : n % 4; i > 0; i--) f.hit[fjt_random(state) % n] = 1;
-        field_check(&f, &(fj_how){.pool = pool, .grain = 1 + n % 7});
+        field_check(&f, &(fj_algo_options){.pool = pool, .grain = 1 + n % 7});
     }
 }
 
@@ -135,10 +135,10 @@ static void every_position(fj_pool *pool, void *arg)
 
         field_make(&f, at, 100);
         for (size_t i = at; i < 100; i += 1 + at % 5) f.hit[i] = 1;
-        field_check(&f, &(fj_how){.pool = pool, .grain = 3});
+        field_check(&f, &(fj_algo_options){.pool = pool, .grain = 3});
         field_make(&f, 0, 100);
         f.hit[at] = 1;
-        field_check(&f, &(fj_how){.pool = pool});
+        field_check(&f, &(fj_algo_options){.pool = pool});
     }
 }
 
@@ -155,7 +155,7 @@ FJ_TEST(ranges_may_end_at_the_last_number, 10)
     for (size_t n = 0; n < 100; n++) {
         field_make(&f, SIZE_MAX - n, n);
         if (n > 10 && n % 3 != 0) f.hit[n / 2] = f.hit[n - 1] = 1;
-        field_check(&f, &(fj_how){.pool = pool, .grain = 2});
+        field_check(&f, &(fj_algo_options){.pool = pool, .grain = 2});
     }
     fjt_destroy(pool);
 }
@@ -178,7 +178,7 @@ FJ_TEST(what_lies_right_of_it_is_skipped_all_at_once, 20)
 
     for (int any = 0; any < 2; any++) {
         size_t at = 0, calls = 0;
-        const fj_how how = {.pool = pool, .grain = 1};
+        const fj_algo_options how = {.pool = pool, .grain = 1};
 
         if (any)
             CHECK_EQ(fj_find_any(0, SIZE_MAX, find_at_hundred, &calls, &at, &how), FJ_OK);
@@ -200,7 +200,8 @@ FJ_TEST(alone_nothing_is_searched_behind_it, 10)
 
         field_make(&f, 0, 60);
         memset(f.hit + at, 1, 60 - at);
-        CHECK_EQ(fj_find(0, 60, field_find, &f, &got, &(fj_how){.pool = pool, .grain = 1}), FJ_OK);
+        CHECK_EQ(fj_find(0, 60, field_find, &f, &got, &(fj_algo_options){.pool = pool, .grain = 1}),
+                 FJ_OK);
         CHECK_EQ(got, at);
         for (size_t i = 0; i < 60; i++) CHECK_EQ(f.searched[i], i <= at);
     }
@@ -219,7 +220,7 @@ FJ_TEST(progress_is_whole_when_it_was_found, 10)
 
         field_make(&f, 0, n);
         f.hit[n / 3] = 1;
-        field_check(&f, &(fj_how){.pool = pool, .grain = 4, .progress = &p});
+        field_check(&f, &(fj_algo_options){.pool = pool, .grain = 4, .progress = &p});
         CHECK_EQ(fj_progress_total(&p), total + 4 * n);
         CHECK_EQ(fj_progress_done(&p), fj_progress_total(&p));
     }
@@ -229,7 +230,7 @@ FJ_TEST(progress_is_whole_when_it_was_found, 10)
 /* ---- Ends before the end -------------------------------------------------------------------------- */
 
 /* All four; which is whose result does not matter. */
-static int run_one(struct field *f, int which, const fj_how *how)
+static int run_one(struct field *f, int which, const fj_algo_options *how)
 {
     size_t at = 77;
     int yes = 77, code;
@@ -258,7 +259,7 @@ static void fails_at_each_position(fj_pool *pool, void *arg)
             if (which % 4 == 3) memset(f.hit, 1, N);
             f.bad = bad;
             f.code = codes[which / 4];
-            CHECK_EQ(run_one(&f, which % 4, &(fj_how){.pool = pool, .grain = 3}), f.code);
+            CHECK_EQ(run_one(&f, which % 4, &(fj_algo_options){.pool = pool, .grain = 3}), f.code);
         }
 }
 
@@ -280,7 +281,7 @@ static void hits_and_errors(fj_pool *pool, void *arg)
                 f.hit[hit] = 1;
                 f.bad = bad;
                 f.code = -7;
-                CHECK_EQ(run_one(&f, which, &(fj_how){.pool = pool, .grain = 1 + bad % 3}),
+                CHECK_EQ(run_one(&f, which, &(fj_algo_options){.pool = pool, .grain = 1 + bad % 3}),
                          hit < bad ? FJ_OK : -7);
             }
 }
@@ -308,13 +309,15 @@ static void cancels_at_each_position(fj_pool *pool, void *arg)
             if (which == 3) memset(f.hit, 1, N);
             f.bad = bad;
             f.token = &token;
-            int code = run_one(&f, which, &(fj_how){.pool = pool, .grain = 2, .token = &token});
+            int code = run_one(&f, which,
+                               &(fj_algo_options){.pool = pool, .grain = 2, .token = &token});
             if (code == FJ_OK) /* all was searched by then */
                 for (size_t i = 0; i < N; i++) CHECK_EQ(f.searched[i], 1);
             else
                 CHECK_EQ(code, FJ_ECANCELED);
             field_make(&f, 0, N);
-            CHECK_EQ(run_one(&f, which, &(fj_how){.pool = pool, .token = &token}), FJ_ECANCELED);
+            CHECK_EQ(run_one(&f, which, &(fj_algo_options){.pool = pool, .token = &token}),
+                     FJ_ECANCELED);
             for (size_t i = 0; i < N; i++) CHECK_EQ(f.searched[i], 0);
         }
 }
@@ -329,7 +332,7 @@ FJ_TEST(what_cannot_be_meant_is_refused, 10)
     struct field f;
     size_t at = 77;
     int yes = 77;
-    const fj_how spare = {.spare = {0, 1}};
+    const fj_algo_options spare = {.reserved = {0, 1}};
 
     field_make(&f, 0, 10);
     CHECK_EQ(fj_find(0, 10, NULL, &f, &at, NULL), FJ_EINVAL);
@@ -360,7 +363,7 @@ static int searches_in_a_loop(size_t begin, size_t end, void *arg)
 
         field_make(&f, i, i * 31 % 300);
         if (f.n > 0 && i % 3 != 0) f.hit[i * 17 % f.n] = f.hit[f.n - 1] = 1;
-        field_check(&f, &(fj_how){.grain = 1 + i % 5});
+        field_check(&f, &(fj_algo_options){.grain = 1 + i % 5});
     }
     return FJ_OK;
 }
@@ -370,7 +373,7 @@ FJ_TEST(many_searches_at_a_time, 60)
     fj_pool *pool = fjt_pool(8, 0);
 
     CHECK_EQ(fj_for(0, (size_t)fjt_rounds(1000), searches_in_a_loop, NULL,
-                    &(fj_how){.pool = pool, .grain = 4}),
+                    &(fj_algo_options){.pool = pool, .grain = 4}),
              FJ_OK);
     fjt_destroy(pool);
 }
@@ -408,7 +411,8 @@ FJ_TEST(first_code_ends_a_search_for_any_whatever_it_is, 20)
     for (int i = 0; i < 5 * 4; i++) {
         struct race r = {.pool = pool, .code = codes[i % 5]};
         size_t at = 7;
-        int code = fj_find_any(0, 2, fails_then_hits, &r, &at, &(fj_how){.pool = pool, .grain = 1});
+        int code = fj_find_any(0, 2, fails_then_hits, &r, &at,
+                               &(fj_algo_options){.pool = pool, .grain = 1});
         if (!atomic_load(&r.begun) || atomic_load(&r.late)) {
             CHECK_EQ(code, r.code);
             CHECK_EQ(at, 7);

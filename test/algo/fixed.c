@@ -2,6 +2,7 @@
 /*
  * fixed.c - reductions whose tree is always the same: so are the bits
  */
+#include <forkjoin/block.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,8 +99,8 @@ static int hash_fold(size_t begin, size_t end, void *acc, void *arg)
     for (size_t i = begin; i < end; i++) x = hash(x, i);
     words_set(j, acc, x);
     if (j->deaf) return FJ_OK;
-    if (fj_worker_index() >= 0) atomic_fetch_or(&j->workers, 1ull << fj_worker_index() % 64);
-    if (j->nap_ns != 0 && fj_sleep(j->nap_ns) != FJ_OK) return FJ_ECANCELED;
+    if (fj_current_worker() >= 0) atomic_fetch_or(&j->workers, 1ull << fj_current_worker() % 64);
+    if (j->nap_ns != 0 && fj_sleep_ns(j->nap_ns) != FJ_OK) return FJ_ECANCELED;
     if (begin <= j->cancels && j->cancels < end) fj_token_cancel(&j->token);
     return begin <= j->fails && j->fails < end ? 55 : FJ_OK;
 }
@@ -130,13 +131,13 @@ static void words_make(uint64_t *words, uint64_t x)
 }
 
 static int hash_run(struct hash_job *j, size_t begin, size_t end, uint64_t *result,
-                    const fj_how *how)
+                    const fj_algo_options *how)
 {
     uint64_t identity[WORDS_MOST];
 
     words_make(identity, 42);
-    return fj_reduce_fixed(begin, end, hash_fold, hash_combine, identity, j->words * 8, j, result,
-                           how);
+    return fj_reduce_deterministic(begin, end, hash_fold, hash_combine, identity, j->words * 8, j,
+                                   result, how);
 }
 
 static uint64_t hash_oracle(size_t words, size_t begin, size_t end, size_t grain)
@@ -158,7 +159,8 @@ static void hash_check(fj_pool *pool, struct hash_job *j, size_t begin, size_t e
     uint64_t result[WORDS_MOST];
 
     words_make(result, 1);
-    CHECK_EQ(hash_run(j, begin, end, result, &(fj_how){.pool = pool, .grain = grain}), FJ_OK);
+    CHECK_EQ(hash_run(j, begin, end, result, &(fj_algo_options){.pool = pool, .grain = grain}),
+             FJ_OK);
     CHECK(result[0] == hash_oracle(j->words, begin, end, grain));
     for (size_t i = 1; i < j->words; i++) CHECK(result[i] == result[0] + i);
     CHECK(j->words == WORDS_MOST || result[j->words] == 1 + j->words);
@@ -253,13 +255,14 @@ FJ_TEST(ranges_may_be_as_large_as_they_can, 10)
 
     for (size_t i = 0; i < 5; i++)
         for (size_t grain = SIZE_MAX / 1000; grain != 0; grain = grain == SIZE_MAX ? 0 : SIZE_MAX) {
-            CHECK_EQ(fj_reduce_fixed(begins[i], SIZE_MAX, ends_fold, ends_combine, &zero,
-                                     sizeof zero, NULL, &sum, &(fj_how){.grain = grain}),
+            CHECK_EQ(fj_reduce_deterministic(begins[i], SIZE_MAX, ends_fold, ends_combine, &zero,
+                                             sizeof zero, NULL, &sum,
+                                             &(fj_algo_options){.grain = grain}),
                      FJ_OK);
             CHECK(sum == SIZE_MAX - begins[i]);
         }
-    CHECK_EQ(fj_reduce_fixed(SIZE_MAX - 5000, SIZE_MAX, ends_fold, ends_combine, &zero, sizeof zero,
-                             NULL, &sum, NULL),
+    CHECK_EQ(fj_reduce_deterministic(SIZE_MAX - 5000, SIZE_MAX, ends_fold, ends_combine, &zero,
+                                     sizeof zero, NULL, &sum, NULL),
              FJ_OK);
     CHECK_EQ(sum, 5000);
 }
@@ -310,8 +313,8 @@ FJ_TEST(sums_of_doubles_have_the_same_bits_in_every_run, 30)
         fj_pool *pool = fjt_pool(workers[i], 0);
         for (int round = 0; round < 10; round++) {
             double sum = -1;
-            CHECK_EQ(fj_reduce_fixed(0, n, double_fold, double_combine, &zero, sizeof zero, x, &sum,
-                                     &(fj_how){.pool = pool}),
+            CHECK_EQ(fj_reduce_deterministic(0, n, double_fold, double_combine, &zero, sizeof zero,
+                                             x, &sum, &(fj_algo_options){.pool = pool}),
                      FJ_OK);
             CHECK(memcmp(&sum, &wanted, sizeof sum) == 0);
         }
@@ -327,7 +330,8 @@ static void one_ending(fj_pool *pool, struct hash_job *j, int wanted)
     uint64_t result[WORDS_MOST];
 
     words_make(result, 1);
-    CHECK_EQ(hash_run(j, 0, 120, result, &(fj_how){.pool = pool, .grain = 3, .token = &j->token}),
+    CHECK_EQ(hash_run(j, 0, 120, result,
+                      &(fj_algo_options){.pool = pool, .grain = 3, .token = &j->token}),
              wanted);
     for (size_t i = 0; wanted != FJ_OK && i < j->words; i++) CHECK(result[i] == 1 + i);
 }
@@ -376,14 +380,16 @@ FJ_TEST(misuse_is_found_before_anything_is_run, 10)
     fj_combine_fn *c = hash_combine;
 
     j.fails = 0;
-    CHECK_EQ(fj_reduce_fixed(0, 1, NULL, c, &x, 8, &j, &x, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_reduce_fixed(0, 1, f, NULL, &x, 8, &j, &x, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_reduce_fixed(0, 1, f, c, NULL, 8, &j, &x, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_reduce_fixed(0, 1, f, c, &x, 8, &j, NULL, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_reduce_fixed(0, 1, f, c, &x, 0, &j, &x, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_reduce_fixed(0, 1, f, c, &x, SIZE_MAX, &j, &x, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_reduce_fixed(2, 1, f, c, &x, 8, &j, &x, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_reduce_fixed(0, 1, f, c, &x, 8, &j, &x, &(fj_how){.spare = {1}}), FJ_EINVAL);
+    CHECK_EQ(fj_reduce_deterministic(0, 1, NULL, c, &x, 8, &j, &x, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_reduce_deterministic(0, 1, f, NULL, &x, 8, &j, &x, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_reduce_deterministic(0, 1, f, c, NULL, 8, &j, &x, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_reduce_deterministic(0, 1, f, c, &x, 8, &j, NULL, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_reduce_deterministic(0, 1, f, c, &x, 0, &j, &x, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_reduce_deterministic(0, 1, f, c, &x, SIZE_MAX, &j, &x, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_reduce_deterministic(2, 1, f, c, &x, 8, &j, &x, NULL), FJ_EINVAL);
+    CHECK_EQ(
+        fj_reduce_deterministic(0, 1, f, c, &x, 8, &j, &x, &(fj_algo_options){.reserved = {1}}),
+        FJ_EINVAL);
     CHECK_EQ(x, 3);
 }
 
@@ -396,7 +402,7 @@ FJ_TEST(progress_counts_every_element, 10)
     fj_progress_init(&p, 0);
     for (size_t n = 0; n < 3000; n += 1 + n / 3) {
         uint64_t done = fj_progress_done(&p);
-        CHECK_EQ(hash_run(&j, 10, 10 + n, &result, &(fj_how){.progress = &p}), FJ_OK);
+        CHECK_EQ(hash_run(&j, 10, 10 + n, &result, &(fj_algo_options){.progress = &p}), FJ_OK);
         CHECK_EQ(fj_progress_done(&p), done + n);
         CHECK_EQ(fj_progress_total(&p), done + n);
     }
@@ -415,7 +421,7 @@ FJ_TEST(memory_is_needed_for_the_first_part_only, 30)
         j.nap_ns = 10000;
         words_make(result, 1);
         fji_algo_fail_after(allowed);
-        int code = hash_run(&j, 0, 90, result, &(fj_how){.pool = pool, .grain = 2});
+        int code = hash_run(&j, 0, 90, result, &(fj_algo_options){.pool = pool, .grain = 2});
         fji_algo_fail_after(-1);
         CHECK_EQ(code, allowed < 2 ? FJ_ENOMEM : FJ_OK);
         CHECK(result[0] == (allowed < 2 ? 1 : wanted));

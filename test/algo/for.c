@@ -93,7 +93,7 @@ static void all_sizes(fj_pool *pool, void *arg)
     seen_init(&s, 0, 1000);
     for (size_t n = 0; n <= 1000; n++) {
         seen_again(&s, n);
-        CHECK_EQ(fj_for(0, n, see, &s, &(fj_how){.pool = pool, .grain = *grain}), FJ_OK);
+        CHECK_EQ(fj_for(0, n, see, &s, &(fj_algo_options){.pool = pool, .grain = *grain}), FJ_OK);
         check_all_once(&s);
     }
     seen_free(&s);
@@ -126,7 +126,8 @@ static void all_grains(fj_pool *pool, void *arg)
     seen_init(&s, 5, n);
     for (size_t grain = 1; grain <= n + 1; grain++) {
         seen_again(&s, n);
-        CHECK_EQ(fj_for(5, 5 + n, see, &s, &(fj_how){.pool = pool, .grain = grain}), FJ_OK);
+        CHECK_EQ(fj_for(5, 5 + n, see, &s, &(fj_algo_options){.pool = pool, .grain = grain}),
+                 FJ_OK);
         check_all_once(&s);
     }
     seen_free(&s);
@@ -149,7 +150,7 @@ static void some_large(fj_pool *pool, void *arg)
         s.first = fjt_random(&random) % 1000000;
         s.heavy = s.first + fjt_random(&random) % 300000;
         seen_again(&s, n);
-        fj_how how = {.pool = pool};
+        fj_algo_options how = {.pool = pool};
         if (i % 3 == 0) how.grain = 1 + fjt_random(&random) % 1000;
         if (i % 3 == 1) how.max_grain = 1 + fjt_random(&random) % 100;
         CHECK_EQ(fj_for(s.first, s.first + n, see, &s, &how), FJ_OK);
@@ -174,7 +175,7 @@ static void slow_elements(fj_pool *pool, void *arg)
         seen_again(&s, n);
         s.spin_us = n % 2 == 0 ? 2 : 20;
         s.heavy = n % 3 == 0 ? n / 2 : n % 3 == 1 ? 0 : SIZE_MAX;
-        CHECK_EQ(fj_for(0, n, see, &s, &(fj_how){.pool = pool}), FJ_OK);
+        CHECK_EQ(fj_for(0, n, see, &s, &(fj_algo_options){.pool = pool}), FJ_OK);
         check_all_once(&s);
     }
     seen_free(&s);
@@ -196,7 +197,7 @@ static void heavy_anywhere(fj_pool *pool, void *arg)
     for (size_t k = 0; k < 64; k += 3) {
         seen_again(&s, 64);
         s.heavy = k;
-        CHECK_EQ(fj_for(0, 64, see, &s, &(fj_how){.pool = pool, .grain = k % 2}), FJ_OK);
+        CHECK_EQ(fj_for(0, 64, see, &s, &(fj_algo_options){.pool = pool, .grain = k % 2}), FJ_OK);
         check_all_once(&s);
     }
     seen_free(&s);
@@ -229,7 +230,7 @@ static void triangles(fj_pool *pool, void *arg)
 
     (void)arg;
     CHECK_EQ(triangle_row(0, one.n, &one), FJ_OK);
-    CHECK_EQ(fj_for(0, all.n, triangle_row, &all, &(fj_how){.pool = pool}), FJ_OK);
+    CHECK_EQ(fj_for(0, all.n, triangle_row, &all, &(fj_algo_options){.pool = pool}), FJ_OK);
     CHECK(all.sum == one.sum);
 }
 
@@ -248,7 +249,7 @@ static void exact_parts(fj_pool *pool, void *arg)
     seen_init(&s, 3, 500);
     for (size_t grain = 1; grain <= 501; grain += 1 + grain / 8) {
         seen_again(&s, 500);
-        CHECK_EQ(fj_for(3, 503, see, &s, &(fj_how){.pool = pool, .grain = grain}), FJ_OK);
+        CHECK_EQ(fj_for(3, 503, see, &s, &(fj_algo_options){.pool = pool, .grain = grain}), FJ_OK);
         check_all_once(&s);
         if (atomic_load(&s.parts) == 0) continue;
         CHECK_EQ(atomic_load(&s.largest), grain);
@@ -273,7 +274,7 @@ static void bounded_parts(fj_pool *pool, void *arg)
             seen_again(&s, 1000);
             s.spin_us = least < 10 ? 1 : 0;
             s.heavy = least;
-            fj_how how = {.pool = pool, .min_grain = least, .max_grain = most};
+            fj_algo_options how = {.pool = pool, .min_grain = least, .max_grain = most};
             CHECK_EQ(fj_for(0, 1000, see, &s, &how), FJ_OK);
             check_all_once(&s);
             CHECK(atomic_load(&s.smallest) >= least);
@@ -310,7 +311,7 @@ static void short_parts(fj_pool *pool, void *arg)
     atomic_size_t largest = 0;
 
     (void)arg;
-    CHECK_EQ(fj_for(0, 20000, take_ticks, &largest, &(fj_how){.pool = pool}), FJ_OK);
+    CHECK_EQ(fj_for(0, 20000, take_ticks, &largest, &(fj_algo_options){.pool = pool}), FJ_OK);
     CHECK(atomic_load(&largest) <= PART_TICKS_MOST * 3 / 2 / ELEMENT_TICKS);
     CHECK(atomic_load(&largest) > 1);
 }
@@ -327,7 +328,7 @@ FJ_TEST(a_grain_beyond_the_range_is_one_part, 10)
 
     seen_init(&s, 0, 100);
     for (int i = 0; i < 3; i++) {
-        fj_how how = {.pool = p, .grain = i == 0 ? 100 : i == 1 ? SIZE_MAX : 0};
+        fj_algo_options how = {.pool = p, .grain = i == 0 ? 100 : i == 1 ? SIZE_MAX : 0};
         if (i == 2) how.min_grain = SIZE_MAX;
         seen_again(&s, 100);
         CHECK_EQ(fj_for(0, 100, see, &s, &how), FJ_OK);
@@ -348,7 +349,7 @@ static void near_the_end(fj_pool *pool, void *arg)
     (void)arg;
     seen_init(&s, SIZE_MAX - 1000, 1000);
     for (size_t i = 0; i < sizeof grains / sizeof grains[0]; i++) {
-        fj_how how = {.pool = pool, .grain = grains[i]};
+        fj_algo_options how = {.pool = pool, .grain = grains[i]};
         seen_again(&s, 1000);
         CHECK_EQ(fj_for(SIZE_MAX - 1000, SIZE_MAX, see, &s, &how), FJ_OK);
         check_all_once(&s);
@@ -384,7 +385,7 @@ static void endless_loops(fj_pool *pool, void *arg)
     (void)arg;
     for (int at = 0; at < 40; at += 1 + at / 3) {
         /* Bounded, or a body that does nothing is soon given all that is left. */
-        fj_how how = {.pool = pool, .grain = at % 2 == 0 ? 1 : 0, .max_grain = 1000};
+        fj_algo_options how = {.pool = pool, .grain = at % 2 == 0 ? 1 : 0, .max_grain = 1000};
         struct endless e = {.stop_at = at, .code = 8 + at};
         CHECK_EQ(fj_for(0, SIZE_MAX, endless_part, &e, &how), 8 + at);
 
@@ -415,7 +416,7 @@ static void fail_anywhere(fj_pool *pool, void *arg)
         seen_again(&s, 60);
         s.fails = 10 + k;
         s.code = codes[k % 8];
-        fj_how how = {.pool = pool, .grain = k % 3 == 0 ? 0 : 1};
+        fj_algo_options how = {.pool = pool, .grain = k % 3 == 0 ? 0 : 1};
         CHECK_EQ(fj_for(10, 70, see, &s, &how), s.code);
         CHECK_EQ(atomic_load(&s.times[k]), 1);
         check_at_most_once(&s);
@@ -440,7 +441,7 @@ FJ_TEST(with_one_worker_nothing_runs_after_a_failure, 20)
         for (size_t grain = 0; grain <= 17; grain += 1 + grain / 2) {
             seen_again(&s, 100);
             s.fails = k;
-            CHECK_EQ(fj_for(0, 100, see, &s, &(fj_how){.pool = p, .grain = grain}), 3);
+            CHECK_EQ(fj_for(0, 100, see, &s, &(fj_algo_options){.pool = p, .grain = grain}), 3);
             for (size_t i = 0; i <= k; i++) CHECK_EQ(atomic_load(&s.times[i]), 1);
             /* Not beyond the part that failed. */
             size_t i = k;
@@ -466,7 +467,7 @@ FJ_TEST(when_every_part_fails_one_of_their_codes_is_returned, 20)
         fj_pool *p = fjt_pool(workers, 0);
         for (int round = 0; round < 200; round++) {
             atomic_int calls = 0;
-            int code = fj_for(0, 1000, fail_all, &calls, &(fj_how){.pool = p, .grain = 1});
+            int code = fj_for(0, 1000, fail_all, &calls, &(fj_algo_options){.pool = p, .grain = 1});
             CHECK(code >= 1 && code <= 1000);
             CHECK(atomic_load(&calls) >= 1);
             if (workers == 1) CHECK_EQ(atomic_load(&calls), 1);
@@ -495,7 +496,7 @@ FJ_TEST(of_two_codes_the_first_is_returned, 20)
     for (long i = fjt_rounds(100); i-- > 0;) {
         fj_pool *p = fjt_pool(2, 0);
         atomic_int begun = 0;
-        CHECK_EQ(fj_for(0, 20, race_part, &begun, &(fj_how){.pool = p, .grain = 1}), 1);
+        CHECK_EQ(fj_for(0, 20, race_part, &begun, &(fj_algo_options){.pool = p, .grain = 1}), 1);
         fjt_destroy(p);
     }
 }
@@ -524,7 +525,7 @@ FJ_TEST(parts_that_are_not_begun_are_skipped_after_a_failure, 20)
 
     for (long i = fjt_rounds(300); i-- > 0;) {
         struct late l = {0};
-        CHECK_EQ(fj_for(0, (size_t)n, late_part, &l, &(fj_how){.pool = p, .grain = 1}), 9);
+        CHECK_EQ(fj_for(0, (size_t)n, late_part, &l, &(fj_algo_options){.pool = p, .grain = 1}), 9);
         CHECK(atomic_load(&l.begun) < n);
     }
     fjt_destroy(p);
@@ -587,13 +588,13 @@ static void transform_once(fj_pool *pool, size_t n, struct lengths l, size_t gra
     want[n * l.out_size] = 0xee;
     l.out = out;
     CHECK_EQ(fj_transform(in, l.in_size, out, l.out_size, n, sum_bytes, &l,
-                          &(fj_how){.pool = pool, .grain = grain}),
+                          &(fj_algo_options){.pool = pool, .grain = grain}),
              FJ_OK);
     CHECK(memcmp(out, want, n * l.out_size + 1) == 0);
     if (l.in_size == l.out_size) { /* and in place */
         l.out = in;
         CHECK_EQ(fj_transform(in, l.in_size, in, l.in_size, n, sum_bytes, &l,
-                              &(fj_how){.pool = pool, .grain = grain}),
+                              &(fj_algo_options){.pool = pool, .grain = grain}),
                  FJ_OK);
         CHECK(memcmp(in, want, n * l.out_size) == 0);
     }

@@ -58,7 +58,7 @@ static void cover(fj_pool *pool, size_t rows, size_t columns, size_t side)
     fj_progress p;
 
     fj_progress_init(&p, 0);
-    fj_how how = {.pool = pool, .grain = side, .progress = &p};
+    fj_algo_options how = {.pool = pool, .grain = side, .progress = &p};
     CHECK_EQ(fj_for_2d(rows, columns, see_tile, &g, &how), FJ_OK);
     check_times(&g, true);
     CHECK_EQ(fj_progress_total(&p), rows * columns);
@@ -126,8 +126,9 @@ static void fail_in_any_cell(fj_pool *pool, void *arg)
             g.fail_row = cell / 11;
             g.fail_column = cell % 11;
             g.code = cell % 2 == 0 ? (int)cell + 1 : -(int)cell;
-            CHECK_EQ(fj_for_2d(9, 11, see_tile, &g, &(fj_how){.pool = pool, .grain = side}),
-                     g.code);
+            CHECK_EQ(
+                fj_for_2d(9, 11, see_tile, &g, &(fj_algo_options){.pool = pool, .grain = side}),
+                g.code);
             check_times(&g, false);
             CHECK_EQ(atomic_load(&g.times[cell]), 1);
             free(g.times);
@@ -148,7 +149,7 @@ FJ_TEST(with_one_worker_no_tile_follows_one_that_failed, 20)
         g.fail_row = row;
         g.fail_column = 3;
         g.code = 5;
-        CHECK_EQ(fj_for_2d(8, 8, see_tile, &g, &(fj_how){.pool = p, .grain = 1}), 5);
+        CHECK_EQ(fj_for_2d(8, 8, see_tile, &g, &(fj_algo_options){.pool = p, .grain = 1}), 5);
         for (size_t i = 0; i < 64; i++)
             CHECK_EQ(atomic_load(&g.times[i]), i <= row * 8 + 3 ? 1 : 0);
         free(g.times);
@@ -186,7 +187,7 @@ static void endless_grids(fj_pool *pool, void *arg)
             struct endless e = {.rows = shape[i][0], .columns = shape[i][1], .code = 44};
             /* How many tiles there are is small with large ones. */
             e.stop_at = side[k] > 64 ? 0 : 20;
-            fj_how how = {.pool = pool, .grain = side[k]};
+            fj_algo_options how = {.pool = pool, .grain = side[k]};
             CHECK_EQ(fj_for_2d(e.rows, e.columns, endless_tile, &e, &how), 44);
 
             fj_token token;
@@ -229,7 +230,7 @@ static void giants(fj_pool *pool, void *arg)
     for (size_t i = 0; i < 4; i++)
         for (int k = 0; k < 3; k++) {
             struct giant g = {.rows = k == 0 ? 5 : SIZE_MAX, .columns = k == 1 ? 5 : SIZE_MAX};
-            fj_how how = {.pool = pool, .grain = side[i]};
+            fj_algo_options how = {.pool = pool, .grain = side[i]};
             CHECK_EQ(fj_for_2d(g.rows, g.columns, giant_tile, &g, &how), FJ_OK);
             CHECK_EQ(atomic_load(&g.tall), g.rows);
             CHECK_EQ(atomic_load(&g.wide), g.columns);

@@ -36,7 +36,7 @@ static unsigned data[N], merged[N];
 static atomic_int times[2];
 
 /* A call of two parts; it is FJ_OK only if the result was whole. */
-typedef int call(const fj_how *how);
+typedef int call(const fj_algo_options *how);
 
 static int body(size_t begin, size_t end, void *arg)
 {
@@ -46,7 +46,7 @@ static int body(size_t begin, size_t end, void *arg)
     return FJ_OK;
 }
 
-static int by_for(const fj_how *how)
+static int by_for(const fj_algo_options *how)
 {
     memset(times, 0, sizeof times);
     int code = fj_for(0, 2, body, NULL, how);
@@ -75,7 +75,7 @@ static int emit(size_t begin, size_t end, void *acc, void *arg)
     return body(begin, end, arg);
 }
 
-static int by_reduce(const fj_how *how)
+static int by_reduce(const fj_algo_options *how)
 {
     size_t none = 0, sum = 7;
     int code = fj_reduce(0, 2, fold, add, &none, sizeof none, NULL, &sum, how);
@@ -83,15 +83,15 @@ static int by_reduce(const fj_how *how)
     return code;
 }
 
-static int by_reduce_fixed(const fj_how *how)
+static int by_reduce_fixed(const fj_algo_options *how)
 {
     size_t none = 0, sum = 7;
-    int code = fj_reduce_fixed(0, 2, fold, add, &none, sizeof none, NULL, &sum, how);
+    int code = fj_reduce_deterministic(0, 2, fold, add, &none, sizeof none, NULL, &sum, how);
     CHECK_EQ(sum, code == FJ_OK ? 2 : 7);
     return code;
 }
 
-static int by_scan(const fj_how *how)
+static int by_scan(const fj_algo_options *how)
 {
     size_t none = 0, sum = 7;
     memset(times, 0, sizeof times);
@@ -135,25 +135,25 @@ static int sorted(int code)
     return code;
 }
 
-static int by_sort(const fj_how *how)
+static int by_sort(const fj_algo_options *how)
 {
     shuffle();
     return sorted(fj_sort(data, N, sizeof *data, compare, NULL, how));
 }
 
-static int by_stable_sort(const fj_how *how)
+static int by_stable_sort(const fj_algo_options *how)
 {
     shuffle();
     return sorted(fj_stable_sort(data, N, sizeof *data, compare, NULL, how));
 }
 
-static int by_quick(const fj_how *how)
+static int by_quick(const fj_algo_options *how)
 {
     shuffle();
     return sorted(quick(data, N, how));
 }
 
-static int by_stable(const fj_how *how)
+static int by_stable(const fj_algo_options *how)
 {
     shuffle();
     return sorted(stable(data, N, how));
@@ -166,7 +166,7 @@ static void split_runs(void)
     memset(merged, 0, sizeof merged);
 }
 
-static int by_merge(const fj_how *how)
+static int by_merge(const fj_algo_options *how)
 {
     split_runs();
     int code = fj_merge(data, N / 2, data + N / 2, N / 2, sizeof *data, merged, compare, NULL, how);
@@ -174,7 +174,7 @@ static int by_merge(const fj_how *how)
     return code;
 }
 
-static int by_typed_merge(const fj_how *how)
+static int by_typed_merge(const fj_algo_options *how)
 {
     split_runs();
     int code = merge(data, N / 2, data + N / 2, N / 2, merged, how);
@@ -193,7 +193,7 @@ static long one_end(call *run, size_t grain, bool stops, long at, long *ended)
     ends_at = at;
     stop = stops ? pool : NULL;
     fj_token_init(&token, NULL);
-    int code = run(&(fj_how){.pool = pool, .token = &token, .grain = grain});
+    int code = run(&(fj_algo_options){.pool = pool, .token = &token, .grain = grain});
     CHECK(code == FJ_OK || (code == FJ_ECANCELED && at >= 0));
     *ended += code != FJ_OK;
     fjt_destroy(pool);

@@ -67,13 +67,14 @@ static void keys_free(struct keys *k)
     free(k->want);
 }
 
-static int keys_count(const struct keys *k, bool bytes, uint64_t *counts, const fj_how *how)
+static int keys_count(const struct keys *k, bool bytes, uint64_t *counts,
+                      const fj_algo_options *how)
 {
     return bytes ? fj_histogram_u8(k->a8, k->n, counts, k->keys, how)
                  : fj_histogram_u32(k->a32, k->n, counts, k->keys, how);
 }
 
-static void keys_case(size_t n, size_t keys, unsigned pattern, const fj_how *how)
+static void keys_case(size_t n, size_t keys, unsigned pattern, const fj_algo_options *how)
 {
     struct keys k;
 
@@ -95,11 +96,12 @@ static void every_number(fj_pool *pool, void *arg)
 
     (void)arg;
     for (size_t n = 0; n <= MOST; n++)
-        keys_case(n, keys[n % 8], (unsigned)(n / 8), &(fj_how){.pool = pool, .grain = 1 + n / 5});
+        keys_case(n, keys[n % 8], (unsigned)(n / 8),
+                  &(fj_algo_options){.pool = pool, .grain = 1 + n / 5});
     for (unsigned pattern = 0; pattern < 4; pattern++)
         for (size_t i = 0; i < 8; i++) {
-            keys_case(5003, keys[i], pattern, &(fj_how){.pool = pool, .grain = 2600});
-            keys_case(20000, keys[i], pattern, &(fj_how){.pool = pool});
+            keys_case(5003, keys[i], pattern, &(fj_algo_options){.pool = pool, .grain = 2600});
+            keys_case(20000, keys[i], pattern, &(fj_algo_options){.pool = pool});
         }
 }
 
@@ -112,8 +114,8 @@ static void from_here(fj_pool *pool, void *arg)
 {
     (void)arg;
     for (unsigned pattern = 0; pattern < 4; pattern++) {
-        keys_case(1000, 200, pattern, &(fj_how){.pool = pool, .grain = 100});
-        keys_case(100000, 256, pattern, &(fj_how){.pool = pool});
+        keys_case(1000, 200, pattern, &(fj_algo_options){.pool = pool, .grain = 100});
+        keys_case(100000, 256, pattern, &(fj_algo_options){.pool = pool});
     }
 }
 
@@ -137,9 +139,9 @@ static void wrong_keys(fj_pool *pool, void *arg)
                     keys_make(&k, N, keys, 0);
                     k.a32[bad] = bad % 2 != 0 ? UINT32_MAX : (uint32_t)keys;
                     k.a8[bad] = bad % 2 != 0 ? UINT8_MAX : (uint8_t)keys;
-                    CHECK_EQ(
-                        keys_count(&k, bytes != 0, counts, &(fj_how){.pool = pool, .grain = grain}),
-                        FJ_EINVAL);
+                    CHECK_EQ(keys_count(&k, bytes != 0, counts,
+                                        &(fj_algo_options){.pool = pool, .grain = grain}),
+                             FJ_EINVAL);
                     CHECK(memcmp(counts, before, sizeof counts) == 0);
                     keys_free(&k);
                 }
@@ -172,14 +174,16 @@ FJ_TEST(without_memory_it_says_so_or_goes_on, 20)
     if (!FJI_FAULTS) fjt_skip("this build cannot refuse memory");
     keys_make(&k, 1000, 200, 0);
     fji_algo_fail_after(0);
-    CHECK_EQ(fj_histogram_u32(k.a32, 1000, counts, 200, &(fj_how){.pool = pool}), FJ_ENOMEM);
-    CHECK_EQ(fj_histogram_u8(k.a8, 1000, counts, 200, &(fj_how){.pool = pool}), FJ_ENOMEM);
+    CHECK_EQ(fj_histogram_u32(k.a32, 1000, counts, 200, &(fj_algo_options){.pool = pool}),
+             FJ_ENOMEM);
+    CHECK_EQ(fj_histogram_u8(k.a8, 1000, counts, 200, &(fj_algo_options){.pool = pool}), FJ_ENOMEM);
     for (long after = 1; after < 5; after++)
         for (int bytes = 0; bytes < 2; bytes++) {
             fji_algo_fail_after(after);
             for (size_t i = 0; i < 200; i++) counts[i] = 1;
-            CHECK_EQ(keys_count(&k, bytes != 0, counts, &(fj_how){.pool = pool, .grain = 20}),
-                     FJ_OK);
+            CHECK_EQ(
+                keys_count(&k, bytes != 0, counts, &(fj_algo_options){.pool = pool, .grain = 20}),
+                FJ_OK);
             CHECK(memcmp(counts, k.want, sizeof counts) == 0);
         }
     fji_algo_fail_after(-1);
@@ -196,7 +200,8 @@ FJ_TEST(a_cancelled_count_adds_nothing, 10)
     fj_token_init(&token, NULL);
     fj_token_cancel(&token);
     keys_make(&k, 1000, 200, 0);
-    CHECK_EQ(fj_histogram_u32(k.a32, 1000, counts, 200, &(fj_how){.token = &token}), FJ_ECANCELED);
+    CHECK_EQ(fj_histogram_u32(k.a32, 1000, counts, 200, &(fj_algo_options){.token = &token}),
+             FJ_ECANCELED);
     for (size_t i = 0; i < 200; i++) CHECK_EQ(counts[i], 0);
     keys_free(&k);
 }
@@ -206,7 +211,7 @@ FJ_TEST(what_cannot_be_meant_is_refused, 10)
     uint8_t a8[4] = {0};
     uint32_t a32[4] = {0};
     uint64_t counts[4] = {0};
-    const fj_how spare = {.spare = {0, 1}};
+    const fj_algo_options spare = {.reserved = {0, 1}};
 
     CHECK_EQ(fj_histogram_u8(NULL, 4, counts, 4, NULL), FJ_EINVAL);
     CHECK_EQ(fj_histogram_u8(a8, 4, NULL, 4, NULL), FJ_EINVAL);

@@ -339,16 +339,16 @@ static inline int answer_find(size_t begin, size_t end, size_t *at, void *arg)
     FJ_SORT(sort_##bytes, bytes_##bytes, ANSWER_LESS);                                          \
     FJ_STABLE_SORT(stable_##bytes, bytes_##bytes, ANSWER_LESS);                                 \
     FJ_MERGE(merge_##bytes, bytes_##bytes, ANSWER_LESS);                                        \
-    static int call_sort_##bytes(void *a, size_t n, const fj_how *how)                          \
+    static int call_sort_##bytes(void *a, size_t n, const fj_algo_options *how)                 \
     {                                                                                           \
         return sort_##bytes(a, n, how);                                                         \
     }                                                                                           \
-    static int call_stable_##bytes(void *a, size_t n, const fj_how *how)                        \
+    static int call_stable_##bytes(void *a, size_t n, const fj_algo_options *how)               \
     {                                                                                           \
         return stable_##bytes(a, n, how);                                                       \
     }                                                                                           \
     static int call_merge_##bytes(const void *a, size_t na, const void *b, size_t nb, void *to, \
-                                  const fj_how *how)                                            \
+                                  const fj_algo_options *how)                                   \
     {                                                                                           \
         return merge_##bytes(a, na, b, nb, to, how);                                            \
     }
@@ -359,9 +359,10 @@ TYPED_SIZES(TYPED_MAKE)
 
 static const struct typed {
     size_t size;
-    int (*sort)(void *a, size_t n, const fj_how *how);
-    int (*stable)(void *a, size_t n, const fj_how *how);
-    int (*merge)(const void *a, size_t na, const void *b, size_t nb, void *out, const fj_how *how);
+    int (*sort)(void *a, size_t n, const fj_algo_options *how);
+    int (*stable)(void *a, size_t n, const fj_algo_options *how);
+    int (*merge)(const void *a, size_t na, const void *b, size_t nb, void *out,
+                 const fj_algo_options *how);
 } typed_sizes[] = {TYPED_SIZES(TYPED_ROW)};
 
 enum { TYPED = sizeof typed_sizes / sizeof typed_sizes[0] };
@@ -386,7 +387,7 @@ static inline unsigned long calls_most(size_t n)
     return most;
 }
 
-static inline void trial_sort(const struct trial *t, const fj_how *how)
+static inline void trial_sort(const struct trial *t, const fj_algo_options *how)
 {
     struct room r = room_of(0, t->n);
     int code = FJ_OK;
@@ -413,7 +414,7 @@ static inline void trial_sort(const struct trial *t, const fj_how *how)
     room_end(&r, r.bytes);
 }
 
-static inline void trial_merge(const struct trial *t, const fj_how *how)
+static inline void trial_merge(const struct trial *t, const fj_algo_options *how)
 {
     size_t nb = t->n - t->na;
     struct room a = room_of(0, t->na), b = room_of(t->na, nb), out = room_make(t->n * t->size);
@@ -431,7 +432,7 @@ static inline void trial_merge(const struct trial *t, const fj_how *how)
     room_end(&out, out.bytes);
 }
 
-static inline void trial_filter(const struct trial *t, const fj_how *how)
+static inline void trial_filter(const struct trial *t, const fj_algo_options *how)
 {
     struct room in = room_of(0, t->n), out = room_make(t->n * t->size);
     size_t count = 0;
@@ -451,7 +452,7 @@ static inline void trial_filter(const struct trial *t, const fj_how *how)
     room_end(&out, code == FJ_OK && !all ? count * t->size : out.bytes);
 }
 
-static inline void trial_find(const struct trial *t, const fj_how *how)
+static inline void trial_find(const struct trial *t, const fj_algo_options *how)
 {
     struct room r = room_of(0, t->n);
     size_t begin = t->na, end = t->n, at = SIZE_MAX;
@@ -472,7 +473,7 @@ static inline void trial_find(const struct trial *t, const fj_how *how)
 /* Makes the call and looks at what has come of it. */
 static inline void trial_run(struct trial t)
 {
-    fj_how how = {.pool = t.pool, .grain = t.grain};
+    fj_algo_options how = {.pool = t.pool, .grain = t.grain};
 
     if (t.call >= CALL_TYPED_SORT && t.call <= CALL_TYPED_MERGE) t.size = typed_of(t.size)->size;
     trial_now.is = &t;

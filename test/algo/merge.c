@@ -53,7 +53,7 @@ static void runs_keys(struct runs *r, unsigned most, uint64_t *seed)
     qsort(r->s.key + r->na, r->s.n - r->na, sizeof *r->s.key, key_compare);
 }
 
-static int runs_merge(struct runs *r, const fj_how *how)
+static int runs_merge(struct runs *r, const fj_algo_options *how)
 {
     return fj_merge(r->a, r->na, r->b, r->s.n - r->na, r->s.size, r->out, element_compare, &r->s,
                     how);
@@ -69,14 +69,14 @@ static void check_around(const struct runs *r)
     for (size_t i = 0; i < GUARD; i++) CHECK_EQ(r->out[r->s.n * size + i], 0xee);
 }
 
-static void check_merge(struct runs *r, const fj_how *how)
+static void check_merge(struct runs *r, const fj_algo_options *how)
 {
     CHECK_EQ(runs_merge(r, how), FJ_OK);
     elements_check_sorted(&r->s, r->out, true, __LINE__);
     check_around(r);
 }
 
-static void check_one(size_t na, size_t nb, size_t size, unsigned most, const fj_how *how)
+static void check_one(size_t na, size_t nb, size_t size, unsigned most, const fj_algo_options *how)
 {
     uint64_t seed = fjt_seed() + na * 1000 + nb;
     struct runs r;
@@ -94,7 +94,8 @@ static const size_t sizes[] = {4, 8, 16, 3, 32, 12, 100, 24, 40};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 /* Bit i of `mix` says which run the i-th element of the result is of. */
-static void check_mix(unsigned mix, size_t n, size_t size, unsigned same, const fj_how *how)
+static void check_mix(unsigned mix, size_t n, size_t size, unsigned same,
+                      const fj_algo_options *how)
 {
     size_t na = n - (size_t)__builtin_popcount(mix), a = 0, b = na;
     struct runs r;
@@ -119,15 +120,15 @@ FJ_TEST(every_mixture_of_two_short_runs_is_merged_in_small_parts, 30)
     fj_pool *pool = fjt_pool(2, FJ_POOL_CALLER_HELPS);
 
     for (unsigned mix = 0; mix < 1u << 20; mix += 509) {
-        check_mix(mix, 20, sizes[mix % SIZES], 1, &(fj_how){.pool = pool, .grain = 1});
-        check_mix(mix, 20, 8, 4, &(fj_how){.pool = pool, .grain = 3});
+        check_mix(mix, 20, sizes[mix % SIZES], 1, &(fj_algo_options){.pool = pool, .grain = 1});
+        check_mix(mix, 20, 8, 4, &(fj_algo_options){.pool = pool, .grain = 3});
     }
     fjt_destroy(pool);
 }
 
 static void all_lengths(fj_pool *pool, void *arg)
 {
-    fj_how how = {.pool = pool, .grain = pool != NULL ? 16 : 0};
+    fj_algo_options how = {.pool = pool, .grain = pool != NULL ? 16 : 0};
 
     (void)arg;
     for (size_t na = 0; na <= 40; na++)
@@ -149,7 +150,7 @@ FJ_TEST(every_element_size_is_merged, 30)
 
     for (size_t size = 1; size <= 256; size++) {
         check_one(100, 120, size, 50, NULL);
-        check_one(50, 200, size, 1000, &(fj_how){.pool = pool, .grain = 20});
+        check_one(50, 200, size, 1000, &(fj_algo_options){.pool = pool, .grain = 20});
     }
     check_one(40, 30, 10000, 50, NULL);
     fjt_destroy(pool);
@@ -164,7 +165,7 @@ static void large_ones(fj_pool *pool, void *arg)
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         for (unsigned most = 4; most <= 1u << 24; most *= 64) {
             size_t na = n * parts[i][0] / (parts[i][0] + parts[i][1]);
-            check_one(na, n - na, sizes[i % SIZES], most, &(fj_how){.pool = pool});
+            check_one(na, n - na, sizes[i % SIZES], most, &(fj_algo_options){.pool = pool});
         }
 }
 
@@ -218,7 +219,8 @@ static void lies(fj_pool *pool, void *arg)
                 runs_init(&r, na, n - na, sizes[n % SIZES]);
                 runs_keys(&r, 20, &seed);
                 r.s.lie = lie;
-                CHECK_EQ(runs_merge(&r, &(fj_how){.pool = pool, .grain = 16 * (n % 2)}), FJ_OK);
+                CHECK_EQ(runs_merge(&r, &(fj_algo_options){.pool = pool, .grain = 16 * (n % 2)}),
+                         FJ_OK);
                 elements_check_all(&r.s, r.out, __LINE__);
                 check_around(&r);
                 runs_free(&r);
@@ -259,7 +261,7 @@ static bool cancelled_at(fj_pool *pool, unsigned long at)
     runs_keys(&r, 100, &seed);
     r.s.token = &token;
     r.s.at = at;
-    int code = runs_merge(&r, &(fj_how){.pool = pool, .token = &token, .grain = 16});
+    int code = runs_merge(&r, &(fj_algo_options){.pool = pool, .token = &token, .grain = 16});
     bool reached = atomic_load(&r.s.calls) >= at;
     CHECK(code == FJ_OK || (reached && code == FJ_ECANCELED));
     if (code == FJ_OK) elements_check_sorted(&r.s, r.out, true, __LINE__);
@@ -293,7 +295,7 @@ FJ_TEST(a_cancel_ends_it_soon, 30)
     runs_keys(&r, 1u << 24, &seed);
     r.s.token = &token;
     r.s.at = 3000;
-    CHECK_EQ(runs_merge(&r, &(fj_how){.pool = pool, .token = &token}), FJ_ECANCELED);
+    CHECK_EQ(runs_merge(&r, &(fj_algo_options){.pool = pool, .token = &token}), FJ_ECANCELED);
     CHECK(atomic_load(&r.s.calls) < 3000 + 4 * 4096);
     runs_free(&r);
     fjt_destroy(pool);
@@ -312,7 +314,8 @@ static void progress_of(fj_pool *pool, void *arg)
         runs_keys(&r, 1000, &seed);
         r.s.look = &progress;
         r.s.most = n;
-        check_merge(&r, &(fj_how){.pool = pool, .progress = &progress, .grain = n % 3 * 30});
+        check_merge(&r,
+                    &(fj_algo_options){.pool = pool, .progress = &progress, .grain = n % 3 * 30});
         CHECK_EQ(fj_progress_done(&progress), n);
         CHECK_EQ(fj_progress_total(&progress), n);
         runs_free(&r);
@@ -340,7 +343,8 @@ FJ_TEST(what_cannot_be_meant_is_refused, 30)
     CHECK_EQ(fj_merge(out + 3, 2, a, 2, 4, out, cmp, &s, NULL), FJ_EINVAL);
     CHECK_EQ(fj_merge(a, SIZE_MAX, a, 2, 1, out, cmp, &s, NULL), FJ_EINVAL);
     CHECK_EQ(fj_merge(a, SIZE_MAX / 4, a, 0, 4, out, cmp, &s, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_merge(a, 2, a + 2, 2, 4, out, cmp, &s, &(fj_how){.spare = {0, 1}}), FJ_EINVAL);
+    CHECK_EQ(fj_merge(a, 2, a + 2, 2, 4, out, cmp, &s, &(fj_algo_options){.reserved = {0, 1}}),
+             FJ_EINVAL);
     CHECK_EQ(fj_merge(NULL, 0, NULL, 0, 4, NULL, cmp, &s, NULL), FJ_OK);
     for (size_t i = 0; i < 8; i++) CHECK_EQ(out[i], 0);
 }

@@ -60,19 +60,19 @@ typedef struct type {
     size_t size;
     void (*make)(void *to, uint64_t bits, size_t i);
     int (*order)(const void *x, const void *y);
-    int (*sort)(void *a, size_t n, const fj_how *how);
+    int (*sort)(void *a, size_t n, const fj_algo_options *how);
 } type;
 
-#define TYPE(name, T, from)                                      \
-    static void make_##name(void *to, uint64_t bits, size_t i)   \
-    {                                                            \
-        T x = from;                                              \
-        (void)i;                                                 \
-        memcpy(to, &x, sizeof x);                                \
-    }                                                            \
-    static int sort_##name(void *a, size_t n, const fj_how *how) \
-    {                                                            \
-        return fj_sort_##name(a, n, how);                        \
+#define TYPE(name, T, from)                                               \
+    static void make_##name(void *to, uint64_t bits, size_t i)            \
+    {                                                                     \
+        T x = from;                                                       \
+        (void)i;                                                          \
+        memcpy(to, &x, sizeof x);                                         \
+    }                                                                     \
+    static int sort_##name(void *a, size_t n, const fj_algo_options *how) \
+    {                                                                     \
+        return fj_sort_##name(a, n, how);                                 \
     }
 
 #define INTEGER(name, T, from)                            \
@@ -206,7 +206,7 @@ static void pair_free(pair p)
 static void check_sort(const type *t, fj_pool *pool, size_t n, int kind, uint64_t *seed)
 {
     fj_progress progress;
-    fj_how how = {.pool = pool, .progress = &progress};
+    fj_algo_options how = {.pool = pool, .progress = &progress};
     pair p = pair_make(t, n, kind, seed);
 
     fj_progress_init(&progress, 0);
@@ -389,7 +389,7 @@ static void *canceller_run(void *arg)
 /* Sorts a copy of p.a: all elements are there. */
 static void cancelled_sort(const type *t, fj_pool *pool, size_t n, pair p, canceller *c)
 {
-    fj_how how = {.pool = pool, .token = &c->token, .progress = &c->progress};
+    fj_algo_options how = {.pool = pool, .token = &c->token, .progress = &c->progress};
     unsigned char *a = malloc(n * t->size);
 
     CHECK(a != NULL);
@@ -448,7 +448,7 @@ FJ_TEST(cancelled_before_it_begins, 10)
 {
     uint64_t seed = fjt_seed();
     fj_token token;
-    fj_how how = {.token = &token};
+    fj_algo_options how = {.token = &token};
 
     fj_token_init(&token, NULL);
     fj_token_cancel(&token);
@@ -466,7 +466,7 @@ FJ_TEST(cancelled_before_it_begins, 10)
 FJ_TEST(what_cannot_be_meant, 10)
 {
     unsigned char a[32] = {1};
-    fj_how bad = {.spare = {0, 1}};
+    fj_algo_options bad = {.reserved = {0, 1}};
 
     for (size_t t = 0; t < TYPES; t++) {
         CHECK_EQ(types[t].sort(NULL, 1, NULL), FJ_EINVAL);

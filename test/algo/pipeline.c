@@ -2,6 +2,7 @@
 /*
  * pipeline.c - items through stages: each once, in order where that is said, never too many
  */
+#include <forkjoin/block.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,7 +186,7 @@ static void world_free(struct world *w)
 static int world_run(struct world *w, fj_pool *pool, fj_progress *progress)
 {
     fj_stage stages[STAGES_MOST];
-    fj_how how = {.pool = pool, .token = &w->token, .progress = progress};
+    fj_algo_options how = {.pool = pool, .token = &w->token, .progress = progress};
 
     for (size_t i = 0; i < w->stages; i++)
         stages[i] = (fj_stage){step_run, &w->step[i], w->kind[i]};
@@ -427,7 +428,7 @@ FJ_TEST(misuse_is_found_before_anything_is_run, 10)
     fj_stage kinds[] = {{never_called, NULL, FJ_STAGE_SERIAL}, {never_called, NULL, 3}};
     fj_stage below[] = {{never_called, NULL, -1}};
     fj_stage none[] = {{never_called, NULL, 0}, {NULL, NULL, 0}};
-    fj_how how = {.spare = {0, 1}};
+    fj_algo_options how = {.reserved = {0, 1}};
 
     CHECK_EQ(fj_pipeline(NULL, 1, 1, NULL, NULL), FJ_EINVAL);
     CHECK_EQ(fj_pipeline(good, 0, 1, NULL, NULL), FJ_EINVAL);
@@ -477,7 +478,7 @@ FJ_TEST(pool_that_is_shut_down_rejects, 10)
     fj_stage stages[] = {{never_called, NULL, FJ_STAGE_SERIAL}};
 
     CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
-    CHECK_EQ(fj_pipeline(stages, 1, 4, NULL, &(fj_how){.pool = pool}), FJ_EREJECTED);
+    CHECK_EQ(fj_pipeline(stages, 1, 4, NULL, &(fj_algo_options){.pool = pool}), FJ_EREJECTED);
     fjt_destroy(pool);
 }
 
@@ -520,7 +521,7 @@ FJ_TEST(parallel_stage_has_as_many_items_as_there_are_workers, 20)
             struct meeting m = {.wanted = workers};
             atomic_long n = 100 - workers;
             fj_stage stages[] = {{count_items, &n, all_kinds[i]}, {meet, &m, FJ_STAGE_PARALLEL}};
-            CHECK_EQ(fj_pipeline(stages, 2, 16, NULL, &(fj_how){.pool = pool}), FJ_OK);
+            CHECK_EQ(fj_pipeline(stages, 2, 16, NULL, &(fj_algo_options){.pool = pool}), FJ_OK);
             CHECK_EQ(atomic_load(&m.in), workers);
             fjt_destroy(pool);
         }
@@ -530,7 +531,7 @@ static int sleep_a_little(void **item, void *arg)
 {
     (void)item;
     (void)arg;
-    return fj_sleep(200 * 1000);
+    return fj_sleep_ns(200 * 1000);
 }
 
 FJ_TEST(stages_may_block, 20)
@@ -542,7 +543,7 @@ FJ_TEST(stages_may_block, 20)
                              {sleep_a_little, NULL, FJ_STAGE_PARALLEL},
                              {sleep_a_little, NULL, FJ_STAGE_ORDERED},
                              {sleep_a_little, NULL, FJ_STAGE_SERIAL}};
-        CHECK_EQ(fj_pipeline(stages, 4, 8, NULL, &(fj_how){.pool = pool}), FJ_OK);
+        CHECK_EQ(fj_pipeline(stages, 4, 8, NULL, &(fj_algo_options){.pool = pool}), FJ_OK);
         fjt_destroy(pool);
     }
 }
@@ -558,7 +559,7 @@ static int add_part(size_t begin, size_t end, void *arg)
 static int loop_stage(void **item, void *arg)
 {
     (void)item;
-    return fj_for(0, 1000, add_part, arg, &(fj_how){.grain = 50});
+    return fj_for(0, 1000, add_part, arg, &(fj_algo_options){.grain = 50});
 }
 
 static int pipe_stage(void **item, void *arg)
@@ -579,7 +580,7 @@ static void nested_stages(fj_pool *pool, void *arg)
                          {loop_stage, &sum, FJ_STAGE_ORDERED},
                          {pipe_stage, &sum, FJ_STAGE_SERIAL}};
     (void)arg;
-    CHECK_EQ(fj_pipeline(stages, 4, 5, NULL, &(fj_how){.pool = pool}), FJ_OK);
+    CHECK_EQ(fj_pipeline(stages, 4, 5, NULL, &(fj_algo_options){.pool = pool}), FJ_OK);
     CHECK_EQ(atomic_load(&sum), 30 * (20 * 2 + 1 + 20 * 2) * 1000);
 }
 
@@ -623,7 +624,7 @@ FJ_TEST(million_tiny_items, 30)
         fj_stage stages[] = {{flood_make, &f, FJ_STAGE_ORDERED},
                              {flood_double, &f, FJ_STAGE_PARALLEL},
                              {flood_check, &f, FJ_STAGE_ORDERED}};
-        CHECK_EQ(fj_pipeline(stages, 3, 16, NULL, &(fj_how){.pool = pool}), FJ_OK);
+        CHECK_EQ(fj_pipeline(stages, 3, 16, NULL, &(fj_algo_options){.pool = pool}), FJ_OK);
         CHECK_EQ(f.seen, f.last);
         fjt_destroy(pool);
     }
@@ -643,7 +644,7 @@ static int nap_and_note_stack(void **item, void *arg)
         continue;
     (void)item;
     (void)arg;
-    return fj_sleep(10 * 1000);
+    return fj_sleep_ns(10 * 1000);
 }
 
 /* Runners wait for others, which wait for others: all of them must come to work again before
@@ -652,14 +653,14 @@ FJ_TEST(long_pipeline_needs_no_more_threads_than_a_short_one, 30)
 {
     for (int workers = 1; workers <= 4; workers *= 2) {
         fj_pool *pool = fjt_pool(workers, 0);
-        fj_pool_stats stats = {.size = sizeof stats};
+        fj_stats stats;
         struct flood f = {.last = (uint64_t)fjt_rounds(1500)};
         fj_stage stages[] = {{flood_make, &f, FJ_STAGE_ORDERED},
                              {nap_and_note_stack, NULL, FJ_STAGE_PARALLEL},
                              {nap_and_note_stack, NULL, FJ_STAGE_ORDERED},
                              {nap_and_note_stack, NULL, FJ_STAGE_SERIAL}};
-        CHECK_EQ(fj_pipeline(stages, 4, 8, NULL, &(fj_how){.pool = pool}), FJ_OK);
-        CHECK_EQ(fj_pool_get_stats(pool, &stats), FJ_OK);
+        CHECK_EQ(fj_pipeline(stages, 4, 8, NULL, &(fj_algo_options){.pool = pool}), FJ_OK);
+        CHECK_EQ(fj_pool_stats(pool, &stats), FJ_OK);
         CHECK(stats.started <= 64);
         fjt_destroy(pool);
     }

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <forkjoin/algo.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +52,8 @@ FJ_TEST(total_is_given_or_added_up, 10)
     fj_progress_init(&given, 1000);
     fj_progress_init(&added, 0);
     for (size_t n = 0; n < 5; n++) {
-        CHECK_EQ(fj_for(0, 100 * n, nothing, NULL, &(fj_how){.progress = &given}), FJ_OK);
-        CHECK_EQ(fj_for(0, 100 * n, nothing, NULL, &(fj_how){.progress = &added}), FJ_OK);
+        CHECK_EQ(fj_for(0, 100 * n, nothing, NULL, &(fj_algo_options){.progress = &given}), FJ_OK);
+        CHECK_EQ(fj_for(0, 100 * n, nothing, NULL, &(fj_algo_options){.progress = &added}), FJ_OK);
     }
     CHECK_EQ(fj_progress_done(&given), 1000);
     CHECK_EQ(fj_progress_total(&given), 1000);
@@ -72,7 +73,7 @@ FJ_TEST(counts_lose_nothing, 10)
     fj_progress p;
 
     fj_progress_init(&p, 0);
-    CHECK_EQ(fj_for(0, 50000, add_ones, &p, &(fj_how){.pool = pool, .grain = 10}), FJ_OK);
+    CHECK_EQ(fj_for(0, 50000, add_ones, &p, &(fj_algo_options){.pool = pool, .grain = 10}), FJ_OK);
     CHECK_EQ(fj_progress_done(&p), 50000);
     fjt_destroy(pool);
 }

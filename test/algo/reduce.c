@@ -2,6 +2,7 @@
 /*
  * reduce.c - reductions and counts: the same as from left to right, however it was shared out
  */
+#include <forkjoin/block.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ static int stretch_fold(size_t begin, size_t end, void *acc, void *arg)
     if (s->begin == s->end) s->begin = begin;
     s->end = end;
     for (size_t i = begin; i < end; i++) s->sum += value_of(i);
-    if (j->nap_ns != 0) CHECK_EQ(fj_sleep(j->nap_ns), FJ_OK);
+    if (j->nap_ns != 0) CHECK_EQ(fj_sleep_ns(j->nap_ns), FJ_OK);
     return begin <= j->fails && j->fails < end ? j->code : FJ_OK;
 }
 
@@ -63,7 +64,7 @@ static bool is_untouched(const struct stretch *s)
 }
 
 static int stretch_reduce(size_t begin, size_t end, struct stretch_job *j, struct stretch *result,
-                          const fj_how *how)
+                          const fj_algo_options *how)
 {
     return fj_reduce(begin, end, stretch_fold, stretch_combine, &nothing, sizeof nothing, j, result,
                      how);
@@ -84,7 +85,9 @@ static void all_sizes(fj_pool *pool, void *arg)
     for (size_t n = 0; n <= 1000; n++) {
         struct stretch_job j = {.fails = SIZE_MAX};
         struct stretch s = untouched;
-        CHECK_EQ(stretch_reduce(n, 2 * n, &j, &s, &(fj_how){.pool = pool, .grain = *grain}), FJ_OK);
+        CHECK_EQ(
+            stretch_reduce(n, 2 * n, &j, &s, &(fj_algo_options){.pool = pool, .grain = *grain}),
+            FJ_OK);
         check_stretch(n, 2 * n, &s);
     }
 }
@@ -108,7 +111,8 @@ static void large_ones(fj_pool *pool, void *arg)
         size_t n = fjt_random(&random) % 300000, begin = fjt_random(&random) % 1000;
         struct stretch_job j = {.fails = SIZE_MAX};
         struct stretch s = untouched;
-        fj_how how = {.pool = pool, .grain = i % 2 == 0 ? 0 : 1 + fjt_random(&random) % 300};
+        fj_algo_options how = {.pool = pool,
+                               .grain = i % 2 == 0 ? 0 : 1 + fjt_random(&random) % 300};
         CHECK_EQ(stretch_reduce(begin, begin + n, &j, &s, &how), FJ_OK);
         check_stretch(begin, begin + n, &s);
     }
@@ -126,7 +130,7 @@ FJ_TEST(ranges_up_to_the_largest_number_are_folded, 20)
     for (size_t grain = 0; grain < 5; grain++) {
         struct stretch_job j = {.fails = SIZE_MAX};
         struct stretch s = untouched;
-        fj_how how = {.pool = p, .grain = grain};
+        fj_algo_options how = {.pool = p, .grain = grain};
         CHECK_EQ(stretch_reduce(SIZE_MAX - 1000, SIZE_MAX, &j, &s, &how), FJ_OK);
         check_stretch(SIZE_MAX - 1000, SIZE_MAX, &s);
     }
@@ -140,7 +144,7 @@ static void sleepers(fj_pool *pool, void *arg)
     struct stretch s = untouched;
 
     (void)arg;
-    CHECK_EQ(stretch_reduce(0, 100, &j, &s, &(fj_how){.pool = pool, .grain = 1}), FJ_OK);
+    CHECK_EQ(stretch_reduce(0, 100, &j, &s, &(fj_algo_options){.pool = pool, .grain = 1}), FJ_OK);
     check_stretch(0, 100, &s);
 }
 
@@ -157,7 +161,7 @@ static void fail_anywhere(fj_pool *pool, void *arg)
     for (size_t k = 0; k < 60; k++) {
         struct stretch_job j = {.fails = k, .code = k % 2 == 0 ? (int)k + 1 : -(int)k};
         struct stretch s = untouched;
-        fj_how how = {.pool = pool, .grain = k % 3};
+        fj_algo_options how = {.pool = pool, .grain = k % 3};
         CHECK_EQ(stretch_reduce(0, 60, &j, &s, &how), j.code);
         CHECK(is_untouched(&s));
     }
@@ -177,7 +181,7 @@ FJ_TEST(a_code_of_combine_leaves_the_result, 30)
     while (failed < 20) { /* combine is called only if something was taken */
         struct stretch_job j = {.fails = SIZE_MAX, .nap_ns = 20000, .combine_code = -31};
         struct stretch s = untouched;
-        int code = stretch_reduce(0, 64, &j, &s, &(fj_how){.pool = p, .grain = 1});
+        int code = stretch_reduce(0, 64, &j, &s, &(fj_algo_options){.pool = p, .grain = 1});
         if (code == FJ_OK) {
             CHECK_EQ(atomic_load(&j.combined), 0);
             check_stretch(0, 64, &s);
@@ -214,7 +218,8 @@ FJ_TEST(a_cancelled_reduction_leaves_the_result, 20)
         fj_token_init(&token, NULL);
         cancel_result = &s;
         CHECK_EQ(fj_reduce(0, 1000000, cancel_fold, no_combine, &nothing, sizeof nothing, &token,
-                           cancel_result, &(fj_how){.pool = p, .token = &token, .grain = 1}),
+                           cancel_result,
+                           &(fj_algo_options){.pool = p, .token = &token, .grain = 1}),
                  FJ_ECANCELED);
         CHECK(is_untouched(&s));
         fjt_destroy(p);
@@ -248,7 +253,7 @@ FJ_TEST(the_identity_may_lie_where_the_result_goes, 20)
         struct stretch_job j = {.fails = SIZE_MAX};
         struct stretch s = nothing;
         CHECK_EQ(fj_reduce(0, n, stretch_fold, stretch_combine, &s, sizeof s, &j, &s,
-                           &(fj_how){.pool = p, .grain = 1}),
+                           &(fj_algo_options){.pool = p, .grain = 1}),
                  FJ_OK);
         check_stretch(0, n, &s);
     }
@@ -284,7 +289,7 @@ static int maps_fold(size_t begin, size_t end, void *acc, void *arg)
             map_then(x + k, 1 + (unsigned)(i * 31 + k) % 250, (unsigned)(i + k) % 251);
         if (m->size % 2 != 0) x[m->size - 1] = (unsigned char)(1 + i % 255);
     }
-    if (m->nap_ns != 0) CHECK_EQ(fj_sleep(m->nap_ns), FJ_OK);
+    if (m->nap_ns != 0) CHECK_EQ(fj_sleep_ns(m->nap_ns), FJ_OK);
     return FJ_OK;
 }
 
@@ -313,7 +318,7 @@ static int maps_check(fj_pool *pool, size_t size, size_t n, size_t grain, int64_
     memset(got, 0xdd, sizeof got);
     m.nap_ns = nap_ns;
     int code = fj_reduce(0, n, maps_fold, maps_combine, identity, size, &m, got,
-                         &(fj_how){.pool = pool, .grain = grain});
+                         &(fj_algo_options){.pool = pool, .grain = grain});
     if (code == FJ_OK) CHECK(memcmp(want, got, size) == 0);
     CHECK_EQ(got[size], 0xdd);
     if (code != FJ_OK) CHECK_EQ(got[0], 0xdd);
@@ -387,7 +392,7 @@ static int tally_count(size_t begin, size_t end, uint64_t *counts, void *arg)
     const struct tally *t = arg;
 
     for (size_t i = begin; i < end; i++) counts[value_of(i) % t->keys] += 1 + i % 3;
-    if (t->nap_ns != 0) CHECK_EQ(fj_sleep(t->nap_ns), FJ_OK);
+    if (t->nap_ns != 0) CHECK_EQ(fj_sleep_ns(t->nap_ns), FJ_OK);
     return begin <= t->fails && t->fails < end ? 12 : FJ_OK;
 }
 
@@ -404,7 +409,7 @@ static int tally_check(fj_pool *pool, size_t keys, size_t n, size_t grain, struc
     struct tally plain = {keys, 0, SIZE_MAX};
     CHECK_EQ(tally_count(5, 5 + n, want, &plain), FJ_OK);
     int code = fj_histogram(5, 5 + n, tally_count, &t, got, keys,
-                            &(fj_how){.pool = pool, .grain = grain});
+                            &(fj_algo_options){.pool = pool, .grain = grain});
     CHECK(memcmp(got, code == FJ_OK ? want : before, keys * sizeof *got) == 0);
     free(before);
     free(want);

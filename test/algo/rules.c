@@ -4,6 +4,7 @@
  *
  * Each algorithm is given the same body, which gets a part of 0 <= i < n, by an adapter.
  */
+#include <forkjoin/block.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 /* ---- Adapters ----------------------------------------------------------------------------------- */
 
-typedef int adapter(size_t n, fj_for_fn *body, void *arg, const fj_how *how);
+typedef int adapter(size_t n, fj_for_fn *body, void *arg, const fj_algo_options *how);
 
 struct bound {
     fj_for_fn *body;
@@ -21,7 +22,7 @@ struct bound {
     const unsigned char *base;
 };
 
-static int by_for(size_t n, fj_for_fn *body, void *arg, const fj_how *how)
+static int by_for(size_t n, fj_for_fn *body, void *arg, const fj_algo_options *how)
 {
     return fj_for(0, n, body, arg, how);
 }
@@ -34,7 +35,7 @@ static int rows_body(size_t r0, size_t r1, size_t c0, size_t c1, void *arg)
     return b->body(r0, r1, b->arg);
 }
 
-static int by_rows(size_t n, fj_for_fn *body, void *arg, const fj_how *how)
+static int by_rows(size_t n, fj_for_fn *body, void *arg, const fj_algo_options *how)
 {
     struct bound b = {body, arg, NULL};
     return fj_for_2d(n, 1, rows_body, &b, how);
@@ -48,7 +49,7 @@ static int columns_body(size_t r0, size_t r1, size_t c0, size_t c1, void *arg)
     return b->body(c0, c1, b->arg);
 }
 
-static int by_columns(size_t n, fj_for_fn *body, void *arg, const fj_how *how)
+static int by_columns(size_t n, fj_for_fn *body, void *arg, const fj_algo_options *how)
 {
     struct bound b = {body, arg, NULL};
     return fj_for_2d(1, n, columns_body, &b, how);
@@ -63,7 +64,7 @@ static int array_body(const void *in, void *out, size_t n, void *arg)
     return b->body(at, at + n, b->arg);
 }
 
-static int by_transform(size_t n, fj_for_fn *body, void *arg, const fj_how *how)
+static int by_transform(size_t n, fj_for_fn *body, void *arg, const fj_algo_options *how)
 {
     static unsigned char array[1 << 20];
     struct bound b = {body, arg, array};
@@ -83,18 +84,18 @@ static int numbered_call(void *arg)
     return s->bound->body(s->i, s->i + 1, s->bound->arg);
 }
 
-static int by_steps(size_t n, fj_for_fn *body, void *arg, const fj_how *how)
+static int by_steps(size_t n, fj_for_fn *body, void *arg, const fj_algo_options *how)
 {
     struct bound b = {body, arg, NULL};
     struct numbered *each = calloc(n + 1, sizeof *each);
-    fj_step *step = calloc(n + 1, sizeof *step);
+    fj_function *step = calloc(n + 1, sizeof *step);
 
     CHECK(each != NULL && step != NULL);
     for (size_t i = 0; i < n; i++) {
         each[i] = (struct numbered){&b, i};
-        step[i] = (fj_step){numbered_call, &each[i]};
+        step[i] = (fj_function){numbered_call, &each[i]};
     }
-    int code = fj_invoke_steps(step, n, how);
+    int code = fj_invoke_functions(step, n, how);
     free(each);
     free(step);
     return code;
@@ -115,7 +116,7 @@ static int fold_add(void *left, const void *right, void *arg)
     return FJ_OK;
 }
 
-static int by_reduce(size_t n, fj_for_fn *body, void *arg, const fj_how *how)
+static int by_reduce(size_t n, fj_for_fn *body, void *arg, const fj_algo_options *how)
 {
     struct bound b = {body, arg, NULL};
     size_t none = 0, result = 4711;
@@ -133,7 +134,7 @@ static int count_body(size_t begin, size_t end, uint64_t *counts, void *arg)
     return b->body(begin, end, b->arg);
 }
 
-static int by_histogram(size_t n, fj_for_fn *body, void *arg, const fj_how *how)
+static int by_histogram(size_t n, fj_for_fn *body, void *arg, const fj_algo_options *how)
 {
     struct bound b = {body, arg, NULL};
     uint64_t counts[2] = {100, 200};
@@ -167,7 +168,7 @@ static int visit_part(size_t begin, size_t end, void *arg)
 {
     struct visit *v = arg;
 
-    CHECK(fj_worker_index() >= 0);
+    CHECK(fj_current_worker() >= 0);
     CHECK(fj_current_pool() == v->expected);
     atomic_fetch_add(&v->done, end - begin);
     return FJ_OK;
@@ -183,7 +184,7 @@ static void visit_place(fj_pool *pool, void *arg)
     v->expected = pool != NULL ? pool : here != NULL ? here : fj_common_pool();
     for (size_t n = 1; n <= 300; n = n * 3 + 1) {
         atomic_store(&v->done, 0);
-        fj_how how = {.pool = pool, .grain = n % 2};
+        fj_algo_options how = {.pool = pool, .grain = n % 2};
         CHECK_EQ(v->run(n, visit_part, v, &how), FJ_OK);
         how.token = &token;
         CHECK_EQ(v->run(n, visit_part, v, &how), FJ_OK);
@@ -216,7 +217,7 @@ FJ_TEST(a_common_pool_without_workers_runs_it_in_the_caller, 20)
         visit_place(NULL, &v);
         place_inside(NULL, visit_place, NULL, &v);
     }
-    CHECK_EQ(fj_pool_size(NULL), 0);
+    CHECK_EQ(fj_pool_thread_count(NULL), 0);
 }
 
 /* Plain accesses on purpose: ThreadSanitizer sees whether they are ordered. */
@@ -236,8 +237,8 @@ static void ordered(adapter *run, void *arg)
     (void)arg;
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < 500; i++) a[i] = i + round;
-        CHECK_EQ(run(500, add_one, a, &(fj_how){.pool = p, .grain = 3}), FJ_OK);
-        CHECK_EQ(run(500, add_one, a, &(fj_how){.pool = p}), FJ_OK);
+        CHECK_EQ(run(500, add_one, a, &(fj_algo_options){.pool = p, .grain = 3}), FJ_OK);
+        CHECK_EQ(run(500, add_one, a, &(fj_algo_options){.pool = p}), FJ_OK);
         for (int i = 0; i < 500; i++) CHECK_EQ(a[i], i + round + 2);
     }
     fjt_destroy(p);
@@ -265,14 +266,14 @@ static int nest_part(size_t begin, size_t end, void *arg)
     const struct nest *outer = arg;
     struct nest inner = *outer;
 
-    CHECK(fj_worker_index() >= 0);
+    CHECK(fj_current_worker() >= 0);
     if (outer->depth == 3) {
         atomic_fetch_add(outer->leaves, (int)(end - begin));
-        return outer->nap_ns != 0 ? fj_sleep(outer->nap_ns) : FJ_OK;
+        return outer->nap_ns != 0 ? fj_sleep_ns(outer->nap_ns) : FJ_OK;
     }
     inner.depth++;
     for (size_t i = begin; i < end; i++) {
-        fj_how how = {.pool = outer->pool[outer->depth], .grain = i % 2};
+        fj_algo_options how = {.pool = outer->pool[outer->depth], .grain = i % 2};
         int code = outer->run[outer->depth](NEST_WIDTH, nest_part, &inner, &how);
         if (code != FJ_OK) return code;
     }
@@ -287,7 +288,8 @@ static void nest_check(adapter *const run[3], fj_pool *const pool[3], int64_t na
     memcpy(n.run, run, sizeof n.run);
     memcpy(n.pool, pool, sizeof n.pool);
     n.depth = 1;
-    CHECK_EQ(run[0](NEST_WIDTH, nest_part, &n, &(fj_how){.pool = pool[0], .grain = 1}), FJ_OK);
+    CHECK_EQ(run[0](NEST_WIDTH, nest_part, &n, &(fj_algo_options){.pool = pool[0], .grain = 1}),
+             FJ_OK);
     CHECK_EQ(atomic_load(&leaves), NEST_WIDTH * NEST_WIDTH * NEST_WIDTH);
 }
 
@@ -327,7 +329,7 @@ static int fork_part(size_t begin, size_t end, void *arg)
         fj_task_init(&b.task, forked);
         fj_fork(&a.task);
         fj_fork(&b.task);
-        if (i % 3 == 0) CHECK_EQ(fj_sleep(1000), FJ_OK);
+        if (i % 3 == 0) CHECK_EQ(fj_sleep_ns(1000), FJ_OK);
         CHECK_EQ(fj_join(&b.task), FJ_OK);
         CHECK_EQ(fj_join(&a.task), FJ_OK);
     }
@@ -339,8 +341,8 @@ static void forks(fj_pool *pool, void *arg)
     adapter *run = *(adapter *const *)arg;
     atomic_int sum = 0;
 
-    CHECK_EQ(run(50, fork_part, &sum, &(fj_how){.pool = pool}), FJ_OK);
-    CHECK_EQ(run(50, fork_part, &sum, &(fj_how){.pool = pool, .grain = 1}), FJ_OK);
+    CHECK_EQ(run(50, fork_part, &sum, &(fj_algo_options){.pool = pool}), FJ_OK);
+    CHECK_EQ(run(50, fork_part, &sum, &(fj_algo_options){.pool = pool, .grain = 1}), FJ_OK);
     CHECK_EQ(atomic_load(&sum), 200);
 }
 
@@ -365,7 +367,7 @@ static void *caller_main(void *arg)
 
     for (size_t i = 0; i < 7 * 20; i++) {
         struct visit v = {.expected = c->pool != NULL ? c->pool : fj_common_pool()};
-        fj_how how = {.pool = c->pool, .grain = i % 3};
+        fj_algo_options how = {.pool = c->pool, .grain = i % 3};
         CHECK_EQ(all[i % 7](50 + i, visit_part, &v, &how), FJ_OK);
         CHECK_EQ(atomic_load(&v.done), 50 + i);
     }
@@ -416,7 +418,7 @@ static int stop_part(size_t begin, size_t end, void *arg)
 
 static int stop_call(struct stop *s)
 {
-    fj_how how = {.pool = s->how_pool, .token = s->how_token, .grain = 1};
+    fj_algo_options how = {.pool = s->how_pool, .token = s->how_token, .grain = 1};
     int code = s->run(s->n, stop_part, s, &how);
 
     CHECK(code == FJ_OK || code == FJ_ECANCELED);
@@ -495,7 +497,7 @@ static void cancel_the_caller(adapter *run, fj_pool *in, fj_pool *on, fj_token *
     fj_token_init(&token, NULL);
     s.token = &token;
     fj_task_init(&t.future.task, stop_run);
-    CHECK_EQ(fj_invoke_with(in, &t.future.task, &token), FJ_OK);
+    CHECK_EQ(fj_invoke_token(in, &t.future.task, &token), FJ_OK);
     CHECK_EQ(s.code, FJ_ECANCELED);
 }
 
@@ -523,7 +525,7 @@ static void with_a_token_of_its_own(adapter *run, void *arg)
     (void)arg;
     fj_token_init(&other, NULL);
     cancel_the_caller(run, p, NULL, &other);
-    CHECK(!fj_token_cancelled(&other));
+    CHECK(!fj_token_is_cancelled(&other));
     fjt_destroy(p);
 }
 
@@ -559,7 +561,7 @@ static void by_the_future(adapter *run, void *arg)
     s.future = &t.future;
     CHECK_EQ(fj_future_submit(p, &t.future), FJ_OK);
     CHECK_EQ(fj_future_join(&t.future), FJ_ECANCELED);
-    fj_future_release(&t.future); /* its body has ended */
+    fj_future_fini(&t.future); /* its body has ended */
     CHECK_EQ(s.code, FJ_ECANCELED);
     fjt_destroy(p);
 }
@@ -574,7 +576,7 @@ struct doomed {
     fj_task task;
     adapter *run;
     fj_token *token;
-    fj_how how;
+    fj_algo_options how;
     int code;
     atomic_size_t done;
 };
@@ -601,13 +603,13 @@ static void cancelled_callers(adapter *run, void *arg)
 
     (void)arg;
     fj_token_init(&other, NULL);
-    const fj_how hows[] = {{.pool = NULL}, {.pool = p}, {.token = &other}, {.pool = q}};
+    const fj_algo_options hows[] = {{.pool = NULL}, {.pool = p}, {.token = &other}, {.pool = q}};
     for (size_t i = 0; i < sizeof hows / sizeof hows[0]; i++) {
         fj_token token;
         fj_token_init(&token, NULL);
         struct doomed d = {.run = run, .token = &token, .how = hows[i]};
         fj_task_init(&d.task, doomed_run);
-        CHECK_EQ(fj_invoke_with(p, &d.task, &token), FJ_OK);
+        CHECK_EQ(fj_invoke_token(p, &d.task, &token), FJ_OK);
         CHECK_EQ(d.code, FJ_ECANCELED);
         CHECK_EQ(atomic_load(&d.done), 0);
     }
@@ -674,8 +676,8 @@ static void refused(fj_pool *pool, void *arg)
 {
     adapter *run = *(adapter *const *)arg;
 
-    CHECK_EQ(run(10, never, NULL, &(fj_how){.pool = pool}), FJ_EREJECTED);
-    CHECK_EQ(run(10, never, NULL, &(fj_how){.pool = pool, .grain = 1}), FJ_EREJECTED);
+    CHECK_EQ(run(10, never, NULL, &(fj_algo_options){.pool = pool}), FJ_EREJECTED);
+    CHECK_EQ(run(10, never, NULL, &(fj_algo_options){.pool = pool, .grain = 1}), FJ_EREJECTED);
 }
 
 static void shut_down(adapter *run, void *arg)
@@ -707,7 +709,7 @@ static void last_wish(fj_pool *pool, void *arg)
     atomic_size_t done = 0;
 
     CHECK_EQ(fj_pool_shutdown(fj_current_pool()), FJ_OK);
-    CHECK_EQ(run(1000, count_part, &done, &(fj_how){.pool = pool, .grain = 1}), FJ_OK);
+    CHECK_EQ(run(1000, count_part, &done, &(fj_algo_options){.pool = pool, .grain = 1}), FJ_OK);
     CHECK_EQ(atomic_load(&done), 1000);
 }
 
@@ -731,10 +733,10 @@ FJ_TEST(tasks_of_a_pool_that_is_shut_down_may_still_call, 20)
 static void bad_options(adapter *run, void *arg)
 {
     fj_progress p;
-    const fj_how bad[] = {{.spare = {1, 0}, .progress = &p},
-                          {.spare = {0, UINT64_MAX}, .progress = &p},
-                          {.min_grain = 2, .max_grain = 1, .progress = &p},
-                          {.min_grain = SIZE_MAX, .max_grain = 1, .progress = &p}};
+    const fj_algo_options bad[] = {{.reserved = {1, 0}, .progress = &p},
+                                   {.reserved = {0, UINT64_MAX}, .progress = &p},
+                                   {.min_grain = 2, .max_grain = 1, .progress = &p},
+                                   {.min_grain = SIZE_MAX, .max_grain = 1, .progress = &p}};
 
     (void)arg;
     fj_progress_init(&p, 0);
@@ -753,12 +755,12 @@ FJ_TEST(options_that_cannot_be_meant_run_nothing, 10)
 
 static void good_options(adapter *run, void *arg)
 {
-    const fj_how good[] = {{.grain = 0},
-                           {.grain = SIZE_MAX},
-                           {.min_grain = 5},
-                           {.max_grain = 5},
-                           {.min_grain = 5, .max_grain = 5},
-                           {.min_grain = SIZE_MAX, .max_grain = SIZE_MAX}};
+    const fj_algo_options good[] = {{.grain = 0},
+                                    {.grain = SIZE_MAX},
+                                    {.min_grain = 5},
+                                    {.max_grain = 5},
+                                    {.min_grain = 5, .max_grain = 5},
+                                    {.min_grain = SIZE_MAX, .max_grain = SIZE_MAX}};
     atomic_size_t done = 0;
 
     (void)arg;
@@ -808,7 +810,7 @@ static void watched(adapter *run, void *arg)
     fj_progress_init(&progress, 0);
     CHECK_EQ(pthread_create(&thread, NULL, reader_main, &r), 0);
     for (uint64_t i = 1; i <= 30; i++) {
-        fj_how how = {.pool = p, .progress = &progress, .grain = i % 2};
+        fj_algo_options how = {.pool = p, .progress = &progress, .grain = i % 2};
         CHECK_EQ(run(1000, count_part, &done, &how), FJ_OK);
         CHECK_EQ(fj_progress_total(&progress), 1000 * i);
         CHECK_EQ(fj_progress_done(&progress), 1000 * i);
@@ -831,7 +833,7 @@ static void known_total(adapter *run, void *arg)
     (void)arg;
     fj_progress_init(&progress, 500);
     for (uint64_t i = 1; i <= 5; i++) {
-        CHECK_EQ(run(100, count_part, &done, &(fj_how){.progress = &progress}), FJ_OK);
+        CHECK_EQ(run(100, count_part, &done, &(fj_algo_options){.progress = &progress}), FJ_OK);
         CHECK_EQ(fj_progress_total(&progress), 500);
         CHECK_EQ(fj_progress_done(&progress), 100 * i);
     }
@@ -857,7 +859,7 @@ static void unfinished(adapter *run, void *arg)
         atomic_size_t done = 0;
         fj_progress progress;
         fj_progress_init(&progress, 0);
-        fj_how how = {.pool = p, .progress = &progress, .grain = grain};
+        fj_algo_options how = {.pool = p, .progress = &progress, .grain = grain};
         CHECK_EQ(run(100, fail_at_30, &done, &how), 3);
         CHECK_EQ(fj_progress_total(&progress), 100);
         CHECK_EQ(fj_progress_done(&progress), atomic_load(&done));
@@ -884,7 +886,7 @@ static void *sharer_main(void *arg)
 
     for (int i = 0; i < 20; i++)
         CHECK_EQ(s->run(300, count_part, &done,
-                        &(fj_how){.pool = s->pool, .progress = s->progress, .grain = 10}),
+                        &(fj_algo_options){.pool = s->pool, .progress = s->progress, .grain = 10}),
                  FJ_OK);
     return NULL;
 }
@@ -924,9 +926,9 @@ static int tiny(size_t begin, size_t end, void *arg)
 
 static bool is_at_rest(fj_pool *p)
 {
-    fj_pool_stats s = {.size = sizeof s};
+    fj_stats s;
 
-    CHECK_EQ(fj_pool_get_stats(p, &s), FJ_OK);
+    CHECK_EQ(fj_pool_stats(p, &s), FJ_OK);
     return s.threads == 0 && s.started == 0 && s.parks == 0 && s.openings == 0 && s.steals == 0;
 }
 
@@ -940,8 +942,8 @@ static bool short_calls_wake_nobody(adapter *run)
 
     CHECK(is_at_rest(p));
     for (int i = 0; i < 5; i++) {
-        CHECK_EQ(run(10, tiny, a, &(fj_how){.pool = p}), FJ_OK);
-        CHECK_EQ(run(longer, tiny, a, &(fj_how){.pool = p}), FJ_OK);
+        CHECK_EQ(run(10, tiny, a, &(fj_algo_options){.pool = p}), FJ_OK);
+        CHECK_EQ(run(longer, tiny, a, &(fj_algo_options){.pool = p}), FJ_OK);
     }
     CHECK(a[9] == 10 && a[longer - 1] >= 5);
     bool yes = is_at_rest(p);
@@ -958,7 +960,7 @@ static int64_t shortest_call(void)
 
     for (int i = 0; i < 100; i++) {
         int64_t began = fjt_now();
-        CHECK_EQ(by_for(10, tiny, a, &(fj_how){.pool = p}), FJ_OK);
+        CHECK_EQ(by_for(10, tiny, a, &(fj_algo_options){.pool = p}), FJ_OK);
         int64_t took = fjt_now() - began;
         if (took < least) least = took;
     }
@@ -982,8 +984,8 @@ FJ_TEST(a_loop_of_one_element_wakes_nobody, 20)
     int a[1] = {0};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        CHECK_EQ(all[i](1, tiny, a, &(fj_how){.pool = p, .grain = 1}), FJ_OK);
-        CHECK_EQ(all[i](0, tiny, a, &(fj_how){.pool = p, .grain = 1}), FJ_OK);
+        CHECK_EQ(all[i](1, tiny, a, &(fj_algo_options){.pool = p, .grain = 1}), FJ_OK);
+        CHECK_EQ(all[i](0, tiny, a, &(fj_algo_options){.pool = p, .grain = 1}), FJ_OK);
     }
     CHECK_EQ(a[0], 7);
     CHECK(is_at_rest(p));

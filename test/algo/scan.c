@@ -41,7 +41,7 @@ static void wait_for(const int *word, int n)
 
 /* One type: values that are whole and small, so that sums of floats are exact. */
 #define SUM_TYPE(name, T, U, fn)                                                                  \
-    static void name##_case(size_t n, unsigned flags, bool in_place, const fj_how *how)           \
+    static void name##_case(size_t n, unsigned flags, bool in_place, const fj_algo_options *how)  \
     {                                                                                             \
         T *in = room(n * sizeof *in), *out = in_place ? in : room(n * sizeof *out);               \
         T *want = room(n * sizeof *want);                                                         \
@@ -52,7 +52,7 @@ static void wait_for(const int *word, int n)
             in[i] = (T)((int)(fjt_random(&state) % 17) - 8);                                      \
             U before = sum;                                                                       \
             sum = (U)(sum + (U)in[i]);                                                            \
-            want[i] = (T)(flags == FJ_EXCLUSIVE ? before : sum);                                  \
+            want[i] = (T)(flags == FJ_SCAN_EXCLUSIVE ? before : sum);                             \
         }                                                                                         \
         CHECK_EQ(fn(in, out, n, flags, how), FJ_OK);                                              \
         for (size_t i = 0; i < n; i++)                                                            \
@@ -69,9 +69,9 @@ SUM_TYPE(i64, int64_t, uint64_t, fj_scan_i64)
 SUM_TYPE(f32, float, float, fj_scan_f32)
 SUM_TYPE(f64, double, double, fj_scan_f64)
 
-static void sum_case(unsigned kind, size_t n, const fj_how *how)
+static void sum_case(unsigned kind, size_t n, const fj_algo_options *how)
 {
-    unsigned flags = kind / 4 % 2 != 0 ? FJ_EXCLUSIVE : FJ_INCLUSIVE;
+    unsigned flags = kind / 4 % 2 != 0 ? FJ_SCAN_EXCLUSIVE : FJ_SCAN_INCLUSIVE;
     bool in_place = kind / 8 % 2 != 0;
 
     switch (kind % 4) {
@@ -87,7 +87,7 @@ static void sums_of_every_size(fj_pool *pool, void *arg)
     unsigned *kind = arg;
 
     for (size_t n = 0; n <= MOST; n++, *kind += 5)
-        sum_case(*kind, n, &(fj_how){.pool = pool, .grain = 1 + n % 11});
+        sum_case(*kind, n, &(fj_algo_options){.pool = pool, .grain = 1 + n % 11});
 }
 
 FJ_TEST(sums_of_every_size_are_those_of_a_loop, 30)
@@ -102,9 +102,10 @@ static void sums_of_all_kinds(fj_pool *pool, void *arg)
 {
     (void)arg;
     for (unsigned kind = 0; kind < 16; kind++) {
-        for (size_t n = 0; n < 40; n++) sum_case(kind, n, &(fj_how){.pool = pool, .grain = 3});
-        sum_case(kind, 1000, &(fj_how){.pool = pool});
-        sum_case(kind, 5000, &(fj_how){.pool = pool, .min_grain = 50, .max_grain = 100});
+        for (size_t n = 0; n < 40; n++)
+            sum_case(kind, n, &(fj_algo_options){.pool = pool, .grain = 3});
+        sum_case(kind, 1000, &(fj_algo_options){.pool = pool});
+        sum_case(kind, 5000, &(fj_algo_options){.pool = pool, .min_grain = 50, .max_grain = 100});
     }
 }
 
@@ -119,7 +120,7 @@ static void sums_of_many(fj_pool *pool, void *arg)
 
     for (long i = fjt_rounds(6); i > 0; i--)
         sum_case((unsigned)fjt_random(state) % 16, fjt_random(state) % 400000,
-                 &(fj_how){.pool = pool});
+                 &(fj_algo_options){.pool = pool});
 }
 
 FJ_TEST(sums_of_many_are_those_of_a_loop, 60)
@@ -134,7 +135,7 @@ FJ_TEST(sums_of_many_are_those_of_a_loop, 60)
 FJ_TEST(sums_of_more_than_a_cache_are_those_of_a_loop, 60)
 {
     fj_pool *pool = fjt_pool(2, 0);
-    fj_how how = {.pool = pool};
+    fj_algo_options how = {.pool = pool};
 
     for (unsigned kind = 0; kind < 8; kind++)
         sum_case(kind, ((size_t)1 << 25) / (kind % 2 == 0 ? 4 : 8) + kind, &how);
@@ -146,9 +147,9 @@ FJ_TEST(integers_wrap, 10)
     int32_t a[3] = {INT32_MAX, 1, -1};
     int64_t b[3] = {INT64_MAX, 1, -1};
 
-    CHECK_EQ(fj_scan_i32(a, a, 3, FJ_INCLUSIVE, NULL), FJ_OK);
+    CHECK_EQ(fj_scan_i32(a, a, 3, FJ_SCAN_INCLUSIVE, NULL), FJ_OK);
     CHECK(a[1] == INT32_MIN && a[2] == INT32_MAX);
-    CHECK_EQ(fj_scan_i64(b, b, 3, FJ_INCLUSIVE, NULL), FJ_OK);
+    CHECK_EQ(fj_scan_i64(b, b, 3, FJ_SCAN_INCLUSIVE, NULL), FJ_OK);
     CHECK(b[1] == INT64_MIN && b[2] == INT64_MAX);
 }
 
@@ -158,7 +159,7 @@ FJ_TEST(a_small_grain_makes_no_more_parts_than_the_table_has, 30)
     fj_pool *pool = fjt_pool(4, 0);
 
     for (unsigned kind = 0; kind < 16; kind += 5)
-        sum_case(kind, 40000, &(fj_how){.pool = pool, .grain = 1});
+        sum_case(kind, 40000, &(fj_algo_options){.pool = pool, .grain = 1});
     fjt_destroy(pool);
 }
 
@@ -251,7 +252,7 @@ static int line_emit(size_t lo, size_t hi, void *acc, void *arg)
     return FJ_OK;
 }
 
-static int line_run(struct line *l, const fj_how *how, step *total)
+static int line_run(struct line *l, const fj_algo_options *how, step *total)
 {
     return fj_scan(l->begin, l->begin + l->n, line_fold, line_combine, line_emit, &nothing,
                    sizeof nothing, sizeof nothing, l, total, how);
@@ -271,7 +272,7 @@ static void line_check(const struct line *l, const step *total)
     CHECK(total->m == s.m && total->b == s.b);
 }
 
-static void line_case(size_t begin, size_t n, const fj_how *how)
+static void line_case(size_t begin, size_t n, const fj_algo_options *how)
 {
     struct line l;
     step total;
@@ -286,7 +287,7 @@ static void lines_of_every_size(fj_pool *pool, void *arg)
 {
     (void)arg;
     for (size_t n = 0; n <= MOST; n++)
-        line_case(n * 7, n, &(fj_how){.pool = pool, .grain = 1 + n % 5});
+        line_case(n * 7, n, &(fj_algo_options){.pool = pool, .grain = 1 + n % 5});
 }
 
 FJ_TEST(every_element_is_emitted_once_and_after_its_fold, 30)
@@ -297,8 +298,9 @@ FJ_TEST(every_element_is_emitted_once_and_after_its_fold, 30)
 static void lines_from_here(fj_pool *pool, void *arg)
 {
     (void)arg;
-    for (size_t n = 0; n < 300; n += 7) line_case(n, n, &(fj_how){.pool = pool, .grain = 2});
-    line_case(1, 20000, &(fj_how){.pool = pool});
+    for (size_t n = 0; n < 300; n += 7)
+        line_case(n, n, &(fj_algo_options){.pool = pool, .grain = 2});
+    line_case(1, 20000, &(fj_algo_options){.pool = pool});
 }
 
 FJ_TEST(order_is_kept_from_wherever_it_is_called, 30)
@@ -311,9 +313,9 @@ FJ_TEST(ranges_may_end_at_the_last_number, 10)
     fj_pool *pool = fjt_pool(4, 0);
 
     for (size_t n = 0; n < 200; n += 3)
-        line_case(SIZE_MAX - n, n, &(fj_how){.pool = pool, .grain = 1 + n % 4});
-    line_case(SIZE_MAX - 1000, 1000, &(fj_how){.pool = pool, .grain = SIZE_MAX});
-    line_case(SIZE_MAX - 1000, 1000, &(fj_how){.pool = pool, .min_grain = SIZE_MAX});
+        line_case(SIZE_MAX - n, n, &(fj_algo_options){.pool = pool, .grain = 1 + n % 4});
+    line_case(SIZE_MAX - 1000, 1000, &(fj_algo_options){.pool = pool, .grain = SIZE_MAX});
+    line_case(SIZE_MAX - 1000, 1000, &(fj_algo_options){.pool = pool, .min_grain = SIZE_MAX});
     fjt_destroy(pool);
 }
 
@@ -334,7 +336,7 @@ FJ_TEST(others_fold_what_lies_ahead_and_it_is_emitted_in_the_end, 20)
 
         line_make(&l, 3, n);
         l.also = after_all_folds;
-        CHECK_EQ(line_run(&l, &(fj_how){.pool = pool, .grain = 1}, &total), FJ_OK);
+        CHECK_EQ(line_run(&l, &(fj_algo_options){.pool = pool, .grain = 1}, &total), FJ_OK);
         line_check(&l, &total);
         CHECK_EQ(l.folds, n - 1);
         line_free(&l);
@@ -347,7 +349,7 @@ FJ_TEST(a_total_is_not_asked_for, 10)
     struct line l;
 
     line_make(&l, 0, 100);
-    CHECK_EQ(line_run(&l, &(fj_how){.grain = 3}, NULL), FJ_OK);
+    CHECK_EQ(line_run(&l, &(fj_algo_options){.grain = 3}, NULL), FJ_OK);
     line_free(&l);
 }
 
@@ -378,7 +380,7 @@ static void fails_at_each_position(fj_pool *pool, void *arg)
             l.bad = bad;
             l.in_fold = where != 0 ? 7 : 0;
             l.in_emit = where != 1 ? 7 : 0;
-            int code = line_run(&l, &(fj_how){.pool = pool, .grain = 2}, &total);
+            int code = line_run(&l, &(fj_algo_options){.pool = pool, .grain = 2}, &total);
             if (code == FJ_OK) { /* not folded */
                 CHECK_EQ(where, 1);
                 line_check(&l, &total);
@@ -405,7 +407,7 @@ FJ_TEST(a_code_of_emit_ends_what_one_part_is_enough_for, 10)
             line_make(&l, 4, n);
             l.bad = bad;
             l.in_emit = 7;
-            CHECK_EQ(line_run(&l, &(fj_how){.grain = 3}, &total), 7);
+            CHECK_EQ(line_run(&l, &(fj_algo_options){.grain = 3}, &total), 7);
             CHECK(total.m == 5 && total.b == 5);
             line_free(&l);
         }
@@ -426,7 +428,7 @@ FJ_TEST(a_code_of_combine_ends_it, 20)
     line_make(&l, 0, 10);
     l.also = after_all_folds;
     CHECK_EQ(fj_scan(0, 10, line_fold, bad_combine, line_emit, &nothing, sizeof nothing, 8, &l,
-                     &total, &(fj_how){.pool = pool, .grain = 1}),
+                     &total, &(fj_algo_options){.pool = pool, .grain = 1}),
              -3);
     line_free(&l);
     fjt_destroy(pool);
@@ -446,7 +448,8 @@ static void cancels_at_each_position(fj_pool *pool, void *arg)
         line_make(&l, 0, N);
         l.bad = bad;
         l.token = &token;
-        int code = line_run(&l, &(fj_how){.pool = pool, .grain = 3, .token = &token}, &total);
+        int code = line_run(&l, &(fj_algo_options){.pool = pool, .grain = 3, .token = &token},
+                            &total);
         if (code == FJ_OK) { /* every other part had been begun */
             line_check(&l, &total);
         } else {
@@ -472,12 +475,12 @@ FJ_TEST(alone_a_cancel_leaves_the_rest_undone, 10)
     line_make(&l, 0, 100);
     l.bad = 10;
     l.token = &token;
-    CHECK_EQ(line_run(&l, &(fj_how){.pool = pool, .grain = 5, .token = &token}, NULL),
+    CHECK_EQ(line_run(&l, &(fj_algo_options){.pool = pool, .grain = 5, .token = &token}, NULL),
              FJ_ECANCELED);
     for (size_t i = 0; i < 100; i++) CHECK_EQ(l.emitted[i], i < 15);
     line_free(&l);
     line_make(&l, 0, 100); /* cancelled before */
-    CHECK_EQ(line_run(&l, &(fj_how){.pool = pool, .grain = 5, .token = &token}, NULL),
+    CHECK_EQ(line_run(&l, &(fj_algo_options){.pool = pool, .grain = 5, .token = &token}, NULL),
              FJ_ECANCELED);
     for (size_t i = 0; i < 100; i++) CHECK_EQ(l.emitted[i] + l.folded[i], 0);
     line_free(&l);
@@ -490,7 +493,8 @@ FJ_TEST(a_pool_that_is_shut_down_refuses, 10)
     int32_t a[2] = {1, 2};
 
     CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
-    CHECK_EQ(fj_scan_i32(a, a, 2, FJ_INCLUSIVE, &(fj_how){.pool = pool}), FJ_EREJECTED);
+    CHECK_EQ(fj_scan_i32(a, a, 2, FJ_SCAN_INCLUSIVE, &(fj_algo_options){.pool = pool}),
+             FJ_EREJECTED);
     CHECK(a[1] == 2);
     fjt_destroy(pool);
 }
@@ -502,7 +506,7 @@ FJ_TEST(progress_counts_what_is_emitted, 20)
 
     fj_progress_init(&p, 0);
     for (size_t n = 1; n <= 50; n++)
-        line_case(0, n, &(fj_how){.pool = pool, .grain = 3, .progress = &p});
+        line_case(0, n, &(fj_algo_options){.pool = pool, .grain = 3, .progress = &p});
     CHECK_EQ(fj_progress_total(&p), 50 * 51 / 2);
     CHECK_EQ(fj_progress_done(&p), 50 * 51 / 2);
     fjt_destroy(pool);
@@ -531,10 +535,11 @@ static void kind_op(void *left, const void *right, void *arg)
 
 static unsigned either(size_t k)
 {
-    return k % 2 != 0 ? FJ_EXCLUSIVE : FJ_INCLUSIVE;
+    return k % 2 != 0 ? FJ_SCAN_EXCLUSIVE : FJ_SCAN_INCLUSIVE;
 }
 
-static void kind_case(size_t size, size_t n, unsigned flags, bool in_place, const fj_how *how)
+static void kind_case(size_t size, size_t n, unsigned flags, bool in_place,
+                      const fj_algo_options *how)
 {
     struct kind k = {size};
     unsigned char *in = room(n * size), *out = in_place ? in : room(n * size);
@@ -546,9 +551,9 @@ static void kind_case(size_t size, size_t n, unsigned flags, bool in_place, cons
     memcpy(sum, identity, size);
     for (size_t i = 0; i < n * size; i++) in[i] = (unsigned char)fjt_random(&state);
     for (size_t i = 0; i < n; i++) {
-        if (flags == FJ_EXCLUSIVE) memcpy(want + i * size, sum, size);
+        if (flags == FJ_SCAN_EXCLUSIVE) memcpy(want + i * size, sum, size);
         kind_op(sum, in + i * size, &k);
-        if (flags != FJ_EXCLUSIVE) memcpy(want + i * size, sum, size);
+        if (flags != FJ_SCAN_EXCLUSIVE) memcpy(want + i * size, sum, size);
     }
     CHECK_EQ(fj_scan_each(in, out, n, size, kind_op, identity, &k, flags, how), FJ_OK);
     CHECK(memcmp(out, want, n * size) == 0);
@@ -565,9 +570,9 @@ static void kinds_of_every_size(fj_pool *pool, void *arg)
     for (size_t size = 1; size <= 270; size++)
         for (unsigned k = 0; k < 4; k++)
             kind_case(size, 1 + size % 40, either(k), k / 2 != 0,
-                      &(fj_how){.pool = pool, .grain = 1 + size % 3});
+                      &(fj_algo_options){.pool = pool, .grain = 1 + size % 3});
     for (unsigned k = 0; k < 4; k++)
-        kind_case(5000, 30, either(k), k / 2 != 0, &(fj_how){.pool = pool, .grain = 1});
+        kind_case(5000, 30, either(k), k / 2 != 0, &(fj_algo_options){.pool = pool, .grain = 1});
 }
 
 FJ_TEST(elements_may_have_any_size, 30)
@@ -579,9 +584,10 @@ static void kinds_of_every_number(fj_pool *pool, void *arg)
 {
     (void)arg;
     for (size_t n = 0; n <= MOST; n++)
-        kind_case(1 + n % 24, n, either(n), n % 4 > 1, &(fj_how){.pool = pool, .grain = 1 + n % 9});
-    kind_case(8, 100000, FJ_INCLUSIVE, true, &(fj_how){.pool = pool});
-    kind_case(300, 3000, FJ_EXCLUSIVE, true, &(fj_how){.pool = pool});
+        kind_case(1 + n % 24, n, either(n), n % 4 > 1,
+                  &(fj_algo_options){.pool = pool, .grain = 1 + n % 9});
+    kind_case(8, 100000, FJ_SCAN_INCLUSIVE, true, &(fj_algo_options){.pool = pool});
+    kind_case(300, 3000, FJ_SCAN_EXCLUSIVE, true, &(fj_algo_options){.pool = pool});
 }
 
 FJ_TEST(any_number_of_elements_is_scanned, 30)
@@ -597,12 +603,12 @@ FJ_TEST(without_memory_it_is_done_alone, 20)
 
     if (!FJI_FAULTS) fjt_skip("this build cannot refuse memory");
     fji_algo_fail_after(0);
-    for (size_t n = 0; n < 200; n++) line_case(0, n, &(fj_how){.pool = pool, .grain = 2});
+    for (size_t n = 0; n < 200; n++) line_case(0, n, &(fj_algo_options){.pool = pool, .grain = 2});
     for (unsigned kind = 0; kind < 16; kind++)
-        sum_case(kind, 3000, &(fj_how){.pool = pool, .grain = 10});
+        sum_case(kind, 3000, &(fj_algo_options){.pool = pool, .grain = 10});
     fji_algo_fail_after(1); /* the accumulator is had, the table is not */
     for (unsigned k = 0; k < 4; k++, fji_algo_fail_after(1))
-        kind_case(400, 100, either(k), k / 2 != 0, &(fj_how){.pool = pool, .grain = 2});
+        kind_case(400, 100, either(k), k / 2 != 0, &(fj_algo_options){.pool = pool, .grain = 2});
     fji_algo_fail_after(-1);
     fjt_destroy(pool);
 }
@@ -614,7 +620,7 @@ FJ_TEST(without_memory_for_a_large_accumulator_it_is_not_begun, 10)
 
     if (!FJI_FAULTS) fjt_skip("this build cannot refuse memory");
     fji_algo_fail_after(0);
-    CHECK_EQ(fj_scan_each(a, a, 2, 300, kind_op, identity, &k, FJ_INCLUSIVE, NULL), FJ_ENOMEM);
+    CHECK_EQ(fj_scan_each(a, a, 2, 300, kind_op, identity, &k, FJ_SCAN_INCLUSIVE, NULL), FJ_ENOMEM);
     fji_algo_fail_after(-1);
 }
 
@@ -626,7 +632,7 @@ FJ_TEST(what_cannot_be_meant_is_refused, 10)
     step s;
     int32_t a[8] = {0};
     struct kind k = {4};
-    const fj_how spare = {.spare = {1}}, crossed = {.min_grain = 5, .max_grain = 4};
+    const fj_algo_options spare = {.reserved = {1}}, crossed = {.min_grain = 5, .max_grain = 4};
 
     line_make(&l, 0, 4);
 #define SCAN(begin, end, fold, combine, emit, identity, size) \
@@ -664,7 +670,7 @@ FJ_TEST(what_cannot_be_meant_is_refused, 10)
 static int scan_within(struct line *l, size_t lo)
 {
     (void)l;
-    line_case(lo, 10 + lo % 7, &(fj_how){.grain = 2});
+    line_case(lo, 10 + lo % 7, &(fj_algo_options){.grain = 2});
     return FJ_OK;
 }
 
@@ -678,7 +684,7 @@ FJ_TEST(scans_are_nested, 30)
 
         line_make(&l, 0, n);
         l.also = scan_within;
-        CHECK_EQ(line_run(&l, &(fj_how){.pool = pool, .grain = 3}, &total), FJ_OK);
+        CHECK_EQ(line_run(&l, &(fj_algo_options){.pool = pool, .grain = 3}, &total), FJ_OK);
         line_check(&l, &total);
         line_free(&l);
     }
@@ -691,8 +697,9 @@ static int scans_in_a_loop(size_t begin, size_t end, void *arg)
 
     (void)arg;
     for (size_t i = begin; i < end; i++) {
-        line_case(i, fjt_random(&state) % 200, &(fj_how){.grain = 1 + fjt_random(&state) % 4});
-        sum_case((unsigned)i, fjt_random(&state) % 300, &(fj_how){.grain = 5});
+        line_case(i, fjt_random(&state) % 200,
+                  &(fj_algo_options){.grain = 1 + fjt_random(&state) % 4});
+        sum_case((unsigned)i, fjt_random(&state) % 300, &(fj_algo_options){.grain = 5});
     }
     return FJ_OK;
 }
@@ -706,7 +713,7 @@ FJ_TEST(tiny_parts_and_many_workers, 60)
 
     for (long i = fjt_rounds(1500); i > 0; i--)
         line_case(0, fjt_random(&state) % 400,
-                  &(fj_how){.pool = pool, .grain = 1 + fjt_random(&state) % 3});
+                  &(fj_algo_options){.pool = pool, .grain = 1 + fjt_random(&state) % 3});
     fjt_destroy(pool);
 }
 
@@ -715,7 +722,7 @@ FJ_TEST(many_scans_at_a_time, 60)
     fj_pool *pool = fjt_pool(8, 0);
 
     CHECK_EQ(fj_for(0, (size_t)fjt_rounds(600), scans_in_a_loop, NULL,
-                    &(fj_how){.pool = pool, .grain = 4}),
+                    &(fj_algo_options){.pool = pool, .grain = 4}),
              FJ_OK);
     fjt_destroy(pool);
 }

@@ -11,10 +11,10 @@
 #include "plat/plat.h"
 
 typedef int sort_fn(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg,
-                    const fj_how *how);
+                    const fj_algo_options *how);
 
 static int call_qsort(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg,
-                      const fj_how *how)
+                      const fj_algo_options *how)
 {
     (void)how;
     fj_qsort(base, n, size, cmp, arg);
@@ -24,13 +24,14 @@ static int call_qsort(void *base, size_t n, size_t size, fj_compare_fn *cmp, voi
 static sort_fn *const sorts[] = {fj_sort, fj_stable_sort, call_qsort};
 
 /* Sorts s as it is, and looks at the result. */
-static void check_sort(struct elements *s, sort_fn *sort, const fj_how *how)
+static void check_sort(struct elements *s, sort_fn *sort, const fj_algo_options *how)
 {
     CHECK_EQ(sort(s->base, s->n, s->size, element_compare, s, how), FJ_OK);
     elements_check_sorted(s, s->base, sort == fj_stable_sort, __LINE__);
 }
 
-static void check_one(size_t n, size_t size, enum pattern p, sort_fn *sort, const fj_how *how)
+static void check_one(size_t n, size_t size, enum pattern p, sort_fn *sort,
+                      const fj_algo_options *how)
 {
     uint64_t seed = fjt_seed() + n * 64 + size;
     struct elements s;
@@ -49,7 +50,7 @@ enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 static void all_lengths(fj_pool *pool, void *arg)
 {
-    fj_how how = {.pool = pool};
+    fj_algo_options how = {.pool = pool};
 
     (void)arg;
     for (size_t n = 0; n <= 1000; n++)
@@ -73,7 +74,7 @@ FJ_TEST(every_length_is_sorted_for_every_pattern, 30)
 FJ_TEST(every_element_size_is_sorted, 30)
 {
     fj_pool *pool = fjt_pool(2, 0);
-    fj_how how = {.pool = pool, .grain = 32};
+    fj_algo_options how = {.pool = pool, .grain = 32};
 
     for (size_t size = 1; size <= 256; size++) {
         check_one(20, size, RANDOM, fj_stable_sort, NULL);
@@ -89,7 +90,7 @@ FJ_TEST(every_element_size_is_sorted, 30)
 static void large_ones(fj_pool *pool, void *arg)
 {
     static const size_t some[] = {4, 8, 16, 32, 40};
-    fj_how how = {.pool = pool};
+    fj_algo_options how = {.pool = pool};
     size_t n = (size_t)fjt_rounds(fjt_sanitized() ? 3000 : 8000);
 
     (void)arg;
@@ -115,7 +116,7 @@ FJ_TEST(a_very_large_array_is_sorted, 60)
 
 static void from_here(fj_pool *pool, void *arg)
 {
-    fj_how how = {.pool = pool};
+    fj_algo_options how = {.pool = pool};
 
     (void)arg;
     for (size_t n = 1; n < 5000; n = n * 3 + 1) {
@@ -141,14 +142,14 @@ FJ_TEST(sorts_inside_loops, 30)
 {
     fj_pool *pool = fjt_pool(4, 0);
 
-    CHECK_EQ(fj_for(0, 60, sort_some, NULL, &(fj_how){.pool = pool, .grain = 1}), FJ_OK);
+    CHECK_EQ(fj_for(0, 60, sort_some, NULL, &(fj_algo_options){.pool = pool, .grain = 1}), FJ_OK);
     fjt_destroy(pool);
 }
 
 /* A comparison that sorts something itself. */
 static int sorting_compare(const void *a, const void *b, void *arg)
 {
-    check_one(100, 8, RANDOM, fj_stable_sort, &(fj_how){.grain = 16});
+    check_one(100, 8, RANDOM, fj_stable_sort, &(fj_algo_options){.grain = 16});
     return element_compare(a, b, arg);
 }
 
@@ -160,9 +161,9 @@ FJ_TEST(a_comparison_may_sort, 30)
 
     elements_init(&s, 100, 8);
     elements_keys(&s, RANDOM, &seed);
-    CHECK_EQ(
-        fj_sort(s.base, s.n, s.size, sorting_compare, &s, &(fj_how){.pool = pool, .grain = 16}),
-        FJ_OK);
+    CHECK_EQ(fj_sort(s.base, s.n, s.size, sorting_compare, &s,
+                     &(fj_algo_options){.pool = pool, .grain = 16}),
+             FJ_OK);
     elements_check_sorted(&s, s.base, true, __LINE__);
     elements_free(&s);
     fjt_destroy(pool);
@@ -176,11 +177,11 @@ FJ_TEST(any_grain_will_do, 30)
     for (size_t i = 0; i < sizeof grains / sizeof grains[0]; i++)
         for (int p = 0; p < PATTERNS; p++) {
             check_one(3000, 8, (enum pattern)p, fj_stable_sort,
-                      &(fj_how){.pool = pool, .grain = grains[i]});
+                      &(fj_algo_options){.pool = pool, .grain = grains[i]});
             check_one(3000, 48, (enum pattern)p, fj_stable_sort,
-                      &(fj_how){.pool = pool, .min_grain = grains[i]});
+                      &(fj_algo_options){.pool = pool, .min_grain = grains[i]});
             check_one(3000, 16, (enum pattern)p, fj_stable_sort,
-                      &(fj_how){.pool = pool, .max_grain = grains[i]});
+                      &(fj_algo_options){.pool = pool, .max_grain = grains[i]});
         }
     fjt_destroy(pool);
 }
@@ -292,7 +293,7 @@ FJ_TEST(elements_are_compared_where_they_are_aligned, 30)
 
 /* ---- Comparisons that contradict themselves ------------------------------------------------------ */
 
-static void lied_to(size_t n, size_t size, int lie, sort_fn *sort, const fj_how *how)
+static void lied_to(size_t n, size_t size, int lie, sort_fn *sort, const fj_algo_options *how)
 {
     uint64_t seed = fjt_seed();
     struct elements s;
@@ -308,7 +309,7 @@ static void lied_to(size_t n, size_t size, int lie, sort_fn *sort, const fj_how 
 
 static void lies(fj_pool *pool, void *arg)
 {
-    fj_how how = {.pool = pool, .grain = 20};
+    fj_algo_options how = {.pool = pool, .grain = 20};
 
     (void)arg;
     for (int lie = TRUTH; lie < LIES; lie++)
@@ -335,7 +336,8 @@ FJ_TEST(without_memory_it_is_sorted_in_place, 30)
             for (int p = 0; p < PATTERNS; p++)
                 for (size_t n = 1; n < 3000; n = n * 5 + 3) {
                     fji_algo_fail_after(allowed);
-                    check_one(n, sizes[i], (enum pattern)p, sorts[i % 2], &(fj_how){.pool = pool});
+                    check_one(n, sizes[i], (enum pattern)p, sorts[i % 2],
+                              &(fj_algo_options){.pool = pool});
                     check_one(n, sizes[i], (enum pattern)p, fj_stable_sort, NULL);
                     check_one(n, sizes[i], (enum pattern)p, call_qsort, NULL);
                 }
@@ -410,8 +412,9 @@ static bool cancelled_at(fj_pool *pool, size_t n, size_t size, unsigned long at,
     elements_keys(&s, p, &seed);
     s.token = &token;
     s.at = at;
-    int code = sort(s.base, n, size, element_compare, &s,
-                    &(fj_how){.pool = pool, .token = &token, .grain = at % 2 == 0 ? 16 : 40});
+    int code = sort(
+        s.base, n, size, element_compare, &s,
+        &(fj_algo_options){.pool = pool, .token = &token, .grain = at % 2 == 0 ? 16 : 40});
     bool reached = atomic_load(&s.calls) >= at;
     CHECK(code == FJ_OK || (reached && code == FJ_ECANCELED));
     if (code == FJ_OK)
@@ -461,7 +464,7 @@ FJ_TEST(a_cancel_ends_it_soon, 30)
         s.token = &token;
         s.at = 5000;
         CHECK_EQ(fj_sort(s.base, s.n, size, element_compare, &s,
-                         &(fj_how){.pool = pool, .token = &token}),
+                         &(fj_algo_options){.pool = pool, .token = &token}),
                  FJ_ECANCELED);
         CHECK(atomic_load(&s.calls) < 5000 + 4 * 16384);
         elements_check_all(&s, s.base, __LINE__);
@@ -504,11 +507,11 @@ FJ_TEST(cancelled_at_any_time_nothing_is_lost, 30)
         fj_token_init(&c.token, NULL);
         atomic_store(&c.go, 1);
         int code = fj_sort(s.base, s.n, s.size, element_compare, &s,
-                           &(fj_how){.pool = pool, .token = &c.token});
+                           &(fj_algo_options){.pool = pool, .token = &c.token});
         CHECK(code == FJ_OK || code == FJ_ECANCELED);
         if (code == FJ_OK) elements_check_sorted(&s, s.base, false, __LINE__);
         elements_check_all(&s, s.base, __LINE__);
-        while (!fj_token_cancelled(&c.token)) fjt_sleep_us(10); /* the token is its until then */
+        while (!fj_token_is_cancelled(&c.token)) fjt_sleep_us(10); /* the token is its until then */
         elements_free(&s);
     }
     atomic_store(&c.stop, 1);
@@ -526,7 +529,7 @@ FJ_TEST(cancelled_before_nothing_is_moved, 30)
     fj_token_cancel(&token);
     elements_init(&s, 1000, 8);
     elements_keys(&s, RANDOM, &seed);
-    CHECK_EQ(fj_sort(s.base, s.n, 8, element_compare, &s, &(fj_how){.token = &token}),
+    CHECK_EQ(fj_sort(s.base, s.n, 8, element_compare, &s, &(fj_algo_options){.token = &token}),
              FJ_ECANCELED);
     CHECK_EQ(atomic_load(&s.calls), 0);
     for (size_t i = 0; i < s.n; i++) CHECK_EQ(id_of(s.base + i * 8, 8), i);
@@ -561,7 +564,7 @@ FJ_TEST(the_token_of_the_calling_task_cancels, 30)
     s.token = &token;
     s.at = 1000;
     fj_task_init(&w.task, sort_under_token);
-    CHECK_EQ(fj_invoke_with(pool, &w.task, &token), FJ_OK);
+    CHECK_EQ(fj_invoke_token(pool, &w.task, &token), FJ_OK);
     CHECK_EQ(w.code, FJ_ECANCELED);
     elements_check_all(&s, s.base, __LINE__);
     elements_free(&s);
@@ -585,7 +588,7 @@ FJ_TEST(a_pool_that_stops_cancels, 30)
         struct elements s;
         elements_init(&s, 50000, size);
         elements_keys(&s, RANDOM, &seed);
-        CHECK_EQ(fj_sort(s.base, s.n, size, stopping_compare, &s, &(fj_how){.pool = pool}),
+        CHECK_EQ(fj_sort(s.base, s.n, size, stopping_compare, &s, &(fj_algo_options){.pool = pool}),
                  FJ_ECANCELED);
         elements_check_all(&s, s.base, __LINE__);
         elements_free(&s);
@@ -609,8 +612,9 @@ static void progress_of(fj_pool *pool, void *arg)
                 elements_keys(&s, (enum pattern)p, &seed);
                 s.look = &progress;
                 s.most = n;
-                check_sort(&s, sorts[n % 2],
-                           &(fj_how){.pool = pool, .progress = &progress, .grain = n % 3 * 30});
+                check_sort(
+                    &s, sorts[n % 2],
+                    &(fj_algo_options){.pool = pool, .progress = &progress, .grain = n % 3 * 30});
                 CHECK_EQ(fj_progress_done(&progress), n);
                 CHECK_EQ(fj_progress_total(&progress), n);
                 elements_free(&s);
@@ -642,7 +646,8 @@ FJ_TEST(what_cannot_be_meant_is_refused, 30)
         CHECK_EQ(sorts[i](a, 0, 4, NULL, &s, NULL), FJ_EINVAL);
         CHECK_EQ(sorts[i](a, SIZE_MAX, 4, element_compare, &s, NULL), FJ_EINVAL);
         CHECK_EQ(sorts[i](a, SIZE_MAX / 2, 2, element_compare, &s, NULL), FJ_EINVAL);
-        CHECK_EQ(sorts[i](a, 3, 4, element_compare, &s, &(fj_how){.spare = {1}}), FJ_EINVAL);
+        CHECK_EQ(sorts[i](a, 3, 4, element_compare, &s, &(fj_algo_options){.reserved = {1}}),
+                 FJ_EINVAL);
         CHECK_EQ(sorts[i](NULL, 0, 4, element_compare, &s, NULL), FJ_OK);
     }
     fj_qsort(NULL, 3, 4, element_compare, &s);
@@ -660,7 +665,7 @@ FJ_TEST(a_pool_that_is_shut_down_is_reported, 30)
     struct elements s = {.n = 0};
 
     CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
-    CHECK_EQ(fj_sort(a, 3, 4, element_compare, &s, &(fj_how){.pool = pool}), FJ_EREJECTED);
+    CHECK_EQ(fj_sort(a, 3, 4, element_compare, &s, &(fj_algo_options){.pool = pool}), FJ_EREJECTED);
     CHECK(a[0] == 3 && a[1] == 2 && a[2] == 1);
     fjt_destroy(pool);
 }

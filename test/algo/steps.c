@@ -2,6 +2,7 @@
 /*
  * steps.c - calls of several functions: each once, and none after one has failed
  */
+#include <forkjoin/block.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -20,35 +21,36 @@ static int call_once(void *arg)
 {
     struct call *c = arg;
 
-    CHECK(fj_worker_index() >= 0);
+    CHECK(fj_current_worker() >= 0);
     atomic_fetch_add(&c->times, 1);
     return c->code;
 }
 
 static int call_blocks(void *arg)
 {
-    CHECK_EQ(fj_sleep(100000), FJ_OK);
+    CHECK_EQ(fj_sleep_ns(100000), FJ_OK);
     return call_once(arg);
 }
 
-static void calls_init(struct call *c, fj_step *s, size_t n)
+static void calls_init(struct call *c, fj_function *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         atomic_store(&c[i].times, 0);
         c[i].code = FJ_OK;
-        s[i] = (fj_step){i % 50 == 49 ? call_blocks : call_once, &c[i]};
+        s[i] = (fj_function){i % 50 == 49 ? call_blocks : call_once, &c[i]};
     }
 }
 
 static void every_number(fj_pool *pool, void *arg)
 {
     struct call c[MOST];
-    fj_step s[MOST] = {{NULL, NULL}};
+    fj_function s[MOST] = {{NULL, NULL}};
 
     (void)arg;
     for (size_t n = 0; n <= MOST; n += n < 40 ? 1 : 20) {
         calls_init(c, s, n);
-        CHECK_EQ(fj_invoke_steps(s, n, &(fj_how){.pool = pool, .grain = n % 4}), FJ_OK);
+        CHECK_EQ(fj_invoke_functions(s, n, &(fj_algo_options){.pool = pool, .grain = n % 4}),
+                 FJ_OK);
         for (size_t i = 0; i < n; i++) CHECK_EQ(atomic_load(&c[i].times), 1);
     }
 }
@@ -63,13 +65,13 @@ static void fail_anywhere(fj_pool *pool, void *arg)
 {
     static const int codes[] = {1, INT_MAX, -1, INT_MIN, FJ_ECANCELED, FJ_EINVAL, 77};
     struct call c[40];
-    fj_step s[40];
+    fj_function s[40];
 
     (void)arg;
     for (size_t k = 0; k < 40; k++) {
         calls_init(c, s, 40);
         c[k].code = codes[k % 7];
-        CHECK_EQ(fj_invoke_steps(s, 40, &(fj_how){.pool = pool}), codes[k % 7]);
+        CHECK_EQ(fj_invoke_functions(s, 40, &(fj_algo_options){.pool = pool}), codes[k % 7]);
         CHECK_EQ(atomic_load(&c[k].times), 1);
         for (size_t i = 0; i < 40; i++) CHECK(atomic_load(&c[i].times) <= 1);
     }
@@ -85,12 +87,12 @@ FJ_TEST(with_one_worker_steps_run_in_order_up_to_the_first_that_fails, 20)
 {
     fj_pool *p = fjt_pool(1, 0);
     struct call c[40];
-    fj_step s[40];
+    fj_function s[40];
 
     for (size_t k = 0; k < 40; k++) {
         calls_init(c, s, 40);
         for (size_t i = k; i < 40; i++) c[i].code = (int)i + 1;
-        CHECK_EQ(fj_invoke_steps(s, 40, &(fj_how){.pool = p}), (int)k + 1);
+        CHECK_EQ(fj_invoke_functions(s, 40, &(fj_algo_options){.pool = p}), (int)k + 1);
         for (size_t i = 0; i < 40; i++) CHECK_EQ(atomic_load(&c[i].times), i <= k ? 1 : 0);
     }
     fjt_destroy(p);
@@ -109,12 +111,13 @@ static int meet(void *arg)
 
 FJ_TEST(two_steps_run_at_the_same_time, 20)
 {
-    const fj_step two[2] = {{meet, NULL}, {meet, NULL}};
+    const fj_function two[2] = {{meet, NULL}, {meet, NULL}};
     fj_pool *p = fjt_pool(2, 0), *helped = fjt_pool(1, FJ_POOL_CALLER_HELPS);
 
     for (long i = fjt_rounds(200); i-- > 0;) {
         atomic_store(&arrived, 0);
-        CHECK_EQ(fj_invoke_steps(two, 2, &(fj_how){.pool = i % 2 == 0 ? p : helped}), FJ_OK);
+        CHECK_EQ(fj_invoke_functions(two, 2, &(fj_algo_options){.pool = i % 2 == 0 ? p : helped}),
+                 FJ_OK);
         CHECK_EQ(atomic_load(&arrived), 2);
     }
     fjt_destroy(helped);
@@ -124,14 +127,14 @@ FJ_TEST(two_steps_run_at_the_same_time, 20)
 FJ_TEST(steps_that_cannot_be_meant_call_nothing, 10)
 {
     struct call c[3];
-    fj_step s[3];
+    fj_function s[3];
 
     calls_init(c, s, 3);
-    CHECK_EQ(fj_invoke_steps(NULL, 3, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_invoke_functions(NULL, 3, NULL), FJ_EINVAL);
     s[2].fn = NULL;
-    CHECK_EQ(fj_invoke_steps(s, 3, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_invoke_functions(s, 3, NULL), FJ_EINVAL);
     for (int i = 0; i < 3; i++) CHECK_EQ(atomic_load(&c[i].times), 0);
-    CHECK_EQ(fj_invoke_steps(s, 2, NULL), FJ_OK);
-    CHECK_EQ(fj_invoke_steps(s, 0, NULL), FJ_OK);
-    CHECK_EQ(fj_invoke_steps(NULL, 0, NULL), FJ_OK);
+    CHECK_EQ(fj_invoke_functions(s, 2, NULL), FJ_OK);
+    CHECK_EQ(fj_invoke_functions(s, 0, NULL), FJ_OK);
+    CHECK_EQ(fj_invoke_functions(NULL, 0, NULL), FJ_OK);
 }

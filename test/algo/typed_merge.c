@@ -57,7 +57,7 @@ static void runs_free(struct runs *r)
     free(r->out);
 }
 
-static int runs_merge(struct runs *r, const fj_how *how)
+static int runs_merge(struct runs *r, const fj_algo_options *how)
 {
     return merge_items(r->a, r->na, r->a + r->na, r->nb, r->out + 1, how);
 }
@@ -76,7 +76,8 @@ static void runs_check(const struct runs *r)
     CHECK(r->out[n + 1].key == 0 && r->out[n + 1].from == 0);
 }
 
-static void merge_case(size_t na, size_t nb, uint32_t keys, uint64_t *seed, const fj_how *how)
+static void merge_case(size_t na, size_t nb, uint32_t keys, uint64_t *seed,
+                       const fj_algo_options *how)
 {
     struct runs r;
 
@@ -93,7 +94,7 @@ static void all_lengths(fj_pool *pool, void *arg)
     for (size_t na = 0; na <= 40; na++)
         for (size_t nb = 0; nb <= 40; nb++)
             merge_case(na, nb, 1 + (uint32_t)(na * 7 + nb) % 30, seed,
-                       &(fj_how){.pool = pool, .grain = (na + nb) % 5});
+                       &(fj_algo_options){.pool = pool, .grain = (na + nb) % 5});
 }
 
 FJ_TEST(all_lengths_are_merged, 30)
@@ -111,7 +112,7 @@ static void many(fj_pool *pool, void *arg)
 
     for (long i = fjt_rounds(6); i > 0; i--)
         merge_case(fjt_random(seed) % 100000, fjt_random(seed) % 100000,
-                   (uint32_t)1 << fjt_random(seed) % 30, seed, &(fj_how){.pool = pool});
+                   (uint32_t)1 << fjt_random(seed) % 30, seed, &(fj_algo_options){.pool = pool});
 }
 
 FJ_TEST(large_runs_are_merged_by_any_number_of_workers, 60)
@@ -123,8 +124,8 @@ FJ_TEST(large_runs_are_merged_by_any_number_of_workers, 60)
 
 static void one(fj_pool *pool, void *arg)
 {
-    merge_case(3000, 2000, 700, arg, &(fj_how){.pool = pool, .grain = 64});
-    merge_case(20, 30, 9, arg, &(fj_how){.pool = pool});
+    merge_case(3000, 2000, 700, arg, &(fj_algo_options){.pool = pool, .grain = 64});
+    merge_case(20, 30, 9, arg, &(fj_algo_options){.pool = pool});
 }
 
 FJ_TEST(merges_from_everywhere, 30)
@@ -185,7 +186,7 @@ FJ_TEST(without_an_order_each_element_is_there_once, 30)
         struct runs r;
         runs_init(&r, n / 3, n - n / 3, 100, &seed);
         CHECK_EQ(merge_anyhow(r.a, r.na, r.a + r.na, r.nb, r.out + 1,
-                              &(fj_how){.pool = pool, .grain = 50}),
+                              &(fj_algo_options){.pool = pool, .grain = 50}),
                  FJ_OK);
         unsigned char *seen = calloc(n + 1, 1);
         CHECK(seen != NULL);
@@ -222,7 +223,7 @@ static void cancels(fj_pool *pool, void *arg)
         token_now = &token;
         atomic_store(&calls_left, at);
         int code = merge_until(r.a, r.na, r.a + r.na, r.nb, r.out + 1,
-                               &(fj_how){.pool = pool, .token = &token, .grain = 20});
+                               &(fj_algo_options){.pool = pool, .token = &token, .grain = 20});
         left = atomic_load(&calls_left);
         CHECK(code == FJ_OK || (code == FJ_ECANCELED && left <= 0));
         if (code == FJ_OK) runs_check(&r);
@@ -245,7 +246,7 @@ FJ_TEST(progress_grows_to_the_number_of_elements, 10)
     for (size_t n = 0; n < 50000; n = n * 3 + 1) {
         fj_progress progress;
         fj_progress_init(&progress, 0);
-        merge_case(n / 4, n - n / 4, 1000, &seed, &(fj_how){.progress = &progress});
+        merge_case(n / 4, n - n / 4, 1000, &seed, &(fj_algo_options){.progress = &progress});
         CHECK_EQ(fj_progress_done(&progress), n);
         CHECK_EQ(fj_progress_total(&progress), n);
     }
@@ -262,7 +263,7 @@ FJ_TEST(what_cannot_be_meant_is_refused, 10)
     CHECK_EQ(merge_items(a, 2, a + 2, 2, a + 3, NULL), FJ_EINVAL);
     CHECK_EQ(merge_items(a, SIZE_MAX, a, 2, out, NULL), FJ_EINVAL);
     CHECK_EQ(merge_items(a, SIZE_MAX / 8, a, 2, out, NULL), FJ_EINVAL);
-    CHECK_EQ(merge_items(a, 2, a, 2, out, &(fj_how){.spare = {1}}), FJ_EINVAL);
+    CHECK_EQ(merge_items(a, 2, a, 2, out, &(fj_algo_options){.reserved = {1}}), FJ_EINVAL);
     CHECK_EQ(merge_items(NULL, 0, NULL, 0, NULL, NULL), FJ_OK);
     CHECK_EQ(merge_items(a, 1, NULL, 0, out, NULL), FJ_OK);
     CHECK_EQ(out[0].key, 1u);

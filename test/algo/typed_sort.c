@@ -85,7 +85,7 @@ static uint32_t pattern(int kind, size_t i, size_t n, uint64_t *seed)
         struct element_##bytes *a = malloc(n * sizeof *a + 1);                                  \
         unsigned char *seen = calloc(n + 1, 1);                                                 \
         fj_progress progress;                                                                   \
-        fj_how how = {.pool = pool, .progress = &progress};                                     \
+        fj_algo_options how = {.pool = pool, .progress = &progress};                            \
         CHECK(a != NULL && seen != NULL);                                                       \
         fj_progress_init(&progress, 0);                                                         \
         for (size_t i = 0; i < n; i++) {                                                        \
@@ -119,7 +119,7 @@ static int u32_order(const void *x, const void *y)
 static void checked_u32(fj_pool *pool, size_t n, int kind, uint64_t *seed, bool stable)
 {
     uint32_t *a = malloc(n * sizeof *a + 1), *b = malloc(n * sizeof *a + 1);
-    fj_how how = {.pool = pool};
+    fj_algo_options how = {.pool = pool};
 
     CHECK(a != NULL && b != NULL);
     for (size_t i = 0; i < n; i++) a[i] = b[i] = pattern(kind, i, n, seed);
@@ -317,7 +317,7 @@ static void check_all_there(const struct element_16 *a, size_t n)
     free(seen);
 }
 
-static int sort_false(struct element_16 *a, size_t n, bool stable, const fj_how *how)
+static int sort_false(struct element_16 *a, size_t n, bool stable, const fj_algo_options *how)
 {
     return stable ? stable_false(a, n, how) : quick_false(a, n, how);
 }
@@ -326,7 +326,7 @@ static int sort_false(struct element_16 *a, size_t n, bool stable, const fj_how 
 static void lied_to(fj_pool *pool, size_t n, bool stable, int kind, uint64_t *seed)
 {
     struct element_16 *a = malloc(n * sizeof *a + 1);
-    fj_how how = {.pool = pool};
+    fj_algo_options how = {.pool = pool};
     long most = 40;
 
     CHECK(a != NULL);
@@ -394,7 +394,7 @@ FJ_TEST(an_adversary_gets_n_log_n, 60)
 {
     enum { N = 20000 };
     fj_pool *pool = fjt_pool(1, 0);
-    fj_how how = {.pool = pool};
+    fj_algo_options how = {.pool = pool};
     uint32_t *a = malloc(N * sizeof *a);
 
     made_up = malloc(N * sizeof *made_up);
@@ -419,7 +419,7 @@ static long cancelled_sort(fj_pool *pool, size_t n, bool stable, int kind, long 
 {
     struct element_16 *a = malloc(n * sizeof *a + 1);
     fj_progress progress;
-    fj_how how = {.pool = pool, .token = &cancel_token, .progress = &progress};
+    fj_algo_options how = {.pool = pool, .token = &cancel_token, .progress = &progress};
 
     CHECK(a != NULL);
     lie = TRUTH;
@@ -481,7 +481,7 @@ FJ_TEST(cancelled_before_it_begins, 10)
 {
     uint32_t a[3] = {3, 2, 1};
     fj_token token;
-    fj_how how = {.token = &token};
+    fj_algo_options how = {.token = &token};
 
     fj_token_init(&token, NULL);
     fj_token_cancel(&token);
@@ -502,7 +502,7 @@ static int inner_sort_run(fj_task *t)
 {
     struct inner_sort *s = (struct inner_sort *)t;
     fj_token token;
-    fj_how how = {.token = &token};
+    fj_algo_options how = {.token = &token};
 
     fj_token_init(&token, NULL);
     s->err = sort_false(s->a, s->n, s->stable, &how);
@@ -526,7 +526,7 @@ FJ_TEST(cancelled_with_the_task_that_calls_it, 60)
         cancel_at = round / 2 * 300000;
         s.stable = round % 2;
         fj_task_init(&s.task, inner_sort_run);
-        CHECK_EQ(fj_invoke_with(pool, &s.task, &cancel_token), FJ_OK);
+        CHECK_EQ(fj_invoke_token(pool, &s.task, &cancel_token), FJ_OK);
         CHECK_EQ(s.err, FJ_ECANCELED);
         check_all_there(s.a, s.n);
         CHECK(atomic_load(&compared) < 2000000);
@@ -557,7 +557,7 @@ FJ_TEST(grain_and_its_limits, 30)
 
     for (size_t grain = 1; grain < 40000; grain *= 3)
         for (int stable = 0; stable < 2; stable++) {
-            fj_how how = {.grain = grain};
+            fj_algo_options how = {.grain = grain};
             for (size_t i = 0; i < 10000; i++) a[i] = (uint32_t)fjt_random(&seed);
             CHECK_EQ(stable ? stable_u32(a, 10000, &how) : quick_u32(a, 10000, &how), FJ_OK);
             for (size_t i = 1; i < 10000; i++) CHECK(a[i - 1] <= a[i]);
@@ -567,7 +567,7 @@ FJ_TEST(grain_and_its_limits, 30)
 FJ_TEST(what_cannot_be_meant, 10)
 {
     uint32_t a[2] = {2, 1};
-    fj_how bad = {.spare = {1, 0}};
+    fj_algo_options bad = {.reserved = {1, 0}};
 
     CHECK_EQ(quick_u32(NULL, 1, NULL), FJ_EINVAL);
     CHECK_EQ(stable_u32(NULL, 1, NULL), FJ_EINVAL);
@@ -584,7 +584,7 @@ FJ_TEST(on_a_pool_that_is_shut_down, 10)
 {
     fj_pool *pool = fjt_pool(1, 0);
     uint32_t a[2] = {2, 1};
-    fj_how how = {.pool = pool};
+    fj_algo_options how = {.pool = pool};
 
     CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
     CHECK_EQ(quick_u32(a, 2, &how), FJ_EREJECTED);

@@ -7,6 +7,7 @@
  */
 #define FJ_CHECKED 1
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ static void log_line(int level, const char *text, void *arg)
 
 static fj_pool *logging_pool(int n, struct log *l)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = n;
     o.log = log_line;
@@ -81,7 +82,7 @@ FJ_TEST(checked_join_by_somebody_who_has_not_forked_is_refused_and_told, 20)
     fj_task root;
 
     fj_task_init(&root, wrong_joiner);
-    CHECK_EQ(fj_invoke_by(p, &root, FJ_CALLER_BLOCKS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(p, &root, FJ_CALLER_BLOCKS), FJ_OK);
     CHECK_EQ(atomic_load(&l.messages), 1);
     CHECK_EQ(atomic_load(&l.levels), FJ_LOG_ERROR);
     fjt_destroy(p);
@@ -106,7 +107,7 @@ FJ_TEST(checked_join_of_a_task_never_forked_is_refused, 20)
     fj_task root, outside = {0};
 
     fj_task_init(&root, never_forked);
-    CHECK_EQ(fj_invoke_by(p, &root, FJ_CALLER_BLOCKS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(p, &root, FJ_CALLER_BLOCKS), FJ_OK);
     CHECK_EQ(fj_join(&outside), FJ_EINVAL);
     fjt_destroy(p);
 }
@@ -135,7 +136,7 @@ FJ_TEST(checked_second_join_is_refused_and_the_task_can_be_forked_again, 20)
     fj_task root;
 
     fj_task_init(&root, twice);
-    CHECK_EQ(fj_invoke_by(p, &root, FJ_CALLER_BLOCKS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(p, &root, FJ_CALLER_BLOCKS), FJ_OK);
     CHECK_EQ(atomic_load(&l.messages), 2);
     fjt_destroy(p);
 }
@@ -200,13 +201,13 @@ static int joins_what_leaves(fj_task *t)
     fj_task_init(&inner, leaves_tasks);
     fj_fork(&inner);
     CHECK_EQ(fj_join(&inner), 5);
-    CHECK_EQ(fj_queued_count(), 0);
+    CHECK_EQ(fj_worker_queued(), 0);
     return 5;
 }
 
 FJ_TEST(body_that_returns_without_joining_is_told_of, 20)
 {
-    static fj_fn *const bodies[] = {leaves_tasks, joins_what_leaves, waits_until_one_is_taken};
+    static fj_task_fn *const bodies[] = {leaves_tasks, joins_what_leaves, waits_until_one_is_taken};
 
     for (int i = 0; i < 3; i++) {
         struct log l = {0};

@@ -48,7 +48,7 @@ static void forks_and_joins(void *arg)
         fj_fork(&coded_init(&c, codes[i])->task);
         CHECK_EQ(fj_join(&c.task), codes[i]);
         fj_fork(&coded_init(&c, codes[i])->task);
-        CHECK_EQ(fj_wait(&c.task), codes[i]);
+        CHECK_EQ(fj_join_stolen(&c.task), codes[i]);
         CHECK_EQ(fj_invoke_both(&coded_init(&c, codes[i])->task, &coded_init(&d, 0)->task),
                  codes[i]);
         CHECK_EQ(fj_invoke_both(&coded_init(&c, 0)->task, &coded_init(&d, codes[i])->task),
@@ -95,14 +95,14 @@ static void submits(fj_pool *p)
     for (int i = 0; i < CODES; i++) {
         CHECK_EQ(fj_submit(p, &coded_init(&c, codes[i])->task), FJ_OK);
         CHECK_EQ(fj_join(&c.task), codes[i]);
-        CHECK_EQ(fj_external_submit(p, &coded_init(&c, codes[i])->task), FJ_OK);
+        CHECK_EQ(fj_submit_external(p, &coded_init(&c, codes[i])->task), FJ_OK);
         CHECK_EQ(fj_join(&c.task), codes[i]);
-        CHECK_EQ(fj_lazy_submit(p, &coded_init(&c, codes[i])->task), FJ_OK);
+        CHECK_EQ(fj_submit_lazy(p, &coded_init(&c, codes[i])->task), FJ_OK);
         CHECK_EQ(fj_join(&c.task), codes[i]);
         CHECK_EQ(fj_invoke(p, &coded_init(&c, codes[i])->task), codes[i]);
-        CHECK_EQ(fj_invoke_by(p, &c.task, FJ_CALLER_HELPS), codes[i]);
-        CHECK_EQ(fj_invoke_by(p, &c.task, FJ_CALLER_BLOCKS), codes[i]);
-        CHECK_EQ(fj_invoke_with(p, &c.task, &token), codes[i]);
+        CHECK_EQ(fj_invoke_mode(p, &c.task, FJ_CALLER_HELPS), codes[i]);
+        CHECK_EQ(fj_invoke_mode(p, &c.task, FJ_CALLER_BLOCKS), codes[i]);
+        CHECK_EQ(fj_invoke_token(p, &c.task, &token), codes[i]);
     }
 }
 
@@ -132,12 +132,12 @@ static int refuse(fj_pool *pool, void *arg)
 
 FJ_TEST(code_of_a_task_that_was_taken_by_hand_is_unchanged, 20)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     struct coded c;
     fj_taken taken;
 
     o.parallelism = 1;
-    o.may_start = refuse;
+    o.allow_thread = refuse;
     fj_pool *p = fjt_pool_with(&o);
     for (int i = 0; i < CODES; i++) {
         CHECK_EQ(fj_submit(p, &coded_init(&c, codes[i])->task), FJ_OK);
@@ -166,7 +166,7 @@ static int coded_action(void *arg)
 
 FJ_TEST(code_of_an_action_reaches_on_error_unchanged, 20)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.on_error = on_error;
@@ -202,8 +202,8 @@ static void check_future(fj_future *f, int code)
     CHECK_EQ(fj_future_get(f, FJ_FOREVER, NULL), code);
     CHECK_EQ(fj_future_join(f), code);
     CHECK_EQ(fj_future_error(f), code);
-    CHECK_EQ(fj_future_state(f), code == FJ_ECANCELED ? FJ_STATE_CANCELLED : FJ_STATE_FAILED);
-    fj_future_release(f);
+    CHECK_EQ(fj_future_state(f), code == FJ_ECANCELED ? FJ_FUTURE_CANCELLED : FJ_FUTURE_FAILED);
+    fj_future_fini(f);
 }
 
 static fj_future *future_init(struct future *f, int code)
@@ -224,9 +224,9 @@ static void futures(fj_pool *p)
         CHECK_EQ(fj_future_fork(future_init(&f, codes[i])), FJ_OK);
         check_future(&f.future, codes[i]);
         if (codes[i] != FJ_PENDING) {
-            CHECK_EQ(fj_future_invoke(future_init(&f, codes[i])), codes[i]);
+            CHECK_EQ(fj_future_run(future_init(&f, codes[i])), codes[i]);
             check_future(&f.future, codes[i]);
-            CHECK_EQ(fj_future_invoke_in(p, future_init(&f, codes[i])), codes[i]);
+            CHECK_EQ(fj_future_invoke(p, future_init(&f, codes[i])), codes[i]);
             check_future(&f.future, codes[i]);
         }
         CHECK_EQ(fj_submit_action(p, coded_action, (void *)(uintptr_t)&codes[i], NULL, &made),
@@ -324,10 +324,10 @@ FJ_TEST(code_of_a_completer_is_unchanged, 20)
             CHECK_EQ(fj_completer_submit(p, &child.c), FJ_OK);
             CHECK_EQ(fj_completer_join(&root.c), code);
         } else {
-            CHECK_EQ(fj_completer_invoke_in(p, &root.c), code);
+            CHECK_EQ(fj_completer_invoke(p, &root.c), code);
         }
         CHECK_EQ(fj_future_state(&root.c.future),
-                 code == FJ_ECANCELED ? FJ_STATE_CANCELLED : FJ_STATE_FAILED);
+                 code == FJ_ECANCELED ? FJ_FUTURE_CANCELLED : FJ_FUTURE_FAILED);
         CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
     }
     fjt_destroy(p);

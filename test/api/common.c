@@ -89,8 +89,8 @@ static void invoke_everything(void)
     CHECK_EQ(fj_invoke(NULL, &f.task), FJ_OK);
     CHECK_EQ(f.result, 610);
     CHECK_EQ(fj_invoke(fj_common_pool(), &f.task), FJ_OK);
-    CHECK_EQ(fj_invoke_by(NULL, &f.task, FJ_CALLER_HELPS), FJ_OK);
-    CHECK_EQ(fj_invoke_by(NULL, &f.task, FJ_CALLER_BLOCKS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(NULL, &f.task, FJ_CALLER_HELPS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(NULL, &f.task, FJ_CALLER_BLOCKS), FJ_OK);
     CHECK_EQ(typed_fib_invoke(NULL, &r, 15), FJ_OK);
     CHECK_EQ(r, 610);
     CHECK_EQ(fib(12), 144); /* forks and joins by a thread outside */
@@ -105,14 +105,14 @@ static void submit_everything(void)
         fj_task_init(&f[i].task, fib_run);
     }
     CHECK_EQ(fj_submit(NULL, &f[0].task), FJ_OK);
-    CHECK_EQ(fj_external_submit(NULL, &f[1].task), FJ_OK);
-    CHECK_EQ(fj_lazy_submit(NULL, &f[2].task), FJ_OK);
+    CHECK_EQ(fj_submit_external(NULL, &f[1].task), FJ_OK);
+    CHECK_EQ(fj_submit_lazy(NULL, &f[2].task), FJ_OK);
     fj_fork(&f[3].task);
     fj_fork(&f[4].task);
     if (fj_unfork(&f[4].task))
         CHECK_EQ(fj_invoke(NULL, &f[4].task), FJ_OK);
     else
-        CHECK_EQ(fj_wait(&f[4].task), FJ_OK);
+        CHECK_EQ(fj_join_stolen(&f[4].task), FJ_OK);
     for (int i = 0; i < 4; i++) CHECK_EQ(fj_join(&f[i].task), FJ_OK);
     CHECK_EQ(fj_submit(NULL, &f[5].task), FJ_OK);
     CHECK_EQ(fj_pool_await_quiescence(NULL, FJ_FOREVER), FJ_OK);
@@ -206,14 +206,14 @@ FJ_TEST(common_pool_without_workers_works, 30)
     parallelism("0");
     CHECK_EQ(fj_common_parallelism(), 0);
     everything_works();
-    CHECK_EQ(fj_pool_size(NULL), 0);
+    CHECK_EQ(fj_pool_thread_count(NULL), 0);
 }
 
 FJ_TEST(common_pool_without_workers_works_for_other_pools, 30)
 {
     parallelism("0");
     other_pool_works();
-    CHECK_EQ(fj_pool_size(NULL), 0);
+    CHECK_EQ(fj_pool_thread_count(NULL), 0);
 }
 
 FJ_TEST(common_pool_with_one_worker_works, 30)
@@ -379,7 +379,7 @@ FJ_TEST(max_spares_bound_the_size_of_the_common_pool, 10)
 
 FJ_TEST(configured_max_threads_bound_the_size_of_the_common_pool, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     unsetenv("FORKJOIN_PARALLELISM");
     o.parallelism = 2;
@@ -392,7 +392,7 @@ FJ_TEST(configured_max_threads_bound_the_size_of_the_common_pool, 10)
 
 FJ_TEST(max_threads_below_the_default_size_of_the_common_pool_are_refused, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.max_threads = default_parallelism() - 1;
     if (o.max_threads > 0) CHECK_EQ(fj_common_configure(&o), FJ_EINVAL);
@@ -436,8 +436,8 @@ FJ_TEST(idle_workers_of_the_common_pool_leave, 30)
     setenv("FORKJOIN_KEEP_ALIVE_MS", "20", 1);
     parallelism("2");
     for (int i = 0; i < 20; i++) CHECK_EQ(fj_execute(NULL, count_action, NULL), FJ_OK);
-    while (fj_pool_steal_count(NULL) == 0 && fj_pool_size(NULL) == 0) fjt_sleep_us(100);
-    while (fj_pool_size(NULL) != 0) fjt_sleep_us(1000);
+    while (fj_pool_steal_count(NULL) == 0 && fj_pool_thread_count(NULL) == 0) fjt_sleep_us(100);
+    while (fj_pool_thread_count(NULL) != 0) fjt_sleep_us(1000);
     invoke_everything();
 }
 

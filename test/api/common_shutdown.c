@@ -78,8 +78,8 @@ static void use(void)
     CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
     CHECK(result == &n);
     CHECK_EQ(fj_future_wait(timer, FJ_FOREVER), FJ_OK);
-    fj_future_release(f);
-    fj_future_release(timer);
+    fj_future_unref(f);
+    fj_future_unref(timer);
     CHECK_EQ(fj_pool_await_quiescence(NULL, FJ_FOREVER), FJ_OK);
     CHECK_EQ(atomic_load(&n), 102);
 }
@@ -96,7 +96,7 @@ FJ_TEST(shutdown_without_a_common_pool_is_ok, 10)
 
 FJ_TEST(common_pool_is_made_again_after_its_shutdown, 60)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     int threads = threads_alive();
     long r = 0;
 
@@ -125,7 +125,7 @@ FJ_TEST(common_pool_without_workers_is_made_again_after_its_shutdown, 60)
         CHECK_EQ(fj_execute(NULL, count, &n), FJ_OK);
         CHECK_EQ(atomic_load(&n), i + 1);
         CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
-        CHECK_EQ(fj_pool_size(NULL), 0);
+        CHECK_EQ(fj_pool_thread_count(NULL), 0);
     }
 }
 
@@ -141,7 +141,7 @@ FJ_TEST(shutdown_runs_what_is_queued, 30)
         CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
         CHECK_EQ(atomic_load(&n), k + 1);
         CHECK(fj_future_is_done(f));
-        fj_future_release(f);
+        fj_future_unref(f);
     }
 }
 
@@ -161,7 +161,7 @@ FJ_TEST(tasks_and_futures_of_a_common_pool_that_has_ended_are_done, 30)
         fj_task_init(&lazy, nothing);
         fj_future_init(&f, nothing);
         fj_fork(&t);
-        CHECK_EQ(fj_lazy_submit(NULL, &lazy), FJ_OK);
+        CHECK_EQ(fj_submit_lazy(NULL, &lazy), FJ_OK);
         CHECK_EQ(fj_future_submit(NULL, &f), FJ_OK);
         CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
         if (i % 2 == 0) use();
@@ -171,7 +171,7 @@ FJ_TEST(tasks_and_futures_of_a_common_pool_that_has_ended_are_done, 30)
         CHECK_EQ(fj_join(&t), 7);
         CHECK_EQ(fj_join(&lazy), 7);
         CHECK_EQ(fj_future_join(&f), 7);
-        fj_future_release(&f);
+        fj_future_fini(&f);
     }
 }
 
@@ -246,7 +246,7 @@ static void *guest_main(void *arg)
     struct inside i = {.body = arg};
 
     fj_task_init(&i.task, inside_run);
-    CHECK_EQ(fj_invoke_by(NULL, &i.task, FJ_CALLER_HELPS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(NULL, &i.task, FJ_CALLER_HELPS), FJ_OK);
     return NULL;
 }
 
@@ -307,20 +307,20 @@ static void refused_line(const char *text, void *arg)
 
 FJ_TEST(shutdown_from_inside_the_common_pool_is_refused, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     struct inside i = {.body = refused_here};
     fj_future *timer;
 
     parallelism("2");
-    o.may_start = refuse_thread;
+    o.allow_thread = refuse_thread;
     fj_pool *other = fjt_pool_with(&o);
     inside(NULL, refused_here, NULL);
     fj_task_init(&i.task, inside_run);
-    CHECK_EQ(fj_invoke_by(NULL, &i.task, FJ_CALLER_HELPS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(NULL, &i.task, FJ_CALLER_HELPS), FJ_OK);
     inside(NULL, refused_deeper, other);
     CHECK_EQ(fj_schedule_action(NULL, refused_action, NULL, MS, &timer), FJ_OK);
     CHECK_EQ(fj_future_wait(timer, FJ_FOREVER), FJ_OK);
-    fj_future_release(timer);
+    fj_future_unref(timer);
     fj_pool_dump(NULL, refused_line, NULL);
     CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
     fjt_destroy(other);
@@ -358,7 +358,7 @@ static void hook_stop(fj_pool *pool, int worker, void *arg)
     fj_future *timer = NULL;
 
     (void)pool, (void)worker, (void)arg;
-    int err = fj_external_submit(NULL, &(fj_task){.fn = inside_run});
+    int err = fj_submit_external(NULL, &(fj_task){.fn = inside_run});
     if (err == FJ_EREJECTED) atomic_fetch_add(&hooks.rejected, 1);
     CHECK_EQ(fj_schedule_action(NULL, count, &n, 0, &timer), FJ_EREJECTED);
     CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_EDEADLK);
@@ -367,7 +367,7 @@ static void hook_stop(fj_pool *pool, int worker, void *arg)
 
 FJ_TEST(workers_have_stopped_when_the_shutdown_returns, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 3;
     o.on_start = hook_start;
@@ -386,19 +386,19 @@ FJ_TEST(workers_have_stopped_when_the_shutdown_returns, 30)
 FJ_TEST(options_and_environment_are_asked_again, 30)
 {
     char name[] = "once", text[200];
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 5;
     o.name = name;
     CHECK_EQ(fj_common_configure(&o), FJ_OK);
     memset(name, 'x', sizeof name - 1);
     CHECK_EQ(fj_common_parallelism(), 5);
-    CHECK(fj_pool_text(NULL, text, sizeof text) > 0);
+    CHECK(fj_pool_describe(NULL, text, sizeof text) > 0);
     CHECK(strncmp(text, "once:", 5) == 0);
     CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
     int n = fj_available_parallelism() - 1;
     CHECK_EQ(fj_common_parallelism(), n < 1 ? 1 : n); /* what was configured is forgotten */
-    CHECK(fj_pool_text(NULL, text, sizeof text) > 0);
+    CHECK(fj_pool_describe(NULL, text, sizeof text) > 0);
     CHECK(strncmp(text, "common:", 7) == 0);
     CHECK_EQ(fj_pool_set_parallelism(NULL, 4), n < 1 ? 1 : n);
     CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
@@ -418,7 +418,7 @@ FJ_TEST(options_and_environment_are_asked_again, 30)
 /* The set of CPUs is copied, and the copy goes with the pool. */
 FJ_TEST(cpus_of_the_common_pool_are_copied, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     for (int i = 0; i < 10; i++) {
         cpu_set_t *set = malloc(sizeof *set);
@@ -448,7 +448,7 @@ FJ_TEST(shutdown_waits_for_a_delayed_task, 30)
     CHECK_EQ(atomic_load(&n), 1);
     CHECK(fj_future_is_done(f));
     CHECK_EQ(fj_future_error(f), FJ_OK);
-    fj_future_release(f);
+    fj_future_unref(f);
 }
 
 FJ_TEST(shutdown_cancels_periodic_tasks_when_it_succeeds, 30)
@@ -475,8 +475,8 @@ FJ_TEST(shutdown_cancels_periodic_tasks_when_it_succeeds, 30)
     use();
     fjt_sleep_us(5000);
     CHECK_EQ(atomic_load(&n), seen);
-    fj_future_release(f);
-    fj_future_release(slow);
+    fj_future_unref(f);
+    fj_future_unref(slow);
 }
 
 static int leaves_open(fj_task *t)
@@ -502,8 +502,8 @@ FJ_TEST(future_that_is_left_open_outlives_the_pool, 30)
     use();
     CHECK_EQ(fj_future_cancel(&late, 1), 1);
     CHECK_EQ(fj_future_join(&late), FJ_ECANCELED);
-    fj_future_release(&f);
-    fj_future_release(&late);
+    fj_future_fini(&f);
+    fj_future_fini(&late);
 }
 
 /* ---- While others use it ---------------------------------------------------------------------------- */
@@ -549,8 +549,8 @@ static void *crowd_tasks(void *arg)
                 CHECK_EQ(fj_submit(NULL, &t), FJ_OK);
                 CHECK_EQ(fj_join(&t), FJ_OK);
                 break;
-            case 1: CHECK_EQ(fj_invoke_by(NULL, &t, FJ_CALLER_BLOCKS), FJ_OK); break;
-            case 2: CHECK_EQ(fj_invoke_by(NULL, &t, FJ_CALLER_HELPS), FJ_OK); break;
+            case 1: CHECK_EQ(fj_invoke_mode(NULL, &t, FJ_CALLER_BLOCKS), FJ_OK); break;
+            case 2: CHECK_EQ(fj_invoke_mode(NULL, &t, FJ_CALLER_HELPS), FJ_OK); break;
             case 3:
                 fj_fork(&t);
                 CHECK_EQ(fj_join(&t), FJ_OK);
@@ -558,7 +558,7 @@ static void *crowd_tasks(void *arg)
             default:
                 CHECK_EQ(fj_future_submit(NULL, &f), FJ_OK);
                 CHECK_EQ(fj_future_wait(&f, FJ_FOREVER), FJ_OK);
-                fj_future_release(&f);
+                fj_future_fini(&f);
         }
         crowd_pause(i);
         atomic_fetch_add((atomic_int *)arg, 1);
@@ -578,7 +578,7 @@ static void *crowd_timers(void *arg)
             CHECK_EQ(fj_submit_with_timeout(NULL, call_count, &crowd.ran, FJ_FOREVER, NULL, &f),
                      FJ_OK);
         CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
-        fj_future_release(f);
+        fj_future_unref(f);
         atomic_fetch_add((atomic_int *)arg, 1);
         crowd_pause(i);
     }
@@ -595,7 +595,7 @@ static void *crowd_looks(void *arg)
     fj_taken taken;
 
     for (int i = 0; !atomic_load(&crowd.stop); i++) {
-        (void)fj_pool_size(NULL);
+        (void)fj_pool_thread_count(NULL);
         (void)fj_pool_is_quiescent(NULL);
         (void)fj_pool_is_fifo(NULL);
         fj_pool_dump(NULL, no_line, NULL);

@@ -2,6 +2,7 @@
 /*
  * completer.c - pending counts instead of joins
  */
+#include <forkjoin/block.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -75,9 +76,9 @@ FJ_TEST(completers_sum_a_tree, 60)
             for (long k = fjt_rounds(10); k > 0; k--) {
                 struct sum s;
                 sum_init(&s);
-                CHECK_EQ(fj_completer_invoke_in(p, &s.c), FJ_OK);
+                CHECK_EQ(fj_completer_invoke(p, &s.c), FJ_OK);
                 CHECK_EQ(s.total, (long)N * (N - 1) / 2);
-                fj_future_release(&s.c.future);
+                fj_future_fini(&s.c.future);
             }
             fjt_destroy(p);
         }
@@ -89,7 +90,7 @@ static int invoke_inside(fj_task *t)
 
     (void)t;
     sum_init(&s);
-    CHECK_EQ(fj_completer_invoke(&s.c), FJ_OK);
+    CHECK_EQ(fj_completer_run(&s.c), FJ_OK);
     CHECK_EQ(s.total, (long)N * (N - 1) / 2);
     return FJ_OK;
 }
@@ -143,7 +144,7 @@ static int helping_root(fj_task *t)
     CHECK_EQ(fj_completer_join(&root), FJ_OK);
     inside = 0;
     for (int i = 0; i < 16; i++) CHECK_EQ(fj_future_join(&other[i]), FJ_OK);
-    for (int i = 0; i < 16; i++) fj_future_release(&other[i]);
+    for (int i = 0; i < 16; i++) fj_future_fini(&other[i]);
     return FJ_OK;
 }
 
@@ -154,7 +155,7 @@ FJ_TEST(joiner_of_a_root_runs_only_tasks_of_that_root, 60)
         for (long k = fjt_rounds(200); k > 0; k--) {
             fj_task t;
             fj_task_init(&t, helping_root);
-            CHECK_EQ(fj_invoke_by(p, &t, FJ_CALLER_BLOCKS), FJ_OK);
+            CHECK_EQ(fj_invoke_mode(p, &t, FJ_CALLER_BLOCKS), FJ_OK);
         }
         fjt_destroy(p);
     }
@@ -249,45 +250,10 @@ FJ_TEST(pending_count_goes_as_it_is_told, 10)
     CHECK(!fj_future_is_done(&root.future));
     CHECK(fj_completer_next(&c) == &root);
     CHECK(fj_completer_next(&root) == NULL);
-    CHECK(fj_future_is_normal(&root.future));
+    CHECK(fj_future_succeeded(&root.future));
 }
 
 /* ---- Ready-made --------------------------------------------------------------------------------------- */
-
-static int map_sum(size_t begin, size_t end, void *out, void *arg)
-{
-    uint64_t sum = 0;
-
-    (void)arg;
-    for (size_t i = begin; i < end; i++) sum += i;
-    *(uint64_t *)out = sum;
-    return FJ_OK;
-}
-
-static int combine_sum(void *into, const void *right, void *arg)
-{
-    (void)arg;
-    *(uint64_t *)into += *(const uint64_t *)right;
-    return FJ_OK;
-}
-
-FJ_TEST(map_reduce_sums_a_range, 30)
-{
-    fj_pool *p = fjt_pool(2, 0);
-    fj_map_reduce how = {.bytes = 8, .map = map_sum, .combine = combine_sum};
-
-    for (size_t n = 1; n < 2000; n = n * 3 / 2 + 1)
-        for (size_t grain = 0; grain < 3; grain++) {
-            uint64_t sum = 0;
-            how.grain = grain;
-            CHECK_EQ(fj_map_reduce_run(p, 0, n, &how, &sum), FJ_OK);
-            CHECK_EQ(sum, n * (n - 1) / 2);
-        }
-    uint64_t sum;
-    CHECK_EQ(fj_map_reduce_run(p, 1, 1, &how, &sum), FJ_EINVAL);
-    CHECK_EQ(fj_map_reduce_run(p, 0, 1, NULL, &sum), FJ_EINVAL);
-    fjt_destroy(p);
-}
 
 static int collect_done(fj_completer *c, fj_completer *caller)
 {
@@ -313,9 +279,9 @@ FJ_TEST(fork_all_and_then, 30)
         struct node root;
         memset(&root, 0, sizeof root);
         fj_completer_init(&root.c, NULL, 0, fork_all_run, collect_done, NULL);
-        CHECK_EQ(fj_completer_invoke_in(p, &root.c), FJ_OK);
+        CHECK_EQ(fj_completer_invoke(p, &root.c), FJ_OK);
         CHECK_EQ(root.code, 1);
-        fj_future_release(&root.c.future);
+        fj_future_fini(&root.c.future);
     }
     fjt_destroy(p);
 }
@@ -332,7 +298,7 @@ static int napper_run(fj_task *t)
     struct napper *n = (struct napper *)t;
 
     atomic_fetch_add(n->begun, 1);
-    if (fj_sleep((int64_t)3600 * 1000000000) == FJ_ECANCELED) atomic_fetch_add(n->broken, 1);
+    if (fj_sleep_ns((int64_t)3600 * 1000000000) == FJ_ECANCELED) atomic_fetch_add(n->broken, 1);
     fj_completer_try_complete(&n->c);
     return FJ_OK;
 }
@@ -387,7 +353,7 @@ static int stolen_run(fj_task *t)
 {
     (void)t;
     atomic_store(&theft.stolen, 1);
-    while (!fj_cancelled()) sched_yield();
+    while (!fj_is_cancelled()) sched_yield();
     atomic_store(&theft.seen, 1);
     return FJ_OK;
 }
@@ -501,7 +467,7 @@ static int joining_run(fj_task *t)
 
 FJ_TEST(what_a_helper_is_left_with_is_run_before_it_sleeps, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_task t;
 
     o.parallelism = 2;

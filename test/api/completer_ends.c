@@ -29,15 +29,15 @@ static int completes(fj_task *t)
     return FJ_OK;
 }
 
-static void fail_by(fj_fn *fn)
+static void fail_by(fj_task_fn *fn)
 {
     fj_pool *p = fjt_pool(1, 0);
     fj_completer root, child;
 
     fj_completer_init(&root, NULL, 0, fn, fails, NULL);
-    CHECK_EQ(fj_completer_invoke_in(p, &root), 31);
-    CHECK(fj_future_is_abnormal(&root.future));
-    fj_future_release(&root.future);
+    CHECK_EQ(fj_completer_invoke(p, &root), 31);
+    CHECK(fj_future_failed(&root.future));
+    fj_future_fini(&root.future);
 
     /* That of a child is that of its root. */
     fj_completer_init(&root, NULL, 1, NULL, NULL, NULL);
@@ -67,7 +67,7 @@ FJ_TEST(failure_ends_at_a_parent_that_is_done, 30)
     CHECK_EQ(fj_future_complete(&middle.future, NULL), 1);
     fj_completer_fail(&leaf, 9);
     CHECK_EQ(fj_future_error(&leaf.future), 9);
-    CHECK(fj_future_is_normal(&middle.future));
+    CHECK(fj_future_succeeded(&middle.future));
     CHECK(!fj_future_is_done(&root.future));
 }
 
@@ -88,9 +88,9 @@ static int looks_done(fj_completer *c, int code, fj_completer *caller)
     bool cancelled = code == FJ_ECANCELED;
 
     CHECK_EQ(fj_future_is_done(f), 1);
-    CHECK_EQ(fj_future_is_abnormal(f), 1);
+    CHECK_EQ(fj_future_failed(f), 1);
     CHECK_EQ(fj_future_is_cancelled(f), cancelled);
-    CHECK_EQ(fj_future_state(f), cancelled ? FJ_STATE_CANCELLED : FJ_STATE_FAILED);
+    CHECK_EQ(fj_future_state(f), cancelled ? FJ_FUTURE_CANCELLED : FJ_FUTURE_FAILED);
     CHECK_EQ(fj_future_error(f), code);
     CHECK_EQ(fj_future_result(f, NULL), code);
     CHECK_EQ(fj_future_join(f), code);
@@ -99,7 +99,7 @@ static int looks_done(fj_completer *c, int code, fj_completer *caller)
     CHECK_EQ(fj_future_fail(f, 99), 0);
     CHECK_EQ(fj_future_cancel(f, 1), cancelled);
     CHECK_EQ(fj_future_reinit(f), FJ_EBUSY);
-    if (caller != c) CHECK_EQ(fj_future_is_abnormal(&caller->future), 1);
+    if (caller != c) CHECK_EQ(fj_future_failed(&caller->future), 1);
     fj_completer_fail(c, 98);
     if (t->other != NULL) fj_completer_fail(t->other, code + 1);
     CHECK_EQ(fj_future_error(f), code);
@@ -110,7 +110,7 @@ static int looks_done(fj_completer *c, int code, fj_completer *caller)
     return t->answer;
 }
 
-static void told_init(struct told *t, struct told *parent, int32_t pending, fj_fn *fn)
+static void told_init(struct told *t, struct told *parent, int32_t pending, fj_task_fn *fn)
 {
     fj_completer_init(&t->c, parent != NULL ? &parent->c : NULL, pending, fn, NULL, looks_done);
     atomic_store(&t->calls, 0);
@@ -272,7 +272,7 @@ static int until_not_wanted(fj_task *t)
 {
     (void)t;
     atomic_fetch_add(&begun, 1);
-    while (!fj_cancelled()) sched_yield();
+    while (!fj_is_cancelled()) sched_yield();
     atomic_fetch_add(&told_so, 1);
     return FJ_OK;
 }
@@ -332,7 +332,7 @@ FJ_TEST(all_below_a_root_see_that_it_is_decided, 60)
 static int ends_its_own(fj_task *t)
 {
     fj_completer_complete_root((fj_completer *)t);
-    CHECK(!fj_cancelled());
+    CHECK(!fj_is_cancelled());
     return FJ_OK;
 }
 
@@ -342,7 +342,7 @@ FJ_TEST(body_of_a_root_that_completes_it_goes_on, 30)
     fj_completer root;
 
     fj_completer_init(&root, NULL, 0, ends_its_own, NULL, NULL);
-    CHECK_EQ(fj_completer_invoke_in(p, &root), FJ_OK);
+    CHECK_EQ(fj_completer_invoke(p, &root), FJ_OK);
     fjt_destroy(p);
 }
 
@@ -392,8 +392,8 @@ static void help_with_some(void *arg)
     CHECK_EQ(fj_completer_join(&root), FJ_OK);
     CHECK_EQ(fj_completer_join(&other), FJ_OK);
     CHECK_EQ(strange, 1);
-    for (int i = 0; i < CHILDREN; i++) fj_future_release(&child[i].c.future);
-    fj_future_release(&stranger.c.future);
+    for (int i = 0; i < CHILDREN; i++) fj_future_fini(&child[i].c.future);
+    fj_future_fini(&stranger.c.future);
 }
 
 FJ_TEST(help_runs_as_many_as_asked_of_its_root_and_no_stranger, 30)
@@ -412,153 +412,6 @@ FJ_TEST(outside_a_pool_nobody_helps, 30)
     CHECK_EQ(fj_completer_help(&root, 10), 0);
 }
 
-/* ---- Map and reduce -------------------------------------------------------------------------- */
-
-#define BIG 200 /* more bytes than are kept on the stack */
-
-struct sums {
-    long of[BIG]; /* of[i]: of the numbers n with n % BIG == i */
-};
-
-static int map_sums(size_t begin, size_t end, void *out, void *arg)
-{
-    struct sums *s = out;
-
-    (void)arg;
-    memset(s, 0, sizeof *s);
-    for (size_t n = begin; n < end; n++) s->of[n % BIG] += (long)n;
-    return FJ_OK;
-}
-
-static int add_sums(void *into, const void *right, void *arg)
-{
-    struct sums *a = into;
-    const struct sums *b = right;
-
-    (void)arg;
-    for (int i = 0; i < BIG; i++) a->of[i] += b->of[i];
-    return FJ_OK;
-}
-
-static const fj_map_reduce sums_how = {
-    .grain = 16, .bytes = sizeof(struct sums), .map = map_sums, .combine = add_sums};
-
-FJ_TEST(results_larger_than_the_stack_has_room_for_are_combined, 30)
-{
-    fj_pool *p = fjt_pool(2, 0);
-    struct sums got, want;
-
-    CHECK_EQ(fj_map_reduce_run(p, 0, 5000, &sums_how, &got), FJ_OK);
-    (void)map_sums(0, 5000, &want, NULL);
-    CHECK_EQ(memcmp(&got, &want, sizeof got), 0);
-    fjt_destroy(p);
-}
-
-FJ_TEST(no_memory_for_a_result_is_told, 30)
-{
-    if (!FJI_FAULTS) fjt_skip("built without faults");
-    fj_pool *p = fjt_pool(1, 0);
-    struct sums got;
-
-    CHECK_EQ(fj_map_reduce_run(p, 0, 100, &sums_how, &got), FJ_OK);
-    fji_fault_set(FJI_FAULT_ALLOC, 1, 1000000);
-    CHECK_EQ(fj_map_reduce_run(p, 0, 100, &sums_how, &got), FJ_ENOMEM);
-    fji_fault_set(FJI_FAULT_ALLOC, 1, 0);
-    CHECK_EQ(fj_map_reduce_run(p, 0, 100, &sums_how, &got), FJ_OK);
-    fjt_destroy(p);
-}
-
-/* Fails for pieces that hold one of two numbers, each with its own code. */
-static int map_fails(size_t begin, size_t end, void *out, void *arg)
-{
-    const size_t *bad = arg;
-
-    *(int *)out = 0;
-    for (int i = 0; i < 2; i++)
-        if (begin <= bad[i] && bad[i] < end) return 50 + i;
-    return FJ_OK;
-}
-
-static int combine_ints(void *into, const void *right, void *arg)
-{
-    (void)arg;
-    *(int *)into += *(const int *)right;
-    return FJ_OK;
-}
-
-FJ_TEST(first_code_in_the_order_of_the_range_is_the_result, 30)
-{
-    fj_pool *p = fjt_pool(2, 0);
-    fj_map_reduce how = {
-        .grain = 1, .bytes = sizeof(int), .map = map_fails, .combine = combine_ints};
-    size_t both[] = {10, 90}, turned[] = {90, 10}, right[] = {90, 1000};
-    int got;
-
-    how.arg = both;
-    CHECK_EQ(fj_map_reduce_run(p, 0, 100, &how, &got), 50);
-    how.arg = turned;
-    CHECK_EQ(fj_map_reduce_run(p, 0, 100, &how, &got), 51);
-    how.arg = right;
-    CHECK_EQ(fj_map_reduce_run(p, 0, 100, &how, &got), 50);
-    fjt_destroy(p);
-}
-
-static int map_cancels(size_t begin, size_t end, void *out, void *arg)
-{
-    (void)begin, (void)end;
-    *(int *)out = 0;
-    fj_token_cancel(arg);
-    return FJ_OK;
-}
-
-struct cancelled {
-    fj_task task;
-    fj_map_reduce how;
-};
-
-static int cancelled_run(fj_task *t)
-{
-    int got;
-
-    return fj_map_reduce_run(fj_current_pool(), 0, 100, &((struct cancelled *)t)->how, &got);
-}
-
-FJ_TEST(cancelled_token_ends_a_map_and_reduce, 30)
-{
-    fj_pool *p = fjt_pool(1, 0);
-    fj_token token;
-    struct cancelled c = {.how = {.grain = 1,
-                                  .bytes = sizeof(int),
-                                  .map = map_cancels,
-                                  .combine = combine_ints,
-                                  .arg = &token}};
-
-    fj_token_init(&token, NULL);
-    fj_task_init(&c.task, cancelled_run);
-    CHECK_EQ(fj_invoke_with(p, &c.task, &token), FJ_ECANCELED);
-    fjt_destroy(p);
-}
-
-FJ_TEST(range_that_is_none_and_missing_parts_are_refused, 30)
-{
-    fj_pool *p = fjt_pool(1, 0);
-    fj_map_reduce how = sums_how;
-    struct sums got;
-
-    CHECK_EQ(fj_map_reduce_run(p, 5, 5, &how, &got), FJ_EINVAL);
-    CHECK_EQ(fj_map_reduce_run(p, 0, 5, NULL, &got), FJ_EINVAL);
-    CHECK_EQ(fj_map_reduce_run(p, 0, 5, &how, NULL), FJ_EINVAL);
-    how.bytes = 0;
-    CHECK_EQ(fj_map_reduce_run(p, 0, 5, &how, &got), FJ_EINVAL);
-    how = sums_how;
-    how.map = NULL;
-    CHECK_EQ(fj_map_reduce_run(p, 0, 5, &how, &got), FJ_EINVAL);
-    how = sums_how;
-    how.combine = NULL;
-    CHECK_EQ(fj_map_reduce_run(p, 0, 5, &how, &got), FJ_EINVAL);
-    fjt_destroy(p);
-}
-
 /* ---- The impossible -------------------------------------------------------------------------- */
 
 FJ_TEST(completers_that_are_none_are_refused, 30)
@@ -571,8 +424,8 @@ FJ_TEST(completers_that_are_none_are_refused, 30)
     CHECK_EQ(fj_completer_fork(NULL), FJ_EINVAL);
     CHECK_EQ(fj_completer_submit(p, NULL), FJ_EINVAL);
     CHECK_EQ(fj_completer_submit(p, &root), FJ_EINVAL); /* without a body */
-    CHECK_EQ(fj_completer_invoke(NULL), FJ_EINVAL);
-    CHECK_EQ(fj_completer_invoke_in(p, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_completer_run(NULL), FJ_EINVAL);
+    CHECK_EQ(fj_completer_invoke(p, NULL), FJ_EINVAL);
     CHECK_EQ(fj_completer_join(NULL), FJ_EINVAL);
     CHECK_EQ(fj_completer_fork_all(NULL, child, 2, sizeof child[0]), FJ_EINVAL);
     CHECK_EQ(fj_completer_fork_all(&root, NULL, 2, sizeof child[0]), FJ_EINVAL);

@@ -15,7 +15,7 @@ static const struct {
     long value;
 } all[] = {
     {POOL, FJ_POOL_FIFO},      {POOL, FJ_POOL_CALLER_HELPS}, {POOL, FJ_POOL_SYMMETRIC},
-    {CALLER, FJ_CALLER_HELPS}, {CALLER, FJ_CALLER_BLOCKS},   {SCAN, FJ_EXCLUSIVE},
+    {CALLER, FJ_CALLER_HELPS}, {CALLER, FJ_CALLER_BLOCKS},   {SCAN, FJ_SCAN_EXCLUSIVE},
     {STAGE, FJ_STAGE_SERIAL},  {STAGE, FJ_STAGE_ORDERED},
 };
 
@@ -39,7 +39,7 @@ static int no_item(void **item, void *arg)
 
 static int as_pool(long value)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_pool *p = NULL;
 
     o.parallelism = 1;
@@ -56,7 +56,7 @@ static int as_caller(long value)
 
     fj_task_init(&t, run);
     ran = 0;
-    int err = fj_invoke_by(NULL, &t, (enum fj_caller)value);
+    int err = fj_invoke_mode(NULL, &t, (enum fj_caller)value);
     CHECK_EQ(ran, err == FJ_OK);
     return err;
 }

@@ -51,7 +51,7 @@ static inline void crowd_end(struct crowd *c)
 /* Waits until the pool has n threads. */
 static inline void until_size(fj_pool *pool, int n)
 {
-    while (fj_pool_size(pool) != n) fjt_sleep_us(500);
+    while (fj_pool_thread_count(pool) != n) fjt_sleep_us(500);
 }
 
 #endif /* FJT_CROWD_H */

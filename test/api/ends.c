@@ -73,10 +73,10 @@ static void family_fails_once(fj_pool *pool, int by_hand, int by_code)
     fj_completer_init(&f.root, NULL, 0, family_run, NULL, count_root);
     fj_completer_init(&f.bad, &f.root, 0, bad_run, NULL, count_bad);
     fj_completer_init(&f.good, &f.root, 0, good_run, NULL, NULL);
-    int code = fj_completer_invoke_in(pool, &f.root);
+    int code = fj_completer_invoke(pool, &f.root);
     CHECK(code == by_hand || code == by_code);
     CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
-    CHECK_EQ(fj_future_state(&f.root.future), FJ_STATE_FAILED);
+    CHECK_EQ(fj_future_state(&f.root.future), FJ_FUTURE_FAILED);
     CHECK_EQ(fj_future_error(&f.root.future), code);
     CHECK_EQ(fj_future_error(&f.bad.future), by_hand);
     CHECK_EQ(atomic_load(&f.root_failures), 1);
@@ -139,7 +139,7 @@ FJ_TEST(accepted_timer_runs_though_the_pool_is_shut_down, 60)
         CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
         CHECK_EQ(atomic_load(&runs), accepted);
         for (int i = 0; i < N; i++)
-            if (code[i] == FJ_OK) CHECK_EQ(fj_future_state(&t[i].future), FJ_STATE_SUCCESS);
+            if (code[i] == FJ_OK) CHECK_EQ(fj_future_state(&t[i].future), FJ_FUTURE_SUCCESS);
         fjt_destroy(pool);
     }
 }
@@ -179,7 +179,7 @@ static void last_of(fj_pool *pool, const int *order)
     CHECK_EQ(fj_future_invoke_any(pool, f, FAILURES, FJ_FOREVER, &which),
              l[order[FAILURES - 1]].code);
     CHECK_EQ(which, 77);
-    for (int i = 0; i < FAILURES; i++) fj_future_release(f[i]);
+    for (int i = 0; i < FAILURES; i++) fj_future_fini(f[i]);
 }
 
 /* Failures are numbered, and in an aged build the number wraps among the first few of a process:

@@ -25,7 +25,7 @@ FJ_TEST(every_code_has_its_name_and_text, 10)
 {
     for (size_t i = 0; i < KNOWN; i++) {
         CHECK(strcmp(fj_error_name(known[i].value), known[i].name) == 0);
-        CHECK(strcmp(fj_error_text(known[i].value), known[i].text) == 0);
+        CHECK(strcmp(fj_strerror(known[i].value), known[i].text) == 0);
         CHECK(strlen(known[i].text) > 0);
     }
 }
@@ -64,7 +64,7 @@ FJ_TEST(positive_codes_are_the_users, 10)
 
     for (int i = 0; i < 5; i++) {
         CHECK(strcmp(fj_error_name(codes[i]), "user") == 0);
-        CHECK(strcmp(fj_error_text(codes[i]), "code of the task") == 0);
+        CHECK(strcmp(fj_strerror(codes[i]), "code of the task") == 0);
     }
 }
 
@@ -74,7 +74,7 @@ FJ_TEST(other_negative_codes_are_unknown, 10)
 
     for (int i = 0; i < 6; i++) {
         CHECK(strcmp(fj_error_name(codes[i]), "unknown") == 0);
-        CHECK(strcmp(fj_error_text(codes[i]), "unknown error") == 0);
+        CHECK(strcmp(fj_strerror(codes[i]), "unknown error") == 0);
     }
 }
 
@@ -104,7 +104,7 @@ static int slow_action(void *arg)
 
 FJ_TEST(creating_using_and_ending_a_pool_leaves_errno_alone, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_task t;
     fj_pool *pool;
 

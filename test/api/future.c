@@ -2,6 +2,7 @@
 /*
  * future.c - futures: one outcome, whoever decides it, seen by everybody
  */
+#include <forkjoin/block.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -43,9 +44,9 @@ static void check_open(fj_future *f)
 {
     void *result = &result;
 
-    CHECK(!fj_future_is_done(f) && !fj_future_is_normal(f) && !fj_future_is_abnormal(f));
+    CHECK(!fj_future_is_done(f) && !fj_future_succeeded(f) && !fj_future_failed(f));
     CHECK(!fj_future_is_cancelled(f));
-    CHECK_EQ(fj_future_state(f), FJ_STATE_RUNNING);
+    CHECK_EQ(fj_future_state(f), FJ_FUTURE_RUNNING);
     CHECK_EQ(fj_future_result(f, &result), FJ_EBUSY);
     CHECK(result == &result);
     CHECK_EQ(fj_future_error(f), FJ_OK);
@@ -59,12 +60,12 @@ static void check_done(fj_future *f, int code, void *value)
     bool cancelled = code == FJ_ECANCELED;
 
     CHECK(fj_future_is_done(f));
-    CHECK_EQ(fj_future_is_normal(f), code == FJ_OK);
-    CHECK_EQ(fj_future_is_abnormal(f), code != FJ_OK);
+    CHECK_EQ(fj_future_succeeded(f), code == FJ_OK);
+    CHECK_EQ(fj_future_failed(f), code != FJ_OK);
     CHECK_EQ(fj_future_is_cancelled(f), cancelled);
-    CHECK_EQ(fj_future_state(f), code == FJ_OK ? FJ_STATE_SUCCESS
-                                 : cancelled   ? FJ_STATE_CANCELLED
-                                               : FJ_STATE_FAILED);
+    CHECK_EQ(fj_future_state(f), code == FJ_OK ? FJ_FUTURE_SUCCESS
+                                 : cancelled   ? FJ_FUTURE_CANCELLED
+                                               : FJ_FUTURE_FAILED);
     CHECK_EQ(fj_future_error(f), code);
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(fj_future_join(f), code);
@@ -89,7 +90,7 @@ FJ_TEST(future_that_was_submitted_gives_its_result, 20)
     atomic_store(&j.may_end, 1);
     CHECK_EQ(fj_future_join(&j.f), FJ_OK);
     check_done(&j.f, FJ_OK, &j);
-    fj_future_release(&j.f);
+    fj_future_fini(&j.f);
     fjt_destroy(p);
 }
 
@@ -102,13 +103,13 @@ FJ_TEST(future_that_failed_gives_its_code, 20)
     CHECK_EQ(fj_future_submit(p, &j.f), FJ_OK);
     CHECK_EQ(fj_future_join(&j.f), 77);
     check_done(&j.f, 77, NULL);
-    fj_future_release(&j.f);
+    fj_future_fini(&j.f);
     CHECK_EQ(fj_future_reinit(&j.f), FJ_OK);
     check_open(&j.f);
     j.code = FJ_OK;
-    CHECK_EQ(fj_future_invoke_in(p, &j.f), FJ_OK);
+    CHECK_EQ(fj_future_invoke(p, &j.f), FJ_OK);
     check_done(&j.f, FJ_OK, &j);
-    fj_future_release(&j.f);
+    fj_future_fini(&j.f);
     fjt_destroy(p);
 }
 
@@ -126,8 +127,8 @@ FJ_TEST(future_cancelled_while_queued_never_runs, 20)
     CHECK_EQ(fj_future_reinit(&j.f), FJ_EBUSY);
     atomic_store(&first.may_end, 1);
     CHECK_EQ(fj_future_join(&first.f), FJ_OK);
-    fj_future_release(&j.f);
-    fj_future_release(&first.f);
+    fj_future_fini(&j.f);
+    fj_future_fini(&first.f);
     CHECK_EQ(atomic_load(&j.begun), 0);
     fjt_destroy(p);
 }
@@ -144,7 +145,7 @@ FJ_TEST(future_cancelled_while_running_is_released_when_its_body_ends, 20)
     check_done(&j.f, FJ_ECANCELED, NULL);
     CHECK_EQ(atomic_load(&j.ended), 0);
     atomic_store(&j.may_end, 1);
-    fj_future_release(&j.f);
+    fj_future_fini(&j.f);
     CHECK_EQ(atomic_load(&j.ended), 1);
     check_done(&j.f, FJ_ECANCELED, NULL);
     fjt_destroy(p);
@@ -164,7 +165,7 @@ FJ_TEST(future_completed_by_another_hand_keeps_that_outcome, 20)
         if (kind == 1) CHECK_EQ(fj_future_fail(&j.f, 0), 1);
         if (kind == 2) CHECK_EQ(fj_future_complete_quietly(&j.f), 1);
         atomic_store(&j.may_end, 1);
-        fj_future_release(&j.f);
+        fj_future_fini(&j.f);
         check_done(&j.f, kind == 1 ? FJ_EFAILED : FJ_OK, kind == 0 ? &value : NULL);
     }
     fjt_destroy(p);
@@ -209,7 +210,7 @@ FJ_TEST(future_has_one_outcome_whoever_races_for_it, 120)
         CHECK_EQ(fj_future_submit(race_pool, &race.j.f), FJ_OK);
         pthread_barrier_wait(&race.line);
         int code = fj_future_join(&race.j.f);
-        fj_future_release(&race.j.f);
+        fj_future_fini(&race.j.f);
         pthread_barrier_wait(&race.line);
         int won = race.answer[0] + race.answer[1] + race.answer[2];
         void *value = race.answer[1] ? (void *)&race : (void *)&race.j;
@@ -255,7 +256,7 @@ FJ_TEST(future_wakes_all_who_wait_and_lets_those_go_whose_time_is_over, 30)
         pthread_join(t[i], &code);
         CHECK_EQ((intptr_t)code, 4);
     }
-    fj_future_release(&j.f);
+    fj_future_fini(&j.f);
     fjt_destroy(p);
 }
 
@@ -267,14 +268,14 @@ FJ_TEST(future_without_a_body_is_completed_by_hand, 20)
 
     fj_future_init(&f, NULL);
     CHECK_EQ(fj_future_submit(NULL, &f), FJ_EINVAL);
-    CHECK_EQ(fj_future_invoke(&f), FJ_EINVAL);
+    CHECK_EQ(fj_future_run(&f), FJ_EINVAL);
     pthread_create(&t, NULL, wait_main, &f);
     fjt_sleep_us(2000);
     CHECK_EQ(fj_future_complete(&f, &t), 1);
     pthread_join(t, &code);
     CHECK_EQ((intptr_t)code, FJ_OK);
     check_done(&f, FJ_OK, &t);
-    fj_future_release(&f);
+    fj_future_fini(&f);
 }
 
 /* ---- Inside a pool ------------------------------------------------------------------------------ */
@@ -295,10 +296,10 @@ static int fib_run(fj_task *t)
     fj_future_init(&a.f, fib_run);
     fj_future_init(&b.f, fib_run);
     CHECK_EQ(fj_future_fork(&a.f), FJ_OK);
-    CHECK_EQ(fj_future_invoke(&b.f), FJ_OK);
+    CHECK_EQ(fj_future_run(&b.f), FJ_OK);
     CHECK_EQ(fj_future_join(&a.f), FJ_OK);
     f->r = a.r + b.r;
-    fj_future_release(&a.f);
+    fj_future_fini(&a.f);
     return FJ_OK;
 }
 
@@ -311,7 +312,7 @@ FJ_TEST(futures_forked_inside_a_pool_make_a_tree, 60)
             fj_pool *p = fjt_pool(workers[i], flags);
             struct fib f = {.n = 18};
             fj_future_init(&f.f, fib_run);
-            CHECK_EQ(fj_future_invoke_in(p, &f.f), FJ_OK);
+            CHECK_EQ(fj_future_invoke(p, &f.f), FJ_OK);
             CHECK_EQ(f.r, 2584);
             fjt_destroy(p);
         }
@@ -329,7 +330,7 @@ static int nap_get(void *arg)
     (void)arg;
     atomic_store(&nap.begun, 1);
     int code = fj_future_get(&nap.never, FJ_FOREVER, NULL);
-    CHECK(fj_cancelled());
+    CHECK(fj_is_cancelled());
     atomic_store(&nap.got, code);
     return FJ_OK;
 }
@@ -338,7 +339,7 @@ static int nap_sleep(void *arg)
 {
     (void)arg;
     atomic_store(&nap.begun, 1);
-    atomic_store(&nap.got, fj_sleep(LONG_NS));
+    atomic_store(&nap.got, fj_sleep_ns(LONG_NS));
     return FJ_OK;
 }
 
@@ -353,7 +354,7 @@ static int nap_any(void *arg)
     return FJ_OK;
 }
 
-static void interrupt_round(fj_pool *p, fj_action *body, int64_t delay_us)
+static void interrupt_round(fj_pool *p, fj_action_fn *body, int64_t delay_us)
 {
     fj_future *f;
 
@@ -367,7 +368,7 @@ static void interrupt_round(fj_pool *p, fj_action *body, int64_t delay_us)
     while (atomic_load(&nap.got) == 1) fjt_sleep_us(1);
     CHECK_EQ(atomic_load(&nap.got), FJ_ECANCELED);
     CHECK_EQ(fj_future_join(f), FJ_ECANCELED);
-    fj_future_release(f);
+    fj_future_unref(f);
 }
 
 FJ_TEST(interrupt_breaks_the_waits_of_the_cancelled_task, 60)
@@ -387,7 +388,7 @@ static atomic_int missed;
 static int not_interrupted(void *arg)
 {
     (void)arg;
-    if (fj_cancelled() || fj_sleep(1000) != FJ_OK) atomic_fetch_add(&missed, 1);
+    if (fj_is_cancelled() || fj_sleep_ns(1000) != FJ_OK) atomic_fetch_add(&missed, 1);
     return FJ_OK;
 }
 
@@ -410,8 +411,8 @@ FJ_TEST(interrupt_never_reaches_the_next_task_of_the_worker, 60)
         for (uint64_t k = fjt_random(&random) % 64; k > 0; k--) __asm__ volatile("");
         (void)fj_future_cancel(a, 1);
         CHECK_EQ(fj_future_join(b), FJ_OK);
-        fj_future_release(a);
-        fj_future_release(b);
+        fj_future_unref(a);
+        fj_future_unref(b);
     }
     CHECK_EQ(atomic_load(&missed), 0);
     fjt_destroy(p);
@@ -430,7 +431,7 @@ static int nap_read(void *arg)
 
     (void)arg;
     atomic_store(&nap.begun, 1);
-    ssize_t got = fj_read(fds[0], &c, 1);
+    ssize_t got = fj_block_read(fds[0], &c, 1);
     atomic_store(&nap.got, (int)got);
     return FJ_OK;
 }
@@ -438,7 +439,7 @@ static int nap_read(void *arg)
 FJ_TEST(interrupt_signal_breaks_a_system_call, 60)
 {
     struct sigaction sa = {.sa_handler = on_signal};
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
     CHECK_EQ(pipe(fds), 0);
@@ -455,7 +456,7 @@ FJ_TEST(interrupt_signal_breaks_a_system_call, 60)
         CHECK_EQ(fj_future_cancel(f, 1), 1);
         while (atomic_load(&nap.got) == 1) fjt_sleep_us(1);
         CHECK_EQ(atomic_load(&nap.got), FJ_ECANCELED);
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     fjt_destroy(p);
 }
@@ -474,7 +475,7 @@ static int tree_run(fj_task *t)
 
     if (me->depth == 0) {
         atomic_fetch_add(me->alive, 1);
-        while (!fj_cancelled()) fjt_sleep_us(10);
+        while (!fj_is_cancelled()) fjt_sleep_us(10);
         atomic_fetch_sub(me->alive, 1);
         return FJ_ECANCELED;
     }
@@ -503,12 +504,12 @@ static int nested_run(fj_task *t)
         fj_future_init(&below.f, nested_run);
         CHECK_EQ(fj_future_fork(&below.f), FJ_OK);
         CHECK_EQ(fj_future_join(&below.f), n->level % 3 == 2 ? FJ_ECANCELED : FJ_OK);
-        fj_future_release(&below.f);
+        fj_future_fini(&below.f);
     }
-    CHECK(!fj_cancelled());
+    CHECK(!fj_is_cancelled());
     if (n->level % 3 != 0) return FJ_OK;
     CHECK_EQ(fj_future_cancel(&n->f, 0), 1);
-    CHECK(fj_cancelled());
+    CHECK(fj_is_cancelled());
     return FJ_OK;
 }
 
@@ -521,7 +522,7 @@ FJ_TEST(future_sees_its_own_cancelling_however_deep_it_is, 60)
         fj_future_init(&top.f, nested_run);
         CHECK_EQ(fj_future_submit(p, &top.f), FJ_OK);
         CHECK_EQ(fj_future_join(&top.f), FJ_OK);
-        fj_future_release(&top.f);
+        fj_future_fini(&top.f);
     }
     fjt_destroy(p);
 }
@@ -547,10 +548,10 @@ FJ_TEST(token_is_seen_by_stolen_tasks, 60)
         fj_token_init(&token_inner, &token_outer);
         fj_task_init(&root.task, tree_run);
         pthread_create(&t, NULL, token_main, &alive);
-        CHECK_EQ(fj_invoke_with(p, &root.task, &token_inner), FJ_ECANCELED);
+        CHECK_EQ(fj_invoke_token(p, &root.task, &token_inner), FJ_ECANCELED);
         pthread_join(t, NULL);
-        CHECK_EQ(fj_invoke_with(p, &root.task, &token_inner), FJ_ECANCELED);
-        CHECK(fj_token_cancelled(&token_inner));
+        CHECK_EQ(fj_invoke_token(p, &root.task, &token_inner), FJ_ECANCELED);
+        CHECK(fj_token_is_cancelled(&token_inner));
     }
     fjt_destroy(p);
 }
@@ -564,7 +565,7 @@ static int late_action(void *arg)
     (void)arg;
     atomic_store(&late_begun, 1);
     while (!atomic_load(&late_freed)) fjt_sleep_us(10);
-    atomic_store(&late_cancelled, fj_cancelled());
+    atomic_store(&late_cancelled, fj_is_cancelled());
     return FJ_OK;
 }
 
@@ -587,7 +588,7 @@ FJ_TEST(action_has_nothing_of_the_future_that_queued_it, 30)
     CHECK_EQ(fj_future_submit(p, f), FJ_OK);
     while (!atomic_load(&late_begun)) fjt_sleep_us(10);
     (void)fj_future_cancel(f, 1);
-    fj_future_release(f);
+    fj_future_fini(f);
     memset(f, 0xff, sizeof *f);
     free(f);
     atomic_store(&late_freed, 1);
@@ -608,7 +609,7 @@ FJ_TEST(future_left_open_by_its_body_is_completed_later, 30)
     CHECK_EQ(fj_future_reinit(&j.f), FJ_EBUSY);
     CHECK_EQ(fj_future_complete(&j.f, p), 1);
     check_done(&j.f, FJ_OK, p);
-    fj_future_release(&j.f);
+    fj_future_fini(&j.f);
     CHECK_EQ(fj_future_reinit(&j.f), FJ_OK);
     fjt_destroy(p);
 }
@@ -633,14 +634,14 @@ FJ_TEST(futures_by_call_give_what_was_called, 20)
     CHECK_EQ(fj_submit_call(p, value_call, &x, &f), FJ_OK);
     CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
     CHECK(result == &x);
-    CHECK(fj_future_retain(f) == f);
-    fj_future_release(f);
+    CHECK(fj_future_ref(f) == f);
+    fj_future_unref(f);
     check_done(f, FJ_OK, &x);
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(fj_submit_action(p, ends_at_once, NULL, &p, &f), FJ_OK);
     CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
     CHECK(result == &p);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -662,7 +663,7 @@ FJ_TEST(any_of_returns_a_success_and_cancels_the_rest, 60)
         atomic_store(&j[1].may_end, 1);
         for (int k = 0; k < 4; k++) {
             CHECK(fj_future_is_done(f[k]));
-            fj_future_release(f[k]);
+            fj_future_fini(f[k]);
         }
     }
     fjt_destroy(p);
@@ -685,12 +686,12 @@ FJ_TEST(all_of_returns_in_time_and_cancels_the_rest, 60)
         for (int k = 0; k < 5; k++) all = all && (k == 2 || !fj_future_is_cancelled(f[k]));
         if (all) break;
         atomic_store(&j[2].may_end, 1);
-        for (int k = 0; k < 5; k++) fj_future_release(f[k]);
+        for (int k = 0; k < 5; k++) fj_future_unref(f[k]);
         for (int k = 0; k < 5; k++) job_init(&j[k], k != 2, k);
     }
     for (int k = 0; k < 5; k++) check_done(f[k], k == 2 ? FJ_ECANCELED : k, &j[k]);
     atomic_store(&j[2].may_end, 1);
-    for (int k = 0; k < 5; k++) fj_future_release(f[k]);
+    for (int k = 0; k < 5; k++) fj_future_fini(f[k]);
     fjt_destroy(p);
 }
 
@@ -707,21 +708,21 @@ static int any_inside(fj_task *t)
     }
     CHECK_EQ(fj_future_invoke_any(fj_current_pool(), f, 3, FJ_FOREVER, &which), FJ_OK);
     CHECK_EQ(which, 1);
-    for (int k = 0; k < 3; k++) fj_future_release(f[k]);
+    for (int k = 0; k < 3; k++) fj_future_fini(f[k]);
     return FJ_OK;
 }
 
 /* Nobody stands in for the one that waits. */
 FJ_TEST(any_of_ends_in_a_pool_without_a_thread_to_spare, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_task t;
 
     o.parallelism = 1;
     o.max_threads = 1;
     fj_pool *p = fjt_pool_with(&o);
     fj_task_init(&t, any_inside);
-    CHECK_EQ(fj_invoke_by(p, &t, FJ_CALLER_BLOCKS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(p, &t, FJ_CALLER_BLOCKS), FJ_OK);
     fjt_destroy(p);
 }
 
@@ -745,7 +746,7 @@ FJ_TEST(release_callback_is_called_once_however_it_ended, 60)
         for (int k = 0; k < 20; k++) {
             struct job *j = malloc(sizeof *j);
             job_init(j, 1, FJ_OK);
-            fj_future_on_release(&j->f, count_release);
+            fj_future_set_release_fn(&j->f, count_release);
             if (fjt_random(&random) % 3 == 0) CHECK_EQ(fj_future_cancel(&j->f, 1), 1);
             CHECK_EQ(fj_future_submit(p, &j->f), FJ_OK);
             submitted++;
@@ -758,7 +759,7 @@ FJ_TEST(release_callback_is_called_once_however_it_ended, 60)
 
 FJ_TEST(pool_that_stops_cancels_queued_futures_and_interrupts_running_ones, 60)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.max_threads = 1; /* nobody stands in for the one that sleeps */
@@ -775,10 +776,10 @@ FJ_TEST(pool_that_stops_cancels_queued_futures_and_interrupts_running_ones, 60)
         CHECK_EQ(fj_future_submit(p, &j.f), FJ_OK);
         CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK);
         CHECK_EQ(fj_future_join(&j.f), FJ_ECANCELED);
-        fj_future_release(&j.f);
+        fj_future_fini(&j.f);
         CHECK_EQ(fj_future_join(f), FJ_OK);
         CHECK_EQ(atomic_load(&nap.got), FJ_ECANCELED);
-        fj_future_release(f);
+        fj_future_unref(f);
         CHECK_EQ(atomic_load(&j.begun), 0);
         fjt_destroy(p);
     }

@@ -6,6 +6,7 @@
  * join it before it has run. The other waits for the future: if it did not help, both would wait for
  * ever.
  */
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "fjtest.h"
@@ -43,7 +44,7 @@ static int body(fj_task *t)
 static int invokes(void *arg)
 {
     (void)arg;
-    return fj_future_invoke(&future);
+    return fj_future_run(&future);
 }
 
 static int forks_and_joins(void *arg)
@@ -63,7 +64,7 @@ static int submits_and_gets(void *arg)
 static int nested(fj_task *t)
 {
     (void)t;
-    return fj_future_invoke(&future);
+    return fj_future_run(&future);
 }
 
 /* Below another future, with tasks of that one in the queue. */
@@ -73,11 +74,11 @@ static int invokes_below(void *arg)
 
     (void)arg;
     fj_future_init(&outer, nested);
-    return fj_future_invoke(&outer);
+    return fj_future_run(&outer);
 }
 
-static fj_action *const begins[] = {invokes, forks_and_joins, submits_and_gets, invokes_below,
-                                    NULL};
+static fj_action_fn *const begins[] = {invokes, forks_and_joins, submits_and_gets, invokes_below,
+                                       NULL};
 
 enum { BEGINS = sizeof begins / sizeof begins[0] };
 
@@ -118,10 +119,10 @@ FJ_TEST(worker_that_waits_for_a_future_helps_it_however_it_was_begun, 60)
 {
     for (int b = 0; b < BEGINS; b++)
         for (int way = 0; way < WAYS; way++) {
-            fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+            fj_pool_options o = {0};
 
             o.parallelism = o.max_threads = 2;
-            o.saturate = ignore;
+            o.allow_saturation = ignore;
             fj_pool *p = fjt_pool_with(&o);
             atomic_store(&ran, 0);
             atomic_store(&here, 0);
@@ -134,7 +135,7 @@ FJ_TEST(worker_that_waits_for_a_future_helps_it_however_it_was_begun, 60)
             CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
             CHECK_EQ(fj_future_error(&future), FJ_OK);
             CHECK(fj_future_is_done(&future));
-            fj_future_release(&future);
+            fj_future_fini(&future);
             fjt_destroy(p);
         }
 }

@@ -25,7 +25,7 @@ static _Thread_local int left_behind;
 static void reset(fj_pool *p, int worker, void *arg)
 {
     CHECK(p != NULL && arg == &resets);
-    CHECK_EQ(fj_worker_index(), worker);
+    CHECK_EQ(fj_current_worker(), worker);
     left_behind = 0;
     atomic_fetch_add(&resets, 1);
 }
@@ -48,7 +48,7 @@ static int leaves_something(fj_task *t)
 /* Not after each task: after each that came from outside and all it has led to. */
 FJ_TEST(workers_are_reset_after_each_run_from_outside, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.on_reset = reset;
@@ -57,7 +57,7 @@ FJ_TEST(workers_are_reset_after_each_run_from_outside, 30)
     for (int i = 0; i < 50; i++) {
         fj_task t;
         fj_task_init(&t, leaves_something);
-        CHECK_EQ(fj_invoke_by(p, &t, FJ_CALLER_BLOCKS), FJ_OK);
+        CHECK_EQ(fj_invoke_mode(p, &t, FJ_CALLER_BLOCKS), FJ_OK);
         CHECK_EQ(atomic_load(&runs), 3 * (i + 1));
         UNTIL(atomic_load(&resets) == i + 1);
     }
@@ -99,26 +99,26 @@ static int has_signals_blocked(void *arg)
 
 FJ_TEST(threads_may_be_made_by_the_owner_of_the_pool, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 3;
     o.name = "mine";
-    o.create = create;
+    o.create_thread = create;
     fj_pool *p = fjt_pool_with(&o);
     for (int i = 0; i < 100; i++) CHECK_EQ(fj_execute(p, has_signals_blocked, NULL), FJ_OK);
     UNTIL(atomic_load(&runs) == 100);
     CHECK(atomic_load(&created) >= 1);
-    CHECK_EQ(fj_pool_size(p), atomic_load(&created));
+    CHECK_EQ(fj_pool_thread_count(p), atomic_load(&created));
     fjt_destroy(p);
 }
 
 FJ_TEST(refused_threads_cost_no_tasks, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 4;
     o.name = "mine";
-    o.create = create;
+    o.create_thread = create;
     o.arg = &refused;
     for (long i = fjt_rounds(50); i > 0; i--) {
         fj_pool *p = fjt_pool_with(&o);
@@ -142,7 +142,7 @@ static int looks_where_it_is(void *arg)
 
 FJ_TEST(workers_run_on_the_cpus_they_are_given, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     cpu_set_t all, one, seen;
     size_t cpu = 0;
 
@@ -179,7 +179,7 @@ static int fails(void *arg)
 
 FJ_TEST(common_pool_is_configured_before_its_first_use, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     atomic_int errors = 0;
 
     o.parallelism = -1;
@@ -198,7 +198,7 @@ FJ_TEST(common_pool_is_configured_before_its_first_use, 30)
 
 FJ_TEST(environment_comes_before_the_configuration, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 3;
     setenv("FORKJOIN_PARALLELISM", "2", 1);

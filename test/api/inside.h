@@ -30,7 +30,7 @@ static inline void inside(fj_pool *pool, void (*body)(void *arg), void *arg)
     struct inside i = {.body = body, .arg = arg};
 
     fj_task_init(&i.task, inside_run);
-    CHECK_EQ(fj_invoke_by(pool, &i.task, FJ_CALLER_BLOCKS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(pool, &i.task, FJ_CALLER_BLOCKS), FJ_OK);
 }
 
 /* The same on a new pool for each of several sizes, orders and fences. */

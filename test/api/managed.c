@@ -3,6 +3,7 @@
  * managed.c - waits that are not joins, and what stands in for whoever waits
  */
 #include <errno.h>
+#include <forkjoin/block.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ static int pings(void *arg)
     (void)arg;
     for (int i = 0; i < 100; i++) {
         CHECK_EQ(sem_post(&ping), 0);
-        CHECK_EQ(fj_sem_wait(&pong, FJ_FOREVER), FJ_OK);
+        CHECK_EQ(fj_block_sem_wait(&pong, FJ_FOREVER), FJ_OK);
     }
     return FJ_OK;
 }
@@ -29,7 +30,7 @@ static int pongs(void *arg)
 {
     (void)arg;
     for (int i = 0; i < 100; i++) {
-        CHECK_EQ(fj_sem_wait(&ping, FJ_FOREVER), FJ_OK);
+        CHECK_EQ(fj_block_sem_wait(&ping, FJ_FOREVER), FJ_OK);
         CHECK_EQ(sem_post(&pong), 0);
     }
     return FJ_OK;
@@ -46,8 +47,8 @@ FJ_TEST(tasks_that_wait_for_each_other_finish_in_a_pool_of_one, 30)
     CHECK_EQ(fj_submit_action(p, pongs, NULL, NULL, &b), FJ_OK);
     CHECK_EQ(fj_future_join(a), FJ_OK);
     CHECK_EQ(fj_future_join(b), FJ_OK);
-    fj_future_release(a);
-    fj_future_release(b);
+    fj_future_unref(a);
+    fj_future_unref(b);
     fjt_destroy(p);
 }
 
@@ -96,7 +97,7 @@ FJ_TEST(managed_block_asks_before_it_blocks, 20)
     while (atomic_load(&g.blocked) < 4) fjt_sleep_us(50);
     atomic_store(&g.open, 1);
     CHECK_EQ(fj_future_join(f), FJ_OK);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -132,11 +133,11 @@ static int blocks_if_it_may(void *arg)
 FJ_TEST(at_the_limit_the_callback_decides, 30)
 {
     for (int asks = 0; asks < 2; asks++) {
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o = {0};
         o.parallelism = 2;
         o.max_threads = 3;
         o.min_runnable = 2;
-        if (asks) o.saturate = says_no;
+        if (asks) o.allow_saturation = says_no;
         fj_pool *p = fjt_pool_with(&o);
         atomic_store(&refused, 0);
         atomic_store(&waiting, 0);
@@ -145,7 +146,7 @@ FJ_TEST(at_the_limit_the_callback_decides, 30)
         while (atomic_load(&waiting) + atomic_load(&refused) < 3) fjt_sleep_us(50);
         if (asks)
             while (atomic_load(&refused) < 1) fjt_sleep_us(50);
-        CHECK(fj_pool_size(p) <= 3);
+        CHECK(fj_pool_thread_count(p) <= 3);
         atomic_store(&may_go, 1);
         CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
         CHECK_EQ(atomic_load(&waiting) + atomic_load(&refused), 6);
@@ -165,8 +166,8 @@ static int takes_turns(void *arg)
     int me = (int)(intptr_t)arg;
 
     for (int i = 0; i < 200; i++) {
-        CHECK_EQ(fj_mutex_lock(&mutex), FJ_OK);
-        while (turn != me) CHECK_EQ(fj_cond_wait(&cond, &mutex, FJ_FOREVER), FJ_OK);
+        CHECK_EQ(fj_block_mutex_lock(&mutex), FJ_OK);
+        while (turn != me) CHECK_EQ(fj_block_cond_wait(&cond, &mutex, FJ_FOREVER), FJ_OK);
         count++;
         turn = (me + 1) % 4;
         pthread_cond_broadcast(&cond);
@@ -184,11 +185,11 @@ FJ_TEST(mutex_and_condition_in_a_pool_of_one, 30)
         CHECK_EQ(fj_submit_action(p, takes_turns, (void *)(intptr_t)i, NULL, &f[i]), FJ_OK);
     for (int i = 0; i < 4; i++) {
         CHECK_EQ(fj_future_join(f[i]), FJ_OK);
-        fj_future_release(f[i]);
+        fj_future_unref(f[i]);
     }
     CHECK_EQ(count, 800);
-    CHECK_EQ(fj_mutex_lock(&mutex), FJ_OK);
-    CHECK_EQ(fj_cond_wait(&cond, &mutex, 2 * MS), FJ_ETIMEDOUT);
+    CHECK_EQ(fj_block_mutex_lock(&mutex), FJ_OK);
+    CHECK_EQ(fj_block_cond_wait(&cond, &mutex, 2 * MS), FJ_ETIMEDOUT);
     pthread_mutex_unlock(&mutex);
     fjt_destroy(p);
 }
@@ -202,9 +203,9 @@ static int reads(void *arg)
     struct pollfd pfd = {.fd = pipes[0], .events = POLLIN};
 
     (void)arg;
-    CHECK_EQ(fj_poll(&pfd, 1, 2 * MS), 0);
+    CHECK_EQ(fj_block_poll(&pfd, 1, 2 * MS), 0);
     atomic_store(&polled, 1);
-    CHECK_EQ(fj_read(pipes[0], &c, 1), 1);
+    CHECK_EQ(fj_block_read(pipes[0], &c, 1), 1);
     return c;
 }
 
@@ -213,7 +214,7 @@ static int writes(void *arg)
     (void)arg;
     while (!atomic_load(&polled)) fjt_sleep_us(50);
     fjt_sleep_us(1000); /* the other is in its read by now, mostly */
-    CHECK_EQ(fj_write(pipes[1], "x", 1), 1);
+    CHECK_EQ(fj_block_write(pipes[1], "x", 1), 1);
     return FJ_OK;
 }
 
@@ -227,10 +228,10 @@ FJ_TEST(files_in_a_pool_of_one, 30)
     CHECK_EQ(fj_submit_action(p, writes, NULL, NULL, &b), FJ_OK);
     CHECK_EQ(fj_future_join(a), 'x');
     CHECK_EQ(fj_future_join(b), FJ_OK);
-    fj_future_release(a);
-    fj_future_release(b);
+    fj_future_unref(a);
+    fj_future_unref(b);
     errno = 77;
-    CHECK_EQ(fj_read(-1, &a, 1), -EBADF);
+    CHECK_EQ(fj_block_read(-1, &a, 1), -EBADF);
     CHECK_EQ(errno, 77);
     fjt_destroy(p);
 }
@@ -239,8 +240,8 @@ FJ_TEST(sleep_sleeps, 20)
 {
     int64_t start = fjt_now();
 
-    CHECK_EQ(fj_sleep(3 * MS), FJ_OK);
+    CHECK_EQ(fj_sleep_ns(3 * MS), FJ_OK);
     CHECK(fjt_now() - start >= 3 * MS);
-    CHECK_EQ(fj_sleep(-1), FJ_OK);
-    CHECK_EQ(fj_sem_wait(&(sem_t){0}, 0), FJ_ETIMEDOUT);
+    CHECK_EQ(fj_sleep_ns(-1), FJ_OK);
+    CHECK_EQ(fj_block_sem_wait(&(sem_t){0}, 0), FJ_ETIMEDOUT);
 }

@@ -15,7 +15,7 @@ static int count(fj_task *t)
     return 7;
 }
 
-static void in_pool(fj_fn *body)
+static void in_pool(fj_task_fn *body)
 {
     for (int n = 1; n <= 2; n++) {
         fj_pool *p = fjt_pool(n, 0);
@@ -38,7 +38,7 @@ static int joins_without_forks(fj_task *t)
     fj_task_init(&a, count);
     CHECK_EQ(fj_join(&a), FJ_EINVAL);
     CHECK_EQ(fj_unfork(&a), 0);
-    CHECK_EQ(fj_wait(&a), FJ_EINVAL);
+    CHECK_EQ(fj_join_stolen(&a), FJ_EINVAL);
     fj_task_init(&b, count);
     fj_fork(&b);
     CHECK_EQ(fj_join(&a), FJ_EINVAL); /* with another task on top */
@@ -78,7 +78,7 @@ static int forks_twice(fj_task *t)
     CHECK_EQ(fj_join(&b), 7);
     CHECK_EQ(fj_join(&a), 7);
     CHECK_EQ(atomic_load(&runs), 2);
-    CHECK_EQ(fj_queued_count(), 0);
+    CHECK_EQ(fj_worker_queued(), 0);
     CHECK_EQ(fj_submit(fj_current_pool(), &a), FJ_OK);
     fj_fork(&a); /* it is queued already */
     CHECK_EQ(fj_join(&a), 7);
@@ -106,14 +106,14 @@ static int forks_again(fj_task *t)
         fj_fork(&again);
         CHECK_EQ(fj_join(&again), 7);
         fj_fork(&again);
-        if (!fj_unfork(&again)) CHECK_EQ(fj_wait(&again), 7);
+        if (!fj_unfork(&again)) CHECK_EQ(fj_join_stolen(&again), 7);
     }
     for (int i = 3; i-- > 0;) {
         fj_fork(&again);
         CHECK_EQ(fj_join(&again), 7);
         CHECK_EQ(fj_join(&below[i]), 7);
     }
-    CHECK_EQ(fj_external_submit(fj_current_pool(), &again), FJ_OK);
+    CHECK_EQ(fj_submit_external(fj_current_pool(), &again), FJ_OK);
     if (!fj_unfork(&again)) CHECK_EQ(fj_join(&again), 7);
     fj_fork(&again);
     CHECK_EQ(fj_join(&again), 7);

@@ -271,7 +271,7 @@ FJ_TASK(long, submits, int, n)
     leaf_init(&m, n);
     CHECK_EQ(fj_submit(fj_current_pool(), &l.task), FJ_OK);
     submits_fork(FJ, &a, n - 1);
-    CHECK_EQ(fj_lazy_submit(fj_current_pool(), &m.task), FJ_OK);
+    CHECK_EQ(fj_submit_lazy(fj_current_pool(), &m.task), FJ_OK);
     long x = submits_call(FJ, n - 1);
     if (n % 3 == 0 && fj_unfork(&l.task))
         (void)leaf_run(&l.task);

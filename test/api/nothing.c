@@ -15,6 +15,7 @@
  * with NULL for every pointer of every function in the public headers.
  */
 #include <dirent.h>
+#include <forkjoin/block.h>
 #include <forkjoin/sort.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ static struct {
     fj_token token;
     fj_taken taken[N];
     fj_pool_options options;
-    fj_pool_stats stats;
+    fj_stats stats;
     fj_blocking blocking;
     fj_progress progress;
     fj_progress_bar *bar;
@@ -44,10 +45,9 @@ static struct {
     pthread_cond_t cond;
     sem_t sem;
     struct pollfd fds[1];
-    fj_step steps[2], null_step[2];
+    fj_function steps[2], null_step[2];
     fj_stage stages[2], null_stage[2];
-    fj_map_reduce map, no_map, no_combine, no_bytes;
-    fj_how bad_how;
+    fj_algo_options bad_how;
     char text[64];
     void *result;
     size_t which;
@@ -187,13 +187,6 @@ static void drop_fn(void *item)
     calls++;
 }
 
-static int map_fn(size_t begin, size_t end, void *out, void *arg)
-{
-    (void)begin, (void)end, (void)out, (void)arg;
-    calls++;
-    return FJ_OK;
-}
-
 /* ---- The world ------------------------------------------------------------------------------------ */
 
 static void tasks_make(void)
@@ -236,25 +229,19 @@ static void world_make(void)
     memset(&w, 0x5a, sizeof w);
     tasks_make();
     memset(w.taken, 0, sizeof w.taken);
-    w.options = FJ_POOL_OPTIONS_INIT;
-    w.stats.size = sizeof w.stats;
+    w.options = (fj_pool_options){0};
     w.blocking.worker = NULL;
     fj_progress_init(&w.progress, 100);
     w.pool = w.out_pool = NULL;
     w.mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     w.cond = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     CHECK_EQ(sem_init(&w.sem, 0, 1), 0);
-    w.steps[0] = w.steps[1] = w.null_step[0] = (fj_step){action_fn, NULL};
-    w.null_step[1] = (fj_step){NULL, NULL};
+    w.steps[0] = w.steps[1] = w.null_step[0] = (fj_function){action_fn, NULL};
+    w.null_step[1] = (fj_function){NULL, NULL};
     w.stages[0] = w.stages[1] = w.null_stage[0] = (fj_stage){stage_fn, NULL, FJ_STAGE_SERIAL};
     w.null_stage[1] = (fj_stage){NULL, NULL, FJ_STAGE_SERIAL};
-    w.map = (fj_map_reduce){.bytes = 8, .map = map_fn, .combine = combine_fn};
-    w.no_map = w.no_combine = w.no_bytes = w.map;
-    w.no_map.map = NULL;
-    w.no_combine.combine = NULL;
-    w.no_bytes.bytes = 0;
     memset(&w.bad_how, 0, sizeof w.bad_how);
-    w.bad_how.spare[0] = 1;
+    w.bad_how.reserved[0] = 1;
     pool = fjt_pool(1, 0);
     memcpy(&before, &w, sizeof w);
     calls = 0;
@@ -263,12 +250,12 @@ static void world_make(void)
 
 static void unchanged(const char *call)
 {
-    fj_pool_stats s = {.size = sizeof s};
+    fj_stats s;
 
     if (memcmp(&before, &w, sizeof w) != 0) fjt_fail(__FILE__, __LINE__, "%s changes things", call);
     if (calls != 0) fjt_fail(__FILE__, __LINE__, "%s calls something", call);
     if (threads() != threads_before) fjt_fail(__FILE__, __LINE__, "%s starts a thread", call);
-    CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_OK);
+    CHECK_EQ(fj_pool_stats(pool, &s), FJ_OK);
     if (s.queued + s.submitted + s.started != 0 || s.state != 0)
         fjt_fail(__FILE__, __LINE__, "%s changes the pool", call);
     CHECK_EQ(fj_pool_delayed_count(pool), 0);
@@ -324,16 +311,16 @@ FJ_TEST(nothing_is_no_task, 10)
     CODE(fj_submit(NULL, NULL));
     CODE(fj_submit(pool, NULL));
     CODE(fj_submit(pool, &w.no_fn));
-    CODE(fj_external_submit(NULL, NULL));
-    CODE(fj_external_submit(pool, &w.no_fn));
-    CODE(fj_lazy_submit(NULL, NULL));
-    CODE(fj_lazy_submit(pool, &w.no_fn));
+    CODE(fj_submit_external(NULL, NULL));
+    CODE(fj_submit_external(pool, &w.no_fn));
+    CODE(fj_submit_lazy(NULL, NULL));
+    CODE(fj_submit_lazy(pool, &w.no_fn));
     CODE(fj_invoke(NULL, NULL));
     CODE(fj_invoke(pool, &w.no_fn));
-    CODE(fj_invoke_by(NULL, NULL, FJ_CALLER_HELPS));
-    CODE(fj_invoke_by(pool, &w.no_fn, FJ_CALLER_BLOCKS));
-    CODE(fj_invoke_by(NULL, &w.task[0], (enum fj_caller)77));
-    CODE(fj_invoke_by(pool, &w.task[0], (enum fj_caller)FJ_POOL_CALLER_HELPS));
+    CODE(fj_invoke_mode(NULL, NULL, FJ_CALLER_HELPS));
+    CODE(fj_invoke_mode(pool, &w.no_fn, FJ_CALLER_BLOCKS));
+    CODE(fj_invoke_mode(NULL, &w.task[0], (enum fj_caller)77));
+    CODE(fj_invoke_mode(pool, &w.task[0], (enum fj_caller)FJ_POOL_CALLER_HELPS));
     CODE(fj_execute(NULL, NULL, NULL));
     CODE(fj_execute(pool, NULL, &w));
     world_end(false);
@@ -341,35 +328,33 @@ FJ_TEST(nothing_is_no_task, 10)
 
 FJ_TEST(nothing_is_no_pool_to_be_ended, 10)
 {
-    fj_pool_options small = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options bad = {0};
 
     world_make();
-    VOID(fj_pool_options_init(NULL));
     CODE(fj_pool_create(NULL, NULL));
     CODE(fj_pool_create(NULL, &w.options));
-    small.size = 0;
-    CODE(fj_pool_create(&w.out_pool, &small));
+    bad.reserved[7] = 1;
+    CODE(fj_pool_create(&w.out_pool, &bad));
     CODE(fj_pool_shutdown(NULL));
     CODE(fj_pool_shutdown_now(NULL));
     CODE(fj_pool_close(NULL));
     MEANS(fj_pool_destroy(NULL), FJ_OK);
     CODE(fj_pool_cancel_delayed_on_shutdown(NULL));
     CODE(fj_common_configure(NULL));
-    CODE(fj_common_configure(&small));
+    CODE(fj_common_configure(&bad));
     world_end(false);
 }
 
 FJ_TEST(no_place_for_what_is_asked_is_refused, 10)
 {
     world_make();
-    CODE(fj_pool_get_stats(NULL, NULL));
-    CODE(fj_pool_get_stats(pool, NULL));
-    CODE(fj_pool_get_stats(pool, &(fj_pool_stats){.size = sizeof(size_t)}));
-    ZERO(fj_pool_text(NULL, NULL, 1));
-    ZERO(fj_pool_text(pool, NULL, sizeof w.text));
+    CODE(fj_pool_stats(NULL, NULL));
+    CODE(fj_pool_stats(pool, NULL));
+    ZERO(fj_pool_describe(NULL, NULL, 1));
+    ZERO(fj_pool_describe(pool, NULL, sizeof w.text));
     VOID(fj_pool_dump(NULL, NULL, NULL));
     VOID(fj_pool_dump(pool, NULL, &w));
-    MEANS(fj_pool_text(pool, NULL, 0) > 0, 1);
+    MEANS(fj_pool_describe(pool, NULL, 0) > 0, 1);
     world_end(false);
 }
 
@@ -383,7 +368,9 @@ FJ_TEST(nothing_is_the_common_pool_where_it_is_asked_and_makes_no_thread, 10)
     MEANS(fj_pool_delayed_count(NULL), 0);
     MEANS(fj_pool_is_fifo(NULL), 0);
     MEANS(fj_pool_parallelism(NULL) == fj_common_parallelism(), 1);
-    MEANS(fj_pool_size(NULL), 0);
+    MEANS(fj_pool_thread_count(NULL), 0);
+    CHECK(fj_pool_worker_limit(NULL) >= 0);
+    MEANS(fj_pool_worker_limit(NULL), fj_pool_worker_limit(fj_common_pool()));
     MEANS(fj_pool_active_count(NULL), 0);
     MEANS(fj_pool_running_count(NULL), 0);
     MEANS(fj_pool_steal_count(NULL), 0);
@@ -418,30 +405,30 @@ FJ_TEST(nothing_is_no_token, 10)
     VOID(fj_token_init(NULL, NULL));
     VOID(fj_token_init(NULL, &w.token));
     VOID(fj_token_cancel(NULL));
-    ZERO(fj_token_cancelled(NULL));
-    CODE(fj_invoke_with(NULL, NULL, &w.token));
-    CODE(fj_invoke_with(NULL, &w.task[0], NULL));
-    CODE(fj_invoke_with(pool, &w.no_fn, &w.token));
+    ZERO(fj_token_is_cancelled(NULL));
+    CODE(fj_invoke_token(NULL, NULL, &w.token));
+    CODE(fj_invoke_token(NULL, &w.task[0], NULL));
+    CODE(fj_invoke_token(pool, &w.no_fn, &w.token));
     world_end(false);
 }
 
 FJ_TEST(nothing_is_no_future, 10)
 {
     world_make();
-    VOID(fj_future_on_release(NULL, NULL));
-    VOID(fj_future_on_release(NULL, released_fn));
+    VOID(fj_future_set_release_fn(NULL, NULL));
+    VOID(fj_future_set_release_fn(NULL, released_fn));
     CODE(fj_future_fork(NULL));
     CODE(fj_future_fork(&w.no_body));
     CODE(fj_future_submit(NULL, NULL));
     CODE(fj_future_submit(pool, &w.no_body));
-    CODE(fj_future_external_submit(NULL, NULL));
-    CODE(fj_future_external_submit(pool, &w.no_body));
-    CODE(fj_future_lazy_submit(NULL, NULL));
-    CODE(fj_future_lazy_submit(pool, &w.no_body));
-    CODE(fj_future_invoke(NULL));
-    CODE(fj_future_invoke(&w.no_body));
-    CODE(fj_future_invoke_in(NULL, NULL));
-    CODE(fj_future_invoke_in(NULL, &w.no_body));
+    CODE(fj_future_submit_external(NULL, NULL));
+    CODE(fj_future_submit_external(pool, &w.no_body));
+    CODE(fj_future_submit_lazy(NULL, NULL));
+    CODE(fj_future_submit_lazy(pool, &w.no_body));
+    CODE(fj_future_run(NULL));
+    CODE(fj_future_run(&w.no_body));
+    CODE(fj_future_invoke(NULL, NULL));
+    CODE(fj_future_invoke(NULL, &w.no_body));
     CODE(fj_future_join(NULL));
     CODE(fj_future_get(NULL, 0, NULL));
     CODE(fj_future_get(NULL, FJ_FOREVER, &w.result));
@@ -449,8 +436,8 @@ FJ_TEST(nothing_is_no_future, 10)
     CODE(fj_future_wait(NULL, 0));
     CODE(fj_future_wait_quietly(NULL, FJ_FOREVER));
     ZERO(fj_future_is_done(NULL));
-    ZERO(fj_future_is_normal(NULL));
-    ZERO(fj_future_is_abnormal(NULL));
+    ZERO(fj_future_succeeded(NULL));
+    ZERO(fj_future_failed(NULL));
     ZERO(fj_future_is_cancelled(NULL));
     ZERO(fj_future_state(NULL));
     CODE(fj_future_result(NULL, &w.result));
@@ -465,8 +452,9 @@ FJ_TEST(nothing_is_no_future, 10)
     ZERO(fj_future_tag(NULL));
     ZERO(fj_future_set_tag(NULL, 7));
     ZERO(fj_future_cas_tag(NULL, 0, 7));
-    VOID(fj_future_release(NULL));
-    NONE(fj_future_retain(NULL));
+    VOID(fj_future_fini(NULL));
+    VOID(fj_future_unref(NULL));
+    NONE(fj_future_ref(NULL));
     ZERO(fj_future_unfork(NULL));
     world_end(false);
 }
@@ -478,10 +466,10 @@ FJ_TEST(futures_of_nothing_are_not_made, 10)
     CODE(fj_submit_call(NULL, call_fn, NULL, NULL));
     CODE(fj_submit_action(NULL, NULL, NULL, NULL, &w.made));
     CODE(fj_submit_action(NULL, action_fn, NULL, NULL, NULL));
-    CODE(fj_adapt_call(NULL, NULL, 0, &w.made));
-    CODE(fj_adapt_call(call_fn, NULL, 0, NULL));
-    CODE(fj_adapt_action(NULL, NULL, NULL, 0, &w.made));
-    CODE(fj_adapt_action(action_fn, NULL, NULL, 0, NULL));
+    CODE(fj_future_new_call(NULL, NULL, 0, &w.made));
+    CODE(fj_future_new_call(call_fn, NULL, 0, NULL));
+    CODE(fj_future_new_action(NULL, NULL, NULL, 0, &w.made));
+    CODE(fj_future_new_action(action_fn, NULL, NULL, 0, NULL));
     world_end(false);
 }
 
@@ -523,10 +511,10 @@ FJ_TEST(nothing_is_no_completer, 10)
     CODE(fj_completer_fork(&w.no_run));
     CODE(fj_completer_submit(NULL, NULL));
     CODE(fj_completer_submit(pool, &w.no_run));
-    CODE(fj_completer_invoke(NULL));
-    CODE(fj_completer_invoke(&w.no_run));
-    CODE(fj_completer_invoke_in(NULL, NULL));
-    CODE(fj_completer_invoke_in(NULL, &w.no_run));
+    CODE(fj_completer_run(NULL));
+    CODE(fj_completer_run(&w.no_run));
+    CODE(fj_completer_invoke(NULL, NULL));
+    CODE(fj_completer_invoke(NULL, &w.no_run));
     CODE(fj_completer_join(NULL));
     NONE(fj_completer_parent(NULL));
     NONE(fj_completer_root(NULL));
@@ -563,26 +551,14 @@ FJ_TEST(completers_that_cannot_be_forked_change_nothing, 10)
     world_end(false);
 }
 
-FJ_TEST(map_and_reduce_of_nothing_is_refused, 10)
-{
-    world_make();
-    CODE(fj_map_reduce_run(NULL, 0, 1, NULL, &w.result));
-    CODE(fj_map_reduce_run(NULL, 0, 1, &w.map, NULL));
-    CODE(fj_map_reduce_run(NULL, 1, 1, &w.map, &w.result));
-    CODE(fj_map_reduce_run(NULL, 0, 1, &w.no_map, &w.result));
-    CODE(fj_map_reduce_run(NULL, 0, 1, &w.no_combine, &w.result));
-    CODE(fj_map_reduce_run(NULL, 0, 1, &w.no_bytes, &w.result));
-    world_end(false);
-}
-
 /* ---- <forkjoin/local.h>, <forkjoin/block.h>, <forkjoin/timer.h> ------------------------------------- */
 
 FJ_TEST(nothing_is_taken_into_nothing, 10)
 {
     world_make();
-    ZERO(fj_poll_local(NULL));
-    ZERO(fj_poll_task(NULL));
-    ZERO(fj_poll_submission(NULL));
+    ZERO(fj_take_local(NULL));
+    ZERO(fj_take_task(NULL));
+    ZERO(fj_take_submission(NULL));
     ZERO(fj_pool_drain(NULL, NULL, 1));
     ZERO(fj_pool_drain(pool, NULL, 1));
     NONE(fj_taken_task(NULL));
@@ -601,13 +577,13 @@ FJ_TEST(nothing_is_waited_for_no_time, 10)
     CODE(fj_managed_block(action_fn, NULL, NULL));
     CODE(fj_block_begin(NULL));
     VOID(fj_block_end(NULL));
-    CODE(fj_mutex_lock(NULL));
-    CODE(fj_cond_wait(NULL, &w.mutex, 0));
-    CODE(fj_cond_wait(&w.cond, NULL, 0));
-    CODE(fj_sem_wait(NULL, 0));
-    CODE(fj_read(0, NULL, 1));
-    CODE(fj_write(1, NULL, 1));
-    CODE(fj_poll(NULL, 1, 0));
+    CODE(fj_block_mutex_lock(NULL));
+    CODE(fj_block_cond_wait(NULL, &w.mutex, 0));
+    CODE(fj_block_cond_wait(&w.cond, NULL, 0));
+    CODE(fj_block_sem_wait(NULL, 0));
+    CODE(fj_block_read(0, NULL, 1));
+    CODE(fj_block_write(1, NULL, 1));
+    CODE(fj_block_poll(NULL, 1, 0));
     world_end(false);
 }
 
@@ -672,10 +648,10 @@ FJ_TEST(loops_over_nothing_are_refused, 10)
     CODE(fj_transform(w.bytes, 1, w.out, 0, N, transform_fn, NULL, NULL));
     CODE(fj_transform(w.bytes, 8, w.out, 1, TOO_MANY(8), transform_fn, NULL, NULL));
     CODE(fj_transform(w.bytes, 1, w.out, 8, TOO_MANY(8), transform_fn, NULL, NULL));
-    CODE(fj_invoke_steps(NULL, 1, NULL));
-    CODE(fj_invoke_steps(w.null_step, 2, NULL));
-    CODE(fj_invoke_steps(w.steps, TOO_MANY(sizeof(fj_step)), NULL));
-    CODE(fj_invoke_steps(w.steps, 2, &w.bad_how));
+    CODE(fj_invoke_functions(NULL, 1, NULL));
+    CODE(fj_invoke_functions(w.null_step, 2, NULL));
+    CODE(fj_invoke_functions(w.steps, TOO_MANY(sizeof(fj_function)), NULL));
+    CODE(fj_invoke_functions(w.steps, 2, &w.bad_how));
     world_end(false);
 }
 
@@ -691,11 +667,11 @@ FJ_TEST(reductions_of_nothing_are_refused, 10)
     CODE(fj_reduce(0, 1, fold_fn, combine_fn, w.i32, 0, NULL, r, NULL));
     CODE(fj_reduce(0, 1, fold_fn, combine_fn, w.i32, SIZE_MAX, NULL, r, NULL));
     CODE(fj_reduce(1, 0, fold_fn, combine_fn, w.i32, 4, NULL, r, NULL));
-    CODE(fj_reduce_fixed(0, 1, NULL, combine_fn, w.i32, 4, NULL, r, NULL));
-    CODE(fj_reduce_fixed(0, 1, fold_fn, NULL, w.i32, 4, NULL, r, NULL));
-    CODE(fj_reduce_fixed(0, 1, fold_fn, combine_fn, NULL, 4, NULL, r, NULL));
-    CODE(fj_reduce_fixed(0, 1, fold_fn, combine_fn, w.i32, 4, NULL, NULL, NULL));
-    CODE(fj_reduce_fixed(0, 1, fold_fn, combine_fn, w.i32, SIZE_MAX, NULL, r, NULL));
+    CODE(fj_reduce_deterministic(0, 1, NULL, combine_fn, w.i32, 4, NULL, r, NULL));
+    CODE(fj_reduce_deterministic(0, 1, fold_fn, NULL, w.i32, 4, NULL, r, NULL));
+    CODE(fj_reduce_deterministic(0, 1, fold_fn, combine_fn, NULL, 4, NULL, r, NULL));
+    CODE(fj_reduce_deterministic(0, 1, fold_fn, combine_fn, w.i32, 4, NULL, NULL, NULL));
+    CODE(fj_reduce_deterministic(0, 1, fold_fn, combine_fn, w.i32, SIZE_MAX, NULL, r, NULL));
     CODE(fj_histogram(0, 1, NULL, NULL, w.counts, N, NULL));
     CODE(fj_histogram(0, 1, count_fn, NULL, NULL, N, NULL));
     CODE(fj_histogram(0, 1, count_fn, NULL, w.counts, 0, NULL));
@@ -772,21 +748,21 @@ FJ_TEST(filters_of_nothing_are_refused, 10)
     CODE(fj_filter(w.bytes, N, 1, w.out, test_fn, NULL, NULL, NULL));
     CODE(fj_filter(w.bytes, N, 0, w.out, test_fn, NULL, &w.which, NULL));
     CODE(fj_filter(w.bytes, many, 8, w.out, test_fn, NULL, &w.which, NULL));
-    CODE(fj_filter_by(NULL, N, 1, w.out, keep_fn, NULL, &w.which, NULL));
-    CODE(fj_filter_by(w.bytes, N, 1, NULL, keep_fn, NULL, &w.which, NULL));
-    CODE(fj_filter_by(w.bytes, N, 1, w.out, NULL, NULL, &w.which, NULL));
-    CODE(fj_filter_by(w.bytes, N, 1, w.out, keep_fn, NULL, NULL, NULL));
-    CODE(fj_filter_by(w.bytes, many, 8, w.out, keep_fn, NULL, &w.which, NULL));
+    CODE(fj_filter_chunks(NULL, N, 1, w.out, keep_fn, NULL, &w.which, NULL));
+    CODE(fj_filter_chunks(w.bytes, N, 1, NULL, keep_fn, NULL, &w.which, NULL));
+    CODE(fj_filter_chunks(w.bytes, N, 1, w.out, NULL, NULL, &w.which, NULL));
+    CODE(fj_filter_chunks(w.bytes, N, 1, w.out, keep_fn, NULL, NULL, NULL));
+    CODE(fj_filter_chunks(w.bytes, many, 8, w.out, keep_fn, NULL, &w.which, NULL));
     CODE(fj_partition(NULL, N, 1, w.out, test_fn, NULL, &w.which, NULL));
     CODE(fj_partition(w.bytes, N, 1, NULL, test_fn, NULL, &w.which, NULL));
     CODE(fj_partition(w.bytes, N, 1, w.out, NULL, NULL, &w.which, NULL));
     CODE(fj_partition(w.bytes, N, 1, w.out, test_fn, NULL, NULL, NULL));
     CODE(fj_partition(w.bytes, many, 8, w.out, test_fn, NULL, &w.which, NULL));
-    CODE(fj_partition_by(NULL, N, 1, w.out, keep_fn, NULL, &w.which, NULL));
-    CODE(fj_partition_by(w.bytes, N, 1, NULL, keep_fn, NULL, &w.which, NULL));
-    CODE(fj_partition_by(w.bytes, N, 1, w.out, NULL, NULL, &w.which, NULL));
-    CODE(fj_partition_by(w.bytes, N, 1, w.out, keep_fn, NULL, NULL, NULL));
-    CODE(fj_partition_by(w.bytes, many, 8, w.out, keep_fn, NULL, &w.which, NULL));
+    CODE(fj_partition_chunks(NULL, N, 1, w.out, keep_fn, NULL, &w.which, NULL));
+    CODE(fj_partition_chunks(w.bytes, N, 1, NULL, keep_fn, NULL, &w.which, NULL));
+    CODE(fj_partition_chunks(w.bytes, N, 1, w.out, NULL, NULL, &w.which, NULL));
+    CODE(fj_partition_chunks(w.bytes, N, 1, w.out, keep_fn, NULL, NULL, NULL));
+    CODE(fj_partition_chunks(w.bytes, many, 8, w.out, keep_fn, NULL, &w.which, NULL));
     world_end(false);
 }
 

@@ -2,6 +2,7 @@
 /*
  * order.c - in a FIFO pool the submissions of one thread are run in their order
  */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 

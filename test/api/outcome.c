@@ -4,6 +4,7 @@
  *
  * Also the limits of fj_submit_with_timeout(), and interrupts of tasks under tokens of their own.
  */
+#include <forkjoin/block.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -58,12 +59,12 @@ static int deep_wait(void)
 
     atomic_store(&deep.begun, 1);
     switch (deep.wait) {
-        case SLEEPS: return fj_sleep(HOUR);
+        case SLEEPS: return fj_sleep_ns(HOUR);
         case GETS: return fj_future_get(never, FJ_FOREVER, NULL);
         case WAITS_ANY: return fj_future_wait_any(&never, 1, FJ_FOREVER, &which);
         case MANAGED: return fj_managed_block(deep_ready, deep_block, NULL);
-        case READS: return (int)fj_read(deep.fds[0], &c, 1);
-        default: UNTIL(fj_cancelled()); return FJ_ECANCELED;
+        case READS: return (int)fj_block_read(deep.fds[0], &c, 1);
+        default: UNTIL(fj_is_cancelled()); return FJ_ECANCELED;
     }
 }
 
@@ -86,8 +87,8 @@ static int deep_under_token(fj_task *t)
     fj_task leaf;
     fj_task_init(&leaf, deep_leaf);
     fj_pool *pool = deep.place == IN_OTHER_POOL ? deep.other : fj_current_pool();
-    int code = fj_invoke_with(pool, &leaf, deep.place == IN_TOKENS ? &innermost : &inner);
-    CHECK(code == FJ_OK || (code == FJ_ECANCELED && fj_cancelled())); /* before it began */
+    int code = fj_invoke_token(pool, &leaf, deep.place == IN_TOKENS ? &innermost : &inner);
+    CHECK(code == FJ_OK || (code == FJ_ECANCELED && fj_is_cancelled())); /* before it began */
     return FJ_OK;
 }
 
@@ -128,7 +129,7 @@ static void on_signal(int sig)
 static fj_pool *deep_pool(void)
 {
     struct sigaction sa = {.sa_handler = on_signal};
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
     o.parallelism = 2;
@@ -159,7 +160,7 @@ static void deep_round(fj_pool *p, int way)
     CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
     /* If it was decided before its body began, that never runs. */
     CHECK(atomic_load(&deep.got) == FJ_ECANCELED || !atomic_load(&deep.begun));
-    fj_future_release(f);
+    fj_future_unref(f);
 }
 
 FJ_TEST(interrupt_breaks_every_wait_under_a_future, 120)
@@ -207,7 +208,7 @@ FJ_TEST(cancelled_token_breaks_every_wait_below_it, 120)
             fj_token_init(&token, NULL);
             fj_task_init(&t, place == IN_BODY ? deep_leaf : deep_under_token);
             CHECK_EQ(pthread_create(&thread, NULL, cancels_token, &token), 0);
-            CHECK_EQ(fj_invoke_with(p, &t, &token), FJ_OK);
+            CHECK_EQ(fj_invoke_token(p, &t, &token), FJ_OK);
             pthread_join(thread, NULL);
             CHECK_EQ(atomic_load(&deep.got), FJ_ECANCELED);
         }
@@ -246,13 +247,13 @@ FJ_TEST(signal_of_a_stolen_task_does_not_reach_the_next, 120)
         CHECK_EQ(fj_future_cancel(f, 1) || fj_future_is_done(f), 1);
         for (int k = 0; k < 2; k++) {
             CHECK_EQ(fj_future_join(next[k]), FJ_OK);
-            fj_future_release(next[k]);
+            fj_future_unref(next[k]);
         }
         CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
         int got = atomic_load(&deep.got);
         CHECK(got == 1 || got == FJ_ECANCELED);
         if (got != 1) CHECK_EQ(read(deep.fds[0], &c, 1), 1);
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     CHECK_EQ(atomic_load(&disturbed), 0);
     fjt_destroy(p);
@@ -294,11 +295,11 @@ FJ_TEST(body_sees_that_another_has_decided_its_future, 120)
             } else {
                 CHECK_EQ(fj_submit_action(NULL, decides, f, NULL, &other), FJ_OK);
                 CHECK_EQ(fj_future_join(other), FJ_OK);
-                fj_future_release(other);
+                fj_future_unref(other);
             }
             CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
             CHECK_EQ(atomic_load(&deep.got), FJ_ECANCELED);
-            fj_future_release(f);
+            fj_future_unref(f);
         }
     }
     fjt_destroy(deep.other);
@@ -310,8 +311,8 @@ static int sleeps_a_while(void *arg, void **result)
 {
     (void)arg, (void)result;
     atomic_store(&deep.begun, 1);
-    UNTIL(fj_cancelled());
-    atomic_store(&deep.got, fj_sleep(2 * MS));
+    UNTIL(fj_is_cancelled());
+    atomic_store(&deep.got, fj_sleep_ns(2 * MS));
     return FJ_OK;
 }
 
@@ -327,7 +328,7 @@ FJ_TEST(future_completed_by_another_is_not_interrupted, 60)
         CHECK_EQ(decide(f, how), 1);
         CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
         CHECK_EQ(atomic_load(&deep.got), FJ_OK);
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     fjt_destroy(p);
 }
@@ -361,14 +362,14 @@ static int own_run(fj_task *t)
     if (o->by_child) {
         fj_task_init(&o->child, own_child);
         if (o->under_token)
-            CHECK_EQ(fj_invoke_with(fj_current_pool(), &o->child, &inner), FJ_OK);
+            CHECK_EQ(fj_invoke_token(fj_current_pool(), &o->child, &inner), FJ_OK);
         else
             CHECK_EQ(own_child(&o->child), FJ_OK);
     } else {
         CHECK_EQ(own_decide(o), FJ_OK);
     }
-    CHECK(!fj_cancelled());
-    CHECK_EQ(fj_sleep(1000), FJ_OK);
+    CHECK(!fj_is_cancelled());
+    CHECK_EQ(fj_sleep_ns(1000), FJ_OK);
     return FJ_OK;
 }
 
@@ -380,7 +381,7 @@ static int own_forked(fj_task *t)
     fj_future_init(&o.f, own_run);
     CHECK_EQ(fj_future_fork(&o.f), FJ_OK);
     CHECK_EQ(fj_future_join(&o.f), o.how == 0 ? FJ_OK : 9); /* mostly run here */
-    fj_future_release(&o.f);
+    fj_future_fini(&o.f);
     return FJ_OK;
 }
 
@@ -394,7 +395,7 @@ FJ_TEST(body_that_decides_its_own_future_goes_on, 60)
         fj_future_init(&o.f, own_run);
         CHECK_EQ(fj_future_submit(p, &o.f), FJ_OK);
         CHECK_EQ(fj_future_join(&o.f), i % 2 == 0 ? FJ_OK : 9);
-        fj_future_release(&o.f);
+        fj_future_fini(&o.f);
         fj_task_init(&t, own_forked);
         CHECK_EQ(fj_invoke(p, &t), FJ_OK);
     }
@@ -419,7 +420,7 @@ static int waits_for_a_thief(fj_task *t)
     fj_fork(&child);
     UNTIL(atomic_load(&deep.stolen));
     CHECK_EQ(fj_join(&child), FJ_OK);
-    atomic_store(&deep.got, fj_cancelled());
+    atomic_store(&deep.got, fj_is_cancelled());
     return FJ_OK;
 }
 
@@ -431,7 +432,7 @@ FJ_TEST(body_sees_what_a_stolen_task_has_decided, 60)
     fj_future_init(&deep.never, waits_for_a_thief);
     CHECK_EQ(fj_future_submit(p, &deep.never), FJ_OK);
     CHECK_EQ(fj_future_join(&deep.never), FJ_OK);
-    fj_future_release(&deep.never);
+    fj_future_fini(&deep.never);
     CHECK_EQ(atomic_load(&deep.got), 1);
     fjt_destroy(p);
 }
@@ -451,7 +452,7 @@ static int holds(void *arg, void **result)
 static void acts_complete(fj_future *f, void *arg)
 {
     CHECK(fj_current_pool() == NULL);
-    CHECK(fj_worker_index() < 0);
+    CHECK(fj_current_worker() < 0);
     (void)fj_future_complete(f, arg);
     atomic_fetch_add(&acted, 1);
 }
@@ -476,11 +477,11 @@ FJ_TEST(action_at_a_limit_needs_no_worker, 60)
         UNTIL(atomic_load(&acted) == 8);
         CHECK(atomic_load(&held) <= n); /* the others never began */
         atomic_store(&let_go, 1);
-        for (int i = 0; i < 8; i++) fj_future_release(f[i]);
+        for (int i = 0; i < 8; i++) fj_future_unref(f[i]);
         CHECK_EQ(fj_submit_with_timeout(p, holds, &x, HOUR, acts_complete, &f[0]), FJ_OK);
         CHECK_EQ(fj_future_get(f[0], FJ_FOREVER, &result), FJ_OK);
         CHECK(result == &x);
-        fj_future_release(f[0]);
+        fj_future_unref(f[0]);
         fjt_destroy(p);
         CHECK_EQ(atomic_load(&acted), 8);
     }
@@ -528,13 +529,13 @@ FJ_TEST(slow_actions_delay_no_other_timer, 60)
         UNTIL(atomic_load(&slow) == n);
         CHECK_EQ(fj_schedule_action(p, count_up, &runs, MS, &g), FJ_OK);
         CHECK_EQ(fj_future_join(g), FJ_OK);
-        fj_future_release(g);
+        fj_future_unref(g);
         CHECK_EQ(fj_submit_with_timeout(p, left_open, NULL, MS, NULL, &g), FJ_OK);
         CHECK_EQ(fj_future_join(g), FJ_ETIMEDOUT);
-        fj_future_release(g);
+        fj_future_unref(g);
         CHECK_EQ(fj_submit_with_timeout(p, left_open, NULL, MS, acts_fail, &g), FJ_OK);
         CHECK_EQ(fj_future_join(g), 7);
-        fj_future_release(g);
+        fj_future_unref(g);
     }
     CHECK_EQ(atomic_load(&runs), 20);
     CHECK_EQ(fj_pool_shutdown(p), FJ_OK); /* and the pool ends after them */
@@ -542,7 +543,7 @@ FJ_TEST(slow_actions_delay_no_other_timer, 60)
     atomic_store(&let_go, 1);
     for (int i = 0; i < 20; i++) {
         CHECK_EQ(fj_future_join(f[i]), 8);
-        fj_future_release(f[i]);
+        fj_future_unref(f[i]);
     }
     fjt_destroy(p);
     CHECK_EQ(atomic_load(&slow), 0);
@@ -570,9 +571,9 @@ FJ_TEST(pool_that_stops_waits_for_actions_at_limits, 60)
         fjt_destroy(p);
         for (int i = 0; i < 3; i++) {
             CHECK_EQ(fj_future_join(f[i]), 8);
-            fj_future_release(f[i]);
+            fj_future_unref(f[i]);
         }
-        fj_future_release(late);
+        fj_future_unref(late);
     }
 }
 
@@ -595,7 +596,7 @@ static void acts_much(fj_future *f, void *arg)
     struct busy *b = arg;
     fj_task leaf;
 
-    CHECK_EQ(fj_cancelled(), 0);
+    CHECK_EQ(fj_is_cancelled(), 0);
     CHECK_EQ(fj_execute(b->pool, count_up, &b->runs), FJ_OK);
     CHECK_EQ(fj_submit_action(b->pool, count_up, &b->runs, NULL, &b->made[0]), FJ_OK);
     CHECK_EQ(fj_schedule_action(b->pool, count_up, &b->runs, 0, &b->made[1]), FJ_OK);
@@ -624,8 +625,8 @@ FJ_TEST(action_at_a_limit_may_use_its_pool, 60)
     CHECK_EQ(fj_submit_with_timeout(p, left_open, &b, MS, acts_much, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_ECANCELED);
     UNTIL(atomic_load(&b.done));
-    for (int i = 0; i < 3; i++) fj_future_release(b.made[i]);
-    fj_future_release(f);
+    for (int i = 0; i < 3; i++) fj_future_unref(b.made[i]);
+    fj_future_unref(f);
     fjt_destroy(p);
     CHECK_EQ(atomic_load(&b.runs), 3);
 }
@@ -639,7 +640,7 @@ static void acts_not(fj_future *f, void *arg)
 static int waits_for_its_action(void *arg, void **result)
 {
     UNTIL(atomic_load((atomic_int *)arg));
-    CHECK(!fj_cancelled());
+    CHECK(!fj_is_cancelled());
     *result = arg;
     return FJ_OK;
 }
@@ -655,7 +656,7 @@ FJ_TEST(action_that_decides_nothing_leaves_the_body_alone, 60)
     CHECK_EQ(fj_submit_with_timeout(p, waits_for_its_action, &over, 1, acts_not, &f), FJ_OK);
     CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
     CHECK(result == &over);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -687,10 +688,10 @@ FJ_TEST(action_at_a_limit_may_fork_the_process, 60)
     CHECK_EQ(fj_submit_with_timeout(p, left_open, NULL, 0, acts_fork, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), 6);
     CHECK_EQ(atomic_load(&child_status), 0);
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(fj_submit_with_timeout(p, left_open, NULL, 0, acts_fail, &g), FJ_OK);
     CHECK_EQ(fj_future_join(g), 7);
-    fj_future_release(g);
+    fj_future_unref(g);
     fjt_destroy(p);
 }
 
@@ -724,7 +725,7 @@ FJ_TEST(limit_of_a_body_that_is_over_before_it_begins, 120)
         for (int k = 0; k < 2; k++) {
             int code = fj_future_join(f[k]);
             CHECK(code == FJ_OK || (i % 3 == 0 && code == (k == 0 ? FJ_ETIMEDOUT : 7)));
-            fj_future_release(f[k]);
+            fj_future_unref(f[k]);
         }
         fjt_destroy(p);
     }

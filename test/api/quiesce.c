@@ -78,7 +78,7 @@ FJ_TEST(pool_with_a_queued_task_is_not_quiescent, 10)
         fj_pool *pool = fjt_pool(1, flags);
         fj_task t;
         fj_task_init(&t, count_run);
-        CHECK_EQ(fj_lazy_submit(pool, &t), FJ_OK);
+        CHECK_EQ(fj_submit_lazy(pool, &t), FJ_OK);
         CHECK(!fj_pool_is_quiescent(pool));
         CHECK_EQ(fj_unfork(&t), 1);
         CHECK(fj_pool_is_quiescent(pool));
@@ -93,7 +93,7 @@ FJ_TEST(await_quiescence_sees_to_lazy_submissions, 10)
         fj_pool *pool = fjt_pool(1, flags);
         fj_task t;
         fj_task_init(&t, count_run);
-        CHECK_EQ(fj_lazy_submit(pool, &t), FJ_OK);
+        CHECK_EQ(fj_submit_lazy(pool, &t), FJ_OK);
         CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
         CHECK_EQ(atomic_load(&done), flags + 1);
         CHECK_EQ(fj_join(&t), 4);
@@ -113,7 +113,7 @@ FJ_TEST(pool_is_not_quiescent_for_its_own_task, 10)
         struct inside i = {.body = look_inside, .arg = pool};
         inside(pool, look_inside, pool);
         fj_task_init(&i.task, inside_run);
-        CHECK_EQ(fj_invoke_by(pool, &i.task, FJ_CALLER_HELPS), FJ_OK);
+        CHECK_EQ(fj_invoke_mode(pool, &i.task, FJ_CALLER_HELPS), FJ_OK);
         fjt_destroy(pool);
     }
 }
@@ -369,7 +369,7 @@ static void hop(void)
     if (next >= HOPS || (!hops.own && next >= fjt_rounds(HOPS)))
         atomic_store(&hops.over, 1);
     else if (r % 2 == 0 && !hops.own)
-        CHECK_EQ(fj_external_submit(hops.pool, &hops.task[next]), FJ_OK);
+        CHECK_EQ(fj_submit_external(hops.pool, &hops.task[next]), FJ_OK);
     else
         CHECK_EQ(fj_submit(hops.pool, &hops.task[next]), FJ_OK);
     /* Mostly ends only when somebody else has taken it, if that does not take too long. */
@@ -402,7 +402,7 @@ static void *await_hops(void *arg)
 
 static void watch_hops(int n, unsigned flags, int64_t spin_ns)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     struct crowd all;
     pthread_t thread;
 
@@ -492,10 +492,10 @@ static int none_may_start(fj_pool *pool, void *arg)
  * wait for the wait around it. */
 FJ_TEST(wait_for_quiescence_does_not_wait_for_the_wait_around_it, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 2;
-    o.may_start = none_may_start;
+    o.allow_thread = none_may_start;
     for (unsigned flags = 0; flags < 4; flags++) {
         o.flags = flags;
         fj_pool *pool = fjt_pool_with(&o);
@@ -503,7 +503,7 @@ FJ_TEST(wait_for_quiescence_does_not_wait_for_the_wait_around_it, 30)
         CHECK_EQ(fj_future_submit(pool, &opened), FJ_OK);
         CHECK_EQ(fj_execute(pool, quiet_action, NULL), FJ_OK);
         CHECK_EQ(fj_future_join(&opened), FJ_OK);
-        fj_future_release(&opened);
+        fj_future_fini(&opened);
         fjt_destroy(pool);
     }
 }

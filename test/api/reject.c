@@ -54,8 +54,8 @@ static void let_go(fj_task *t)
     CHECK_EQ(fj_join(t), FJ_OK);
 }
 
-static int (*const queueing[])(fj_pool *, fj_task *) = {fj_submit, fj_external_submit,
-                                                        fj_lazy_submit};
+static int (*const queueing[])(fj_pool *, fj_task *) = {fj_submit, fj_submit_external,
+                                                        fj_submit_lazy};
 
 static atomic_int actions;
 
@@ -81,8 +81,8 @@ FJ_TEST(submitting_nothing_is_refused, 10)
     }
     CHECK_EQ(fj_invoke(pool, NULL), FJ_EINVAL);
     CHECK_EQ(fj_invoke(pool, &none), FJ_EINVAL);
-    CHECK_EQ(fj_invoke_by(NULL, NULL, FJ_CALLER_HELPS), FJ_EINVAL);
-    CHECK_EQ(fj_pool_size(pool), 0);
+    CHECK_EQ(fj_invoke_mode(NULL, NULL, FJ_CALLER_HELPS), FJ_EINVAL);
+    CHECK_EQ(fj_pool_thread_count(pool), 0);
     fjt_destroy(pool);
 }
 
@@ -95,8 +95,8 @@ static void all_rejected(fj_pool *pool)
         for (int form = 0; form < 3; form++) CHECK_EQ(queueing[form](pool, &l.task), FJ_EREJECTED);
         CHECK_EQ(fj_execute(pool, count_action, (void *)(intptr_t)1), FJ_EREJECTED);
         CHECK_EQ(fj_invoke(pool, &l.task), FJ_EREJECTED);
-        CHECK_EQ(fj_invoke_by(pool, &l.task, FJ_CALLER_HELPS), FJ_EREJECTED);
-        CHECK_EQ(fj_invoke_by(pool, &l.task, FJ_CALLER_BLOCKS), FJ_EREJECTED);
+        CHECK_EQ(fj_invoke_mode(pool, &l.task, FJ_CALLER_HELPS), FJ_EREJECTED);
+        CHECK_EQ(fj_invoke_mode(pool, &l.task, FJ_CALLER_BLOCKS), FJ_EREJECTED);
         CHECK_EQ(atomic_load(&l.runs), 0);
     }
 }
@@ -151,7 +151,7 @@ static void after_shutdown(void *arg)
         CHECK_EQ(queueing[i * 2](pool, &l.task), FJ_OK);
         CHECK_EQ(fj_join(&l.task), 7);
     }
-    CHECK_EQ(fj_external_submit(pool, &late[2].task), FJ_EREJECTED);
+    CHECK_EQ(fj_submit_external(pool, &late[2].task), FJ_EREJECTED);
     CHECK_EQ(fj_execute(pool, count_action, (void *)(intptr_t)1), FJ_OK);
     CHECK_EQ(fj_invoke(pool, &l.task), 7);
     fj_fork(&l.task);
@@ -228,7 +228,7 @@ static void forks_and_stop(void *arg)
         CHECK_EQ(fj_pool_shutdown_now(s->pool), FJ_OK);
     else
         until(&may_end);
-    CHECK(fj_stopping());
+    CHECK(fj_is_stopping());
     for (int i = 0; i < 20; i++) {
         int a = fj_join(&forked[i].task), b = fj_join(&submitted[19 - i].task);
         CHECK(a == 5 || a == FJ_ECANCELED);

@@ -144,9 +144,9 @@ FJ_TEST(joiner_that_sleeps_is_replaced, 30)
 
 static uint64_t started(fj_pool *p)
 {
-    fj_pool_stats s = {.size = sizeof s};
+    fj_stats s;
 
-    CHECK_EQ(fj_pool_get_stats(p, &s), FJ_OK);
+    CHECK_EQ(fj_pool_stats(p, &s), FJ_OK);
     return s.started;
 }
 

@@ -16,7 +16,7 @@ static int ok_run(fj_task *t)
 
 FJ_TEST(idle_workers_all_leave_after_keep_alive, 60)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 16;
     o.keep_alive_ns = 20 * MS;
@@ -25,7 +25,7 @@ FJ_TEST(idle_workers_all_leave_after_keep_alive, 60)
         struct crowd c;
         crowd_start(pool, &c, 16);
         crowd_wait(16);
-        CHECK_EQ(fj_pool_size(pool), 16);
+        CHECK_EQ(fj_pool_thread_count(pool), 16);
         crowd_end(&c);
         until_size(pool, 0);
         CHECK(fj_pool_is_quiescent(pool));
@@ -35,8 +35,8 @@ FJ_TEST(idle_workers_all_leave_after_keep_alive, 60)
 
 FJ_TEST(idle_workers_stay_for_keep_alive, 20)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
-    fj_pool_stats s = {.size = sizeof s};
+    fj_pool_options o = {0};
+    fj_stats s;
     struct crowd c;
 
     o.parallelism = 4;
@@ -46,15 +46,15 @@ FJ_TEST(idle_workers_stay_for_keep_alive, 20)
     crowd_wait(4);
     crowd_end(&c);
     fjt_sleep_us(100000);
-    CHECK_EQ(fj_pool_size(pool), 4);
-    CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_OK);
+    CHECK_EQ(fj_pool_thread_count(pool), 4);
+    CHECK_EQ(fj_pool_stats(pool, &s), FJ_OK);
     CHECK_EQ(s.started, 4);
     fjt_destroy(pool);
 }
 
 FJ_TEST(pool_works_again_after_all_have_left, 60)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_task t;
 
     o.parallelism = 2;
@@ -71,7 +71,7 @@ FJ_TEST(pool_works_again_after_all_have_left, 60)
 /* Submissions at about the moment at which workers leave. */
 FJ_TEST(no_submission_is_lost_while_workers_leave, 60)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     uint64_t random = fjt_seed();
     fj_task t;
 
@@ -106,7 +106,7 @@ FJ_TEST(set_parallelism_returns_the_old_one_and_checks_its_range, 10)
 
 FJ_TEST(set_parallelism_above_max_threads_is_refused, 20)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.max_threads = 2;
@@ -143,7 +143,7 @@ static int count_action(void *arg)
 
 FJ_TEST(refused_parallelism_brings_no_worker, 20)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.max_threads = 2;
@@ -166,12 +166,12 @@ FJ_TEST(raised_parallelism_brings_workers_with_the_work, 20)
 
     crowd_start(pool, &c, 1);
     crowd_wait(1);
-    CHECK_EQ(fj_pool_size(pool), 1);
+    CHECK_EQ(fj_pool_thread_count(pool), 1);
     crowd_end(&c);
     CHECK_EQ(fj_pool_set_parallelism(pool, 8), 1);
     crowd_start(pool, &c, 8);
     crowd_wait(8);
-    CHECK_EQ(fj_pool_size(pool), 8);
+    CHECK_EQ(fj_pool_thread_count(pool), 8);
     crowd_end(&c);
     fjt_destroy(pool);
 }

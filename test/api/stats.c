@@ -8,12 +8,11 @@
 
 #include "inside.h"
 
-static fj_pool_stats stats_of(fj_pool *pool)
+static fj_stats stats_of(fj_pool *pool)
 {
-    fj_pool_stats s = {.size = sizeof s};
+    fj_stats s;
 
-    CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_OK);
-    CHECK_EQ(s.size, sizeof s);
+    CHECK_EQ(fj_pool_stats(pool, &s), FJ_OK);
     return s;
 }
 
@@ -54,13 +53,13 @@ static void let_go(fj_task *t, int n)
 FJ_TEST(new_pool_shows_nothing_but_its_size, 10)
 {
     fj_pool *pool = fjt_pool(5, FJ_POOL_FIFO);
-    fj_pool_stats s = stats_of(pool);
+    fj_stats s = stats_of(pool);
 
     CHECK_EQ(s.parallelism, 5);
     CHECK(s.threads == 0 && s.active == 0 && s.running == 0 && s.idle == 0 && s.blocked == 0);
     CHECK(s.steals == 0 && s.queued == 0 && s.submitted == 0 && s.started == 0 && s.parks == 0);
     CHECK_EQ(fj_pool_parallelism(pool), 5);
-    CHECK_EQ(fj_pool_size(pool), 0);
+    CHECK_EQ(fj_pool_thread_count(pool), 0);
     CHECK_EQ(fj_pool_active_count(pool), 0);
     CHECK_EQ(fj_pool_running_count(pool), 0);
     CHECK_EQ(fj_pool_steal_count(pool), 0);
@@ -79,7 +78,7 @@ FJ_TEST(busy_workers_are_active_and_running, 20)
         hold(pool, t, n);
         until_begun(n);
         while (fj_pool_active_count(pool) != n) fjt_sleep_us(100); /* searchers go to sleep */
-        fj_pool_stats s = stats_of(pool);
+        fj_stats s = stats_of(pool);
         CHECK_EQ(s.active, n);
         CHECK_EQ(s.running, n);
         CHECK_EQ(fj_pool_running_count(pool), n);
@@ -155,7 +154,7 @@ FJ_TEST(pool_at_rest_has_nobody_active, 10)
     until_begun(4);
     let_go(t, 4);
     CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
-    fj_pool_stats s = stats_of(pool);
+    fj_stats s = stats_of(pool);
     CHECK(s.active == 0 && s.running == 0 && s.blocked == 0 && s.queued == 0 && s.submitted == 0);
     CHECK_EQ(s.threads, 4);
     CHECK_EQ(s.idle, 4);
@@ -174,7 +173,7 @@ FJ_TEST(ended_pool_has_no_threads, 10)
     until_begun(4);
     let_go(t, 4);
     CHECK_EQ(fj_pool_close(pool), FJ_OK);
-    fj_pool_stats s = stats_of(pool);
+    fj_stats s = stats_of(pool);
     CHECK(s.threads == 0 && s.active == 0 && s.running == 0 && s.idle == 0 && s.blocked == 0);
     CHECK_EQ(s.started, 4);
     CHECK_EQ(s.steals, 4);
@@ -219,7 +218,7 @@ FJ_TEST(worker_that_waits_is_blocked_and_not_running, 20)
     CHECK_EQ(fj_submit(pool, &i.task), FJ_OK);
     while (stats_of(pool).blocked != 1) fjt_sleep_us(100);
     while (fj_pool_active_count(pool) != 1) fjt_sleep_us(100);
-    fj_pool_stats s = stats_of(pool);
+    fj_stats s = stats_of(pool);
     CHECK_EQ(s.blocked, 1);
     CHECK_EQ(s.running, 1);
     atomic_store(&may_end, 1);
@@ -239,60 +238,29 @@ FJ_TEST(no_pool_means_the_common_one, 10)
     CHECK_EQ(fj_pool_parallelism(NULL), fj_pool_parallelism(fj_common_pool()));
     CHECK_EQ(stats_of(NULL).parallelism, fj_common_parallelism());
     CHECK(!fj_pool_is_fifo(NULL));
-    CHECK(fj_pool_size(NULL) >= 0);
+    CHECK(fj_pool_thread_count(NULL) >= 0);
     CHECK(!fj_pool_is_shutdown(NULL) && !fj_pool_is_terminating(NULL));
     CHECK(!fj_pool_is_terminated(NULL));
 }
 
 /* ---- The struct ----------------------------------------------------------------------------- */
 
-FJ_TEST(shorter_stats_get_what_they_have_room_for, 10)
+FJ_TEST(stats_are_written_whole_and_nothing_behind_them, 10)
 {
     fj_pool *pool = fjt_pool(3, 0);
     struct {
-        fj_pool_stats s;
-        unsigned char more[64];
-    } u;
-
-    for (size_t size = offsetof(fj_pool_stats, steals); size <= sizeof u.s; size += 8) {
-        memset(&u, 0x5a, sizeof u);
-        u.s.size = size;
-        CHECK_EQ(fj_pool_get_stats(pool, &u.s), FJ_OK);
-        CHECK_EQ(u.s.size, size);
-        CHECK_EQ(u.s.parallelism, 3);
-        for (size_t i = size; i < sizeof u; i++) CHECK_EQ(((unsigned char *)&u)[i], 0x5a);
-    }
-    fjt_destroy(pool);
-}
-
-FJ_TEST(longer_stats_are_filled_as_far_as_known, 10)
-{
-    fj_pool *pool = fjt_pool(3, 0);
-    struct {
-        fj_pool_stats s;
+        fj_stats s;
         unsigned char more[64];
     } u;
 
     memset(&u, 0x5a, sizeof u);
-    u.s.size = sizeof u;
-    CHECK_EQ(fj_pool_get_stats(pool, &u.s), FJ_OK);
+    CHECK_EQ(fj_pool_stats(pool, &u.s), FJ_OK);
     CHECK_EQ(u.s.parallelism, 3);
+    CHECK_EQ(u.s.state, FJ_POOL_STATE_RUNNING);
     CHECK_EQ(u.s.parks, 0);
-    fjt_destroy(pool);
-}
-
-FJ_TEST(stats_without_a_size_are_refused, 10)
-{
-    fj_pool *pool = fjt_pool(3, 0);
-    fj_pool_stats s;
-
-    memset(&s, 0x5a, sizeof s);
-    for (size_t size = 0; size <= sizeof(size_t); size++) {
-        s.size = size;
-        CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_EINVAL);
-        CHECK_EQ(s.parallelism, 0x5a5a5a5a);
-    }
-    CHECK_EQ(fj_pool_get_stats(pool, NULL), FJ_EINVAL);
+    for (size_t i = 0; i < 8; i++) CHECK_EQ(u.s.reserved[i], 0);
+    for (size_t i = 0; i < sizeof u.more; i++) CHECK_EQ(u.more[i], 0x5a);
+    CHECK_EQ(fj_pool_stats(pool, NULL), FJ_EINVAL);
     fjt_destroy(pool);
 }
 
@@ -300,21 +268,21 @@ FJ_TEST(stats_without_a_size_are_refused, 10)
 
 FJ_TEST(text_is_one_line_and_tells_its_length, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     char whole[1024], part[1024];
 
     o.parallelism = 7;
     o.name = "mypool";
     fj_pool *pool = fjt_pool_with(&o);
-    int n = fj_pool_text(pool, whole, sizeof whole);
+    int n = fj_pool_describe(pool, whole, sizeof whole);
     CHECK(n > 0 && n < (int)sizeof whole);
     CHECK_EQ(strlen(whole), n);
     CHECK(strchr(whole, '\n') == NULL);
     CHECK(strstr(whole, "mypool") != NULL && strstr(whole, "7") != NULL);
-    CHECK_EQ(fj_pool_text(pool, NULL, 0), n);
+    CHECK_EQ(fj_pool_describe(pool, NULL, 0), n);
     for (size_t cap = 1; cap <= (size_t)n + 5; cap++) {
         memset(part, 0x5a, sizeof part);
-        CHECK_EQ(fj_pool_text(pool, part, cap), n);
+        CHECK_EQ(fj_pool_describe(pool, part, cap), n);
         size_t len = cap - 1 < (size_t)n ? cap - 1 : (size_t)n;
         CHECK(memcmp(part, whole, len) == 0);
         CHECK_EQ(part[len], '\0');
@@ -328,9 +296,9 @@ FJ_TEST(text_follows_the_state, 10)
     fj_pool *pool = fjt_pool(1, 0);
     char before[1024], after[1024];
 
-    fj_pool_text(pool, before, sizeof before);
+    fj_pool_describe(pool, before, sizeof before);
     CHECK_EQ(fj_pool_close(pool), FJ_OK);
-    fj_pool_text(pool, after, sizeof after);
+    fj_pool_describe(pool, after, sizeof after);
     CHECK(strcmp(before, after) != 0);
     CHECK(strstr(after, "terminated") != NULL);
     fjt_destroy(pool);
@@ -392,7 +360,7 @@ static int fib_run(fj_task *t)
 
 FJ_TEST(looking_at_a_busy_pool_gives_sensible_figures, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     struct lines l = {0, 0, 0};
     uint64_t steals = 0, started = 0;
     char text[1024];
@@ -406,7 +374,7 @@ FJ_TEST(looking_at_a_busy_pool_gives_sensible_figures, 30)
         fj_task_init(&f.task, fib_run);
         CHECK_EQ(fj_submit(pool, &f.task), FJ_OK);
         for (int i = 0; i < 50; i++) {
-            fj_pool_stats s = stats_of(pool);
+            fj_stats s = stats_of(pool);
             CHECK(s.threads >= 0 && s.threads <= 20);
             CHECK(s.active >= 0 && s.active <= 20);
             CHECK(s.running >= 0 && s.running <= 20);
@@ -414,7 +382,7 @@ FJ_TEST(looking_at_a_busy_pool_gives_sensible_figures, 30)
             CHECK(s.queued < 10000 && s.submitted <= 1);
             steals = s.steals;
             started = s.started;
-            CHECK(fj_pool_text(pool, text, sizeof text) > 0);
+            CHECK(fj_pool_describe(pool, text, sizeof text) > 0);
             fj_pool_dump(pool, count_line, &l);
         }
         CHECK_EQ(fj_join(&f.task), FJ_OK);

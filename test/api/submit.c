@@ -59,8 +59,8 @@ static void let_go(fj_task *t)
     CHECK_EQ(fj_join(t), FJ_OK);
 }
 
-static int (*const queueing[])(fj_pool *, fj_task *) = {fj_submit, fj_external_submit,
-                                                        fj_lazy_submit};
+static int (*const queueing[])(fj_pool *, fj_task *) = {fj_submit, fj_submit_external,
+                                                        fj_submit_lazy};
 
 static void drain(fj_pool *pool)
 {
@@ -78,7 +78,7 @@ static void submit_outside(unsigned flags)
         for (int form = 0; form < 2; form++) {
             leaf_init(&l, i);
             CHECK_EQ(queueing[form](pool, &l.task), FJ_OK);
-            CHECK_EQ(i % 2 == 0 ? fj_join(&l.task) : fj_wait(&l.task), i);
+            CHECK_EQ(i % 2 == 0 ? fj_join(&l.task) : fj_join_stolen(&l.task), i);
             CHECK_EQ(atomic_load(&l.runs), 1);
             CHECK(l.pool == pool);
         }
@@ -101,7 +101,7 @@ FJ_TEST(invoke_from_outside_returns_the_code, 20)
             leaf_init(&l, i);
             CHECK_EQ(fj_invoke(pool, &l.task), i);
             CHECK(l.pool == pool);
-            for (int k = 0; k < 3; k++) CHECK_EQ(fj_invoke_by(pool, &l.task, callers[k]), i);
+            for (int k = 0; k < 3; k++) CHECK_EQ(fj_invoke_mode(pool, &l.task, callers[k]), i);
             CHECK_EQ(atomic_load(&l.runs), 4);
             CHECK(l.pool == pool);
         }
@@ -117,9 +117,9 @@ FJ_TEST(caller_that_helps_runs_it_and_one_that_blocks_does_not, 10)
     for (unsigned flags = 0; flags <= FJ_POOL_CALLER_HELPS; flags += FJ_POOL_CALLER_HELPS) {
         fj_pool *pool = fjt_pool(2, flags);
         leaf_init(&l, 0);
-        CHECK_EQ(fj_invoke_by(pool, &l.task, FJ_CALLER_HELPS), FJ_OK);
+        CHECK_EQ(fj_invoke_mode(pool, &l.task, FJ_CALLER_HELPS), FJ_OK);
         CHECK(pthread_equal(l.thread, me));
-        CHECK_EQ(fj_invoke_by(pool, &l.task, FJ_CALLER_BLOCKS), FJ_OK);
+        CHECK_EQ(fj_invoke_mode(pool, &l.task, FJ_CALLER_BLOCKS), FJ_OK);
         CHECK(!pthread_equal(l.thread, me));
         CHECK_EQ(fj_invoke(pool, &l.task), FJ_OK);
         CHECK_EQ(pthread_equal(l.thread, me) != 0, flags != 0);
@@ -244,9 +244,9 @@ FJ_TEST(lazy_submission_is_run_when_a_worker_comes_by, 10)
 
     leaf_init(&lazy, 5);
     leaf_init(&other, 6);
-    CHECK_EQ(fj_lazy_submit(pool, &lazy.task), FJ_OK);
+    CHECK_EQ(fj_submit_lazy(pool, &lazy.task), FJ_OK);
     fjt_sleep_us(5000);
-    CHECK_EQ(fj_pool_size(pool), 0);
+    CHECK_EQ(fj_pool_thread_count(pool), 0);
     CHECK_EQ(atomic_load(&lazy.runs), 0);
     CHECK_EQ(fj_submit(pool, &other.task), FJ_OK);
     CHECK_EQ(fj_join(&other.task), 6);
@@ -260,7 +260,7 @@ FJ_TEST(lazy_submission_is_run_by_its_join, 10)
         fj_pool *pool = fjt_pool(1, flags);
         struct leaf l;
         leaf_init(&l, 5);
-        CHECK_EQ(fj_lazy_submit(pool, &l.task), FJ_OK);
+        CHECK_EQ(fj_submit_lazy(pool, &l.task), FJ_OK);
         CHECK_EQ(fj_join(&l.task), 5);
         CHECK_EQ(atomic_load(&l.runs), 1);
         fjt_destroy(pool);
@@ -274,7 +274,7 @@ FJ_TEST(lazy_submissions_are_run_before_the_pool_ends, 10)
         struct leaf l[10];
         for (int i = 0; i < 10; i++) {
             leaf_init(&l[i], 0);
-            CHECK_EQ(fj_lazy_submit(pool, &l[i].task), FJ_OK);
+            CHECK_EQ(fj_submit_lazy(pool, &l[i].task), FJ_OK);
         }
         CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
         CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
@@ -297,7 +297,7 @@ static void own_forms(void *arg)
         }
         for (int k = 0; k < 3; k++) {
             struct leaf *it = &l[(k + i) % 3];
-            CHECK_EQ(i % 2 == 0 ? fj_join(&it->task) : fj_wait(&it->task), it->code);
+            CHECK_EQ(i % 2 == 0 ? fj_join(&it->task) : fj_join_stolen(&it->task), it->code);
             CHECK_EQ(atomic_load(&it->runs), 1);
             CHECK(it->pool == pool);
         }
@@ -321,10 +321,10 @@ static void own_places(void *arg)
 
     for (int form = 0; form < 3; form++) leaf_init(&l[form], 0);
     CHECK_EQ(fj_submit(pool, &l[0].task), FJ_OK);
-    CHECK_EQ(fj_lazy_submit(pool, &l[1].task), FJ_OK);
+    CHECK_EQ(fj_submit_lazy(pool, &l[1].task), FJ_OK);
     CHECK_EQ(fj_pool_queued_task_count(pool), 2);
     CHECK_EQ(fj_pool_queued_submission_count(pool), 0);
-    CHECK_EQ(fj_external_submit(pool, &l[2].task), FJ_OK);
+    CHECK_EQ(fj_submit_external(pool, &l[2].task), FJ_OK);
     CHECK_EQ(fj_pool_queued_submission_count(pool), 1);
     CHECK_EQ(fj_execute(pool, count_action, NULL), FJ_OK);
     CHECK_EQ(fj_pool_queued_task_count(pool), 3);
@@ -347,8 +347,8 @@ static void own_invoke(void *arg)
         leaf_init(&l, i);
         CHECK_EQ(fj_invoke(pool, &l.task), i);
         CHECK(pthread_equal(l.thread, pthread_self()));
-        CHECK_EQ(fj_invoke_by(pool, &l.task, FJ_CALLER_BLOCKS), i);
-        CHECK_EQ(fj_invoke_by(pool, &l.task, FJ_CALLER_HELPS), i);
+        CHECK_EQ(fj_invoke_mode(pool, &l.task, FJ_CALLER_BLOCKS), i);
+        CHECK_EQ(fj_invoke_mode(pool, &l.task, FJ_CALLER_HELPS), i);
         CHECK_EQ(atomic_load(&l.runs), 3);
     }
 }
@@ -407,8 +407,8 @@ static void foreign_forms(void *arg)
         }
         leaf_init(&l[2], i);
         CHECK_EQ(fj_invoke(pool, &l[2].task), i);
-        CHECK_EQ(fj_invoke_by(pool, &l[2].task, FJ_CALLER_HELPS), i);
-        CHECK_EQ(fj_invoke_by(pool, &l[2].task, FJ_CALLER_BLOCKS), i);
+        CHECK_EQ(fj_invoke_mode(pool, &l[2].task, FJ_CALLER_HELPS), i);
+        CHECK_EQ(fj_invoke_mode(pool, &l[2].task, FJ_CALLER_BLOCKS), i);
         CHECK(l[2].pool == pool);
         CHECK_EQ(atomic_load(&l[2].runs), 3);
         CHECK_EQ(fj_execute(pool, count_action, (void *)(intptr_t)1), FJ_OK);
@@ -499,7 +499,7 @@ static void fail_inside(void *arg)
 FJ_TEST(code_of_an_action_goes_to_on_error, 10)
 {
     for (unsigned flags = 0; flags < 8; flags++) {
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o = {0};
         o.parallelism = 2;
         o.flags = flags;
         o.on_error = on_error;
@@ -517,7 +517,7 @@ FJ_TEST(code_of_an_action_goes_to_on_error, 10)
 
 FJ_TEST(code_of_a_task_does_not_go_to_on_error, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     struct leaf l;
 
     o.parallelism = 1;

@@ -283,9 +283,9 @@ static void poll_into_nothing(void *arg)
     struct held *h = arg;
 
     CHECK_EQ(fj_execute(h->pool, held_count, h), FJ_OK);
-    CHECK_EQ(fj_poll_local(NULL), 0);
-    CHECK_EQ(fj_poll_task(NULL), 0);
-    CHECK_EQ(fj_poll_submission(NULL), 0);
+    CHECK_EQ(fj_take_local(NULL), 0);
+    CHECK_EQ(fj_take_task(NULL), 0);
+    CHECK_EQ(fj_take_submission(NULL), 0);
     CHECK_EQ(fj_pool_drain(h->pool, NULL, 1), 0);
 }
 
@@ -302,11 +302,11 @@ FJ_TEST(outside_a_pool_there_is_nothing_to_take, 30)
 {
     fj_taken taken = {{0}};
 
-    CHECK_EQ(fj_poll_local(&taken), 0);
-    CHECK_EQ(fj_poll_task(&taken), 0);
-    CHECK_EQ(fj_poll_submission(&taken), 0);
-    CHECK_EQ(fj_queued_count(), 0);
-    CHECK_EQ(fj_surplus_count(), 0);
+    CHECK_EQ(fj_take_local(&taken), 0);
+    CHECK_EQ(fj_take_task(&taken), 0);
+    CHECK_EQ(fj_take_submission(&taken), 0);
+    CHECK_EQ(fj_worker_queued(), 0);
+    CHECK_EQ(fj_worker_surplus(), 0);
     CHECK(fj_peek_local() == NULL);
     CHECK(fj_taken_task(NULL) == NULL);
     CHECK_EQ(fj_future_unfork(NULL), 0);
@@ -318,7 +318,7 @@ static void want_surplus(void *arg)
 {
     (void)arg;
     /* Others may be on their way to sleep: then they count as active for a while. */
-    while (fj_surplus_count() != -8) fjt_sleep_us(50);
+    while (fj_worker_surplus() != -8) fjt_sleep_us(50);
 }
 
 FJ_TEST(alone_in_a_wide_pool_a_worker_is_short_of_eight_tasks, 60)

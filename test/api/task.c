@@ -99,7 +99,7 @@ static void wait_codes(void *arg)
         leaf_init(&l, i);
         l.code = codes[i];
         fj_fork(&l.task);
-        CHECK_EQ(fj_wait(&l.task), codes[i]);
+        CHECK_EQ(fj_join_stolen(&l.task), codes[i]);
         leaf_check(&l);
     }
 }
@@ -117,7 +117,7 @@ static void stolen_codes(void *arg)
         held_fork(&h, codes[i]);
         until(&h.begun);
         atomic_store(&h.may_end, 1);
-        CHECK_EQ(arg != NULL ? fj_wait(&h.task) : fj_join(&h.task), codes[i]);
+        CHECK_EQ(arg != NULL ? fj_join_stolen(&h.task) : fj_join(&h.task), codes[i]);
     }
 }
 
@@ -167,7 +167,7 @@ static void unfork_held(void *arg)
     CHECK_EQ(fj_unfork(&h.task), 0);
     CHECK_EQ(fj_unfork(&h.task), 0);
     atomic_store(&h.may_end, 1);
-    CHECK_EQ(fj_wait(&h.task), 17);
+    CHECK_EQ(fj_join_stolen(&h.task), 17);
     held_fork(&h, 18);
     until(&h.begun);
     atomic_store(&h.may_end, 1);
@@ -201,7 +201,7 @@ static void unfork_or_wait(void *arg)
             if (fj_unfork(&l->task))
                 (void)leaf_run(&l->task);
             else
-                CHECK_EQ(fj_wait(&l->task), FJ_OK);
+                CHECK_EQ(fj_join_stolen(&l->task), FJ_OK);
             leaf_check(l);
         }
     }
@@ -355,13 +355,13 @@ FJ_TEST(tree_needs_few_threads, 60)
 {
     for (unsigned flags = 0; flags < 2; flags++)
         for (int n = 1; n <= 8; n *= 2) {
-            fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+            fj_pool_options o = {0};
             o.parallelism = n;
             o.max_threads = n + 30;
             o.flags = flags;
             fj_pool *pool = fjt_pool_with(&o);
             inside(pool, tree, NULL);
-            CHECK(fj_pool_size(pool) <= n + 30);
+            CHECK(fj_pool_thread_count(pool) <= n + 30);
             fjt_destroy(pool);
         }
 }
@@ -405,7 +405,7 @@ static void reuse(void *arg)
         if (i % 3 == 0 && fj_unfork(&l.task))
             (void)leaf_run(&l.task);
         else
-            CHECK_EQ(i % 2 == 0 ? fj_wait(&l.task) : fj_join(&l.task), i);
+            CHECK_EQ(i % 2 == 0 ? fj_join_stolen(&l.task) : fj_join(&l.task), i);
         CHECK_EQ(atomic_load(&l.runs), i);
         CHECK_EQ(l.result, i * 3);
     }
@@ -474,7 +474,7 @@ static int stranger_run(fj_task *t)
 {
     struct leaf *l = (struct leaf *)t;
 
-    if (atomic_load(&waiting)) CHECK(fj_worker_index() != atomic_load(&waiter));
+    if (atomic_load(&waiting)) CHECK(fj_current_worker() != atomic_load(&waiter));
     atomic_fetch_add(&l->runs, 1);
     return FJ_OK;
 }
@@ -504,7 +504,7 @@ static void join_with_strangers(void *arg)
         fj_task_init(&stranger[i].task, stranger_run);
         fj_fork(&stranger[i].task);
     }
-    atomic_store(&waiter, fj_worker_index());
+    atomic_store(&waiter, fj_current_worker());
     atomic_store(&waiting, 1);
     CHECK_EQ(fj_join(&h.task), 3);
     atomic_store(&waiting, 0);
@@ -548,7 +548,7 @@ FJ_TEST(fork_from_outside_runs_in_the_common_pool, 20)
         }
         for (int i = 0; i < 20; i++) {
             int k = round % 2 == 0 ? i : 19 - i;
-            CHECK_EQ(round % 3 == 0 ? fj_wait(&l[k].task) : fj_join(&l[k].task), k);
+            CHECK_EQ(round % 3 == 0 ? fj_join_stolen(&l[k].task) : fj_join(&l[k].task), k);
             CHECK_EQ(atomic_load(&l[k].runs), 1);
         }
     }

@@ -115,13 +115,13 @@ static void put_own_queue(struct awaited *a)
 static void put_submission_queue(struct awaited *a)
 {
     fj_future_init(&a->future, stubborn);
-    CHECK_EQ(fj_future_external_submit(fj_current_pool(), &a->future), FJ_OK);
+    CHECK_EQ(fj_future_submit_external(fj_current_pool(), &a->future), FJ_OK);
 }
 
 static void put_lazily(struct awaited *a)
 {
     fj_future_init(&a->future, stubborn);
-    CHECK_EQ(fj_future_lazy_submit(fj_current_pool(), &a->future), FJ_OK);
+    CHECK_EQ(fj_future_submit_lazy(fj_current_pool(), &a->future), FJ_OK);
 }
 
 static void put_parent_of_a_task(struct awaited *a)
@@ -161,7 +161,7 @@ static int trial_run(fj_task *t)
     CHECK_EQ(calls[trial->call](a.f), FJ_ETIMEDOUT);
     atomic_store(&returned, 1);
     CHECK_EQ(fj_future_join(a.f), FJ_OK);
-    fj_future_release(a.f);
+    fj_future_fini(a.f);
     return FJ_OK;
 }
 
@@ -175,7 +175,7 @@ static void all_trials(const fj_pool_options *o, bool helps)
             struct trial t = {.call = call, .place = place};
             atomic_store(&returned, 0);
             fj_task_init(&t.task, trial_run);
-            CHECK_EQ(fj_invoke_by(p, &t.task, helps ? FJ_CALLER_HELPS : FJ_CALLER_BLOCKS), FJ_OK);
+            CHECK_EQ(fj_invoke_mode(p, &t.task, helps ? FJ_CALLER_HELPS : FJ_CALLER_BLOCKS), FJ_OK);
         }
     fjt_destroy(p);
 }
@@ -183,7 +183,7 @@ static void all_trials(const fj_pool_options *o, bool helps)
 FJ_TEST(worker_that_waits_with_a_limit_keeps_it, 120)
 {
     for (int n = 1; n <= 3; n++) {
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o = {0};
         o.parallelism = n;
         all_trials(&o, false);
     }
@@ -192,7 +192,7 @@ FJ_TEST(worker_that_waits_with_a_limit_keeps_it, 120)
 FJ_TEST(worker_without_a_replacement_keeps_its_limit, 120)
 {
     for (int n = 1; n <= 3; n++) {
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o = {0};
         o.parallelism = o.max_threads = n;
         all_trials(&o, false);
     }
@@ -201,7 +201,7 @@ FJ_TEST(worker_without_a_replacement_keeps_its_limit, 120)
 FJ_TEST(caller_that_helps_keeps_its_limit, 120)
 {
     for (int n = 1; n <= 2; n++) {
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o = {0};
         o.parallelism = n;
         o.flags = FJ_POOL_CALLER_HELPS;
         all_trials(&o, true);
@@ -210,7 +210,7 @@ FJ_TEST(caller_that_helps_keeps_its_limit, 120)
 
 FJ_TEST(fifo_worker_keeps_its_limit, 120)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.flags = FJ_POOL_FIFO;
@@ -231,7 +231,7 @@ static void from_outside(fj_pool *p)
         CHECK_EQ(calls[call](&f), FJ_ETIMEDOUT);
         atomic_store(&returned, 1);
         CHECK_EQ(fj_future_join(&f), FJ_OK);
-        fj_future_release(&f);
+        fj_future_fini(&f);
     }
     fj_future f;
     atomic_store(&returned, 0);
@@ -240,7 +240,7 @@ static void from_outside(fj_pool *p)
     CHECK_EQ(fj_pool_await_quiescence(p, LIMIT), FJ_ETIMEDOUT);
     atomic_store(&returned, 1);
     CHECK_EQ(fj_future_join(&f), FJ_OK);
-    fj_future_release(&f);
+    fj_future_fini(&f);
 }
 
 FJ_TEST(thread_outside_keeps_its_limit, 60)
@@ -270,7 +270,7 @@ FJ_TEST(limit_is_kept_in_a_common_pool_without_workers, 60)
     fj_future_init(&f, stubborn);
     CHECK_EQ(fj_future_submit(NULL, &f), FJ_OK);
     while (fj_future_get(&f, LIMIT, NULL) == FJ_ETIMEDOUT) {}
-    fj_future_release(&f);
+    fj_future_fini(&f);
 }
 
 /* ---- Calls that submit and wait -------------------------------------------------------------------------------- */
@@ -292,7 +292,7 @@ static void invoke_several(fj_pool *p, bool any)
     atomic_store(&returned, 1);
     for (int i = 0; i < 3; i++) {
         CHECK(fj_future_is_cancelled(&f[i]));
-        fj_future_release(&f[i]);
+        fj_future_fini(&f[i]);
     }
 }
 
@@ -308,7 +308,7 @@ FJ_TEST(calls_that_submit_and_wait_keep_their_limit, 60)
 {
     for (int n = 1; n <= 2; n++)
         for (int bounded = 0; bounded < 2; bounded++) {
-            fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+            fj_pool_options o = {0};
             fj_task t;
 
             o.parallelism = n;
@@ -336,11 +336,11 @@ static int stubborn_action(void *arg)
 
 FJ_TEST(wait_for_the_end_of_a_pool_keeps_its_limit, 60)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     atomic_int may = 0;
 
     o.parallelism = 1;
-    o.may_start = refuses;
+    o.allow_thread = refuses;
     o.arg = &may;
     fj_pool *p = fjt_pool_with(&o);
     atomic_store(&returned, 0);

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE /* O_PATH, pipe2() */
 #include <errno.h>
 #include <fcntl.h>
+#include <forkjoin/block.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -35,14 +36,14 @@ FJ_TEST(semaphore_is_waited_for_no_longer_than_asked, 30)
     sem_t s;
 
     CHECK_EQ(sem_init(&s, 0, 1), 0);
-    CHECK_EQ(fj_sem_wait(&s, 0), FJ_OK);
-    CHECK_EQ(fj_sem_wait(&s, 0), FJ_ETIMEDOUT);
-    CHECK_EQ(fj_sem_wait(&s, -1), FJ_ETIMEDOUT);
+    CHECK_EQ(fj_block_sem_wait(&s, 0), FJ_OK);
+    CHECK_EQ(fj_block_sem_wait(&s, 0), FJ_ETIMEDOUT);
+    CHECK_EQ(fj_block_sem_wait(&s, -1), FJ_ETIMEDOUT);
     int64_t start = fjt_now();
-    CHECK_EQ(fj_sem_wait(&s, 2000000), FJ_ETIMEDOUT);
+    CHECK_EQ(fj_block_sem_wait(&s, 2000000), FJ_ETIMEDOUT);
     CHECK(fjt_now() - start >= 2000000);
     CHECK_EQ(sem_post(&s), 0);
-    CHECK_EQ(fj_sem_wait(&s, INT64_MAX - 1), FJ_OK);
+    CHECK_EQ(fj_block_sem_wait(&s, INT64_MAX - 1), FJ_OK);
     CHECK_EQ(sem_destroy(&s), 0);
 }
 
@@ -51,18 +52,18 @@ FJ_TEST(condition_that_is_only_asked_for_times_out_with_the_mutex_held, 30)
     pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 
-    CHECK_EQ(fj_mutex_lock(&m), FJ_OK);
-    CHECK_EQ(fj_cond_wait(&c, &m, 0), FJ_ETIMEDOUT);
-    CHECK_EQ(fj_cond_wait(&c, &m, 1000000), FJ_ETIMEDOUT);
+    CHECK_EQ(fj_block_mutex_lock(&m), FJ_OK);
+    CHECK_EQ(fj_block_cond_wait(&c, &m, 0), FJ_ETIMEDOUT);
+    CHECK_EQ(fj_block_cond_wait(&c, &m, 1000000), FJ_ETIMEDOUT);
     CHECK_EQ(pthread_mutex_trylock(&m), EBUSY);
     CHECK_EQ(pthread_mutex_unlock(&m), 0);
 }
 
 FJ_TEST(sleep_into_the_past_returns_at_once, 30)
 {
-    CHECK_EQ(fj_sleep(-1), FJ_OK);
-    CHECK_EQ(fj_sleep(INT64_MIN), FJ_OK);
-    CHECK_EQ(fj_sleep(0), FJ_OK);
+    CHECK_EQ(fj_sleep_ns(-1), FJ_OK);
+    CHECK_EQ(fj_sleep_ns(INT64_MIN), FJ_OK);
+    CHECK_EQ(fj_sleep_ns(0), FJ_OK);
 }
 
 FJ_TEST(waits_without_what_to_wait_for_are_refused, 30)
@@ -72,10 +73,10 @@ FJ_TEST(waits_without_what_to_wait_for_are_refused, 30)
     CHECK_EQ(pipe(ends), 0);
     CHECK_EQ(fj_block_begin(NULL), FJ_EINVAL);
     CHECK_EQ(fj_managed_block(NULL, NULL, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_read(ends[0], NULL, 1), FJ_EINVAL);
-    CHECK_EQ(fj_write(ends[1], NULL, 1), FJ_EINVAL);
-    CHECK_EQ(fj_read(-1, ends, 1), -EBADF);
-    CHECK_EQ(fj_write(-1, ends, 1), -EBADF);
+    CHECK_EQ(fj_block_read(ends[0], NULL, 1), FJ_EINVAL);
+    CHECK_EQ(fj_block_write(ends[1], NULL, 1), FJ_EINVAL);
+    CHECK_EQ(fj_block_read(-1, ends, 1), -EBADF);
+    CHECK_EQ(fj_block_write(-1, ends, 1), -EBADF);
 }
 
 /* ---- Files that are not ready ----------------------------------------------------------------- */
@@ -101,7 +102,7 @@ static void write_much(void *arg)
     const int *ends = arg;
 
     for (size_t done = 0; done < sizeof buf;) {
-        ssize_t n = fj_write(ends[1], buf + done, sizeof buf - done);
+        ssize_t n = fj_block_write(ends[1], buf + done, sizeof buf - done);
         CHECK(n > 0);
         done += (size_t)n;
     }
@@ -147,14 +148,15 @@ static void library_does_the_same(void *arg)
     ssize_t wanted = system_does(t);
 
     errno = 77;
-    CHECK_EQ(t->writes ? fj_write(t->fd, buf, t->n) : fj_read(t->fd, buf, t->n), wanted);
+    CHECK_EQ(t->writes ? fj_block_write(t->fd, buf, t->n) : fj_block_read(t->fd, buf, t->n),
+             wanted);
     CHECK_EQ(errno, 77);
 }
 
 /* Outside; in a worker; in one whose waits a signal breaks. */
 static void same_as_the_system(struct transfers t)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     install();
     o.parallelism = 1;
@@ -248,15 +250,15 @@ FJ_TEST(poll_of_nothing_answers_as_the_system, 30)
 {
     struct pollfd one = {.fd = -1, .events = POLLIN};
 
-    CHECK_EQ(fj_poll(NULL, 0, 0), 0);
-    CHECK_EQ(fj_poll(NULL, 0, -1), 0);
-    CHECK_EQ(fj_poll(NULL, 0, 1000000), 0);
-    CHECK_EQ(fj_poll(&one, 1, 0), 0);
-    CHECK_EQ(fj_poll(&one, 1, 1000000), 0);
+    CHECK_EQ(fj_block_poll(NULL, 0, 0), 0);
+    CHECK_EQ(fj_block_poll(NULL, 0, -1), 0);
+    CHECK_EQ(fj_block_poll(NULL, 0, 1000000), 0);
+    CHECK_EQ(fj_block_poll(&one, 1, 0), 0);
+    CHECK_EQ(fj_block_poll(&one, 1, 1000000), 0);
     one = (struct pollfd){.fd = 1 << 20, .events = POLLIN};
-    CHECK_EQ(fj_poll(&one, 1, FJ_FOREVER), 1);
+    CHECK_EQ(fj_block_poll(&one, 1, FJ_FOREVER), 1);
     CHECK_EQ(one.revents, POLLNVAL);
-    CHECK_EQ(fj_poll(NULL, 1, 0), FJ_EINVAL);
+    CHECK_EQ(fj_block_poll(NULL, 1, 0), FJ_EINVAL);
 }
 
 /* ---- Signals in the middle ---------------------------------------------------------------------- */
@@ -271,26 +273,26 @@ struct disturbed {
 
 static void wait_sem(struct disturbed *d)
 {
-    d->got = fj_sem_wait(&d->sem, FJ_FOREVER);
+    d->got = fj_block_sem_wait(&d->sem, FJ_FOREVER);
 }
 
 static void wait_sem_timed(struct disturbed *d)
 {
-    d->got = fj_sem_wait(&d->sem, (int64_t)3600 * 1000000000);
+    d->got = fj_block_sem_wait(&d->sem, (int64_t)3600 * 1000000000);
 }
 
 static void wait_read(struct disturbed *d)
 {
     char c;
 
-    d->got = fj_read(d->ends[0], &c, 1) == 1 ? FJ_OK : FJ_EFAILED;
+    d->got = fj_block_read(d->ends[0], &c, 1) == 1 ? FJ_OK : FJ_EFAILED;
 }
 
 static void wait_poll(struct disturbed *d)
 {
     struct pollfd one = {.fd = d->ends[0], .events = POLLIN};
 
-    d->got = fj_poll(&one, 1, FJ_FOREVER) == 1 ? FJ_OK : FJ_EFAILED;
+    d->got = fj_block_poll(&one, 1, FJ_FOREVER) == 1 ? FJ_OK : FJ_EFAILED;
 }
 
 static void *disturbed_run(void *arg)
@@ -368,7 +370,7 @@ static int bare_read(void *arg)
 FJ_TEST(stop_of_a_pool_sends_its_signal_to_workers_in_system_calls, 60)
 {
     struct sigaction sa = {.sa_handler = tell};
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     CHECK_EQ(pipe(wake_up), 0);
     CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);

@@ -42,7 +42,7 @@ static void look(void *arg)
     struct seen *s = arg;
 
     pthread_getname_np(pthread_self(), s->name, sizeof s->name);
-    s->index = fj_worker_index();
+    s->index = fj_current_worker();
     s->pool = fj_current_pool();
 }
 
@@ -54,7 +54,7 @@ FJ_TEST(workers_are_named_after_the_pool_and_their_number, 10)
         {NULL, "fj-"}, {"x", "x-"}, {"eight888", "eight888-"}, {"longer than that", "longer t-"}};
 
     for (int i = 0; i < 4; i++) {
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o = {0};
         struct seen s = {.index = -1};
         char want[32];
         o.name = names[i].name;
@@ -72,7 +72,7 @@ static atomic_int index_used[64];
 
 static int index_run(fj_task *t)
 {
-    int i = fj_worker_index();
+    int i = fj_current_worker();
 
     CHECK(i >= 0 && i < 64);
     CHECK_EQ(atomic_fetch_add(&index_used[i], 1), 0); /* nobody else has it now */
@@ -97,11 +97,25 @@ FJ_TEST(workers_have_different_numbers, 20)
     fjt_destroy(pool);
 }
 
+FJ_TEST(index_of_a_worker_is_below_the_limit, 20)
+{
+    fj_pool *pool = fjt_pool(3, 0);
+    struct seen s = {.index = -1};
+
+    CHECK(fj_pool_worker_limit(pool) >= 0);
+    for (int i = 0; i < 20; i++) {
+        inside(pool, look, &s);
+        CHECK(s.index >= 0 && s.index < fj_pool_worker_limit(pool));
+    }
+    CHECK(fj_pool_worker_limit(pool) <= FJ_MAX_WORKERS);
+    fjt_destroy(pool);
+}
+
 FJ_TEST(thread_outside_is_in_no_pool, 10)
 {
     CHECK(fj_current_pool() == NULL);
-    CHECK_EQ(fj_worker_index(), -1);
-    CHECK(!fj_stopping());
+    CHECK_EQ(fj_current_worker(), -1);
+    CHECK(!fj_is_stopping());
     CHECK(fj_stack_left() > 1000);
 }
 
@@ -129,7 +143,7 @@ FJ_TEST(workers_have_the_stack_asked_for, 10)
     static size_t sizes[] = {2u << 20, 16u << 20, 64u << 20};
 
     for (int i = 0; i < 3; i++) {
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o = {0};
         o.parallelism = 1;
         o.stack_bytes = sizes[i];
         fj_pool *pool = fjt_pool_with(&o);
@@ -182,7 +196,7 @@ struct hooks {
     atomic_int started[64], stopped[64], asked, errors, code;
     fj_pool *pool;
     int fail;  /* what on_start returns */
-    int every; /* may_start refuses every so many; 0: none */
+    int every; /* allow_thread refuses every so many; 0: none */
     int first; /* .. starting with this call */
 };
 
@@ -192,7 +206,7 @@ static int hook_start(fj_pool *pool, int worker, void *arg)
 
     CHECK(worker >= 0 && worker < 64);
     CHECK(fj_current_pool() == pool);
-    CHECK_EQ(fj_worker_index(), worker);
+    CHECK_EQ(fj_current_worker(), worker);
     CHECK_EQ(atomic_fetch_add(&h->started[worker], 1), atomic_load(&h->stopped[worker]));
     return h->fail;
 }
@@ -202,7 +216,7 @@ static void hook_stop(fj_pool *pool, int worker, void *arg)
     struct hooks *h = arg;
 
     CHECK(fj_current_pool() == pool);
-    CHECK_EQ(fj_worker_index(), worker);
+    CHECK_EQ(fj_current_worker(), worker);
     atomic_fetch_add(&h->stopped[worker], 1);
     CHECK_EQ(atomic_load(&h->stopped[worker]), atomic_load(&h->started[worker]));
 }
@@ -212,7 +226,7 @@ static int hook_may_start(fj_pool *pool, void *arg)
     struct hooks *h = arg;
     int n = atomic_fetch_add(&h->asked, 1);
 
-    CHECK(fj_pool_size(pool) >= 0);
+    CHECK(fj_pool_thread_count(pool) >= 0);
     return h->every == 0 || n % h->every != h->first;
 }
 
@@ -227,12 +241,12 @@ static void hook_error(fj_pool *pool, int code, void *arg)
 
 static fj_pool *hooked(struct hooks *h, int n, unsigned flags)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = n;
     o.flags = flags;
     o.arg = h;
-    o.may_start = hook_may_start;
+    o.allow_thread = hook_may_start;
     o.on_start = hook_start;
     o.on_stop = hook_stop;
     o.on_error = hook_error;
@@ -310,7 +324,7 @@ FJ_TEST(task_waits_for_no_other_call_when_its_thread_fails_to_start, 20)
 {
     for (int fails = 1; fails < 3; fails++) {
         atomic_int left = fails, *ran = calloc(1, sizeof *ran);
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o = {0};
         o.parallelism = 2;
         o.on_start = hook_start_later;
         o.arg = &left;
@@ -376,7 +390,7 @@ FJ_TEST(pool_that_may_start_nobody_runs_on_its_callers, 20)
         for (int k = 0; k < 5; k++) CHECK_EQ(fj_join(&list[k]), FJ_OK);
     }
     CHECK(atomic_load(&h.asked) > 0);
-    CHECK_EQ(fj_pool_size(pool), 0);
+    CHECK_EQ(fj_pool_thread_count(pool), 0);
     CHECK_EQ(fj_execute(pool, ok_action, NULL), FJ_OK);
     CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
     fjt_destroy(pool);
@@ -432,7 +446,7 @@ FJ_TEST(refusals_cost_no_workers_later, 30)
     h.every = 0;
     crowd_start(pool, &c, 4);
     crowd_wait(4);
-    CHECK_EQ(fj_pool_size(pool), 4);
+    CHECK_EQ(fj_pool_thread_count(pool), 4);
     crowd_end(&c);
     fjt_destroy(pool);
 }

@@ -3,6 +3,7 @@
  * forms.c - every number of arguments of a typed task, in C and C++, run by one worker and by two
  */
 #include <forkjoin.h>
+#include <string.h>
 
 static int runs;
 
@@ -105,8 +106,9 @@ int main(void)
     int failed = with(NULL);
 
     for (int n = 1; n <= 2 && failed == 0; n++) {
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o;
         fj_pool *pool;
+        memset(&o, 0, sizeof o);
         o.parallelism = n;
         if (fj_pool_create(&pool, &o) != FJ_OK) return 9;
         failed = with(pool);

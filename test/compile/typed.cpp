@@ -68,7 +68,7 @@ static bool check(const char *what, bool right)
 
 int main()
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {};
     fj_pool *pool = nullptr;
     bool right = true;
 

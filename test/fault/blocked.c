@@ -3,7 +3,7 @@
  * blocked.c - a thread that is refused when a worker blocks is asked for again
  *
  * Each program needs a second thread, because its only worker waits for a task that is queued. The
- * start of that thread is refused, by the system, by `may_start` or by `create`, and granted
+ * start of that thread is refused, by the system, by `allow_thread` or by `create`, and granted
  * later. The program has to end, whether or not the pool is called again.
  */
 #include "programs.h"
@@ -59,7 +59,7 @@ static void wait_once(const fj_pool_options *o, bool later)
 
 FJ_TEST(refused_replacement_is_asked_for_again, 240)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     need_faults();
     o.parallelism = 1;
@@ -77,7 +77,7 @@ FJ_TEST(refused_replacement_is_asked_for_again, 240)
 static atomic_int asked;
 static int refuse_from, refuse_until;
 
-static int may_start(fj_pool *p, void *arg)
+static int allow_thread(fj_pool *p, void *arg)
 {
     int n = atomic_fetch_add(&asked, 1) + 1;
 
@@ -89,7 +89,7 @@ static int create(fj_pool *p, void *(*entry)(void *), void *entry_arg, void *arg
 {
     pthread_t t;
 
-    if (!may_start(p, arg)) return 1;
+    if (!allow_thread(p, arg)) return 1;
     return pthread_create(&t, NULL, entry, entry_arg);
 }
 
@@ -97,14 +97,14 @@ FJ_TEST(replacement_refused_by_the_options_is_asked_for_again, 240)
 {
     for (way = 0; way < GATE_WAITS; way++)
         for (int by = 0; by < 4; by++) {
-            fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+            fj_pool_options o = {0};
 
             o.parallelism = 1;
             o.max_threads = 20;
             if (by % 2 == 0)
-                o.may_start = may_start;
+                o.allow_thread = allow_thread;
             else
-                o.create = create;
+                o.create_thread = create;
             atomic_store(&asked, 0);
             refuse_from = 2;
             refuse_until = by < 2 ? 3 : 6;
@@ -157,12 +157,12 @@ static int chain_run(fj_task *t)
 
 FJ_TEST(pool_never_gets_stuck_when_every_second_start_is_refused, 240)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 4;
     o.max_threads = 20;
     o.keep_alive_ns = 1; /* the least: threads leave, and others are started */
-    o.may_start = by_chance;
+    o.allow_thread = by_chance;
     atomic_store(&dice, fjt_seed());
     fj_pool *p = fjt_pool_with(&o);
     for (long i = 0; i < fjt_rounds(300); i++) {

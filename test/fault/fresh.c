@@ -57,13 +57,13 @@ static void use_common_rest(void)
     use_futures(NULL);
     use_bulk(NULL);
     struct sum *root = sum_make(NULL, 0, 50);
-    CHECK_MAY(err = fj_completer_invoke_in(NULL, &root->c));
+    CHECK_MAY(err = fj_completer_invoke(NULL, &root->c));
     CHECK_EQ(root->total, err == FJ_OK ? 1225 : 0);
-    if (err == FJ_OK) fj_future_release(&root->c.future);
+    if (err == FJ_OK) fj_future_fini(&root->c.future);
     free(root);
     CHECK(may_timer(err = fj_schedule_call(NULL, call_run, &value, 1000, &f)));
     if (err == FJ_OK) CHECK(may_end(fj_future_get(f, FJ_FOREVER, NULL), FJ_OK));
-    if (err == FJ_OK) fj_future_release(f);
+    if (err == FJ_OK) fj_future_unref(f);
     for (int i = 0; i < 20; i++) {
         CHECK_MAY(err = fj_execute(NULL, count_action, &actions));
         sent += err == FJ_OK;
@@ -74,7 +74,7 @@ static void use_common_rest(void)
 
 static void use_common(void)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 2;
     CHECK_EQ(fj_common_configure(&o), FJ_OK);

@@ -40,7 +40,7 @@ static bool submit_refused(enum fji_fault kind, long n, long count, int64_t limi
     if (err == FJ_OK) {
         int code = fj_future_join(f);
         CHECK(code == FJ_OK || (limit <= 1 && code == 7));
-        fj_future_release(f);
+        fj_future_unref(f);
     } else {
         struct timespec moment = {.tv_nsec = 100000};
         nanosleep(&moment, NULL);
@@ -48,7 +48,7 @@ static bool submit_refused(enum fji_fault kind, long n, long count, int64_t limi
     }
     CHECK_EQ(fj_submit_with_timeout(p, ends, NULL, FJ_FOREVER, NULL, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_OK);
-    fj_future_release(f);
+    fj_future_unref(f);
     end_pool(p, false);
     return met;
 }
@@ -94,7 +94,7 @@ FJ_TEST(limits_are_kept_without_a_thread_to_spare, 60)
 
     CHECK_EQ(fj_submit_with_timeout(p, ends, NULL, 0, NULL, &f), FJ_OK);
     (void)fj_future_join(f);
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
     set_fault(FJI_FAULT_THREAD, 1, FOR_EVER); /* its threads are there */
     CHECK_EQ(fj_submit_with_timeout(p, left_open, NULL, 0, acts_slowly, &f), FJ_OK);
@@ -105,7 +105,7 @@ FJ_TEST(limits_are_kept_without_a_thread_to_spare, 60)
     CHECK_EQ(fj_future_join(f), 7);
     CHECK_EQ(fj_future_join(g), FJ_ETIMEDOUT);
     calm();
-    fj_future_release(f);
-    fj_future_release(g);
+    fj_future_unref(f);
+    fj_future_unref(g);
     end_pool(p, false);
 }

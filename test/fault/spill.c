@@ -81,7 +81,7 @@ static int nothing(void *arg)
  * there was memory; and a queue for the submissions of this thread. */
 static fj_pool *pool_of_one(void)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = o.max_threads = 1;
     o.keep_alive_ns = FJ_FOREVER;

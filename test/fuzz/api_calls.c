@@ -2,6 +2,9 @@
 /*
  * api_calls.c - bytes are calls: those on tasks, futures, timers and completers
  */
+#include <forkjoin/algo.h>
+#include <forkjoin/block.h>
+
 #include "fuzz/api.h"
 
 #include <limits.h>
@@ -108,10 +111,10 @@ static int job_body(struct job *j)
         case JOB_FAILS: return 5;
         case JOB_OPEN: return FJ_PENDING;
         case JOB_FORKS: fork_two(); break;
-        case JOB_SLEEPS: ONE_OF(fj_sleep(1000), FJ_OK, FJ_ECANCELED); break;
+        case JOB_SLEEPS: ONE_OF(fj_sleep_ns(1000), FJ_OK, FJ_ECANCELED); break;
         case JOB_MISUSES: misuse_inside(); break;
         case JOB_SHUTS: shut_here(); break;
-        default: (void)fj_cancelled();
+        default: (void)fj_is_cancelled();
     }
     return FJ_OK;
 }
@@ -174,12 +177,12 @@ void api_call_task(struct actor *a)
     fj_task_init(&j->is.task, (how & 64) != 0 ? NULL : api_job_run);
     switch (how >> 2 & 3) {
         case 0: got = fj_submit(pool, &j->is.task); break;
-        case 1: got = fj_external_submit(pool, &j->is.task); break;
-        case 2: got = fj_lazy_submit(pool, &j->is.task); break;
+        case 1: got = fj_submit_external(pool, &j->is.task); break;
+        case 2: got = fj_submit_lazy(pool, &j->is.task); break;
         default: {
             static const enum fj_caller all[] = {FJ_CALLER_DEFAULT, FJ_CALLER_HELPS,
                                                  FJ_CALLER_BLOCKS, FJ_CALLER_DEFAULT};
-            got = fj_invoke_by(pool, &j->is.task, all[how >> 4 & 3]);
+            got = fj_invoke_mode(pool, &j->is.task, all[how >> 4 & 3]);
             if ((how & 64) != 0)
                 ONE_OF(got, FJ_EINVAL);
             else
@@ -200,13 +203,13 @@ void api_call_tasks_wrongly(struct actor *a)
     fj_pool *pool = api_any_pool(a);
     fj_task x, *list[2] = {&x, NULL};
     int data[4];
-    fj_map_reduce how = {.bytes = 0};
+    fj_algo_options how = {.pool = pool};
 
     fj_task_init(&x, leaf_run);
     switch (api_next(a) % 14) {
         case 0: ONE_OF(fj_submit(pool, NULL), FJ_EINVAL); break;
-        case 1: ONE_OF(fj_external_submit(pool, NULL), FJ_EINVAL); break;
-        case 2: ONE_OF(fj_lazy_submit(pool, NULL), FJ_EINVAL); break;
+        case 1: ONE_OF(fj_submit_external(pool, NULL), FJ_EINVAL); break;
+        case 2: ONE_OF(fj_submit_lazy(pool, NULL), FJ_EINVAL); break;
         case 3: ONE_OF(fj_execute(pool, NULL, a), FJ_EINVAL); break;
         case 4: ONE_OF(fj_invoke(pool, NULL), FJ_EINVAL); break;
         case 5: ONE_OF(fj_invoke_all(NULL, 3), FJ_EINVAL); break;
@@ -214,10 +217,10 @@ void api_call_tasks_wrongly(struct actor *a)
         case 7: ONE_OF(fj_invoke_all(NULL, 0), FJ_OK); break;
         case 8: ONE_OF(fj_invoke_both(&x, NULL), FJ_EINVAL); break;
         case 9: ONE_OF(fj_invoke_array(NULL, 2, sizeof x), FJ_EINVAL); break;
-        case 10: ONE_OF(fj_invoke_with(pool, &x, NULL), FJ_EINVAL); break;
-        case 11: ONE_OF(fj_map_reduce_run(pool, 0, 1, NULL, data), FJ_EINVAL); break;
-        case 12: ONE_OF(fj_map_reduce_run(pool, 0, 1, &how, data), FJ_EINVAL); break;
-        default: ONE_OF(fj_map_reduce_run(pool, SIZE_MAX, 1, &how, data), FJ_EINVAL);
+        case 10: ONE_OF(fj_invoke_token(pool, &x, NULL), FJ_EINVAL); break;
+        case 11: ONE_OF(fj_reduce(0, 1, NULL, NULL, data, 4, a, data, &how), FJ_EINVAL); break;
+        case 12: ONE_OF(fj_reduce(0, 1, NULL, NULL, data, 0, a, data, &how), FJ_EINVAL); break;
+        default: ONE_OF(fj_reduce(SIZE_MAX, 1, NULL, NULL, data, 4, a, data, &how), FJ_EINVAL);
     }
 }
 
@@ -253,8 +256,8 @@ void api_call_token(struct actor *a)
     fj_task_init(&x, leaf_run);
     if ((how & 6) == 0) fj_token_init(t, (how & 1) != 0 ? &a->token[0] : NULL);
     if ((how & 6) == 2) fj_token_cancel(t);
-    bool dead = fj_token_cancelled(t) != 0;
-    int got = fj_invoke_with(pool, &x, t);
+    bool dead = fj_token_is_cancelled(t) != 0;
+    int got = fj_invoke_token(pool, &x, t);
     if (may_reject(pool))
         ONE_OF(got, FJ_OK, FJ_ECANCELED, FJ_EREJECTED);
     else
@@ -299,13 +302,13 @@ static void meddle(struct actor *a, fj_future *f)
             break;
         case 13: (void)fj_timer_remaining(f); break;
         case 14:
-            CHECK(fj_future_retain(NULL) == NULL);
-            fj_future_release(NULL);
+            CHECK(fj_future_ref(NULL) == NULL);
+            fj_future_unref(NULL);
             break;
         default: {
             bool done = fj_future_is_done(f) != 0;
             enum fj_future_state state = fj_future_state(f);
-            CHECK(!done || state != FJ_STATE_RUNNING);
+            CHECK(!done || state != FJ_FUTURE_RUNNING);
         }
     }
 }
@@ -320,8 +323,8 @@ void api_call_shared(struct actor *a)
 static int submit_future(fj_pool *pool, fj_future *f, int how)
 {
     switch (how % 4) {
-        case 0: return fj_future_external_submit(pool, f);
-        case 1: return fj_future_lazy_submit(pool, f);
+        case 0: return fj_future_submit_external(pool, f);
+        case 1: return fj_future_submit_lazy(pool, f);
         default: return fj_future_submit(pool, f);
     }
 }
@@ -337,7 +340,7 @@ void api_future_renew(struct job *j, int how)
     fj_future *f = &j->is.future;
 
     if (j->queued && !ends_alone(j)) (void)fj_future_cancel(f, 1);
-    fj_future_release(f);
+    fj_future_fini(f);
     j->body = (how & 8) == 0;
     j->what = (how >> 4) % JOBS;
     j->queued = false;
@@ -378,9 +381,9 @@ void api_call_future(struct actor *a)
             break;
         case 6:
             if (j->queued || !j->body)
-                ONE_OF(fj_future_invoke_in(pool, f), FJ_EINVAL);
+                ONE_OF(fj_future_invoke(pool, f), FJ_EINVAL);
             else if (j->what != JOB_OPEN)
-                (void)fj_future_invoke_in(pool, f), api_future_renew(j, 0);
+                (void)fj_future_invoke(pool, f), api_future_renew(j, 0);
             break;
         default: meddle(a, f);
     }
@@ -394,8 +397,8 @@ void api_call_futures_wrongly(struct actor *a)
 
     switch (api_next(a) % 18) {
         case 0: ONE_OF(fj_future_submit(pool, NULL), FJ_EINVAL); break;
-        case 1: ONE_OF(fj_future_external_submit(pool, NULL), FJ_EINVAL); break;
-        case 2: ONE_OF(fj_future_lazy_submit(pool, NULL), FJ_EINVAL); break;
+        case 1: ONE_OF(fj_future_submit_external(pool, NULL), FJ_EINVAL); break;
+        case 2: ONE_OF(fj_future_submit_lazy(pool, NULL), FJ_EINVAL); break;
         case 3: ONE_OF(fj_future_fork(NULL), FJ_EINVAL); break;
         case 4: ONE_OF(fj_future_wait_all(NULL, 2, 0), FJ_EINVAL); break;
         case 5: ONE_OF(fj_future_wait_all(list, 2, 0), FJ_EINVAL); break;
@@ -410,7 +413,7 @@ void api_call_futures_wrongly(struct actor *a)
         case 14: ONE_OF(fj_submit_call(pool, call_run, a, NULL), FJ_EINVAL); break;
         case 15: ONE_OF(fj_submit_action(pool, NULL, a, a, &made), FJ_EINVAL); break;
         case 16: ONE_OF(fj_submit_with_timeout(pool, NULL, a, 0, NULL, &made), FJ_EINVAL); break;
-        default: fj_future_release(NULL);
+        default: fj_future_unref(NULL);
     }
     CHECK(made == NULL && which == 9);
 }
@@ -438,7 +441,7 @@ void api_call_group(struct actor *a)
     ONE_OF(got, FJ_OK, 5, FJ_ETIMEDOUT, FJ_ECANCELED, may_reject(pool) ? FJ_EREJECTED : FJ_OK);
     for (int i = 0; i < N; i++) {
         CHECK(fj_future_is_done(list[i]));
-        fj_future_release(list[i]);
+        fj_future_fini(list[i]);
     }
 }
 
@@ -446,7 +449,7 @@ void api_drop_made(fj_future **f)
 {
     if (*f == NULL) return;
     (void)fj_future_cancel(*f, 1);
-    fj_future_release(*f);
+    fj_future_unref(*f);
     *f = NULL;
 }
 
@@ -478,7 +481,7 @@ void api_call_made(struct actor *a)
             ONE_OF(fj_schedule_action_at_fixed_rate(pool, action_run, a, 0,
                                                     api_any_time(a) < 1 ? 0 : -1, f),
                    FJ_EINVAL);
-            ONE_OF(fj_adapt_call(call_run, a, how & 1, f), FJ_OK);
+            ONE_OF(fj_future_new_call(call_run, a, how & 1, f), FJ_OK);
             return;
     }
     check_submitted(pool, got);
@@ -490,7 +493,7 @@ void api_call_made(struct actor *a)
 void api_timer_renew(struct job *j, int what)
 {
     (void)fj_future_cancel(&j->is.future, what & 1);
-    fj_future_release(&j->is.future);
+    fj_future_fini(&j->is.future);
     fj_timer_init(&j->is.timer, api_job_run);
     j->what = what % JOBS;
     j->queued = false;
@@ -526,7 +529,7 @@ void api_call_timer(struct actor *a)
 void api_completer_renew(struct job *j)
 {
     if (j->queued && j->what == JOB_OPEN) (void)fj_future_cancel(&j->is.future, 0);
-    fj_future_release(&j->is.future);
+    fj_future_fini(&j->is.future);
     fj_completer_init(&j->is.completer, NULL, 0, api_completer_run, NULL, NULL);
     j->queued = false;
 }

@@ -12,6 +12,7 @@
  * is in an actor is used by one thread alone.
  */
 #include <errno.h>
+#include <forkjoin/block.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,11 +47,7 @@ static void call_create(struct actor *a)
 {
     static const int counts[] = {0, 1, 2, -1, INT_MIN, FJ_MAX_WORKERS, FJ_MAX_WORKERS + 1, INT_MAX};
     static const size_t stacks[] = {0, 1, 1 << 16, 1 << 20, 1 << 22, SIZE_MAX / 2, SIZE_MAX, 4095};
-    struct {
-        fj_pool_options o;
-        char more[16];
-    } longer = {.o = FJ_POOL_OPTIONS_INIT};
-    fj_pool_options *o = &longer.o;
+    fj_pool_options options = {0}, *o = &options;
     fj_pool *pool = NULL;
     int how = api_next(a);
 
@@ -59,7 +56,7 @@ static void call_create(struct actor *a)
     o->flags = (how & 2) != 0 ? (unsigned)api_next(a) : 0;
     o->keep_alive_ns = (how & 4) != 0 ? api_any_time(a) : 0;
     o->stack_bytes = (how & 8) != 0 ? stacks[api_next(a) % 8] : 0;
-    if ((how & 16) != 0) o->size = sizeof longer, longer.more[api_next(a) % 16] = (char)(how & 32);
+    if ((how & 16) != 0) o->reserved[api_next(a) % 8] = (uint64_t)(how & 32);
     int target = o->parallelism != 0 ? o->parallelism : fj_available_parallelism();
     bool bad = o->parallelism < 0 || o->parallelism > FJ_MAX_WORKERS || o->keep_alive_ns < 0 ||
                (o->flags & ~7u) != 0 || (o->max_threads != 0 && o->max_threads < target);
@@ -82,23 +79,16 @@ static void call_create(struct actor *a)
 static void call_stats(struct actor *a)
 {
     struct {
-        fj_pool_stats s;
+        fj_stats s;
         unsigned char more[16];
     } stats;
     fj_pool *pool = api_any_pool(a);
-    size_t size = (size_t)api_next(a);
 
     memset(&stats, 0xa5, sizeof stats);
-    if (size > sizeof stats.s) size = sizeof stats.s;
-    stats.s.size = size;
     if (pool == NULL) pool = shared.pool[0];
-    int got = fj_pool_get_stats(pool, &stats.s);
-    ONE_OF(got, FJ_OK, FJ_EINVAL);
-    if (size < sizeof(size_t)) ONE_OF(got, FJ_EINVAL);
-    if (size == sizeof stats.s) ONE_OF(got, FJ_OK);
-    for (size_t i = size < sizeof(size_t) ? sizeof(size_t) : size; i < sizeof stats; i++)
-        CHECK(((unsigned char *)&stats)[i] == 0xa5);
-    ONE_OF(fj_pool_get_stats(pool, NULL), FJ_EINVAL);
+    ONE_OF(fj_pool_stats(pool, &stats.s), FJ_OK);
+    for (size_t i = 0; i < sizeof stats.more; i++) CHECK(stats.more[i] == 0xa5);
+    ONE_OF(fj_pool_stats(pool, NULL), FJ_EINVAL);
 }
 
 static void call_text(struct actor *a)
@@ -108,10 +98,10 @@ static void call_text(struct actor *a)
     size_t cap = (size_t)api_next(a) % sizeof text;
 
     memset(text, 0x5a, sizeof text);
-    CHECK(fj_pool_text(pool != NULL ? pool : shared.pool[1], text, cap) > 0);
+    CHECK(fj_pool_describe(pool != NULL ? pool : shared.pool[1], text, cap) > 0);
     for (size_t i = cap; i < sizeof text; i++) CHECK(text[i] == 0x5a);
     CHECK(cap == 0 || memchr(text, 0, cap) != NULL);
-    CHECK(fj_error_name(api_any_code(a)) != NULL && fj_error_text(api_any_code(a)) != NULL);
+    CHECK(fj_error_name(api_any_code(a)) != NULL && fj_strerror(api_any_code(a)) != NULL);
 }
 
 static void call_pool(struct actor *a)
@@ -144,7 +134,7 @@ static void call_pool(struct actor *a)
             CHECK(old >= 1 || (old == FJ_EINVAL && pool == a->own)); /* with max_threads */
             break;
         case 8: (void)fj_pool_is_quiescent(pool), (void)fj_pool_is_terminated(pool); break;
-        case 9: CHECK(fj_pool_size(pool) >= 0 && fj_pool_active_count(pool) >= 0); break;
+        case 9: CHECK(fj_pool_thread_count(pool) >= 0 && fj_pool_active_count(pool) >= 0); break;
         case 10: drop_own(a); break;
         default: fj_pool_cancel_delayed_on_shutdown(pool != NULL ? pool : fj_common_pool());
     }
@@ -156,7 +146,7 @@ static void call_drain(struct actor *a)
     int how = api_next(a);
     fj_pool *pool = api_any_pool(a);
 
-    CHECK(fj_poll_local(taken) == 0 && fj_poll_task(taken) == 0 && fj_poll_submission(taken) == 0);
+    CHECK(fj_take_local(taken) == 0 && fj_take_task(taken) == 0 && fj_take_submission(taken) == 0);
     CHECK(fj_pool_drain(pool, NULL, SIZE_MAX) == 0 && fj_pool_drain(pool, taken, 0) == 0);
     size_t n = fj_pool_drain(pool, taken, 1 + (size_t)how % 4);
     for (size_t i = 0; i < n; i++) {
@@ -197,25 +187,25 @@ static void call_block(struct actor *a)
             ONE_OF(fj_block_begin(&b), FJ_OK);
             fj_block_end(&b);
             break;
-        case 5: ONE_OF(fj_sleep(api_any_time(a)), FJ_OK); break;
+        case 5: ONE_OF(fj_sleep_ns(api_any_time(a)), FJ_OK); break;
         case 6:
             sem_init(&s, 0, 0);
-            ONE_OF(fj_sem_wait(&s, api_any_time(a)), FJ_ETIMEDOUT);
+            ONE_OF(fj_block_sem_wait(&s, api_any_time(a)), FJ_ETIMEDOUT);
             sem_destroy(&s);
             break;
         default:
-            CHECK(fj_read(-1, &c, 1) == -EBADF && fj_write(-1, &c, 1) == -EBADF);
-            ONE_OF(fj_poll(NULL, 0, api_any_time(a)), 0);
+            CHECK(fj_block_read(-1, &c, 1) == -EBADF && fj_block_write(-1, &c, 1) == -EBADF);
+            ONE_OF(fj_block_poll(NULL, 0, api_any_time(a)), 0);
     }
 }
 
 static void call_outside(struct actor *a)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
-    CHECK(fj_current_pool() == NULL && fj_worker_index() == -1);
-    CHECK(fj_queued_count() == 0 && fj_surplus_count() == 0 && fj_peek_local() == NULL);
-    CHECK(!fj_cancelled() && !fj_stopping() && fj_stack_left() > 0);
+    CHECK(fj_current_pool() == NULL && fj_current_worker() == -1);
+    CHECK(fj_worker_queued() == 0 && fj_worker_surplus() == 0 && fj_peek_local() == NULL);
+    CHECK(!fj_is_cancelled() && !fj_is_stopping() && fj_stack_left() > 0);
     CHECK(fj_common_pool() != NULL);
     o.parallelism = api_any_code(a) == 77 ? -1 : 1;
     ONE_OF(fj_common_configure(&o), FJ_EBUSY, FJ_EINVAL);
@@ -264,7 +254,7 @@ static void *actor_main(void *arg)
 static void shared_begin(int byte)
 {
     for (int i = 0; i < 2; i++) {
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o = {0};
         o.parallelism = i == 0 ? 1 + (byte >> 2 & 3) : 1;
         o.flags = i == 0 ? (unsigned)byte >> 4 & 3 : 0;
         ONE_OF(fj_pool_create(&shared.pool[i], &o), FJ_OK);
@@ -284,7 +274,7 @@ static void shared_end(void)
 {
     for (int i = 0; i < N; i++) {
         (void)fj_future_cancel(&shared.future[i].is.future, 1);
-        fj_future_release(&shared.future[i].is.future);
+        fj_future_fini(&shared.future[i].is.future);
     }
     for (int i = 0; i < 2; i++) {
         fjp_unwatch(shared.pool[i]);

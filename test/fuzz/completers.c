@@ -171,8 +171,8 @@ static int root_run(fjp_node *n, fjp_node *c, int way)
     int err;
 
     switch (way % 4) {
-        case 0: return own ? fj_completer_invoke(root) : fj_completer_invoke_in(fjp_where(c), root);
-        case 1: return fj_completer_invoke_in(fjp_where(c), root);
+        case 0: return own ? fj_completer_run(root) : fj_completer_invoke(fjp_where(c), root);
+        case 1: return fj_completer_invoke(fjp_where(c), root);
         case 2:
             err = own ? fj_completer_fork(root) : fj_completer_submit(fjp_where(c), root);
             break;
@@ -213,6 +213,6 @@ void fjp_completers(fjp_node *n)
         fjp_node *c = &n->child[i];
         completer_make(c, NULL);
         root_settle(n, c, root_run(n, c, (n->arg >> i) + 1));
-        fj_future_release(&c->is.future);
+        fj_future_fini(&c->is.future);
     }
 }

@@ -33,8 +33,8 @@ static int start_some_way(const fjp_node *n, fj_future *f, const fjp_node *c, in
 
     switch (way % STARTS) {
         case START_FORK: return own ? fj_future_fork(f) : fj_future_submit(fjp_where(c), f);
-        case START_EXTERNAL: return fj_future_external_submit(fjp_where(c), f);
-        case START_LAZY: return fj_future_lazy_submit(fjp_where(c), f);
+        case START_EXTERNAL: return fj_future_submit_external(fjp_where(c), f);
+        case START_LAZY: return fj_future_submit_lazy(fjp_where(c), f);
         default: return fj_future_submit(fjp_where(c), f);
     }
 }
@@ -91,12 +91,12 @@ static int look_at(fj_future *f, void **result)
     FJP_CHECK(code != FJ_EBUSY);
     FJP_CHECK_EQ(fj_future_error(f), code);
     FJP_CHECK_EQ(fj_future_join(f), code);
-    FJP_CHECK_EQ(fj_future_is_normal(f), code == FJ_OK);
-    FJP_CHECK_EQ(fj_future_is_abnormal(f), code != FJ_OK);
+    FJP_CHECK_EQ(fj_future_succeeded(f), code == FJ_OK);
+    FJP_CHECK_EQ(fj_future_failed(f), code != FJ_OK);
     FJP_CHECK_EQ(fj_future_is_cancelled(f), code == FJ_ECANCELED);
-    FJP_CHECK_EQ(state, code == FJ_OK          ? FJ_STATE_SUCCESS
-                        : code == FJ_ECANCELED ? FJ_STATE_CANCELLED
-                                               : FJ_STATE_FAILED);
+    FJP_CHECK_EQ(state, code == FJ_OK          ? FJ_FUTURE_SUCCESS
+                        : code == FJ_ECANCELED ? FJ_FUTURE_CANCELLED
+                                               : FJ_FUTURE_FAILED);
     FJP_CHECK(code == FJ_OK || *result == was);
     return code;
 }
@@ -121,7 +121,7 @@ static bool future_start(fjp_node *n, fjp_node *c, int way)
 
     future_init(c);
     if ((way & 12) == 12) { /* at once, and waited for */
-        int got = own ? fj_future_invoke(f) : fj_future_invoke_in(fjp_where(c), f);
+        int got = own ? fj_future_run(f) : fj_future_invoke(fjp_where(c), f);
         if ((got == FJ_EREJECTED || got == FJ_ENOMEM) && fjp_refused(n, c, got)) return false;
         FJP_CHECK(got == c->code || fjp_may_drop(n));
         return true;
@@ -166,9 +166,9 @@ void fjp_futures(fjp_node *n)
     for (int i = 0; i < count; i++) await_some_way(n, f[order[i]], (n->arg >> 2) + i);
     for (int i = 0; i < count; i++) {
         settle_future(n, of[i], f[i]);
-        fj_future_release(f[i]);
+        fj_future_fini(f[i]);
         FJP_CHECK_EQ(fj_future_reinit(f[i]), FJ_OK);
-        FJP_CHECK_EQ(fj_future_state(f[i]), FJ_STATE_RUNNING);
+        FJP_CHECK_EQ(fj_future_state(f[i]), FJ_FUTURE_RUNNING);
     }
 }
 
@@ -205,7 +205,7 @@ void fjp_cross(fjp_node *n)
     if (!there) return;
     await_some_way(n, f, n->arg >> 3);
     settle_future(n, first, f);
-    fj_future_release(f);
+    fj_future_unref(f);
 }
 
 /* ---- Futures that others decide too --------------------------------------------------------------- */
@@ -286,7 +286,7 @@ static void race_settle(fjp_node *n, struct race *r)
             winners++;
     }
     FJP_CHECK(winners + cancels <= 1);
-    fj_future_release(&r->c->is.future);
+    fj_future_fini(&r->c->is.future);
     if (winners + cancels == 1) return;
     FJP_CHECK(!r->c->open || fjp_may_drop(n));
     settle_future(n, r->c, &r->c->is.future);
@@ -341,7 +341,8 @@ static void group_check(const fjp_node *n, int got, size_t which)
     if (got == FJ_ECANCELED && fjp_may_break(n)) return;
     if (got == FJ_EREJECTED && fjp_is_ending(p) && n->child->pool == 0) return;
     if (got == FJ_ENOMEM && p->faults) return;
-    if (way == GROUP_ANY && (!some || fjp_may_drop(n)) && group_code(n, got)) return;
+    bool fails = way == GROUP_ALL || way == GROUP_TIMED || !some || fjp_may_drop(n);
+    if (way != GROUP_QUIETLY && fails && group_code(n, got)) return;
     fjp_fail(__FILE__, __LINE__, "group of kind %d: %d", way, got);
 }
 
@@ -370,11 +371,11 @@ void fjp_group(fjp_node *n)
     }
     int got = group_invoke(n, f, &which);
     group_check(n, got, which);
-    if (got == FJ_OK && n->arg % 4 == GROUP_ANY) FJP_CHECK(fj_future_is_normal(f[which]));
+    if (got == FJ_OK && n->arg % 4 == GROUP_ANY) FJP_CHECK(fj_future_succeeded(f[which]));
     for (int i = 0; i < n->children; i++) {
         fjp_node *c = &n->child[i];
         FJP_CHECK(fj_future_is_done(f[i]));
-        fj_future_release(f[i]);
+        fj_future_fini(f[i]);
         if (!fj_future_is_cancelled(f[i])) {
             settle_future(n, c, f[i]);
             continue;
@@ -409,12 +410,12 @@ static int call_make(const fjp_node *n, fjp_node *c, int way, fj_future **f)
     switch (way) {
         case 0: return fj_submit_call(fjp_where(c), call_run, c, f);
         case 1: return fj_submit_action(fjp_where(c), act_run, c, &c->value, f);
-        case 2: err = fj_adapt_call(call_run, c, n->arg & 1, f); break;
-        default: err = fj_adapt_action(act_run, c, &c->value, n->arg & 1, f);
+        case 2: err = fj_future_new_call(call_run, c, n->arg & 1, f); break;
+        default: err = fj_future_new_action(act_run, c, &c->value, n->arg & 1, f);
     }
     if (err != FJ_OK) return err;
     err = start_some_way(n, *f, c, n->arg >> 3);
-    if (err != FJ_OK) fj_future_release(*f);
+    if (err != FJ_OK) fj_future_unref(*f);
     return err;
 }
 
@@ -429,11 +430,11 @@ void fjp_calls(fjp_node *n)
     }
     for (int i = 0; i < n->children; i++) {
         if (f[i] == NULL) continue;
-        FJP_CHECK(fj_future_retain(f[i]) == f[i]);
+        FJP_CHECK(fj_future_ref(f[i]) == f[i]);
         await_some_way(n, f[i], n->arg >> 2);
-        fj_future_release(f[i]);
+        fj_future_unref(f[i]);
         settle_future(n, &n->child[i], f[i]);
-        fj_future_release(f[i]);
+        fj_future_unref(f[i]);
     }
 }
 
@@ -554,7 +555,7 @@ void fjp_timers(fjp_node *n)
             await_some_way(n, f[i], n->arg >> 4);
         }
         timer_settle(n, c, way, f[i]);
-        fj_future_release(f[i]);
+        fj_future_fini(f[i]);
     }
 }
 
@@ -565,6 +566,6 @@ bool fjp_timer_finish(fjp_node *c)
     int code = fj_future_join(&c->is.future);
     FJP_CHECK(code == c->code || (code == FJ_ECANCELED && timer_may_go(c, c)));
     if (code == FJ_ECANCELED) c->low = 0;
-    fj_future_release(&c->is.future);
+    fj_future_fini(&c->is.future);
     return true;
 }

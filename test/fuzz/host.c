@@ -64,7 +64,7 @@ static void dump_pools(void)
     for (int i = 0; i < MOST_POOLS; i++) {
         fj_pool *pool = watched.pool[i];
         if (pool == NULL || (fj_pool_is_quiescent(pool) && !fj_pool_is_shutdown(pool))) continue;
-        fj_pool_text(pool, text, sizeof text);
+        fj_pool_describe(pool, text, sizeof text);
         fprintf(stderr, "pool %s\n", text);
         fj_pool_dump(pool, print_line, NULL);
     }

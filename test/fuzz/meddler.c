@@ -2,6 +2,7 @@
 /*
  * meddler.c - a thread from outside that decides futures and cancels tokens
  */
+#include <forkjoin/block.h>
 #include <pthread.h>
 
 #include "fuzz/node.h"
@@ -66,6 +67,6 @@ void fjp_have_done(fjp_deed *d)
 
 void fjp_await_done(fjp_deed *d)
 {
-    FJP_CHECK_EQ(fj_sem_wait(&d->done, FJ_FOREVER), FJ_OK);
+    FJP_CHECK_EQ(fj_block_sem_wait(&d->done, FJ_FOREVER), FJ_OK);
     sem_destroy(&d->done);
 }

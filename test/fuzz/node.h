@@ -27,7 +27,7 @@ enum fjp_op {
     FJP_ELSEWHERE,  /* in the other pool */
     FJP_TOKEN,      /* under a token */
     FJP_ACTIONS,    /* fj_execute(): nobody waits */
-    FJP_REDUCE,     /* no children: fj_map_reduce_run() */
+    FJP_REDUCE,     /* no children: fj_reduce() */
     FJP_BLOCK,      /* forked, after a wait for something else */
     FJP_LOCAL,      /* forked, and tasks taken by hand meanwhile */
     FJP_LOOK,       /* forked, and the pool looked at */

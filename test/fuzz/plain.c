@@ -6,6 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <forkjoin/algo.h>
+#include <forkjoin/block.h>
+
 #include "fuzz/node.h"
 
 static void task_init(fjp_node *c)
@@ -23,11 +26,11 @@ static void join_some_way(fjp_node *n, fjp_node *c, int way)
     if (way == 0)
         fjp_settle(n, c, fj_join(t));
     else if (way == 1)
-        fjp_settle(n, c, fj_wait(t));
+        fjp_settle(n, c, fj_join_stolen(t));
     else if (fj_unfork(t))
         fjp_settle(n, c, fjp_task_run(t));
     else
-        fjp_settle(n, c, fj_wait(t));
+        fjp_settle(n, c, fj_join_stolen(t));
 }
 
 static void fork_all(fjp_node *n)
@@ -84,8 +87,8 @@ void fjp_invoke(fjp_node *n)
 
 static int submit_some_way(fj_pool *pool, fjp_node *c, int way)
 {
-    if (way == 0) return fj_external_submit(pool, &c->is.task);
-    return way == 1 ? fj_lazy_submit(pool, &c->is.task) : fj_submit(pool, &c->is.task);
+    if (way == 0) return fj_submit_external(pool, &c->is.task);
+    return way == 1 ? fj_submit_lazy(pool, &c->is.task) : fj_submit(pool, &c->is.task);
 }
 
 void fjp_submit(fjp_node *n)
@@ -124,7 +127,7 @@ void fjp_elsewhere(fjp_node *n)
         static const enum fj_caller all[] = {FJ_CALLER_DEFAULT, FJ_CALLER_HELPS, FJ_CALLER_BLOCKS};
         enum fj_caller by = all[(n->arg >> i) % 3];
         task_init(c);
-        settle_invoked(n, c, fj_invoke_by(fjp_where(c), &c->is.task, by));
+        settle_invoked(n, c, fj_invoke_mode(fjp_where(c), &c->is.task, by));
     }
 }
 
@@ -191,7 +194,7 @@ void fjp_token(fjp_node *n)
         fjp_node *c = &n->child[i];
         task_init(c);
         if (way >= TOKEN_DEAD) c->low = 0;
-        int got = fj_invoke_with(fjp_where(c), &c->is.task, &token);
+        int got = fj_invoke_token(fjp_where(c), &c->is.task, &token);
         if (way >= TOKEN_DEAD && got == FJ_ECANCELED)
             fjp_never_ran(n, c);
         else
@@ -199,7 +202,7 @@ void fjp_token(fjp_node *n)
         if (way == TOKEN_DEAD) FJP_CHECK_EQ(atomic_load(&c->runs), 0);
     }
     if (way == TOKEN_DIES) fjp_await_done(&deed);
-    FJP_CHECK_EQ(fj_token_cancelled(&token), way >= TOKEN_DEAD);
+    FJP_CHECK_EQ(fj_token_is_cancelled(&token), way >= TOKEN_DEAD);
 }
 
 /* ---- Actions ----------------------------------------------------------------------------------- */
@@ -246,7 +249,7 @@ static int reduce_bad(const fjp_node *n, size_t at)
 
     if ((n->arg & 16) == 0) return 0;
     if (at == length / 3) return 100;
-    return at == length - length / 4 ? 101 : 0;
+    return at == length - length / 4 ? 100 : 0; /* which of two codes is returned is left open */
 }
 
 static struct affine affine_at(const fjp_node *n, size_t at)
@@ -260,13 +263,13 @@ static void affine_then(struct affine *into, uint64_t a, uint64_t b)
     into->a = a * into->a;
 }
 
-static int reduce_map(size_t begin, size_t end, void *out, void *arg)
+static const struct affine identity = {.a = 1};
+
+static int reduce_fold(size_t begin, size_t end, void *acc, void *arg)
 {
     const fjp_node *n = arg;
-    struct affine *into = out;
+    struct affine *into = acc;
 
-    into->a = 1;
-    into->b = 0;
     for (size_t i = begin; i < end; i++) {
         struct affine x = affine_at(n, i);
         if (reduce_bad(n, i) != 0) return reduce_bad(n, i);
@@ -286,8 +289,8 @@ static int reduce_combine(void *into, const void *right, void *arg)
 
 uint64_t fjp_reduce_serial(const fjp_node *n)
 {
-    struct affine all;
-    int code = reduce_map(0, reduce_length(n), &all, (void *)(uintptr_t)n);
+    struct affine all = identity;
+    int code = reduce_fold(0, reduce_length(n), &all, (void *)(uintptr_t)n);
 
     return code != FJ_OK ? (uint64_t)code : fjp_mix(all.a, all.b);
 }
@@ -295,13 +298,11 @@ uint64_t fjp_reduce_serial(const fjp_node *n)
 void fjp_reduce(fjp_node *n)
 {
     struct affine all;
-    fj_map_reduce how = {.grain = (size_t)(n->arg % 9),
-                         .bytes = (n->arg & 32) != 0 ? sizeof all : 2 * sizeof(uint64_t),
-                         .map = reduce_map,
-                         .combine = reduce_combine,
-                         .arg = n};
+    fj_algo_options how = {.pool = fjp_here(n), .grain = (size_t)(n->arg % 9)};
+    size_t bytes = (n->arg & 32) != 0 ? sizeof all : 2 * sizeof(uint64_t);
     const fjp_program *p = n->program;
-    int got = fj_map_reduce_run(fjp_here(n), 0, reduce_length(n), &how, &all);
+    int got = fj_reduce(0, reduce_length(n), reduce_fold, reduce_combine, &identity, bytes, n, &all,
+                        &how);
 
     if (got == FJ_OK || got >= 100) {
         n->extra = got != FJ_OK ? (uint64_t)got : fjp_mix(all.a, all.b);
@@ -331,11 +332,11 @@ static int block_once(void *arg)
 
 static void guarded_section(fjp_program *p, bool waits)
 {
-    FJP_CHECK_EQ(fj_mutex_lock(&p->mutex), FJ_OK);
+    FJP_CHECK_EQ(fj_block_mutex_lock(&p->mutex), FJ_OK);
     long seen = ++p->guarded;
     atomic_fetch_add(&p->guarded_too, 1);
     if (waits) {
-        int got = fj_cond_wait(&p->cond, &p->mutex, 20 * FJP_US);
+        int got = fj_block_cond_wait(&p->cond, &p->mutex, 20 * FJP_US);
         FJP_CHECK(got == FJ_OK || got == FJ_ETIMEDOUT);
     } else {
         FJP_CHECK_EQ(p->guarded, seen);
@@ -351,10 +352,10 @@ static void through_a_pipe(void)
 
     if (pipe(fd) != 0) return;
     struct pollfd one = {.fd = fd[0], .events = POLLIN};
-    FJP_CHECK_EQ(fj_poll(&one, 1, 0), 0);
-    FJP_CHECK_EQ(fj_write(fd[1], &c, 1), 1);
-    FJP_CHECK_EQ(fj_poll(&one, 1, FJ_FOREVER), 1);
-    FJP_CHECK_EQ(fj_read(fd[0], &c, 1), 1);
+    FJP_CHECK_EQ(fj_block_poll(&one, 1, 0), 0);
+    FJP_CHECK_EQ(fj_block_write(fd[1], &c, 1), 1);
+    FJP_CHECK_EQ(fj_block_poll(&one, 1, FJ_FOREVER), 1);
+    FJP_CHECK_EQ(fj_block_read(fd[0], &c, 1), 1);
     close(fd[0]);
     close(fd[1]);
 }
@@ -364,9 +365,9 @@ static void semaphore_in_vain(void)
     sem_t s;
 
     sem_init(&s, 0, 0);
-    FJP_CHECK_EQ(fj_sem_wait(&s, 5 * FJP_US), FJ_ETIMEDOUT);
+    FJP_CHECK_EQ(fj_block_sem_wait(&s, 5 * FJP_US), FJ_ETIMEDOUT);
     sem_post(&s);
-    FJP_CHECK_EQ(fj_sem_wait(&s, 0), FJ_OK);
+    FJP_CHECK_EQ(fj_block_sem_wait(&s, 0), FJ_OK);
     sem_destroy(&s);
 }
 
@@ -377,7 +378,7 @@ static void wait_some_way(fjp_node *n)
     int times = 1 + n->arg % 3, got = FJ_OK;
 
     switch (n->arg >> 3 & 7) {
-        case 0: got = fj_sleep(10 * FJP_US); break;
+        case 0: got = fj_sleep_ns(10 * FJP_US); break;
         case 1: got = fj_managed_block(ready_at_last, block_once, &times); break;
         case 2: guarded_section(n->program, false); break;
         case 3: guarded_section(n->program, true); break;
@@ -408,9 +409,9 @@ void fjp_block(fjp_node *n)
 static size_t take_some_way(const fjp_node *n, fj_taken *taken)
 {
     switch (n->arg >> 4 & 3) {
-        case 0: return (size_t)fj_poll_local(taken);
-        case 1: return (size_t)fj_poll_task(taken);
-        case 2: return (size_t)fj_poll_submission(taken);
+        case 0: return (size_t)fj_take_local(taken);
+        case 1: return (size_t)fj_take_task(taken);
+        case 2: return (size_t)fj_take_submission(taken);
         default: return fj_pool_drain(fjp_here(n), taken, 4);
     }
 }
@@ -442,17 +443,17 @@ static void count_line(const char *text, void *arg)
 
 static void look(fjp_node *n, fj_pool *pool)
 {
-    fj_pool_stats s = {.size = sizeof s};
+    fj_stats s;
     char text[300];
     int lines = 0;
 
-    FJP_CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_OK);
+    FJP_CHECK_EQ(fj_pool_stats(pool, &s), FJ_OK);
     FJP_CHECK(s.threads >= 0 && s.parallelism >= 0 && s.idle >= 0 && s.blocked >= 0);
-    FJP_CHECK(fj_pool_text(pool, text, sizeof text) > 0);
+    FJP_CHECK(fj_pool_describe(pool, text, sizeof text) > 0);
     if ((n->arg & 32) != 0 && !FJP_TSAN) fj_pool_dump(pool, count_line, &lines);
     (void)fj_pool_has_queued_submissions(pool);
     (void)fj_pool_queued_task_count(pool);
-    (void)fj_surplus_count();
+    (void)fj_worker_surplus();
     if (n->outside) return;
     if (!n->program->faults) FJP_CHECK(!fj_pool_is_terminated(fjp_here(n)));
     /* This very task runs. */

@@ -247,7 +247,7 @@ void fjp_finish(void)
 
 static void create(struct kept *k, int key, bool faults)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = worker_counts[key & 3];
     o.flags = ((unsigned)key >> 2) & 7;
@@ -401,8 +401,8 @@ static void check_place(const fjp_node *n)
     if (pool != fjp_here(n))
         fjp_fail(__FILE__, __LINE__, "node %d is run in %s", (int)(n - n->program->node),
                  pool == NULL ? "no pool" : "the wrong pool");
-    FJP_CHECK(fj_worker_index() >= 0);
-    if (!fjp_may_break(n)) FJP_CHECK(!fj_cancelled() && !fj_stopping());
+    FJP_CHECK(fj_current_worker() >= 0);
+    if (!fjp_may_break(n)) FJP_CHECK(!fj_is_cancelled() && !fj_is_stopping());
 }
 
 int fjp_body(fjp_node *n)
@@ -486,8 +486,8 @@ static void await_rest(fjp_program *p)
 static void check_rest(fjp_program *p)
 {
     for (int i = 0; i < 2; i++) {
-        fj_pool_stats s = {.size = sizeof s};
-        FJP_CHECK_EQ(fj_pool_get_stats(p->pool[i], &s), FJ_OK);
+        fj_stats s;
+        FJP_CHECK_EQ(fj_pool_stats(p->pool[i], &s), FJ_OK);
         FJP_CHECK_EQ(s.queued, 0);
         FJP_CHECK_EQ(s.submitted, 0);
         FJP_CHECK_EQ(s.blocked, 0);

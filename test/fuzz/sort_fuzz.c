@@ -46,7 +46,7 @@ static fj_pool *pool_of(unsigned i)
 
     if (i >= POOLS) return NULL;
     if (pools[i] != NULL) return pools[i];
-    fj_pool_options_init(&o);
+    memset(&o, 0, sizeof o);
     o.parallelism = 1 << i;
     if (fj_pool_create(&pools[i], &o) != FJ_OK) fjp_fail(__FILE__, __LINE__, "no pool");
     fjp_watch(pools[i]);

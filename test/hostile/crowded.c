@@ -75,7 +75,7 @@ static void *hog(void *over)
 
 FJ_TEST(workers_with_hardly_any_time_get_everything_done, 60)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     atomic_bool over = false;
     pthread_t hogs[2];
 

@@ -187,7 +187,7 @@ FJ_TEST(program_that_may_start_no_more_threads_does_it_with_those_there, 60)
         use_fib(none, FJ_CALLER_HELPS);
         use_fib(NULL, FJ_CALLER_HELPS);
     }
-    CHECK_EQ(fj_pool_size(none), 0);
+    CHECK_EQ(fj_pool_thread_count(none), 0);
     fjt_destroy(has);
     fjt_destroy(none);
 }

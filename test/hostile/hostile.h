@@ -53,7 +53,7 @@ static inline void use_fib(fj_pool *p, enum fj_caller caller)
     struct fib f = {.n = 12};
 
     fj_task_init(&f.task, fib_run);
-    CHECK_EQ(fj_invoke_by(p, &f.task, caller), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(p, &f.task, caller), FJ_OK);
     CHECK_EQ(f.result, 144);
 }
 
@@ -105,7 +105,7 @@ static inline void use_pool(fj_pool *p)
         void *result = NULL;
         CHECK_EQ(fj_future_get(future[i], 0, &result), FJ_OK);
         CHECK(result == &x[i] + 1);
-        fj_future_release(future[i]);
+        fj_future_unref(future[i]);
     }
     UNTIL(atomic_load(&ran) == 8);
 }

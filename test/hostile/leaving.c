@@ -172,7 +172,7 @@ FJ_TEST(thread_about_to_be_cancelled_makes_pools_and_takes_them_down, 30)
 static struct {
     int (*create)(fj_pool **, const fj_pool_options *);
     int (*destroy)(fj_pool *);
-    int (*execute)(fj_pool *, fj_action *, void *);
+    int (*execute)(fj_pool *, fj_action_fn *, void *);
     int (*quiesce)(fj_pool *, int64_t);
 } so;
 

@@ -7,6 +7,7 @@
  * taken for a wake-up, and the time limits of waits hold.
  */
 #include "hostile.h"
+#include <forkjoin/block.h>
 
 #include <sys/time.h>
 #include <time.h>
@@ -101,7 +102,7 @@ static void on_stop(fj_pool *p, int worker, void *arg)
 /* A pool whose workers are shot at. */
 static fj_pool *pool_in_range(int workers)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     handle(SIGUSR1);
     o.parallelism = workers;
@@ -144,18 +145,18 @@ static int wait_in_all_ways(void *arg)
     char c = 0;
     struct pollfd fd = {.fd = w->pipe[0], .events = POLLIN};
 
-    CHECK_EQ(fj_mutex_lock(&w->mutex), FJ_OK);
-    while (w->turn == 0) CHECK_EQ(fj_cond_wait(&w->cond, &w->mutex, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(fj_block_mutex_lock(&w->mutex), FJ_OK);
+    while (w->turn == 0) CHECK_EQ(fj_block_cond_wait(&w->cond, &w->mutex, FJ_FOREVER), FJ_OK);
     pthread_mutex_unlock(&w->mutex);
-    CHECK_EQ(fj_sem_wait(&w->sem, FJ_FOREVER), FJ_OK);
-    CHECK_EQ(fj_poll(&fd, 1, FJ_FOREVER), 1);
-    CHECK_EQ(fj_read(w->pipe[0], &c, 1), 1);
+    CHECK_EQ(fj_block_sem_wait(&w->sem, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(fj_block_poll(&fd, 1, FJ_FOREVER), 1);
+    CHECK_EQ(fj_block_read(w->pipe[0], &c, 1), 1);
     CHECK_EQ(c, 'x');
     int64_t start = fjt_now();
-    CHECK_EQ(fj_sleep(3 * MS), FJ_OK);
+    CHECK_EQ(fj_sleep_ns(3 * MS), FJ_OK);
     CHECK(fjt_now() - start >= 3 * MS);
     start = fjt_now();
-    CHECK_EQ(fj_sem_wait(&w->sem, 2 * MS), FJ_ETIMEDOUT);
+    CHECK_EQ(fj_block_sem_wait(&w->sem, 2 * MS), FJ_ETIMEDOUT);
     CHECK(fjt_now() - start >= 2 * MS);
     atomic_store(&w->done, 1);
     return FJ_OK;
@@ -243,7 +244,7 @@ FJ_TEST(alarm_a_thousand_times_a_second_changes_nothing, 60)
         CHECK_EQ(fj_future_get(f, 5 * MS, NULL), FJ_ETIMEDOUT);
         CHECK(fjt_now() - start >= 5 * MS);
         CHECK_EQ(fj_future_cancel(f, 1), 1);
-        fj_future_release(f);
+        fj_future_unref(f);
         start = fjt_now();
         CHECK_EQ(fj_pool_await_termination(p, 2 * MS), FJ_ETIMEDOUT);
         CHECK(fjt_now() - start >= 2 * MS);

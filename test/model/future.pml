@@ -435,7 +435,7 @@ proctype Owner()
     sleep_on_word(DONE);
     outcome();
 #ifndef M_FREE_AT_DONE
-    sleep_on_word(LET_GO); /* fj_future_release() */
+    sleep_on_word(LET_GO); /* fj_future_unref() */
     outcome();
 #endif
     atomic { napper_back && calls == 0; freed = 1 }

@@ -5,6 +5,7 @@
  * For the claims that no other test makes its business. claims.txt says which row is checked by
  * which test; tools/check-parity looks that none is without one.
  */
+#include <forkjoin/block.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -48,13 +49,13 @@ static int leaf_run(fj_task *t)
     return 5;
 }
 
-static fj_pool *pool_of(int workers, int most, int (*saturate)(fj_pool *, void *))
+static fj_pool *pool_of(int workers, int most, int (*allow_saturation)(fj_pool *, void *))
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = workers;
     o.max_threads = most;
-    o.saturate = saturate;
+    o.allow_saturation = allow_saturation;
     return fjt_pool_with(&o);
 }
 
@@ -62,11 +63,11 @@ static fj_pool *pool_of(int workers, int most, int (*saturate)(fj_pool *, void *
 
 FJ_TEST(new_pool_has_no_thread_and_the_default_size, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_pool *pool;
 
     CHECK_EQ(fj_pool_create(&pool, NULL), FJ_OK);
-    CHECK_EQ(fj_pool_size(pool), 0);
+    CHECK_EQ(fj_pool_thread_count(pool), 0);
     CHECK_EQ(fj_pool_parallelism(pool), fj_available_parallelism());
     fjt_destroy(pool);
     pool = fjt_pool_with(&o); /* parallelism 0: the default */
@@ -76,7 +77,7 @@ FJ_TEST(new_pool_has_no_thread_and_the_default_size, 10)
 
 FJ_TEST(only_the_most_threads_are_cut_down_to_the_limit, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_pool *pool = NULL;
 
     o.parallelism = 1;
@@ -97,7 +98,7 @@ FJ_TEST(only_the_most_threads_are_cut_down_to_the_limit, 10)
 /* A floor of 20 ms: one worker that is idle for less is still there. */
 FJ_TEST(keep_alive_has_a_floor, 20)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.keep_alive_ns = 1;
@@ -105,7 +106,7 @@ FJ_TEST(keep_alive_has_a_floor, 20)
     CHECK_EQ(fj_execute(pool, counts, NULL), FJ_OK);
     CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
     int64_t began = fjt_now();
-    while (fj_pool_size(pool) != 0) fjt_sleep_us(100);
+    while (fj_pool_thread_count(pool) != 0) fjt_sleep_us(100);
     CHECK(fjt_now() - began >= 10 * MS);
     fjt_destroy(pool);
 }
@@ -166,11 +167,11 @@ FJ_TEST(at_the_limit_of_threads_a_block_waits_unless_the_pool_says_no, 10)
 /* The limit of the common pool: by the options all threads, by the environment the spares. */
 static void limit_of_the_common_pool(bool by_environment)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     int saturated = FJ_ESATURATED;
 
     o.parallelism = 1;
-    o.saturate = says_no;
+    o.allow_saturation = says_no;
     if (by_environment)
         CHECK_EQ(setenv("FORKJOIN_MAX_SPARES", "0", 1), 0);
     else
@@ -194,23 +195,23 @@ static sem_t gate;
 static int waits_at_the_gate(void *arg)
 {
     (void)arg;
-    return fj_sem_wait(&gate, FJ_FOREVER);
+    return fj_block_sem_wait(&gate, FJ_FOREVER);
 }
 
 /* By default the parallelism and 256 more: the next has to wait until one of them can go on. */
 FJ_TEST(most_threads_are_256_more_than_the_parallelism, 60)
 {
     enum { MORE = 300 };
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.stack_bytes = 1 << 20;
     fj_pool *pool = fjt_pool_with(&o);
     CHECK_EQ(sem_init(&gate, 0, 0), 0);
     for (int i = 0; i < MORE; i++) CHECK_EQ(fj_execute(pool, waits_at_the_gate, NULL), FJ_OK);
-    while (fj_pool_size(pool) < 257) fjt_sleep_us(500);
+    while (fj_pool_thread_count(pool) < 257) fjt_sleep_us(500);
     fjt_sleep_us(20000);
-    CHECK_EQ(fj_pool_size(pool), 257);
+    CHECK_EQ(fj_pool_thread_count(pool), 257);
     for (int i = 0; i < MORE; i++) sem_post(&gate);
     fjt_destroy(pool);
 }
@@ -226,7 +227,7 @@ FJ_TEST(common_pool_without_workers_says_so, 10)
 /* A text that is no number is ignored, and what is beside it is not. */
 FJ_TEST(unreadable_setting_leaves_the_others, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     CHECK_EQ(setenv("FORKJOIN_PARALLELISM", "many", 1), 0);
     CHECK_EQ(setenv("FORKJOIN_MAX_SPARES", "0", 1), 0);
@@ -254,7 +255,7 @@ static int fails(void *arg)
 
 FJ_TEST(common_pool_is_given_its_callbacks_by_pointer, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.on_error = reports;
@@ -304,17 +305,17 @@ FJ_TEST(adapted_function_is_a_future_with_a_result, 10)
     void *result = NULL;
     fj_future *f;
 
-    CHECK_EQ(fj_adapt_call(answers, &x, 0, &f), FJ_OK);
-    CHECK_EQ(fj_future_state(f), FJ_STATE_RUNNING);
-    CHECK_EQ(fj_future_invoke(f), FJ_OK);
+    CHECK_EQ(fj_future_new_call(answers, &x, 0, &f), FJ_OK);
+    CHECK_EQ(fj_future_state(f), FJ_FUTURE_RUNNING);
+    CHECK_EQ(fj_future_run(f), FJ_OK);
     CHECK_EQ(fj_future_result(f, &result), FJ_OK);
     CHECK(result == &x);
-    fj_future_release(f);
-    CHECK_EQ(fj_adapt_action(counts, NULL, &x, 0, &f), FJ_OK);
-    CHECK_EQ(fj_future_invoke(f), FJ_OK);
+    fj_future_unref(f);
+    CHECK_EQ(fj_future_new_action(counts, NULL, &x, 0, &f), FJ_OK);
+    CHECK_EQ(fj_future_run(f), FJ_OK);
     CHECK_EQ(fj_future_result(f, &result), FJ_OK);
     CHECK(result == &x); /* stored, not copied */
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(atomic_load(&runs), 2);
 }
 
@@ -325,17 +326,17 @@ FJ_TEST(interruptible_future_is_not_run_by_who_waits, 10)
     fj_future *f[4];
 
     hold_one(pool);
-    CHECK_EQ(fj_adapt_call(answers, NULL, 0, &f[0]), FJ_OK);
-    CHECK_EQ(fj_adapt_action(counts, NULL, NULL, 0, &f[1]), FJ_OK);
-    CHECK_EQ(fj_adapt_call(answers, NULL, 1, &f[2]), FJ_OK);
-    CHECK_EQ(fj_adapt_action(counts, NULL, NULL, 1, &f[3]), FJ_OK);
+    CHECK_EQ(fj_future_new_call(answers, NULL, 0, &f[0]), FJ_OK);
+    CHECK_EQ(fj_future_new_action(counts, NULL, NULL, 0, &f[1]), FJ_OK);
+    CHECK_EQ(fj_future_new_call(answers, NULL, 1, &f[2]), FJ_OK);
+    CHECK_EQ(fj_future_new_action(counts, NULL, NULL, 1, &f[3]), FJ_OK);
     for (int i = 0; i < 4; i++) CHECK_EQ(fj_future_submit(pool, f[i]), FJ_OK);
     for (int i = 0; i < 2; i++) CHECK_EQ(fj_future_join(f[i]), FJ_OK);
     for (int i = 2; i < 4; i++) CHECK_EQ(fj_future_wait(f[i], 5 * MS), FJ_ETIMEDOUT);
     CHECK_EQ(atomic_load(&runs), 2);
     atomic_store(&go, 1);
     for (int i = 2; i < 4; i++) CHECK_EQ(fj_future_join(f[i]), FJ_OK);
-    for (int i = 0; i < 4; i++) fj_future_release(f[i]);
+    for (int i = 0; i < 4; i++) fj_future_unref(f[i]);
     fjt_destroy(pool);
 }
 
@@ -359,11 +360,11 @@ static int bulk_run(fj_task *t)
     fj_future f[2], *list[2] = {&f[0], &f[1]};
 
     atomic_store(&held, 1);
-    while (!fj_cancelled()) fjt_sleep_us(50);
+    while (!fj_is_cancelled()) fjt_sleep_us(50);
     for (int i = 0; i < 2; i++) fj_future_init(&f[i], value_run);
     b->got = b->quietly ? fj_future_invoke_all_quietly(b->pool, list, 2)
                         : fj_future_invoke_all(b->pool, list, 2, FJ_FOREVER);
-    for (int i = 0; i < 2; i++) fj_future_release(&f[i]);
+    for (int i = 0; i < 2; i++) fj_future_fini(&f[i]);
     return FJ_OK;
 }
 
@@ -381,7 +382,7 @@ FJ_TEST(quiet_form_of_all_of_takes_no_notice_of_an_interrupt, 10)
         CHECK_EQ(fj_future_cancel(&b.future, 1), 1);
         if (quietly == 0) fjt_sleep_us(2000);
         atomic_store(&go, 1);
-        fj_future_release(&b.future);
+        fj_future_fini(&b.future);
         CHECK_EQ(b.got, quietly ? FJ_OK : FJ_ECANCELED);
         fjt_destroy(pool);
         fjt_destroy(other);
@@ -396,15 +397,15 @@ static int looks_at_its_pool(fj_task *t)
 
     (void)t;
     CHECK(pool != NULL);
-    CHECK(fj_worker_index() >= 0);
-    CHECK_EQ(fj_pool_size(pool), 1); /* the one that is held, not the caller */
+    CHECK(fj_current_worker() >= 0);
+    CHECK_EQ(fj_pool_thread_count(pool), 1); /* the one that is held, not the caller */
     fj_task a[3];
     for (int i = 0; i < 3; i++) {
         fj_task_init(&a[i], leaf_run);
         fj_fork(&a[i]);
     }
-    CHECK_EQ(fj_queued_count(), 3);
-    CHECK_EQ(fj_surplus_count(), 3);
+    CHECK_EQ(fj_worker_queued(), 3);
+    CHECK_EQ(fj_worker_surplus(), 3);
     CHECK_EQ(fj_pool_queued_task_count(pool), 3);
     for (int i = 3; i-- > 0;) CHECK_EQ(fj_join(&a[i]), 5);
     return FJ_OK;
@@ -417,11 +418,11 @@ FJ_TEST(caller_that_helps_has_a_queue_that_counts_and_is_no_thread_of_the_pool, 
 
     hold_one(pool);
     fj_task_init(&t, looks_at_its_pool);
-    CHECK_EQ(fj_invoke_by(pool, &t, FJ_CALLER_HELPS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(pool, &t, FJ_CALLER_HELPS), FJ_OK);
     CHECK(fj_current_pool() == NULL);
-    CHECK_EQ(fj_worker_index(), -1);
-    CHECK_EQ(fj_queued_count(), 0);
-    CHECK_EQ(fj_surplus_count(), 0);
+    CHECK_EQ(fj_current_worker(), -1);
+    CHECK_EQ(fj_worker_queued(), 0);
+    CHECK_EQ(fj_worker_surplus(), 0);
     atomic_store(&go, 1);
     fjt_destroy(pool);
 }
@@ -436,7 +437,7 @@ FJ_TEST(worker_in_a_managed_wait_is_not_running, 10)
     CHECK_EQ(fj_pool_active_count(pool), 1);
     atomic_store(&go, 1);
     CHECK_EQ(fj_execute(pool, waits_at_the_gate, NULL), FJ_OK);
-    while (fj_pool_running_count(pool) != 0 || fj_pool_size(pool) != 1) fjt_sleep_us(100);
+    while (fj_pool_running_count(pool) != 0 || fj_pool_thread_count(pool) != 1) fjt_sleep_us(100);
     sem_post(&gate);
     fjt_destroy(pool);
 }
@@ -445,7 +446,7 @@ static int until_stopped(void *arg)
 {
     (void)arg;
     atomic_store(&held, 1);
-    while (!fj_stopping()) fjt_sleep_us(50);
+    while (!fj_is_stopping()) fjt_sleep_us(50);
     until(&go);
     return FJ_OK;
 }
@@ -476,14 +477,14 @@ FJ_TEST(common_pool_that_was_never_used_is_quiescent, 10)
 
 FJ_TEST(steals_of_workers_that_have_left_are_kept, 20)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1; /* a second worker could steal them from the first, which counts too */
     o.keep_alive_ns = 20 * MS;
     fj_pool *pool = fjt_pool_with(&o);
     for (int i = 0; i < 10; i++) CHECK_EQ(fj_execute(pool, counts, NULL), FJ_OK);
     CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
-    while (fj_pool_size(pool) != 0) fjt_sleep_us(1000);
+    while (fj_pool_thread_count(pool) != 0) fjt_sleep_us(1000);
     CHECK_EQ(fj_pool_steal_count(pool), 10); /* submissions count */
     fjt_destroy(pool);
 }
@@ -496,7 +497,7 @@ FJ_TEST(submissions_are_counted_until_they_are_taken_and_none_in_a_pool_that_sto
     hold_one(pool);
     for (int i = 0; i < 2; i++) {
         fj_task_init(&t[i], leaf_run);
-        CHECK_EQ(fj_lazy_submit(pool, &t[i]), FJ_OK);
+        CHECK_EQ(fj_submit_lazy(pool, &t[i]), FJ_OK);
     }
     CHECK_EQ(fj_pool_queued_submission_count(pool), 2);
     CHECK_EQ(fj_pool_has_queued_submissions(pool), 1);
@@ -513,10 +514,10 @@ FJ_TEST(text_of_a_pool_is_as_by_snprintf, 10)
     fj_pool *pool = fjt_pool(3, 0);
     char text[300], little[8];
 
-    int n = fj_pool_text(pool, text, sizeof text);
+    int n = fj_pool_describe(pool, text, sizeof text);
     CHECK_EQ(n, strlen(text));
     CHECK(strchr(text, '\n') == NULL);
-    CHECK_EQ(fj_pool_text(pool, little, sizeof little), n);
+    CHECK_EQ(fj_pool_describe(pool, little, sizeof little), n);
     CHECK_EQ(strlen(little), sizeof little - 1);
     CHECK_EQ(memcmp(text, little, sizeof little - 1), 0);
     fjt_destroy(pool);
@@ -621,7 +622,7 @@ static void takes_back_the_older(void *arg)
     CHECK(fj_peek_local() == (const void *)&a);
     fj_fork(&b);
     CHECK(fj_peek_local() == (const void *)(fj_pool_is_fifo(fj_current_pool()) ? &a : &b));
-    CHECK_EQ(fj_queued_count(), 2);
+    CHECK_EQ(fj_worker_queued(), 2);
     CHECK_EQ(fj_unfork(&a), 1);
     CHECK_EQ(fj_join(&b), 5);
     CHECK_EQ(atomic_load(&runs), 1);
@@ -649,14 +650,14 @@ static void polls(void *arg)
     (void)arg;
     fj_task_init(&a, leaf_run);
     fj_fork(&a);
-    CHECK_EQ(fj_poll_local(&taken), fifo);
+    CHECK_EQ(fj_take_local(&taken), fifo);
     if (fifo) {
         CHECK(fj_taken_task(&taken) == &a);
         fj_taken_run(&taken);
     }
     CHECK_EQ(fj_join(&a), 5);
     CHECK_EQ(fj_execute(fj_current_pool(), counts, NULL), FJ_OK);
-    CHECK_EQ(fj_poll_local(&taken), 1);
+    CHECK_EQ(fj_take_local(&taken), 1);
     CHECK(fj_taken_task(&taken) == NULL);
     fj_taken_cancel(&taken);
 }
@@ -678,7 +679,7 @@ static void looks_at_the_surplus(void *arg)
 
     do {
         active = fj_pool_active_count(fj_current_pool());
-        surplus = fj_surplus_count();
+        surplus = fj_worker_surplus();
     } while (active != fj_pool_active_count(fj_current_pool()));
     for (int part = target / 2; active <= part && allowance < 8; part /= 2)
         allowance = allowance == 0 ? 1 : 2 * allowance;
@@ -708,13 +709,13 @@ static void check_state(const fj_future *f, enum fj_future_state state, int erro
     void *result = &runs;
 
     CHECK_EQ(fj_future_state(f), state);
-    CHECK_EQ(fj_future_is_done(f), state != FJ_STATE_RUNNING);
-    CHECK_EQ(fj_future_is_normal(f), state == FJ_STATE_SUCCESS);
-    CHECK_EQ(fj_future_is_abnormal(f), state == FJ_STATE_FAILED || state == FJ_STATE_CANCELLED);
-    CHECK_EQ(fj_future_is_cancelled(f), state == FJ_STATE_CANCELLED);
+    CHECK_EQ(fj_future_is_done(f), state != FJ_FUTURE_RUNNING);
+    CHECK_EQ(fj_future_succeeded(f), state == FJ_FUTURE_SUCCESS);
+    CHECK_EQ(fj_future_failed(f), state == FJ_FUTURE_FAILED || state == FJ_FUTURE_CANCELLED);
+    CHECK_EQ(fj_future_is_cancelled(f), state == FJ_FUTURE_CANCELLED);
     CHECK_EQ(fj_future_error(f), error);
-    CHECK_EQ(fj_future_result(f, &result), state == FJ_STATE_RUNNING ? FJ_EBUSY : error);
-    if (state != FJ_STATE_SUCCESS) CHECK(result == &runs); /* untouched */
+    CHECK_EQ(fj_future_result(f, &result), state == FJ_FUTURE_RUNNING ? FJ_EBUSY : error);
+    if (state != FJ_FUTURE_SUCCESS) CHECK(result == &runs); /* untouched */
 }
 
 FJ_TEST(every_question_about_a_future_has_the_same_answer, 10)
@@ -722,17 +723,17 @@ FJ_TEST(every_question_about_a_future_has_the_same_answer, 10)
     fj_future f;
 
     fj_future_init(&f, value_run);
-    check_state(&f, FJ_STATE_RUNNING, FJ_OK);
-    CHECK_EQ(fj_future_invoke(&f), FJ_OK);
-    check_state(&f, FJ_STATE_SUCCESS, FJ_OK);
+    check_state(&f, FJ_FUTURE_RUNNING, FJ_OK);
+    CHECK_EQ(fj_future_run(&f), FJ_OK);
+    check_state(&f, FJ_FUTURE_SUCCESS, FJ_OK);
     fj_future_init(&f, fails_run);
-    CHECK_EQ(fj_future_invoke(&f), 6);
-    check_state(&f, FJ_STATE_FAILED, 6);
+    CHECK_EQ(fj_future_run(&f), 6);
+    check_state(&f, FJ_FUTURE_FAILED, 6);
     CHECK_EQ(fj_future_get(&f, FJ_FOREVER, NULL), 6);
     CHECK_EQ(fj_future_wait(&f, FJ_FOREVER), FJ_OK); /* done, whatever the outcome */
     fj_future_init(&f, value_run);
     CHECK_EQ(fj_future_cancel(&f, 0), 1);
-    check_state(&f, FJ_STATE_CANCELLED, FJ_ECANCELED);
+    check_state(&f, FJ_FUTURE_CANCELLED, FJ_ECANCELED);
 }
 
 FJ_TEST(only_the_first_outcome_counts_and_says_so, 10)
@@ -751,7 +752,7 @@ FJ_TEST(only_the_first_outcome_counts_and_says_so, 10)
     CHECK(result == &x);
     fj_future_init(&f, NULL);
     CHECK_EQ(fj_future_fail(&f, 0), 1);
-    check_state(&f, FJ_STATE_FAILED, FJ_EFAILED);
+    check_state(&f, FJ_FUTURE_FAILED, FJ_EFAILED);
     fj_future_init(&f, NULL);
     f.result = &y;
     CHECK_EQ(fj_future_complete_quietly(&f), 1);
@@ -770,7 +771,7 @@ static int waiter_run(fj_task *t)
     struct waiter *w = (struct waiter *)t;
 
     atomic_store(&held, 1);
-    while (!fj_cancelled()) fjt_sleep_us(50);
+    while (!fj_is_cancelled()) fjt_sleep_us(50);
     w->wait = fj_future_wait(w->on, FJ_FOREVER);
     w->quiet = fj_future_wait_quietly(w->on, 2 * MS);
     return FJ_OK;
@@ -791,7 +792,7 @@ FJ_TEST(quiet_waits_say_done_late_or_interrupted, 10)
     CHECK_EQ(fj_future_submit(pool, &w.future), FJ_OK);
     until(&held);
     CHECK_EQ(fj_future_cancel(&w.future, 1), 1);
-    fj_future_release(&w.future);
+    fj_future_fini(&w.future);
     CHECK_EQ(w.wait, FJ_ECANCELED);
     CHECK_EQ(w.quiet, FJ_ETIMEDOUT);
     CHECK_EQ(fj_future_complete(&open, NULL), 1);
@@ -819,11 +820,11 @@ FJ_TEST(future_is_made_new_only_when_nobody_has_it, 10)
     CHECK_EQ(fj_future_reinit(&f), FJ_EBUSY); /* queued */
     atomic_store(&go, 1);
     CHECK_EQ(fj_future_join(&f), FJ_OK);
-    fj_future_release(&f);
+    fj_future_fini(&f);
     CHECK_EQ(fj_future_reinit(&f), FJ_OK);
-    CHECK_EQ(fj_future_state(&f), FJ_STATE_RUNNING);
+    CHECK_EQ(fj_future_state(&f), FJ_FUTURE_RUNNING);
     CHECK_EQ(fj_future_tag(&f), 0);
-    CHECK_EQ(fj_future_invoke(&f), FJ_OK);
+    CHECK_EQ(fj_future_run(&f), FJ_OK);
     CHECK_EQ(fj_future_result(&f, &result), FJ_OK);
     CHECK(result == &x);
     fjt_destroy(pool);
@@ -843,7 +844,7 @@ static int looks_at_its_token(fj_task *t)
 {
     (void)t;
     CHECK(fj_current_token() == wanted_token);
-    CHECK_EQ(fj_cancelled(), 0);
+    CHECK_EQ(fj_is_cancelled(), 0);
     return FJ_OK;
 }
 
@@ -854,11 +855,11 @@ static int looks_at_the_token_of_a_future(fj_task *t)
 
     CHECK(own != NULL);
     fj_token_init(&below, own);
-    CHECK_EQ(fj_token_cancelled(&below), 0);
+    CHECK_EQ(fj_token_is_cancelled(&below), 0);
     CHECK_EQ(fj_future_cancel((fj_future *)t, 0), 1);
-    CHECK_EQ(fj_token_cancelled(own), 1);
-    CHECK_EQ(fj_token_cancelled(&below), 1);
-    CHECK_EQ(fj_cancelled(), 1);
+    CHECK_EQ(fj_token_is_cancelled(own), 1);
+    CHECK_EQ(fj_token_is_cancelled(&below), 1);
+    CHECK_EQ(fj_is_cancelled(), 1);
     return FJ_OK;
 }
 
@@ -874,11 +875,11 @@ FJ_TEST(task_knows_its_token, 10)
     CHECK_EQ(fj_invoke(pool, &t), FJ_OK);
     fj_token_init(&token, NULL);
     wanted_token = &token;
-    CHECK_EQ(fj_invoke_with(pool, &t, &token), FJ_OK);
+    CHECK_EQ(fj_invoke_token(pool, &t, &token), FJ_OK);
     fj_future_init(&f, looks_at_the_token_of_a_future);
     CHECK_EQ(fj_future_submit(pool, &f), FJ_OK);
     CHECK_EQ(fj_future_join(&f), FJ_ECANCELED);
-    fj_future_release(&f);
+    fj_future_fini(&f);
     fjt_destroy(pool);
 }
 
@@ -910,8 +911,8 @@ FJ_TEST(completion_callback_may_fail_and_the_root_is_known_without_its_children,
     free(middle);
     CHECK(fj_completer_root(&leaf) == &root); /* nobody between is asked */
     CHECK(fj_completer_parent(&root) == NULL);
-    CHECK_EQ(fj_completer_invoke(&root), 4);
-    CHECK_EQ(fj_future_state(&root.future), FJ_STATE_FAILED);
+    CHECK_EQ(fj_completer_run(&root), 4);
+    CHECK_EQ(fj_future_state(&root.future), FJ_FUTURE_FAILED);
 }
 
 /* Of the same root, also beside the one given; nothing of another, and nothing outside. */
@@ -941,7 +942,7 @@ static void helps_a_root(void *arg)
     CHECK_EQ(atomic_load(&runs), 3);
     CHECK_EQ(fj_future_is_done(&root.future), 0);
     fj_completer_complete_root(&child[0]);
-    CHECK_EQ(fj_future_is_normal(&root.future), 1);
+    CHECK_EQ(fj_future_succeeded(&root.future), 1);
     CHECK_EQ(fj_completer_join(&other), FJ_OK);
     CHECK_EQ(atomic_load(&runs), 4);
 }

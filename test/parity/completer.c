@@ -615,12 +615,12 @@ FJ_TEST(CountedCompleterTest__testPeekNextLocalTask, 30)
 
 FJ_TEST(CountedCompleterTest__testPollNextLocalTask, 30)
 {
-    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_COMPLETER, .poll = fj_poll_local}, 0);
+    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_COMPLETER, .poll = fj_take_local}, 0);
 }
 
 FJ_TEST(CountedCompleterTest__testPollTask, 30)
 {
-    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_COMPLETER, .poll = fj_poll_task}, 0);
+    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_COMPLETER, .poll = fj_take_task}, 0);
 }
 
 FJ_TEST(CountedCompleterTest__testPeekNextLocalTaskAsync, 30)
@@ -630,13 +630,13 @@ FJ_TEST(CountedCompleterTest__testPeekNextLocalTaskAsync, 30)
 
 FJ_TEST(CountedCompleterTest__testPollNextLocalTaskAsync, 30)
 {
-    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_COMPLETER, .poll = fj_poll_local},
+    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_COMPLETER, .poll = fj_take_local},
                    FJ_POOL_FIFO);
 }
 
 FJ_TEST(CountedCompleterTest__testPollTaskAsync, 30)
 {
-    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_COMPLETER, .poll = fj_poll_task},
+    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_COMPLETER, .poll = fj_take_task},
                    FJ_POOL_FIFO);
 }
 
@@ -855,7 +855,7 @@ static int32_t visit_log2(size_t n)
 static int visit_set_log2(fj_task *t);
 
 static struct visit *visit_new(struct visits *all, fj_completer *parent, size_t lo, size_t n,
-                               fj_fn *fn)
+                               fj_task_fn *fn)
 {
     size_t i = atomic_fetch_add(&all->nodes, 1);
 
@@ -937,7 +937,7 @@ static int visit_set_log2(fj_task *t)
 }
 
 /* pool: NULL to run it here. */
-static void visit_all(fj_pool *pool, fj_fn *fn, size_t n)
+static void visit_all(fj_pool *pool, fj_task_fn *fn, size_t n)
 {
     struct visits all = {.most = 2 * n + 1};
 
@@ -945,7 +945,7 @@ static void visit_all(fj_pool *pool, fj_fn *fn, size_t n)
     all.seen = calloc(n + 1, sizeof *all.seen);
     CHECK(all.node != NULL && all.seen != NULL);
     fj_completer *root = &visit_new(&all, NULL, 0, n, fn)->c;
-    CHECK_EQ(pool != NULL ? fj_completer_invoke_in(pool, root) : fj_completer_invoke(root), FJ_OK);
+    CHECK_EQ(pool != NULL ? fj_completer_invoke(pool, root) : fj_completer_run(root), FJ_OK);
     tree_check_done(&root->future, FJ_OK, NULL);
     CHECK_EQ(fj_completer_pending(root), 0);
     for (size_t i = 0; i < n; i++) CHECK_EQ(atomic_load(&all.seen[i]), 1);
@@ -956,7 +956,7 @@ static void visit_all(fj_pool *pool, fj_fn *fn, size_t n)
 
 static void visit_sizes(fj_pool *pool)
 {
-    static fj_fn *const ways[] = {visit_set_2, visit_set_1, visit_add_1, visit_set_log2};
+    static fj_task_fn *const ways[] = {visit_set_2, visit_set_1, visit_add_1, visit_set_log2};
 
     for (int way = 0; way < 4; way++) {
         for (size_t n = 0; n < 8; n++) visit_all(pool, ways[way], n);

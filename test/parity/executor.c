@@ -8,6 +8,7 @@
  * whose callers help.
  */
 #include "parity.h"
+#include <forkjoin/block.h>
 
 /* ---- AbstractExecutorServiceTest --------------------------------------------------------- */
 
@@ -18,14 +19,14 @@ FJ_TEST(AbstractExecutorServiceTest__testExecuteRunnable, 30)
     void *result = &result;
     fj_future *f;
 
-    CHECK_EQ(fj_adapt_action(action_count, &ran, NULL, 0, &f), FJ_OK);
+    CHECK_EQ(fj_future_new_action(action_count, &ran, NULL, 0, &f), FJ_OK);
     check_stuck(f);
     CHECK_EQ(fj_future_submit(p, f), FJ_OK);
     CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
     CHECK(result == NULL);
     CHECK_EQ(atomic_load(&ran), 1);
     check_normal(f, NULL);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -37,7 +38,7 @@ FJ_TEST(AbstractExecutorServiceTest__testSubmitCallable, 30)
     CHECK_EQ(fj_submit_call(p, call_identity, &f, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_OK);
     check_normal(f, &f);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -51,7 +52,7 @@ FJ_TEST(AbstractExecutorServiceTest__testSubmitRunnable, 30)
     CHECK_EQ(fj_future_wait(f, LONG_NS), FJ_OK);
     CHECK_EQ(atomic_load(&ran), 1);
     check_normal(f, NULL);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -67,7 +68,7 @@ FJ_TEST(AbstractExecutorServiceTest__testSubmitRunnable2, 30)
     CHECK(result == &ran);
     CHECK_EQ(atomic_load(&ran), 1);
     check_normal(f, &ran);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -84,7 +85,7 @@ FJ_TEST(AbstractExecutorServiceTest__testNullTaskSubmission, 30)
     CHECK(f == untouched);
     fj_future_init(&bodiless, NULL);
     CHECK_EQ(fj_future_submit(p, &bodiless), FJ_EINVAL);
-    CHECK_EQ(fj_future_invoke_in(p, &bodiless), FJ_EINVAL);
+    CHECK_EQ(fj_future_invoke(p, &bodiless), FJ_EINVAL);
     check_stuck(&bodiless);
     CHECK(!fj_pool_has_queued_submissions(p));
     fjt_destroy(p);
@@ -134,7 +135,7 @@ FJ_TEST(AbstractExecutorServiceTest__testSubmitEE, 30)
     CHECK_EQ(fj_submit_call(p, call_fail, &code, &f), FJ_OK);
     CHECK_EQ(fj_future_get(f, LONG_NS, NULL), 61);
     check_failed(f, 61);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -256,7 +257,7 @@ FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAll6, 60)
     fj_future *f[3];
 
     job_init(&early, FJ_OK);
-    CHECK_EQ(fj_future_invoke_in(p, &early.f), FJ_OK);
+    CHECK_EQ(fj_future_invoke(p, &early.f), FJ_OK);
     for (int i = 0; i < 3; i++) {
         job_init_held(&j[i]);
         f[i] = &j[i].f;
@@ -267,7 +268,7 @@ FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAll6, 60)
     for (int i = 0; i < 3; i++) check_cancelled(f[i]);
     check_normal(&early.f, &early);
     for (int i = 0; i < 3; i++) atomic_store(&j[i].may_end, 1);
-    for (int i = 0; i < 3; i++) fj_future_release(f[i]);
+    for (int i = 0; i < 3; i++) fj_future_fini(f[i]);
     int begun = 0;
     for (int i = 0; i < 3; i++) begun += atomic_load(&j[i].begun);
     CHECK(begun <= 1);
@@ -307,10 +308,10 @@ static int body_action(void *arg)
     struct body *b = arg;
 
     atomic_store(&b->begun, 1);
-    UNTIL(atomic_load(&b->may_end) || (b->polls && fj_cancelled()));
-    atomic_store(&b->slept, fj_sleep(1)); /* breaks off when there is an interrupt */
-    atomic_store(&b->cancelled, fj_cancelled());
-    atomic_store(&b->stopping, fj_stopping());
+    UNTIL(atomic_load(&b->may_end) || (b->polls && fj_is_cancelled()));
+    atomic_store(&b->slept, fj_sleep_ns(1)); /* breaks off when there is an interrupt */
+    atomic_store(&b->cancelled, fj_is_cancelled());
+    atomic_store(&b->stopping, fj_is_stopping());
     atomic_store(&b->ended, 1);
     return FJ_OK;
 }
@@ -342,7 +343,7 @@ static void submit_runs(bool call)
     CHECK_EQ(atomic_load(&b.cancelled), 0);
     CHECK_EQ(atomic_load(&b.slept), FJ_OK);
     check_normal(f, call ? &b : NULL);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -445,7 +446,7 @@ static void cancel_leaves_the_body_alone(bool call)
     CHECK_EQ(atomic_load(&b.cancelled), 1);
     CHECK_EQ(atomic_load(&b.slept), FJ_OK);
     check_cancelled(f);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -472,7 +473,7 @@ static void cancel_reaches_the_body(bool call)
     CHECK_EQ(atomic_load(&b.cancelled), 1);
     CHECK_EQ(atomic_load(&b.slept), FJ_ECANCELED);
     CHECK_EQ(atomic_load(&b.stopping), 0);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -507,7 +508,7 @@ static void stop_reaches_what_was_submitted(bool call)
 
     stop_reaches_the_body(p, &b);
     check_normal(f, call ? &b : NULL);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -558,7 +559,7 @@ FJ_TEST(SubmitTest__testExecuteNull, 30)
     fj_pool *p = parity_pool();
 
     CHECK_EQ(fj_execute(p, NULL, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_pool_size(p), 0); /* nobody was woken for it */
+    CHECK_EQ(fj_pool_thread_count(p), 0); /* nobody was woken for it */
     fjt_destroy(p);
 }
 
@@ -594,7 +595,7 @@ static void any_of_one_that_sleeps(int64_t limit)
         check_normal(f[1 - at], &j[1 - at]);
         check_cancelled(f[at]);
         fjt_destroy(p); /* ends: the sleeper was woken, or never began */
-        for (int i = 0; i < 2; i++) fj_future_release(f[i]);
+        for (int i = 0; i < 2; i++) fj_future_fini(f[i]);
         if (atomic_load(&j[at].begun)) CHECK_EQ(atomic_load(&j[at].woken), FJ_ECANCELED);
     }
 }
@@ -756,7 +757,7 @@ FJ_TEST(InvokeTest__testInvokeAnyWithTimeout3, 30)
     CHECK_EQ(which, 77);
     for (int i = 0; i < 2; i++) {
         check_cancelled(f[i]);
-        fj_future_release(f[i]);
+        fj_future_fini(f[i]);
         if (atomic_load(&j[i].begun)) CHECK_EQ(atomic_load(&j[i].woken), FJ_ECANCELED);
     }
     fjt_destroy(p);
@@ -804,7 +805,7 @@ static void bulk_end(struct bulk *b)
 {
     CHECK_EQ(atomic_load(&b->code), FJ_ECANCELED);
     for (int i = 0; i < 2; i++) {
-        fj_future_release(b->f[i]);
+        fj_future_fini(b->f[i]);
         check_cancelled(b->f[i]);
         if (atomic_load(&b->j[i].begun)) CHECK_EQ(atomic_load(&b->j[i].woken), FJ_ECANCELED);
     }
@@ -1017,7 +1018,7 @@ FJ_TEST(InvokeTest__testInvokeAll4, 60)
         for (int i = 0; i < 3; i++) CHECK(fj_future_is_done(f[i]));
         check_cancelled(f[1]);
         bool in_time = !fj_future_is_cancelled(f[0]) && !fj_future_is_cancelled(f[2]);
-        for (int i = 0; i < 3; i++) fj_future_release(f[i]);
+        for (int i = 0; i < 3; i++) fj_future_fini(f[i]);
         in_time = in_time && atomic_load(&j[1].begun);
         fjt_destroy(p);
         if (!in_time) continue;

@@ -68,10 +68,10 @@ static inline void check_open(const struct kind *k, fj_future *f)
     int begun = k->begun(f);
 
     CHECK_EQ(fj_future_is_done(f), 0);
-    CHECK_EQ(fj_future_is_normal(f), 0);
-    CHECK_EQ(fj_future_is_abnormal(f), 0);
+    CHECK_EQ(fj_future_succeeded(f), 0);
+    CHECK_EQ(fj_future_failed(f), 0);
     CHECK_EQ(fj_future_is_cancelled(f), 0);
-    CHECK_EQ(fj_future_state(f), FJ_STATE_RUNNING);
+    CHECK_EQ(fj_future_state(f), FJ_FUTURE_RUNNING);
     CHECK_EQ(fj_future_error(f), FJ_OK);
     CHECK_EQ(fj_future_result(f, &result), FJ_EBUSY);
     for (int i = 0; i < 3; i++) {
@@ -93,12 +93,12 @@ static inline void check_flags(const fj_future *f, int code)
     int cancelled = code == FJ_ECANCELED;
 
     CHECK_EQ(fj_future_is_done(f), 1);
-    CHECK_EQ(fj_future_is_normal(f), code == FJ_OK);
-    CHECK_EQ(fj_future_is_abnormal(f), code != FJ_OK);
+    CHECK_EQ(fj_future_succeeded(f), code == FJ_OK);
+    CHECK_EQ(fj_future_failed(f), code != FJ_OK);
     CHECK_EQ(fj_future_is_cancelled(f), cancelled);
-    CHECK_EQ(fj_future_state(f), code == FJ_OK ? FJ_STATE_SUCCESS
-                                 : cancelled   ? FJ_STATE_CANCELLED
-                                               : FJ_STATE_FAILED);
+    CHECK_EQ(fj_future_state(f), code == FJ_OK ? FJ_FUTURE_SUCCESS
+                                 : cancelled   ? FJ_FUTURE_CANCELLED
+                                               : FJ_FUTURE_FAILED);
     CHECK_EQ(fj_future_error(f), code);
 }
 
@@ -208,7 +208,7 @@ static inline void on_pool(int workers, unsigned flags, const struct kind *k, st
 
     stage_pool = fjt_pool(workers, flags);
     fj_task_init(&s.task, stage_run);
-    CHECK_EQ(fj_invoke_by(stage_pool, &s.task, FJ_CALLER_BLOCKS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(stage_pool, &s.task, FJ_CALLER_BLOCKS), FJ_OK);
     fjt_destroy(stage_pool);
     CHECK_EQ(atomic_load(k->alive), 0);
 }
@@ -333,7 +333,7 @@ static inline void step_fork_help_quiesce(const struct kind *k)
 
     fj_help_quiesce();
     CHECK_EQ(fj_future_is_done(f), 1);
-    CHECK_EQ(fj_queued_count(), 0);
+    CHECK_EQ(fj_worker_queued(), 0);
     end_of_forked(k, f, FJ_OK, 21);
 }
 
@@ -420,7 +420,7 @@ static inline void step_complete_exceptionally(const struct kind *k)
     CHECK_EQ(fj_future_fail(g, CODE), 1);
     CHECK_EQ(k->fork(g), FJ_OK);
     CHECK_EQ(fj_future_join(g), CODE);
-    fj_future_release(g); /* by now it has been in the hands of a worker */
+    fj_future_fini(g); /* by now it has been in the hands of a worker */
     check_failed(k, g);
     CHECK_EQ(k->begun(g), 0);
     k->drop(g);
@@ -448,7 +448,7 @@ static inline fj_future *cancelled_forked(const struct kind *k)
 static inline void end_of_cancelled(const struct kind *k, fj_future *f)
 {
     check_cancelled(k, f);
-    fj_future_release(f); /* by now a worker has had it, if it was queued */
+    fj_future_fini(f); /* by now a worker has had it, if it was queued */
     check_cancelled(k, f);
     k->drop(f);
 }
@@ -510,7 +510,7 @@ static inline void step_complete(const struct kind *k)
     CHECK_EQ(fj_future_complete(g, NULL), 1);
     CHECK_EQ(k->fork(g), FJ_OK);
     CHECK_EQ(fj_future_join(g), FJ_OK);
-    fj_future_release(g);
+    fj_future_fini(g);
     check_normal(k, g, 0);
     CHECK_EQ(k->begun(g), 0);
     k->drop(g);
@@ -565,7 +565,7 @@ static inline void reinit_rounds(const struct kind *k, int fails)
         } else {
             CHECK_EQ(k->fork(f), FJ_OK);
             CHECK_EQ(fj_future_join(f), code);
-            fj_future_release(f);
+            fj_future_fini(f);
         }
         check_done(k, f, code, number(21));
         CHECK_EQ(k->begun(f), i + 1);
@@ -673,16 +673,16 @@ static inline void list_round(const struct kind *k, int n, int failing)
     several_end(&s, k);
 }
 
-/* Futures themselves: the call says that all are done, each of them how. */
+/* Futures themselves: the call returns the first error, each of them has its own. */
 static inline void futures_round(const struct kind *k, int failing)
 {
     struct several s;
 
     several_make(&s, k, 3, failing);
-    CHECK_EQ(fj_future_invoke_all(stage_pool, s.f, 3, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(fj_future_invoke_all(stage_pool, s.f, 3, FJ_FOREVER), failing >= 0 ? CODE : FJ_OK);
     several_end(&s, k);
     several_make(&s, k, 3, failing);
-    CHECK_EQ(fj_future_invoke_all(stage_pool, s.f, 3, LONG_NS), FJ_OK);
+    CHECK_EQ(fj_future_invoke_all(stage_pool, s.f, 3, LONG_NS), failing >= 0 ? CODE : FJ_OK);
     several_end(&s, k);
     several_make(&s, k, 3, failing);
     CHECK_EQ(fj_future_invoke_all_quietly(stage_pool, s.f, 3), FJ_OK);
@@ -746,7 +746,7 @@ static inline void null_round(const struct kind *k, int n, int hole)
     CHECK_EQ(fj_future_invoke_all(stage_pool, f, (size_t)n, FJ_FOREVER), FJ_EINVAL);
     CHECK_EQ(fj_future_invoke_all(stage_pool, f, (size_t)n, 0), FJ_EINVAL);
     CHECK_EQ(fj_future_invoke_all_quietly(stage_pool, f, (size_t)n), FJ_EINVAL);
-    CHECK_EQ(fj_queued_count(), 0);
+    CHECK_EQ(fj_worker_queued(), 0);
     for (int i = 0; i < n; i++) {
         check_open(k, s.f[i]);
         CHECK_EQ(k->begun(s.f[i]), 0);
@@ -772,7 +772,7 @@ static inline int pool_run(fj_task *t)
 {
     fj_future *f = (fj_future *)t;
 
-    CHECK_EQ(fj_worker_index() >= 0, fj_current_pool() != NULL);
+    CHECK_EQ(fj_current_worker() >= 0, fj_current_pool() != NULL);
     CHECK_EQ(fj_future_complete(f, fj_current_pool()), 1);
     return FJ_PENDING;
 }
@@ -786,14 +786,14 @@ static inline void pool_seen_by(int (*run)(fj_future *f), fj_pool *want)
     CHECK_EQ(run(&f), FJ_OK);
     CHECK_EQ(fj_future_get(&f, FJ_FOREVER, &pool), FJ_OK);
     CHECK(pool == want);
-    fj_future_release(&f);
+    fj_future_fini(&f);
 }
 
 static inline void step_get_pool(const struct kind *k)
 {
     (void)k;
     CHECK(stage_pool != NULL && fj_current_pool() == stage_pool);
-    pool_seen_by(fj_future_invoke, stage_pool);
+    pool_seen_by(fj_future_run, stage_pool);
     pool_seen_by(fj_future_fork, stage_pool);
 }
 
@@ -802,7 +802,7 @@ static inline void step_get_pool_outside(const struct kind *k)
 {
     (void)k;
     CHECK(fj_current_pool() == NULL);
-    pool_seen_by(fj_future_invoke, NULL);
+    pool_seen_by(fj_future_run, NULL);
     CHECK(fj_current_pool() == NULL);
 }
 
@@ -811,10 +811,10 @@ static inline void step_in_pool(const struct kind *k)
     fj_future *f = forked(k, 8, 0);
 
     CHECK(fj_current_pool() != NULL);
-    CHECK(fj_worker_index() >= 0);
+    CHECK(fj_current_worker() >= 0);
     CHECK_EQ(fj_future_join(f), FJ_OK); /* still so after a wait */
     CHECK(fj_current_pool() != NULL);
-    CHECK(fj_worker_index() >= 0);
+    CHECK(fj_current_worker() >= 0);
     end_of_forked(k, f, FJ_OK, 21);
 }
 
@@ -824,12 +824,12 @@ static inline void step_in_no_pool(const struct kind *k)
     fj_future *f;
 
     CHECK(fj_current_pool() == NULL);
-    CHECK_EQ(fj_worker_index(), -1);
+    CHECK_EQ(fj_current_worker(), -1);
     f = forked(k, 8, 0);
     CHECK(fj_current_pool() == NULL);
     CHECK_EQ(fj_future_join(f), FJ_OK);
     CHECK(fj_current_pool() == NULL);
-    CHECK_EQ(fj_worker_index(), -1);
+    CHECK_EQ(fj_current_worker(), -1);
     end_of_forked(k, f, FJ_OK, 21);
 }
 
@@ -840,9 +840,9 @@ static inline void step_try_unfork(const struct kind *k)
     fj_future *g = forked(k, 9, 0), *f = forked(k, 8, 0);
 
     check_open(k, f); /* a look at what is queued here does not run it */
-    CHECK_EQ(fj_queued_count(), 2);
+    CHECK_EQ(fj_worker_queued(), 2);
     CHECK_EQ(fj_future_unfork(f), 1);
-    CHECK_EQ(fj_queued_count(), 1);
+    CHECK_EQ(fj_worker_queued(), 1);
     CHECK_EQ(fj_future_unfork(f), 0);
     fj_help_quiesce();
     check_open(k, f);
@@ -858,11 +858,11 @@ static inline void step_surplus(const struct kind *k)
 {
     fj_future *h = forked(k, 7, 0), *g = forked(k, 9, 0), *f = forked(k, 8, 0);
 
-    CHECK(fj_surplus_count() > 0);
-    CHECK_EQ(fj_queued_count(), 3);
+    CHECK(fj_worker_surplus() > 0);
+    CHECK_EQ(fj_worker_queued(), 3);
     fj_help_quiesce();
-    CHECK_EQ(fj_surplus_count(), 0);
-    CHECK_EQ(fj_queued_count(), 0);
+    CHECK_EQ(fj_worker_surplus(), 0);
+    CHECK_EQ(fj_worker_queued(), 0);
     end_of_forked(k, f, FJ_OK, 21);
     end_of_forked(k, g, FJ_OK, 34);
     end_of_forked(k, h, FJ_OK, 13);
@@ -876,7 +876,7 @@ static inline void peek_round(const struct kind *k, bool newest)
 
     CHECK(fj_peek_local() == (newest ? f : g));
     CHECK(fj_peek_local() == (newest ? f : g)); /* it was not taken */
-    CHECK_EQ(fj_queued_count(), 2);
+    CHECK_EQ(fj_worker_queued(), 2);
     CHECK_EQ(fj_future_join(f), FJ_OK);
     check_normal(k, f, 21);
     fj_help_quiesce();
@@ -894,7 +894,7 @@ static inline void poll_round(const struct kind *k, bool newest, int (*take)(fj_
 
     CHECK_EQ(take(&taken), 1);
     CHECK(fj_taken_task(&taken) == (fj_task *)first);
-    CHECK_EQ(fj_queued_count(), 1);
+    CHECK_EQ(fj_worker_queued(), 1);
     fj_help_quiesce();
     CHECK_EQ(fj_future_is_done(first), 0);
     CHECK_EQ(k->begun(first), 0);
@@ -922,26 +922,26 @@ static inline void step_peek_fifo(const struct kind *k)
 
 static inline void step_poll_local_lifo(const struct kind *k)
 {
-    poll_round(k, true, fj_poll_local, false);
-    poll_round(k, true, fj_poll_local, true);
+    poll_round(k, true, fj_take_local, false);
+    poll_round(k, true, fj_take_local, true);
 }
 
 static inline void step_poll_local_fifo(const struct kind *k)
 {
-    poll_round(k, false, fj_poll_local, false);
-    poll_round(k, false, fj_poll_local, true);
+    poll_round(k, false, fj_take_local, false);
+    poll_round(k, false, fj_take_local, true);
 }
 
 static inline void step_poll_task_lifo(const struct kind *k)
 {
-    poll_round(k, true, fj_poll_task, false);
-    poll_round(k, true, fj_poll_task, true);
+    poll_round(k, true, fj_take_task, false);
+    poll_round(k, true, fj_take_task, true);
 }
 
 static inline void step_poll_task_fifo(const struct kind *k)
 {
-    poll_round(k, false, fj_poll_task, false);
-    poll_round(k, false, fj_poll_task, true);
+    poll_round(k, false, fj_take_task, false);
+    poll_round(k, false, fj_take_task, true);
 }
 
 #endif /* FJT_FUTURE_CHECKS_H */

@@ -100,7 +100,7 @@ static inline void check_pool_ended(fj_pool *p)
     CHECK(fj_pool_is_shutdown(p));
     CHECK(!fj_pool_is_terminating(p));
     CHECK(fj_pool_is_terminated(p));
-    CHECK_EQ(fj_pool_size(p), 0);
+    CHECK_EQ(fj_pool_thread_count(p), 0);
     CHECK_EQ(fj_pool_active_count(p), 0);
     CHECK_EQ(fj_pool_await_termination(p, 0), FJ_OK);
 }
@@ -113,10 +113,10 @@ static inline void check_open(fj_future *f)
     void *result = &result;
 
     CHECK(!fj_future_is_done(f));
-    CHECK(!fj_future_is_normal(f));
-    CHECK(!fj_future_is_abnormal(f));
+    CHECK(!fj_future_succeeded(f));
+    CHECK(!fj_future_failed(f));
     CHECK(!fj_future_is_cancelled(f));
-    CHECK_EQ(fj_future_state(f), FJ_STATE_RUNNING);
+    CHECK_EQ(fj_future_state(f), FJ_FUTURE_RUNNING);
     CHECK_EQ(fj_future_error(f), FJ_OK);
     CHECK_EQ(fj_future_result(f, &result), FJ_EBUSY);
     CHECK(result == &result);
@@ -142,12 +142,12 @@ static inline void check_done(fj_future *f, int code, void *value)
     bool normal = code == FJ_OK, cancelled = code == FJ_ECANCELED;
 
     CHECK(fj_future_is_done(f));
-    CHECK_EQ(fj_future_is_normal(f), normal);
-    CHECK_EQ(fj_future_is_abnormal(f), !normal);
+    CHECK_EQ(fj_future_succeeded(f), normal);
+    CHECK_EQ(fj_future_failed(f), !normal);
     CHECK_EQ(fj_future_is_cancelled(f), cancelled);
-    CHECK_EQ(fj_future_state(f), normal      ? FJ_STATE_SUCCESS
-                                 : cancelled ? FJ_STATE_CANCELLED
-                                             : FJ_STATE_FAILED);
+    CHECK_EQ(fj_future_state(f), normal      ? FJ_FUTURE_SUCCESS
+                                 : cancelled ? FJ_FUTURE_CANCELLED
+                                             : FJ_FUTURE_FAILED);
     CHECK_EQ(fj_future_error(f), code);
     for (int i = 0; i < 2; i++) {
         static const int64_t limits[] = {FJ_FOREVER, INT64_MIN};
@@ -200,10 +200,10 @@ static inline int job_run(fj_task *t)
 
     atomic_fetch_add(&j->begun, 1);
     if (j->nap != NULL) atomic_store(&j->woken, fj_future_wait(j->nap, FJ_FOREVER));
-    UNTIL(atomic_load(&j->may_end) || (j->polls && fj_cancelled()));
+    UNTIL(atomic_load(&j->may_end) || (j->polls && fj_is_cancelled()));
     j->f.result = j;
-    atomic_store(&j->cancelled, fj_cancelled());
-    atomic_store(&j->stopping, fj_stopping());
+    atomic_store(&j->cancelled, fj_is_cancelled());
+    atomic_store(&j->stopping, fj_is_stopping());
     atomic_fetch_add(&j->ended, 1);
     return j->code;
 }
@@ -225,7 +225,7 @@ static inline void job_init_held(struct job *j)
     atomic_init(&j->may_end, 0);
 }
 
-/* Ends when it is cancelled, or when the test says so: a loop that looks at fj_cancelled(). */
+/* Ends when it is cancelled, or when the test says so: a loop that looks at fj_is_cancelled(). */
 static inline void job_init_polls(struct job *j)
 {
     job_init_held(j);
@@ -249,7 +249,7 @@ static inline void job_begun(struct job *j)
 static inline void job_release(struct job *j, int runs)
 {
     atomic_store(&j->may_end, 1);
-    fj_future_release(&j->f);
+    fj_future_fini(&j->f);
     CHECK_EQ(atomic_load(&j->begun), runs);
     CHECK_EQ(atomic_load(&j->ended), runs);
 }
@@ -258,7 +258,7 @@ static inline void job_release(struct job *j, int runs)
 static inline void job_release_loser(struct job *j)
 {
     atomic_store(&j->may_end, 1);
-    fj_future_release(&j->f);
+    fj_future_fini(&j->f);
     CHECK(atomic_load(&j->begun) <= 1);
     CHECK_EQ(atomic_load(&j->ended), atomic_load(&j->begun));
 }
@@ -313,7 +313,7 @@ static inline void inside(fj_pool *p, void (*body)(void *arg), void *arg)
     struct inside i = {.body = body, .arg = arg};
 
     fj_task_init(&i.task, inside_run);
-    CHECK_EQ(fj_invoke_by(p, &i.task, FJ_CALLER_BLOCKS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(p, &i.task, FJ_CALLER_BLOCKS), FJ_OK);
 }
 
 /* On a new pool, which is then closed. */
@@ -345,9 +345,9 @@ static inline int caller_run(fj_task *t)
     struct caller *c = (struct caller *)t;
 
     atomic_store(&c->begun, 1);
-    if (c->before) UNTIL(fj_cancelled());
+    if (c->before) UNTIL(fj_is_cancelled());
     c->body(c->arg);
-    CHECK(fj_cancelled() || !c->before); /* nothing takes the request away */
+    CHECK(fj_is_cancelled() || !c->before); /* nothing takes the request away */
     return FJ_OK;
 }
 
@@ -371,7 +371,7 @@ static inline void caller_interrupt(struct caller *c)
 /* When its body has returned. */
 static inline void caller_end(struct caller *c)
 {
-    fj_future_release(&c->f);
+    fj_future_fini(&c->f);
     check_cancelled(&c->f);
     fjt_destroy(c->home);
 }
@@ -420,7 +420,7 @@ static inline void any_refuses_null_element(fj_pool *p, int64_t limit)
         CHECK_EQ(fj_future_invoke_any(p, f, 2, limit, &which), FJ_EINVAL);
         CHECK_EQ(which, 77);
         check_stuck(&j.f);
-        CHECK_EQ(fj_future_invoke_in(p, &j.f), FJ_OK);
+        CHECK_EQ(fj_future_invoke(p, &j.f), FJ_OK);
         job_release(&j, 1);
     }
 }
@@ -486,7 +486,7 @@ static inline void all_refuses_null_element(fj_pool *p, int64_t limit)
         f[at] = NULL;
         CHECK_EQ(fj_future_invoke_all(p, f, 2, limit), FJ_EINVAL);
         check_stuck(&j.f);
-        CHECK_EQ(fj_future_invoke_in(p, &j.f), FJ_OK);
+        CHECK_EQ(fj_future_invoke(p, &j.f), FJ_OK);
         job_release(&j, 1);
     }
 }
@@ -501,7 +501,7 @@ static inline void all_keeps_failures_apart(fj_pool *p, int64_t limit)
         job_init(&j[i], i % 2 == 0 ? FJ_OK : 40 + i);
         f[i] = &j[i].f;
     }
-    CHECK_EQ(fj_future_invoke_all(p, f, 5, limit), FJ_OK);
+    CHECK_EQ(fj_future_invoke_all(p, f, 5, limit), 41);
     for (int i = 0; i < 5; i++) {
         check_done(f[i], j[i].code, &j[i]);
         job_release(&j[i], 1);

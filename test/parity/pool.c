@@ -5,6 +5,7 @@
  * One test for each method of ForkJoinPoolTest, ForkJoinPool19Test and ForkJoinPool20Test that
  * has a meaning in C, named after it.
  */
+#include <forkjoin/block.h>
 #include <limits.h>
 
 #include "parity.h"
@@ -13,12 +14,12 @@
 
 FJ_TEST(ForkJoinPoolTest__testDefaultInitialState, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_pool *p = fjt_pool_with(&o);
 
     CHECK_EQ(fj_pool_parallelism(p), fj_available_parallelism());
     CHECK(!fj_pool_is_fifo(p));
-    CHECK_EQ(fj_pool_size(p), 0);
+    CHECK_EQ(fj_pool_thread_count(p), 0);
     CHECK_EQ(fj_pool_active_count(p), 0);
     CHECK_EQ(fj_pool_running_count(p), 0);
     CHECK_EQ(fj_pool_steal_count(p), 0);
@@ -34,7 +35,7 @@ FJ_TEST(ForkJoinPoolTest__testConstructor1, 30)
 {
     static const int refused[] = {-1, INT_MIN, FJ_MAX_WORKERS + 1, INT_MAX};
     static const int taken[] = {0, 1, FJ_MAX_WORKERS};
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     for (int i = 0; i < 4; i++) {
         fj_pool *untouched = (fj_pool *)&o, *p = untouched;
@@ -53,12 +54,12 @@ FJ_TEST(ForkJoinPoolTest__testConstructor1, 30)
 /* No factory means the library's own; nowhere to put the pool is refused. */
 FJ_TEST(ForkJoinPoolTest__testConstructor2, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     struct job j;
 
     CHECK_EQ(fj_pool_create(NULL, &o), FJ_EINVAL);
     o.parallelism = parity_workers();
-    o.create = NULL;
+    o.create_thread = NULL;
     fj_pool *p = fjt_pool_with(&o);
     job_init(&j, FJ_OK);
     CHECK_EQ(fj_future_submit(p, &j.f), FJ_OK);
@@ -75,7 +76,7 @@ FJ_TEST(ForkJoinPoolTest__testGetParallelism, 30)
         struct job j;
         CHECK_EQ(fj_pool_parallelism(p), sizes[i]);
         job_init(&j, FJ_OK);
-        CHECK_EQ(fj_future_invoke_in(p, &j.f), FJ_OK);
+        CHECK_EQ(fj_future_invoke(p, &j.f), FJ_OK);
         CHECK_EQ(fj_pool_parallelism(p), sizes[i]);
         fjt_destroy(p);
     }
@@ -94,7 +95,7 @@ static int size_look(fj_task *t)
 {
     struct size_seen *s = (struct size_seen *)t;
 
-    s->size = fj_pool_size(s->pool);
+    s->size = fj_pool_thread_count(s->pool);
     s->active = fj_pool_active_count(s->pool);
     atomic_store(&s->begun, 1);
     UNTIL(atomic_load(&s->may_end));
@@ -106,13 +107,13 @@ FJ_TEST(ForkJoinPoolTest__testGetPoolSize, 30)
     fj_pool *p = parity_pool_of(1);
     struct size_seen s = {.pool = p};
 
-    CHECK_EQ(fj_pool_size(p), 0);
+    CHECK_EQ(fj_pool_thread_count(p), 0);
     fj_task_init(&s.task, size_look);
     CHECK_EQ(fj_submit(p, &s.task), FJ_OK);
     UNTIL(atomic_load(&s.begun));
     CHECK_EQ(s.size, 1);
     CHECK_EQ(s.active, 1);
-    CHECK_EQ(fj_pool_size(p), 1);
+    CHECK_EQ(fj_pool_thread_count(p), 1);
     CHECK_EQ(fj_pool_active_count(p), 1);
     atomic_store(&s.may_end, 1);
     CHECK_EQ(fj_join(&s.task), FJ_OK);
@@ -178,7 +179,7 @@ static void bad_error(fj_pool *p, int code, void *arg)
 FJ_TEST(ForkJoinPoolTest__testSetUncaughtExceptionHandler, 60)
 {
     static struct bad_start b;
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     struct job j;
 
     o.parallelism = parity_workers();
@@ -255,9 +256,9 @@ static int fib_run(fj_task *t)
     a.lock = b.lock = f->lock;
     a.leaves = b.leaves = f->leaves;
     CHECK_EQ(fj_future_fork(&a.f), FJ_OK);
-    CHECK_EQ(fj_future_invoke(&b.f), FJ_OK);
+    CHECK_EQ(fj_future_run(&b.f), FJ_OK);
     CHECK_EQ(fj_future_join(&a.f), FJ_OK);
-    fj_future_release(&a.f);
+    fj_future_fini(&a.f);
     f->r = a.r + b.r;
     f->f.result = &f->r;
     return FJ_OK;
@@ -265,7 +266,7 @@ static int fib_run(fj_task *t)
 
 static void fib_check(struct fib *f, int value)
 {
-    fj_future_release(&f->f);
+    fj_future_fini(&f->f);
     CHECK_EQ(f->r, value);
     check_normal(&f->f, &f->r);
 }
@@ -277,7 +278,7 @@ FJ_TEST(ForkJoinPoolTest__testIsQuiescent, 60)
 
     CHECK(fj_pool_is_quiescent(p));
     fib_init(&f, 15);
-    CHECK_EQ(fj_future_invoke_in(p, &f.f), FJ_OK);
+    CHECK_EQ(fj_future_invoke(p, &f.f), FJ_OK);
     UNTIL(fj_pool_is_quiescent(p));
     CHECK_EQ(fj_pool_queued_task_count(p), 0);
     CHECK_EQ(fj_pool_queued_submission_count(p), 0);
@@ -366,9 +367,9 @@ static void poll_one(void *arg)
     p->which = -1;
     for (int i = 0; i < 5; i++) {
         job_init(&p->j[i], FJ_OK);
-        CHECK_EQ(fj_future_external_submit(fj_current_pool(), &p->j[i].f), FJ_OK);
+        CHECK_EQ(fj_future_submit_external(fj_current_pool(), &p->j[i].f), FJ_OK);
     }
-    CHECK_EQ(fj_poll_submission(&taken), 1);
+    CHECK_EQ(fj_take_submission(&taken), 1);
     for (int i = 0; i < 5; i++)
         if (fj_taken_task(&taken) == &p->j[i].f.task) p->which = i;
     CHECK(p->which >= 0);
@@ -437,7 +438,7 @@ FJ_TEST(ForkJoinPoolTest__testExecuteRunnable, 30)
     CHECK_EQ(fj_future_join(f), FJ_OK);
     CHECK_EQ(atomic_load(&ran), 1);
     check_normal(f, NULL);
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(fj_execute(p, action_count, &ran), FJ_OK);
     UNTIL(atomic_load(&ran) == 2);
     fjt_destroy(p);
@@ -454,7 +455,7 @@ FJ_TEST(ForkJoinPoolTest__testSubmitCallable, 30)
     CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
     CHECK(result == &p);
     check_normal(f, &p);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -470,7 +471,7 @@ FJ_TEST(ForkJoinPoolTest__testSubmitRunnable, 30)
     CHECK(result == NULL);
     CHECK_EQ(atomic_load(&ran), 1);
     check_normal(f, NULL);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -484,7 +485,7 @@ FJ_TEST(ForkJoinPoolTest__testSubmitRunnable2, 30)
     CHECK_EQ(fj_future_join(f), FJ_OK);
     CHECK_EQ(atomic_load(&ran), 1);
     check_normal(f, &f);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -507,7 +508,7 @@ FJ_TEST(ForkJoinPoolTest__testCancellationExceptionInGet, 30)
     CHECK_EQ(fj_future_get(&j.f, FJ_FOREVER, NULL), FJ_ECANCELED);
     CHECK_EQ((intptr_t)parity_thread_end(t), FJ_ECANCELED);
     check_cancelled(&j.f);
-    fj_future_release(&j.f); /* returns: the body has seen it, nobody has let it end */
+    fj_future_fini(&j.f); /* returns: the body has seen it, nobody has let it end */
     CHECK_EQ(atomic_load(&j.cancelled), 1);
     CHECK_EQ(atomic_load(&j.stopping), 0);
     check_cancelled(&j.f);
@@ -550,10 +551,10 @@ FJ_TEST(ForkJoinPoolTest__testSubmitAfterShutdown, 30)
     job_init(&j, FJ_OK);
     fj_task_init(&t, job_run);
     CHECK_EQ(fj_future_submit(p, &j.f), FJ_EREJECTED);
-    CHECK_EQ(fj_future_lazy_submit(p, &j.f), FJ_EREJECTED);
-    CHECK_EQ(fj_future_invoke_in(p, &j.f), FJ_EREJECTED);
+    CHECK_EQ(fj_future_submit_lazy(p, &j.f), FJ_EREJECTED);
+    CHECK_EQ(fj_future_invoke(p, &j.f), FJ_EREJECTED);
     CHECK_EQ(fj_submit(p, &t), FJ_EREJECTED);
-    CHECK_EQ(fj_lazy_submit(p, &t), FJ_EREJECTED);
+    CHECK_EQ(fj_submit_lazy(p, &t), FJ_EREJECTED);
     CHECK_EQ(fj_invoke(p, &t), FJ_EREJECTED);
     CHECK_EQ(fj_execute(p, action_count, &t), FJ_EREJECTED);
     CHECK_EQ(fj_submit_call(p, call_identity, NULL, &f), FJ_EREJECTED);
@@ -562,7 +563,7 @@ FJ_TEST(ForkJoinPoolTest__testSubmitAfterShutdown, 30)
     fjt_destroy(p);
     check_stuck(&j.f); /* as new: another pool takes it */
     p = parity_pool();
-    CHECK_EQ(fj_future_invoke_in(p, &j.f), FJ_OK);
+    CHECK_EQ(fj_future_invoke(p, &j.f), FJ_OK);
     job_release(&j, 1);
     fjt_destroy(p);
 }
@@ -610,7 +611,7 @@ FJ_TEST(ForkJoinPoolTest__testSubmitEE, 30)
         CHECK_EQ(fj_submit_call(p, call_fail, &codes[i], &f), FJ_OK);
         CHECK_EQ(fj_future_get(f, FJ_FOREVER, NULL), codes[i]);
         check_failed(f, codes[i]);
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     fjt_destroy(p);
 }
@@ -629,10 +630,10 @@ FJ_TEST(ForkJoinPoolTest__testInvokeUncheckedException, 30)
 
     fj_task_init(&t, fail_55);
     CHECK_EQ(fj_invoke(p, &t), 55);
-    CHECK_EQ(fj_invoke_by(p, &t, FJ_CALLER_HELPS), 55);
-    CHECK_EQ(fj_invoke_by(p, &t, FJ_CALLER_BLOCKS), 55);
+    CHECK_EQ(fj_invoke_mode(p, &t, FJ_CALLER_HELPS), 55);
+    CHECK_EQ(fj_invoke_mode(p, &t, FJ_CALLER_BLOCKS), 55);
     job_init(&j, 56);
-    CHECK_EQ(fj_future_invoke_in(p, &j.f), 56);
+    CHECK_EQ(fj_future_invoke(p, &j.f), 56);
     job_release(&j, 1);
     check_failed(&j.f, 56);
     fjt_destroy(p);
@@ -681,7 +682,7 @@ FJ_TEST(ForkJoinPoolTest__testInvokeAny4, 30)
     CHECK_EQ(fj_future_invoke_any(p, f, 2, FJ_FOREVER, &which), FJ_EINVAL);
     fjt_destroy(p);
     CHECK(!atomic_load(&j.begun) || fj_future_is_cancelled(&j.f));
-    fj_future_release(&j.f);
+    fj_future_fini(&j.f);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAny5, 30)
@@ -821,7 +822,7 @@ static void lazy_inside(void *arg)
 {
     struct job *j = arg;
 
-    CHECK_EQ(fj_future_lazy_submit(fj_current_pool(), &j->f), FJ_OK);
+    CHECK_EQ(fj_future_submit_lazy(fj_current_pool(), &j->f), FJ_OK);
     CHECK_EQ(fj_future_join(&j->f), FJ_OK);
 }
 
@@ -833,13 +834,13 @@ FJ_TEST(ForkJoinPool19Test__testLazySubmit, 60)
         struct job j[4], later;
         for (int k = 0; k < 4; k++) job_init(&j[k], FJ_OK);
         job_init(&later, FJ_OK);
-        CHECK_EQ(fj_future_lazy_submit(p, &j[0].f), FJ_OK);
+        CHECK_EQ(fj_future_submit_lazy(p, &j[0].f), FJ_OK);
         CHECK_EQ(fj_future_submit(p, &later.f), FJ_OK);
         UNTIL(fj_future_is_done(&j[0].f));
-        CHECK_EQ(fj_future_lazy_submit(p, &j[1].f), FJ_OK);
+        CHECK_EQ(fj_future_submit_lazy(p, &j[1].f), FJ_OK);
         CHECK_EQ(fj_future_join(&j[1].f), FJ_OK);
         inside(p, lazy_inside, &j[2]);
-        CHECK_EQ(fj_future_lazy_submit(p, &j[3].f), FJ_OK);
+        CHECK_EQ(fj_future_submit_lazy(p, &j[3].f), FJ_OK);
         CHECK_EQ(fj_pool_close(p), FJ_OK);
         for (int k = 0; k < 4; k++) {
             job_release(&j[k], 1);
@@ -858,7 +859,7 @@ static void quietly_invoke(void *arg)
 
     (void)arg;
     fib_init(&f, 10);
-    (void)fj_future_invoke(&f.f);
+    (void)fj_future_run(&f.f);
     fib_check(&f, 55);
 }
 
@@ -1083,7 +1084,7 @@ FJ_TEST(ForkJoinPool19Test__testCloseCommonPool, 60)
     fib_check(&f, 55);
     CHECK(fj_common_pool() == p);
     CHECK_EQ(fj_future_reinit(&f.f), FJ_OK);
-    CHECK_EQ(fj_future_invoke_in(p, &f.f), FJ_OK);
+    CHECK_EQ(fj_future_invoke(p, &f.f), FJ_OK);
     fib_check(&f, 55);
 }
 
@@ -1098,8 +1099,8 @@ static void external_submit(void *arg)
 
     job_init(&j, 12);
     fj_task_init(&t, fail_55);
-    CHECK_EQ(fj_future_external_submit(p, &j.f), FJ_OK);
-    CHECK_EQ(fj_external_submit(p, &t), FJ_OK);
+    CHECK_EQ(fj_future_submit_external(p, &j.f), FJ_OK);
+    CHECK_EQ(fj_submit_external(p, &t), FJ_OK);
     CHECK_EQ(fj_future_join(&j.f), 12);
     CHECK_EQ(fj_join(&t), 55);
     job_release(&j, 1);
@@ -1128,11 +1129,11 @@ static void external_counts(void *arg)
 
     for (int i = 0; i < 3; i++) {
         job_init(&c->j[i], FJ_OK);
-        CHECK_EQ(fj_future_external_submit(p, &c->j[i].f), FJ_OK);
+        CHECK_EQ(fj_future_submit_external(p, &c->j[i].f), FJ_OK);
         CHECK_EQ(fj_pool_queued_submission_count(p), i + 1);
         CHECK(fj_pool_has_queued_submissions(p));
         CHECK_EQ(fj_pool_queued_task_count(p), 0);
-        CHECK_EQ(fj_queued_count(), 0);
+        CHECK_EQ(fj_worker_queued(), 0);
     }
 }
 
@@ -1174,14 +1175,14 @@ FJ_TEST(ForkJoinPool20Test__testExternalSubmitReturnsTask, 30)
     fj_task t;
 
     fj_task_init(&t, task_note);
-    CHECK_EQ(fj_external_submit(p, &t), FJ_OK);
+    CHECK_EQ(fj_submit_external(p, &t), FJ_OK);
     CHECK_EQ(fj_join(&t), FJ_OK);
     CHECK(atomic_load(&task_seen) == &t);
     fj_future_init(&f, task_note);
-    CHECK_EQ(fj_future_external_submit(p, &f), FJ_OK);
+    CHECK_EQ(fj_future_submit_external(p, &f), FJ_OK);
     CHECK_EQ(fj_future_join(&f), FJ_OK);
     CHECK(atomic_load(&task_seen) == &f.task);
-    fj_future_release(&f);
+    fj_future_fini(&f);
     fjt_destroy(p);
 }
 
@@ -1189,8 +1190,8 @@ FJ_TEST(ForkJoinPool20Test__testExternalSubmitWithNull, 30)
 {
     fj_pool *p = parity_pool();
 
-    CHECK_EQ(fj_external_submit(p, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_external_submit(p, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_submit_external(p, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_future_submit_external(p, NULL), FJ_EINVAL);
     CHECK(!fj_pool_has_queued_submissions(p));
     fjt_destroy(p);
 }
@@ -1207,8 +1208,8 @@ static void submit_late(void *arg)
     fj_pool *p = fj_current_pool();
 
     UNTIL(fj_pool_is_shutdown(p));
-    CHECK_EQ(fj_external_submit(p, &l->inside_t), FJ_EREJECTED);
-    CHECK_EQ(fj_future_external_submit(p, &l->inside.f), FJ_EREJECTED);
+    CHECK_EQ(fj_submit_external(p, &l->inside_t), FJ_EREJECTED);
+    CHECK_EQ(fj_future_submit_external(p, &l->inside.f), FJ_EREJECTED);
     fj_task_init(&l->own, fail_55);
     CHECK_EQ(fj_submit(p, &l->own), FJ_OK);
     CHECK_EQ(fj_join(&l->own), 55);
@@ -1227,8 +1228,8 @@ FJ_TEST(ForkJoinPool20Test__testExternalSubmitWhenShutdown, 30)
     fj_task_init(&i.task, inside_run);
     CHECK_EQ(fj_submit(p, &i.task), FJ_OK);
     CHECK_EQ(fj_pool_shutdown(p), FJ_OK);
-    CHECK_EQ(fj_external_submit(p, &l.t), FJ_EREJECTED);
-    CHECK_EQ(fj_future_external_submit(p, &l.j.f), FJ_EREJECTED);
+    CHECK_EQ(fj_submit_external(p, &l.t), FJ_EREJECTED);
+    CHECK_EQ(fj_future_submit_external(p, &l.j.f), FJ_EREJECTED);
     CHECK_EQ(fj_join(&i.task), FJ_OK);
     fjt_destroy(p);
     check_stuck(&l.j.f);
@@ -1262,7 +1263,7 @@ static void own_counts(void *arg)
     for (int i = 0; i < 3; i++) {
         job_init(&c->j[i], FJ_OK);
         CHECK_EQ(fj_future_submit(p, &c->j[i].f), FJ_OK);
-        CHECK_EQ(fj_queued_count(), i + 1);
+        CHECK_EQ(fj_worker_queued(), i + 1);
         CHECK_EQ(fj_pool_queued_task_count(p), i + 1);
         CHECK_EQ(fj_pool_queued_submission_count(p), 0);
     }
@@ -1290,7 +1291,7 @@ static int busy_count(fj_task *t)
 
     atomic_store(&b->begun, 1);
     UNTIL(atomic_load(&b->counts));
-    atomic_store(&b->own, fj_queued_count());
+    atomic_store(&b->own, fj_worker_queued());
     atomic_store(&b->counted, 1);
     return FJ_OK;
 }
@@ -1331,19 +1332,19 @@ static void submit_nothing(void *arg)
 
     CHECK_EQ(fj_execute(p, NULL, NULL), FJ_EINVAL);
     CHECK_EQ(fj_submit(p, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_external_submit(p, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_lazy_submit(p, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_submit_external(p, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_submit_lazy(p, NULL), FJ_EINVAL);
     CHECK_EQ(fj_invoke(p, NULL), FJ_EINVAL);
     CHECK_EQ(fj_future_submit(p, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_external_submit(p, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_lazy_submit(p, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_future_submit_external(p, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_future_submit_lazy(p, NULL), FJ_EINVAL);
     CHECK_EQ(fj_future_fork(NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_invoke(NULL), FJ_EINVAL);
-    CHECK_EQ(fj_future_invoke_in(p, NULL), FJ_EINVAL);
+    CHECK_EQ(fj_future_run(NULL), FJ_EINVAL);
+    CHECK_EQ(fj_future_invoke(p, NULL), FJ_EINVAL);
     CHECK_EQ(fj_submit_call(p, NULL, NULL, &f), FJ_EINVAL);
     CHECK_EQ(fj_submit_action(p, NULL, NULL, NULL, &f), FJ_EINVAL);
-    CHECK_EQ(fj_adapt_call(NULL, NULL, 0, &f), FJ_EINVAL);
-    CHECK_EQ(fj_adapt_action(NULL, NULL, NULL, 0, &f), FJ_EINVAL);
+    CHECK_EQ(fj_future_new_call(NULL, NULL, 0, &f), FJ_EINVAL);
+    CHECK_EQ(fj_future_new_action(NULL, NULL, NULL, 0, &f), FJ_EINVAL);
     CHECK(f == untouched);
     CHECK_EQ(fj_pool_queued_submission_count(p), 0);
     CHECK_EQ(fj_pool_queued_task_count(p), 0);

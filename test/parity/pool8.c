@@ -49,9 +49,9 @@ static int fib_split(struct fib *x)
     fib_init(&a, x->n - 1, x->fails);
     fib_init(&b, x->n - 2, x->fails);
     CHECK_EQ(fj_future_fork(&a.f), FJ_OK);
-    int code_b = fj_future_invoke(&b.f);
+    int code_b = fj_future_run(&b.f);
     int code_a = fj_future_join(&a.f);
-    fj_future_release(&a.f);
+    fj_future_fini(&a.f);
     CHECK_EQ(code_a, code_b);
     x->r = a.r + b.r;
     return code_a;
@@ -85,7 +85,7 @@ static int joining_begun(const fj_future *f)
 
 static void joining_drop(fj_future *f)
 {
-    fj_future_release(f);
+    fj_future_fini(f);
     free(f);
     atomic_fetch_sub(&fibs_alive, 1);
 }
@@ -93,7 +93,7 @@ static void joining_drop(fj_future *f)
 static const struct kind joining = {
     .make = joining_make,
     .fork = fj_future_fork,
-    .invoke = fj_future_invoke,
+    .invoke = fj_future_run,
     .begun = joining_begun,
     .drop = joining_drop,
     .alive = &fibs_alive,
@@ -183,7 +183,7 @@ static int counted_fork(fj_future *f)
 
 static int counted_invoke(fj_future *f)
 {
-    return fj_completer_invoke((fj_completer *)f);
+    return fj_completer_run((fj_completer *)f);
 }
 
 static int counted_begun(const fj_future *f)
@@ -196,7 +196,7 @@ static void counted_drop(fj_future *f)
 {
     struct counted *x = (struct counted *)f;
 
-    fj_future_release(f);
+    fj_future_fini(f);
     CHECK_EQ(fj_pool_await_quiescence(NULL, FJ_FOREVER), FJ_OK);
     for (struct counted *two = atomic_load(&x->pair), *next; two != NULL; two = next) {
         next = two->next;
@@ -268,7 +268,7 @@ static int interrupted_run(fj_task *t)
     static fj_future never;
 
     CHECK_EQ(fj_future_cancel((fj_future *)t, 1), 1);
-    CHECK_EQ(fj_cancelled(), 1);
+    CHECK_EQ(fj_is_cancelled(), 1);
     fj_future_init(&never, NULL);
     CHECK_EQ(fj_future_get(&never, FJ_FOREVER, NULL), FJ_ECANCELED);
     CHECK_EQ(fj_future_wait(&never, FJ_FOREVER), FJ_ECANCELED);
@@ -289,7 +289,7 @@ static int interrupted_run(fj_task *t)
     CHECK_EQ(fj_future_join(f), FJ_ECANCELED);
     CHECK_EQ(fj_future_wait_quietly(f, FJ_FOREVER), FJ_OK);
     end_of_cancelled(k, f);
-    CHECK_EQ(fj_cancelled(), 1);
+    CHECK_EQ(fj_is_cancelled(), 1);
     return FJ_OK;
 }
 
@@ -300,7 +300,7 @@ FJ_TEST(ForkJoinPool8Test__testJoinIgnoresInterrupts, 30)
     fj_future_init(&f, interrupted_run);
     CHECK_EQ(fj_future_submit(NULL, &f), FJ_OK);
     CHECK_EQ(fj_future_join(&f), FJ_ECANCELED);
-    fj_future_release(&f);
+    fj_future_fini(&f);
     CHECK_EQ(atomic_load(&fibs_alive), 0);
 }
 
@@ -549,7 +549,7 @@ FJ_TEST(ForkJoinPool8Test__testCancelledForkQuietlyJoinCC, 30)
 static int completer_pool_run(fj_task *t)
 {
     ((fj_future *)t)->result = fj_current_pool();
-    CHECK_EQ(fj_worker_index(), -1);
+    CHECK_EQ(fj_current_worker(), -1);
     fj_completer_try_complete((fj_completer *)t);
     return FJ_OK;
 }
@@ -560,7 +560,7 @@ FJ_TEST(ForkJoinPool8Test__testGetPool2CC, 30)
     void *pool = &pool;
 
     fj_completer_init(&c, NULL, 0, completer_pool_run, NULL, NULL);
-    CHECK_EQ(fj_completer_invoke(&c), FJ_OK);
+    CHECK_EQ(fj_completer_run(&c), FJ_OK);
     CHECK_EQ(fj_future_get(&c.future, 0, &pool), FJ_OK);
     CHECK(pool == NULL);
     CHECK(fj_current_pool() == NULL);
@@ -671,7 +671,7 @@ static void job_check(struct job *j)
     CHECK_EQ(atomic_load(&j->seen_quiet), 0);
     CHECK_EQ(fj_future_is_done(j->child), 1);
     end_of_forked(&joining, j->child, FJ_OK, 21);
-    fj_future_release(&j->f);
+    fj_future_fini(&j->f);
 }
 
 /* Quiet it is, but a worker that was woken for nothing may still search. */
@@ -697,7 +697,7 @@ static int waits_for_quiet(fj_task *t)
     CHECK_EQ(fj_pool_is_quiescent(stage_pool), 0);
     CHECK_EQ(fj_pool_await_quiescence(stage_pool, LONG_NS), FJ_OK);
     job_check(&j);
-    CHECK_EQ(fj_queued_count(), 0);
+    CHECK_EQ(fj_worker_queued(), 0);
     CHECK_EQ(fj_pool_is_quiescent(stage_pool), 0); /* this task runs */
     return FJ_OK;
 }
@@ -713,7 +713,7 @@ FJ_TEST(ForkJoinPool8Test__testAwaitQuiescence1, 30)
     while (!fj_future_is_done(&f)) fjt_sleep_us(20);
     check_pool_comes_to_rest(stage_pool);
     CHECK_EQ(fj_future_join(&f), FJ_OK);
-    fj_future_release(&f);
+    fj_future_fini(&f);
     fjt_destroy(stage_pool);
     CHECK_EQ(atomic_load(&fibs_alive), 0);
 }

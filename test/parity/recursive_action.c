@@ -217,12 +217,12 @@ FJ_TEST(RecursiveActionTest__testPeekNextLocalTask, 30)
 
 FJ_TEST(RecursiveActionTest__testPollNextLocalTask, 30)
 {
-    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_ACTION, .poll = fj_poll_local}, 0);
+    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_ACTION, .poll = fj_take_local}, 0);
 }
 
 FJ_TEST(RecursiveActionTest__testPollTask, 30)
 {
-    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_ACTION, .poll = fj_poll_task}, 0);
+    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_ACTION, .poll = fj_take_task}, 0);
 }
 
 FJ_TEST(RecursiveActionTest__testPeekNextLocalTaskAsync, 30)
@@ -232,13 +232,13 @@ FJ_TEST(RecursiveActionTest__testPeekNextLocalTaskAsync, 30)
 
 FJ_TEST(RecursiveActionTest__testPollNextLocalTaskAsync, 30)
 {
-    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_ACTION, .poll = fj_poll_local},
+    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_ACTION, .poll = fj_take_local},
                    FJ_POOL_FIFO);
 }
 
 FJ_TEST(RecursiveActionTest__testPollTaskAsync, 30)
 {
-    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_ACTION, .poll = fj_poll_task},
+    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_ACTION, .poll = fj_take_task},
                    FJ_POOL_FIFO);
 }
 
@@ -282,7 +282,7 @@ static void slow_wait(int code, int running, int quiet)
         CHECK_EQ(fj_future_join(&s.f), code);
     CHECK_EQ(atomic_load(&s.ended), 1);
     tree_check_done(&s.f, code, NULL);
-    fj_future_release(&s.f);
+    fj_future_fini(&s.f);
 }
 
 /* Cancelled before, in the queue. */
@@ -299,7 +299,7 @@ static void slow_cancelled(int quiet)
     else
         CHECK_EQ(fj_future_join(&s.f), FJ_ECANCELED);
     tree_check_done(&s.f, FJ_ECANCELED, NULL);
-    fj_future_release(&s.f);
+    fj_future_fini(&s.f);
     CHECK_EQ(atomic_load(&s.begun), 0);
 }
 
@@ -319,11 +319,11 @@ static int interrupted_run(fj_task *t)
 {
     fj_future *me = (fj_future *)t, never;
 
-    CHECK_EQ(fj_cancelled(), 0);
+    CHECK_EQ(fj_is_cancelled(), 0);
     CHECK_EQ(fj_future_cancel(me, 1), 1);
-    CHECK_EQ(fj_cancelled(), 1);
+    CHECK_EQ(fj_is_cancelled(), 1);
     slow_waits();
-    CHECK_EQ(fj_cancelled(), 1);
+    CHECK_EQ(fj_is_cancelled(), 1);
     fj_future_init(&never, NULL);
     CHECK_EQ(fj_future_get(&never, FJ_FOREVER, NULL), FJ_ECANCELED); /* this one would notice */
     return FJ_OK;
@@ -336,7 +336,7 @@ static void interrupted_in(fj_pool *pool)
     fj_future_init(&f, interrupted_run);
     CHECK_EQ(fj_future_submit(pool, &f), FJ_OK);
     CHECK_EQ(fj_future_join(&f), FJ_ECANCELED);
-    fj_future_release(&f); /* its body goes on after that */
+    fj_future_fini(&f); /* its body goes on after that */
     tree_check_done(&f, FJ_ECANCELED, NULL);
 }
 
@@ -368,7 +368,7 @@ FJ_TEST(RecursiveActionTest__testJoinIgnoresInterruptsOutsideForkJoinPool, 30)
     slow_pool = fjt_pool(tree_workers(1), tree_flags());
     interrupted_in(other);
     fj_future_init(&f, interrupted_bare);
-    CHECK_EQ(fj_future_invoke(&f), FJ_ECANCELED);
+    CHECK_EQ(fj_future_run(&f), FJ_ECANCELED);
     tree_check_done(&f, FJ_ECANCELED, NULL);
     fjt_destroy(slow_pool);
     fjt_destroy(other);
@@ -389,7 +389,7 @@ static int worker_starts(fj_pool *pool, int worker, void *arg)
 {
     (void)arg;
     atomic_store(&known.pool, pool);
-    if (fj_current_pool() != pool || worker < 0 || worker != fj_worker_index())
+    if (fj_current_pool() != pool || worker < 0 || worker != fj_current_worker())
         atomic_fetch_add(&known.wrong, 1);
     atomic_fetch_add(&known.started, 1);
     return 0;
@@ -398,14 +398,14 @@ static int worker_starts(fj_pool *pool, int worker, void *arg)
 static void worker_stops(fj_pool *pool, int worker, void *arg)
 {
     (void)arg;
-    if (fj_current_pool() != pool || worker < 0 || worker != fj_worker_index())
+    if (fj_current_pool() != pool || worker < 0 || worker != fj_current_worker())
         atomic_fetch_add(&known.wrong, 1);
     atomic_fetch_add(&known.stopped, 1);
 }
 
 static fj_pool *knowing_pool(void)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = o.max_threads = WORKERS;
     o.flags = tree_flags();
@@ -431,7 +431,7 @@ FJ_TEST(RecursiveActionTest__testWorkerGetPool, 30)
     struct sees s = {.pool = NULL};
 
     fj_task_init(&s.task, sees_run);
-    CHECK_EQ(fj_invoke_by(pool, &s.task, FJ_CALLER_BLOCKS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(pool, &s.task, FJ_CALLER_BLOCKS), FJ_OK);
     CHECK(s.pool == pool);
     CHECK(atomic_load(&known.pool) == pool);
     CHECK(fj_current_pool() == NULL);
@@ -444,14 +444,14 @@ FJ_TEST(RecursiveActionTest__testWorkerGetPool, 30)
 /* All at the same time, so that each is on a worker of its own. */
 static int meet_run(fj_task *t)
 {
-    int worker = fj_worker_index();
+    int worker = fj_current_worker();
 
     (void)t;
     CHECK(worker >= 0 && worker < WORKERS);
     CHECK_EQ(atomic_fetch_add(&known.taken[worker], 1), 0);
     atomic_fetch_add(&known.met, 1);
     while (atomic_load(&known.met) < WORKERS) fjt_sleep_us(20);
-    CHECK_EQ(fj_worker_index(), worker);
+    CHECK_EQ(fj_current_worker(), worker);
     return FJ_OK;
 }
 
@@ -460,14 +460,14 @@ FJ_TEST(RecursiveActionTest__testWorkerGetPoolIndex, 30)
     fj_pool *pool = knowing_pool();
     fj_future f[WORKERS];
 
-    CHECK_EQ(fj_worker_index(), -1);
+    CHECK_EQ(fj_current_worker(), -1);
     for (int i = 0; i < WORKERS; i++) {
         fj_future_init(&f[i], meet_run);
         CHECK_EQ(fj_future_submit(pool, &f[i]), FJ_OK);
     }
     for (int i = 0; i < WORKERS; i++) {
         CHECK_EQ(fj_future_join(&f[i]), FJ_OK);
-        fj_future_release(&f[i]);
+        fj_future_fini(&f[i]);
     }
     fjt_destroy(pool);
     CHECK_EQ(atomic_load(&known.wrong), 0);
@@ -523,7 +523,7 @@ FJ_TEST(RecursiveActionTest__testSortTaskDemo, 30)
     for (int i = 0; i < SORT_N; i++) v[i] = want[i] = (long)(fjt_random(&random) % 5000);
     qsort(want, SORT_N, sizeof want[0], by_value);
     fj_task_init(&s.task, sort_run);
-    CHECK_EQ(fj_invoke_by(pool, &s.task, FJ_CALLER_BLOCKS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(pool, &s.task, FJ_CALLER_BLOCKS), FJ_OK);
     CHECK_EQ(memcmp(v, want, sizeof v), 0);
     fjt_destroy(pool);
 }

@@ -215,12 +215,12 @@ FJ_TEST(RecursiveTaskTest__testPeekNextLocalTask, 30)
 
 FJ_TEST(RecursiveTaskTest__testPollNextLocalTask, 30)
 {
-    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_VALUE, .poll = fj_poll_local}, 0);
+    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_VALUE, .poll = fj_take_local}, 0);
 }
 
 FJ_TEST(RecursiveTaskTest__testPollTask, 30)
 {
-    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_VALUE, .poll = fj_poll_task}, 0);
+    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_VALUE, .poll = fj_take_task}, 0);
 }
 
 FJ_TEST(RecursiveTaskTest__testPeekNextLocalTaskAsync, 30)
@@ -230,12 +230,12 @@ FJ_TEST(RecursiveTaskTest__testPeekNextLocalTaskAsync, 30)
 
 FJ_TEST(RecursiveTaskTest__testPollNextLocalTaskAsync, 30)
 {
-    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_VALUE, .poll = fj_poll_local},
+    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_VALUE, .poll = fj_take_local},
                    FJ_POOL_FIFO);
 }
 
 FJ_TEST(RecursiveTaskTest__testPollTaskAsync, 30)
 {
-    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_VALUE, .poll = fj_poll_task},
+    tree_run_alone(step_poll, (struct tree_how){.kind = TREE_VALUE, .poll = fj_take_task},
                    FJ_POOL_FIFO);
 }

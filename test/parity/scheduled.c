@@ -72,7 +72,7 @@ static void beat_init(struct beat *b, int last)
 {
     memset(b, 0, sizeof *b);
     fj_timer_init(&b->timer, beat_run);
-    fj_future_on_release(&b->timer.future, beat_released);
+    fj_future_set_release_fn(&b->timer.future, beat_released);
     b->f = &b->timer.future;
     b->last = last;
 }
@@ -80,7 +80,7 @@ static void beat_init(struct beat *b, int last)
 /* The library has let go of it, after so many runs, and has said so once. */
 static void beat_release(struct beat *b, int runs)
 {
-    fj_future_release(&b->timer.future);
+    fj_future_fini(&b->timer.future);
     UNTIL(atomic_load(&b->released) == 1);
     CHECK_EQ(atomic_load(&b->runs), runs);
 }
@@ -103,7 +103,7 @@ static void call_is_not_early(fj_pool *p)
         CHECK(b.begun[0] - start >= delays[i]);
         CHECK(fj_timer_remaining(f) <= 0);
         check_normal(f, &b);
-        fj_future_release(f);
+        fj_future_unref(f);
         CHECK_EQ(atomic_load(&b.runs), 1);
     }
     CHECK_EQ(fj_pool_delayed_count(p), 0);
@@ -119,7 +119,7 @@ static void action_is_not_early(fj_pool *p)
         CHECK_EQ(fj_future_join(f), FJ_OK);
         CHECK(b.begun[0] - start >= delays[i]);
         check_normal(f, NULL);
-        fj_future_release(f);
+        fj_future_unref(f);
         CHECK_EQ(atomic_load(&b.runs), 1);
     }
     CHECK_EQ(fj_pool_delayed_count(p), 0);
@@ -143,7 +143,7 @@ static void embedded_is_not_early(fj_pool *p)
 
 typedef int series_start(fj_pool *pool, fj_timer *t, int64_t delay_ns, int64_t period_ns);
 
-typedef int series_start_action(fj_pool *pool, fj_action *action, void *arg, int64_t delay_ns,
+typedef int series_start_action(fj_pool *pool, fj_action_fn *action, void *arg, int64_t delay_ns,
                                 int64_t period_ns, fj_future **f);
 
 /* The first run after the delay, and then the next in an hour: it waits, and can be cancelled. */
@@ -162,7 +162,7 @@ static void first_run_is_not_early(fj_pool *p, series_start_action *start_series
         CHECK_EQ(fj_future_cancel(f, 0), 1);
         CHECK_EQ(fj_pool_delayed_count(p), 0);
         check_cancelled(f);
-        fj_future_release(f);
+        fj_future_unref(f);
         CHECK_EQ(atomic_load(&b.runs), 1);
     }
 }
@@ -219,7 +219,7 @@ static void series_ends_with_shutdown(fj_pool *p, series_start_action *start_ser
     check_pool_ended(p);
     check_cancelled(f);
     int runs = atomic_load(&b.runs);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
     CHECK_EQ(atomic_load(&b.runs), runs);
 }
@@ -248,7 +248,7 @@ static void overflow_is_harmless(fj_pool *p)
     CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK);
     for (int i = 0; i < 8; i++) {
         CHECK_EQ(fj_future_join(f[i]), FJ_ECANCELED);
-        fj_future_release(f[i]);
+        fj_future_unref(f[i]);
         CHECK_EQ(atomic_load(&often[i].runs), 1);
     }
     fjt_destroy(p);
@@ -343,7 +343,7 @@ FJ_TEST(ForkJoinPool20Test__testSchedule1b, 60)
         CHECK(b.begun[0] - start >= delays[i]);
         CHECK_EQ(fj_pool_await_termination(p, LONG_NS), FJ_OK);
         check_pool_ended(p);
-        fj_future_release(f);
+        fj_future_unref(f);
         fjt_destroy(p);
         CHECK_EQ(atomic_load(&b.runs), 1);
     }
@@ -376,7 +376,7 @@ FJ_TEST(ForkJoinPool20Test__testSchedule4a, 30)
     CHECK_EQ(fj_future_join(f), OVER);
     CHECK(b.begun[1] - start >= 9 * MS);
     check_failed(f, OVER);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
     CHECK_EQ(atomic_load(&b.runs), 2);
 }
@@ -399,7 +399,7 @@ FJ_TEST(ForkJoinPool20Test__testSchedule5a, 30)
     CHECK_EQ(fj_future_join(f), OVER);
     CHECK(b.begun[1] - b.ended[0] >= 9 * MS);
     check_failed(f, OVER);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
     CHECK_EQ(atomic_load(&b.runs), 2);
 }
@@ -446,7 +446,7 @@ FJ_TEST(ForkJoinPool20Test__testShutdownNow_delayedTasks, 60)
     CHECK_EQ(fj_pool_await_termination(p, LONG_NS), FJ_OK);
     check_pool_ended(p);
     CHECK_EQ(fj_pool_delayed_count(p), 0);
-    for (int i = 0; i < N; i++) fj_future_release(f[i]);
+    for (int i = 0; i < N; i++) fj_future_unref(f[i]);
     fjt_destroy(p);
     CHECK_EQ(atomic_load(&b.runs), 0);
 }
@@ -467,9 +467,9 @@ static int overdue_call(void *arg, void **result)
 {
     struct overdue *o = arg;
 
-    UNTIL(atomic_load(&o->may_end) || (!o->stubborn && fj_cancelled()));
+    UNTIL(atomic_load(&o->may_end) || (!o->stubborn && fj_is_cancelled()));
     atomic_store(&o->saw_at, fjt_now());
-    atomic_store(&o->saw, fj_cancelled());
+    atomic_store(&o->saw, fj_is_cancelled());
     *result = o;
     return FJ_OK;
 }
@@ -496,12 +496,12 @@ FJ_TEST(ForkJoinPool20Test__testSubmitWithTimeoutCancels, 30)
     CHECK_EQ(fj_future_join(f), FJ_ETIMEDOUT); /* which Java calls cancelled */
     check_done(f, FJ_ETIMEDOUT, NULL);
     CHECK(fjt_now() - start >= 6 * MS);
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(fj_submit_with_timeout(p, overdue_call, &stubborn, 6 * MS, NULL, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_ETIMEDOUT);
     atomic_store(&stubborn.may_end, 1);
     check_done(f, FJ_ETIMEDOUT, NULL);
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(fj_pool_close(p), FJ_OK);
     CHECK(atomic_load(&polls.saw_at) == 0 || atomic_load(&polls.saw));
     CHECK(atomic_load(&polls.saw_at) == 0 || atomic_load(&polls.saw_at) - start >= 6 * MS);
@@ -527,7 +527,7 @@ static void limit_acts(int code)
     check_done(f, code, &o.code); /* what the body returns comes too late */
     CHECK_EQ(atomic_load(&o.acted), 1);
     CHECK_EQ(atomic_load(&o.saw), 1); /* that its result is not wanted */
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -557,7 +557,7 @@ FJ_TEST(ForkJoinPool20Test__testSubmitWithTimeout_NoTimeout, 30)
         CHECK_EQ(fj_future_join(f), i == 2 ? 76 : FJ_OK);
         UNTIL(fj_pool_delayed_count(p) == 0); /* nothing is left that could cancel it */
         check_done(f, i == 2 ? 76 : FJ_OK, &o);
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     fjt_destroy(p);
     CHECK_EQ(atomic_load(&o.acted), 0);
@@ -577,7 +577,7 @@ FJ_TEST(ForkJoinPool20Test__testCancelDelayedTasksOnShutdown, 30)
     check_cancelled(f);
     CHECK_EQ(fj_pool_await_termination(p, LONG_NS), FJ_OK);
     check_pool_ended(p);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
     CHECK_EQ(atomic_load(&b.runs), 0);
 }
@@ -623,7 +623,7 @@ FJ_TEST(ExecutorsTest__testNewScheduledThreadPool, 30)
         CHECK_EQ(fj_future_join(f[i]), FJ_OK);
         CHECK(b[i].begun[0] - start >= (N - i) * MS);
         check_normal(f[i], &b[i]);
-        fj_future_release(f[i]);
+        fj_future_unref(f[i]);
     }
     fjt_destroy(p);
 }
@@ -762,8 +762,8 @@ static void submit_is_refused(fj_pool *p)
     CHECK(f == untouched);
     job_init(&j, FJ_OK);
     CHECK_EQ(fj_future_submit(p, &j.f), FJ_EREJECTED);
-    CHECK_EQ(fj_future_external_submit(p, &j.f), FJ_EREJECTED);
-    CHECK_EQ(fj_future_lazy_submit(p, &j.f), FJ_EREJECTED);
+    CHECK_EQ(fj_future_submit_external(p, &j.f), FJ_EREJECTED);
+    CHECK_EQ(fj_future_submit_lazy(p, &j.f), FJ_EREJECTED);
     job_release(&j, 0);
     CHECK_EQ(atomic_load(&ran), 0);
     schedule_is_refused(p);
@@ -809,8 +809,8 @@ static int late_job_run(fj_task *t)
     struct late_job *j = (struct late_job *)t;
 
     atomic_fetch_add(&j->begun, 1);
-    UNTIL(atomic_load(&j->may_end) || (j->polls && fj_cancelled()));
-    atomic_store(&j->cancelled, fj_cancelled());
+    UNTIL(atomic_load(&j->may_end) || (j->polls && fj_is_cancelled()));
+    atomic_store(&j->cancelled, fj_is_cancelled());
     return FJ_OK;
 }
 
@@ -824,7 +824,7 @@ static void late_job_start(fj_pool *p, struct late_job *j, int64_t delay)
 static void late_job_release(struct late_job *j, int runs)
 {
     atomic_store(&j->may_end, 1);
-    fj_future_release(&j->timer.future);
+    fj_future_fini(&j->timer.future);
     CHECK_EQ(atomic_load(&j->begun), runs);
 }
 
@@ -847,12 +847,12 @@ FJ_TEST(ScheduledExecutorTest__testGetPoolSize, 30)
     fj_pool *p = parity_pool_of(1);
     struct late_job j, waits;
 
-    CHECK_EQ(fj_pool_size(p), 0);
+    CHECK_EQ(fj_pool_thread_count(p), 0);
     late_job_start(p, &waits, LONG_NS);
-    CHECK_EQ(fj_pool_size(p), 0); /* nobody is needed yet */
+    CHECK_EQ(fj_pool_thread_count(p), 0); /* nobody is needed yet */
     late_job_start(p, &j, MS);
     UNTIL(atomic_load(&j.begun));
-    CHECK_EQ(fj_pool_size(p), 1);
+    CHECK_EQ(fj_pool_thread_count(p), 1);
     late_job_release(&j, 1);
     CHECK_EQ(fj_future_cancel(&waits.timer.future, 0), 1);
     late_job_release(&waits, 0);
@@ -971,7 +971,7 @@ FJ_TEST(ScheduledExecutorTest__testShutdownNow, 60)
     for (int i = 0; i < 4 * n; i++) {
         bool ran = atomic_load(&j[i].begun) != 0;
         begun += ran;
-        ended += fj_future_is_normal(&j[i].timer.future);
+        ended += fj_future_succeeded(&j[i].timer.future);
         cancelled += fj_future_is_cancelled(&j[i].timer.future);
         CHECK_EQ(atomic_load(&j[i].cancelled), ran);
         late_job_release(&j[i], ran);
@@ -1069,7 +1069,7 @@ FJ_TEST(ScheduledExecutorTest__testSubmitCallable, 30)
     CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
     CHECK(result == &f);
     check_normal(f, &f);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -1083,7 +1083,7 @@ static void submit_action(void *given)
     CHECK_EQ(fj_future_join(f), FJ_OK);
     CHECK_EQ(atomic_load(&ran), 1);
     check_normal(f, given);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -1236,7 +1236,7 @@ FJ_TEST(ScheduledExecutorTest__testTimedInvokeAll6, 60)
         CHECK_EQ(fj_future_invoke_all(p, f, 3, limit), FJ_ETIMEDOUT);
         CHECK(fjt_now() - begin >= limit);
         check_cancelled(f[2]);
-        for (int i = 0; i < 3; i++) fj_future_release(f[i]);
+        for (int i = 0; i < 3; i++) fj_future_fini(f[i]);
         in_time = !fj_future_is_cancelled(f[0]) && !fj_future_is_cancelled(f[1]);
         for (int i = 0; i < 2; i++)
             if (in_time) check_normal(f[i], &j[i]);

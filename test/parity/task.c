@@ -54,7 +54,7 @@ static struct node *node_make(struct node *parent, int n, int fails)
     atomic_fetch_add(&nodes_alive, 1);
     if (parent != NULL) {
         atomic_fetch_add(&parent->refs, 1);
-        fj_future_on_release(&x->f, node_released);
+        fj_future_set_release_fn(&x->f, node_released);
     }
     return x;
 }
@@ -109,14 +109,14 @@ static int async_begun(const fj_future *f)
 
 static void async_drop(fj_future *f)
 {
-    fj_future_release(f);
+    fj_future_fini(f);
     node_unref((struct node *)f);
 }
 
 static const struct kind async = {
     .make = async_make,
     .fork = fj_future_fork,
-    .invoke = fj_future_invoke,
+    .invoke = fj_future_run,
     .begun = async_begun,
     .drop = async_drop,
     .alive = &nodes_alive,

@@ -62,7 +62,7 @@ static struct node *node_make(struct node *parent, int n, int fails)
     atomic_fetch_add(&nodes_alive, 1);
     if (parent != NULL) {
         atomic_fetch_add(&parent->refs, 1);
-        fj_future_on_release(&x->f, node_released);
+        fj_future_set_release_fn(&x->f, node_released);
     }
     return x;
 }
@@ -149,14 +149,14 @@ static int16_t tagged_tag(const fj_future *f, int code)
 
 static void tagged_drop(fj_future *f)
 {
-    fj_future_release(f);
+    fj_future_fini(f);
     node_unref((struct node *)f);
 }
 
 static const struct kind tagged = {
     .make = tagged_make,
     .fork = fj_future_fork,
-    .invoke = fj_future_invoke,
+    .invoke = fj_future_run,
     .begun = tagged_begun,
     .tag = tagged_tag,
     .drop = tagged_drop,
@@ -498,17 +498,17 @@ static void step_poll_submission(const struct kind *k)
     pthread_t t;
 
     submission = made(k, 8, 0);
-    CHECK_EQ(fj_poll_submission(&taken), 0);
+    CHECK_EQ(fj_take_submission(&taken), 0);
     CHECK_EQ(pthread_create(&t, NULL, submit_main, stage_pool), 0);
     atomic_store(&worker_waits, 1);
     while (!atomic_load(&submitted)) fjt_sleep_us(20);
     CHECK_EQ(fj_pool_has_queued_submissions(stage_pool), 1);
-    CHECK_EQ(fj_poll_submission(&taken), 1);
+    CHECK_EQ(fj_take_submission(&taken), 1);
     CHECK(fj_taken_task(&taken) == (fj_task *)submission);
     CHECK_EQ(fj_future_is_done(submission), 0);
     CHECK_EQ(k->begun(submission), 0);
     CHECK_EQ(fj_pool_has_queued_submissions(stage_pool), 0);
-    CHECK_EQ(fj_poll_submission(&taken), 0);
+    CHECK_EQ(fj_take_submission(&taken), 0);
     CHECK_EQ(pthread_join(t, NULL), 0);
     fj_taken_run(&taken);
     CHECK_EQ(fj_future_join(submission), FJ_OK);

@@ -5,6 +5,7 @@
  */
 #include <forkjoin.h>
 #include <forkjoin/algo.h>
+#include <forkjoin/block.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -30,7 +31,7 @@ static int count(void *arg)
 static int sleep_a_little(fj_task *t)
 {
     (void)t;
-    return fj_sleep(100000);
+    return fj_sleep_ns(100000);
 }
 
 static int body(size_t begin, size_t end, void *arg)
@@ -52,13 +53,13 @@ int plugin_use(void)
         if (fj_execute(NULL, count, &n) != FJ_OK) return 2;
     fj_future_init(&f, sleep_a_little);
     if (fj_future_submit(NULL, &f) != FJ_OK || fj_future_join(&f) != FJ_OK) return 3;
-    fj_future_release(&f);
+    fj_future_fini(&f);
     if (fj_schedule_action(NULL, count, &n, 100000, &timer) != FJ_OK) return 4;
     if (fj_schedule_action_at_fixed_rate(NULL, count, &ticks, 0, 100000, &again) != FJ_OK) return 5;
     if (fj_future_wait(timer, FJ_FOREVER) != FJ_OK) return 6;
     (void)fj_future_cancel(again, 1);
-    fj_future_release(timer);
-    fj_future_release(again);
+    fj_future_unref(timer);
+    fj_future_unref(again);
     if (fj_for(0, 100000, body, &all, NULL) != FJ_OK || atomic_load(&all) != 100000) return 7;
     if (fj_pool_await_quiescence(NULL, FJ_FOREVER) != FJ_OK) return 8;
     return atomic_load(&n) != 1001;

@@ -2,6 +2,7 @@
 /*
  * block.c - scenes of blocked workers and those that run in their place
  */
+#include <forkjoin/block.h>
 #include <pthread.h>
 
 #include "gate.h"
@@ -13,7 +14,7 @@ static atomic_int done;
 
 static fj_pool *block_pool(int n, int most)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = n;
     o.max_threads = most;
@@ -169,12 +170,12 @@ static int waits_at_the_gate(void *arg)
 
 FJ_TEST(submission_whose_thread_is_refused_is_run_while_the_worker_is_blocked, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.max_threads = 3;
     o.spin_ns = -1;
-    o.may_start = refuses_some;
+    o.allow_thread = refuses_some;
     fj_pool *pool = fjt_pool_with(&o);
     atomic_store(&done, 0);
     atomic_store(&refusals, 0);
@@ -194,7 +195,7 @@ FJ_TEST(submission_whose_thread_is_refused_is_run_while_the_worker_is_blocked, 1
 static int sleeps(void *arg)
 {
     (void)arg;
-    CHECK_EQ(fj_sleep(1000), FJ_OK);
+    CHECK_EQ(fj_sleep_ns(1000), FJ_OK);
     atomic_fetch_add(&done, 1);
     return FJ_OK;
 }
@@ -232,11 +233,11 @@ static void joins_elsewhere(void *arg)
  * then, and no longer. */
 FJ_TEST(join_in_a_saturated_pool_counts_as_a_block, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_pool *other = block_pool(1, 2);
 
     o.parallelism = o.max_threads = o.min_runnable = 1;
-    o.saturate = refuses;
+    o.allow_saturation = refuses;
     o.spin_ns = -1;
     fj_pool *pool = fjt_pool_with(&o);
     gate_close(&gate, false, NULL);

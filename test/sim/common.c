@@ -24,7 +24,7 @@ static int task(fj_task *t)
 /* One worker that goes to sleep at once. */
 static void configure(int n)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = n;
     o.max_threads = n + 1;
@@ -65,7 +65,7 @@ static void *joins(void *arg)
     (void)arg;
     for (int i = 0; i < 2; i++) {
         fj_task_init(&t, task);
-        CHECK_EQ(fj_invoke_by(NULL, &t, FJ_CALLER_BLOCKS), FJ_OK);
+        CHECK_EQ(fj_invoke_mode(NULL, &t, FJ_CALLER_BLOCKS), FJ_OK);
     }
     return NULL;
 }
@@ -82,7 +82,7 @@ static void *joins_lazily(void *arg)
     (void)arg;
     for (int i = 0; i < 2; i++) {
         fj_task_init(&t, task);
-        CHECK_EQ(fj_lazy_submit(NULL, &t), FJ_OK);
+        CHECK_EQ(fj_submit_lazy(NULL, &t), FJ_OK);
         CHECK_EQ(fj_join(&t), FJ_OK);
     }
     return NULL;
@@ -106,7 +106,7 @@ static void *takes_back(void *arg)
         if (fj_unfork(&t))
             (void)task(&t);
         else
-            CHECK_EQ(fj_wait(&t), FJ_OK);
+            CHECK_EQ(fj_join_stolen(&t), FJ_OK);
     }
     return NULL;
 }
@@ -123,7 +123,7 @@ static void *visits(void *arg)
     (void)arg;
     for (int i = 0; i < 2; i++) {
         fj_task_init(&t, task);
-        CHECK_EQ(fj_invoke_by(NULL, &t, FJ_CALLER_HELPS), FJ_OK);
+        CHECK_EQ(fj_invoke_mode(NULL, &t, FJ_CALLER_HELPS), FJ_OK);
     }
     return NULL;
 }
@@ -141,7 +141,7 @@ static void *waits_for_future(void *arg)
     fj_future_init(&f, task);
     CHECK_EQ(fj_future_submit(NULL, &f), FJ_OK);
     CHECK_EQ(fj_future_wait(&f, FJ_FOREVER), FJ_OK);
-    fj_future_release(&f);
+    fj_future_fini(&f);
     return NULL;
 }
 
@@ -157,7 +157,7 @@ static void *schedules(void *arg)
     (void)arg;
     CHECK_EQ(fj_schedule_action(NULL, action, NULL, 1000, &f), FJ_OK);
     CHECK_EQ(fj_future_wait(f, FJ_FOREVER), FJ_OK);
-    fj_future_release(f);
+    fj_future_unref(f);
     return NULL;
 }
 
@@ -181,7 +181,7 @@ static void *submits_with_a_limit(void *arg)
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(fj_submit_with_timeout(NULL, call, NULL, FJ_FOREVER, NULL, &f), FJ_OK);
         CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     return NULL;
 }
@@ -204,7 +204,7 @@ static void *repeats(void *arg)
     sim_yield();
     (void)fj_future_cancel(f, 1);
     CHECK_EQ(fj_future_join(f), FJ_ECANCELED);
-    fj_future_release(f);
+    fj_future_unref(f);
     atomic_store(&runs, 0);
     return NULL;
 }
@@ -225,7 +225,7 @@ static void *looks(void *arg)
     (void)arg;
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(fj_execute(NULL, action, NULL), FJ_OK);
-        (void)fj_pool_size(NULL);
+        (void)fj_pool_thread_count(NULL);
         (void)fj_pool_is_quiescent(NULL);
     }
     return NULL;
@@ -269,7 +269,7 @@ static int worker_gives(void *arg)
 {
     struct scene_leaf *l = arg;
 
-    CHECK_EQ(fj_external_submit(NULL, &l->task), FJ_OK);
+    CHECK_EQ(fj_submit_external(NULL, &l->task), FJ_OK);
     return action(NULL);
 }
 
@@ -293,13 +293,13 @@ static void gives_at_its_end(fj_pool *pool, int worker, void *arg)
 {
     (void)pool, (void)worker, (void)arg;
     struct scene_leaf *l = scene_leaf(&runs, 0);
-    CHECK_EQ(fj_external_submit(NULL, &l->task), FJ_EREJECTED);
+    CHECK_EQ(fj_submit_external(NULL, &l->task), FJ_EREJECTED);
     free(l);
 }
 
 FJ_TEST(callback_meets_the_end_of_the_common_pool, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.keep_alive_ns = FJ_FOREVER; /* else it may end before the pool does */
@@ -328,7 +328,7 @@ FJ_TEST(two_threads_make_the_common_pool_once, 10)
 /* The pool is made with these options, or with the default ones, but not with half of them. */
 static void *configures(void *arg)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     (void)arg;
     o.parallelism = 1;
@@ -377,7 +377,7 @@ static void *ends_once(void *arg)
 
 FJ_TEST(second_end_of_the_common_pool_waits_for_the_first, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     pthread_t thread;
 
     o.parallelism = 1;
@@ -407,7 +407,7 @@ static void *describes(void *arg)
     (void)arg;
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(fj_execute(NULL, action, NULL), FJ_OK);
-        CHECK(fj_pool_text(NULL, text, sizeof text) > 0);
+        CHECK(fj_pool_describe(NULL, text, sizeof text) > 0);
         fj_pool_dump(NULL, reads_line, &all);
     }
     return NULL;
@@ -440,7 +440,7 @@ FJ_TEST(drain_meets_the_end_of_the_common_pool, 10)
 static void *only_looks(void *arg)
 {
     (void)arg;
-    for (int i = 0; i < 2; i++) (void)fj_pool_size(NULL);
+    for (int i = 0; i < 2; i++) (void)fj_pool_thread_count(NULL);
     return NULL;
 }
 

@@ -70,10 +70,10 @@ FJ_TEST(child_that_fails_itself_and_by_its_code_ends_its_root_once, 10)
     fj_completer_init(&f->root, NULL, 0, family_run, NULL, count_root);
     fj_completer_init(&f->bad, &f->root, 0, bad_run, NULL, count_bad);
     fj_completer_init(&f->good, &f->root, 0, good_run, NULL, NULL);
-    int code = fj_completer_invoke_in(pool, &f->root);
+    int code = fj_completer_invoke(pool, &f->root);
     CHECK(code == 7 || code == 8);
     fjt_destroy(pool);
-    CHECK_EQ(fj_future_state(&f->root.future), FJ_STATE_FAILED);
+    CHECK_EQ(fj_future_state(&f->root.future), FJ_FUTURE_FAILED);
     CHECK_EQ(fj_future_error(&f->bad.future), 7);
     CHECK_EQ(root_failures, 1);
     CHECK(bad_failures <= 1);
@@ -120,7 +120,7 @@ FJ_TEST(accepted_timer_runs_though_the_pool_is_shut_down, 10)
     CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
     CHECK_EQ(atomic_load(&runs), accepted);
     for (int i = 0; i < 2; i++) {
-        if (code[i] == FJ_OK) CHECK_EQ(fj_future_state(&t[i]->future), FJ_STATE_SUCCESS);
+        if (code[i] == FJ_OK) CHECK_EQ(fj_future_state(&t[i]->future), FJ_FUTURE_SUCCESS);
     }
     fjt_destroy(pool);
     free(t[0]);
@@ -160,7 +160,7 @@ FJ_TEST(any_of_gives_the_code_of_the_last_to_fail, 10)
         }
         l[last].before = f[1 - last];
         CHECK_EQ(fj_future_invoke_any(pool, f, 2, FJ_FOREVER, &which), l[last].code);
-        for (int i = 0; i < 2; i++) fj_future_release(f[i]);
+        for (int i = 0; i < 2; i++) fj_future_unref(f[i]);
         free(l);
     }
     fjt_destroy(pool);
@@ -171,7 +171,7 @@ FJ_TEST(any_of_gives_the_code_of_the_last_to_fail, 10)
 static int until_the_stop(void *arg)
 {
     (void)arg;
-    while (!fj_stopping()) sim_yield();
+    while (!fj_is_stopping()) sim_yield();
     return FJ_OK;
 }
 
@@ -189,7 +189,7 @@ FJ_TEST(future_that_is_queued_at_a_stop_never_runs, 10)
     CHECK_EQ(fj_future_wait(f, FJ_FOREVER), FJ_OK);
     fjt_destroy(pool);
     CHECK_EQ(atomic_load(&runs), 0);
-    CHECK_EQ(fj_future_state(f), FJ_STATE_CANCELLED);
-    fj_future_release(f);
+    CHECK_EQ(fj_future_state(f), FJ_FUTURE_CANCELLED);
+    fj_future_unref(f);
     free(f);
 }

@@ -81,7 +81,7 @@ fj_pool *fjt_pool_with(const fj_pool_options *o)
 
 fj_pool *fjt_pool(int n, unsigned flags)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = n;
     o.flags = flags;

@@ -2,6 +2,7 @@
 /*
  * future.c - scenes of futures, completers, tokens and timers
  */
+#include <forkjoin/block.h>
 #include <pthread.h>
 
 #include "scene.h"
@@ -154,7 +155,7 @@ FJ_TEST(future_that_is_let_go_is_not_touched_again, 10)
         struct promise *p = promise();
         CHECK_EQ(fj_future_submit(pool, &p->future), FJ_OK);
         CHECK_EQ(fj_future_join(&p->future), FJ_OK);
-        fj_future_release(&p->future);
+        fj_future_fini(&p->future);
         free(p);
     }
     fjt_destroy(pool);
@@ -169,7 +170,7 @@ FJ_TEST(released_future_is_not_touched_again, 10)
     atomic_store(&released, 0);
     for (int i = 0; i < 3; i++) {
         struct promise *p = promise();
-        fj_future_on_release(&p->future, promise_released);
+        fj_future_set_release_fn(&p->future, promise_released);
         CHECK_EQ(fj_future_submit(pool, &p->future), FJ_OK);
     }
     fjt_destroy(pool);
@@ -196,7 +197,7 @@ FJ_TEST(counted_future_is_freed_once, 10)
         int code = i == 2 ? FJ_OK : fj_future_get(f, FJ_FOREVER, &got);
         if (i == 0) CHECK_EQ(code, FJ_OK);
         if (i == 0) CHECK(got == &runs);
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     fjt_destroy(pool);
 }
@@ -217,7 +218,7 @@ static void forks_futures(void *arg)
     }
     /* Joined by the forker: released when whoever ran it has let go. */
     fj_help_quiesce();
-    for (int i = 0; i < 3; i++) fj_future_release(&p[i]->future);
+    for (int i = 0; i < 3; i++) fj_future_fini(&p[i]->future);
     for (int i = 0; i < 3; i++) free(p[i]);
 }
 
@@ -325,7 +326,7 @@ static int sleeps_long(fj_task *t)
     int code = FJ_OK;
 
     (void)t;
-    while (code == FJ_OK) code = fj_sleep(FJ_FOREVER);
+    while (code == FJ_OK) code = fj_sleep_ns(FJ_FOREVER);
     CHECK_EQ(code, FJ_ECANCELED);
     atomic_fetch_add(&runs, 1);
     return code;
@@ -334,8 +335,8 @@ static int sleeps_long(fj_task *t)
 static int next_task(void *arg)
 {
     (void)arg;
-    CHECK_EQ(fj_cancelled(), 0);
-    CHECK_EQ(fj_sleep(1000), FJ_OK); /* the interrupt was another's */
+    CHECK_EQ(fj_is_cancelled(), 0);
+    CHECK_EQ(fj_sleep_ns(1000), FJ_OK); /* the interrupt was another's */
     atomic_fetch_add(&runs, 1);
     return FJ_OK;
 }
@@ -376,16 +377,16 @@ static void waits_with_a_limit(void *arg)
     if (*(int *)arg == 0)
         CHECK_EQ(fj_future_fork(&f), FJ_OK);
     else
-        CHECK_EQ(fj_future_external_submit(fj_current_pool(), &f), FJ_OK);
+        CHECK_EQ(fj_future_submit_external(fj_current_pool(), &f), FJ_OK);
     CHECK_EQ(fj_future_get(&f, 1000, NULL), FJ_ETIMEDOUT);
     atomic_store(&limit_over, 1);
     CHECK_EQ(fj_future_join(&f), FJ_OK);
-    fj_future_release(&f);
+    fj_future_fini(&f);
 }
 
 FJ_TEST(wait_with_a_limit_runs_nothing, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     int how = (int)(sim_random() % 2);
 
     o.parallelism = 1;
@@ -439,7 +440,7 @@ static int inline_begin(void *arg)
     fj_task_init(&below, inline_below_run);
     if (atomic_load(&inline_below)) fj_fork(&below);
     if (*(int *)arg == 0) {
-        CHECK_EQ(fj_future_invoke(&inline_run), FJ_OK);
+        CHECK_EQ(fj_future_run(&inline_run), FJ_OK);
     } else {
         CHECK_EQ(fj_future_fork(&inline_run), FJ_OK);
         CHECK_EQ(fj_future_join(&inline_run), FJ_OK);
@@ -457,7 +458,7 @@ static int inline_wait(void *arg)
 
 FJ_TEST(waiter_helps_a_body_that_was_begun_by_a_join, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     int how = (int)(sim_random() % 2);
 
     o.parallelism = o.max_threads = 2;
@@ -470,7 +471,7 @@ FJ_TEST(waiter_helps_a_body_that_was_begun_by_a_join, 10)
     CHECK_EQ(fj_execute(pool, inline_wait, NULL), FJ_OK);
     CHECK_EQ(fj_execute(pool, inline_begin, &how), FJ_OK);
     CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
-    fj_future_release(&inline_run);
+    fj_future_fini(&inline_run);
     fjt_destroy(pool);
 }
 
@@ -485,7 +486,7 @@ static int sleeps_under_tokens(fj_task *t)
     fj_task_init(&below, sleeps_long);
     fj_token_init(&outer, fj_current_token());
     fj_token_init(&inner, &outer);
-    CHECK_EQ(fj_invoke_with(fj_current_pool(), &below, &inner), FJ_ECANCELED);
+    CHECK_EQ(fj_invoke_token(fj_current_pool(), &below, &inner), FJ_ECANCELED);
     return FJ_OK;
 }
 
@@ -509,7 +510,7 @@ FJ_TEST(interrupt_breaks_a_sleep_under_tokens_below_its_own, 10)
 static int until_not_wanted(fj_task *t)
 {
     (void)t;
-    while (!fj_cancelled()) sim_yield();
+    while (!fj_is_cancelled()) sim_yield();
     return 3;
 }
 
@@ -524,7 +525,7 @@ FJ_TEST(body_sees_that_another_has_completed_it, 10)
     CHECK_EQ(sim_random() % 2 == 0 ? fj_future_complete(&p->future, NULL)
                                    : fj_future_fail(&p->future, 9),
              1);
-    fj_future_release(&p->future);
+    fj_future_fini(&p->future);
     free(p);
     fjt_destroy(pool);
 }
@@ -533,7 +534,7 @@ FJ_TEST(body_sees_that_another_has_completed_it, 10)
 static int completes_itself(fj_task *t)
 {
     CHECK_EQ(fj_future_complete((fj_future *)t, NULL), 1);
-    CHECK(!fj_cancelled());
+    CHECK(!fj_is_cancelled());
     return FJ_OK;
 }
 
@@ -543,7 +544,7 @@ static void forks_one_that_completes_itself(void *arg)
 
     CHECK_EQ(fj_future_fork(&p->future), FJ_OK);
     CHECK_EQ(fj_future_join(&p->future), FJ_OK);
-    fj_future_release(&p->future);
+    fj_future_fini(&p->future);
 }
 
 FJ_TEST(body_that_completes_itself_is_not_told, 10)
@@ -582,7 +583,7 @@ static int is_completed_by_a_thief(fj_task *t)
     fj_fork(&child.task);
     scene_until(&thief_has_it);
     CHECK_EQ(fj_join(&child.task), FJ_OK);
-    CHECK(fj_cancelled());
+    CHECK(fj_is_cancelled());
     return FJ_OK;
 }
 
@@ -594,7 +595,7 @@ FJ_TEST(body_sees_that_a_thief_has_completed_it, 10)
     atomic_store(&thief_has_it, 0);
     fj_future_init(&p->future, is_completed_by_a_thief);
     CHECK_EQ(fj_future_submit(pool, &p->future), FJ_OK);
-    fj_future_release(&p->future);
+    fj_future_fini(&p->future);
     free(p);
     fjt_destroy(pool);
 }
@@ -669,7 +670,7 @@ FJ_TEST(completers_tell_their_root_when_all_are_through, 10)
     memset(root, 0, sizeof *root);
     fj_completer_init(&root->completer, NULL, 0, count_run, count_through, NULL);
     root->depth = 2;
-    CHECK_EQ(fj_completer_invoke_in(pool, &root->completer), FJ_OK);
+    CHECK_EQ(fj_completer_invoke(pool, &root->completer), FJ_OK);
     CHECK_EQ(atomic_load(&runs), 7);
     fjt_destroy(pool);
     free(root);
@@ -779,38 +780,12 @@ FJ_TEST(failure_by_hand_is_passed_on_by_the_code, 10)
     free(child);
 }
 
-static int piece(size_t begin, size_t end, void *out, void *arg)
-{
-    (void)arg;
-    *(long *)out = 0;
-    for (size_t i = begin; i < end; i++) *(long *)out += (long)i;
-    return FJ_OK;
-}
-
-static int add(void *into, const void *right, void *arg)
-{
-    (void)arg;
-    *(long *)into += *(const long *)right;
-    return FJ_OK;
-}
-
-FJ_TEST(map_reduce_gives_the_sum, 10)
-{
-    fj_pool *pool = scene_pool(2, 0);
-    fj_map_reduce how = {.grain = 2, .bytes = sizeof(long), .map = piece, .combine = add};
-    long sum = 0;
-
-    CHECK_EQ(fj_map_reduce_run(pool, 0, 8, &how, &sum), FJ_OK);
-    CHECK_EQ(sum, 28);
-    fjt_destroy(pool);
-}
-
 /* ---- Tokens --------------------------------------------------------------------------------------------------- */
 
 static int until_cancelled(fj_task *t)
 {
     (void)t;
-    while (!fj_cancelled()) sim_yield();
+    while (!fj_is_cancelled()) sim_yield();
     atomic_fetch_add(&runs, 1);
     return FJ_OK;
 }
@@ -850,7 +825,7 @@ FJ_TEST(token_reaches_every_task_of_its_tree, 10)
     fj_token_init(&token, NULL);
     fj_task_init(&root, forks_until_cancelled);
     CHECK_EQ(pthread_create(&t, NULL, cancel_token, &token), 0);
-    int code = fj_invoke_with(pool, &root, &token);
+    int code = fj_invoke_token(pool, &root, &token);
     CHECK(code == FJ_OK || code == FJ_ECANCELED);
     pthread_join(t, NULL);
     if (code == FJ_OK) CHECK_EQ(atomic_load(&runs), 2);
@@ -896,7 +871,7 @@ FJ_TEST(cancelled_timer_is_free_at_once, 10)
     fj_timer_init(t, tick);
     CHECK_EQ(fj_schedule(pool, t, 3600000000000), FJ_OK);
     int cancelled = fj_future_cancel(&t->future, 0);
-    fj_future_release(&t->future);
+    fj_future_fini(&t->future);
     free(t);
     if (!sim_jumps()) CHECK(cancelled == 1 && sim_now() - began < 1000000000);
     fjt_destroy(pool);
@@ -950,7 +925,7 @@ static int sleeps_for_ever(void *arg, void **result)
     int code = FJ_OK;
 
     (void)arg, (void)result;
-    while (code == FJ_OK) code = fj_sleep(FJ_FOREVER);
+    while (code == FJ_OK) code = fj_sleep_ns(FJ_FOREVER);
     return code;
 }
 
@@ -970,7 +945,7 @@ FJ_TEST(limit_ends_a_body_that_sleeps, 10)
     CHECK_EQ(fj_submit_with_timeout(pool, sleeps_for_ever, NULL, 1000, acts ? act_fails : NULL, &f),
              FJ_OK);
     CHECK_EQ(fj_future_join(f), acts ? 7 : FJ_ETIMEDOUT);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(pool);
 }
 
@@ -1011,7 +986,7 @@ FJ_TEST(slow_actions_at_limits_delay_no_timer, 10)
     CHECK_EQ(fj_schedule_action(pool, lets_go, NULL, 1000000, &f[2]), FJ_OK);
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(fj_future_join(f[i]), i < 2 ? 7 : FJ_OK);
-        fj_future_release(f[i]);
+        fj_future_unref(f[i]);
     }
     fjt_destroy(pool);
 }
@@ -1026,14 +1001,14 @@ FJ_TEST(actions_at_limits_come_one_after_the_other, 10)
     timer_ran = 0;
     CHECK_EQ(fj_submit_with_timeout(pool, open_ended, NULL, 1000, act_fails, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), 7);
-    fj_future_release(f);
+    fj_future_unref(f);
     for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
     CHECK_EQ(fj_submit_with_timeout(pool, open_ended, NULL, 1000, act_waits, &f), FJ_OK);
     CHECK_EQ(fj_schedule_action(pool, lets_go, NULL, 1000000, &g), FJ_OK);
     CHECK_EQ(fj_future_join(f), 7);
     CHECK_EQ(fj_future_join(g), FJ_OK);
-    fj_future_release(f);
-    fj_future_release(g);
+    fj_future_unref(f);
+    fj_future_unref(g);
     fjt_destroy(pool);
 }
 
@@ -1052,7 +1027,7 @@ FJ_TEST(limit_of_what_is_over_holds_up_no_pool, 10)
     CHECK_EQ(fj_submit_with_timeout(pool, at_once, NULL, FJ_FOREVER, NULL, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_OK);
     CHECK_EQ(fj_pool_delayed_count(pool), 0);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(pool); /* or it would wait for ever */
 }
 
@@ -1073,7 +1048,7 @@ FJ_TEST(limit_in_the_hands_of_a_shutdown_holds_up_no_pool, 10)
     }
     CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_OK);
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
     fjt_destroy(pool);
     for (int i = 0; i < 2; i++) {
@@ -1101,6 +1076,6 @@ FJ_TEST(limit_on_its_way_into_a_pool_that_stops_is_decided, 10)
     CHECK(err == FJ_OK || err == FJ_EREJECTED);
     pthread_join(t, NULL);
     if (err == FJ_OK) CHECK_EQ(fj_future_join(f), FJ_ECANCELED);
-    if (err == FJ_OK) fj_future_release(f);
+    if (err == FJ_OK) fj_future_unref(f);
     fjt_destroy(pool);
 }

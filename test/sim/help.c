@@ -223,7 +223,7 @@ static void left_joins(void *arg)
 
 FJ_TEST(waiter_runs_what_only_it_can_run, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     left = malloc(sizeof *left);
     memset(left, 0, sizeof *left);

@@ -111,7 +111,7 @@ static void polls_its_queue(void *pool)
         fj_task_init(&l->task, scene_leaf_run);
         fj_fork(&l->task);
         for (int i = 0; i < 2; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
-        while (fj_poll_local(&taken)) {
+        while (fj_take_local(&taken)) {
             CHECK(fj_taken_task(&taken) == NULL);
             fj_taken_run(&taken);
         }
@@ -144,7 +144,7 @@ static void takes_back(void *pool)
             if (fj_unfork(&l[i]->task))
                 (void)scene_leaf_run(&l[i]->task);
             else
-                CHECK_EQ(fj_wait(&l[i]->task), i + 1);
+                CHECK_EQ(fj_join_stolen(&l[i]->task), i + 1);
             free(l[i]);
         }
     }
@@ -207,7 +207,7 @@ FJ_TEST(task_that_is_drained_by_a_worker_has_its_token, 10)
     memset(&root, 0, sizeof root);
     fj_task_init(&root, forks_under_a_token);
     CHECK_EQ(fj_execute(pool, takes_by_hand, pool), FJ_OK);
-    CHECK_EQ(fj_invoke_with(pool, &root, &token), FJ_OK);
+    CHECK_EQ(fj_invoke_token(pool, &root, &token), FJ_OK);
     fjt_destroy(pool);
 }
 
@@ -232,7 +232,7 @@ FJ_TEST(counted_future_is_taken_back_or_run, 10)
         CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
         CHECK(result == &runs);
         CHECK_EQ(atomic_load(&runs), 1);
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     fjt_destroy(pool);
 }

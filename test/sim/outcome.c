@@ -2,6 +2,7 @@
 /*
  * outcome.c - scenes of futures, completers and waits, each of which ends in one of several ways
  */
+#include <forkjoin/block.h>
 #include <pthread.h>
 
 #include "scene.h"
@@ -15,7 +16,7 @@ static void yield_some(uint32_t most)
     for (uint32_t n = sim_random() % most; n > 0; n--) sim_yield();
 }
 
-static fj_future *future(fj_fn *fn)
+static fj_future *future(fj_task_fn *fn)
 {
     fj_future *f = malloc(sizeof *f);
 
@@ -34,7 +35,7 @@ static int body(fj_task *t)
 static int until_not_wanted(fj_task *t)
 {
     (void)t;
-    while (!fj_cancelled()) sim_yield();
+    while (!fj_is_cancelled()) sim_yield();
     return 3;
 }
 
@@ -50,7 +51,7 @@ static int waits_to_go(void *arg)
 static int naps_and_stays_open(fj_task *t)
 {
     (void)t;
-    CHECK(fj_sleep(1000) != FJ_EINVAL);
+    CHECK(fj_sleep_ns(1000) != FJ_EINVAL);
     return FJ_PENDING;
 }
 
@@ -74,7 +75,7 @@ static int waits_for_any(fj_task *t)
 
 FJ_TEST(interrupt_breaks_a_wait_for_any, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     struct choice *c = malloc(sizeof *c);
 
     o.parallelism = o.max_threads = 1;
@@ -85,11 +86,11 @@ FJ_TEST(interrupt_breaks_a_wait_for_any, 10)
     c->of[0] = future(naps_and_stays_open);
     c->of[1] = future(NULL);
     CHECK_EQ(fj_future_submit(pool, &c->future), FJ_OK);
-    CHECK(fj_sleep(sim_random() % 2 == 0 ? 1000 : 20000) == FJ_OK);
+    CHECK(fj_sleep_ns(sim_random() % 2 == 0 ? 1000 : 20000) == FJ_OK);
     yield_some(60);
     int64_t began = sim_now();
     CHECK_EQ(fj_future_cancel(&c->future, 1), 1);
-    fj_future_release(&c->future);
+    fj_future_fini(&c->future);
     if (!sim_jumps()) CHECK(c->ended - began < LATE);
     for (int i = 0; i < 2; i++) CHECK_EQ(fj_future_cancel(c->of[i], 0), 1);
     fjt_destroy(pool);
@@ -108,14 +109,14 @@ static void alone_with_two(void *arg)
     CHECK_EQ(fj_future_wait_any(f, 2, FJ_FOREVER, &which), FJ_OK);
     if (!sim_jumps()) CHECK(sim_now() - began < LATE);
     CHECK_EQ(fj_future_wait_all(f, 2, FJ_FOREVER), FJ_OK);
-    for (int i = 0; i < 2; i++) fj_future_release(f[i]);
+    for (int i = 0; i < 2; i++) fj_future_unref(f[i]);
     for (int i = 0; i < 2; i++) free(f[i]);
 }
 
 /* No thread can run one of them in its place. */
 FJ_TEST(worker_that_is_alone_runs_one_of_those_it_waits_for, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = o.max_threads = 1;
     o.spin_ns = -1;
@@ -170,7 +171,7 @@ FJ_TEST(invoke_all_cancels_what_its_limit_leaves_undone, 10)
     CHECK_EQ(fj_future_invoke_all(pool, f, 2, 20000), FJ_ETIMEDOUT);
     for (int i = 0; i < 2; i++) {
         CHECK(fj_future_is_cancelled(f[i]));
-        fj_future_release(f[i]);
+        fj_future_unref(f[i]);
         free(f[i]);
     }
     fjt_destroy(pool);
@@ -196,7 +197,7 @@ static void forks_and_joins(void *arg)
     fj_future before; /* from the first on its worker has room for tokens: the quick way */
 
     fj_future_init(&before, body);
-    CHECK_EQ(fj_future_invoke(&before), FJ_OK);
+    CHECK_EQ(fj_future_run(&before), FJ_OK);
     CHECK_EQ(fj_future_fork(joined), FJ_OK);
     atomic_store(&go, 1);
     yield_some(4);
@@ -217,7 +218,7 @@ FJ_TEST(join_and_cancel_decide_once, 10)
     scene_inside(pool, forks_and_joins, &code);
     pthread_join(t, NULL);
     CHECK_EQ(code, decided == 1 ? FJ_ECANCELED : FJ_OK);
-    fj_future_release(joined);
+    fj_future_unref(joined);
     fjt_destroy(pool);
     free(joined);
 }
@@ -244,7 +245,7 @@ FJ_TEST(call_that_a_pool_refuses_leaves_nothing_behind, 10)
 static int is_wanted(fj_task *t)
 {
     (void)t;
-    CHECK(!fj_cancelled());
+    CHECK(!fj_is_cancelled());
     atomic_fetch_add(&runs, 1);
     return FJ_OK;
 }
@@ -260,7 +261,7 @@ FJ_TEST(future_that_was_cancelled_is_used_again, 10)
     CHECK_EQ(fj_future_submit(pool, f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_OK);
     CHECK_EQ(atomic_load(&runs), 1);
-    fj_future_release(f);
+    fj_future_unref(f);
     free(f);
     fjt_destroy(pool);
 }
@@ -282,7 +283,7 @@ static int has_its_token_back(fj_task *t)
 
     CHECK(fj_current_token() == mine);
     if (atomic_load(&go) == 0) {
-        CHECK_EQ(fj_future_invoke(inner), FJ_OK);
+        CHECK_EQ(fj_future_run(inner), FJ_OK);
     } else {
         CHECK_EQ(fj_future_fork(inner), FJ_OK);
         CHECK_EQ(fj_future_join(inner), FJ_OK);
@@ -296,7 +297,7 @@ static void without_memory(void *arg)
     fj_future *outer = arg;
 
     if (sim_random() % 2 == 0) fji_fault_set(FJI_FAULT_COMMIT, 1, 1000);
-    CHECK_EQ(fj_future_invoke(outer), FJ_OK);
+    CHECK_EQ(fj_future_run(outer), FJ_OK);
     fji_fault_set(FJI_FAULT_COMMIT, 0, 0);
     CHECK(fj_current_token() == NULL);
 }
@@ -324,7 +325,7 @@ static int goes_deeper(fj_task *t)
     fj_future *f = (fj_future *)t;
 
     if (f + 1 == deep + DEEP) return has_its_token_back(t);
-    CHECK_EQ(fj_future_invoke(f + 1), FJ_OK);
+    CHECK_EQ(fj_future_run(f + 1), FJ_OK);
     CHECK(fj_current_token() == &f->token);
     return FJ_OK;
 }
@@ -332,10 +333,10 @@ static int goes_deeper(fj_task *t)
 static void without_more_memory(void *arg)
 {
     (void)arg;
-    CHECK_EQ(fj_future_invoke(inner), FJ_OK); /* the first has room */
+    CHECK_EQ(fj_future_run(inner), FJ_OK); /* the first has room */
     CHECK_EQ(fj_future_reinit(inner), FJ_OK);
     fji_fault_set(FJI_FAULT_COMMIT, 1, 1000);
-    CHECK_EQ(fj_future_invoke(deep), FJ_OK);
+    CHECK_EQ(fj_future_run(deep), FJ_OK);
     fji_fault_set(FJI_FAULT_COMMIT, 0, 0);
     CHECK(fj_current_token() == NULL);
 }
@@ -355,12 +356,12 @@ FJ_TEST(tokens_without_room_are_those_of_their_tasks, 10)
     free(inner);
 }
 
-/* Though a token of fj_invoke_with() lies between. */
+/* Though a token of fj_invoke_token() lies between. */
 static int completes_the_outer(fj_task *t)
 {
     (void)t;
     CHECK_EQ(fj_future_complete(inner, NULL), 1);
-    CHECK(!fj_cancelled());
+    CHECK(!fj_is_cancelled());
     return FJ_OK;
 }
 
@@ -373,7 +374,7 @@ static int completes_itself_below(fj_task *t)
     memset(&below, 0, sizeof below);
     fj_task_init(&below, completes_the_outer);
     fj_token_init(&token, fj_current_token());
-    return fj_invoke_with(fj_current_pool(), &below, &token);
+    return fj_invoke_token(fj_current_pool(), &below, &token);
 }
 
 FJ_TEST(body_that_completes_itself_under_a_token_is_not_told, 10)
@@ -383,14 +384,14 @@ FJ_TEST(body_that_completes_itself_under_a_token_is_not_told, 10)
     inner = future(completes_itself_below);
     CHECK_EQ(fj_future_submit(pool, inner), FJ_OK);
     CHECK_EQ(fj_future_join(inner), FJ_OK);
-    fj_future_release(inner);
+    fj_future_unref(inner);
     free(inner);
     fjt_destroy(pool);
 }
 
 /* ---- Completers --------------------------------------------------------------------------------------------- */
 
-static fj_completer *completer(fj_completer *parent, int32_t pending, fj_fn *fn)
+static fj_completer *completer(fj_completer *parent, int32_t pending, fj_task_fn *fn)
 {
     fj_completer *c = malloc(sizeof *c);
 
@@ -419,7 +420,7 @@ FJ_TEST(root_cancelled_while_queued_is_let_go_without_a_run, 10)
     CHECK_EQ(fj_future_cancel(&root->future, 0), 1);
     int64_t began = sim_now();
     atomic_store(&go, 1);
-    fj_future_release(&root->future);
+    fj_future_fini(&root->future);
     if (!sim_jumps()) CHECK(sim_now() - began < LATE);
     free(root);
     fjt_destroy(pool);
@@ -460,7 +461,7 @@ static int part_run(fj_task *t)
 {
     atomic_fetch_add(&runs, 1);
     fj_completer_try_complete((fj_completer *)t);
-    CHECK(!fj_cancelled());
+    CHECK(!fj_is_cancelled());
     return FJ_OK;
 }
 
@@ -488,7 +489,7 @@ FJ_TEST(children_forked_together_are_counted_before_the_first_is_through, 10)
     root->on_completion = parts_through;
     parts = malloc(3 * sizeof *parts);
     memset(parts, 0, 3 * sizeof *parts);
-    CHECK_EQ(fj_completer_invoke_in(pool, root), FJ_OK);
+    CHECK_EQ(fj_completer_invoke(pool, root), FJ_OK);
     CHECK_EQ(atomic_load(&runs), 3);
     fjt_destroy(pool);
     free(parts);
@@ -550,34 +551,6 @@ FJ_TEST(token_of_a_root_reaches_what_is_stolen_from_its_children, 10)
     free(root);
 }
 
-static int piece(size_t begin, size_t end, void *out, void *arg)
-{
-    (void)arg;
-    *(long *)out = (long)(end - begin);
-    atomic_fetch_add(&runs, 1);
-    return begin == 0 ? 9 : FJ_OK;
-}
-
-static int add(void *into, const void *right, void *arg)
-{
-    (void)arg;
-    *(long *)into += *(const long *)right;
-    return FJ_OK;
-}
-
-/* The first piece fails while a thief has the second, whose room is on the stack of the first. */
-FJ_TEST(map_reduce_that_fails_waits_for_its_thieves, 10)
-{
-    fj_pool *pool = scene_pool(2, 0);
-    fj_map_reduce how = {.grain = 2, .bytes = sizeof(long), .map = piece, .combine = add};
-    long sum = 0;
-
-    atomic_store(&runs, 0);
-    CHECK_EQ(fj_map_reduce_run(pool, 0, 8, &how, &sum), 9);
-    CHECK_EQ(atomic_load(&runs), 4);
-    fjt_destroy(pool);
-}
-
 /* ---- Waits that the library controls ----------------------------------------------------------------------- */
 
 static int sleeps_as_long_as_asked(void *arg)
@@ -585,7 +558,7 @@ static int sleeps_as_long_as_asked(void *arg)
     int64_t began = sim_now();
 
     (void)arg;
-    CHECK_EQ(fj_sleep(50000), FJ_OK);
+    CHECK_EQ(fj_sleep_ns(50000), FJ_OK);
     CHECK(sim_now() - began >= 50000);
     return FJ_OK;
 }
@@ -609,7 +582,7 @@ FJ_TEST(sleep_lasts_as_long_as_asked, 10)
 static int sleeps_for_ever(void *arg)
 {
     (void)arg;
-    CHECK_EQ(fj_sleep(FJ_FOREVER), FJ_ECANCELED);
+    CHECK_EQ(fj_sleep_ns(FJ_FOREVER), FJ_ECANCELED);
     return FJ_OK;
 }
 
@@ -652,7 +625,7 @@ FJ_TEST(interrupt_ends_a_managed_block, 10)
     CHECK_EQ(fj_future_submit(pool, f), FJ_OK);
     yield_some(60);
     CHECK_EQ(fj_future_cancel(f, 1), 1);
-    fj_future_release(f);
+    fj_future_unref(f);
     free(f);
     f = future(body);
     CHECK_EQ(fj_future_submit(pool, f), FJ_OK);
@@ -669,12 +642,12 @@ FJ_TEST(lazily_queued_future_is_run_for_its_waiter, 10)
     atomic_store(&runs, 0);
     atomic_store(&go, 1);
     CHECK_EQ(fj_execute(pool, waits_to_go, NULL), FJ_OK);
-    CHECK_EQ(fj_sleep(20000), FJ_OK); /* the worker sleeps by then */
+    CHECK_EQ(fj_sleep_ns(20000), FJ_OK); /* the worker sleeps by then */
     int64_t began = sim_now();
-    CHECK_EQ(fj_future_lazy_submit(pool, f), FJ_OK);
+    CHECK_EQ(fj_future_submit_lazy(pool, f), FJ_OK);
     int err = fj_future_wait(f, sim_random() % 2 == 0 ? FJ_FOREVER : 10 * LATE);
     if (!sim_jumps()) CHECK(err == FJ_OK && sim_now() - began < LATE);
-    fj_future_release(f);
+    fj_future_unref(f);
     free(f);
     fjt_destroy(pool);
 }

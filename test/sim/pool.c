@@ -2,6 +2,7 @@
 /*
  * pool.c - scenes of submitting, sleeping, waking, leaving, shutting down
  */
+#include <forkjoin/block.h>
 #include <pthread.h>
 
 #include "pool.h"
@@ -108,7 +109,7 @@ static int tell(void *arg)
 
 FJ_TEST(action_wakes_the_only_worker_that_goes_to_sleep, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.flags = sim_random() % 2 == 0 ? FJ_POOL_SYMMETRIC : 0;
@@ -189,7 +190,7 @@ FJ_TEST(submitted_task_is_run_by_a_worker_or_taken_back, 10)
  * to sleep: the younger one behind it must not be overlooked. */
 FJ_TEST(submission_behind_one_that_is_taken_back_is_run, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.spin_ns = -1;
@@ -329,7 +330,7 @@ FJ_TEST(lazily_queued_task_goes_with_the_next_one, 10)
         fj_task_init(&t, meet_task);
         atomic_store(&here, 0);
         atomic_store(&runs, 0);
-        CHECK_EQ(fj_lazy_submit(pool, &t), FJ_OK);
+        CHECK_EQ(fj_submit_lazy(pool, &t), FJ_OK);
         CHECK_EQ(fj_execute(pool, meet, NULL), FJ_OK);
         while (atomic_load(&runs) < 2) sim_sleep_until(sim_now() + 1000000);
         CHECK_EQ(fj_join(&t), FJ_OK);
@@ -510,7 +511,7 @@ static int end_or_fork(void *arg)
 
 FJ_TEST(two_that_go_idle_together_come_to_two_tasks, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 4;
     o.spin_ns = 1; /* they wait for each other's heavy fences, and hardly search before */
@@ -546,7 +547,7 @@ FJ_TEST(submission_that_meets_a_leaving_worker_is_run, 10)
 /* There is no other to take it, and none can be added while this one is counted. */
 FJ_TEST(submission_that_meets_the_only_worker_leaving_is_run, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = o.max_threads = 1;
     o.spin_ns = -1;
@@ -569,7 +570,7 @@ FJ_TEST(idle_pool_gives_all_its_threads_back, 10)
     atomic_store(&runs, 0);
     for (int i = 0; i < 3; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
     while (atomic_load(&runs) < 3) sim_sleep_until(sim_now() + 1000000);
-    while (fj_pool_size(pool) != 0) sim_sleep_until(sim_now() + 100000000);
+    while (fj_pool_thread_count(pool) != 0) sim_sleep_until(sim_now() + 100000000);
     fjt_destroy(pool);
 }
 
@@ -598,7 +599,7 @@ FJ_TEST(shutdown_runs_what_was_queued_lazily, 10)
     struct scene_leaf *l = scene_leaf(&runs, 7);
 
     atomic_store(&runs, 0);
-    CHECK_EQ(fj_lazy_submit(pool, &l->task), FJ_OK);
+    CHECK_EQ(fj_submit_lazy(pool, &l->task), FJ_OK);
     fjt_destroy(pool);
     CHECK_EQ(atomic_load(&runs), 1);
     free(l);
@@ -686,7 +687,7 @@ FJ_TEST(pool_is_destroyed_while_a_guest_leaves, 10)
 static int not_cancelled(fj_task *t)
 {
     (void)t;
-    CHECK_EQ(fj_cancelled(), 0);
+    CHECK_EQ(fj_is_cancelled(), 0);
     atomic_fetch_add(&runs, 1);
     return FJ_OK;
 }
@@ -849,7 +850,7 @@ static int start_or_not(fj_pool *pool, int worker, void *arg)
 FJ_TEST(threads_that_end_in_their_hook_are_replaced, 10)
 {
     atomic_int fails = 1 + (int)(sim_random() % 2);
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 2;
     o.on_start = start_or_not;
@@ -920,7 +921,7 @@ static void *open_later(void *arg)
 
 FJ_TEST(blocked_worker_without_a_replacement_goes_on, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     pthread_t t;
 
     o.parallelism = 1;
@@ -935,7 +936,7 @@ FJ_TEST(blocked_worker_without_a_replacement_goes_on, 10)
         CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
         while (atomic_load(&runs) < 2) sim_sleep_until(sim_now() + 1000000);
         pthread_join(t, NULL);
-        CHECK(fj_pool_size(pool) <= 1);
+        CHECK(fj_pool_thread_count(pool) <= 1);
     }
     fjt_destroy(pool);
 }
@@ -1030,7 +1031,7 @@ FJ_TEST(size_stays_within_the_threads_that_are_allowed, 10)
     CHECK_EQ(fj_pool_set_parallelism(pool, 3), 1);
     for (int i = 0; i < 4; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
     while (atomic_load(&runs) < 5) sim_sleep_until(sim_now() + 1000000);
-    CHECK(fj_pool_size(pool) <= 3);
+    CHECK(fj_pool_thread_count(pool) <= 3);
     CHECK_EQ(fj_pool_set_parallelism(pool, 1), 3);
     fjt_destroy(pool);
 }
@@ -1108,7 +1109,7 @@ static void counts_out(fj_pool *pool, int worker, void *arg)
  * allowed. */
 FJ_TEST(blocked_workers_bring_no_more_threads_than_allowed, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 2;
     o.max_threads = 3;
@@ -1204,7 +1205,7 @@ FJ_TEST(worker_too_many_stops_though_its_queue_is_never_empty, 10)
 
 static fj_pool *kept_pool(unsigned flags)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 1;
     o.flags = flags;
@@ -1243,7 +1244,7 @@ FJ_TEST(joiner_of_a_lazily_queued_task_wakes_a_worker, 10)
     struct scene_leaf *l = scene_leaf(&runs, 7);
 
     let_the_worker_sleep(pool);
-    CHECK_EQ(fj_lazy_submit(pool, &l->task), FJ_OK);
+    CHECK_EQ(fj_submit_lazy(pool, &l->task), FJ_OK);
     CHECK_EQ(fj_join(&l->task), 7);
     fjt_destroy(pool);
     free(l);
@@ -1256,7 +1257,7 @@ FJ_TEST(shutdown_wakes_a_worker_for_what_was_queued_lazily, 10)
 
     atomic_store(&runs, 0);
     let_the_worker_sleep(pool);
-    CHECK_EQ(fj_lazy_submit(pool, &l->task), FJ_OK);
+    CHECK_EQ(fj_submit_lazy(pool, &l->task), FJ_OK);
     fjt_destroy(pool);
     CHECK_EQ(atomic_load(&runs), 1);
     free(l);
@@ -1279,7 +1280,7 @@ static struct scene_leaf *late;
 static int submits_after_the_stop(void *pool)
 {
     scene_add(&told);
-    while (!fj_stopping()) sim_yield();
+    while (!fj_is_stopping()) sim_yield();
     CHECK_EQ(fj_submit(pool, &late->task), FJ_OK);
     scene_add(&told);
     return FJ_OK;
@@ -1304,13 +1305,13 @@ FJ_TEST(task_that_a_stopped_worker_submits_is_cancelled, 10)
 FJ_TEST(figures_of_a_pool_at_rest_are_right, 10)
 {
     fj_pool *pool = kept_pool(0);
-    fj_pool_stats s = {.size = sizeof s};
+    fj_stats s;
 
     for (int i = 0; i < 3; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
-    CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_OK);
+    CHECK_EQ(fj_pool_stats(pool, &s), FJ_OK);
     CHECK(s.threads <= 1 && s.active <= 1 && s.queued <= 3 && s.submitted <= 3);
     CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
-    CHECK_EQ(fj_pool_get_stats(pool, &s), FJ_OK);
+    CHECK_EQ(fj_pool_stats(pool, &s), FJ_OK);
     CHECK_EQ(s.threads, 1);
     CHECK_EQ(s.idle, 1);
     CHECK_EQ(s.active, 0);

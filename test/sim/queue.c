@@ -310,7 +310,7 @@ static void takes_back_what_was_moved(void *arg)
 
 FJ_TEST(task_that_was_moved_is_taken_back_from_its_new_cell, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = o.max_threads = 1;
     o.spin_ns = -1;
@@ -536,7 +536,7 @@ FJ_TEST(forks_beyond_the_room_of_the_queue_run_once, 10)
     atomic_store(&beyond_runs, 0);
     fj_token_init(&beyond_token, NULL);
     fj_task_init(&t, beyond_root);
-    CHECK_EQ(fj_invoke_with(pool, &t, &beyond_token), FJ_OK);
+    CHECK_EQ(fj_invoke_token(pool, &t, &beyond_token), FJ_OK);
     CHECK_EQ(atomic_load(&beyond_runs), BEYOND);
     fjt_destroy(pool);
 }

@@ -48,7 +48,7 @@ static int pass_by(void *arg)
 /* Nobody comes and goes for nothing afterwards. */
 FJ_TEST(quiescent_pool_stays_so, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 2;
     o.flags = FJ_POOL_CALLER_HELPS;
@@ -87,7 +87,7 @@ static int alone_run(fj_task *t)
 
 FJ_TEST(joiner_outside_wakes_no_worker_of_a_quiescent_pool, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 2;
     o.spin_ns = -1;
@@ -147,7 +147,7 @@ static int pass_on(void *arg)
 
 FJ_TEST(pool_whose_workers_take_turns_is_not_quiet, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 2;
     o.flags = FJ_POOL_FIFO; /* nobody has to open a queue first */
@@ -197,7 +197,7 @@ static int wait_for_quiet(void *arg)
 
 FJ_TEST(worker_woken_early_is_quiet_when_it_waits, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = 2;
     o.spin_ns = 1; /* they wait for each other's heavy fences, and hardly search before */
@@ -225,7 +225,7 @@ static void *looks_whether_it_is_quiet(void *arg)
 
 FJ_TEST(pool_is_not_quiet_while_a_submission_is_moved, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     struct scene_leaf *l[5];
     pthread_t t;
 
@@ -236,13 +236,13 @@ FJ_TEST(pool_is_not_quiet_while_a_submission_is_moved, 10)
     atomic_store(&runs, 0);
     for (int i = 0; i < 5; i++) l[i] = scene_leaf(&runs, i);
     /* The queue grows to four slots, and three of them are used up. */
-    for (int i = 0; i < 2; i++) CHECK_EQ(fj_lazy_submit(pool, &l[i]->task), FJ_OK);
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_submit_lazy(pool, &l[i]->task), FJ_OK);
     CHECK_EQ(fj_submit(pool, &l[2]->task), FJ_OK);
     for (int i = 0; i < 3; i++) CHECK_EQ(fj_join(&l[i]->task), i);
     CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
-    CHECK_EQ(fj_lazy_submit(pool, &l[3]->task), FJ_OK);
+    CHECK_EQ(fj_submit_lazy(pool, &l[3]->task), FJ_OK);
     CHECK_EQ(pthread_create(&t, NULL, looks_whether_it_is_quiet, pool), 0);
-    CHECK_EQ(fj_lazy_submit(pool, &l[4]->task), FJ_OK);
+    CHECK_EQ(fj_submit_lazy(pool, &l[4]->task), FJ_OK);
     pthread_join(t, NULL);
     for (int i = 3; i < 5; i++) CHECK_EQ(fj_join(&l[i]->task), i);
     fjt_destroy(pool);
@@ -293,7 +293,7 @@ FJ_TEST(pool_whose_guests_take_turns_is_not_quiet, 10)
 static int goes_on_after_quiet(void *pool)
 {
     fj_help_quiesce();
-    CHECK(!fj_stopping());
+    CHECK(!fj_is_stopping());
     CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
     return action(NULL);
 }
@@ -386,7 +386,7 @@ static int tells(void *arg)
 
 FJ_TEST(lazily_queued_task_is_run_for_the_caller_that_waits_for_quiet, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     struct scene_leaf *l = scene_leaf(&runs, 7);
 
     o.parallelism = 1;
@@ -397,7 +397,7 @@ FJ_TEST(lazily_queued_task_is_run_for_the_caller_that_waits_for_quiet, 10)
     CHECK_EQ(fj_execute(pool, tells, NULL), FJ_OK);
     scene_await(&begun, 1);
     sim_sleep_until(sim_now() + 50000);
-    CHECK_EQ(fj_lazy_submit(pool, &l->task), FJ_OK);
+    CHECK_EQ(fj_submit_lazy(pool, &l->task), FJ_OK);
     CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
     CHECK_EQ(atomic_load(&runs), 1);
     fjt_destroy(pool);
@@ -428,7 +428,7 @@ FJ_TEST(guest_that_has_joined_a_task_does_not_keep_it_from_quiet, 10)
         CHECK_EQ(fj_future_submit(pool, &f), FJ_OK);
         for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
         CHECK_EQ(fj_future_join(&f), FJ_OK);
-        fj_future_release(&f);
+        fj_future_fini(&f);
     }
     fjt_destroy(pool);
 }

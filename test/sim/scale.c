@@ -23,7 +23,7 @@ struct run {
     int workers;
     int64_t work; /* ns of bodies */
     int64_t began, ended;
-    fj_pool_stats stats;
+    fj_stats stats;
     uint64_t ctl; /* transfers of its line */
 };
 
@@ -31,7 +31,7 @@ static struct run *run;
 
 static void must(int err)
 {
-    if (err != FJ_OK) sim_fail("%s", fj_error_text(err));
+    if (err != FJ_OK) sim_fail("%s", fj_strerror(err));
 }
 
 /* ---- fib: a fork for every call, next to no work ------------------------------------------------------ */
@@ -166,7 +166,7 @@ static const struct workload {
 static void simulated(void *arg)
 {
     struct run *r = arg;
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_pool *pool;
 
     o.parallelism = r->workers;
@@ -179,7 +179,7 @@ static void simulated(void *arg)
         r->ended = sim_now();
     }
     r->stats.size = sizeof r->stats;
-    must(fj_pool_get_stats(pool, &r->stats));
+    must(fj_pool_stats(pool, &r->stats));
     r->ctl = sim_transfers_of(&pool->ctl);
 }
 

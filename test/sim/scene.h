@@ -19,7 +19,7 @@
 /* A pool that goes to sleep at once, so that waking is part of every scene. */
 static inline fj_pool *scene_pool(int n, unsigned flags)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = n;
     o.max_threads = n + 2;

@@ -12,7 +12,7 @@ import os
 import subprocess
 
 NUMBERS = {
-    "FJI_CHECKED": 1, "FJI_FAULTS": 1, "FJI_SIM": 1, "FJI_AGED": 1, "FJ_NO_ASM": 1,
+    "FJI_CHECKED": 1, "FJI_FAULTS": 1, "FJI_SIM": 1, "FJI_AGED": 1, "FJI_NO_ASM": 1,
     "FJI_CLOSE_AFTER": 3, "FJI_OPEN_PATIENCE": 2, "FJI_SPIN_NS": 200, "FJI_JOIN_SPIN_NS": 200,
     "FJI_FENCE_GAP_NS": 300, "FJI_QUEUE_FIRST": 3, "FJI_SUBQ_FIRST": 2, "FJI_QUEUE_RESERVED": 12, "FJI_SUBQ_RESERVED": "(1u<<20)", "FJI_QUEUE_KEPT": 4, "FJI_SUBQ_KEPT": 4, "FJI_FAIRNESS": 3,
     "FJI_SEARCH_FREE": 2, "FJI_SEARCH_LEAST": 1, "FJI_SEARCH_MOST": 1,
@@ -22,7 +22,7 @@ SEEN = ["-fsanitize=thread", "-U__SANITIZE_THREAD__",
 
 
 # As it is shipped, for what is counted and not looked for.
-SHIPPED = {"FJI_SIM": 1, "FJ_NO_ASM": 1}
+SHIPPED = {"FJI_SIM": 1, "FJI_NO_ASM": 1}
 
 
 # The programs of scenes, test/sim/NAME.c.

@@ -2,6 +2,7 @@
 /*
  * timer.c - scenes of the wheel and of the threads that look after it
  */
+#include <forkjoin/block.h>
 #include <pthread.h>
 
 #include "scene.h"
@@ -20,7 +21,7 @@ static int tick(fj_task *t)
     return FJ_OK;
 }
 
-static fj_timer *timer(fj_fn *fn)
+static fj_timer *timer(fj_task_fn *fn)
 {
     fj_timer *t = malloc(sizeof *t);
 
@@ -71,7 +72,7 @@ static void alarms_ring(const int64_t *delays, uint32_t n, int64_t near)
     }
     for (int i = 0; i < ALARMS; i++) {
         if (sim_random() % 3 != 0 || fj_future_cancel(&a[i]->timer.future, 0) == 0) continue;
-        fj_future_release(&a[i]->timer.future);
+        fj_future_fini(&a[i]->timer.future);
         left -= a[i]->ran == 0; /* its body may have begun before */
         free(a[i]);
         a[i] = NULL;
@@ -81,7 +82,7 @@ static void alarms_ring(const int64_t *delays, uint32_t n, int64_t near)
         if (a[i] == NULL) continue;
         CHECK_EQ(fj_future_join(&a[i]->timer.future), FJ_OK);
         if (!sim_jumps()) CHECK(a[i]->ran - a[i]->due < near);
-        fj_future_release(&a[i]->timer.future);
+        fj_future_fini(&a[i]->timer.future);
         free(a[i]);
     }
     fjt_destroy(pool);
@@ -125,7 +126,7 @@ static int series_run(fj_task *t)
 
     CHECK(began >= s->next);
     if (!sim_jumps()) CHECK(began - s->next < PERIOD / 4);
-    CHECK_EQ(fj_sleep(PERIOD / 2), FJ_OK);
+    CHECK_EQ(fj_sleep_ns(PERIOD / 2), FJ_OK);
     s->next = (s->rate ? s->next : sim_now()) + PERIOD;
     return ++s->runs < 3 ? FJ_OK : 5;
 }
@@ -144,7 +145,7 @@ FJ_TEST(series_keeps_its_rate_or_its_delay, 10)
              FJ_OK);
     CHECK_EQ(fj_future_join(&s->timer.future), 5);
     CHECK_EQ(s->runs, 3);
-    fj_future_release(&s->timer.future);
+    fj_future_fini(&s->timer.future);
     free(s);
     fjt_destroy(pool);
 }
@@ -160,7 +161,7 @@ FJ_TEST(series_that_is_cancelled_while_it_runs_is_let_go, 10)
     CHECK_EQ(fj_schedule_at_fixed_rate(pool, t, 0, LONG_AFTER), FJ_OK);
     yield_some(120);
     CHECK_EQ(fj_future_cancel(&t->future, 0), 1);
-    fj_future_release(&t->future);
+    fj_future_fini(&t->future);
     free(t);
     fjt_destroy(pool);
     if (!sim_jumps()) CHECK(sim_now() - began < LONG_AFTER / 2);
@@ -187,7 +188,7 @@ FJ_TEST(timer_that_was_cancelled_before_is_let_go_at_once, 10)
 
     CHECK_EQ(fj_future_cancel(&t->future, 0), 1);
     CHECK_EQ(fj_schedule(pool, t, LONG_AFTER), FJ_OK);
-    fj_future_release(&t->future);
+    fj_future_fini(&t->future);
     free(t);
     fjt_destroy(pool);
     if (!sim_jumps()) CHECK(sim_now() - began < LONG_AFTER / 2);
@@ -246,7 +247,7 @@ FJ_TEST(pool_ends_after_the_series_that_its_shutdown_cancels, 10)
     pthread_t other;
 
     ran = 0;
-    fj_future_on_release(&t->future, is_released);
+    fj_future_set_release_fn(&t->future, is_released);
     CHECK_EQ(fj_schedule_at_fixed_rate(pool, t, FJ_FOREVER, LONG_AFTER), FJ_OK);
     CHECK_EQ(pthread_create(&other, NULL, awaits_the_end, pool), 0);
     CHECK_EQ(fj_execute(pool, nothing, NULL), FJ_OK);
@@ -310,7 +311,7 @@ FJ_TEST(timer_and_limit_left_open_are_completed_after_their_pool, 10)
     fjt_destroy(pool);
     CHECK_EQ(fj_future_complete(&t->future, NULL), 1);
     CHECK_EQ(fj_future_complete(f, NULL), 1);
-    fj_future_release(f);
+    fj_future_unref(f);
     free(t);
 }
 
@@ -322,7 +323,7 @@ static void *schedules_one(void *arg)
 
     CHECK_EQ(fj_schedule(arg, t, 1000), FJ_OK);
     CHECK_EQ(fj_future_join(&t->future), FJ_OK);
-    fj_future_release(&t->future);
+    fj_future_fini(&t->future);
     free(t);
     return NULL;
 }
@@ -352,7 +353,7 @@ FJ_TEST(refused_thread_of_the_timers_leaves_nothing_behind, 10)
     while ((err = fj_schedule(pool, t, 1000)) != FJ_OK) CHECK_EQ(err, FJ_EAGAIN);
     fji_fault_set(FJI_FAULT_THREAD, 0, 0);
     CHECK_EQ(fj_future_join(&t->future), FJ_OK);
-    fj_future_release(&t->future);
+    fj_future_fini(&t->future);
     free(t);
     fjt_destroy(pool);
 }
@@ -381,15 +382,15 @@ FJ_TEST(action_after_one_whose_thread_was_refused_delays_no_timer, 10)
     CHECK_EQ(fj_submit_with_timeout(pool, call_stays_open, NULL, 100000, act_fails, &f), FJ_OK);
     fji_fault_set(FJI_FAULT_THREAD, 1 + (long)(sim_random() % 2), 1);
     CHECK_EQ(fj_future_join(f), 7);
-    fj_future_release(f);
+    fj_future_unref(f);
     yield_some(40);
     fji_fault_set(FJI_FAULT_THREAD, 0, 0);
     CHECK_EQ(fj_submit_with_timeout(pool, call_stays_open, NULL, 1000, act_waits, &f), FJ_OK);
     CHECK_EQ(fj_schedule(pool, t, 1000000), FJ_OK);
     CHECK_EQ(fj_future_join(f), 7);
     CHECK_EQ(fj_future_join(&t->future), FJ_OK);
-    fj_future_release(f);
-    fj_future_release(&t->future);
+    fj_future_unref(f);
+    fj_future_fini(&t->future);
     free(t);
     fjt_destroy(pool);
 }
@@ -409,10 +410,10 @@ FJ_TEST(third_action_at_a_limit_delays_no_timer, 10)
                  FJ_OK);
         if (i == 2) CHECK_EQ(fj_schedule(pool, t, 1000000), FJ_OK);
         CHECK_EQ(fj_future_join(f), 7);
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     CHECK_EQ(fj_future_join(&t->future), FJ_OK);
-    fj_future_release(&t->future);
+    fj_future_fini(&t->future);
     free(t);
     fjt_destroy(pool);
 }
@@ -438,7 +439,7 @@ FJ_TEST(earlier_timer_wakes_the_keeper_of_the_wheel, 10)
  * that has fired it. */
 FJ_TEST(last_timer_of_a_pool_that_is_shut_down_ends_it, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     bool acts = sim_random() % 2 == 0;
     fj_timer *t = timer(tick);
     fj_future *f = NULL;
@@ -458,7 +459,7 @@ FJ_TEST(last_timer_of_a_pool_that_is_shut_down_ends_it, 10)
     if (!sim_jumps()) CHECK(sim_now() - began < LATE);
     if (acts) CHECK_EQ(fj_future_join(f), 7);
     CHECK_EQ(ran, acts ? 0 : 1);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(pool);
     free(t);
 }
@@ -484,7 +485,7 @@ FJ_TEST(pool_that_stops_ends_when_the_submitter_of_a_limit_has_left, 10)
     CHECK(err == FJ_OK || err == FJ_EREJECTED);
     pthread_join(other, NULL);
     if (!sim_jumps()) CHECK(sim_now() - began < LATE);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(pool);
 }
 
@@ -500,7 +501,7 @@ FJ_TEST(timer_that_is_cancelled_while_it_is_scheduled_is_let_go, 10)
     yield_some(60);
     CHECK_EQ(fj_schedule(pool, t, LONG_AFTER), FJ_OK);
     pthread_join(other, NULL);
-    fj_future_release(&t->future);
+    fj_future_fini(&t->future);
     if (!sim_jumps()) CHECK_EQ(fj_future_join(&t->future), FJ_ECANCELED);
     free(t);
     fjt_destroy(pool);

@@ -10,7 +10,7 @@ struct soak_world soak_world;
 
 static fj_pool *pool_make(int workers, unsigned flags, int64_t keep_alive_ns, const char *name)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_pool *p = NULL;
 
     o.parallelism = workers;
@@ -24,7 +24,7 @@ static fj_pool *pool_make(int workers, unsigned flags, int64_t keep_alive_ns, co
 
 static fj_pool *pool_make_limited(void)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_pool *p = NULL;
 
     o.parallelism = 1;
@@ -39,7 +39,7 @@ static fj_pool *pool_make_limited(void)
 
 void soak_world_make(int workers)
 {
-    fj_pool_options common = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options common = {0};
     struct soak_world *w = &soak_world;
 
     common.keep_alive_ns = 20 * MS;
@@ -114,7 +114,7 @@ static const struct load {
     {"any", load_any, 2, false},
     {"calls", load_calls, 2, false},
     {"completers", load_completers, 3, false},
-    {"map_reduce", load_map_reduce, 1, false},
+    {"reduce", load_reduce, 1, false},
     {"blocking", load_blocking, 2, false},
     {"timers", load_timers, 2, false},
     {"limits", load_limits, 1, false},

@@ -35,7 +35,7 @@ void load_cancel(fj_pool *p);
 void load_any(fj_pool *p);   /* any of several: the rest is cancelled */
 void load_calls(fj_pool *p); /* futures that the library allocates */
 void load_completers(fj_pool *p);
-void load_map_reduce(fj_pool *p);
+void load_reduce(fj_pool *p);
 void load_timers(fj_pool *p);
 void load_limits(fj_pool *p); /* futures with a time limit */
 

@@ -3,10 +3,13 @@
  * load_future.c - loads of futures, completers and timers
  */
 #define _GNU_SOURCE
+#include <forkjoin/block.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+
+#include <forkjoin/algo.h>
 
 #include "load.h"
 
@@ -37,10 +40,10 @@ static void job_init(struct job *j, int kind)
 /* A job that is over: run once, or cancelled before, and then nobody else counts it. */
 static void job_over(struct job *j)
 {
-    fj_future_release(&j->future);
+    fj_future_fini(&j->future);
     SOAK_CHECK(fj_future_is_done(&j->future));
     int runs = atomic_load(&j->runs);
-    SOAK_CHECK(runs == 1 || (runs == 0 && fj_future_is_abnormal(&j->future)));
+    SOAK_CHECK(runs == 1 || (runs == 0 && fj_future_failed(&j->future)));
     if (runs == 0) ledger_done(j->id);
 }
 
@@ -67,9 +70,9 @@ static int job_run(fj_task *t)
     ledger_done(j->id);
     atomic_fetch_add(&j->runs, 1);
     if (j->kind == JOB_FORKS) return job_forks();
-    if (j->kind == JOB_SLEEPS) return fj_sleep((int64_t)soak_below(1000) * US);
+    if (j->kind == JOB_SLEEPS) return fj_sleep_ns((int64_t)soak_below(1000) * US);
     int64_t end = soak_now() + 200 * US;
-    while (j->kind == JOB_SPINS && soak_now() < end && !fj_cancelled()) {}
+    while (j->kind == JOB_SPINS && soak_now() < end && !fj_is_cancelled()) {}
     return j->kind == JOB_FAILS ? JOB_CODE : j->kind == JOB_OPEN ? FJ_PENDING : FJ_OK;
 }
 
@@ -78,8 +81,8 @@ static void job_submit(fj_pool *p, struct job *j)
     uint32_t how = soak_below(3);
 
     SOAK_CHECK((how == 0   ? fj_future_submit(p, &j->future)
-                : how == 1 ? fj_future_external_submit(p, &j->future)
-                           : fj_future_lazy_submit(p, &j->future)) == FJ_OK);
+                : how == 1 ? fj_future_submit_external(p, &j->future)
+                           : fj_future_submit_lazy(p, &j->future)) == FJ_OK);
 }
 
 static int job_expected(const struct job *j)
@@ -111,7 +114,7 @@ void load_futures(fj_pool *p)
             job_over(&job[i]);
             continue;
         }
-        fj_future_release(all[i]);
+        fj_future_fini(all[i]);
         if (atomic_load(&job[i].runs) == 0) ledger_done(job[i].id);
     }
 }
@@ -173,7 +176,7 @@ void load_calls(fj_pool *p)
         void *result = NULL;
         SOAK_CHECK(fj_future_get(f[i], FJ_FOREVER, &result) == FJ_OK);
         SOAK_CHECK(result == (void *)(uintptr_t)id[i]);
-        fj_future_release(f[i]);
+        fj_future_unref(f[i]);
     }
 }
 
@@ -232,17 +235,17 @@ void load_completers(fj_pool *p)
 
     SOAK_CHECK(tree != NULL);
     part_init(tree, NULL, depth);
-    SOAK_CHECK(fj_completer_invoke_in(p, &tree->c) == FJ_OK);
-    fj_future_release(&tree->c.future);
+    SOAK_CHECK(fj_completer_invoke(p, &tree->c) == FJ_OK);
+    fj_future_fini(&tree->c.future);
     SOAK_CHECK(atomic_load(&tree->size) == all);
     free(tree);
 }
 
-static int map_count(size_t begin, size_t end, void *out, void *arg)
+static int fold_count(size_t begin, size_t end, void *acc, void *arg)
 {
     (void)arg;
     ledger_done(ledger_issue());
-    *(size_t *)out = end - begin;
+    *(size_t *)acc += end - begin;
     return FJ_OK;
 }
 
@@ -253,12 +256,13 @@ static int combine_count(void *into, const void *right, void *arg)
     return FJ_OK;
 }
 
-void load_map_reduce(fj_pool *p)
+void load_reduce(fj_pool *p)
 {
-    fj_map_reduce how = {.bytes = sizeof(size_t), .map = map_count, .combine = combine_count};
-    size_t n = 1 + soak_below(5000), got = 0;
+    fj_algo_options options = {.pool = p};
+    size_t n = 1 + soak_below(5000), zero = 0, got = 0;
 
-    SOAK_CHECK(fj_map_reduce_run(p, 0, n, &how, &got) == FJ_OK);
+    SOAK_CHECK(fj_reduce(0, n, fold_count, combine_count, &zero, sizeof zero, NULL, &got,
+                         &options) == FJ_OK);
     SOAK_CHECK(got == n);
 }
 
@@ -287,7 +291,7 @@ static void alarm_init(struct alarm *a)
 
 static void alarm_over(struct alarm *a)
 {
-    fj_future_release(&a->timer.future);
+    fj_future_fini(&a->timer.future);
     SOAK_CHECK(fj_future_is_done(&a->timer.future));
     if (atomic_load(&a->runs) == 0) ledger_done(a->id);
 }
@@ -330,7 +334,7 @@ static int limited_run(void *arg, void **result)
     ledger_done(l->id);
     atomic_fetch_add(&l->runs, 1);
     *result = l;
-    return fj_sleep((int64_t)soak_below(600) * US);
+    return fj_sleep_ns((int64_t)soak_below(600) * US);
 }
 
 void load_limits(fj_pool *p)
@@ -348,7 +352,7 @@ void load_limits(fj_pool *p)
     for (int i = 0; i < N; i++) {
         int code = fj_future_join(f[i]);
         SOAK_CHECK(code == FJ_OK || code == FJ_ETIMEDOUT);
-        fj_future_release(f[i]);
+        fj_future_unref(f[i]);
     }
     /* One that took too long may still run or be queued: l is this frame's. */
     SOAK_CHECK(fj_pool_await_quiescence(p, FJ_FOREVER) == FJ_OK);

@@ -3,6 +3,7 @@
  * load_task.c - loads of structured tasks and actions
  */
 #define _GNU_SOURCE
+#include <forkjoin/block.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -38,7 +39,7 @@ static void node_join(struct node *n)
         SOAK_CHECK(node_run(&n->task) == FJ_OK);
         return;
     }
-    int code = how == 0 ? fj_wait(&n->task) : fj_join(&n->task);
+    int code = how == 0 ? fj_join_stolen(&n->task) : fj_join(&n->task);
     SOAK_CHECK(code == FJ_OK || (n->stops && code == FJ_ECANCELED));
     if (n->size == 0) ledger_done(n->id);
 }
@@ -51,7 +52,7 @@ static int node_run(fj_task *t)
     ledger_done(n->id);
     n->size = 1;
     if (n->token != NULL && soak_below(500) == 0) fj_token_cancel(n->token);
-    if (fj_cancelled()) return FJ_OK;
+    if (fj_is_cancelled()) return FJ_OK;
     for (int i = 0; i < children; i++) {
         node_init(&child[i], n->depth - 1, n->token);
         child[i].stops = n->stops;
@@ -71,7 +72,7 @@ void load_tree(fj_pool *p)
     if (soak_below(2) == 0) {
         SOAK_CHECK(fj_invoke(p, &root.task) == FJ_OK);
     } else {
-        SOAK_CHECK((soak_below(2) ? fj_submit : fj_lazy_submit)(p, &root.task) == FJ_OK);
+        SOAK_CHECK((soak_below(2) ? fj_submit : fj_submit_lazy)(p, &root.task) == FJ_OK);
         SOAK_CHECK(fj_join(&root.task) == FJ_OK);
     }
     SOAK_CHECK(root.size >= 1);
@@ -84,7 +85,7 @@ void load_token(fj_pool *p)
 
     fj_token_init(&token, NULL);
     node_init(&root, 8, &token);
-    SOAK_CHECK(fj_invoke_with(p, &root.task, &token) == FJ_OK);
+    SOAK_CHECK(fj_invoke_token(p, &root.task, &token) == FJ_OK);
 }
 
 FJ_TASK(long, branch, uint64_t, id, int, depth)
@@ -154,13 +155,13 @@ static int waiter_run(fj_task *t)
 
     ledger_done(w->id);
     if (soak_below(2) == 0)
-        SOAK_CHECK(fj_sem_wait(w->sem, FJ_FOREVER) == FJ_OK);
+        SOAK_CHECK(fj_block_sem_wait(w->sem, FJ_FOREVER) == FJ_OK);
     else
         SOAK_CHECK(fj_managed_block(waiter_ready, waiter_block, w->sem) == FJ_OK);
-    SOAK_CHECK(fj_mutex_lock(w->mutex) == FJ_OK);
+    SOAK_CHECK(fj_block_mutex_lock(w->mutex) == FJ_OK);
     ++*w->guarded;
     pthread_mutex_unlock(w->mutex);
-    if (soak_below(4) == 0) SOAK_CHECK(fj_sleep((int64_t)soak_below(100) * US) == FJ_OK);
+    if (soak_below(4) == 0) SOAK_CHECK(fj_sleep_ns((int64_t)soak_below(100) * US) == FJ_OK);
     return FJ_OK;
 }
 

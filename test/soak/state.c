@@ -32,9 +32,9 @@ static const char *pool_unrest(fj_pool *p)
 #if FJI_CHECKED
     return fji_pool_check_at_rest(p);
 #else
-    fj_pool_stats s = {.size = sizeof s};
+    fj_stats s;
 
-    SOAK_CHECK(fj_pool_get_stats(p, &s) == FJ_OK);
+    SOAK_CHECK(fj_pool_stats(p, &s) == FJ_OK);
     if (s.queued != 0 || s.submitted != 0) return "something is queued";
     if (s.active != 0 || s.running != 0 || s.blocked != 0) return "somebody is active";
     return s.idle != s.threads ? "a thread is not idle" : NULL;
@@ -131,7 +131,7 @@ static int threads_expected(void)
     int n = threads_own;
 
     for (int i = 0; i < SOAK_POOLS; i++) {
-        n += fj_pool_size(soak_world.pool[i]);
+        n += fj_pool_thread_count(soak_world.pool[i]);
         n += soak_world.pool[i]->timers != NULL;
     }
     return n;
@@ -176,7 +176,8 @@ void state_begin(void)
 static bool pools_trimmed(void)
 {
     for (int i = 0; i < SOAK_POOLS; i++)
-        if (soak_world.pool[i]->keep_alive_ns != FJ_FOREVER && fj_pool_size(soak_world.pool[i]) > 0)
+        if (soak_world.pool[i]->keep_alive_ns != FJ_FOREVER &&
+            fj_pool_thread_count(soak_world.pool[i]) > 0)
             return false;
     return true;
 }

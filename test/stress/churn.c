@@ -299,7 +299,7 @@ struct refusal {
     int out_of_8; /* how many are refused */
 };
 
-static int may_start(fj_pool *pool, void *arg)
+static int allow_thread(fj_pool *pool, void *arg)
 {
     struct refusal *r = arg;
     uint64_t state = atomic_fetch_add(&r->state, 0x9e3779b97f4a7c15u);
@@ -309,10 +309,10 @@ static int may_start(fj_pool *pool, void *arg)
 
 static fj_pool *refusing_pool(struct refusal *r, int workers)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = workers;
-    o.may_start = may_start;
+    o.allow_thread = allow_thread;
     o.keep_alive_ns = 20000000;
     o.arg = r;
     return fjt_pool_with(&o);

@@ -97,7 +97,7 @@ static const struct kind kinds[] = {
 
 static fj_pool *counting_pool(const struct kind *k)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = k->workers;
     o.flags = k->flags;
@@ -243,7 +243,7 @@ static uint64_t unforked_fib(int n, uint64_t id)
     fj_fork(&a.task);
     uint64_t y = unforked_fib(n - 2, id + 1 + fib_nodes[n - 1]);
     if (fj_unfork(&a.task)) return unforked_fib(n - 1, id + 1) + y + 1;
-    int err = fj_wait(&a.task);
+    int err = fj_join_stolen(&a.task);
     return err == FJ_OK ? a.result + y + 1 : 0;
 }
 

@@ -127,12 +127,12 @@ static void join_any(struct node *child, uint64_t how)
 {
     switch (how % 3) {
         case 0: check_code(child, fj_join(&child->task)); break;
-        case 1: check_code(child, fj_wait(&child->task)); break;
+        case 1: check_code(child, fj_join_stolen(&child->task)); break;
         default:
             if (fj_unfork(&child->task))
                 check_code(child, node_run(&child->task));
             else
-                check_code(child, fj_wait(&child->task));
+                check_code(child, fj_join_stolen(&child->task));
     }
 }
 
@@ -199,8 +199,8 @@ static void submit_all(const struct node *node, struct node *child, int n, enum 
     for (int i = 0; i < n; i++) {
         fj_task *t = &child[i].task;
         int err = way == SUBMIT            ? fj_submit(here, t)
-                  : way == EXTERNAL_SUBMIT ? fj_external_submit(here, t)
-                                           : fj_lazy_submit(here, t);
+                  : way == EXTERNAL_SUBMIT ? fj_submit_external(here, t)
+                                           : fj_submit_lazy(here, t);
         CHECK_EQ(err, FJ_OK);
     }
     for (int i = 0; i < n; i++) {
@@ -310,7 +310,7 @@ static void run_tree(uint64_t number, uint64_t *by_actions)
 
     node_init(&root, number, 0);
     switch (number >> 1 & 3) {
-        case 0: check_code(&root, fj_invoke_by(p, &root.task, FJ_CALLER_HELPS)); break;
+        case 0: check_code(&root, fj_invoke_mode(p, &root.task, FJ_CALLER_HELPS)); break;
         case 1:
             CHECK_EQ(fj_submit(p, &root.task), FJ_OK);
             check_code(&root, fj_join(&root.task));

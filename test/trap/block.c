@@ -131,7 +131,7 @@ FJ_TEST(work_is_run_while_the_only_worker_is_blocked, 60)
 /* Once the first has left the others follow soon, whatever the order of their sleeping. */
 FJ_TEST(all_idle_workers_leave, 120)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     o.parallelism = 64;
     o.keep_alive_ns = 1; /* taken as the least there is */
     fj_pool *p = fjt_pool_with(&o);
@@ -218,7 +218,7 @@ FJ_TEST(joins_in_the_bad_order_start_few_threads, 60)
 
 FJ_TEST(spare_threads_leave_after_their_use, 60)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     o.parallelism = 4;
     o.keep_alive_ns = 1;
     fj_pool *p = fjt_pool_with(&o);
@@ -270,11 +270,11 @@ static int count_saturation(fj_pool *pool, void *arg)
 FJ_TEST(at_the_limit_of_threads_joins_still_give_results, 60)
 {
     atomic_int asked = 0;
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     o.parallelism = 2;
     o.max_threads = 2;
     o.arg = &asked;
-    o.saturate = count_saturation;
+    o.allow_saturation = count_saturation;
     fj_pool *p = fjt_pool_with(&o);
 
     for (long i = fjt_rounds(100); i > 0; i--) grow_tree(p);

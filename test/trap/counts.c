@@ -51,7 +51,7 @@ FJ_TEST(counts_agree_after_a_single_worker_came_and_went, 60)
 
 FJ_TEST(counts_agree_with_the_smallest_keep_alive, 60)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     o.parallelism = 8;
     o.keep_alive_ns = 1;
     fj_pool *p = fjt_pool_with(&o);
@@ -125,10 +125,10 @@ static int every_second(fj_pool *pool, void *arg)
 FJ_TEST(refused_workers_cost_no_count, 60)
 {
     struct gate gate = {.asked = 0};
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     o.parallelism = 4;
     o.arg = &gate;
-    o.may_start = every_second;
+    o.allow_thread = every_second;
     fj_pool *p = fjt_pool_with(&o);
 
     p->keep_alive_ns = 100000;
@@ -180,7 +180,7 @@ static int start_badly(fj_pool *pool, int worker, void *arg)
 FJ_TEST(workers_that_end_in_their_start_hook_cost_no_count, 60)
 {
     atomic_int calls = 0;
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     o.parallelism = 4;
     o.arg = &calls;
     o.on_start = start_badly;
@@ -250,7 +250,7 @@ static void *keep_loaded(void *arg)
 
 FJ_TEST(resizing_under_load_costs_no_count, 60)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     o.parallelism = 2;
     o.max_threads = 12;
     fj_pool *p = fjt_pool_with(&o);
@@ -277,7 +277,7 @@ FJ_TEST(resizing_under_load_costs_no_count, 60)
 /* The limit of spares that nobody has given goes with the size; one that was given stays. */
 FJ_TEST(default_limit_of_threads_follows_the_size, 10)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_pool *p = fjt_pool(2, 0);
 
     CHECK_EQ(p->max_threads, 2 + FJI_SPARES);
@@ -310,14 +310,14 @@ FJ_TEST(default_limit_of_threads_follows_the_size, 10)
 static int at_most_four(fj_pool *pool, void *arg)
 {
     (void)arg;
-    return fj_pool_size(pool) <= 4; /* the one that is asked for is counted */
+    return fj_pool_thread_count(pool) <= 4; /* the one that is asked for is counted */
 }
 
 FJ_TEST(the_largest_parallelism_is_counted_right, 60)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     o.parallelism = FJ_MAX_WORKERS;
-    o.may_start = at_most_four;
+    o.allow_thread = at_most_four;
     fj_pool *p = fjt_pool_with(&o);
 
     p->keep_alive_ns = 200000;

@@ -53,7 +53,7 @@ static void fib_by(fj_pool *p, enum fj_caller caller)
     struct fib f = {.n = FIB_N};
 
     fj_task_init(&f.task, fib_run);
-    CHECK_EQ(fj_invoke_by(p, &f.task, caller), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(p, &f.task, caller), FJ_OK);
     CHECK_EQ(f.result, FIB_RESULT);
 }
 
@@ -79,8 +79,8 @@ static int load_action(void *pool)
     struct fib f = {.n = FIB_N};
 
     fj_task_init(&f.task, fib_run);
-    int code = fj_invoke_by(pool, &f.task, FJ_CALLER_DEFAULT);
-    if (fj_stopping()) return FJ_OK; /* what it had forked may have been cancelled */
+    int code = fj_invoke_mode(pool, &f.task, FJ_CALLER_DEFAULT);
+    if (fj_is_stopping()) return FJ_OK; /* what it had forked may have been cancelled */
     CHECK_EQ(code, FJ_OK);
     CHECK_EQ(f.result, FIB_RESULT);
     fjt_sleep_us(100);
@@ -341,7 +341,7 @@ static int after_the_theft(void *arg)
     for (int i = 0; i < 4; i++) {
         atomic_store(&theft.later_ran, false);
         fj_task_init(&later[i], later_root);
-        CHECK_EQ(fj_external_submit(theft.pool, &later[i]), FJ_OK);
+        CHECK_EQ(fj_submit_external(theft.pool, &later[i]), FJ_OK);
         UNTIL(atomic_load(&theft.later_ran));
         CHECK_EQ(fj_join(&later[i]), FJ_OK);
     }
@@ -378,7 +378,7 @@ FJ_TEST(fork_in_a_stolen_task_child_goes_on_with_sound_queues, 60)
     for (long i = 0; i < fjt_rounds(40); i++) {
         fj_task root;
         fj_task_init(&root, robbed_root);
-        CHECK_EQ(fj_invoke_by(theft.pool, &root, FJ_CALLER_BLOCKS), FJ_OK);
+        CHECK_EQ(fj_invoke_mode(theft.pool, &root, FJ_CALLER_BLOCKS), FJ_OK);
         child_must_end_well(theft.pid);
     }
     fjt_destroy(theft.pool);
@@ -395,7 +395,7 @@ static int index_run(fj_task *t)
 {
     struct late *l = (struct late *)t;
 
-    l->value = fj_worker_index();
+    l->value = fj_current_worker();
     atomic_store(&l->began, true);
     return FJ_OK;
 }
@@ -403,7 +403,7 @@ static int index_run(fj_task *t)
 /* A worker of theft.pool that runs a task of the common pool, which has no workers. */
 static int host_run(fj_task *t)
 {
-    int index = fj_worker_index();
+    int index = fj_current_worker();
     fj_task inner;
     (void)t;
 
@@ -411,11 +411,11 @@ static int host_run(fj_task *t)
     CHECK_EQ(fj_invoke(NULL, &inner), FJ_OK);
     if (theft.pid != 0) return FJ_OK;
     CHECK(fj_current_pool() == theft.pool);
-    CHECK_EQ(fj_worker_index(), index);
+    CHECK_EQ(fj_current_worker(), index);
     for (int i = 0; i < 50; i++) { /* new workers of the child: our place is not theirs */
         struct late l = {.value = -1};
         fj_task_init(&l.task, index_run);
-        CHECK_EQ(fj_external_submit(theft.pool, &l.task), FJ_OK);
+        CHECK_EQ(fj_submit_external(theft.pool, &l.task), FJ_OK);
         UNTIL(atomic_load(&l.began));
         CHECK_EQ(fj_join(&l.task), FJ_OK);
         CHECK(l.value != index);
@@ -432,7 +432,7 @@ FJ_TEST(fork_by_a_worker_that_is_a_guest_elsewhere_keeps_both_its_places_in_the_
     fj_task root;
 
     fj_task_init(&root, host_run);
-    CHECK_EQ(fj_invoke_by(theft.pool, &root, FJ_CALLER_BLOCKS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(theft.pool, &root, FJ_CALLER_BLOCKS), FJ_OK);
     child_must_end_well(theft.pid);
     fjt_destroy(theft.pool);
 }
@@ -442,7 +442,7 @@ FJ_TEST(fork_by_a_worker_that_is_a_guest_elsewhere_keeps_both_its_places_in_the_
 FJ_TEST(unloading_the_shared_library_leaves_its_workers_their_code, 30)
 {
     const char *path = getenv("FJT_SHARED_LIBRARY");
-    int (*execute)(fj_pool *, fj_action *, void *);
+    int (*execute)(fj_pool *, fj_action_fn *, void *);
     static atomic_int ran;
 
     if (path == NULL) fjt_skip("FJT_SHARED_LIBRARY does not name the shared library");
@@ -478,7 +478,7 @@ FJ_TEST(system_without_threads_invoke_runs_on_the_caller, 60)
     fib_by(p, FJ_CALLER_HELPS);
     fib_by(NULL, FJ_CALLER_BLOCKS);
     fib_by(NULL, FJ_CALLER_HELPS);
-    CHECK_EQ(fj_pool_size(p), 0);
+    CHECK_EQ(fj_pool_thread_count(p), 0);
     fjt_destroy(p);
 }
 
@@ -491,7 +491,7 @@ FJ_TEST(system_without_threads_join_runs_what_was_submitted, 60)
     for (int i = 0; i < 10; i++) {
         f[i].n = FIB_N;
         fj_task_init(&f[i].task, fib_run);
-        CHECK_EQ(i % 2 ? fj_submit(p, &f[i].task) : fj_lazy_submit(p, &f[i].task), FJ_OK);
+        CHECK_EQ(i % 2 ? fj_submit(p, &f[i].task) : fj_submit_lazy(p, &f[i].task), FJ_OK);
     }
     for (int i = 0; i < 10; i++) {
         CHECK_EQ(fj_join(&f[i].task), FJ_OK);
@@ -532,10 +532,10 @@ FJ_TEST(system_that_gives_threads_again_gives_the_pool_its_workers, 60)
     fj_pool *p = fjt_pool(3, 0);
 
     fib_by(p, FJ_CALLER_BLOCKS);
-    CHECK_EQ(fj_pool_size(p), 0);
+    CHECK_EQ(fj_pool_thread_count(p), 0);
     fji_fault_set(FJI_FAULT_THREAD, 1, 0);
     trap_all_at_once(p, 3);
-    CHECK_EQ(fj_pool_size(p), 3);
+    CHECK_EQ(fj_pool_thread_count(p), 3);
     fjt_destroy(p);
 }
 
@@ -552,10 +552,10 @@ FJ_TEST(system_that_refuses_every_second_thread_has_working_pools, 60)
     refuse_threads(0);
     for (long round = 0; round < fjt_rounds(30); round++) {
         atomic_int asked = (int)(round % 2);
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o = {0};
 
         o.parallelism = 4;
-        o.may_start = refuse_every_second;
+        o.allow_thread = refuse_every_second;
         o.arg = &asked;
         fj_pool *p = fjt_pool_with(&o);
         use_pool(p);

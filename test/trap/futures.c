@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <forkjoin/block.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -91,11 +92,11 @@ FJ_TEST(outcome_once_seen_never_changes, 60)
         enum fj_future_state first = fj_future_state(&j.f);
         int code = fj_future_error(&j.f);
         pthread_barrier_wait(&r.line);
-        fj_future_release(&j.f);
+        fj_future_fini(&j.f);
         CHECK_EQ(fj_future_state(&j.f), first);
         CHECK_EQ(fj_future_error(&j.f), code);
         CHECK_EQ(fj_future_join(&j.f), code);
-        CHECK_EQ(r.answer, first == FJ_STATE_CANCELLED);
+        CHECK_EQ(r.answer, first == FJ_FUTURE_CANCELLED);
         CHECK_EQ(code, r.answer ? FJ_ECANCELED : j.code);
     }
     pthread_join(t, NULL);
@@ -202,8 +203,8 @@ static int torn_run(void *arg)
     UNTIL(atomic_load(&t->told));
     fj_future never;
     fj_future_init(&never, NULL);
-    bool sees = fj_cancelled() && fj_future_get(&never, FJ_FOREVER, NULL) == FJ_ECANCELED &&
-                fj_sleep(LONG_NS) == FJ_ECANCELED;
+    bool sees = fj_is_cancelled() && fj_future_get(&never, FJ_FOREVER, NULL) == FJ_ECANCELED &&
+                fj_sleep_ns(LONG_NS) == FJ_ECANCELED;
     atomic_store(&t->still, sees ? 1 : -1);
     return FJ_OK;
 }
@@ -249,7 +250,7 @@ FJ_TEST(interrupt_is_still_seen_after_a_wait_that_went_well, 60)
         int code = atomic_load(&torn.code);
         CHECK(code == FJ_OK || code == FJ_ECANCELED);
         well += code == FJ_OK;
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     pthread_join(t, NULL);
     printf("# %ld of %ld waits went well\n", well, r.rounds);
@@ -269,8 +270,8 @@ static int bystander(void *arg)
 {
     (void)arg;
     in_bystander = 1;
-    bool cancelled = fj_cancelled();
-    int slept = fj_sleep(1000);
+    bool cancelled = fj_is_cancelled();
+    int slept = fj_sleep_ns(1000);
     trap_spin_ns(2000);
     in_bystander = 0;
     return cancelled || slept != FJ_OK ? 1 : FJ_OK;
@@ -279,7 +280,7 @@ static int bystander(void *arg)
 static fj_pool *pool_with_signal(int n)
 {
     struct sigaction sa = {.sa_handler = on_signal};
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
     o.parallelism = n;
@@ -308,8 +309,8 @@ FJ_TEST(signal_for_one_task_never_reaches_the_next, 60)
         (void)fj_future_cancel(a, 1);
         CHECK_EQ(fj_future_join(b), FJ_OK);
         CHECK_EQ(hit, 0);
-        fj_future_release(a);
-        fj_future_release(b);
+        fj_future_unref(a);
+        fj_future_unref(b);
     }
     fjt_destroy(p);
 }
@@ -340,7 +341,7 @@ FJ_TEST(cancel_of_a_future_left_open_reaches_nobody, 30)
 
     fj_future_init(&open, left_open);
     CHECK_EQ(fj_future_submit(p, &open), FJ_OK);
-    fj_future_release(&open); /* its body has ended */
+    fj_future_fini(&open); /* its body has ended */
     CHECK_EQ(fj_submit_action(p, bystander_until, &step, NULL, &b), FJ_OK);
     UNTIL(atomic_load(&step) == 1);
     CHECK_EQ(fj_future_cancel(&open, 1), 1);
@@ -348,7 +349,7 @@ FJ_TEST(cancel_of_a_future_left_open_reaches_nobody, 30)
     atomic_store(&step, 2);
     CHECK_EQ(fj_future_join(b), FJ_OK);
     CHECK_EQ(hit, 0);
-    fj_future_release(b);
+    fj_future_unref(b);
     fjt_destroy(p);
 }
 
@@ -360,7 +361,7 @@ FJ_TEST(future_left_open_is_cancelled_after_its_pool_is_gone, 30)
 
     fj_future_init(&open, left_open);
     CHECK_EQ(fj_future_submit(p, &open), FJ_OK);
-    fj_future_release(&open);
+    fj_future_fini(&open);
     fjt_destroy(p);
     CHECK_EQ(fj_future_cancel(&open, 1), 1);
     CHECK_EQ(fj_future_join(&open), FJ_ECANCELED);
@@ -388,8 +389,8 @@ FJ_TEST(outcome_is_told_when_the_pool_is_gone, 30)
     }
     CHECK_EQ(fj_future_wait_all(list, 2, FJ_FOREVER), FJ_OK);
     CHECK_EQ(fj_future_wait_any(list, 2, FJ_FOREVER, &which), FJ_OK);
-    fj_future_release(&j.f);
-    fj_future_release(made);
+    fj_future_fini(&j.f);
+    fj_future_unref(made);
     CHECK_EQ(fj_future_reinit(&j.f), FJ_OK);
 }
 
@@ -416,7 +417,7 @@ static void check_told(fj_future *f, int code)
     CHECK_EQ(fj_future_wait(f, 0), FJ_OK);
     CHECK_EQ(fj_future_wait_quietly(f, 0), FJ_OK);
     CHECK_EQ(fj_future_is_cancelled(f), cancelled);
-    CHECK_EQ(fj_future_state(f), cancelled ? FJ_STATE_CANCELLED : FJ_STATE_FAILED);
+    CHECK_EQ(fj_future_state(f), cancelled ? FJ_FUTURE_CANCELLED : FJ_FUTURE_FAILED);
 }
 
 /* TRAPS 43: whoever asks cannot tell a cancelled one from one that failed. */
@@ -439,16 +440,16 @@ FJ_TEST(cancelled_is_told_from_failed_by_every_call, 30)
             atomic_store(&j[i].may_end, 1);
         }
         atomic_store(&busy.may_end, 1);
-        fj_future_release(&busy.f);
-        for (int i = 0; i < 2; i++) fj_future_release(&j[i].f);
+        fj_future_fini(&busy.f);
+        for (int i = 0; i < 2; i++) fj_future_fini(&j[i].f);
     }
     CHECK_EQ(fj_submit_call(p, call_code, (void *)5, &f[0]), FJ_OK);
     check_told(f[0], 5);
-    fj_future_release(f[0]);
-    CHECK_EQ(fj_adapt_call(call_code, (void *)5, 0, &f[1]), FJ_OK);
+    fj_future_unref(f[0]);
+    CHECK_EQ(fj_future_new_call(call_code, (void *)5, 0, &f[1]), FJ_OK);
     CHECK_EQ(fj_future_cancel(f[1], 1), 1);
     check_told(f[1], FJ_ECANCELED);
-    fj_future_release(f[1]);
+    fj_future_unref(f[1]);
     fjt_destroy(p);
 }
 
@@ -518,7 +519,7 @@ __attribute__((noinline)) static void in_a_frame(fj_pool *p, bool cancel)
     CHECK_EQ(fj_future_submit(p, &f), FJ_OK);
     if (cancel) (void)fj_future_cancel(&f, 1);
     (void)fj_future_join(&f);
-    fj_future_release(&f);
+    fj_future_fini(&f);
     memset((void *)&f, POISON, sizeof f);
     __asm__ volatile("" ::"r"(&f) : "memory");
 }
@@ -536,7 +537,7 @@ static atomic_int root_released, root_touched;
 
 static void *release_root(void *c)
 {
-    fj_future_release(&((fj_completer *)c)->future);
+    fj_future_fini(&((fj_completer *)c)->future);
     atomic_store(&root_released, 1);
     return NULL;
 }
@@ -571,7 +572,7 @@ FJ_TEST(cancelled_root_is_not_touched_after_its_release, 30)
     pthread_join(t, NULL);
     CHECK_EQ(atomic_load(&root_touched), 0);
     atomic_store(&busy.may_end, 1);
-    fj_future_release(&busy.f);
+    fj_future_fini(&busy.f);
     fjt_destroy(p);
 }
 
@@ -627,7 +628,7 @@ FJ_TEST(outcome_is_there_for_whoever_sees_done, 60)
             (void)complete_with_payload(&j);
         } else {
             CHECK_EQ(fj_future_submit(p, &j.f), FJ_OK);
-            fj_future_release(&j.f);
+            fj_future_fini(&j.f);
         }
         UNTIL(atomic_load(&s.seen) == i + 1);
     }
@@ -672,7 +673,7 @@ FJ_TEST(tags_and_outcomes_do_not_disturb_each_other, 60)
         pthread_join(a, NULL);
         pthread_join(b, NULL);
         CHECK_EQ(fj_future_tag(&j.f), 2 * EACH);
-        fj_future_release(&j.f);
+        fj_future_fini(&j.f);
         CHECK_EQ(fj_future_is_cancelled(&j.f), cancelled);
     }
     fjt_destroy(p);
@@ -693,12 +694,12 @@ FJ_TEST(future_that_is_still_in_use_cannot_be_made_new, 30)
     CHECK_EQ(fj_future_cancel(&j.f, 0), 1);
     CHECK_EQ(fj_future_reinit(&j.f), FJ_EBUSY); /* its body runs */
     atomic_store(&j.may_end, 1);
-    fj_future_release(&j.f);
+    fj_future_fini(&j.f);
     CHECK_EQ(fj_future_reinit(&j.f), FJ_OK);
 
     fj_future_init(&open, left_open);
     CHECK_EQ(fj_future_submit(p, &open), FJ_OK);
-    fj_future_release(&open);
+    fj_future_fini(&open);
     CHECK_EQ(fj_future_reinit(&open), FJ_EBUSY);
     CHECK_EQ(fj_future_complete(&open, NULL), 1);
     CHECK_EQ(fj_future_reinit(&open), FJ_OK);
@@ -739,7 +740,7 @@ FJ_TEST(future_made_new_wakes_its_waiters_each_time, 60)
         CHECK_EQ(i % 2 ? fj_future_complete(&a.f, &a) : fj_future_cancel(&a.f, 1), 1);
         pthread_barrier_wait(&a.line);
         CHECK_EQ(fj_future_reinit(&a.f), FJ_OK);
-        CHECK_EQ(fj_future_state(&a.f), FJ_STATE_RUNNING);
+        CHECK_EQ(fj_future_state(&a.f), FJ_FUTURE_RUNNING);
     }
     for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
 }
@@ -754,13 +755,13 @@ static int failing(void *arg, void **result)
     *result = NULL;
     if (depth == 0) return 99;
     for (int i = 0; i < 2; i++) {
-        CHECK_EQ(fj_adapt_call(failing, (void *)(intptr_t)(depth - 1), 0, &f[i]), FJ_OK);
+        CHECK_EQ(fj_future_new_call(failing, (void *)(intptr_t)(depth - 1), 0, &f[i]), FJ_OK);
         CHECK_EQ(fj_future_fork(f[i]), FJ_OK);
     }
     for (int i = 2; i-- > 0;) {
         code = fj_future_join(f[i]);
         CHECK_EQ(code, 99);
-        fj_future_release(f[i]);
+        fj_future_unref(f[i]);
     }
     return code;
 }
@@ -777,7 +778,7 @@ FJ_TEST(failing_trees_leave_nothing_behind, 60)
         if (i == warm) before = mallinfo2().uordblks;
         CHECK_EQ(fj_submit_call(p, failing, (void *)6, &f), FJ_OK);
         CHECK_EQ(fj_future_join(f), 99);
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
     /* 127 futures of 200 bytes and more in each of these rounds. */
@@ -807,7 +808,7 @@ FJ_TEST(cancelling_the_thread_of_a_body_ends_nothing, 30)
     fj_future_init(&f, cancels_its_thread);
     CHECK_EQ(fj_future_submit(p, &f), FJ_OK);
     CHECK_EQ(fj_future_join(&f), 8);
-    fj_future_release(&f);
+    fj_future_fini(&f);
     trap_all_at_once(p, 1);
     trap_rest(p);
     CHECK_EQ(trap_started(p), 1);
@@ -834,8 +835,8 @@ static int places_run(void *arg)
         job_init(&s->submitted[i], 1, FJ_OK);
         CHECK_EQ(fj_future_fork(&s->forked[i].f), FJ_OK);
         fj_pool *p = fj_current_pool();
-        CHECK_EQ(i % 2 ? fj_future_external_submit(p, &s->submitted[i].f)
-                       : fj_future_lazy_submit(p, &s->submitted[i].f),
+        CHECK_EQ(i % 2 ? fj_future_submit_external(p, &s->submitted[i].f)
+                       : fj_future_submit_lazy(p, &s->submitted[i].f),
                  FJ_OK);
     }
     atomic_store(&s->ready, 1);
@@ -848,7 +849,7 @@ static void check_ended(struct job *j)
     int code = fj_future_join(&j->f);
 
     CHECK_EQ(code, atomic_load(&j->ended) ? FJ_OK : FJ_ECANCELED);
-    fj_future_release(&j->f);
+    fj_future_fini(&j->f);
 }
 
 static void *wait_for_places(void *arg)
@@ -919,10 +920,10 @@ FJ_TEST(any_of_ends_when_its_pool_stops, 60)
         int err = fj_future_invoke_any(p, f, N, FJ_FOREVER, &which);
         CHECK(err == FJ_OK || err == 4 || err == FJ_ECANCELED || err == FJ_EREJECTED);
         CHECK_EQ(which < N, err == FJ_OK);
-        if (err == FJ_OK) CHECK(fj_future_is_normal(f[which]));
+        if (err == FJ_OK) CHECK(fj_future_succeeded(f[which]));
         for (int i = 0; i < N; i++) {
             CHECK(fj_future_is_done(f[i]));
-            fj_future_release(f[i]);
+            fj_future_fini(f[i]);
         }
         pthread_join(t, NULL);
         fjt_destroy(p);
@@ -934,14 +935,14 @@ FJ_TEST(any_of_ends_when_its_pool_stops, 60)
 static int takes_a_while(fj_task *t)
 {
     (void)t;
-    return fj_sleep(10 * MS);
+    return fj_sleep_ns(10 * MS);
 }
 
 /* TRAPS 51: each wait has the limit for itself, and all together have none. */
 FJ_TEST(limit_of_all_of_is_one_for_all, 30)
 {
     enum { N = 40 };
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_future f[N], *list[N];
     int cancelled = 0;
 
@@ -955,7 +956,7 @@ FJ_TEST(limit_of_all_of_is_one_for_all, 30)
     for (int i = 0; i < N; i++) {
         CHECK(fj_future_is_done(&f[i]));
         cancelled += fj_future_is_cancelled(&f[i]);
-        fj_future_release(&f[i]);
+        fj_future_fini(&f[i]);
     }
     CHECK(cancelled > 0);
     fjt_destroy(p);
@@ -1017,7 +1018,7 @@ static void any_round(int n, int workers, enum how how)
     CHECK(err == 6 || err == FJ_ECANCELED || err == FJ_EREJECTED);
     for (int i = 0; i < n; i++) {
         CHECK(fj_future_is_done(c.f[i]));
-        fj_future_release(c.f[i]);
+        fj_future_fini(c.f[i]);
     }
     fjt_destroy(c.pool);
 }
@@ -1053,7 +1054,7 @@ FJ_TEST(any_of_with_a_hole_or_a_used_future_starts_nothing, 30)
     CHECK_EQ(which, 9);
     for (int i = 0; i < 3; i++) CHECK_EQ(atomic_load(&j[i].begun), i == 1);
     CHECK(!fj_future_is_done(f[0]) && !fj_future_is_done(f[2]));
-    fj_future_release(f[1]);
+    fj_future_fini(f[1]);
     CHECK_EQ(fj_pool_shutdown(p), FJ_OK);
     f[1] = f[2];
     CHECK_EQ(fj_future_invoke_any(p, f, 2, FJ_FOREVER, &which), FJ_EREJECTED);
@@ -1088,7 +1089,7 @@ __attribute__((noinline)) static void siblings_in_a_frame(fj_pool *p, bool by_ha
         fj_future_init(&s[i].f, sibling_run);
         f[i] = &s[i].f;
     }
-    CHECK_EQ(fj_future_invoke_all(p, f, 3, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(fj_future_invoke_all(p, f, 3, FJ_FOREVER), 3);
     CHECK_EQ(fj_future_error(f[0]), 3);
     for (int i = 1; i < 3; i++) CHECK_EQ(s[i].mine[7], 7); /* it is through */
     memset((void *)s, POISON, sizeof s);

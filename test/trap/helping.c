@@ -116,7 +116,7 @@ FJ_TEST(helping_in_a_join_does_not_take_a_task_that_wants_a_lock_the_joiner_hold
 
         fj_task_init(&h.task, holder_run);
         pthread_t other = trap_thread(locker_submitter, &h);
-        CHECK_EQ(fj_invoke_by(h.pool, &h.task, FJ_CALLER_BLOCKS), FJ_OK);
+        CHECK_EQ(fj_invoke_mode(h.pool, &h.task, FJ_CALLER_BLOCKS), FJ_OK);
         pthread_join(other, NULL);
         UNTIL(atomic_load(&l.outside_ran) == 2 * LOCKERS);
         CHECK_EQ(l.counter, 3 * LOCKERS);
@@ -286,7 +286,7 @@ FJ_TEST(helping_in_a_plain_join_runs_only_what_descends_from_the_joined_task, 60
 
         root.seed = next_tree(&seed, root.depth, &size);
         fj_task_init(&root.task, plain_node_run);
-        CHECK_EQ(fj_invoke_by(p, &root.task, FJ_CALLER_BLOCKS), FJ_OK);
+        CHECK_EQ(fj_invoke_mode(p, &root.task, FJ_CALLER_BLOCKS), FJ_OK);
         CHECK_EQ(root.size, size);
         fjt_destroy(p);
     }
@@ -317,7 +317,7 @@ static void *invoke_trees(void *arg)
 
         root.seed = next_tree(&seed, root.depth, &size);
         fj_task_init(&root.task, plain_node_run);
-        CHECK_EQ(fj_invoke_by(arg, &root.task, round % 2 ? FJ_CALLER_HELPS : FJ_CALLER_BLOCKS),
+        CHECK_EQ(fj_invoke_mode(arg, &root.task, round % 2 ? FJ_CALLER_HELPS : FJ_CALLER_BLOCKS),
                  FJ_OK);
         CHECK_EQ(root.size, size);
     }
@@ -378,7 +378,7 @@ static int unbalanced_run(fj_task *t)
 
 static fj_pool *pool_with_small_stacks(int n)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = n;
     o.stack_bytes = fjt_sanitized() ? 1u << 20 : 128u << 10;
@@ -392,7 +392,7 @@ FJ_TEST(helping_never_nests_deeper_than_the_tree_of_the_tasks, 60)
         struct unbalanced root = {.leaves = fjt_sanitized() ? 100000 : 1000000};
 
         fj_task_init(&root.task, unbalanced_run);
-        CHECK_EQ(fj_invoke_by(p, &root.task, FJ_CALLER_BLOCKS), FJ_OK);
+        CHECK_EQ(fj_invoke_mode(p, &root.task, FJ_CALLER_BLOCKS), FJ_OK);
         CHECK_EQ(root.found, root.leaves);
         CHECK(atomic_load(&deepest) <= UNBALANCED_LEVELS);
         fjt_destroy(p);
@@ -426,7 +426,7 @@ FJ_TEST(stack_left_shrinks_with_the_depth_of_the_calls, 10)
     fj_task root;
 
     fj_task_init(&root, stack_left_run);
-    CHECK_EQ(fj_invoke_by(p, &root, FJ_CALLER_BLOCKS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(p, &root, FJ_CALLER_BLOCKS), FJ_OK);
     fjt_destroy(p);
     CHECK(fj_stack_left() > 0); /* outside: whatever it is, an answer */
 }
@@ -471,7 +471,7 @@ FJ_TEST(long_computation_does_not_hide_what_was_forked_before_it, 60)
             fj_task root;
             if (round % 16 == 0) fjt_sleep_us(200); /* so that the others sleep */
             fj_task_init(&root, long_leaf);
-            CHECK_EQ(fj_invoke_by(p, &root, FJ_CALLER_BLOCKS), FJ_OK);
+            CHECK_EQ(fj_invoke_mode(p, &root, FJ_CALLER_BLOCKS), FJ_OK);
         }
         fjt_destroy(p);
     }

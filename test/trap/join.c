@@ -413,7 +413,7 @@ static int lopsided_run(fj_task *t)
 
 static void grow_lopsided(unsigned flags, int workers)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     o.parallelism = workers;
     o.flags = flags;
     o.stack_bytes = fjt_sanitized() ? 512 << 10 : 64 << 10;

@@ -26,7 +26,7 @@ FJ_TEST(call_with_a_limit_is_over_when_its_pool_stops_though_its_body_is_not, 60
     CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_ECANCELED);
     atomic_store(&may_end, 1);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -43,7 +43,7 @@ FJ_TEST(pool_that_gets_no_thread_ends_though_its_timers_ask_for_one, 60)
     uint64_t random = fjt_seed();
 
     for (long i = fjt_rounds(20); i > 0; i--) {
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o = {0};
         fj_future *f[3];
         o.parallelism = 1;
         o.stack_bytes = SIZE_MAX / 2; /* no system has it */
@@ -54,6 +54,6 @@ FJ_TEST(pool_that_gets_no_thread_ends_though_its_timers_ask_for_one, 60)
         }
         if (i % 2 == 0) fjt_spin_us((int64_t)(fjt_random(&random) % 40));
         fjt_destroy(p);
-        for (int k = 0; k < 3; k++) fj_future_release(f[k]);
+        for (int k = 0; k < 3; k++) fj_future_unref(f[k]);
     }
 }

@@ -102,7 +102,7 @@ static int flood_run(void *arg)
     return FJ_OK;
 }
 
-static void flood(fj_pool *p, fj_action *from, int n)
+static void flood(fj_pool *p, fj_action_fn *from, int n)
 {
     struct flood f = {.pool = p, .n = n};
 
@@ -431,7 +431,7 @@ static void fork_with_faults(fj_pool *p, struct unit *units)
 static void work_with_faults(int workers, unsigned flags, bool actions)
 {
     static struct unit units[WIDE];
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_pool *p = NULL;
 
     o.parallelism = workers;

@@ -31,7 +31,7 @@ static int count_task(fj_task *t)
     return count_action(NULL);
 }
 
-static void in_pool_of_one(fj_fn *body)
+static void in_pool_of_one(fj_task_fn *body)
 {
     fj_pool *p = fjt_pool(1, 0);
     fj_task t;
@@ -127,7 +127,7 @@ static int submits(fj_task *t)
     }
     for (long i = wanted; i-- > 0;) {
         CHECK_EQ(fj_future_join(&f[i]), FJ_OK);
-        fj_future_release(&f[i]);
+        fj_future_fini(&f[i]);
     }
     free(f);
     return FJ_OK;
@@ -175,7 +175,7 @@ FJ_TEST(token_reaches_tasks_beyond_the_queue, 120)
     atomic_store(&cancelled, 0);
     fj_token_init(&token, NULL);
     fj_task_init(&t, forks_with_a_token);
-    CHECK_EQ(fj_invoke_with(p, &t, &token), FJ_OK);
+    CHECK_EQ(fj_invoke_token(p, &t, &token), FJ_OK);
     CHECK_EQ(atomic_load(&cancelled), wanted);
     fjt_destroy(p);
 }

@@ -135,7 +135,7 @@ static void use_common_alone(bool actions)
     for (int i = 0; i < 6; i++) fj_task_init(&t[i].task, note_ran);
     fj_fork(&t[0].task);
     CHECK_EQ(fj_submit(NULL, &t[1].task), FJ_OK);
-    CHECK_EQ(fj_lazy_submit(NULL, &t[2].task), FJ_OK);
+    CHECK_EQ(fj_submit_lazy(NULL, &t[2].task), FJ_OK);
     CHECK_EQ(fj_join(&t[0].task), 3);
     CHECK_EQ(fj_join(&t[2].task), 3);
     CHECK_EQ(fj_join(&t[1].task), 3);
@@ -231,7 +231,7 @@ FJ_TEST(the_environment_sets_the_common_pool, 30)
     setenv("FORKJOIN_MAX_SPARES", "0", 1);
     CHECK_EQ(fj_common_parallelism(), 3);
     trap_all_at_once(NULL, 3);
-    UNTIL(fj_pool_size(NULL) == 0);
+    UNTIL(fj_pool_thread_count(NULL) == 0);
     CHECK_EQ(fj_pool_set_parallelism(NULL, 2), FJ_ENOTSUP);
     check_fib(NULL, 15, 610);
 }

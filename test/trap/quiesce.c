@@ -117,7 +117,7 @@ static int relay_run(fj_task *t)
     struct hopper *h = r->hopper;
 
     if (atomic_fetch_sub(&h->left, 1) > 1)
-        CHECK_EQ(fj_external_submit(h->pool, &r->next->task), FJ_OK);
+        CHECK_EQ(fj_submit_external(h->pool, &r->next->task), FJ_OK);
     return FJ_OK;
 }
 
@@ -163,7 +163,7 @@ static void *invoke_as_guest(void *arg)
     struct guest g = {.hopper = h};
 
     fj_task_init(&g.task, guest_run);
-    CHECK_EQ(fj_invoke_by(h->pool, &g.task, FJ_CALLER_HELPS), FJ_OK);
+    CHECK_EQ(fj_invoke_mode(h->pool, &g.task, FJ_CALLER_HELPS), FJ_OK);
     return NULL;
 }
 

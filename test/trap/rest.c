@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <forkjoin/block.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -51,7 +52,7 @@ static void *shoot(void *arg)
 FJ_TEST(workers_are_woken_though_signals_end_their_sleep, 60)
 {
     struct sigaction act = {.sa_handler = on_signal}; /* no SA_RESTART */
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     uint64_t seed = fjt_seed();
 
     CHECK_EQ(sigaction(SIGUSR1, &act, NULL), 0);
@@ -127,7 +128,7 @@ FJ_TEST(lot_that_wraps_still_wakes, 60)
         trap_spin_ns(trap_below(&seed, 100000));
         CHECK_EQ(fj_future_complete(&awaited, NULL), 1);
         CHECK_EQ(fj_future_join(f), FJ_OK);
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     fjt_destroy(p);
 }
@@ -216,7 +217,7 @@ FJ_TEST(end_waits_for_whoever_holds_the_lock, 60)
 
     for (long i = fjt_rounds(200); i > 0; i--) {
         fj_pool *p;
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o = {0};
         atomic_int ran = 0;
         o.parallelism = 2;
         CHECK_EQ(fj_pool_create(&p, &o), FJ_OK);
@@ -274,16 +275,16 @@ static void check_refused(fj_pool *p)
     fj_future_init(&f, never_run);
     fj_completer_init(&c, NULL, 0, never_run, NULL, NULL);
     CHECK_EQ(fj_future_submit(p, &f), FJ_EREJECTED);
-    CHECK_EQ(fj_future_external_submit(p, &f), FJ_EREJECTED);
-    CHECK_EQ(fj_future_lazy_submit(p, &f), FJ_EREJECTED);
-    CHECK_EQ(fj_future_invoke_in(p, &f), FJ_EREJECTED);
+    CHECK_EQ(fj_future_submit_external(p, &f), FJ_EREJECTED);
+    CHECK_EQ(fj_future_submit_lazy(p, &f), FJ_EREJECTED);
+    CHECK_EQ(fj_future_invoke(p, &f), FJ_EREJECTED);
     CHECK_EQ(fj_submit_call(p, call_never, NULL, &made), FJ_EREJECTED);
     CHECK_EQ(fj_submit_action(p, action_never, NULL, NULL, &made), FJ_EREJECTED);
     CHECK_EQ(fj_completer_submit(p, &c), FJ_EREJECTED);
-    CHECK_EQ(fj_completer_invoke_in(p, &c), FJ_EREJECTED);
+    CHECK_EQ(fj_completer_invoke(p, &c), FJ_EREJECTED);
     CHECK(made == NULL);
     CHECK(!fj_future_is_done(&f));
-    fj_future_release(&f); /* returns at once: nobody has it */
+    fj_future_fini(&f); /* returns at once: nobody has it */
 }
 
 static void *refused_elsewhere(void *p)
@@ -307,10 +308,10 @@ FJ_TEST(futures_of_a_known_submitter_are_refused_too, 30)
     CHECK_EQ(fj_future_submit(p, &f), FJ_EREJECTED);
     CHECK_EQ(fj_future_submit(other, &f), FJ_OK); /* it is as new */
     CHECK_EQ(fj_future_join(&f), FJ_OK);
-    fj_future_release(&f);
+    fj_future_fini(&f);
     atomic_store(&enough, 1);
     CHECK_EQ(fj_future_join(busy), FJ_OK);
-    fj_future_release(busy);
+    fj_future_unref(busy);
     CHECK_EQ(fj_pool_await_termination(p, FJ_FOREVER), FJ_OK);
     check_refused(p);
     fjt_destroy(p);
@@ -340,8 +341,8 @@ FJ_TEST(futures_are_done_when_their_pool_is_quiet, 60)
                 CHECK_EQ(fj_future_submit(p, &f[k]), FJ_OK);
             }
             CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
-            for (int k = 0; k < N; k++) CHECK(fj_future_is_normal(&f[k]));
-            for (int k = 0; k < N; k++) fj_future_release(&f[k]);
+            for (int k = 0; k < N; k++) CHECK(fj_future_succeeded(&f[k]));
+            for (int k = 0; k < N; k++) fj_future_fini(&f[k]);
         }
         fjt_destroy(p);
     }
@@ -419,7 +420,7 @@ static int full_body(void *arg)
     fj_future_init(&f, NULL); /* what cannot fail waits all the same */
     CHECK_EQ(fj_future_get(&f, 2 * MS, &result), FJ_ETIMEDOUT);
     CHECK(result == &full);
-    CHECK_EQ(fj_sleep(MS), FJ_OK);
+    CHECK_EQ(fj_sleep_ns(MS), FJ_OK);
     atomic_store(&full.may_go, 1);
     return FJ_OK;
 }
@@ -427,10 +428,10 @@ static int full_body(void *arg)
 /* TRAPS 28: at the limit a wait fails half done: it has waited, or has written its result. */
 FJ_TEST(wait_refused_at_the_limit_has_done_nothing, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = o.max_threads = o.min_runnable = 2;
-    o.saturate = says_no;
+    o.allow_saturation = says_no;
     full.pool = fjt_pool_with(&o);
     for (long i = fjt_rounds(100); i > 0; i--) {
         atomic_store(&full.here, 0);
@@ -463,7 +464,7 @@ static int bad_wait(void *arg)
     switch (kind) {
         case 0: (void)!fj_managed_block(not_ready, gives_up, &never); break;
         case 1: (void)!fj_managed_block(not_ready, gives_up, NULL); break; /* until cancelled */
-        case 2: (void)fj_sleep(LONG_NS); break;
+        case 2: (void)fj_sleep_ns(LONG_NS); break;
         case 3: (void)!fj_future_get(&never, FJ_FOREVER, NULL); break;
         case 4: (void)!fj_future_wait_any(one, 1, FJ_FOREVER, &which); break;
         case 5: (void)!fj_future_get(&never, 30000, NULL); break;
@@ -483,12 +484,12 @@ FJ_TEST(waits_that_end_badly_cost_no_count, 60)
     uint64_t seed = fjt_seed();
 
     for (int refuses = 0; refuses < 2; refuses++) {
-        fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+        fj_pool_options o = {0};
         o.parallelism = WORKERS;
         o.max_threads = WORKERS + 2;
         o.min_runnable = WORKERS;
         o.keep_alive_ns = 20 * MS;
-        if (refuses) o.saturate = says_no;
+        if (refuses) o.allow_saturation = says_no;
         fj_pool *p = fjt_pool_with(&o);
         for (long i = fjt_rounds(400); i > 0; i--) {
             fj_future *f[N];
@@ -498,7 +499,7 @@ FJ_TEST(waits_that_end_badly_cost_no_count, 60)
             }
             trap_spin_ns(trap_below(&seed, 100000));
             for (int k = 0; k < N; k++) (void)fj_future_cancel(f[k], 1);
-            for (int k = 0; k < N; k++) fj_future_release(f[k]);
+            for (int k = 0; k < N; k++) fj_future_unref(f[k]);
             CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
         }
         trap_rest(p);
@@ -515,7 +516,7 @@ static long guarded_sum;
 static int wants_the_lock(fj_task *t)
 {
     (void)t;
-    CHECK_EQ(fj_mutex_lock(&guarded), FJ_OK);
+    CHECK_EQ(fj_block_mutex_lock(&guarded), FJ_OK);
     guarded_sum++;
     CHECK_EQ(pthread_mutex_unlock(&guarded), 0);
     return FJ_OK;
@@ -533,13 +534,13 @@ static int holds_the_lock(fj_task *t)
     }
     fj_future_init(&mine, brief);
     CHECK_EQ(fj_future_fork(&mine), FJ_OK);
-    CHECK_EQ(fj_mutex_lock(&guarded), FJ_OK);
+    CHECK_EQ(fj_block_mutex_lock(&guarded), FJ_OK);
     CHECK_EQ(fj_future_join(&mine), FJ_OK);
     CHECK_EQ(pthread_mutex_unlock(&guarded), 0);
-    fj_future_release(&mine);
+    fj_future_fini(&mine);
     for (int i = 0; i < 4; i++) {
         CHECK_EQ(fj_future_join(&other[i]), FJ_OK);
-        fj_future_release(&other[i]);
+        fj_future_fini(&other[i]);
     }
     return FJ_OK;
 }
@@ -560,7 +561,7 @@ FJ_TEST(mutex_may_be_held_over_the_wait_for_a_future, 60)
             }
             for (int k = 0; k < N; k++) {
                 CHECK_EQ(fj_future_join(&f[k]), FJ_OK);
-                fj_future_release(&f[k]);
+                fj_future_fini(&f[k]);
             }
         }
         fjt_destroy(p);
@@ -602,7 +603,7 @@ FJ_TEST(pool_that_hangs_with_all_its_locks_held_can_be_dumped, 30)
         if (p->subq[i] != NULL) fji_lock_take(&p->subq[i]->lock);
     fj_pool_dump(p, count_line, &lines);
     CHECK(lines >= 2);
-    CHECK(fj_pool_text(p, text, sizeof text) > 0);
+    CHECK(fj_pool_describe(p, text, sizeof text) > 0);
     CHECK_EQ(fj_pool_active_count(p), 2);
     for (uint32_t i = 0; i < p->subqs; i++)
         if (p->subq[i] != NULL) fji_lock_drop(&p->subq[i]->lock);
@@ -657,7 +658,7 @@ static int action_clean(void *ran)
 
 static fj_pool *pool_that_wipes(void)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = o.max_threads = 1;
     o.on_reset = wipe;
@@ -733,7 +734,7 @@ static void *fork_and_unfork(void *number)
             if (fj_unfork(&one->task)) {
                 CHECK_EQ(atomic_load(&one->runs), 0);
             } else {
-                CHECK_EQ(fj_wait(&one->task), 6);
+                CHECK_EQ(fj_join_stolen(&one->task), 6);
                 CHECK_EQ(atomic_load(&one->runs), 1);
             }
         }
@@ -800,7 +801,7 @@ static int root_run(fj_task *t)
 
     (void)t;
     fj_completer_init(&root.c, NULL, 0, node_run, node_done, NULL);
-    CHECK_EQ(fj_completer_invoke(&root.c), FJ_OK);
+    CHECK_EQ(fj_completer_run(&root.c), FJ_OK);
     CHECK_EQ(atomic_load(&leaves), 32);
     return FJ_OK;
 }
@@ -846,7 +847,7 @@ static void *submit_and_take_back(void *p)
         for (int k = 0; k < 3; k++)
             if (!fj_future_unfork(&f[k])) {
                 CHECK_EQ(fj_future_join(&f[k]), FJ_OK);
-                fj_future_release(&f[k]);
+                fj_future_fini(&f[k]);
             }
     }
     return NULL;
@@ -857,7 +858,7 @@ static void *submit_and_take_back(void *p)
 FJ_TEST(urgent_worker_does_not_starve_those_it_waits_for, 60)
 {
     struct sched_param priority = {.sched_priority = 1}, normal = {.sched_priority = 0};
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     cpu_set_t one;
     pthread_t t[3];
 
@@ -935,7 +936,7 @@ int clock_gettime(clockid_t clock, struct timespec *t)
 /* TRAPS 73: a step of the wall clock ends every wait, or none ever again. */
 FJ_TEST(no_wait_asks_for_the_wall_clock, 30)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_future never;
     atomic_int ran = 0;
 
@@ -945,14 +946,14 @@ FJ_TEST(no_wait_asks_for_the_wall_clock, 30)
     o.keep_alive_ns = 20 * MS;
     fj_pool *p = fjt_pool_with(&o);
     trap_all_at_once(p, 3);
-    UNTIL(fj_pool_size(p) == 0); /* after keep-alive */
+    UNTIL(fj_pool_thread_count(p) == 0); /* after keep-alive */
     CHECK_EQ(fj_execute(p, trap_count, &ran), FJ_OK);
     UNTIL(atomic_load(&ran) == 1);
     fj_future_init(&never, NULL);
     CHECK_EQ(fj_future_get(&never, MS, NULL), FJ_ETIMEDOUT);
     CHECK_EQ(fj_pool_await_termination(p, MS), FJ_ETIMEDOUT);
     CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
-    CHECK_EQ(fj_sleep(MS), FJ_OK);
+    CHECK_EQ(fj_sleep_ns(MS), FJ_OK);
     fjt_destroy(p);
     CHECK_EQ(atomic_load(&asked_for_wall_time), 0);
 }

@@ -22,7 +22,7 @@ struct trio {
 static int trio_twin(fj_task *t, ptrdiff_t offset)
 {
     struct trio *r = (struct trio *)(void *)((char *)t - offset);
-    if (fj_stopping()) atomic_fetch_add(&r->stopped, 1);
+    if (fj_is_stopping()) atomic_fetch_add(&r->stopped, 1);
     atomic_fetch_add(&r->ran, 1);
     return FJ_OK;
 }
@@ -83,7 +83,7 @@ static int heirs_run(void *arg)
     struct heirs *h = arg;
     int n = atomic_fetch_add(&h->ran, 1) + 1;
 
-    if (fj_stopping()) atomic_fetch_add(&h->stopped, 1);
+    if (fj_is_stopping()) atomic_fetch_add(&h->stopped, 1);
     if (n < 1 << h->depth) {
         CHECK_EQ(fj_execute(h->pool, heirs_run, h), FJ_OK);
         CHECK_EQ(fj_execute(h->pool, heirs_run, h), FJ_OK);
@@ -131,7 +131,7 @@ static int quieter_run(void *arg)
 
     atomic_store(&q->helping, 1);
     fj_help_quiesce();
-    atomic_store(&q->stopped, fj_stopping());
+    atomic_store(&q->stopped, fj_is_stopping());
     CHECK_EQ(fj_execute(q->pool, quieter_heir, q), FJ_OK);
     atomic_store(&q->over, 1);
     return FJ_OK;
@@ -195,8 +195,8 @@ static int rush_action(void *arg)
 static int submit_somehow(fj_pool *p, fj_task *t, int how)
 {
     if (how == 0) return fj_submit(p, t);
-    if (how == 1) return fj_external_submit(p, t);
-    return fj_lazy_submit(p, t);
+    if (how == 1) return fj_submit_external(p, t);
+    return fj_submit_lazy(p, t);
 }
 
 /* Submits until it is refused, then joins what was accepted. */
@@ -357,7 +357,7 @@ static void hook_stop(fj_pool *pool, int worker, void *arg)
 
 static fj_pool *hooked_pool(struct hooks *h, int n)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = n;
     o.keep_alive_ns = 1;
@@ -382,7 +382,7 @@ FJ_TEST(stop_waits_for_workers_that_are_just_starting, 120)
         CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK);
         CHECK_EQ(fj_pool_await_termination(p, FJ_FOREVER), FJ_OK);
         CHECK_EQ(atomic_load(&h.started), atomic_load(&h.stopped));
-        CHECK_EQ(fj_pool_size(p), 0);
+        CHECK_EQ(fj_pool_thread_count(p), 0);
         fjt_destroy(p);
     }
 }
@@ -508,7 +508,7 @@ static int stop_own_pool(fj_task *t)
 {
     (void)t;
     CHECK_EQ(fj_pool_shutdown_now(fj_current_pool()), FJ_OK);
-    CHECK(fj_stopping());
+    CHECK(fj_is_stopping());
     return 7;
 }
 
@@ -551,7 +551,7 @@ FJ_TEST(shutdown_runs_what_was_queued_lazily, 60)
         for (int k = 0; k < 5; k++) {
             atomic_init(&t[k].ran, 0);
             fj_task_init(&t[k].task, offered_run);
-            CHECK_EQ(fj_lazy_submit(p, &t[k].task), FJ_OK);
+            CHECK_EQ(fj_submit_lazy(p, &t[k].task), FJ_OK);
         }
         CHECK_EQ(fj_pool_shutdown(p), FJ_OK);
         CHECK_EQ(fj_pool_await_termination(p, FJ_FOREVER), FJ_OK);
@@ -646,10 +646,10 @@ static void check_refused(fj_pool *p)
     fj_task_init(&t.task, offered_run);
     CHECK_EQ(fj_execute(p, trap_count, &ran), FJ_EREJECTED);
     CHECK_EQ(fj_submit(p, &t.task), FJ_EREJECTED);
-    CHECK_EQ(fj_external_submit(p, &t.task), FJ_EREJECTED);
-    CHECK_EQ(fj_lazy_submit(p, &t.task), FJ_EREJECTED);
+    CHECK_EQ(fj_submit_external(p, &t.task), FJ_EREJECTED);
+    CHECK_EQ(fj_submit_lazy(p, &t.task), FJ_EREJECTED);
     CHECK_EQ(fj_invoke(p, &t.task), FJ_EREJECTED);
-    CHECK_EQ(fj_invoke_by(p, &t.task, FJ_CALLER_HELPS), FJ_EREJECTED);
+    CHECK_EQ(fj_invoke_mode(p, &t.task, FJ_CALLER_HELPS), FJ_EREJECTED);
     CHECK_EQ(atomic_load(&ran) + atomic_load(&t.ran), 0);
 }
 

@@ -7,6 +7,7 @@
  * which the wheel gives them out is tested without threads, in unit/wheel.c.
  */
 #define _GNU_SOURCE
+#include <forkjoin/block.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static struct loose *loose_make(atomic_int *runs, atomic_int *released)
 
     CHECK(l != NULL);
     fj_timer_init(&l->timer, loose_run);
-    fj_future_on_release(&l->timer.future, loose_released);
+    fj_future_set_release_fn(&l->timer.future, loose_released);
     l->runs = runs;
     l->released = released;
     return l;
@@ -81,7 +82,7 @@ static atomic_int held_begun;
 static int held(void *go)
 {
     atomic_fetch_add(&held_begun, 1);
-    UNTIL(atomic_load((atomic_int *)go) || fj_stopping());
+    UNTIL(atomic_load((atomic_int *)go) || fj_is_stopping());
     return FJ_OK;
 }
 
@@ -125,7 +126,7 @@ FJ_TEST(stop_wakes_those_who_wait_for_timers, 60)
         }
         for (int i = 0; i < KINDS; i++) {
             CHECK(fj_future_is_cancelled(f[i]));
-            fj_future_release(f[i]);
+            fj_future_unref(f[i]);
         }
         fjt_destroy(p);
         CHECK_EQ(atomic_load(&runs), 1);
@@ -147,7 +148,7 @@ FJ_TEST(limit_ends_what_its_body_left_open, 20)
 
     CHECK_EQ(fj_submit_with_timeout(p, open_ended, NULL, 40 * MS, NULL, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_ETIMEDOUT);
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(fj_pool_delayed_count(p), 0);
     fjt_destroy(p);
 }
@@ -169,7 +170,7 @@ static int sleeps_long(void *arg, void **result)
 {
     (void)arg;
     (void)result;
-    return fj_sleep(LONG_NS);
+    return fj_sleep_ns(LONG_NS);
 }
 
 /* TRAPS 35: a pool without workers gets one for its timers; every form of them works there, and
@@ -183,17 +184,17 @@ FJ_TEST(common_pool_of_no_workers_runs_every_kind_of_timer, 30)
     CHECK_EQ(fj_common_parallelism(), 0);
     CHECK_EQ(fj_schedule_call(NULL, count_call, &runs, MS, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_OK);
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(fj_schedule_action_at_fixed_rate(NULL, nine_at_last, &runs, 0, 1000, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), 9);
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(atomic_load(&runs), 5);
     CHECK_EQ(fj_submit_with_timeout(NULL, sleeps_long, NULL, MS, NULL, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_ETIMEDOUT);
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(fj_submit_with_timeout(NULL, sleeps_long, NULL, MS, fail_with_9, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), 9);
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(fj_pool_delayed_count(NULL), 0);
 }
 
@@ -209,12 +210,12 @@ static int refuse_some(fj_pool *pool, void *arg)
 /* TRAPS 35: refused workers lose no timer: what was fired in vain runs when one comes. */
 FJ_TEST(timers_outlast_the_refusal_of_workers, 60)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     atomic_int runs = 0;
     fj_future *f, *g;
 
     o.parallelism = 2;
-    o.may_start = refuse_some;
+    o.allow_thread = refuse_some;
     atomic_store(&refusals, 3);
     fj_pool *p = fjt_pool_with(&o);
     CHECK_EQ(fj_schedule_action(p, trap_count, &runs, 0, &f), FJ_OK);
@@ -222,13 +223,13 @@ FJ_TEST(timers_outlast_the_refusal_of_workers, 60)
     while (!fj_future_is_done(f)) { /* each one fires, and asks for a worker again */
         fj_future *h;
         CHECK_EQ(fj_schedule_action(p, trap_count, &runs, MS, &h), FJ_OK);
-        fj_future_release(h);
+        fj_future_unref(h);
         fjt_sleep_us(2000);
     }
     CHECK_EQ(fj_future_join(f), FJ_OK);
-    fj_future_release(f);
+    fj_future_unref(f);
     CHECK_EQ(fj_future_cancel(g, 0) || fj_future_is_done(g), 1);
-    fj_future_release(g);
+    fj_future_unref(g);
     fjt_destroy(p);
 }
 
@@ -279,7 +280,7 @@ FJ_TEST(timers_taken_out_of_the_middle_hide_none, 120)
         for (int i = 0; i < N; i++) {
             bool gone = o[i].far || o[i].gone;
             CHECK_EQ(fj_future_join(&o[i].timer.future), gone ? FJ_ECANCELED : FJ_OK);
-            fj_future_release(&o[i].timer.future);
+            fj_future_fini(&o[i].timer.future);
             CHECK(atomic_load(&o[i].runs) == !gone || (o[i].gone && !o[i].far));
             CHECK(atomic_load(&o[i].runs) <= 1);
             CHECK_EQ(atomic_load(&o[i].early), 0);
@@ -306,21 +307,21 @@ FJ_TEST(times_at_the_edges_do_not_wrap, 30)
         CHECK_EQ(fj_schedule_action(p, trap_count, &runs, now[i], &g), FJ_OK);
         CHECK_EQ(fj_future_join(g), FJ_OK);
         CHECK(fj_timer_remaining(g) <= 0);
-        fj_future_release(g);
+        fj_future_unref(g);
         CHECK_EQ(atomic_load(&runs), i + 1);
     }
     for (int i = 0; i < 4; i++) {
         CHECK_EQ(fj_submit_with_timeout(p, count_call, &runs, never[i], NULL, &limited[i]), FJ_OK);
         CHECK_EQ(fj_future_join(limited[i]), FJ_OK);
-        fj_future_release(limited[i]);
+        fj_future_unref(limited[i]);
         CHECK_EQ(fj_submit_with_timeout(p, sleeps_long, NULL, now[i], NULL, &g), FJ_OK);
         CHECK_EQ(fj_future_join(g), FJ_ETIMEDOUT);
-        fj_future_release(g);
+        fj_future_unref(g);
     }
     for (int i = 0; i < 4; i++) {
         CHECK(fj_timer_remaining(f[i]) > INT64_MAX / 4);
         CHECK_EQ(fj_future_cancel(f[i], 0), 1);
-        fj_future_release(f[i]);
+        fj_future_unref(f[i]);
     }
     fjt_destroy(p);
     CHECK_EQ(atomic_load(&runs), 8);
@@ -351,11 +352,11 @@ FJ_TEST(shutdown_while_timers_fire_loses_none, 120)
         CHECK(fj_future_is_cancelled(series));
         CHECK_EQ(fj_pool_delayed_count(p), 0);
         for (int i = 0; i < 4; i++) {
-            CHECK(fj_future_is_normal(f[i]));
-            fj_future_release(f[i]);
+            CHECK(fj_future_succeeded(f[i]));
+            fj_future_unref(f[i]);
         }
         int runs = atomic_load(&often);
-        fj_future_release(series);
+        fj_future_unref(series);
         fjt_destroy(p);
         CHECK_EQ(atomic_load(&often), runs);
     }
@@ -396,7 +397,7 @@ FJ_TEST(cancelling_the_last_timers_of_a_pool_that_goes, 120)
         for (int i = 0; i < 2; i++) {
             pthread_join(t[i], NULL);
             CHECK(fj_future_is_cancelled(f[i]));
-            fj_future_release(f[i]);
+            fj_future_unref(f[i]);
         }
         CHECK_EQ(atomic_load(&runs), 0);
     }
@@ -418,7 +419,7 @@ FJ_TEST(cancelled_timers_do_not_pile_up, 120)
         if (i == warm) before = mallinfo2().uordblks;
         CHECK_EQ(fj_schedule_action(p, trap_count, &runs, LONG_NS + i, &f), FJ_OK);
         CHECK_EQ(fj_future_cancel(f, 0), 1);
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     CHECK_EQ(fj_pool_delayed_count(p), 0);
     if (!fjt_sanitized()) CHECK(mallinfo2().uordblks <= before + 100000);
@@ -440,7 +441,7 @@ FJ_TEST(limits_that_were_kept_do_not_pile_up, 120)
         CHECK_EQ(fj_submit_with_timeout(p, count_call, &runs, LONG_NS, NULL, &f), FJ_OK);
         CHECK_EQ(fj_future_join(f), FJ_OK);
         CHECK_EQ(fj_pool_delayed_count(p), 0); /* whoever is done has no limit any more */
-        fj_future_release(f);
+        fj_future_unref(f);
     }
     CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
     if (!fjt_sanitized()) CHECK(mallinfo2().uordblks <= before + 100000);
@@ -466,7 +467,7 @@ FJ_TEST(crowd_of_timers_leaves_in_any_order, 60)
     for (long i = 0; i < N; i++) {
         fj_future *f = &o[i * 7919 % N].timer.future;
         CHECK_EQ(fj_future_cancel(f, 0), 1);
-        fj_future_release(f);
+        fj_future_fini(f);
         CHECK_EQ(fj_pool_delayed_count(p), N - 1 - i);
     }
     fjt_destroy(p);
@@ -520,7 +521,7 @@ FJ_TEST(times_are_read_while_timers_work, 60)
     for (int i = 0; i < N; i++) (void)fj_future_cancel(f[i], i % 2);
     atomic_store(&r.over, 1);
     for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
-    for (int i = 0; i < N; i++) fj_future_release(f[i]);
+    for (int i = 0; i < N; i++) fj_future_unref(f[i]);
     fjt_destroy(p);
 }
 
@@ -608,7 +609,7 @@ FJ_TEST(series_cancelled_at_the_end_of_a_run_is_over, 240)
     for (long i = r.rounds; i > 0; i--) {
         memset(&s, 0, sizeof s);
         fj_timer_init(&s.timer, series_run);
-        fj_future_on_release(&s.timer.future, series_released);
+        fj_future_set_release_fn(&s.timer.future, series_released);
         CHECK_EQ((i % 3 == 0 ? fj_schedule_with_fixed_delay
                              : fj_schedule_at_fixed_rate)(p, &s.timer, 0, i % 5 == 0 ? LONG_NS : 1),
                  FJ_OK);
@@ -617,7 +618,7 @@ FJ_TEST(series_cancelled_at_the_end_of_a_run_is_over, 240)
         trap_spin_ns(trap_below(&seed, 2000));
         CHECK_EQ(fj_future_cancel(&s.timer.future, 0), 1);
         pthread_barrier_wait(&r.line);
-        fj_future_release(&s.timer.future);
+        fj_future_fini(&s.timer.future);
         UNTIL(atomic_load(&s.released) == 1);
         int runs = atomic_load(&s.runs);
         CHECK(fj_future_is_cancelled(&s.timer.future));
@@ -636,7 +637,7 @@ static int naps(void *arg)
     (void)arg;
     atomic_store(&nap_code, 1);
     atomic_store(&nap_begun, 1);
-    atomic_store(&nap_code, fj_sleep(LONG_NS));
+    atomic_store(&nap_code, fj_sleep_ns(LONG_NS));
     return FJ_OK;
 }
 
@@ -652,7 +653,7 @@ FJ_TEST(series_is_interrupted_in_its_run, 60)
         UNTIL(atomic_load(&nap_begun));
         CHECK_EQ(fj_future_cancel(f, 1), 1);
         CHECK_EQ(fj_future_join(f), FJ_ECANCELED);
-        fj_future_release(f);
+        fj_future_unref(f);
         UNTIL(atomic_load(&nap_code) != 1);
         CHECK_EQ(atomic_load(&nap_code), FJ_ECANCELED);
     }
@@ -671,7 +672,7 @@ static void blocks_at_limit(fj_future *f, void *arg)
     struct blocking *b = arg;
 
     CHECK(fj_current_pool() == NULL); /* a thread of the timers, not a worker */
-    CHECK(fj_worker_index() < 0);
+    CHECK(fj_current_worker() < 0);
     atomic_fetch_add(&b->inside, 1);
     UNTIL(atomic_load(&b->go));
     (void)fj_future_complete(f, b); /* or its body has, which waits for the same */
@@ -709,7 +710,7 @@ FJ_TEST(blocking_actions_delay_no_other_timer, 60)
         fj_future *g;
         CHECK_EQ(fj_schedule_action(p, trap_count, &runs, i * 10000, &g), FJ_OK);
         CHECK_EQ(fj_future_join(g), FJ_OK);
-        fj_future_release(g);
+        fj_future_unref(g);
     }
     CHECK_EQ(atomic_load(&runs), 50);
     CHECK_EQ(atomic_load(&b.inside), 4); /* and a series that is late does not overtake itself */
@@ -717,7 +718,7 @@ FJ_TEST(blocking_actions_delay_no_other_timer, 60)
     CHECK_EQ(fj_future_join(f[0]), FJ_OK);
     CHECK_EQ(fj_future_join(f[1]), FJ_OK);
     CHECK_EQ(fj_future_cancel(f[2], 0), 1);
-    for (int i = 0; i < 3; i++) fj_future_release(f[i]);
+    for (int i = 0; i < 3; i++) fj_future_unref(f[i]);
     fjt_destroy(p);
 }
 
@@ -734,7 +735,7 @@ static int waits_for_a_timer(void *arg)
     if (n->depth == 0) return FJ_OK;
     CHECK_EQ(fj_schedule_action(n->pool, waits_for_a_timer, &next, 1000, &f), FJ_OK);
     n->code = fj_future_join(f);
-    fj_future_release(f);
+    fj_future_unref(f);
     return n->code;
 }
 
@@ -747,7 +748,7 @@ FJ_TEST(action_waits_for_a_timer_of_its_own_pool, 60)
 
     CHECK_EQ(fj_schedule_action(p, waits_for_a_timer, &n, 0, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_OK);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -761,7 +762,7 @@ FJ_TEST(limit_reaches_what_keeps_the_only_worker, 20)
     CHECK_EQ(fj_submit_with_timeout(p, held_call, &go, 40 * MS, NULL, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_ETIMEDOUT);
     atomic_store(&go, 1);
-    fj_future_release(f);
+    fj_future_unref(f);
     fjt_destroy(p);
 }
 
@@ -803,8 +804,8 @@ FJ_TEST(cancelling_while_a_shutdown_sorts_the_timers_holds_up_nobody, 60)
         pthread_join(c.thread, NULL);
         CHECK_EQ(fj_pool_await_termination(p, FJ_FOREVER), FJ_OK);
         for (int i = 0; i < 16; i++) {
-            fj_future_release(c.f[i]);
-            fj_future_release(series[i]);
+            fj_future_unref(c.f[i]);
+            fj_future_unref(series[i]);
         }
         fjt_destroy(p);
         CHECK_EQ(atomic_load(&ran), 0);
@@ -845,12 +846,12 @@ FJ_TEST(timer_left_open_is_decided_after_its_pool_is_gone, 30)
     fjt_destroy(p);
     CHECK_EQ(fj_future_cancel(&t.future, 1), 1);
     CHECK_EQ(fj_future_cancel(limited, 1), 1);
-    fj_future_release(&t.future);
-    fj_future_release(limited);
+    fj_future_fini(&t.future);
+    fj_future_unref(limited);
     p = fjt_pool(1, 0); /* and one whose limit never comes is not left open for ever */
     CHECK_EQ(fj_submit_with_timeout(p, left_open_call, NULL, FJ_FOREVER, NULL, &stopped), FJ_OK);
     CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK);
     fjt_destroy(p);
     CHECK_EQ(fj_future_join(stopped), FJ_ECANCELED);
-    fj_future_release(stopped);
+    fj_future_unref(stopped);
 }

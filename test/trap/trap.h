@@ -94,8 +94,8 @@ static inline void trap_rest(const fj_pool *p)
 
 static inline uint64_t trap_started(const fj_pool *p)
 {
-    fj_pool_stats s = {.size = sizeof s};
-    CHECK_EQ(fj_pool_get_stats(p, &s), FJ_OK);
+    fj_stats s;
+    CHECK_EQ(fj_pool_stats(p, &s), FJ_OK);
     return s.started;
 }
 

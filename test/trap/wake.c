@@ -11,7 +11,7 @@
 
 static fj_pool *pool_without_spin(int n, unsigned flags)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
 
     o.parallelism = n;
     o.flags = flags;
@@ -279,7 +279,7 @@ static void spin_all_but_one(unsigned flags, bool inside)
             spinners_init(&s, k);
             fj_task_init(&s.task, spinners_fork);
             if (inside) {
-                CHECK_EQ(fj_invoke_by(p, &s.task, FJ_CALLER_BLOCKS), FJ_OK);
+                CHECK_EQ(fj_invoke_mode(p, &s.task, FJ_CALLER_BLOCKS), FJ_OK);
                 continue;
             }
             for (int i = 0; i <= k; i++) CHECK_EQ(fj_submit(p, &s.all[i].task), FJ_OK);

@@ -104,7 +104,7 @@ static void forks_without_room(void *arg)
         if (k % 5 == 0 && fj_unfork(&l[k].task))
             CHECK_EQ(leaf_run(&l[k].task), k);
         else
-            CHECK_EQ(k % 2 == 0 ? fj_join(&l[k].task) : fj_wait(&l[k].task), k);
+            CHECK_EQ(k % 2 == 0 ? fj_join(&l[k].task) : fj_join_stolen(&l[k].task), k);
     }
     for (int i = 0; i < FORKS; i++) CHECK_EQ(atomic_load(&l[i].runs), 1);
     fail_no_more(FJI_FAULT_COMMIT);
@@ -277,8 +277,8 @@ FJ_TEST(submission_without_memory_fails_and_leaves_all_as_it_was, 10)
         leaf_init(&l, 3);
         fail_from_now((enum fji_fault)kind);
         CHECK_EQ(fj_submit(pool, &l.task), FJ_ENOMEM);
-        CHECK_EQ(fj_external_submit(pool, &l.task), FJ_ENOMEM);
-        CHECK_EQ(fj_lazy_submit(pool, &l.task), FJ_ENOMEM);
+        CHECK_EQ(fj_submit_external(pool, &l.task), FJ_ENOMEM);
+        CHECK_EQ(fj_submit_lazy(pool, &l.task), FJ_ENOMEM);
         CHECK_EQ(fj_execute(pool, nothing, NULL), FJ_ENOMEM);
         CHECK_EQ(fj_invoke(pool, &l.task), FJ_ENOMEM);
         CHECK(fj_pool_is_quiescent(pool));
@@ -305,7 +305,7 @@ FJ_TEST(common_pool_without_memory_comes_later, 10)
     CHECK_EQ(fj_join(&l[1].task), 6);
     fj_fork(&l[2].task);
     CHECK_EQ(fj_unfork(&l[2].task), 0);
-    CHECK_EQ(fj_wait(&l[2].task), 7);
+    CHECK_EQ(fj_join_stolen(&l[2].task), 7);
     CHECK_EQ(atomic_load(&l[0].runs), 0);
     fail_no_more(FJI_FAULT_ALLOC);
     CHECK(fj_common_pool() != NULL);
@@ -328,7 +328,7 @@ FJ_TEST(pool_without_threads_runs_on_its_callers, 10)
         CHECK_EQ(fj_submit(pool, &f.task), FJ_OK);
         CHECK_EQ(fj_join(&f.task), FJ_OK);
     }
-    CHECK_EQ(fj_pool_size(pool), 0);
+    CHECK_EQ(fj_pool_thread_count(pool), 0);
     fail_no_more(FJI_FAULT_THREAD);
     CHECK_EQ(fj_submit(pool, &f.task), FJ_OK);
     CHECK_EQ(fj_join(&f.task), FJ_OK);
@@ -347,7 +347,7 @@ FJ_TEST(work_waits_until_there_is_a_thread, 10)
     CHECK_EQ(fj_submit(pool, &a.task), FJ_OK);
     fjt_sleep_us(2000);
     CHECK_EQ(atomic_load(&a.runs), 0);
-    CHECK_EQ(fj_pool_size(pool), 0);
+    CHECK_EQ(fj_pool_thread_count(pool), 0);
     fail_no_more(FJI_FAULT_THREAD);
     CHECK_EQ(fj_submit(pool, &b.task), FJ_OK);
     CHECK_EQ(fj_join(&b.task), 2);
@@ -374,7 +374,7 @@ FJ_TEST(pool_without_threads_can_be_stopped, 10)
 /* A whole life of a pool with the k-th call of a kind failing, and some after it. */
 static void life_with_fault(enum fji_fault kind, long k, long count, unsigned flags)
 {
-    fj_pool_options o = FJ_POOL_OPTIONS_INIT;
+    fj_pool_options o = {0};
     fj_pool *pool = NULL;
     struct fib f = {.n = 16};
     long r = 0;
@@ -569,7 +569,7 @@ static void *light_side(void *arg)
         if (now == seen) continue;
         seen = now;
         fji_store_relaxed(&light_word, 1u);
-        FJ_LIGHT_FENCE();
+        FJI_LIGHT_FENCE();
         uint32_t saw = fji_load_relaxed(&heavy_word);
         fji_store_release(&light_saw, saw + 1);
     }

@@ -47,7 +47,7 @@ static inline fj_cell *owner_push(fji_queue *q, uintptr_t what)
     if (p == NULL) return NULL;
     q->hot.top = p + 1;
     fji_store_release(&p->what, what);
-    FJ_LIGHT_FENCE();
+    FJI_LIGHT_FENCE();
     return p;
 }
 
@@ -60,11 +60,11 @@ static inline bool owner_push_task(fji_queue *q, fj_task *t)
     t->home = fji_queue_position(q, p);
     q->hot.top = p + 1;
     fji_store_release(&p->what, (uintptr_t)t);
-    FJ_LIGHT_FENCE();
+    FJI_LIGHT_FENCE();
     return true;
 }
 
-static inline bool owner_push_action(fji_queue *q, fj_action *fn, void *arg)
+static inline bool owner_push_action(fji_queue *q, fj_action_fn *fn, void *arg)
 {
     fj_cell *p = fji_queue_room(q, q->hot.top);
 
@@ -72,7 +72,7 @@ static inline bool owner_push_action(fji_queue *q, fj_action *fn, void *arg)
     fji_cell_put_action(p, fn, arg);
     q->hot.top = p + 1;
     fji_store_release(&p->what, FJI_ACTION);
-    FJ_LIGHT_FENCE();
+    FJI_LIGHT_FENCE();
     return true;
 }
 

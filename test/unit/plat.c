@@ -181,7 +181,7 @@ static void light_side(void *arg)
         i = fji_load_acquire(&turn);
         if (i == UINT32_MAX) return;
         fji_store_relaxed(&light_word, 1u);
-        FJ_LIGHT_FENCE();
+        FJI_LIGHT_FENCE();
         uint32_t saw = fji_load_relaxed(&heavy_word);
         fji_store_release(&light_saw, saw + 1);
     }

@@ -21,7 +21,7 @@
 #define POSIX_BUCKETS 64
 
 static struct posix_bucket {
-    FJ_ALIGNAS(FJI_APART) pthread_mutex_t mutex;
+    FJI_ALIGNAS(FJI_APART) pthread_mutex_t mutex;
     pthread_cond_t cond;
 } posix_bucket[POSIX_BUCKETS];
 

@@ -82,12 +82,12 @@ bool fji_plat_thread_start(void (*main)(void *), void *arg, const fji_creator *h
     if (fji_fault_now(FJI_FAULT_THREAD)) return false;
     struct plat_start *s = sim_alloc(sizeof *s, 16, true);
     *s = (struct plat_start){main, arg};
-    if (how->create == NULL) {
+    if (how->create_thread == NULL) {
         /* Not refused: the pool would wait for a thread that cannot come. */
         if (sim_thread_start(plat_main, s) < 0) sim_fail("too many threads for the simulator");
         return true;
     }
-    bool refused = how->create(plat_entry, s, how->arg) != 0;
+    bool refused = how->create_thread(plat_entry, s, how->arg) != 0;
     if (refused) sim_free(s);
     return !refused;
 }
