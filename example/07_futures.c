@@ -50,7 +50,7 @@ int main(void)
     int err = fj_future_invoke_any(NULL, all, 3, FJ_FOREVER, &which);
     if (err != FJ_OK) return 1;
     printf("search %zu has found %ld\n", which, s[which].found);
-    for (int i = 0; i < 3; i++) fj_future_unref(all[i]); /* the cancelled ones may still run */
+    for (int i = 0; i < 3; i++) fj_future_fini(all[i]); /* the cancelled ones may still run */
 
     if (fj_submit_call(NULL, sleep_long, NULL, &slow) != FJ_OK) return 1;
     err = fj_future_get(slow, 5000000, NULL);

@@ -205,7 +205,7 @@ void fjp_cross(fjp_node *n)
     if (!there) return;
     await_some_way(n, f, n->arg >> 3);
     settle_future(n, first, f);
-    fj_future_unref(f);
+    fj_future_fini(f);
 }
 
 /* ---- Futures that others decide too --------------------------------------------------------------- */

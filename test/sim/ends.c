@@ -160,7 +160,7 @@ FJ_TEST(any_of_gives_the_code_of_the_last_to_fail, 10)
         }
         l[last].before = f[1 - last];
         CHECK_EQ(fj_future_invoke_any(pool, f, 2, FJ_FOREVER, &which), l[last].code);
-        for (int i = 0; i < 2; i++) fj_future_unref(f[i]);
+        for (int i = 0; i < 2; i++) fj_future_fini(f[i]);
         free(l);
     }
     fjt_destroy(pool);
@@ -190,6 +190,6 @@ FJ_TEST(future_that_is_queued_at_a_stop_never_runs, 10)
     fjt_destroy(pool);
     CHECK_EQ(atomic_load(&runs), 0);
     CHECK_EQ(fj_future_state(f), FJ_FUTURE_CANCELLED);
-    fj_future_unref(f);
+    fj_future_fini(f);
     free(f);
 }

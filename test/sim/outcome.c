@@ -109,7 +109,7 @@ static void alone_with_two(void *arg)
     CHECK_EQ(fj_future_wait_any(f, 2, FJ_FOREVER, &which), FJ_OK);
     if (!sim_jumps()) CHECK(sim_now() - began < LATE);
     CHECK_EQ(fj_future_wait_all(f, 2, FJ_FOREVER), FJ_OK);
-    for (int i = 0; i < 2; i++) fj_future_unref(f[i]);
+    for (int i = 0; i < 2; i++) fj_future_fini(f[i]);
     for (int i = 0; i < 2; i++) free(f[i]);
 }
 
@@ -171,7 +171,7 @@ FJ_TEST(invoke_all_cancels_what_its_limit_leaves_undone, 10)
     CHECK_EQ(fj_future_invoke_all(pool, f, 2, 20000), FJ_ETIMEDOUT);
     for (int i = 0; i < 2; i++) {
         CHECK(fj_future_is_cancelled(f[i]));
-        fj_future_unref(f[i]);
+        fj_future_fini(f[i]);
         free(f[i]);
     }
     fjt_destroy(pool);
@@ -218,7 +218,7 @@ FJ_TEST(join_and_cancel_decide_once, 10)
     scene_inside(pool, forks_and_joins, &code);
     pthread_join(t, NULL);
     CHECK_EQ(code, decided == 1 ? FJ_ECANCELED : FJ_OK);
-    fj_future_unref(joined);
+    fj_future_fini(joined);
     fjt_destroy(pool);
     free(joined);
 }
@@ -261,7 +261,7 @@ FJ_TEST(future_that_was_cancelled_is_used_again, 10)
     CHECK_EQ(fj_future_submit(pool, f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_OK);
     CHECK_EQ(atomic_load(&runs), 1);
-    fj_future_unref(f);
+    fj_future_fini(f);
     free(f);
     fjt_destroy(pool);
 }
@@ -384,7 +384,7 @@ FJ_TEST(body_that_completes_itself_under_a_token_is_not_told, 10)
     inner = future(completes_itself_below);
     CHECK_EQ(fj_future_submit(pool, inner), FJ_OK);
     CHECK_EQ(fj_future_join(inner), FJ_OK);
-    fj_future_unref(inner);
+    fj_future_fini(inner);
     free(inner);
     fjt_destroy(pool);
 }
@@ -625,7 +625,7 @@ FJ_TEST(interrupt_ends_a_managed_block, 10)
     CHECK_EQ(fj_future_submit(pool, f), FJ_OK);
     yield_some(60);
     CHECK_EQ(fj_future_cancel(f, 1), 1);
-    fj_future_unref(f);
+    fj_future_fini(f);
     free(f);
     f = future(body);
     CHECK_EQ(fj_future_submit(pool, f), FJ_OK);
@@ -647,7 +647,7 @@ FJ_TEST(lazily_queued_future_is_run_for_its_waiter, 10)
     CHECK_EQ(fj_future_submit_lazy(pool, f), FJ_OK);
     int err = fj_future_wait(f, sim_random() % 2 == 0 ? FJ_FOREVER : 10 * LATE);
     if (!sim_jumps()) CHECK(err == FJ_OK && sim_now() - began < LATE);
-    fj_future_unref(f);
+    fj_future_fini(f);
     free(f);
     fjt_destroy(pool);
 }
