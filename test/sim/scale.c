@@ -178,7 +178,6 @@ static void simulated(void *arg)
         workloads[i].run(pool);
         r->ended = sim_now();
     }
-    r->stats.size = sizeof r->stats;
     must(fj_pool_stats(pool, &r->stats));
     r->ctl = sim_transfers_of(&pool->ctl);
 }
