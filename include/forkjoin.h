@@ -30,33 +30,47 @@
  *     fj_task_init(&root.task, fib_run);
  *     int err = fj_invoke(NULL, &root.task); // NULL: the common pool
  *
- * The typed tier (forkjoin/typed.h) writes the same in seven lines and runs it
- * at the speed of a call.
+ * The typed tier (forkjoin/typed.h) expresses the same computation in seven lines. There a fork and
+ * a join together cost about as much as a function call.
  *
- * Rules for all of it
- *   threads  every function may be called from any thread unless its `from` line
- *            says otherwise; none from a signal handler.
- *   errors   int: 0 is success, negative codes are the library's, positive ones
- *            belong to the author of a task. What a body returns travels unchanged
- *            (see fj_task_fn). errno is left alone. On failure outputs are untouched.
- *   NULL     where a pointer or a function is needed, a task without a body, and other
- *            arguments that cannot be meant: a function that returns a code returns
- *            FJ_EINVAL, one that returns a value returns 0, one that returns a pointer
- *            NULL, a void one does nothing. Nothing is changed, started or called. A
- *            pool that is NULL is the common pool; only the functions that end a pool
- *            refuse it, and fj_pool_destroy(NULL) does nothing. Other meanings of NULL
- *            are stated with the function. Some functions do not look, so that they
- *            cost nothing: fj_fork(), fj_join(), fj_unfork(), fj_join_stolen(), NAME_fork(),
- *            NAME_join() and NAME_call() of typed tasks, fj_task_init(),
- *            fj_future_init(), fj_completer_init(), fj_completer_set_pending(). Code
- *            compiled with FJ_CHECKED=1 (forkjoin/attr.h) looks there too, but for the
- *            functions of typed tasks.
- *   memory   a task's memory belongs to the caller; it must stay put from fork or
- *            submit until the join returns. Forking allocates nothing.
- *   structs  a struct that the caller allocates has a fixed size. Its reserved members are 0;
- *            a later version gives them a meaning. A function that takes options returns
+ * Words
+ *   worker            a thread of a pool. Each worker has a queue of its own, into which it pushes
+ *                     the tasks that it forks. Other workers steal tasks from that queue.
+ *   submission queue  a queue of a pool for tasks that come from threads outside the pool.
+ *   common pool       the pool that the library creates for the process on first use.
+ *   helping caller    a thread outside the pool that runs tasks of the pool while it waits in a
+ *                     call, for example in fj_invoke() on the common pool. Until that call returns,
+ *                     the thread counts as a worker of the pool, but not in the thread counts.
+ *
+ * Rules for all functions
+ *   threads  Every function may be called from any thread, unless its `from` line restricts that.
+ *            No function may be called from a signal handler.
+ *   errors   A function that can fail returns an int. 0 is success. A negative code comes from the
+ *            library. A positive code comes from the body of a task. The library passes on the
+ *            return value of a body unchanged (see fj_task_fn). It leaves errno unchanged. If a
+ *            function fails, it does not write to its output arguments.
+ *   NULL     An argument is invalid if a required pointer or function is NULL, if a task has no
+ *            body, or if the contract of the function excludes the value. For invalid arguments a
+ *            function that returns a code returns FJ_EINVAL. A function that returns a value
+ *            returns 0. A function that returns a pointer returns NULL. A void function does
+ *            nothing. In none of these cases does the function change anything or call a callback.
+ *            NULL in place of a pool means the common pool. Only the functions that end a pool do
+ *            not accept it: they return FJ_EINVAL, except that fj_pool_destroy(NULL) does nothing
+ *            and returns FJ_OK. Other meanings of NULL are stated with the function.
+ *   speed    The following functions do not check their arguments, so that they stay fast:
+ *            fj_fork(), fj_join(), fj_unfork(), fj_join_stolen(), fj_task_init(), fj_future_init(),
+ *            fj_completer_init(), fj_completer_set_pending(), and NAME_fork(), NAME_join() and
+ *            NAME_call() of typed tasks. In code compiled with FJ_CHECKED=1 (forkjoin/attr.h) they
+ *            do check them, with the exception of the functions of typed tasks.
+ *   memory   The memory of a task belongs to the caller. It must stay valid and must not move from
+ *            the fork or the submission until the join has returned. The library allocates nothing
+ *            for a single task; only a queue that is full grows.
+ *   structs  A struct that the caller allocates has a fixed size. Its reserved members must be 0,
+ *            because a later version may give them a meaning. A function that takes options returns
  *            FJ_EINVAL if a reserved member is not 0.
- *   silence  nothing is printed, no signal handler is installed, nothing aborts.
+ *   silence  The library prints nothing, installs no signal handler and does not abort the process.
+ *            Only a library that was built with FORKJOIN_CHECKED=ON traps, if it finds one of its
+ *            own invariants broken.
  */
 #ifndef FORKJOIN_H
 #define FORKJOIN_H
@@ -73,45 +87,47 @@ FJI_EXTERN_C_BEGIN
 
 typedef struct fj_pool fj_pool;     /* opaque */
 typedef struct fj_task fj_task;     /* yours: the first member of your own struct */
-typedef struct fj_worker fj_worker; /* a thread of a pool; see forkjoin/inline.h */
-typedef struct fj_cell fj_cell;
-typedef struct fj_type fj_type;
+typedef struct fj_worker fj_worker; /* private: see forkjoin/inline.h */
+typedef struct fj_cell fj_cell;     /* private: see forkjoin/inline.h */
+typedef struct fj_type fj_type;     /* private: see forkjoin/inline.h */
 
 /*
- * The body of a task. Gets the task it was started for. What it returns, whatever the
- * number is, its joiner gets unchanged, whether the joiner ran the body or another
- * thread did; so does the caller of an algorithm, and `on_error` of an action. 0 is
- * success. A positive code is the author's own. A negative code should be one of the
- * library's that a call inside the body has returned, as in `return fj_join(&x)`: the
- * joiner cannot tell it from an error of the join itself. Only the body of a future or
- * timer gives two of them a meaning: FJ_ECANCELED makes it cancelled, FJ_PENDING leaves
- * it open (forkjoin/future.h).
+ * The body of a task. The library calls it with a pointer to the task.
  *
- * A body ends by its return. To leave it, or any callback, by a C++ exception, longjmp()
- * or pthread_exit() is undefined: the library is C, and what it holds at that moment
- * stays held. A C++ body catches what it throws and returns a code.
+ * The joiner gets the return value of the body unchanged, whether the joiner or another thread ran
+ * the body. The caller of a parallel algorithm also gets it unchanged, and so does `on_error`. 0 is
+ * success. A positive code is the author's own. A negative code should be one that a call
+ * inside the body has returned, as in `return fj_join(&x)`, because the joiner cannot distinguish
+ * it from an error of the join itself. Two negative codes have a meaning if the body is that of a
+ * future or a timer: FJ_ECANCELED makes the future cancelled, and FJ_PENDING leaves it incomplete
+ * (forkjoin/future.h).
+ *
+ * A body, like every callback, ends only by returning. Leaving it by a C++ exception, by longjmp()
+ * or by pthread_exit() is undefined, because the library is written in C and does not unwind. A C++
+ * body catches its exceptions and returns a code.
  */
 typedef int fj_task_fn(fj_task *t);
 
-/* The body of a fire-and-forget action; a non-zero return goes to `on_error`. */
+/* The function of an action, a task that no thread joins. The library passes a return value other
+ * than 0 to the pool's `on_error`. */
 typedef int fj_action_fn(void *arg);
 
 /*
- * A structured task. Set it up by fj_task_init(); the members are private, and
- * only their sum of 32 bytes is part of the ABI.
+ * A structured task: the thread that forks it also joins it. Initialise it with fj_task_init(). The
+ * members are private; only the size of 32 bytes is part of the ABI.
  */
 struct fj_task {
     fj_task_fn *fn; /* the body */
-    fj_cell *cell;  /* where it was forked */
-    uint32_t state; /* completion, when it was submitted rather than forked */
-    uint32_t mark;  /* where the tasks of whoever runs it begin */
-    int32_t code;   /* what the body returned, when somebody else ran it */
-    uint32_t home;  /* where it was put, when `cell` does not say it */
+    fj_cell *cell;  /* the cell of the queue that it was forked into */
+    uint32_t state; /* the completion word of a task that was submitted */
+    uint32_t mark;  /* where the tasks that the body forks begin in the running worker's queue */
+    int32_t code;   /* what the body returned, if a thread other than the joiner ran it */
+    uint32_t home;  /* the queue and the position of the task, if `cell` does not identify them */
 };
 
 /* ---- Error codes ------------------------------------------------------------------------ */
 
-/* code, value, text. Linux's errno numbers where there is one. */
+/* X(code, value, text). If Linux has an errno number for the error, the value is its negative. */
 #define FJ_ERRORS(X)                                           \
     X(FJ_OK, 0, "success")                                     \
     X(FJ_EAGAIN, -11, "the system has no thread to give")      \
@@ -134,497 +150,686 @@ enum fj_error {
 };
 
 /*
- * Name ("FJ_EINVAL") and text ("invalid argument or misuse") of a code.
+ * Returns the name of a code, for example "FJ_EINVAL".
  *
- *   returns  a constant string; for a positive code "user" and "code of the task", for
- *            an unknown negative one "unknown" and "unknown error".
+ *   returns  a constant string; "user" for a positive code; "unknown" for a negative code that the
+ *            library does not define.
  */
 FJ_API const char *fj_error_name(int code);
+
+/*
+ * Returns the text of a code, for example "invalid argument or misuse".
+ *
+ *   returns  a constant string; "code of the task" for a positive code; "unknown error" for a
+ *            negative code that the library does not define.
+ */
 FJ_API const char *fj_strerror(int code);
 
-/* The version the library was built as: FJ_VERSION at that time. */
+/* Returns the version of the library at run time: the value of FJ_VERSION when it was built. */
 FJ_API int fj_version(void);
 
 /* ---- Tasks ---------------------------------------------------------------------------- */
 
 /*
- * Makes `t` a task with the body `fn`. Needed once: a task that was joined may
- * be forked again as it is.
+ * Initialises `t` as a task with the body `fn`. One call is enough: a task that was joined may be
+ * forked again without it.
  *
  *   Java     the constructor of RecursiveAction.
  */
 FJI_INLINE void fj_task_init(fj_task *t, fj_task_fn *fn);
 
 /*
- * Offers `t` to the other workers and returns at once. If no worker takes it, the
- * join runs it. Cannot fail: if there is no memory for one more queued task, the task is run here.
+ * Makes `t` available to the other workers and returns at once. If no other worker steals `t`, the
+ * join runs it. A fork cannot fail: if there is no memory for one more queued task, fj_fork() runs
+ * the body before it returns.
  *
- *   from     a body running in a pool: any worker may take it. Any other thread:
- *            the task goes to the common pool.
- *   order    what the caller did before happens before the body.
- *   owns     the library, until fj_join(), fj_join_stolen() or fj_unfork() gave it back: every
- *            fork is followed by exactly one of them, by the same thread, in the
- *            frame that forked or in one called from it. Any order of joins is
- *            right; youngest first is the fastest. A second fork of a task that is forked
- *            does nothing. A body that returns without joining leaves a task whose memory
- *            may be gone: undefined, but code compiled with FJ_CHECKED=1 takes it out of the
- *            queue and tells the log callback.
+ *   from     any thread. In a body that runs in a pool, the task goes into the queue of the calling
+ *            worker. In any other thread, the task goes to the common pool.
+ *   order    everything that the caller did before the call happens before the body.
+ *   owns     the library, until fj_join(), fj_join_stolen() or fj_unfork() gives the task back. For
+ *            each fork the forking thread must take the task back exactly once, in the function
+ *            that forked or in a function called from it. The joins may come in any order; joining
+ *            the youngest task first is the fastest.
+ *   misuse   If a worker forks a task that it has forked and not yet joined, the second fork does
+ *            nothing and the log callback gets a message. In a thread outside a pool a second fork
+ *            is undefined. A body that returns without joining a task that it forked is undefined,
+ *            because the memory of the task may be gone. If the code was compiled with
+ *            FJ_CHECKED=1, the library instead removes that task from the queue, or waits for the
+ *            thief that runs it, and the log callback gets a message.
  *   Java     ForkJoinTask.fork().
  */
 FJI_INLINE void fj_fork(fj_task *t);
 
 /*
- * Waits until `t` is done; runs it here if nobody took it.
+ * Waits until `t` is done. If no other thread has begun to run `t`, the caller runs it.
  *
- *   from     the thread that forked or submitted it. While it waits, a worker runs
- *            only tasks that belong to `t`, never anything else. When there are none
- *            it sleeps, and the pool lets another worker run in its place: see
- *            forkjoin/block.h.
- *   order    everything the task did happens before the return.
- *   owns     on return `t` belongs to the caller again and may be reused.
- *   returns  what the body returned; FJ_ECANCELED if the pool was stopped before it
- *            began; FJ_EINVAL if `t` was never forked, or was joined and not forked again.
- *            A join by another thread than the forker is seen only by code that is compiled
- *            with FJ_CHECKED=1: it gets FJ_EINVAL, and the log callback a message.
- *   Java     ForkJoinTask.join(), a code in place of the throw.
+ *   from     the thread that forked or submitted `t`. While a worker waits, it runs only tasks that
+ *            `t` or its descendants have forked or submitted. A worker that has used half of its
+ *            stack runs none. A worker that finds no such task sleeps, and the pool lets another
+ *            worker run in its place (forkjoin/block.h).
+ *   order    everything that the task did happens before the return.
+ *   owns     the caller, on return: it may fork the task again or free it.
+ *   returns  what the body returned; FJ_ECANCELED if the task was cancelled before its body began,
+ *            because the pool was stopped or by fj_taken_cancel(); FJ_ECANCELED in the child of a
+ *            fork() of the process, if another thread of the parent had the task; FJ_EINVAL if `t`
+ *            was never forked or submitted, or if another worker forked it.
+ *   misuse   A second join without a new fork is undefined. The library returns FJ_EINVAL if it
+ *            detects it. It does not detect it if the queue cell of `t` holds another task by then,
+ *            unless the code was compiled with FJ_CHECKED=1.
+ *   Java     ForkJoinTask.join(), which throws where this returns a code.
  */
 FJI_INLINE int fj_join(fj_task *t);
 
 /*
- * Takes `t` back if nobody has begun to run it. The caller then does the work
- * itself, by a direct call with the arguments at hand: the cheapest way to join.
+ * Takes `t` back if no thread has begun to run it. The caller then does the work itself, by a
+ * direct call with the arguments that it has at hand. This is the cheapest way to join:
  *
  *     if (fj_unfork(&a.task)) x = fib(n - 1);
  *     else { fj_join_stolen(&a.task); x = a.result; }
  *
- *   from     as fj_join().
- *   owns     1: the caller; it must not be joined. 0: the library, as before.
- *   returns  1 if it was taken back, else 0.
- *   Java     ForkJoinTask.tryUnfork(), without its limit to the newest task.
+ *   from     the thread that forked or submitted `t`.
+ *   owns     the caller, if it returns 1: the task must not be joined then. The library, as before,
+ *            if it returns 0: the task must be joined.
+ *   returns  1 if the task was taken back, otherwise 0.
+ *   Java     ForkJoinTask.tryUnfork(), which takes back only the newest task.
  */
 FJI_INLINE int fj_unfork(fj_task *t);
 
 /*
- * As fj_join(), for a task that somebody else is likely to run, or that fj_unfork() did
- * not get: a call instead of inlined code, otherwise the same.
+ * Does the same as fj_join(), by a function call instead of inlined code. Use it after fj_unfork()
+ * has returned 0, and for a task that another thread has probably stolen.
+ *
+ *   from, order, owns, returns  as fj_join().
  */
 FJI_INLINE int fj_join_stolen(fj_task *t);
 
 /*
- * Runs two tasks, n tasks, or the tasks at the head of n structs of `stride` bytes
- * that lie one after the other, and waits for all of them, also after an error.
+ * Runs the tasks `a` and `b` and waits for both, even if one of them fails.
  *
- *   from     any thread; outside a pool they run in the common pool.
- *   owns     the caller again, all of them, on return.
- *   returns  FJ_OK, else the first error in the order of the arguments; FJ_EINVAL for
- *            NULL, a task without a body, the same task twice (both), a stride below the
- *            size of fj_task or not a multiple of its alignment, n * stride beyond memory:
- *            before any task was begun. n == 0 is FJ_OK.
- *   Java     ForkJoinTask.invokeAll(t1, t2), invokeAll(tasks...). Java may leave while
- *            siblings still run; this does not.
+ *   from     any thread. The tasks run in the pool of the calling worker. In a thread outside a
+ *            pool they run in the common pool, with the caller as a helping caller.
+ *   owns     the caller, on return.
+ *   returns  FJ_OK, or the first error in the order of the arguments; FJ_EINVAL, before any task is
+ *            run, if an argument is NULL, if a task has no body, or if a == b.
+ *   Java     ForkJoinTask.invokeAll(t1, t2), which may return while the other task still runs.
  */
 FJ_API FJ_NODISCARD int fj_invoke_both(fj_task *a, fj_task *b);
+
+/*
+ * Runs the n tasks that the array `tasks` points to and waits for all of them, even if some of them
+ * fail. The array must not contain a task twice.
+ *
+ *   from, owns  as fj_invoke_both().
+ *   returns  FJ_OK, also if n is 0; the first error in the order of the array; FJ_EINVAL, before
+ *            any task is run, if n is not 0 and `tasks` is NULL, if an element is NULL or has no
+ *            body, or if the array would not fit into the address space.
+ *   Java     ForkJoinTask.invokeAll(tasks...), which may return while other tasks still run.
+ */
 FJ_API FJ_NODISCARD int fj_invoke_all(fj_task *const *tasks, size_t n);
+
+/*
+ * Runs the tasks of an array of n structs and waits for all of them, even if some of them fail.
+ * Each struct is `stride` bytes long and begins with its fj_task.
+ *
+ *   from, owns  as fj_invoke_both().
+ *   returns  FJ_OK, also if n is 0; the first error in the order of the array; FJ_EINVAL, before
+ *            any task is run, if n is not 0 and `first` is NULL, if a task has no body, if `stride`
+ *            is less than sizeof(fj_task) or not a multiple of its alignment, or if the array would
+ *            not fit into the address space.
+ *   Java     ForkJoinTask.invokeAll(tasks...), which may return while other tasks still run.
+ */
 FJ_API FJ_NODISCARD int fj_invoke_array(void *first, size_t n, size_t stride);
 
 /* ---- Pools ---------------------------------------------------------------------------- */
 
-/* Most workers a pool may have. */
+/* The largest number of workers that a pool may have. */
 #define FJ_MAX_WORKERS 32767
 
-/* For durations: no limit. */
+/* For durations and time limits: no limit. */
 #define FJ_FOREVER INT64_MAX
 
-/* fj_pool_options.flags. No constant that a function takes has the value of one of another kind,
- * apart from 0, the default: flags of a pool, of a scan, the callers of fj_invoke_mode() and kinds
- * of stages are refused (FJ_EINVAL) in each other's place. */
-#define FJ_POOL_FIFO 1u         /* oldest first, see below (asyncMode) */
-#define FJ_POOL_CALLER_HELPS 2u /* fj_invoke() from outside runs on the caller */
-#define FJ_POOL_SYMMETRIC 4u    /* full fences instead of membarrier (for tests) */
-
 /*
- * FJ_POOL_FIFO: a worker runs the tasks of its own queue oldest first. What one thread outside the
- * pool submits, actions, tasks and futures alike, is taken in the order of submission. With one
- * worker it is also run in that order. With several workers two tasks that are taken one after the
- * other run at the same time.
+ * Values for fj_pool_options.flags. Flags of a pool, flags of a scan, values of enum fj_caller and
+ * kinds of pipeline stages have no value in common, except 0, which is the default of each. A
+ * function that gets a constant of the wrong kind therefore returns FJ_EINVAL.
+ *
+ * FJ_POOL_FIFO          Each worker runs the tasks of its own queue oldest first. The workers take
+ *                       what one thread outside the pool submits (actions, tasks and futures) in
+ *                       the order of submission. A pool with one worker also runs it in that order.
+ *                       With several workers, two tasks that are taken one after the other may run
+ *                       at the same time. Java calls this asyncMode.
+ * FJ_POOL_CALLER_HELPS  A thread outside every pool becomes a helping caller while it waits,
+ *                       without a time limit, for a task of the pool or for its quiescence. The
+ *                       common pool always works like this.
+ * FJ_POOL_SYMMETRIC     The pool uses full fences instead of membarrier(). This is for tests.
  */
+#define FJ_POOL_FIFO 1u
+#define FJ_POOL_CALLER_HELPS 2u
+#define FJ_POOL_SYMMETRIC 4u
 
 /* Levels of the log callback. */
-#define FJ_LOG_ERROR 0 /* misuse, or a limit that changes behaviour */
+#define FJ_LOG_ERROR 0 /* misuse, or a limit that changes the behaviour */
 #define FJ_LOG_INFO 1
 
 /*
- * The options of a pool. 0 means the default for every member, so `fj_pool_options o = {0};`
- * is a complete setting. Callbacks get `arg`.
+ * The options of a pool. For every member 0 means the default, so `fj_pool_options o = {0};` is a
+ * complete setting. Every callback gets `arg` as its last argument.
  */
 typedef struct fj_pool_options {
-    int parallelism;       /* workers aimed at; default fj_available_parallelism() */
-    unsigned flags;        /* FJ_POOL_... */
-    int max_threads;       /* most threads, those that replace blocked ones included; not below
-                              parallelism or min_runnable, and a bound for
-                              fj_pool_set_parallelism(). Default parallelism + 256, or
-                              min_runnable if that is more, also after it has changed */
-    int min_runnable;      /* `allow_saturation` is asked only if fewer workers than this would stay
-                              active; default 1 */
-    int64_t keep_alive_ns; /* idle workers leave after this; default 60 s, at least 20 ms */
-    int64_t spin_ns;       /* search before sleeping; default 20 us, at most 100 ms, -1: none */
-    size_t stack_bytes;    /* of a worker; default: the system's, at least 1 MiB */
-    const char *name;      /* prefix of thread names, 8 bytes are used; default "fj" */
-    void *arg;             /* handed to the callbacks */
-    /* Asked before a worker is started: 0 refuses, and the pool runs with fewer. While a task is
-     * queued and a worker is missing, it is asked again. */
+    /* The number of workers that the pool aims to keep active. The default is
+     * fj_available_parallelism(). */
+    int parallelism;
+    /* FJ_POOL_... flags, combined by |. */
+    unsigned flags;
+    /* The largest number of threads, including those that replace blocked workers. It must not be
+     * less than `parallelism` or `min_runnable`. It also limits fj_pool_set_parallelism(). The
+     * default is `parallelism` + 256, or `min_runnable` if that is more, and follows later changes
+     * of the parallelism. A value above FJ_MAX_WORKERS counts as FJ_MAX_WORKERS. */
+    int max_threads;
+    /* The library calls `allow_saturation` only if fewer than this many workers would stay active.
+     * The default is 1. */
+    int min_runnable;
+    /* An idle worker ends after this time in ns, if no worker is active or if the pool has more
+     * threads than `parallelism`. After one worker has ended in this way, the next idle workers
+     * follow at intervals of 1 ms. The default is 60 s, the minimum 20 ms; a smaller value counts
+     * as 20 ms. FJ_FOREVER: idle workers do not end. */
+    int64_t keep_alive_ns;
+    /* How long a worker searches for tasks before it sleeps, in ns. The default is 20 us, the
+     * maximum 100 ms; a larger value counts as 100 ms. -1: it does not search. */
+    int64_t spin_ns;
+    /* The stack size of a worker. The default is that of the system, but at least 1 MiB. A size
+     * that the system does not accept is ignored. */
+    size_t stack_bytes;
+    /* The beginning of the thread names, of which the library uses the first 8 bytes. The default
+     * is "fj", for the common pool "common". */
+    const char *name;
+    /* The last argument of every callback. */
+    void *arg;
+    /* The library calls this before it starts a worker. If it returns 0, the pool runs with fewer
+     * workers. The library asks again while a task is queued and a worker is missing. */
     int (*allow_thread)(fj_pool *pool, void *arg);
-    /* On the new worker, before its first task; non-zero ends it, after on_stop. Another is
-     * started in its place; after three in a row only when the pool is called again, and not
-     * within a tenth of a second. */
+    /* A new worker calls this before its first task. If it returns a code other than 0, the worker
+     * passes the code to on_error, calls on_stop and ends. If tasks are queued, another worker
+     * starts. After three such failures in a row, the pool starts no worker for 0.1 s, and then
+     * only when a later call needs one. */
     int (*on_start)(fj_pool *pool, int worker, void *arg);
-    /* On the worker, after its last task: as often as on_start. */
+    /* A worker calls this after its last task, once for each call of on_start. */
     void (*on_stop)(fj_pool *pool, int worker, void *arg);
-    /* On the worker: an action of fj_execute() returned `code`, or on_start did. */
+    /* The thread that ran an action calls this if the action returned a code other than 0. A worker
+     * calls it if its on_start returned a code other than 0. */
     void (*on_error)(fj_pool *pool, int code, void *arg);
-    /* A worker is about to block, max_threads is reached, no worker is idle, and fewer than
-     * min_runnable workers would stay active. Non-zero: it blocks without a replacement (the
-     * default). 0: the wait fails with FJ_ESATURATED where it can fail. */
+    /* A worker calls this before it blocks, if max_threads is reached, no worker is idle, and fewer
+     * than min_runnable workers would stay active. Non-zero: the worker blocks without a
+     * replacement. 0: fj_managed_block() and fj_block_begin() return FJ_ESATURATED; other waits
+     * cannot fail and block without a replacement. The default is to block. */
     int (*allow_saturation)(fj_pool *pool, void *arg);
-    /* What would otherwise be printed. Any thread; must not call the library. */
+    /* Receives messages, because the library prints nothing itself. `level` is FJ_LOG_ERROR or
+     * FJ_LOG_INFO. It is called in any thread. It must not call the library. */
     void (*log)(int level, const char *text, void *arg);
-    /* On the worker, each time it has run a task from outside its queue and all that came
-     * of it, before it looks for the next: to clean what tasks leave in the thread. */
+    /* A worker calls this after each stolen or submitted task and everything that task forked,
+     * before it takes the next one. Use it to clean up what tasks leave behind in the thread. */
     void (*on_reset)(fj_pool *pool, int worker, void *arg);
-    /* Starts the thread of a worker in place of the library: a joinable one that calls
-     * entry(entry_arg) and returns its result; non-zero refuses. Signals are blocked, name and
-     * CPUs set by the library. stack_bytes is not looked at. */
+    /* Starts the thread of a worker in place of the library. It must create a joinable thread that
+     * calls entry(entry_arg) and returns its result. It returns 0, or non-zero if it started no
+     * thread. The library blocks signals during the call, so that the thread inherits the mask.
+     * The library also sets the name and the CPUs of the thread. It ignores stack_bytes. */
     int (*create_thread)(fj_pool *pool, void *(*entry)(void *), void *entry_arg, void *arg);
-    /* A cpu_set_t of so many bytes: the CPUs that workers run on. Default: those of the
-     * thread that starts them. Is copied. Ignored where the system does not have it. */
+    /* The CPUs that the workers run on: a cpu_set_t of `cpus_bytes` bytes, at most 65536. The
+     * library copies it. By default a worker inherits the CPUs of the thread that starts it. The
+     * option is ignored on systems without CPU affinity. */
     const void *cpus;
     size_t cpus_bytes;
-    /* Sent to a worker whose task is cancelled with interrupt, or that waits for a file in a task
-     * below one, so that a system call it waits in returns EINTR; 0: none. The program has installed a handler for it, without
-     * SA_RESTART. */
+    /* A signal that makes a blocking system call in a worker return EINTR; 0: none. The program
+     * must have installed a handler for it, without SA_RESTART. The library sends it to:
+     *   - the worker that runs the body of a future, when the future is cancelled with `interrupt`
+     *     or exceeds the limit of fj_submit_with_timeout();
+     *   - a worker in fj_block_read(), fj_block_write() or fj_block_poll(), when the token of its
+     *     task, or a token above it, is cancelled, or when a future above it is cancelled with
+     *     `interrupt`;
+     *   - all workers of the pool, in fj_pool_shutdown_now().
+     * It is never sent to a helping caller. */
     int interrupt_signal;
-    uint64_t reserved[8]; /* 0 */
+    /* Must be 0. */
+    uint64_t reserved[8];
 } fj_pool_options;
 
 /*
- * Makes a pool. Starts no thread: workers come with the work.
+ * Creates a pool. `o` may be NULL: all defaults. The call starts no thread; the pool starts workers
+ * when it gets tasks.
  *
- *   owns     the caller; release it by fj_pool_destroy(). *o may go afterwards.
- *   returns  FJ_OK and *pool; FJ_EINVAL (pool NULL, parallelism negative or above
- *            FJ_MAX_WORKERS, max_threads below parallelism or min_runnable, min_runnable
- *            above FJ_MAX_WORKERS, negative durations, unknown flags, size); FJ_ENOMEM.
+ *   owns     the caller, who releases the pool by fj_pool_destroy(). The library copies *o and what
+ *            `name` and `cpus` point to.
+ *   returns  FJ_OK, and the pool in *pool.
+ *            FJ_EINVAL if `pool` is NULL; if `parallelism`, `max_threads`, `min_runnable`,
+ *            `keep_alive_ns` or `interrupt_signal` is negative; if `spin_ns` is below -1; if
+ *            `parallelism` or `min_runnable` is above FJ_MAX_WORKERS; if `max_threads` is not 0 and
+ *            below `parallelism` (given or default) or `min_runnable`; if `flags` has an unknown
+ *            bit; if `cpus_bytes` is above 65536; if a reserved member is not 0.
+ *            FJ_ENOMEM if there is no memory.
  *   Java     new ForkJoinPool(...).
  */
 FJ_API FJ_NODISCARD int fj_pool_create(fj_pool **pool, const fj_pool_options *o);
 
 /*
- * Takes no more work from outside; what is queued, and what running tasks fork,
- * still runs; the pool ends when nothing is left. Idempotent.
+ * Starts an orderly end of the pool and returns at once. From now on the pool rejects work from
+ * outside. Queued tasks, and the tasks that running tasks fork, still run. Delayed tasks that run
+ * once still run, unless fj_pool_cancel_delayed_on_shutdown() was called. Periodic tasks are
+ * cancelled. The pool terminates when no work is left. A second call has no effect.
  *
- *   returns  FJ_OK; FJ_EINVAL for NULL; FJ_ENOTSUP for the common pool, which stays open:
- *            fj_common_shutdown() ends it.
+ *   returns  FJ_OK; FJ_EINVAL if `pool` is NULL; FJ_ENOTSUP for the common pool, which only
+ *            fj_common_shutdown() ends.
  *   Java     shutdown().
  */
 FJ_API int fj_pool_shutdown(fj_pool *pool);
 
 /*
- * As shutdown, and what is queued but not begun is cancelled: its joiner gets
- * FJ_ECANCELED, an action is dropped. Running tasks see fj_is_stopping().
+ * Stops the pool: does the same as fj_pool_shutdown(), and cancels every task that is queued and
+ * not begun, and every delayed task. The joiner of a cancelled task gets FJ_ECANCELED. A cancelled
+ * action is not run. A typed task cannot be cancelled: its joiner runs it. Running tasks are not
+ * stopped, but fj_is_stopping() returns 1 in them.
  *
+ *   returns  as fj_pool_shutdown().
  *   Java     shutdownNow().
  */
 FJ_API int fj_pool_shutdown_now(fj_pool *pool);
 
 /*
- * Waits until the pool has ended: no worker is left and none of them will touch
- * the pool again.
+ * Waits until the pool has terminated: no worker is left that uses the pool.
  *
- *   returns  FJ_OK; FJ_ETIMEDOUT after timeout_ns (<= 0: only looks); FJ_EDEADLK from a
- *            worker of the pool itself. On the common pool (also NULL): waits until it is
- *            quiescent or the time is over, then FJ_ETIMEDOUT.
+ *   from     any thread except the workers and the timer threads of this pool.
+ *   returns  FJ_OK.
+ *            FJ_ETIMEDOUT if the pool has not terminated after timeout_ns. If timeout_ns is 0 or
+ *            less, the call checks once.
+ *            FJ_ETIMEDOUT for the common pool (also NULL), which does not terminate by itself. The
+ *            call first waits until that pool is quiescent or the time is over.
+ *            FJ_EDEADLK from a worker or a timer thread of the pool.
+ *            FJ_ENOMEM if `pool` is NULL and there is no memory to create the common pool.
  *   Java     awaitTermination().
  */
 FJ_API FJ_NODISCARD int fj_pool_await_termination(fj_pool *pool, int64_t timeout_ns);
 
 /*
- * Shuts down and waits for the end, without limit.
+ * Shuts the pool down and waits, without a time limit, until it has terminated.
  *
- *   returns  FJ_OK; FJ_EDEADLK from a worker of the pool; FJ_ENOTSUP for the common
- *            pool; FJ_EINVAL for NULL.
+ *   from     any thread except the workers and the timer threads of this pool.
+ *   returns  FJ_OK; FJ_EINVAL if `pool` is NULL; FJ_ENOTSUP for the common pool; FJ_EDEADLK from a
+ *            worker or a timer thread of the pool. On an error the pool is unchanged.
  *   Java     close().
  */
 FJ_API int fj_pool_close(fj_pool *pool);
 
 /*
- * Closes the pool, joins its threads and frees it. NULL is FJ_OK.
+ * Closes the pool as fj_pool_close() does, joins its threads and frees its memory.
  *
- *   returns  as fj_pool_close(); unless FJ_OK the pool is as it was.
+ *   from     any thread except the workers and the timer threads of this pool.
+ *   returns  FJ_OK, also if `pool` is NULL; FJ_ENOTSUP for the common pool; FJ_EDEADLK from a
+ *            worker or a timer thread of the pool. On an error the pool is unchanged.
  */
 FJ_API int fj_pool_destroy(fj_pool *pool);
 
-/* From the first shutdown on; between stop and end; at the end. NULL = common pool. */
+/* Returns 1 from the first shutdown of the pool on, otherwise 0. NULL: the common pool. */
 FJ_API int fj_pool_is_shutdown(const fj_pool *pool);
+
+/* Returns 1 while the pool is stopping and has not yet terminated, otherwise 0. NULL: the common
+ * pool. */
 FJ_API int fj_pool_is_terminating(const fj_pool *pool);
+
+/* Returns 1 after the pool has terminated, otherwise 0. NULL: the common pool. */
 FJ_API int fj_pool_is_terminated(const fj_pool *pool);
 
 /* ---- Submitting from outside ------------------------------------------------------------ */
 
 /*
- * Each of these gives work to `pool` (NULL: the common pool). They differ in where
- * it is put and who waits.
+ * The functions of this section give work to `pool` (NULL: the common pool). For all of them:
  *
- *   returns  FJ_OK; FJ_EINVAL for NULL; FJ_EREJECTED after shutdown (not for calls by
- *            the pool's own workers, except fj_submit_external); FJ_ENOMEM.
- *   order    what the caller did before happens before the body.
+ *   order    everything that the caller did before the call happens before the body.
+ *   returns  FJ_OK.
+ *            FJ_EINVAL if the task or the action is NULL, or if the task has no body.
+ *            FJ_EREJECTED if the pool is shut down. The workers of the pool may still submit to it,
+ *            except by fj_submit_external(). The common pool rejects work only from its own
+ *            callbacks while fj_common_shutdown() ends it.
+ *            FJ_ENOMEM if there is no memory to queue the task or to create the common pool.
+ *            On an error the task is not queued and still belongs to the caller.
  */
 
 /*
- * Runs action(arg) some time, by some worker. Nobody waits for it; a result other
- * than 0 goes to `on_error`. Allocates nothing. A pool without workers (the common one
- * with parallelism 0) runs it in the caller.
+ * Queues an action: a worker of the pool calls action(arg) later. No thread waits for an action. If
+ * it returns a code other than 0, the worker passes the code to `on_error`. If the pool has no
+ * workers, because it is the common pool with a parallelism of 0, the caller runs the action before
+ * the call returns.
  *
+ *   returns  see the head of this section.
  *   Java     execute(Runnable).
  */
 FJ_API FJ_NODISCARD int fj_execute(fj_pool *pool, fj_action_fn *action, void *arg);
 
 /*
- * Queues `t`. A worker of the pool puts it into its own queue, any other thread
- * into a submission queue.
+ * Queues `t`. A worker of the pool puts it into its own queue. Any other thread puts it into a
+ * submission queue.
  *
- *   owns     the library, until fj_join(t) by the same thread returned, which has to be
- *            before the pool is destroyed.
+ *   owns     the library, until fj_join(t) has returned. The thread that submitted the task must
+ *            call fj_join(t), or take the task back by fj_unfork(t), before the pool is
+ *            destroyed.
+ *   returns  see the head of this section.
  *   Java     submit(ForkJoinTask), execute(ForkJoinTask).
  */
 FJ_API FJ_NODISCARD int fj_submit(fj_pool *pool, fj_task *t);
 
 /*
- * As fj_submit(), but always into a submission queue, where it waits its turn
- * behind earlier submissions.
+ * Does the same as fj_submit(), but always puts `t` into a submission queue, behind the earlier
+ * submissions in that queue.
  *
+ *   owns     as fj_submit().
+ *   returns  see the head of this section.
  *   Java     externalSubmit().
  */
 FJ_API FJ_NODISCARD int fj_submit_external(fj_pool *pool, fj_task *t);
 
 /*
- * As fj_submit(), but wakes nobody: it is run when some worker comes by.
+ * Does the same as fj_submit(), but wakes no worker. A worker that is awake finds the task when it
+ * next searches for work. A join of the task, a wait for quiescence and a shutdown of the pool wake
+ * a worker for it.
  *
+ *   owns     as fj_submit().
+ *   returns  see the head of this section.
  *   Java     lazySubmit().
  */
 FJ_API FJ_NODISCARD int fj_submit_lazy(fj_pool *pool, fj_task *t);
 
+/* What a thread outside every pool does while it waits in fj_invoke_mode(). */
+enum fj_caller {
+    FJ_CALLER_DEFAULT = 0,   /* as in fj_invoke() */
+    FJ_CALLER_HELPS = 0x100, /* it becomes a helping caller and runs the task itself */
+    FJ_CALLER_BLOCKS = 0x200 /* it sleeps, and a worker runs the task */
+};
+
 /*
  * Runs `t` in the pool and waits for it.
  *
- *   from     a worker of the pool: runs it at once. A worker of another pool: that
- *            pool replaces it meanwhile. Any other thread: on the common pool, and
- *            with FJ_POOL_CALLER_HELPS, the caller itself becomes a worker for
- *            this task and nothing else; otherwise it sleeps. The _by forms say so
- *            explicitly: FJ_CALLER_HELPS or FJ_CALLER_BLOCKS.
- *   returns  the body's code, or an error as above; FJ_EINVAL for a `caller` that is none.
+ *   from     A worker of the pool runs the task itself, at once. A worker of another pool sleeps
+ *            until the task is done, and its own pool lets another worker run in its place. A
+ *            thread outside every pool becomes a helping caller on the common pool and on a pool
+ *            with FJ_POOL_CALLER_HELPS; it runs only this task and tasks that belong to it. On
+ *            other pools it sleeps. If the common pool has no workers, every caller runs the task
+ *            itself.
+ *   order    everything that the task did happens before the return.
+ *   owns     the caller, on return.
+ *   returns  what the body returned; FJ_ECANCELED if the pool was stopped before the body began; or
+ *            an error from the head of this section.
  *   Java     invoke().
  */
-enum fj_caller {
-    FJ_CALLER_DEFAULT = 0, /* as fj_invoke() */
-    FJ_CALLER_HELPS = 0x100,
-    FJ_CALLER_BLOCKS = 0x200
-};
-
 FJ_API FJ_NODISCARD int fj_invoke(fj_pool *pool, fj_task *t);
+
+/*
+ * Does the same as fj_invoke(), but `caller` selects what a thread outside every pool does. It has
+ * no effect in a worker, or if the common pool has no workers.
+ *
+ *   order, owns  as fj_invoke().
+ *   returns  as fj_invoke(); FJ_EINVAL also if `caller` is not a value of enum fj_caller.
+ *   Java     invoke().
+ */
 FJ_API FJ_NODISCARD int fj_invoke_mode(fj_pool *pool, fj_task *t, enum fj_caller caller);
 
 /* ---- Common pool and sizes --------------------------------------------------------------- */
 
 /*
- * The pool of the process, made on first use. It aims at one worker fewer than
- * fj_available_parallelism(), since callers help, but at least at one. It ends by
- * fj_common_shutdown() only; a program that does not call it leaves its threads to the end of
- * the process.
+ * Returns the common pool, which the library creates on first use. Its default parallelism is one
+ * less than fj_available_parallelism(), because callers help, but at least 1. Only
+ * fj_common_shutdown() ends it. If the program does not call that, the threads of the common pool
+ * end with the process.
  *
- * Environment, read when the pool is made (not in setuid programs):
- *   FORKJOIN_PARALLELISM   0 to 32767; 0: no workers, callers run their own tasks
- *   FORKJOIN_MAX_SPARES    threads beyond that to replace blocked ones; default 256. Given, it
- *                          sets max_threads: the parallelism at the beginning plus this
- *   FORKJOIN_KEEP_ALIVE_MS idle workers leave after this
- *   FORKJOIN_SPIN_US       search before sleeping
- *   FORKJOIN_FENCES        "symmetric": no membarrier, for every pool
- * A value that cannot be read is ignored.
+ * The library reads these environment variables when it creates the common pool, except in
+ * privileged processes (setuid). It ignores a value that is not a number or out of range.
+ *   FORKJOIN_PARALLELISM    0 to 32767. 0 means that the pool has no workers and callers run
+ *                           their own tasks. A timer or a wait with a time limit raises the
+ *                           parallelism from 0 to 1.
+ *   FORKJOIN_MAX_SPARES     0 to 32767: how many threads beyond the parallelism may replace blocked
+ *                           workers. The default is 256. If it is set, max_threads is the initial
+ *                           parallelism plus this number, at most FJ_MAX_WORKERS.
+ *   FORKJOIN_KEEP_ALIVE_MS  1 to 1000000000: `keep_alive_ns`, in ms.
+ *   FORKJOIN_SPIN_US        0 to 1000000: `spin_ns`, in us. 0 means that workers do not search.
+ *   FORKJOIN_FENCES         "symmetric": no pool uses membarrier(). The library reads it once, for
+ *                           all pools, when it creates the first pool of the process.
  *
- *   returns  the pool; NULL if there was no memory to make it.
+ *   returns  the pool, or NULL if there is no memory to create it.
  *   Java     commonPool().
  */
 FJ_API fj_pool *fj_common_pool(void);
 
 /*
- * How the common pool is to be, before it is made; what the environment says comes first.
- * `parallelism` 0 is the default, not none. *o may go afterwards.
+ * Sets the options of the common pool, before it is created. The environment variables take
+ * precedence. If `parallelism` is 0, the pool gets its default parallelism. A later call replaces
+ * the options of an earlier one.
  *
- *   returns  FJ_OK; FJ_EBUSY: it was made already; FJ_EINVAL as fj_pool_create(), and for a
- *            max_threads below the default parallelism of the common pool if `parallelism` is 0;
- *            FJ_ENOMEM.
+ *   owns     the library copies *o and what `name` and `cpus` point to.
+ *   returns  FJ_OK; FJ_EBUSY if the common pool exists already; FJ_EINVAL if `o` is NULL, for the
+ *            options that fj_pool_create() refuses, and if `parallelism` is 0 and `max_threads` is
+ *            below the default parallelism of the common pool; FJ_ENOMEM if there is no memory.
  *   Java     the system properties java.util.concurrent.ForkJoinPool.common.*.
  */
 FJ_API FJ_NODISCARD int fj_common_configure(const fj_pool_options *o);
 
 /*
- * Ends the common pool: waits until it is quiescent, stops and joins its threads, and frees
- * its memory. An outside caller runs tasks of the pool while it waits. The next use of the
- * common pool makes a new one: the environment is read again, and what fj_common_configure()
- * was given for the old one is forgotten, so it may be called again. Code that is to be
- * unloaded by dlclose(), and contains the static library, calls this first: then no thread,
- * no memory and no handler of the library is left (docs/cookbook.md).
+ * Ends the common pool: waits until it is quiescent, stops and joins its threads, and frees its
+ * memory. The next use of the common pool creates a new one. For the new pool the library reads the
+ * environment again and forgets the options from fj_common_configure(), which may be called again.
  *
- *   timers   a delayed task that runs once is work: the call waits for it, as
- *            fj_pool_shutdown() does. A periodic one ends with FJ_ECANCELED when the pool
- *            stops.
- *   threads  other threads may use the common pool (NULL) during the call, and call this
- *            function too. Each of their calls acts on the old pool before its end, or
- *            waits for the end and acts on a new pool. While they always have work for it
- *            the pool is not quiescent. Callbacks of the pool that ends (on_stop, and what
- *            runs when a periodic task is cancelled) cannot give work to the common pool:
- *            FJ_EREJECTED.
- *   pointers the program does not use what fj_common_pool() returned before.
- *   tasks    what was submitted is done. Tasks, futures and completers stay valid, also
- *            futures that a body has left open.
- *   returns  FJ_OK, also if there is no common pool; FJ_ETIMEDOUT after timeout_ns (<= 0:
- *            only looks): the pool was not quiescent and stays open, or another
- *            thread's call is still ending it; FJ_EDEADLK from a worker, guest or callback
- *            of the common pool. The limit is for quiescence: the threads then end without
- *            one, after their on_stop.
+ * Code that contains the static library and is unloaded by dlclose() calls this function first.
+ * Afterwards no thread, no memory and no handler of the library is left (docs/cookbook.md).
+ *
+ *   from     any thread except a worker, a helping caller, a timer thread or a callback of the
+ *            common pool. If timeout_ns is FJ_FOREVER, a thread outside every pool runs tasks of
+ *            the common pool while it waits.
+ *   timers   The call waits for delayed tasks that run once, as fj_pool_shutdown() does. A periodic
+ *            task is cancelled when the pool stops and ends with FJ_ECANCELED.
+ *   threads  Other threads may use the common pool (NULL) during the call, and may call this
+ *            function too. Each of their calls either uses the old pool before its end, or waits
+ *            for the end and uses a new pool. As long as they keep the pool busy, it does not
+ *            become quiescent. A callback of the pool that ends cannot give work to the common
+ *            pool; it gets FJ_EREJECTED. Such callbacks are on_stop, and what runs when a periodic
+ *            task is cancelled.
+ *   pointers The program must not use the pointers that fj_common_pool() returned before.
+ *   tasks    Everything that was submitted is done. Tasks, futures and completers stay valid, also
+ *            futures whose body returned FJ_PENDING.
+ *   returns  FJ_OK, also if there is no common pool.
+ *            FJ_ETIMEDOUT if the pool was not quiescent after timeout_ns, or if another thread was
+ *            still ending it. In the first case the pool stays open. If timeout_ns is 0 or less,
+ *            the call checks once. The limit applies to the wait for quiescence; the wait for the
+ *            threads and their on_stop has no limit.
+ *            FJ_EDEADLK from a worker, a helping caller, a timer thread or a callback of the common
+ *            pool.
  *   Java     none: commonPool() cannot be shut down.
  */
 FJ_API FJ_NODISCARD int fj_common_shutdown(int64_t timeout_ns);
 
-/* Workers the common pool aims at: 0 if callers run everything themselves. */
+/*
+ * Returns the parallelism of the common pool. If there is no common pool, it creates one.
+ *
+ *   returns  the number of workers that the pool aims to keep active. 0 means that callers run all
+ *            tasks themselves, or that there is no memory for the pool.
+ *   Java     getCommonPoolParallelism().
+ */
 FJ_API int fj_common_parallelism(void);
 
-/* CPUs this process may use: online, affinity and cgroup quota; at least 1. */
+/*
+ * Returns how many CPUs this process may use. The number respects the online CPUs, the CPU affinity
+ * and the cgroup quota. It is at least 1 and at most FJ_MAX_WORKERS.
+ *
+ *   Java     Runtime.availableProcessors().
+ */
 FJ_API int fj_available_parallelism(void);
 
 /* ---- Quiescence -------------------------------------------------------------------------- */
 
 /*
- * Whether at some moment during the call no task was running or queued, apart from those
- * that wait for this themselves, in fj_help_quiesce() or fj_pool_await_quiescence(). A pool
- * that stops is quiescent at once.
+ * Returns 1 if at some moment during the call no task of the pool was running or queued. Tasks that
+ * themselves wait for quiescence, in fj_help_quiesce() or fj_pool_await_quiescence(), do not count
+ * as running. A stopping pool is quiescent.
  *
+ *   returns  1 or 0. For NULL, 1 if there is no common pool.
  *   Java     isQuiescent().
  */
 FJ_API int fj_pool_is_quiescent(fj_pool *pool);
 
 /*
- * Waits for quiescence. Without a limit (FJ_FOREVER) a worker of the pool runs tasks meanwhile,
- * whatever they are; so does an outside caller, on the common pool or with FJ_POOL_CALLER_HELPS.
- * With a limit the caller only waits.
+ * Waits until the pool is quiescent.
  *
- *   returns  FJ_OK, FJ_ETIMEDOUT (timeout_ns <= 0: one look), FJ_EINVAL.
+ *   from     any thread. If timeout_ns is FJ_FOREVER, a worker of the pool runs any tasks of the
+ *            pool while it waits. So does a thread outside every pool, on the common pool or with
+ *            FJ_POOL_CALLER_HELPS. If timeout_ns is less, the caller runs no tasks.
+ *   returns  FJ_OK; FJ_ETIMEDOUT if the pool did not become quiescent within timeout_ns. If
+ *            timeout_ns is 0 or less, the call checks once.
  *   Java     awaitQuiescence().
  */
 FJ_API FJ_NODISCARD int fj_pool_await_quiescence(fj_pool *pool, int64_t timeout_ns);
 
 /*
- * Runs tasks until the caller's pool (outside: the common pool) has none left apart
- * from those that call this function themselves.
+ * Runs tasks of the caller's pool until it is quiescent. In a thread outside a pool it does this
+ * for the common pool. It is the same as fj_pool_await_quiescence() with FJ_FOREVER.
  *
  *   Java     ForkJoinTask.helpQuiesce().
  */
 FJ_API void fj_help_quiesce(void);
 
-/* ---- Where am I -------------------------------------------------------------------------- */
+/* ---- The calling thread ------------------------------------------------------------------- */
 
-/* The pool of the calling worker, NULL outside. Java: getPool(), inForkJoinPool(). */
+/*
+ * Returns the pool that the calling thread works for, as a worker or as a helping caller.
+ *
+ *   returns  the pool; NULL in a thread outside a pool.
+ *   Java     ForkJoinTask.getPool(), inForkJoinPool().
+ */
 FJ_API fj_pool *fj_current_pool(void);
 
 /*
- * The index of the calling worker in its pool: 0 or more, and below fj_pool_worker_limit(). While
- * the thread runs a task no other thread of the pool has the same index.
+ * Returns the index of the calling worker in its pool. It is less than fj_pool_worker_limit().
+ * While a thread runs a task, no other thread of the pool has the same index.
  *
- *   returns  the index; -1 outside a pool.
+ *   returns  the index, 0 or more; -1 in a thread outside a pool.
+ *   Java     ForkJoinWorkerThread.getPoolIndex().
  */
 FJ_API int fj_current_worker(void);
 
 /*
- * A number above every index that fj_current_worker() has returned in `pool` (NULL: the common
- * pool). It grows when the pool has more threads and helping callers at the same time than ever
- * before, up to FJ_MAX_WORKERS.
+ * Returns a number that is greater than every index that fj_current_worker() has returned in `pool`
+ * so far (NULL: the common pool). The number grows when more workers and helping callers are in the
+ * pool at the same time than ever before. It is at most FJ_MAX_WORKERS. It is 0 if there is no
+ * memory for the common pool.
  */
 FJ_API int fj_pool_worker_limit(const fj_pool *pool);
 
-/* Whether the caller's pool was told to stop: a long task may then give up. */
+/*
+ * Returns 1 if the pool of the calling worker is stopping, so that a long task can return early.
+ *
+ *   returns  1 or 0; 0 in a thread outside a pool.
+ */
 FJ_API int fj_is_stopping(void);
 
-/* Bytes of stack left to the calling thread, SIZE_MAX if not known. */
+/* Returns how many bytes of stack the calling thread has left, or SIZE_MAX if that is unknown. */
 FJ_API size_t fj_stack_left(void);
 
 /* ---- Monitoring --------------------------------------------------------------------------- */
 
-/* The life of a pool. Each state follows the one before it; none is left out. */
+/* The states of a pool. A pool never returns to an earlier state. */
 enum fj_pool_state {
     FJ_POOL_STATE_RUNNING = 0,
-    FJ_POOL_STATE_SHUTDOWN = 1,   /* takes no more work from outside */
-    FJ_POOL_STATE_STOPPING = 2,   /* no task is begun any more */
+    FJ_POOL_STATE_SHUTDOWN = 1,   /* it rejects work from outside */
+    FJ_POOL_STATE_STOPPING = 2,   /* workers take no more tasks from the queues */
     FJ_POOL_STATE_TERMINATED = 3, /* no thread is left */
 };
 
-/* The figures of a pool: estimates while it is busy, exact when it is idle. */
+/* The figures of a pool. They are estimates while the pool is busy and exact while it is idle. */
 typedef struct fj_stats {
-    int parallelism;      /* workers aimed at */
-    int threads;          /* started and not yet ended */
-    int active;           /* searching or running; blocked ones not */
-    int running;          /* neither idle nor blocked */
-    int idle;             /* asleep or about to be, waiting for work */
-    int blocked;          /* waiting in a join or managed block */
-    int state;            /* enum fj_pool_state */
-    uint64_t steals;      /* tasks run by another thread than the one that made them */
+    int parallelism;      /* workers that the pool aims to keep active */
+    int threads;          /* workers that were started and have not ended */
+    int active;           /* workers that search for tasks or run them and are not blocked */
+    int running;          /* workers that are neither idle nor blocked */
+    int idle;             /* workers that sleep, or are about to sleep, until there is work */
+    int blocked;          /* workers that wait in a join or in another blocking call */
+    int state;            /* a value of enum fj_pool_state */
+    uint64_t steals;      /* tasks taken from another worker's queue or from a submission queue */
     uint64_t queued;      /* tasks in the queues of workers */
-    uint64_t submitted;   /* submissions not yet begun */
-    uint64_t started;     /* threads ever started */
-    uint64_t openings;    /* times a queue was opened to thieves */
-    uint64_t barriers;    /* heavy fences issued */
-    uint64_t parks;       /* times a worker went to sleep */
+    uint64_t submitted;   /* tasks in the submission queues */
+    uint64_t started;     /* workers that were ever started */
+    uint64_t openings;    /* times that the queue of a worker was opened for thieves */
+    uint64_t barriers;    /* heavy fences (membarrier) that thieves have issued */
+    uint64_t parks;       /* times that a worker went to sleep */
     uint64_t reserved[8]; /* set to 0 by the library */
 } fj_stats;
 
 /*
- * Writes the figures of `pool` to *s.
+ * Writes the figures of `pool` (NULL: the common pool) to *s.
  *
  *   returns  FJ_OK; FJ_EINVAL if `s` is NULL; FJ_ENOMEM if there is no memory for the common pool.
  */
 FJ_API int fj_pool_stats(const fj_pool *pool, fj_stats *s);
 
-/* Single figures, as in Java: getParallelism() and so on. NULL = common pool. */
+/*
+ * Each of the following functions returns one figure of `pool` (NULL: the common pool). It is 0 if
+ * there is no memory for the common pool.
+ */
+
+/* Returns the number of workers that the pool aims to keep active. Java: getParallelism(). */
 FJ_API int fj_pool_parallelism(const fj_pool *pool);
+
+/* Returns the number of workers that were started and have not ended. Java: getPoolSize(). */
 FJ_API int fj_pool_thread_count(const fj_pool *pool);
+
+/* Returns the number of workers that search for tasks or run them and are not blocked. Java:
+ * getActiveThreadCount(). */
 FJ_API int fj_pool_active_count(const fj_pool *pool);
+
+/* Returns the number of workers that are neither idle nor blocked. Java:
+ * getRunningThreadCount(). */
 FJ_API int fj_pool_running_count(const fj_pool *pool);
+
+/* Returns 1 if the pool was created with FJ_POOL_FIFO, otherwise 0. Java: getAsyncMode(). */
 FJ_API int fj_pool_is_fifo(const fj_pool *pool);
+
+/* Returns how many tasks workers have taken from another worker's queue or from a submission queue.
+ * Java: getStealCount(). */
 FJ_API uint64_t fj_pool_steal_count(const fj_pool *pool);
+
+/* Returns the number of tasks in the queues of workers. Java: getQueuedTaskCount(). */
 FJ_API uint64_t fj_pool_queued_task_count(const fj_pool *pool);
+
+/* Returns the number of tasks in the submission queues. Java: getQueuedSubmissionCount(). */
 FJ_API uint64_t fj_pool_queued_submission_count(const fj_pool *pool);
+
+/* Returns 1 if the pool is not stopping and a task is in a submission queue, otherwise 0. Java:
+ * hasQueuedSubmissions(). */
 FJ_API int fj_pool_has_queued_submissions(const fj_pool *pool);
 
 /*
- * Aims at `n` workers from now on: more come with the work, surplus ones go to
- * sleep after their present task.
+ * Changes the parallelism of `pool` (NULL: the common pool) to n. If n is higher than before, more
+ * workers start when there is work. If n is lower, surplus workers go to sleep after their current
+ * task.
  *
- *   returns  the number aimed at before; FJ_EINVAL unless 1 <= n <= FJ_MAX_WORKERS, and if n
- *            is above a max_threads that the options, fj_common_configure() or
- *            FORKJOIN_MAX_SPARES have given; FJ_ENOTSUP on a common pool whose size came from
- *            the environment. On an error the size is as before.
+ *   returns  the previous parallelism.
+ *            FJ_EINVAL if n is less than 1 or above FJ_MAX_WORKERS, or above a max_threads that was
+ *            set by the options, by fj_common_configure() or by FORKJOIN_MAX_SPARES.
+ *            FJ_ENOTSUP for a common pool whose parallelism was set by FORKJOIN_PARALLELISM.
+ *            FJ_ENOMEM if there is no memory for the common pool.
+ *            FJ_EREJECTED in a callback of a common pool that fj_common_shutdown() ends.
+ *            On an error the parallelism is unchanged.
  *   Java     setParallelism().
  */
 FJ_API int fj_pool_set_parallelism(fj_pool *pool, int n);
 
 /*
- * The state in one line, without a newline, as by snprintf: returns its length, also
- * if `cap` was too small or 0; 0 if `buf` is NULL and `cap` is not 0.
+ * Writes the state of `pool` (NULL: the common pool) to `buf`, as one line of text without a
+ * newline. Like snprintf(), it writes at most `cap` bytes, including the terminating 0.
  *
+ *   returns  the length of the whole text, also if `cap` is too small or 0; 0 if `buf` is NULL and
+ *            `cap` is not 0.
  *   Java     toString().
  */
 FJ_API int fj_pool_describe(const fj_pool *pool, char *buf, size_t cap);
 
 /*
- * Every worker and queue, a line each, given to `line` one by one: for a watchdog, so
- * it takes no lock and may be called while the pool hangs.
+ * Describes every worker and every queue of `pool` (NULL: the common pool). It calls `line` once
+ * for each line of text. It takes no lock of the pool, so a watchdog may call it while the pool
+ * hangs.
  */
 FJ_API void fj_pool_dump(const fj_pool *pool, void (*line)(const char *text, void *arg), void *arg);
 
@@ -633,7 +838,7 @@ FJI_EXTERN_C_END
 #include "forkjoin/inline.h"
 #include "forkjoin/typed.h"
 
-/* In this order: each knows those before it. */
+/* In this order, because each header uses the ones before it. */
 #include "forkjoin/future.h"
 
 #include "forkjoin/completer.h"

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forkjoin/attr.h - every compiler #if of the public side
+ * forkjoin/attr.h - compiler and platform differences of the public headers
  *
- * gcc and clang only: the fast paths use the __atomic builtins of both, so that
- * the header needs no <stdatomic.h> and compiles as C11 and as C++17 alike.
+ * Only FJ_API, FJ_NODISCARD, FJ_CHECKED and FJ_LEAF are public. Names that begin with FJI_ or fji_
+ * are private.
+ *
+ * The headers need gcc or clang. The fast paths use the __atomic builtins of these compilers,
+ * because <stdatomic.h> is not available in C++17.
  */
 #ifndef FORKJOIN_ATTR_H
 #define FORKJOIN_ATTR_H
@@ -32,25 +35,31 @@
 /* An exported function. The library is built with hidden visibility. */
 #define FJ_API __attribute__((visibility("default")))
 
-/* The caller must look at the result. */
+/* The compiler warns if the caller ignores the result. */
 #define FJ_NODISCARD __attribute__((warn_unused_result))
 
-/* A fast path. Always inlined, so that positions stay in registers at -O1 too. */
+/* A fast path. It is always inlined, so that queue positions stay in registers even at -O1. */
 #define FJI_INLINE static inline __attribute__((always_inline, unused))
 
-/* The same, left to the later inliner: gcc then first splits the leaf test off a recursive
- * caller, so that a leaf costs no saved registers, and only then makes a loop of it. */
+/* A fast path that a later pass of the compiler may inline. gcc first splits the leaf test off a
+ * recursive caller, so that a leaf saves no registers, and inlines afterwards. */
 #define FJI_INLINE_LATE static inline __attribute__((unused))
 
-/* A way off the fast path. Not `cold`: gcc takes what follows such a call for cold too, and
- * moves the fast path itself out of the way. */
+/* A slow path. It is not marked `cold`, because gcc then also treats the code after such a call as
+ * cold and moves the fast path away from its caller. */
 #define FJI_COLD __attribute__((noinline))
 
 /*
- * 1 (by -DFJ_CHECKED=1 where your code is compiled): every fork and join is looked at before it is
- * done. A join by the wrong thread is FJ_EINVAL. A second fork, a fork or join of NULL, and a body
- * that returns without joining what it forked do no harm. Each of them sends a message to the log
- * callback.
+ * Compile your code with -DFJ_CHECKED=1 to check every fork and join of plain tasks. The following
+ * mistakes then have no further effect:
+ *   - a fork of NULL, or of a task without a body, does nothing;
+ *   - a fork by a worker of a task that it has forked and not yet joined does nothing;
+ *   - a join of NULL, of a task that is not forked, or of a task that another worker has forked,
+ *     returns FJ_EINVAL;
+ *   - if a body returns without joining a task that it forked, the library removes the task from
+ *     the queue, or waits for the thief that runs it.
+ * In a worker, each mistake also sends a message to the log callback of the pool. The functions of
+ * typed tasks are not checked.
  */
 #ifndef FJ_CHECKED
 #define FJ_CHECKED 0
@@ -60,27 +69,28 @@
 #define FJI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /*
- * The test for a leaf at the head of a recursive function: `if (FJ_LEAF(n < 2)) return n;`.
- * Tells the compiler what it cannot guess, that most calls end there, so that it does the
- * test before it saves any register. Worth a quarter of the cost of fib.
+ * Marks the leaf test at the beginning of a recursive function: `if (FJ_LEAF(n < 2)) return n;`. It
+ * tells the compiler that most calls end there, so that the compiler does the test before it saves
+ * registers. For example, it saves a quarter of the run time of fib.
  */
 #define FJ_LEAF(cond) __builtin_expect_with_probability(!!(cond), 1, 0.6)
 
 /*
- * The light fence: keeps the compiler from moving accesses across it and costs
- * nothing. Its partner is the heavy fence of a thief or of a worker about to
- * sleep (membarrier), which makes it count as a full fence. Where there is no
- * membarrier the library steers every caller to a path with a real fence.
+ * The light fence. It only keeps the compiler from moving memory accesses across it, so it costs no
+ * instruction. Its partner is the heavy fence (membarrier) of a thief, or of a worker that is about
+ * to sleep. The heavy fence makes the light fence act as a full fence. Without membarrier the
+ * library directs every caller to a path with a full fence.
  */
 #define FJI_LIGHT_FENCE() __asm__ __volatile__("" ::: "memory")
 
-/* Only keeps the compiler from merging what stands before it with what follows. */
+/* Keeps the compiler from merging the memory accesses before it with those after it. */
 #define FJI_IN_ORDER() __asm__ __volatile__("" ::: "memory")
 
-/* The thread-local of the plain tier: eight bytes of static TLS, one load. */
+/* The thread-local variable of the plain tier. It takes eight bytes of static TLS, so that one load
+ * reads it. */
 #define FJI_TLS extern __thread __attribute__((tls_model("initial-exec"), visibility("default")))
 
-/* Two neighbouring pointers, by one store where that can be said. */
+/* Stores two pointers at adjacent addresses, by one 16-byte store on x86-64. */
 #if defined(__x86_64__) && !defined(__ILP32__)
 typedef unsigned long long fji_two __attribute__((vector_size(16), aligned(8), may_alias));
 FJI_INLINE void fji_store_two(void *at, uintptr_t a, uintptr_t b)
@@ -96,19 +106,25 @@ FJI_INLINE void fji_store_two(void *at, uintptr_t a, uintptr_t b)
 }
 #endif
 
-/* FJI_NO_ASM: the compiler, and who instruments its code, is to see every access. */
+/*
+ * Assembler for x86-64. With FJI_NO_ASM the macros are plain C, so that tools that instrument
+ * memory accesses see every access.
+ *
+ * FJI_READ_TLS reads a thread-local variable. The compiler cannot keep the address of the variable
+ * in a register that each frame would have to save.
+ */
 #if defined(__x86_64__) && defined(__ELF__) && !defined(__ILP32__) && !defined(FJI_NO_ASM)
 #define FJI_READ_TLS(to, from) \
     __asm__ __volatile__("movq " #from "@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(to))
-/* The address of a variable, computed anew: for the same reason. */
+/* Computes the address of a variable again, for the same reason. */
 #define FJI_ADDRESS_AGAIN(p)                                              \
     __extension__({                                                       \
         __typeof__(p) fj_again;                                           \
         __asm__ __volatile__("leaq %1, %0" : "=r"(fj_again) : "m"(*(p))); \
         fj_again;                                                         \
     })
-/* Relaxed atomic loads that are only compared: as an operand of the comparison, which
- * compilers do not make of an __atomic load. */
+/* A relaxed atomic load whose result is only compared. The load is an operand of the comparison;
+ * compilers do not generate that for an __atomic load. */
 #define FJI_RELAXED_NEGATIVE(p)                                            \
     __extension__({                                                        \
         int fj_yes;                                                        \
@@ -124,7 +140,7 @@ FJI_INLINE void fji_store_two(void *at, uintptr_t a, uintptr_t b)
 #else
 #define FJI_READ_TLS(to, from) ((to) = (from))
 #define FJI_ADDRESS_AGAIN(p) (p)
-/* relaxed: whoever uses it says why that is enough. */
+/* relaxed: each use of the macros states why relaxed is sufficient. */
 #define FJI_RELAXED_NEGATIVE(p) (__atomic_load_n((p), __ATOMIC_RELAXED) < 0)
 #define FJI_RELAXED_ABOVE(p, x) (__atomic_load_n((p), __ATOMIC_RELAXED) > (x))
 #endif

@@ -2,14 +2,14 @@
 /*
  * forkjoin/inline.h - exposed layouts and the fast paths of fork and join
  *
- * Included by <forkjoin.h>; nothing here is API. What stands here is what has to
- * be inlined for a fork and a join to cost a few plain instructions: on the
- * machines measured the price of a task is the number of its stores, so every
- * store below is counted. The protocol is told and argued in src/queue.h.
+ * Included by <forkjoin.h>. Nothing in this file is API. The file contains what the compiler has to
+ * inline so that a fork and a join cost only a few plain instructions. The cost of a task is mainly
+ * the number of its stores, so this code avoids every store that it can. src/queue.h describes the
+ * protocol and argues why it is correct.
  *
- * A worker's queue is a stack of cells in one run of addresses that never
- * moves. A cell's `what` says by itself whether the cell is free, so that a
- * fork is one store and a join is one store; no top index is shared.
+ * The queue of a worker is a stack of cells at addresses that never change. The word `what` of a
+ * cell alone says whether the cell is free. Therefore the owner and the thieves share no top index:
+ * a fork publishes its task by one store, and a join takes it back by one store.
  */
 #ifndef FORKJOIN_INLINE_H
 #define FORKJOIN_INLINE_H
@@ -18,63 +18,66 @@
 #error "include <forkjoin.h>"
 #endif
 
-/* Values of fj_cell.what below any pointer. */
-#define FJI_FREE ((uintptr_t)0)     /* no task; every cell above is free too */
-#define FJI_TOMB ((uintptr_t)8)     /* its task was joined before younger ones */
-#define FJI_END ((uintptr_t)16)     /* sentinel: end of the array, or below its start */
-#define FJI_SPECIAL ((uintptr_t)31) /* what <= this is no task */
+/* Values of fj_cell.what that are smaller than any pointer. */
+#define FJI_FREE ((uintptr_t)0)     /* no task; every cell above it is free too */
+#define FJI_TOMB ((uintptr_t)8)     /* its task was joined while younger tasks were queued */
+#define FJI_END ((uintptr_t)16)     /* a sentinel after the last cell and before the first one */
+#define FJI_SPECIAL ((uintptr_t)31) /* a value of at most this is not a task */
 
-/* Tags in the low bits of a `what` that is a pointer. */
-#define FJI_TAG_TYPED ((uintptr_t)1)    /* points to an fj_type; arguments are in the cell */
-#define FJI_TAG_DETACHED ((uintptr_t)2) /* nobody joins through the cell: leave it alone */
-#define FJI_TAG_SELF ((uintptr_t)4)     /* completes itself: a future or a completer */
+/* Tags in the low bits of `what`, if it is a pointer. */
+#define FJI_TAG_TYPED ((uintptr_t)1)    /* it points to an fj_type; the arguments are in the cell */
+#define FJI_TAG_DETACHED ((uintptr_t)2) /* no thread joins the task through the cell */
+#define FJI_TAG_SELF ((uintptr_t)4)     /* the task completes itself: a future or a completer */
 #define FJI_TAG_MASK ((uintptr_t)7)
 
 /*
- * One place in a worker's queue: a cache line. The owner alone writes `what`;
- * thieves read it and take by moving the queue's base. Whoever has stolen the
- * task reports in `state`; the owner resets it to 0 before the cell is free.
+ * One cell of a worker's queue, as large as a cache line. Only the owner writes `what`. Thieves
+ * read `what` and take the task by advancing the base of the queue. The thief of a task reports in
+ * `state` that it runs the task and that the task is done. The owner resets `state` to 0 before it
+ * frees the cell.
  */
 struct fj_cell {
     uintptr_t what;
-    uint32_t state; /* FJI_DONE, FJI_WAITING, index of the thief + 1 */
-    uint32_t mark;  /* where the thief's own tasks for this one begin */
+    uint32_t state; /* FJI_DONE, FJI_WAITING, and the index of the thief plus 1 */
+    uint32_t mark;  /* where the tasks that this task forks begin in the thief's queue */
     unsigned char args[48];
 };
 
 FJI_STATIC_ASSERT(sizeof(struct fj_cell) == 64, "a cell is a cache line");
 
-/* What is common to all calls of one typed task: how a thief runs it. */
+/* What all calls of one typed task have in common. A thief calls `run` with the arguments. */
 struct fj_type {
     void (*run)(fj_worker *w, void *args);
     const char *name;
 };
 
 /*
- * The owner's cache line. `floor` is also written by thieves, rarely: it is the
- * lowest cell the owner may take without asking, or UINTPTR_MAX.
+ * The cache line that the owner uses for every fork and join. `floor` is the lowest cell that the
+ * owner may take on the fast path, or UINTPTR_MAX if it may take none. Thieves also write `floor`,
+ * but rarely.
  */
 struct fj_worker {
-    fj_cell *top;       /* first free cell, as the plain tier knows it */
+    fj_cell *top;       /* the first free cell; an END cell while typed code runs */
     uintptr_t floor;    /* see src/queue.h */
-    const int64_t *ctl; /* the pool's control word: negative = wake somebody */
-    fj_cell *away;      /* what `cell` of a task says that completes itself: which pool */
-    uint32_t home;      /* and its `home`, less the number of the cell in memory */
+    const int64_t *ctl; /* the pool's control word; if it is negative, wake a worker */
+    fj_cell *away;      /* the value of `cell` in a task that completes itself; it names the pool */
+    uint32_t home;      /* the value of `home` in such a task, minus its cell's address / 64 */
     uint32_t spare;
 };
 
-/* What the plain tier knew of the queue when typed code took over. */
+/* The state of the plain tier, saved while typed code runs. */
 typedef struct fji_typed_saved {
     fj_cell *top;
     fj_cell *low;
     uint32_t count;
 } fji_typed_saved;
 
-/* This thread's worker; a stand-in that leads to the slow paths on all others. */
+/* The worker of the calling thread. In a thread outside a pool it points to a dummy worker, with
+ * which every fast path continues in its slow path. */
 FJI_TLS fj_worker *fji_self;
 
-/* Reads it. Where it can be said, so that the compiler does not keep its address in a saved
- * register over calls: that costs a store for each frame, the load costs next to nothing. */
+/* Reads fji_self. FJI_READ_TLS prevents the compiler from keeping the address of fji_self in a
+ * callee-saved register, because that costs a store in each frame, while the load is cheap. */
 FJI_INLINE fj_worker *fji_self_now(void)
 {
     fj_worker *w;
@@ -84,7 +87,7 @@ FJI_INLINE fj_worker *fji_self_now(void)
 
 FJI_EXTERN_C_BEGIN
 
-/* The ways off the fast paths. Internal: call the functions of <forkjoin.h>. */
+/* The slow paths. They are private: call the functions of <forkjoin.h>. */
 FJ_API FJI_COLD void fji_fork_slow(fj_task *t, fj_cell *before);
 FJ_API FJI_COLD void fji_fork_checked(fj_task *t);
 FJ_API FJI_COLD int fji_join_slow(fj_task *t, int popped);
@@ -99,8 +102,8 @@ FJ_API void fji_typed_leave(fj_worker *w, const fji_typed_saved *saved);
 
 FJI_EXTERN_C_END
 
-/* No cell: a join before the first fork is seen. A fork that follows at once makes this store, and
- * the look at it, go away. */
+/* `cell` is 0 so that a join before the first fork is detected. If a fork follows immediately, the
+ * compiler removes this store and the test of `cell`. */
 FJI_INLINE void fj_task_init(fj_task *t, fj_task_fn *fn)
 {
     if (FJ_CHECKED && t == 0) return;
@@ -118,40 +121,40 @@ FJI_INLINE void fj_fork(fj_task *t)
     fj_cell *p = w->top, *before = t->cell;
 
     t->cell = p;
-    /* A task whose cell is below the boundary may be forked already: the slow path finds out. */
+    /* A task whose cell is below `top` may be forked already. The slow path decides. */
     if (FJI_UNLIKELY(p->what != FJI_FREE || (before != 0 && before < p))) {
         fji_fork_slow(FJI_ADDRESS_AGAIN(t), before);
         return;
     }
     w->top = p + 1;
-    /* [queue.publish] release -> acquire load of `what` in fji_queue_steal(): the
-     * thief sees all that the forker wrote into the task. */
+    /* [queue.publish] release -> acquire load of `what` in fji_queue_steal(): the thief sees
+     * everything that the forking worker wrote into the task. */
     __atomic_store_n(&p->what, (uintptr_t)t, __ATOMIC_RELEASE);
-    /* [idle.dekker] `what` above, ctl below; partner: the heavy fence in
-     * fji_idle_wait(). Either we see that worker idle or its rescan sees `what`. */
+    /* [idle.dekker] `what` above, ctl below; partner: the heavy fence in fji_idle_wait(). Either
+     * this worker sees that the other one is idle, or the rescan of the other one sees `what`. */
     FJI_LIGHT_FENCE();
-    /* relaxed: the fence orders it, and a stale value is what the partner excludes. */
+    /* relaxed: the fence orders it, and the partner fence excludes a stale value. */
     if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(w->ctl))) fji_signal_slow(w);
 }
 
 /*
- * Sets the topmost cell c free. Returns 1 if it is ours, -1 if a thief may have it: the slow path
- * then has to find out.
+ * Frees the topmost cell c. Returns 1 if the calling worker has taken the task. Returns -1 if a
+ * thief may have taken it; the slow path then decides.
  */
 FJI_INLINE int fji_pop_topmost(fj_worker *w, fj_cell *c)
 {
-    /* relaxed: a thief that misses it is shut out by the fences below. */
+    /* relaxed: the fence pair below excludes a thief that does not see it. */
     __atomic_store_n(&c->what, FJI_FREE, __ATOMIC_RELAXED);
-    /* [queue.take] `what` above, floor below; partner: the heavy fence in
-     * queue_open(). Either we see floor == MAX or the thief sees the cell free. */
+    /* [queue.take] `what` above, floor below; partner: the heavy fence in queue_open(). Either the
+     * owner sees floor == MAX, or the thief sees that the cell is free. */
     FJI_LIGHT_FENCE();
     /* relaxed: the fence orders it. */
     if (FJI_UNLIKELY(FJI_RELAXED_ABOVE(&w->floor, (uintptr_t)c))) return -1;
     return 1;
 }
 
-/* The same for a task of the plain tier, which knows the boundary. 0: c is not the topmost, or no
- * cell of this worker at all, and nothing was done. */
+/* Frees cell c of a plain task, if it is the topmost. The plain tier knows this from `top`. Returns
+ * as fji_pop_topmost(), or 0, without any change, if c is not the topmost cell of this worker. */
 FJI_INLINE int fji_pop_plain(fj_worker *w, fj_cell *c)
 {
     if (FJI_UNLIKELY((uintptr_t)c + sizeof *c != (uintptr_t)w->top)) return 0;
@@ -159,9 +162,8 @@ FJI_INLINE int fji_pop_plain(fj_worker *w, fj_cell *c)
 }
 
 /*
- * Takes cell c back if it is the topmost and no thief is about. Returns 1 if it
- * is ours, 0 if nothing was done, -1 if c was already set free: the slow path
- * then has to find out who owns the task.
+ * Frees cell c of the calling worker, if it is the topmost. Typed code knows this from the cell
+ * above. Returns as fji_pop_topmost(), or 0, without any change, if c is not the topmost cell.
  */
 FJI_INLINE int fji_pop(fj_worker *w, fj_cell *c)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forkjoin/local.h - looking into queues, and taking from them by hand
+ * forkjoin/local.h - inspecting the queues of a pool, and taking tasks out of them
  *
- * Included by <forkjoin.h>. For schedulers on top of the pool, and for tasks that decide by
- * what is queued whether to split further.
+ * Included by <forkjoin.h>. These functions are for schedulers on top of the pool, and for tasks
+ * that split their work only while few tasks are queued.
  */
 #ifndef FORKJOIN_LOCAL_H
 #define FORKJOIN_LOCAL_H
@@ -15,60 +15,115 @@
 FJI_EXTERN_C_BEGIN
 
 /*
- * Tasks in the calling worker's queue, about; how many more that is than idle workers could
- * take soon (negative: too few; a divide-and-conquer task may split while it is below 3); 0
- * outside.
+ * Returns an estimate of the number of tasks in the queue of the calling worker.
  *
- *   Java     getQueuedTaskCount(), getSurplusQueuedTaskCount().
+ *   returns  the number; 0 in a thread outside a pool.
+ *   Java     ForkJoinTask.getQueuedTaskCount().
  */
 FJ_API int fj_worker_queued(void);
+
+/*
+ * Returns an estimate of how many tasks the calling worker has queued beyond those that idle
+ * workers may steal soon. A divide-and-conquer task may use it as its criterion, for example: split
+ * while the surplus is less than 3.
+ *
+ *   returns  the surplus, negative if too few tasks are queued; 0 in a thread outside a pool.
+ *   Java     ForkJoinTask.getSurplusQueuedTaskCount().
+ */
 FJ_API int fj_worker_surplus(void);
 
 /*
- * The task that the calling worker would run next of its own queue, only to be compared with
- * a pointer one has: it may be run and freed at any moment. NULL if there is none, or if it
- * is one of a kind that has no address (typed ones, actions).
+ * Returns the address of the task that the calling worker would take next from its own queue: the
+ * youngest, or with FJ_POOL_FIFO the oldest. Only compare the address with a pointer that you have,
+ * because another thread may run and free the task at any time.
  *
- *   Java     peekNextLocalTask().
+ *   returns  the address of the fj_task; NULL if the queue is empty, if the task is an action or a
+ *            typed task, which have no address, or in a thread outside a pool.
+ *   Java     ForkJoinTask.peekNextLocalTask().
  */
 FJ_API const void *fj_peek_local(void);
 
 /*
- * Takes a future back that the calling worker has forked, or that waits in a submission
- * queue, if nobody has begun to run it.
+ * Takes a future back if no thread has begun to run it and it is not done.
  *
- *   owns     1: the caller; it is as new. 0: the library, as before.
- *   Java     tryUnfork().
+ *   from     any thread, if the future is in a submission queue; only the worker that submitted it,
+ *            if it is in that worker's own queue. For other threads it returns 0.
+ *   owns     the caller, if it returns 1: the future may be submitted again. The library, as
+ *            before, if it returns 0.
+ *   returns  1 if the future was taken back, otherwise 0.
+ *   Java     ForkJoinTask.tryUnfork().
  */
 FJ_API int fj_future_unfork(fj_future *f);
 
-/* A task that was taken out of a queue. The members are private. */
+/*
+ * A task that was taken out of a queue. The members are private. A thread that waits for the task
+ * waits until fj_taken_run() or fj_taken_cancel() is called for it, so the owner must call one of
+ * them.
+ */
 typedef struct fj_taken {
     uintptr_t word[5];
 } fj_taken;
 
 /*
- * Take the next task of the calling worker's own queue, if it is not one that a frame below
- * has forked and will join (in FIFO order also such a one: run it, its joiner waits); of that, or else of any other queue
- * of its pool; a submission of its pool; or, from any thread, submissions and then other
- * tasks of `pool` (NULL: the common pool), up to n of them.
+ * Takes the youngest task out of the calling worker's own queue, if that task is an action, a
+ * future, a completer or a submitted task. It takes nothing if the youngest task was forked by
+ * fj_fork() or as a typed task, because the function that forked it joins it.
  *
- *   owns     the caller of what it got: whoever waits for it waits until fj_taken_run() or
- *            fj_taken_cancel() is called on it, once.
- *   returns  1 or 0, the number taken; 0 outside a pool.
- *   Java     pollNextLocalTask(), pollTask(), pollSubmission(), drainTasksTo().
+ * With FJ_POOL_FIFO it takes the oldest task, of whatever kind. If a function further up the
+ * caller's stack forked that task, call fj_taken_run() before you return to that function, because
+ * it joins the task.
+ *
+ *   owns     the caller, of the task in *taken.
+ *   returns  1 if it took a task; 0 if it took none, or in a thread outside a pool.
+ *   Java     ForkJoinTask.pollNextLocalTask().
  */
 FJ_API int fj_take_local(fj_taken *taken);
+
+/*
+ * Takes a task as fj_take_local() does. If that takes none, it takes a task from the queue of
+ * another worker of the caller's pool or from a submission queue of that pool.
+ *
+ *   owns     the caller, of the task in *taken.
+ *   returns  1 if it took a task; 0 if it took none, or in a thread outside a pool.
+ *   Java     ForkJoinTask.pollTask().
+ */
 FJ_API int fj_take_task(fj_taken *taken);
+
+/*
+ * Takes a task from a submission queue of the calling worker's pool.
+ *
+ *   owns     the caller, of the task in *taken.
+ *   returns  1 if it took a task; 0 if it took none, or in a thread outside a pool.
+ *   Java     ForkJoinTask.pollSubmission().
+ */
 FJ_API int fj_take_submission(fj_taken *taken);
+
+/*
+ * Takes at most n tasks out of the queues of `pool` (NULL: the common pool): first from the
+ * submission queues, then from the queues of the workers.
+ *
+ *   from     any thread.
+ *   owns     the caller, of the tasks in taken[0] to taken[k - 1], where k is the return value.
+ *   returns  the number of tasks that it took.
+ *   Java     ForkJoinPool.drainTasksTo().
+ */
 FJ_API size_t fj_pool_drain(fj_pool *pool, fj_taken *taken, size_t n);
 
-/* The address of its fj_task; NULL for typed ones and actions. */
+/* Returns the address of the fj_task of a taken task; NULL for an action and for a typed task. */
 FJ_API fj_task *fj_taken_task(const fj_taken *taken);
 
-/* Runs it in the calling thread; or ends it without running, as shutdown_now does. The code of an
- * action goes to the `on_error` of the pool whose worker runs it; outside a pool it is dropped. */
+/*
+ * Runs a taken task in the calling thread. If the task is an action and returns a code other than
+ * 0, the code goes to `on_error` of the pool that the calling thread works for; in a thread outside
+ * a pool it is discarded. A second call for the same task does nothing.
+ */
 FJ_API void fj_taken_run(fj_taken *taken);
+
+/*
+ * Cancels a taken task, as fj_pool_shutdown_now() cancels a queued task: its joiner gets
+ * FJ_ECANCELED, and an action is not run. A typed task cannot be cancelled, so this function runs
+ * it. A second call for the same task does nothing.
+ */
 FJ_API void fj_taken_cancel(fj_taken *taken);
 
 FJI_EXTERN_C_END

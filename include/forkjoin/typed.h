@@ -14,26 +14,38 @@
  *     long r;
  *     int err = fib_invoke(NULL, &r, 40); // NULL: the common pool
  *
- * FJ_TASK(R, NAME, T1, a1, ...) with up to six arguments, each a type and a name,
- * makes of the function below it
+ * `FJ` is a macro for the first two arguments of fib_fork(), fib_call() and fib_join(). It passes on
+ * the calling worker and the position of the next free cell of its queue, which the generated
+ * functions keep in registers. FJ is available only inside the body of a typed task.
  *
- *     NAME_task               a handle: a local variable, one for each fork
- *     NAME_fork(FJ, &h, ...)  offers the call to the other workers
- *     NAME_join(FJ, &h)       its result: a direct call when nobody took it
- *     NAME_call(FJ, ...)      an ordinary call, which may be inlined
- *     NAME_invoke(pool, &r, ...)  from anywhere: runs it in the pool, 0 or an
- *                             error of the library; r is written on success only;
- *                             NULL in place of &r is FJ_EINVAL
+ * FJ_TASK(R, NAME, T1, a1, ...) replaces the head of a function. It defines a typed task NAME with
+ * the result type R and at most six arguments, each given as a type and a name. It generates:
  *
- * FJ_VOID_TASK(NAME, ...) does the same for a function without result (no `&r`).
- * FJ_TASK_DECLARE and FJ_TASK_BODY are its two halves, for mutual recursion.
+ *   NAME_task                   the type of a handle. Each fork needs a handle of its own, which is
+ *                               a local variable.
+ *   NAME_fork(FJ, &h, ...)      makes a call with these arguments available to the other workers.
+ *   NAME_join(FJ, &h)           returns the result of that call. If no other worker stole it,
+ *                               NAME_join() calls the body directly.
+ *   NAME_call(FJ, ...)          calls the body directly. The compiler may inline it.
+ *   NAME_invoke(pool, &r, ...)  runs the task in `pool` (NULL: the common pool) and writes its
+ *                               result to r. Any thread may call it. It returns FJ_OK, FJ_EINVAL if
+ *                               the pointer to r is NULL, or an error of fj_invoke(). If it returns
+ *                               an error, it does not write to r.
  *
- * FJ stands for the worker and its position, which the generated functions hand
- * on in registers. Rules: every fork is joined in the same function, in any
- * order; FJ is not kept beyond the call; arguments and result together fit into
- * 48 bytes (pass a pointer for more), and are copied, so no `const` members.
- * A task cannot fail other than by its result; a stop of the pool does not keep
- * a forked one from being run.
+ * FJ_VOID_TASK(NAME, T1, a1, ...) defines a task without a result. Its NAME_invoke() has no &r.
+ * FJ_TASK_DECLARE(R, NAME, ...) and FJ_TASK_BODY(R, NAME, ...) are the two halves of FJ_TASK. With
+ * them, several tasks can call each other: declare all of them first, then write the bodies.
+ * FJ_VOID_TASK_DECLARE and FJ_VOID_TASK_BODY are the same for tasks without a result.
+ *
+ * Rules
+ *   - Every fork is joined exactly once, in the function that forked. The joins may come in any
+ *     order.
+ *   - FJ must not be stored or used after the body has returned.
+ *   - The arguments and the result together take at most 48 bytes. Pass a pointer for more.
+ *   - The arguments and the result are copied by assignment, so their types must not be const and
+ *     must not have const members. A pointer to const is allowed.
+ *   - A typed task has no error code; it reports a failure by its result. Stopping the pool does
+ *     not cancel a typed task that was forked: its join runs it.
  */
 #ifndef FORKJOIN_TYPED_H
 #define FORKJOIN_TYPED_H
@@ -42,7 +54,8 @@
 #error "include <forkjoin.h>"
 #endif
 
-/* The first argument of every generated function inside a typed body. */
+/* The first two arguments of NAME_fork(), NAME_join() and NAME_call(): the worker, and the address
+ * of the position. Both are parameters of every typed body. */
 #define FJ fj_w, &fj_p
 
 #define FJI_CAT(a, b) FJI_CAT_(a, b)
@@ -53,9 +66,10 @@
 /* clang-format off */
 
 /*
- * R, NAME and the arguments go together, in one list that is never empty: C11 wants at least
- * one argument for every `...`. FJI_FORM is the number of pairs behind R and NAME, 0 to 6, or
- * `odd`, or `many`.
+ * The macros take R, NAME and the arguments of the task as one list. The list is never empty,
+ * because C11 requires at least one argument for every `...`. FJI_FORM(list) expands to the number
+ * of pairs after R and NAME, 0 to 6. It expands to `odd` if a type or a name is missing, and to
+ * `many` if there are more than six pairs.
  */
 #define FJI_FORM(...) FJI_FORM_(__VA_ARGS__,                                                      \
     many, many, many, many, many, many, many, many, many, many, many, many, many, many, many,     \
@@ -65,7 +79,7 @@
     a1, b1, c1, d1, e1, f1, g1, h1, i1, j1, k1, l1, m1, n1, form, ...) form
 #define FJI_EACH(kind, ...) FJI_CAT(kind, FJI_FORM(__VA_ARGS__))(__VA_ARGS__)
 
-/* Whether it is a form that there is: FJI_IF(FJI_X_, ...) is FJI_X_good, _odd or _many. */
+/* FJI_IF(FJI_X_, list) expands to FJI_X_good, FJI_X_odd or FJI_X_many, according to FJI_FORM. */
 #define FJI_IS_0 good
 #define FJI_IS_1 good
 #define FJI_IS_2 good
@@ -79,12 +93,13 @@
 
 #define FJI_ODD "FJ_TASK: every argument is a type and a name, separated by a comma"
 #define FJI_MANY "FJ_TASK takes at most six arguments: pass a pointer to a struct for more"
-/* What stands before the body then, which is left to follow. */
+/* Replaces the task if the list is invalid. It ends with the head of a function, so that the user's
+ * body after it still compiles. */
 #define FJI_REFUSED(text) \
     FJI_STATIC_ASSERT(0, text); \
     __attribute__((unused)) static int FJI_CAT(fji_refused_, __LINE__)(void)
 
-/* , T a ...: parameters after the first ones */
+/* Expands to `, T a ...`: the task's arguments as further parameters of a function. */
 #define FJI_PARAMS_0(R, N)
 #define FJI_PARAMS_1(R, N, T1, a) , T1 a
 #define FJI_PARAMS_2(R, N, T1, a, T2, b) , T1 a, T2 b
@@ -93,7 +108,8 @@
 #define FJI_PARAMS_5(R, N, T1, a, T2, b, T3, c, T4, d, T5, e) , T1 a, T2 b, T3 c, T4 d, T5 e
 #define FJI_PARAMS_6(R, N, T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) , T1 a, T2 b, T3 c, T4 d, T5 e, T6 f
 
-/* T a; ...: members of the frame; of a void one, which would have none, another */
+/* Expands to `T a; ...`: the members of the frame, which holds the arguments and the result. A task
+ * with neither gets a dummy member, because a struct needs one. */
 #define FJI_FIELDS_0(R, N)
 #define FJI_FIELDS_1(R, N, T1, a) T1 a;
 #define FJI_FIELDS_2(R, N, T1, a, T2, b) T1 a; T2 b;
@@ -110,8 +126,8 @@
 #define FJI_VOID_FIELDS_5 FJI_FIELDS_5
 #define FJI_VOID_FIELDS_6 FJI_FIELDS_6
 
-/* fj_f->a = a; ...: into the frame, one by one: gcc would pack neighbours into a vector
- * first, which takes longer than the two stores. */
+/* Expands to `fj_f->a = a; ...`: stores the arguments into the frame, one by one. Otherwise gcc
+ * would first combine adjacent arguments in a vector register, which is slower than two stores. */
 #define FJI_PUT(a) fj_f->a = a; FJI_IN_ORDER();
 #define FJI_STORE_0(R, N) (void)fj_f;
 #define FJI_STORE_1(R, N, T1, a) FJI_PUT(a)
@@ -121,7 +137,7 @@
 #define FJI_STORE_5(R, N, T1, a, T2, b, T3, c, T4, d, T5, e) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c) FJI_PUT(d) FJI_PUT(e)
 #define FJI_STORE_6(R, N, T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) FJI_PUT(a) FJI_PUT(b) FJI_PUT(c) FJI_PUT(d) FJI_PUT(e) FJI_PUT(f)
 
-/* , fj_f->a ...: out of the frame */
+/* Expands to `, fj_f->a ...`: passes the arguments from the frame. */
 #define FJI_LOAD_0(R, N)
 #define FJI_LOAD_1(R, N, T1, a) , fj_f->a
 #define FJI_LOAD_2(R, N, T1, a, T2, b) , fj_f->a, fj_f->b
@@ -130,7 +146,7 @@
 #define FJI_LOAD_5(R, N, T1, a, T2, b, T3, c, T4, d, T5, e) , fj_f->a, fj_f->b, fj_f->c, fj_f->d, fj_f->e
 #define FJI_LOAD_6(R, N, T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) , fj_f->a, fj_f->b, fj_f->c, fj_f->d, fj_f->e, fj_f->f
 
-/* , a ...: handed on */
+/* Expands to `, a ...`: passes the parameters of the enclosing function. */
 #define FJI_PASS_0(R, N)
 #define FJI_PASS_1(R, N, T1, a) , a
 #define FJI_PASS_2(R, N, T1, a, T2, b) , a, b
@@ -139,13 +155,14 @@
 #define FJI_PASS_5(R, N, T1, a, T2, b, T3, c, T4, d, T5, e) , a, b, c, d, e
 #define FJI_PASS_6(R, N, T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) , a, b, c, d, e, f
 
-/* What a cell says of a typed task: its type, tagged by an addition the linker does. Made
- * anew each time, rather than kept in a saved register. */
+/* The word `what` of a cell with a typed task: the address of its type, with the tag added by the
+ * linker. It is computed at each use, so that the compiler does not keep it in a callee-saved
+ * register. */
 #define FJI_TYPED_WHAT(type) ((uintptr_t)FJI_ADDRESS_AGAIN((const char *)&(type) + FJI_TAG_TYPED))
 
 /*
- * The two shapes differ only in what is done with a result: FJI_R_* for a value,
- * FJI_V_* for void.
+ * Tasks with a result use the macros FJI_R_*, tasks without a result FJI_V_*. They differ only in
+ * how they handle the result.
  */
 #define FJI_R_FIELDS(R, ...) FJI_EACH(FJI_FIELDS_, __VA_ARGS__) R fj_r;
 #define FJI_R_SET(to, call) to = call
@@ -206,7 +223,7 @@
                      "pass a pointer");                                                           \
                                                                                                   \
 typedef struct NAME##_task {                                                                   \
-        fj_cell *fj_cell_; /* where it was forked */                                               \
+        fj_cell *fj_cell_; /* the cell that it was forked into */                                  \
     } NAME##_task;                                                                                 \
                                                                                                    \
     __attribute__((unused)) static void NAME##_fji_run(fj_worker *fj_w, void *fj_args)             \
@@ -233,8 +250,8 @@ typedef struct NAME##_task {                                                    
         if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(fj_w->ctl))) fji_signal_slow(fj_w);                 \
     }                                                                                              \
                                                                                                    \
-    /* A fork that finds no free cell: looks for room, else runs the task at once and leaves       \
-     * its result in a cell of its own. */                                                         \
+    /* A fork that finds no free cell. It grows the queue if possible. Otherwise it runs the body  \
+     * at once and stores the result in a cell outside the queue. */                               \
     __attribute__((unused)) static FJI_COLD fj_cell *NAME##_fji_fork_slow(                          \
         fj_worker *fj_w, fj_cell *fj_p FJI_EACH(FJI_PARAMS_, __VA_ARGS__))                         \
     {                                                                                              \
@@ -267,8 +284,8 @@ typedef struct NAME##_task {                                                    
         SHAPE##_RETURN(NAME##_fji_body(fj_w, *fj_p FJI_EACH(FJI_PASS_, __VA_ARGS__)));             \
     }                                                                                              \
                                                                                                    \
-/* A join off the fast path. Knows nothing of the position of whoever joins, whose address     \
-     * would otherwise escape and keep it in memory on the fast path. */                           \
+    /* The slow path of a join. It does not take the address of the joiner's position, because     \
+     * the position would then have to be in memory on the fast path too. */                       \
     __attribute__((unused)) static FJI_COLD R NAME##_fji_join_slow(fj_worker *fj_w, fj_cell *fj_c,  \
                                                                   int fj_popped)                   \
     {                                                                                              \
@@ -294,8 +311,8 @@ typedef struct NAME##_task {                                                    
         SHAPE##_RETURN(NAME##_fji_body(fj_w, fj_c FJI_EACH(FJI_LOAD_, __VA_ARGS__)));              \
     }                                                                                              \
                                                                                                    \
-    /* Afterwards the position is the cell's: at the boundary, or below it where tasks were        \
-     * joined out of order; the next fork then looks for it. */                                    \
+    /* After the join the position is the cell of the joined task. If the tasks were joined out of \
+     * order, that cell may be below the first free cell; the next fork then searches for it. */   \
     FJI_INLINE R NAME##_join(fj_worker *fj_w, fj_cell **fj_p, NAME##_task *fj_h)                    \
     {                                                                                              \
         *fj_p = fj_h->fj_cell_;                                                                    \
