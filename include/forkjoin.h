@@ -191,11 +191,11 @@ FJI_INLINE void fj_task_init(fj_task *t, fj_task_fn *fn);
  *            that forked or in a function called from it. The joins may come in any order; joining
  *            the youngest task first is the fastest.
  *   misuse   If a worker forks a task that it has forked and not yet joined, the second fork does
- *            nothing and the log callback gets a message. In a thread outside a pool a second fork
- *            is undefined. A body that returns without joining a task that it forked is undefined,
- *            because the memory of the task may be gone. If the code was compiled with
- *            FJ_CHECKED=1, the library instead removes that task from the queue, or waits for the
- *            thief that runs it, and the log callback gets a message.
+ *            nothing and the log callback gets a message. In a thread outside a pool the second
+ *            fork also does nothing while the task is not done. A body that returns without joining
+ *            a task that it forked is undefined, because the memory of the task may be gone. If the
+ *            code was compiled with FJ_CHECKED=1, the library instead removes that task from the
+ *            queue, or waits for the thief that runs it, and the log callback gets a message.
  *   Java     ForkJoinTask.fork().
  */
 FJI_INLINE void fj_fork(fj_task *t);

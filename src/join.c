@@ -375,6 +375,16 @@ static bool fork_is_second(const fji_worker *w, const fj_task *t, const fj_cell 
     return before >= q->cells && before < q->cells + q->capacity && before->what == (uintptr_t)t;
 }
 
+/* The same for a thread outside, whose forks are submissions to the common pool. */
+static bool fork_is_second_outside(const fj_task *t, const fj_cell *before)
+{
+    const fj_pool *common = before != NULL ? fji_common_if_made() : NULL;
+
+    if (common == NULL || before != common->away) return false;
+    /* relaxed: if it is not done it was not joined */
+    return (fji_load_relaxed(&t->state) & FJI_DONE) == 0;
+}
+
 void fji_fork_checked(fj_task *t)
 {
     fji_worker *w = fji_worker_self();
@@ -391,12 +401,11 @@ void fji_fork_slow(fj_task *t, fj_cell *before)
 {
     fji_worker *w = fji_worker_self();
 
-    if (w != NULL && fork_is_second(w, t, before)) {
+    if (w != NULL ? fork_is_second(w, t, before) : fork_is_second_outside(t, before)) {
         t->cell = before; /* the first fork counts */
         (void)join_misuse(w, "fork of a task that is forked already");
         return;
     }
-
     if (w == NULL) {
         if (fj_submit(NULL, t) == FJ_OK) return;
         t->code = t->fn(t);

@@ -91,6 +91,36 @@ FJ_TEST(second_fork_of_a_task_does_nothing, 20)
     in_pool(forks_twice);
 }
 
+static atomic_int forked_twice;
+
+static int count_after_the_second_fork(fj_task *t)
+{
+    while (!atomic_load(&forked_twice)) fjt_sleep_us(10);
+    return count(t);
+}
+
+/* Outside a pool a fork is a submission to the common pool. A task that is done cannot be told from
+ * one that was joined, so the body waits. */
+FJ_TEST(second_fork_outside_a_pool_does_nothing, 20)
+{
+    fj_task t;
+
+    for (int i = 0; i < 200; i++) {
+        atomic_store(&runs, 0);
+        atomic_store(&forked_twice, 0);
+        fj_task_init(&t, count_after_the_second_fork);
+        fj_fork(&t);
+        fj_fork(&t);
+        atomic_store(&forked_twice, 1);
+        CHECK_EQ(fj_join(&t), 7);
+        CHECK_EQ(atomic_load(&runs), 1);
+        fj_fork(&t); /* after a join it is the caller's again */
+        if (!fj_unfork(&t)) CHECK_EQ(fj_join_stolen(&t), 7);
+        fj_fork(&t);
+        CHECK_EQ(fj_join(&t), 7);
+    }
+}
+
 /* What is allowed: forks again after each kind of end, at other depths, by other workers and in
  * other pools. */
 static fj_task again;
