@@ -497,8 +497,8 @@ typedef int fj_compare_fn(const void *a, const void *b, void *arg);
  * the comparison contradicts itself; the sort then still makes O(n log n) comparisons, and reads
  * and writes nothing outside the array. `cmp` is called with elements only.
  *
- *   grain    a range of at most `grain` elements is sorted by one worker; at least 16. 0: derived
- *            from the time that a comparison takes, at most 512.
+ *   grain    a range of at most `grain` elements is sorted by one worker; a grain below 16 counts
+ *            as 16. 0: derived from the time that a comparison takes, at most 512.
  *   memory   if size <= 32: n * size bytes. If size > 32: n * 16 bytes and room for at most
  *            2048 elements. Up to 2048 bytes are on the stack. Without that memory one thread
  *            sorts the array in place by heap sort.
@@ -512,8 +512,8 @@ FJ_API FJ_NODISCARD int fj_sort(void *base, size_t n, size_t size, fj_compare_fn
  * Does what fj_sort() does, and keeps the order of equal elements. The contract of fj_sort() holds,
  * with one exception.
  *
- *   memory   as fj_sort(); without that memory one thread merges in place, which moves elements
- *            O(n log n log n) times.
+ *   memory   as fj_sort(); without that memory one thread merges in place, which takes
+ *            O(n log n log n) moves of elements.
  */
 FJ_API FJ_NODISCARD int fj_stable_sort(void *base, size_t n, size_t size, fj_compare_fn *cmp,
                                        void *arg, const fj_algo_options *how);
@@ -534,8 +534,9 @@ FJ_API void fj_qsort(void *base, size_t n, size_t size, fj_compare_fn *cmp, void
  * contradicts itself, `out` still receives each element of both arrays once, in an unspecified
  * order. After FJ_ECANCELED the contents of `out` are unspecified.
  *
- *   grain    elements that a worker merges before it checks for idle workers and for a cancel; at
- *            least 16. 0: derived from the time that a comparison takes, at most 2048.
+ *   grain    elements that a worker merges before it checks for idle workers and for a cancel; a
+ *            grain below 16 counts as 16. 0: derived from the time that a comparison takes, at
+ *            most 2048.
  *   returns  the common codes; FJ_EINVAL also if `out` overlaps an input.
  */
 FJ_API FJ_NODISCARD int fj_merge(const void *a, size_t na, const void *b, size_t nb, size_t size,
