@@ -11,29 +11,42 @@
  *
  *     int err = fj_for(0, n, brighten, pixel, NULL);
  *
- * Written on <forkjoin.h> alone. Bodies get a part of the range rather than one element, so
- * that the compiler sees the loop. How large the parts are is found while it runs: work is
- * handed out only when somebody is there to take it, so that a short loop costs little more
- * than a call, and an uneven one is balanced.
+ * A call divides its range into chunks and calls the caller's function, the body, once for each
+ * chunk. A body receives a whole chunk, not one element, so that the compiler can optimise the
+ * loop inside it. The call measures how long chunks take and chooses their size accordingly. It
+ * forks only if the rest of the range is worth a worker, so a short loop costs little more than
+ * a function call. Idle workers steal from busy ones, so an uneven loop is balanced.
  *
- * Rules for all of it
- *   where    from any thread, inside or outside a task, nested to any depth. `how` says on
- *            which pool; NULL, or a struct of zeros, is the default for everything.
- *   errors   the first code other than 0 that a body returns ends the call with that code;
- *            parts that are not begun are skipped, those that run are waited for.
- *   cancel   by the token in `how`, by the token or future of the calling task, or when the
- *            pool stops: FJ_ECANCELED, after at most the parts that run at that moment.
- *   order    what the caller did before happens before every body, what the bodies did
- *            happens before the return. Bodies run at the same time must not write to the
- *            same place.
- *   returns  FJ_OK; a code of a body; FJ_ECANCELED; FJ_EINVAL for what cannot be meant: NULL
- *            where something is needed, begin > end, a size of 0, n * size beyond memory, bad
- *            options, before anything is run; FJ_EREJECTED if the pool is shut down. Results
- *            by pointer are written on FJ_OK only. What a body has done stays done. FJ_ENOMEM
- *            where it says so, and if there is no memory for the common pool.
- *   memory   nothing is allocated unless it says so, and never for each part. Where memory is
- *            wanted and there is none, it goes on in a slower way, unless told otherwise.
- *   sizes    empty ranges and those of one element are as good as any; ends may be SIZE_MAX.
+ * Rules for all functions of this header
+ *   from     any thread, inside or outside a task. Calls may be nested to any depth.
+ *   options  the parameter `how`. NULL, or a struct of zeros, selects every default.
+ *   errors   the first code other than FJ_OK that a body returns is the result of the call.
+ *            Chunks that have not begun are skipped. The call returns after the chunks that are
+ *            running have ended. The effects of bodies that have run are not undone.
+ *   cancel   how->token cancels a call. A call is also cancelled if the calling task is
+ *            cancelled (fj_is_cancelled()), or if the pool that runs the call stops. Chunks
+ *            that have not begun are skipped. The call returns FJ_ECANCELED after the chunks
+ *            that are running have ended.
+ *   order    everything the caller did before the call happens before every body. Everything
+ *            the bodies did happens before the return. Bodies run concurrently: a body must not
+ *            write memory that another body reads or writes.
+ *   memory   a function allocates only what its `memory` line says. If that memory is not
+ *            available, the function uses a slower method, unless its `returns` line says
+ *            FJ_ENOMEM.
+ *   results  a result behind a pointer parameter is written only if the call returns FJ_OK.
+ *            An array that bodies write may be partly written after an error.
+ *   sizes    a range may be empty or have one element. `end` may be SIZE_MAX.
+ *
+ * Common codes: every function with a parameter `how` may return these. Its `returns` line lists
+ * what the function adds to them.
+ *   FJ_OK         all chunks are done, or the range is empty.
+ *   a body's code the first code other than FJ_OK that a body returned.
+ *   FJ_ECANCELED  the call was cancelled.
+ *   FJ_EINVAL     an argument is invalid: NULL where an object or a function is needed,
+ *                 begin > end, an element size of 0, an array larger than PTRDIFF_MAX bytes, a
+ *                 reserved option that is not 0, or min_grain > max_grain > 0. No body has run.
+ *   FJ_EREJECTED  the pool is shut down and the caller is not one of its workers.
+ *   FJ_ENOMEM     there is no memory to create the common pool or to submit the call to a pool.
  */
 #ifndef FORKJOIN_ALGO_H
 #define FORKJOIN_ALGO_H
@@ -45,124 +58,174 @@ FJI_EXTERN_C_BEGIN
 /* ---- Progress ---------------------------------------------------------------------------- */
 
 /*
- * How far a computation is, for other threads to read. Members are private. One may serve
- * several calls, also at the same time.
+ * Counts how many elements of a computation are done, for other threads to read. The members
+ * are private. Several calls may use the same fj_progress, also at the same time.
  */
 typedef struct fj_progress {
     uint64_t total;
     uint64_t done;
-    int adds; /* every call adds its own number to the total */
+    int adds; /* every call adds its number of elements to `total` */
     int spare;
 } fj_progress;
 
-/* total: the number of elements in all; 0: every call adds its own when it begins. */
+/*
+ * Sets *p to 0 elements done of `total`. If total is 0, each call that uses *p adds its number of
+ * elements to the total when it begins.
+ *
+ *   from     any thread, before the first call that uses *p begins.
+ */
 FJ_API void fj_progress_init(fj_progress *p, uint64_t total);
 
-/* Counts n more as done: by the algorithms themselves, or by a body that knows better. */
+/*
+ * Counts n more elements as done. The algorithms call it; a body may call it too, for example to
+ * count work that has no elements.
+ */
 FJ_API void fj_progress_add(fj_progress *p, uint64_t n);
 
-/* How many are done, of how many; from any thread. */
+/* Returns how many elements are done. */
 FJ_API uint64_t fj_progress_done(const fj_progress *p);
+
+/* Returns how many elements there are in all, as far as that is known. */
 FJ_API uint64_t fj_progress_total(const fj_progress *p);
 
-/*
- * A line on a terminal that shows a progress, with the time it will still take, until it is
- * stopped. Has a thread of its own, which blocks all signals. Where `fd` is no terminal, and
- * before 0.1 s are over, nothing is shown. A child of fork() has no bar: there stop only frees.
- *
- *   owns     `label` is copied; *p must stay until fj_progress_bar_stop(), which removes the
- *            line and frees the bar (NULL: nothing).
- *   returns  FJ_OK and *bar; FJ_EINVAL for NULL, FJ_ENOMEM, FJ_EAGAIN: no thread.
- */
+/* A line on a terminal that shows an fj_progress and estimates the remaining time. */
 typedef struct fj_progress_bar fj_progress_bar;
 
+/*
+ * Starts to show *p on the terminal `fd`, with `label` before it, until fj_progress_bar_stop().
+ * The bar has a thread of its own, which blocks all signals and draws the line every 0.1 s. A
+ * computation shorter than 0.1 s shows nothing. If `fd` is not a terminal, nothing is shown and no
+ * thread is started. After fork(), only the parent process has the bar.
+ *
+ *   memory   the bar and a copy of the label.
+ *   owns     *p and fd stay the caller's. Both must stay valid until fj_progress_bar_stop().
+ *   returns  FJ_OK and *bar; FJ_EINVAL if bar, p or label is NULL; FJ_ENOMEM if there is no
+ *            memory; FJ_EAGAIN if the system does not start the thread.
+ */
 FJ_API FJ_NODISCARD int fj_progress_bar_start(fj_progress_bar **bar, const fj_progress *p,
                                               const char *label, int fd);
-FJ_API void fj_progress_bar_stop(fj_progress_bar *bar);
-
-/* ---- How --------------------------------------------------------------------------------- */
 
 /*
- * How something is to be done. Zero means default for every member, so that
- * `&(fj_algo_options){.pool = pool}` says it all. Parts begin at a multiple of grain or min_grain from
- * where the range begins; only the last one is smaller.
+ * Removes the line from the terminal, ends the thread and frees the bar. NULL is ignored. In a
+ * child of fork(), it frees the child's copy and does not write to the terminal.
+ */
+FJ_API void fj_progress_bar_stop(fj_progress_bar *bar);
+
+/* ---- Options ----------------------------------------------------------------------------- */
+
+/*
+ * The options of a call. A member that is 0 or NULL selects its default, so
+ * `&(fj_algo_options){.pool = pool}` is a complete setting.
+ *
+ *   grain      sets the size of chunks. A range of more than one chunk may be shared by workers,
+ *              so with grain 1 even two elements are shared. With grain 0 a chunk takes about 16
+ *              to 64 microseconds. Its size is derived from the time of the chunk before it.
+ *   max_grain  limits that size. Set it if later elements cost much more than the first ones.
+ *              Otherwise the first chunk of expensive elements is as large as cheap elements
+ *              allow, and takes far too long.
+ *
+ * fj_for(), fj_transform(), fj_reduce(), the histograms and the searches align chunks: each
+ * begins at a multiple of grain, or of min_grain if grain is 0, counted from `begin`. Only the
+ * last chunk of the range may be smaller than that. The `grain` line of a function says where
+ * the function differs.
  */
 typedef struct fj_algo_options {
-    fj_pool *pool;         /* NULL: that of the calling task; outside: the common pool */
-    fj_token *token;       /* cancels it */
-    fj_progress *progress; /* counts elements that are done */
-    size_t grain;          /* elements of a part; 0: as many as take 15 to 60 microseconds. With
-                              1 each element is worth a task: also two of them are shared */
-    size_t min_grain;      /* with grain 0: at least so many, and */
-    size_t max_grain;      /* at most so many; 0: any number. For when cheap elements come
-                              before very dear ones, of which a part may then have many */
+    fj_pool *pool;         /* NULL: the pool of the calling task; outside, the common pool */
+    fj_token *token;       /* cancels the call; NULL: none */
+    fj_progress *progress; /* counts the elements that are done; NULL: none */
+    size_t grain;          /* elements of a chunk; 0: found while the call runs */
+    size_t min_grain;      /* if grain is 0: least elements of a chunk; 0: one */
+    size_t max_grain;      /* if grain is 0: most elements of a chunk; 0: no limit */
     uint64_t reserved[2];  /* 0 */
 } fj_algo_options;
 
 /* ---- Loops ------------------------------------------------------------------------------- */
 
-/* Does something for each i with begin <= i < end. */
+/* Processes each i with begin <= i < end. */
 typedef int fj_for_fn(size_t begin, size_t end, void *arg);
 
 /*
- * Calls body on parts that together are begin to end, each element once.
+ * Calls `body` on chunks that together cover begin <= i < end, each element once.
  *
+ *   returns  the common codes.
  *   Java     IntStream.range(begin, end).parallel().forEach().
  */
 FJ_API FJ_NODISCARD int fj_for(size_t begin, size_t end, fj_for_fn *body, void *arg,
                                const fj_algo_options *how);
 
-/* Does something for the tile of rows r0 <= r < r1 and columns c0 <= c < c1. */
+/* Processes the tile of rows r0 <= r < r1 and columns c0 <= c < c1. */
 typedef int fj_for_2d_fn(size_t r0, size_t r1, size_t c0, size_t c1, void *arg);
 
 /*
- * The same over rows times columns, in tiles. how->grain is the side of a tile; 0: chosen by
- * the number of elements, at most 64; tiles at the right and lower edge are smaller. Progress
- * counts elements.
+ * Calls `body` on tiles that together cover all rows and columns, each element once.
+ *
+ *   grain    the rows, and the columns, of a tile. 0: the smallest power of two that gives at
+ *            most 1024 tiles, but at most 64. Tiles at the right and lower edges are smaller.
+ *            min_grain and max_grain are ignored.
+ *   progress counts elements, not tiles.
+ *   returns  the common codes.
  */
 FJ_API FJ_NODISCARD int fj_for_2d(size_t rows, size_t columns, fj_for_2d_fn *body, void *arg,
                                   const fj_algo_options *how);
 
-/* Makes out[0] to out[n - 1] of in[0] to in[n - 1]. */
+/* Computes out[0] to out[n - 1] from in[0] to in[n - 1]. */
 typedef int fj_transform_fn(const void *in, void *out, size_t n, void *arg);
 
 /*
- * Calls body on parts of two arrays with n elements of in_size and out_size bytes, at the same
- * places in both. They may be the same array if the sizes are the same.
+ * Calls `body` on chunks of two arrays of n elements, at the same indices in both. The elements
+ * of `in` have in_size bytes, those of `out` have out_size bytes. `out` may be `in` if the sizes
+ * are equal; otherwise the arrays do not overlap.
  *
+ *   returns  the common codes.
  *   Java     Arrays.parallelSetAll().
  */
 FJ_API FJ_NODISCARD int fj_transform(const void *in, size_t in_size, void *out, size_t out_size,
                                      size_t n, fj_transform_fn *body, void *arg,
                                      const fj_algo_options *how);
 
-/* Calls every one of n functions; a code other than 0 keeps those from being called that were
- * not begun. */
+/* A function to call, and its argument. */
 typedef struct fj_function {
     fj_action_fn *fn;
     void *arg;
 } fj_function;
 
+/*
+ * Calls steps[0] to steps[n - 1], each once, possibly at the same time.
+ *
+ *   grain    is 1: each function is worth a task. The grains of `how` are ignored, except that
+ *            min_grain > max_grain > 0 is invalid.
+ *   progress counts functions.
+ *   returns  the common codes; FJ_EINVAL also if a function is NULL.
+ */
 FJ_API FJ_NODISCARD int fj_invoke_functions(const fj_function *steps, size_t n,
                                             const fj_algo_options *how);
 
 /* ---- Reductions -------------------------------------------------------------------------- */
 
-/* Takes begin <= i < end into *acc, from left to right. */
+/* Folds the elements begin <= i < end into *acc, from left to right. */
 typedef int fj_fold_fn(size_t begin, size_t end, void *acc, void *arg);
 
-/* *left becomes left combined with right: all that was folded into one, then the other. */
+/*
+ * Combines *left with *right, and stores the result in *left. *left was folded from elements
+ * that lie directly left of those of *right.
+ */
 typedef int fj_combine_fn(void *left, const void *right, void *arg);
 
 /*
- * Folds begin to end into *result: `size` bytes, which start as a copy of *identity. A part
- * that somebody else has taken is folded into a copy of its own, and then combined with what
- * lies left of it: combine has to be associative, not commutative. It is called only where
- * work was taken, so the tree differs from run to run, and with it the last bits of a float.
+ * Folds the elements begin <= i < end into *result. The accumulator has `size` bytes and begins as
+ * a copy of *identity. If the range is empty, *result is that copy.
  *
- *   memory   if size > 256: `size` bytes, or FJ_ENOMEM; if size > 128: as many for each part
- *            that is taken, until it is combined; without memory it is folded by the one who
- *            gave it away. All of it is aligned as by malloc(), copied and forgotten bytewise.
+ * Each call of `fold` folds one chunk. A thief takes a range of several chunks and folds it into an
+ * accumulator of its own, which begins as *identity. The forker then combines that accumulator
+ * with the one of the elements left of the range. `combine` must be associative; it need not be
+ * commutative. Which ranges are stolen differs between runs, so the last bits of a floating-point
+ * result differ too.
+ *
+ *   memory   if size > 256: `size` bytes. If size > 128: `size` bytes more for each stolen range,
+ *            until it is combined; without that memory the forker folds the range itself.
+ *            Accumulators are aligned as by malloc(), and are copied and freed as plain bytes.
+ *   returns  the common codes; FJ_ENOMEM also if size > 256 and there is no memory for the first
+ *            accumulator.
  *   Java     Stream.parallel().reduce(identity, accumulator, combiner).
  */
 FJ_API FJ_NODISCARD int fj_reduce(size_t begin, size_t end, fj_fold_fn *fold,
@@ -170,108 +233,187 @@ FJ_API FJ_NODISCARD int fj_reduce(size_t begin, size_t end, fj_fold_fn *fold,
                                   void *arg, void *result, const fj_algo_options *how);
 
 /*
- * The same by a tree that depends only on end - begin and how->grain, not on workers or time:
- * the same bits in every run and on every machine whose fold and combine do the same. Leaves
- * have how->grain elements; 0: about half the root of their number, at least one; a node over k
- * leaves has k - k / 2 of them on its left. min_grain and max_grain are not looked at.
+ * Does what fj_reduce() does, with a tree of folds and combines that is the same in every run.
+ * The tree depends on end - begin and how->grain only, not on the workers or on time. The result
+ * therefore has the same bits in every run, and on every machine on which `fold` and `combine`
+ * compute the same.
  *
- *   memory   with size > 128: size * (depth of the tree, at most 65) for each part that is
- *            taken; FJ_ENOMEM if the first cannot be had.
+ * A leaf of the tree folds one chunk into a copy of *identity. A node over k leaves combines the
+ * first k - k / 2 of them with the others.
+ *
+ *   grain    elements of a leaf. 0: the largest power of two that is at most half the square root
+ *            of end - begin, at least 1. min_grain and max_grain are ignored.
+ *   memory   if size > 256: `size` bytes. If size > 128: about `size` bytes for each level of
+ *            the tree, at most 64 levels, and the same for each stolen subtree. Without the memory
+ *            for a stolen subtree the forker folds the subtree itself.
+ *   returns  the common codes; FJ_ENOMEM also if size > 128 and there is no memory for the tree.
  */
 FJ_API FJ_NODISCARD int fj_reduce_deterministic(size_t begin, size_t end, fj_fold_fn *fold,
                                                 fj_combine_fn *combine, const void *identity,
                                                 size_t size, void *arg, void *result,
                                                 const fj_algo_options *how);
 
-/*
- * Counts by key: `count` adds the elements begin <= i < end to counts[0] to counts[keys - 1].
- * The result is added to what stands in counts; nothing is added unless FJ_OK.
- *
- *   memory   keys * 8 bytes, and as many for each part that is taken, as fj_reduce();
- *            FJ_ENOMEM only if the first cannot be had.
- */
+/* Adds 1 to counts[k] for each element begin <= i < end, where k is the element's key. */
 typedef int fj_count_fn(size_t begin, size_t end, uint64_t *counts, void *arg);
 
+/*
+ * Counts the elements begin <= i < end by key, and adds the result to counts[0] to
+ * counts[keys - 1]. If the call fails, `counts` is unchanged.
+ *
+ *   memory   keys * 8 bytes. If keys > 16: as many for each stolen range, until it is added up;
+ *            without that memory the forker counts the range itself.
+ *   returns  the common codes; FJ_EINVAL also if keys is 0; FJ_ENOMEM also if there is no memory
+ *            for the first keys * 8 bytes.
+ */
 FJ_API FJ_NODISCARD int fj_histogram(size_t begin, size_t end, fj_count_fn *count, void *arg,
                                      uint64_t *counts, size_t keys, const fj_algo_options *how);
 
-/* The same for arrays of keys. A key that is not below `keys` is FJ_EINVAL. */
+/*
+ * Counts an array of n keys of 8 bits, and adds the result to counts[0] to counts[keys - 1].
+ *
+ *   memory   as fj_histogram().
+ *   returns  as fj_histogram(); FJ_EINVAL also if a key is not below `keys`.
+ */
 FJ_API FJ_NODISCARD int fj_histogram_u8(const uint8_t *key, size_t n, uint64_t *counts, size_t keys,
                                         const fj_algo_options *how);
+
+/*
+ * Counts an array of n keys of 32 bits, and adds the result to counts[0] to counts[keys - 1].
+ *
+ *   memory   as fj_histogram().
+ *   returns  as fj_histogram(); FJ_EINVAL also if a key is not below `keys`.
+ */
 FJ_API FJ_NODISCARD int fj_histogram_u32(const uint32_t *key, size_t n, uint64_t *counts,
                                          size_t keys, const fj_algo_options *how);
 
 /* ---- Searches ---------------------------------------------------------------------------- */
 
-/* Sets *at, which is `end`, to the first i with begin <= i < end that is looked for, if any. Any
- * other value means that there is none. */
+/*
+ * Sets *at to the lowest matching i with begin <= i < end. *at is `end` on entry; the function
+ * leaves it so if no element matches. The library ignores a value outside the chunk.
+ */
 typedef int fj_find_fn(size_t begin, size_t end, size_t *at, void *arg);
 
 /*
- * The lowest i that is looked for, or any; `end` if there is none. Parts that cannot matter
- * any more are not searched.
+ * Finds the lowest matching index of begin <= i < end. *at becomes that index, or `end` if no
+ * element matches. Chunks right of a match are skipped.
  *
- *   Java     Stream.findFirst(), findAny().
+ *   progress counts skipped elements as done when the call ends.
+ *   returns  the common codes.
+ *   Java     Stream.findFirst().
  */
 FJ_API FJ_NODISCARD int fj_find(size_t begin, size_t end, fj_find_fn *find, void *arg, size_t *at,
                                 const fj_algo_options *how);
+
+/*
+ * Finds some matching index of begin <= i < end. *at becomes that index, or `end` if no element
+ * matches. The first match ends the call; chunks that have not begun are skipped.
+ *
+ *   progress counts skipped elements as done when the call ends.
+ *   returns  the common codes. A code that a body returns after the first match is ignored.
+ *   Java     Stream.findAny().
+ */
 FJ_API FJ_NODISCARD int fj_find_any(size_t begin, size_t end, fj_find_fn *find, void *arg,
                                     size_t *at, const fj_algo_options *how);
 
-/* Whether element x is meant: positive yes, 0 no, negative: the code that ends the call. */
+/*
+ * A predicate. Returns a positive number if the element *x matches and 0 if it does not. A
+ * negative code ends the call, which returns that code.
+ */
 typedef int fj_test_fn(const void *x, void *arg);
 
 /*
- * Whether one, or every, element of an array is meant; of none: 0 and 1.
+ * Sets *yes to 1 if at least one of n elements of `size` bytes matches, else to 0. For n == 0 it
+ * is 0. The first match ends the call.
  *
- *   Java     anyMatch(), allMatch().
+ *   returns  the common codes. A code that `test` returns after the first match is ignored.
+ *   Java     Stream.anyMatch().
  */
 FJ_API FJ_NODISCARD int fj_any(const void *base, size_t n, size_t size, fj_test_fn *test, void *arg,
                                int *yes, const fj_algo_options *how);
+
+/*
+ * Sets *yes to 1 if all of n elements of `size` bytes match, else to 0. For n == 0 it is 1. The
+ * first element that does not match ends the call.
+ *
+ *   returns  the common codes. A code that `test` returns after that element is ignored.
+ *   Java     Stream.allMatch().
+ */
 FJ_API FJ_NODISCARD int fj_all(const void *base, size_t n, size_t size, fj_test_fn *test, void *arg,
                                int *yes, const fj_algo_options *how);
 
 /* ---- Scans ------------------------------------------------------------------------------- */
 
 /*
- * Makes the results of begin <= i < end. *acc is what stands before them; afterwards, what
- * stands before end: as if they had been folded into it.
+ * Produces the results of begin <= i < end. On entry *acc is the prefix of `begin`: the fold of all
+ * elements left of it. The function must change *acc to the prefix of `end`, as if it had folded
+ * its elements into *acc.
  */
 typedef int fj_emit_fn(size_t begin, size_t end, void *acc, void *arg);
 
 /*
- * Running totals: each part is folded, so that those right of it can begin, and emitted when
- * all that lies left of it is known; a part that has no one waiting for it is emitted only.
- * Whether the result is inclusive or exclusive, and whether it is written over its input, is
- * up to emit, which is called once for each part, after fold if fold is called on it. *total,
- * unless NULL, gets what stands before `end`; it starts as *identity.
+ * Computes running totals of begin <= i < end by calling `emit` once for each chunk, with the
+ * prefix of that chunk. The prefix of `begin` is *identity. *total, unless NULL, becomes the
+ * prefix of `end`.
  *
- *   grain    elements of a part; 0: so many that `stride` bytes for each fit a cache.
- *   memory   when others help: (size + 16) * parts, at most 16384 of them; without it the
- *            calling thread does it alone. If size > 256, `size` bytes, or FJ_ENOMEM.
+ * If the prefix of a chunk is not known yet, a worker may fold the chunk first: `fold` folds it
+ * into a copy of *identity. `combine`, which must be associative, later combines the prefix of the
+ * chunk with that, which gives the prefix of the next chunk. `fold` is called at most once on a
+ * chunk, and before `emit`. A chunk whose prefix is already known is emitted without a separate
+ * fold. `emit` decides whether the results are inclusive or exclusive, and whether they overwrite
+ * the elements that `fold` reads.
+ *
+ * `size` is the size of an accumulator. `stride` is how many bytes of memory `emit` reads and
+ * writes for one element; 0 means one.
+ *
+ *   grain    elements of a chunk. Chunks are larger if there would be more than 16384 of them.
+ *            With grain 0 a chunk takes at most about 32 microseconds and, if workers share the
+ *            range, touches at most 128 KiB of memory. Chunks are not aligned to min_grain.
+ *   memory   if size > 256: `size` bytes. If workers share the range: about size + 4 bytes for
+ *            each chunk, which is with grain 0 at most 16 MiB or 64 chunks, whichever is more.
+ *            Without the memory for the chunks one thread processes the whole range.
+ *   returns  the common codes; FJ_ENOMEM also if size > 256 and there is no memory for the first
+ *            accumulator.
  *   Java     Arrays.parallelPrefix().
  */
 FJ_API FJ_NODISCARD int fj_scan(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine,
                                 fj_emit_fn *emit, const void *identity, size_t size, size_t stride,
                                 void *arg, void *total, const fj_algo_options *how);
 
-/* Flags of the ready-made scans. */
+/* The parameter `flags` of the scans below. */
 #define FJ_SCAN_INCLUSIVE 0u      /* out[i] = in[0] + ... + in[i] */
 #define FJ_SCAN_EXCLUSIVE 0x1000u /* out[i] = in[0] + ... + in[i - 1] */
 
-/* *left becomes left combined with right, both elements. */
+/* Combines the elements *left and *right, and stores the result in *left. */
 typedef void fj_op_fn(void *left, const void *right, void *arg);
 
 /*
- * Of elements of any kind, by an associative operation with the given identity. `out` may be
- * `in`, but not overlap it otherwise. Memory as fj_scan(), twice the size if exclusive.
+ * Computes running totals of n elements of `size` bytes with the associative operation `op`, whose
+ * identity is *identity. `out` may be `in`; otherwise the arrays do not overlap.
+ *
+ *   grain    as fj_scan().
+ *   memory   as fj_scan(); twice that if size > 256 and the scan is exclusive.
+ *   returns  as fj_scan(); FJ_EINVAL also if `flags` is neither FJ_SCAN_INCLUSIVE nor
+ *            FJ_SCAN_EXCLUSIVE, if size > PTRDIFF_MAX / 2, or if the arrays overlap without being
+ *            the same.
  */
 FJ_API FJ_NODISCARD int fj_scan_each(const void *in, void *out, size_t n, size_t size, fj_op_fn *op,
                                      const void *identity, void *arg, unsigned flags,
                                      const fj_algo_options *how);
 
-/* Sums; integers wrap. Of floats the last bits differ from run to run, and as neighbours are
- * added first, so may whether a sum overflows in between. */
+/*
+ * Compute running sums of n numbers. `out` may be `in`; otherwise the arrays do not overlap.
+ *
+ * Integer sums wrap around. Floating-point numbers are added in an order that differs between
+ * runs, so the last bits of the results differ. Neighbours are added to each other before they
+ * are added to the sum, so an intermediate sum may overflow where a sequential loop does not.
+ *
+ *   grain    as fj_scan().
+ *   memory   if workers share the range: about 12 bytes for each of at most 16384 chunks; without
+ *            that memory one thread processes the whole range.
+ *   returns  the common codes; FJ_EINVAL also if `flags` is neither FJ_SCAN_INCLUSIVE nor
+ *            FJ_SCAN_EXCLUSIVE, or if the arrays overlap without being the same.
+ */
 FJ_API FJ_NODISCARD int fj_scan_i32(const int32_t *in, int32_t *out, size_t n, unsigned flags,
                                     const fj_algo_options *how);
 FJ_API FJ_NODISCARD int fj_scan_i64(const int64_t *in, int64_t *out, size_t n, unsigned flags,
@@ -283,89 +425,150 @@ FJ_API FJ_NODISCARD int fj_scan_f64(const double *in, double *out, size_t n, uns
 
 /* ---- Filters ----------------------------------------------------------------------------- */
 
-/* Sets keep[i - begin] to 1 or 0 for each i with begin <= i < end. */
+/*
+ * A predicate for a chunk. Sets keep[i - begin] to 1 or 0 for each i with begin <= i < end. The
+ * library calls it with at most 2048 elements.
+ */
 typedef int fj_keep_fn(size_t begin, size_t end, unsigned char *keep, void *arg);
 
 /*
- * Copies the elements of `in` that are meant to `out`, in their order; *count is their number.
- * _by: decided for parts rather than for single elements. Each element is asked for once, so a
- * test that contradicts itself only decides what is kept. `out` has room for all that are kept and
- * does not overlap `in`; after an error its contents are anything.
+ * Copies the elements of `in` for which `test` returns a positive number to `out`, in their order.
+ * *count becomes the number of these elements. `out` has room for them and does not overlap `in`.
+ * After an error the contents of `out` are unspecified.
  *
- *   memory   n / 8 bytes, and 24 for each of at most 16384 parts; without it the calling
- *            thread does it alone.
+ * `test` is called once for each element. If it answers inconsistently, that affects only which
+ * elements are kept.
+ *
+ *   grain    as fj_scan(); a grain above 64 is rounded up to a multiple of 64.
+ *   memory   if workers share the array: about n / 8 bytes, and 12 bytes for each of at most 16384
+ *            chunks; without that memory one thread processes the whole array.
+ *   returns  the common codes; FJ_EINVAL also if `out` begins inside `in`.
  *   Java     Stream.filter().
  */
 FJ_API FJ_NODISCARD int fj_filter(const void *in, size_t n, size_t size, void *out,
                                   fj_test_fn *test, void *arg, size_t *count,
                                   const fj_algo_options *how);
+
+/*
+ * Does what fj_filter() does, with a predicate that is called for chunks instead of elements. The
+ * contract of fj_filter() holds.
+ */
 FJ_API FJ_NODISCARD int fj_filter_chunks(const void *in, size_t n, size_t size, void *out,
                                          fj_keep_fn *keep, void *arg, size_t *count,
                                          const fj_algo_options *how);
 
 /*
- * The same, and those that are not meant follow from out[*count] on, in their order: `out` has
- * room for n.
+ * Copies the matching elements of `in` to `out`, in their order, and then the other elements, in
+ * their order. *count becomes the number of matching elements, so the others begin at
+ * out[*count]. `out` has room for n elements and does not overlap `in`. After an error the
+ * contents of `out` are unspecified. `test` is called once for each element.
  *
+ *   grain    elements of a chunk, rounded up to a multiple of 64. Chunks are larger if there would
+ *            be more than 16384 of them. 0: chosen as in a loop.
+ *   memory   if n > 4096: about n / 8 bytes, and 8 bytes for each of at most 16384 chunks;
+ *            without that memory one thread processes the whole array.
+ *   returns  the common codes; FJ_EINVAL also if the arrays overlap.
  *   Java     Collectors.partitioningBy().
  */
 FJ_API FJ_NODISCARD int fj_partition(const void *in, size_t n, size_t size, void *out,
                                      fj_test_fn *test, void *arg, size_t *count,
                                      const fj_algo_options *how);
+
+/*
+ * Does what fj_partition() does, with a predicate that is called for chunks instead of elements.
+ * The contract of fj_partition() holds.
+ */
 FJ_API FJ_NODISCARD int fj_partition_chunks(const void *in, size_t n, size_t size, void *out,
                                             fj_keep_fn *keep, void *arg, size_t *count,
                                             const fj_algo_options *how);
 
 /* ---- Sorting ----------------------------------------------------------------------------- */
 
-/* Negative, 0 or positive: a before, equal to, after b. As qsort_r() of glibc. */
+/*
+ * Compares two elements, as for qsort_r() of glibc. Returns a negative number if *a comes before
+ * *b, 0 if they are equal, and a positive number if *a comes after *b.
+ */
 typedef int fj_compare_fn(const void *a, const void *b, void *arg);
 
 /*
- * Sorts n elements of `size` bytes. Equal ones keep their order by fj_stable_sort(), and may by
- * the others. After FJ_ECANCELED the array has the same elements in some order.
+ * Sorts n elements of `size` bytes in ascending order. Equal elements may change their order.
  *
- * If the comparison contradicts itself, the sort still returns after n log n comparisons, the
- * array has the same elements, each as often as before, in some order, and nothing outside the
- * array is read or written. The comparison is never handed anything but elements.
+ * After FJ_ECANCELED the array has the same elements in an unspecified order. The same holds if
+ * the comparison contradicts itself; the sort then still makes O(n log n) comparisons, and reads
+ * and writes nothing outside the array. `cmp` is called with elements only.
  *
- *   memory   n * size bytes; without it the calling thread sorts in place, fj_stable_sort()
- *            by many more moves.
+ *   grain    a range of at most `grain` elements is sorted by one worker; a grain below 16 counts
+ *            as 16. 0: derived from the time that a comparison takes, at most 512.
+ *   memory   if size <= 32: n * size bytes. If size > 32: n * 16 bytes and room for at most
+ *            2048 elements. Up to 2048 bytes are on the stack. Without that memory one thread
+ *            sorts the array in place by heap sort.
+ *   returns  the common codes.
  *   Java     Arrays.parallelSort().
  */
 FJ_API FJ_NODISCARD int fj_sort(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg,
                                 const fj_algo_options *how);
+
+/*
+ * Does what fj_sort() does, and keeps the order of equal elements. The contract of fj_sort() holds,
+ * with one exception.
+ *
+ *   memory   as fj_sort(); without that memory one thread merges in place, which takes
+ *            O(n log n log n) moves of elements.
+ */
 FJ_API FJ_NODISCARD int fj_stable_sort(void *base, size_t n, size_t size, fj_compare_fn *cmp,
                                        void *arg, const fj_algo_options *how);
 
-/* In place of qsort_r(): on the caller's pool, or the common one. Cancelled or misused, it
- * returns with the elements in some order. */
+/*
+ * Sorts as fj_sort() does, with the parameters of qsort_r(), on the pool of the calling task or,
+ * outside a task, on the common pool. If no pool is available, the calling thread sorts alone. If
+ * the calling task is cancelled, the elements are left in an unspecified order. If an argument is
+ * invalid, the array is unchanged.
+ *
+ *   memory   as fj_sort().
+ */
 FJ_API void fj_qsort(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg);
 
 /*
- * Merges two sorted arrays into `out`, which has room for both and overlaps neither. Of equal
- * elements those of `a` come first. If the arrays are not sorted, or the comparison contradicts
- * itself, `out` still gets each element of both once, in some order.
+ * Merges two sorted arrays into `out`, which has room for na + nb elements and overlaps neither. Of
+ * equal elements those of `a` come first. If an array is not sorted, or if the comparison
+ * contradicts itself, `out` still receives each element of both arrays once, in an unspecified
+ * order. After FJ_ECANCELED the contents of `out` are unspecified.
+ *
+ *   grain    elements that a worker merges before it checks for idle workers and for a cancel; a
+ *            grain below 16 counts as 16. 0: derived from the time that a comparison takes, at
+ *            most 2048.
+ *   returns  the common codes; FJ_EINVAL also if `out` overlaps an input.
  */
 FJ_API FJ_NODISCARD int fj_merge(const void *a, size_t na, const void *b, size_t nb, size_t size,
                                  void *out, fj_compare_fn *cmp, void *arg,
                                  const fj_algo_options *how);
 
-/* A key and what belongs to it. */
+/* A key of 32 bits and a value that moves with it. */
 typedef struct fj_kv32 {
     uint32_t key, value;
 } fj_kv32;
 
+/* A key of 64 bits and a value that moves with it. */
 typedef struct fj_kv64 {
     uint64_t key, value;
 } fj_kv64;
 
 /*
- * Ascending. Floats: -0.0 before 0.0, NaNs by their sign at the two ends. Those with values
- * are stable. By digits where that is faster than by comparing.
+ * Sort n numbers, or n keys with values, in ascending order. Floating-point numbers are ordered
+ * by sign and value: -0.0 comes before 0.0, negative NaNs come first and positive NaNs last.
+ * fj_sort_kv32() and fj_sort_kv64() keep the order of equal keys. After FJ_ECANCELED the array has
+ * the same elements in an unspecified order.
  *
- *   memory   n * size bytes, and up to 512 KiB of counts for each part that others take; without
- *            it slower, in place.
+ * Numbers of 8 bits are sorted by counting if n >= 128, numbers of 16 bits if n >= 8192, and all
+ * wider elements by digits (radix sort). Shorter arrays of 8 and 16 bits are sorted by FJ_SORT
+ * (forkjoin/sort.h).
+ *
+ *   grain    is ignored by counting and by digits.
+ *   memory   8 bits: 2 KiB for each stolen range. 16 bits: 512 KiB, and 512 KiB for each stolen
+ *            range. Others: n * size bytes if that is more than 4096, and at most 512 KiB for each
+ *            range that is being divided by a digit. Without the memory that a call begins with,
+ *            FJ_SORT sorts the array, or FJ_STABLE_SORT if there are values.
+ *   returns  the common codes.
  */
 FJ_API FJ_NODISCARD int fj_sort_i8(int8_t *a, size_t n, const fj_algo_options *how);
 FJ_API FJ_NODISCARD int fj_sort_u8(uint8_t *a, size_t n, const fj_algo_options *how);
@@ -380,23 +583,26 @@ FJ_API FJ_NODISCARD int fj_sort_f64(double *a, size_t n, const fj_algo_options *
 FJ_API FJ_NODISCARD int fj_sort_kv32(fj_kv32 *a, size_t n, const fj_algo_options *how);
 FJ_API FJ_NODISCARD int fj_sort_kv64(fj_kv64 *a, size_t n, const fj_algo_options *how);
 
-/* Sorts for types of your own, the comparison inlined: forkjoin/sort.h. */
+/* forkjoin/sort.h makes sorts and merges for your own types, with the comparison inlined. */
 
 /* ---- Pipelines --------------------------------------------------------------------------- */
 
 /*
- * One step of an item's way. The first stage makes the items: *item is NULL, and left so it
- * is the end. Later ones get what the stage before has left in *item, and may change it;
- * NULL: the item goes no further.
+ * Processes one item in one stage. In the first stage *item is NULL on entry, and the function sets
+ * it to a new item; if it leaves NULL, there are no more items. In a later stage *item is what the
+ * stage before left there, and the function may change it; if it sets NULL, later stages do not
+ * see the item.
  */
 typedef int fj_stage_fn(void **item, void *arg);
 
+/* How many items may be in a stage at the same time, and in which order they pass it. */
 enum fj_stage_kind {
     FJ_STAGE_PARALLEL = 0,     /* any number of items at a time */
-    FJ_STAGE_SERIAL = 0x10000, /* one at a time */
-    FJ_STAGE_ORDERED = 0x20000 /* one at a time, in the order in which the first stage made them */
+    FJ_STAGE_SERIAL = 0x10000, /* one at a time, in any order */
+    FJ_STAGE_ORDERED = 0x20000 /* one at a time, in the order of the first stage */
 };
 
+/* A stage: its function, the argument of the function, and its kind (enum fj_stage_kind). */
 typedef struct fj_stage {
     fj_stage_fn *fn;
     void *arg;
@@ -404,20 +610,28 @@ typedef struct fj_stage {
 } fj_stage;
 
 /*
- * Sends items through the stages until the first one has no more, at most `max_in_flight` of them
- * under way at a time: that bounds the memory. The first stage may be of any kind; if it is
- * parallel, it is called until one call says it is the end. An item is never waited for: a
- * worker that would have to, does something else.
+ * Passes items through stages[0] to stages[n - 1] until the first stage has no more. At most
+ * `max_in_flight` items are between the first stage and the end of the last at the same time, which
+ * bounds the memory. The first stage may be of any kind. If it is parallel, it is called until one
+ * call leaves NULL; other calls that are running then may still make items.
  *
- *   owns     after an error or a cancel `drop` (may be NULL) is called once for every item under
- *            way, by the calling thread, when no stage runs any more; also for that of the call
- *            that failed, unless it has left *item NULL. What the last stage leaves in *item with
- *            FJ_OK is nobody's.
- *   order    of items: that in which calls of the first stage return.
- *   progress items that have left the last stage, or were dropped by one.
- *   memory   about 64 bytes for each item in flight and stage; FJ_ENOMEM before anything is begun.
- *   grain    is not looked at.
- *   returns  also FJ_EINVAL for no stage, max_in_flight 0, an unknown kind.
+ * A worker never blocks to wait for an item. If an item cannot enter its next stage yet, the worker
+ * leaves it there and takes another item that is ready.
+ *
+ *   order    an ordered stage sees items in the order in which calls of the first stage returned.
+ *   owns     what the last stage leaves in *item is ignored. After an error or a cancel, when no
+ *            stage runs any more, the calling thread calls `drop`, unless it is NULL, once for
+ *            each item in flight. The item of the stage that returned the error is one of them,
+ *            unless that stage set *item to NULL.
+ *   progress counts items that have left the last stage, and items that a stage set to NULL. The
+ *            call adds nothing to the total, because the number of items is not known.
+ *   grain    is ignored.
+ *   memory   32 bytes for each stage and 24 bytes for each item in flight. For each serial or
+ *            ordered stage but the first: 8 bytes for each item in flight, with max_in_flight
+ *            rounded up to a power of two.
+ *   returns  the common codes; FJ_EINVAL also if n or max_in_flight is 0, if a function is NULL or
+ *            if a kind is unknown; FJ_ENOMEM also if there is no memory for the items. No stage
+ *            has run then.
  */
 FJ_API FJ_NODISCARD int fj_pipeline(const fj_stage *stages, size_t n, size_t max_in_flight,
                                     void (*drop)(void *item), const fj_algo_options *how);

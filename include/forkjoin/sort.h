@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forkjoin/sort.h - parallel sorts and merges for types of your own, the comparison inlined
+ * forkjoin/sort.h - parallel sorts and merges for your own types, with the comparison inlined
  *
  *     struct point { double x, y; };
  *     #define LEFT_OF(p, q) ((p).x < (q).x)
@@ -8,8 +8,9 @@
  *
  *     int err = sort_points(points, n, NULL);
  *
- * The rules at the head of forkjoin/algo.h hold. For numbers fj_sort_u32() and its like are
- * faster, and a comparison that is a function pointer goes to fj_sort().
+ * The rules and the common codes at the head of forkjoin/algo.h hold. For numbers, fj_sort_u32()
+ * and the other sorts of numbers are faster. If the comparison is a function pointer, use
+ * fj_sort().
  */
 #ifndef FORKJOIN_SORT_H
 #define FORKJOIN_SORT_H
@@ -18,26 +19,27 @@
 #include <string.h>
 
 /*
- * FJ_SORT(NAME, T, LESS) makes
+ * FJ_SORT(NAME, T, LESS); at file scope defines
  *
  *     static int NAME(T *a, size_t n, const fj_algo_options *how)
  *
- * which sorts a[0] to a[n - 1] in place; equal elements come in any order.
+ * which sorts a[0] to a[n - 1] in place. Equal elements may change their order. After FJ_ECANCELED
+ * the array has the same elements in an unspecified order.
  *
- *   T        a type that can be copied by assignment; in C++ a trivial one.
- *   LESS     LESS(x, y), a macro or a function, is true if x goes before y: two elements, or
- *            copies of them, of which it may use each more than once and change none. Where it
- *            compares numbers, best without branches. If it contradicts itself, the sort still
- *            returns at the cost below, the array has the same elements, each as often as before,
- *            in some order, and nothing outside the array is read or written.
- *   cost     n log n comparisons, whatever the order was and whatever LESS answers; n if it
- *            was sorted or its reverse.
- *            Few different elements are faster than many.
- *   grain    how->grain elements, at least, are sorted by one worker; 0: some thousand.
- *   progress elements that are where they belong.
+ * If LESS contradicts itself, the array also has the same elements in an unspecified order. The
+ * sort then still keeps to the cost below, and reads and writes nothing outside the array.
+ *
+ *   T        a type that can be copied by assignment; in C++, a trivial type.
+ *   LESS     a macro or a function. LESS(x, y) is true if x comes before y. x and y are elements or
+ *            copies of elements. LESS must not change them. As a macro it may use each of them more
+ *            than once. It is fastest if it compiles to code without branches.
+ *   cost     O(n log n) comparisons for every input and for every LESS. n - 1 comparisons if the
+ *            array is sorted or strictly descending. Arrays with few different elements are faster.
+ *   grain    a range of at most how->grain elements is sorted by one worker. 0: 2048. At least 32,
+ *            or 12 if T has more than 64 bytes. min_grain and max_grain are ignored.
+ *   progress counts elements that are in their final place.
  *   memory   none.
- *   returns  FJ_OK; FJ_ECANCELED, the array then has the same elements in some order;
- *            FJ_EINVAL, FJ_EREJECTED.
+ *   returns  the common codes.
  */
 #define FJ_SORT(NAME, T, LESS)                                                       \
     FJI_SORT_BASE(NAME, T, LESS)                                                     \
@@ -63,11 +65,17 @@
     struct NAME##_fji_end
 
 /*
- * FJ_STABLE_SORT(NAME, T, LESS): the same, and equal elements keep their order. What lies in
- * ascending stretches already is faster.
+ * FJ_STABLE_SORT(NAME, T, LESS); at file scope defines
  *
- *   memory   n * sizeof(T) bytes; without them the calling thread sorts in place, by many more
- *            moves.
+ *     static int NAME(T *a, size_t n, const fj_algo_options *how)
+ *
+ * which sorts a[0] to a[n - 1] and keeps the order of equal elements. The contract of FJ_SORT
+ * holds, with these exceptions.
+ *
+ *   cost     is lower if the array has long ascending runs.
+ *   progress counts half of the elements while ranges are sorted, and the others at the end.
+ *   memory   n * sizeof(T) bytes if n > 32, or n > 12 if T has more than 64 bytes. Without that
+ *            memory one thread sorts in place, which moves elements more often.
  */
 #define FJ_STABLE_SORT(NAME, T, LESS)                                                \
     FJI_SORT_BASE(NAME, T, LESS)                                                     \
@@ -93,19 +101,23 @@
     struct NAME##_fji_end
 
 /*
- * FJ_MERGE(NAME, T, LESS) makes
+ * FJ_MERGE(NAME, T, LESS); at file scope defines
  *
- *     static int NAME(const T *a, size_t na, const T *b, size_t nb, T *out, const fj_algo_options *how)
+ *     static int NAME(const T *a, size_t na, const T *b, size_t nb, T *out,
+ *                     const fj_algo_options *how)
  *
- * which merges two sorted arrays into `out`, which has room for both and overlaps neither: a
- * fj_merge() with the comparison inlined. Of equal elements those of `a` come first. If the
- * arrays are not sorted, or LESS contradicts itself, `out` still gets each element of both once,
- * in some order.
+ * which merges two sorted arrays into `out`. `out` has room for na + nb elements and overlaps
+ * neither array. Of equal elements those of `a` come first. T and LESS are those of FJ_SORT.
  *
- *   grain    about so many elements are merged by one worker; 0: some thousand.
- *   progress elements that were merged.
+ * If an array is not sorted, or if LESS contradicts itself, `out` still receives each element of
+ * both arrays once, in an unspecified order. After FJ_ECANCELED only some elements of `out` have
+ * been written.
+ *
+ *   grain    the most elements that a worker merges without a check for idle workers and for a
+ *            cancel; at least 2. 0: 8192, or the nearest number from min_grain to max_grain.
+ *   progress counts elements that are merged.
  *   memory   none.
- *   returns  FJ_OK; FJ_ECANCELED, out then has some of the elements; FJ_EINVAL, FJ_EREJECTED.
+ *   returns  the common codes; FJ_EINVAL also if `out` overlaps `a` or `b`.
  */
 #define FJ_MERGE(NAME, T, LESS)                                                           \
     FJI_SORT_BASE(NAME, T, LESS)                                                          \
@@ -120,55 +132,65 @@
     }                                                                                     \
     struct NAME##_fji_end
 
-/* ---- What they are made of: not API ---------------------------------------------------- */
+/* ---- Not part of the API: what the macros expand to ------------------------------------- */
 
 /*
- * What the library has to know of a type to sort it. All of these end, stay inside the array
- * and only move elements around, whatever LESS says.
+ * What the library needs to know about a type in order to sort it. For every LESS, each function
+ * terminates, accesses nothing outside its arrays, and only moves elements.
  */
 typedef struct fji_sort_kind {
     size_t size, align;
-    size_t at_once; /* most elements for small(), at least 8 */
-    /* Sorts a few, stable. */
+    size_t at_once; /* the most elements that small() may be given, at least 8 */
+    /* Sorts n <= at_once elements. Stable. */
     void (*small)(void *a, size_t n);
-    /* How many at the front, of n >= 2, do not descend; *down: do strictly descend. */
+    /* n >= 2. Sets *down to 1 if a[1] is before a[0], else to 0. Returns the length of the longest
+     * run at the front that strictly descends (*down 1) or does not descend (*down 0). */
     size_t (*run)(const void *a, size_t n, int *down);
 
-    /* Chooses a pivot of n >= 8 and cuts: its place, those left of it go before it. With
-     * *equal: there is an element a[-1] which is not after any of these; if it is not before
-     * the pivot either, the left ones are not after it, else *equal becomes 0. */
+    /* n >= 8. Chooses a pivot, partitions the range around it, and returns the pivot's index. The
+     * elements left of the pivot are before it. If *equal is not 0 on entry, a[-1] exists and is
+     * not after any element of the range. If the pivot is then equal to a[-1], *equal becomes 1 and
+     * the elements left of the pivot are equal to it too; otherwise *equal becomes 0. */
     size_t (*cut)(void *a, size_t n, int *equal);
-    /* The parts of that: the place of a pivot, now at a[0]; and how many of n go left of it. */
+    /* The first step of cut(): chooses the pivot, moves it to a[0] and sets *equal. */
     void (*pivot)(void *a, size_t n, int *equal);
+    /* The second step of cut(): partitions n elements, without the pivot. Returns how many of them
+     * are left of the border: those before the pivot, or if `equal`, those not after it. */
     size_t (*part)(void *a, size_t n, const void *pivot, int equal);
-    /* Lets a[root] sink in a heap of n. */
+    /* Moves a[root] down to its place in a heap of n elements. */
     void (*sift)(void *a, size_t root, size_t n);
 
-    /* Merges into out, which overlaps neither; of equal ones those of a come first. */
+    /* Merges a and b into out, which overlaps neither. Of equal elements those of a come first. */
     void (*merge)(const void *a, size_t na, const void *b, size_t nb, void *out);
-    /* How many of n sorted ones go before x; equal: or are equal to it. */
+    /* Returns how many of n sorted elements are before *x or, if `equal`, not after it. */
     size_t (*before)(const void *a, size_t n, const void *x, int equal);
     void (*spare[2])(void);
 } fji_sort_kind;
 
 FJI_EXTERN_C_BEGIN
 
-/* Need small, run, cut, pivot, part, sift; small, run, merge, before; merge, before. */
+/* FJ_SORT. Needs small, run, cut, pivot, part and sift. */
 FJ_API FJ_NODISCARD int fji_quick_sort(const fji_sort_kind *kind, void *a, size_t n,
                                        const fj_algo_options *how);
+
+/* FJ_STABLE_SORT. Needs small, run, merge and before. */
 FJ_API FJ_NODISCARD int fji_merge_sort(const fji_sort_kind *kind, void *a, size_t n,
                                        const fj_algo_options *how);
+
+/* FJ_MERGE. Needs merge and before. */
 FJ_API FJ_NODISCARD int fji_merge_runs(const fji_sort_kind *kind, const void *a, size_t na,
                                        const void *b, size_t nb, void *out,
                                        const fj_algo_options *how);
 
 FJI_EXTERN_C_END
 
-/* Up to this size moving an element costs less than a branch that is guessed wrong. */
+/* Bytes. Up to this size, moving an element costs less than a mispredicted branch. */
 #define FJI_SORT_LIGHT 64u
+
+/* The member at_once for type T. */
 #define FJI_SORT_AT_ONCE(T) (sizeof(T) <= FJI_SORT_LIGHT ? 32u : 12u)
 
-/* yes ? x : y, never by a branch. */
+/* Returns x if yes is 1 and y if yes is 0, without a branch. */
 FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
 {
     return y ^ ((x ^ y) & (0 - yes));
@@ -179,7 +201,7 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
 #define FJI_SORT_BASE(NAME, T, LESS)                                                               \
     typedef T NAME##_fji_t;                                                                        \
                                                                                                    \
-    FJI_INLINE size_t NAME##_fji_less(const NAME##_fji_t *fji_x, const NAME##_fji_t *fji_y)         \
+    FJI_INLINE size_t NAME##_fji_less(const NAME##_fji_t *fji_x, const NAME##_fji_t *fji_y)        \
     {                                                                                              \
         return (LESS((*fji_x), (*fji_y))) ? 1 : 0;                                                 \
     }                                                                                              \
@@ -194,11 +216,11 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
     }
 
 /*
- * Up to 32 elements: fours by five comparisons, then merges from both ends at once, which go
- * without a branch and without looking where a half ends.
+ * Sorts at most 32 elements: groups of four by five comparisons each, then merges from both ends
+ * at once. Such a merge needs no branches, and no test for the end of a half.
  */
 #define FJI_SORT_SMALL(NAME)                                                                       \
-    /* a[0] to a[done - 1] are sorted: the rest is put between them. */                            \
+    /* Insertion sort. a[0] to a[done - 1] are already sorted. */                                  \
     __attribute__((unused)) static void NAME##_fji_insert(NAME##_fji_t *a, size_t done, size_t n)  \
     {                                                                                              \
         for (size_t i = done; i < n; i++) {                                                        \
@@ -213,8 +235,9 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    /* Two pairs, then their lower and their higher ones; two remain for the middle. */            \
-    FJI_INLINE void NAME##_fji_four(const NAME##_fji_t *a, NAME##_fji_t *out)                       \
+    /* Sorts four elements into out. It compares the elements of two pairs, then the two lower     \
+     * ones, then the two higher ones, then the two that remain for the middle. */                 \
+    FJI_INLINE void NAME##_fji_four(const NAME##_fji_t *a, NAME##_fji_t *out)                      \
     {                                                                                              \
         size_t p = NAME##_fji_less(a + 1, a), q = NAME##_fji_less(a + 3, a + 2) + 2;               \
         size_t p_high = p ^ 1, q_high = q ^ 1;                                                     \
@@ -229,9 +252,10 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
         out[3] = a[fji_pick(high, p_high, q_high)];                                                \
     }                                                                                              \
                                                                                                    \
-    /* Merges the halves of a. Each end takes n / 2, so neither can leave its half, unless LESS    \
-     * contradicts itself: then the ends do not meet, and the elements stay as they were. */       \
-    FJI_INLINE void NAME##_fji_meet(const NAME##_fji_t *a, size_t n, NAME##_fji_t *out)             \
+    /* Merges the two sorted halves of a into out: n / 2 elements from the front and n / 2 from    \
+     * the back, so no index leaves the array. If LESS contradicts itself, the front and the back  \
+     * do not meet; the elements are then copied to out unmerged. */                               \
+    FJI_INLINE void NAME##_fji_meet(const NAME##_fji_t *a, size_t n, NAME##_fji_t *out)            \
     {                                                                                              \
         size_t half = n / 2, l = 0, r = half, l_end = half - 1, r_end = n - 1;                     \
         for (size_t i = 0; i < half; i++) {                                                        \
@@ -250,12 +274,12 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
             l += left;                                                                             \
             r += left ^ 1;                                                                         \
         }                                                                                          \
-        if (FJI_UNLIKELY(l != l_end + 1 || r != r_end + 1))                                         \
+        if (FJI_UNLIKELY(l != l_end + 1 || r != r_end + 1))                                        \
             memcpy((void *)out, (const void *)a, n * sizeof *a);                                   \
     }                                                                                              \
                                                                                                    \
-    /* Sorts 4 to 16 into out. */                                                                  \
-    FJI_INLINE void NAME##_fji_half(const NAME##_fji_t *a, size_t n, NAME##_fji_t *out)             \
+    /* Sorts n elements into out. 4 <= n <= 16. */                                                 \
+    FJI_INLINE void NAME##_fji_half(const NAME##_fji_t *a, size_t n, NAME##_fji_t *out)            \
     {                                                                                              \
         NAME##_fji_t fours[8], eights[16];                                                         \
         size_t done = n >= 16 ? 16 : n >= 8 ? 8 : 4;                                               \
@@ -284,22 +308,22 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
     }
 
 #define FJI_SORT_QUICK(NAME)                                                                       \
-    FJI_INLINE void NAME##_fji_swap(NAME##_fji_t *x, NAME##_fji_t *y)                               \
+    FJI_INLINE void NAME##_fji_swap(NAME##_fji_t *x, NAME##_fji_t *y)                              \
     {                                                                                              \
         NAME##_fji_t old = *x;                                                                     \
         *x = *y;                                                                                   \
         *y = old;                                                                                  \
     }                                                                                              \
                                                                                                    \
-    FJI_INLINE size_t NAME##_fji_left(const NAME##_fji_t *x, const NAME##_fji_t *pivot, int equal)  \
+    FJI_INLINE size_t NAME##_fji_left(const NAME##_fji_t *x, const NAME##_fji_t *pivot, int equal) \
     {                                                                                              \
         return equal ? NAME##_fji_less(pivot, x) ^ 1 : NAME##_fji_less(x, pivot);                  \
     }                                                                                              \
                                                                                                    \
-    /* There is always a gap, at first where `first` was. Each step moves the first of those that  \
-     * stay right into the gap, and the next element into its place, which then belongs to the     \
-     * left ones or not. */                                                                        \
-    FJI_INLINE size_t NAME##_fji_part_light(NAME##_fji_t *a, size_t n, const NAME##_fji_t *pivot,   \
+    /* Partitions without branches. There is always a gap, at first the place of `first`. Each     \
+     * step moves the first element of the right side into the gap, and the next element x to the  \
+     * place of that one. If x belongs left, the border then moves right by one. */                \
+    FJI_INLINE size_t NAME##_fji_part_light(NAME##_fji_t *a, size_t n, const NAME##_fji_t *pivot,  \
                                            int equal)                                              \
     {                                                                                              \
         NAME##_fji_t first = a[0];                                                                 \
@@ -317,9 +341,9 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
         return (size_t)(to - a) + left;                                                            \
     }                                                                                              \
                                                                                                    \
-    /* Moves only what stands on the wrong side. No element is asked for twice, so that LESS       \
-     * cannot say that one goes both right and left, and l and r always meet. */                   \
-    FJI_INLINE size_t NAME##_fji_part_heavy(NAME##_fji_t *a, size_t n, const NAME##_fji_t *pivot,   \
+    /* Partitions by swapping only the elements that are on the wrong side. Each element is        \
+     * compared once, so LESS cannot place it on both sides, and l and r always meet. */           \
+    FJI_INLINE size_t NAME##_fji_part_heavy(NAME##_fji_t *a, size_t n, const NAME##_fji_t *pivot,  \
                                            int equal)                                              \
     {                                                                                              \
         NAME##_fji_t *l = a, *r = a + n;                                                           \
@@ -346,14 +370,15 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
         return equal ? NAME##_fji_part_light(a, n, &p, 1) : NAME##_fji_part_light(a, n, &p, 0);    \
     }                                                                                              \
                                                                                                    \
-    FJI_INLINE size_t NAME##_fji_median(const NAME##_fji_t *a, size_t i, size_t j, size_t k)        \
+    FJI_INLINE size_t NAME##_fji_median(const NAME##_fji_t *a, size_t i, size_t j, size_t k)       \
     {                                                                                              \
         size_t ij = NAME##_fji_less(a + i, a + j), ik = NAME##_fji_less(a + i, a + k);             \
         size_t jk = NAME##_fji_less(a + j, a + k);                                                 \
         return fji_pick(ij ^ ik, i, fji_pick(ij ^ jk, k, j));                                      \
     }                                                                                              \
                                                                                                    \
-    /* The median of three, of three medians of three, and so on. */                               \
+    /* Returns the index of the median of three elements. If deep > 0, each of the three is itself \
+     * such a median, recursively. */                                                              \
     __attribute__((unused)) static size_t NAME##_fji_middle(const NAME##_fji_t *a, size_t at,      \
                                                             size_t step, int deep)                 \
     {                                                                                              \
@@ -366,7 +391,7 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
         return NAME##_fji_median(a, i, j, k);                                                      \
     }                                                                                              \
                                                                                                    \
-    FJI_INLINE void NAME##_fji_pivot_now(NAME##_fji_t *a, size_t n, int *equal)                     \
+    FJI_INLINE void NAME##_fji_pivot_now(NAME##_fji_t *a, size_t n, int *equal)                    \
     {                                                                                              \
         int deep = n < 128 ? 0 : n < 1024 ? 1 : n < 16384 ? 2 : n < 262144 ? 3 : 5;                \
         NAME##_fji_swap(a, a + NAME##_fji_middle(a, 0, n / 3, deep));                              \
@@ -401,8 +426,8 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
     }
 
 #define FJI_SORT_MERGE(NAME)                                                                       \
-    /* From both ends at once: as long as neither takes more than half of the shorter one, they    \
-     * need not look where it ends. */                                                             \
+    /* Merges from both ends at once. While each end takes at most half of the shorter run,        \
+     * neither has to test for the end of a run. */                                                \
     __attribute__((unused)) static void NAME##_fji_merge(const void *va, size_t na,                \
                                                          const void *vb, size_t nb, void *to)      \
     {                                                                                              \
