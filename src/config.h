@@ -14,7 +14,7 @@
 
 /* Build options, normally set by CMake. */
 #ifndef FJI_CHECKED
-#define FJI_CHECKED 0 /* 1: misuse is looked for on the fast paths' slow ends too */
+#define FJI_CHECKED 0 /* 1: the library checks its own invariants; see check.h */
 #endif
 #ifndef FJI_SYMMETRIC
 #define FJI_SYMMETRIC 0 /* 1: no membarrier, whatever the system offers */
@@ -40,7 +40,7 @@
 #define FJI_START_32 0xfffffffdu                 /* words that are compared for being the same */
 #define FJI_START_64 0xfffffffffffffffdull       /* the same, and statistics */
 #define FJI_START_FAILURES 0x7ffffffdu           /* numbers of failures, 31 bits */
-#define FJI_START_FORKS 0xfffffffeu              /* fork()s of the process; 5 bits of it are kept */
+#define FJI_START_FORKS 0xfffffffeu              /* fork()s of the process; 10 bits of it are kept */
 #define FJI_START_CLOCK ((1ll << 56) - 30000000) /* of timers, ns: all but one wheel turn soon */
 #else
 #define FJI_START_EPOCH 0ull
