@@ -142,6 +142,36 @@ FJ_TEST(refused_replacement_is_asked_for_again, 10)
     gate_end(&gate);
 }
 
+/* The same while a thread outside is about to have a start refused: for a moment the control word
+ * counts the thread that it starts. */
+static int does_nothing(void *arg)
+{
+    (void)arg;
+    return FJ_OK;
+}
+
+static void *submits_an_action(void *pool)
+{
+    for (uint32_t n = sim_random() % 40; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_execute(pool, does_nothing, NULL), FJ_OK);
+    return NULL;
+}
+
+FJ_TEST(replacement_is_asked_for_again_though_another_start_is_under_way, 10)
+{
+    fj_pool *pool = block_pool(1, 3);
+    pthread_t t;
+
+    way = (int)(sim_random() % GATE_WAITS_SIMULATED);
+    gate_close(&gate, false, NULL);
+    fji_fault_set(FJI_FAULT_THREAD, 2, 2 + (long)(sim_random() % 3));
+    CHECK_EQ(pthread_create(&t, NULL, submits_an_action, pool), 0);
+    scene_inside(pool, waits_for_its_child, NULL);
+    pthread_join(t, NULL);
+    fjt_destroy(pool);
+    gate_end(&gate);
+}
+
 /* The worker waits before anything is queued, and the submission is the last call of the pool: the
  * thread of the timers has to ask. */
 static atomic_int refusals;
