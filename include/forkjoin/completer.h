@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forkjoin/completer.h - tasks that nobody has to join: a count of what is pending
+ * forkjoin/completer.h - tasks that count their pending children instead of joining them
  *
- * Included by <forkjoin.h>. A completer has a parent and a count. When one is through and
- * its count is zero, its on_completion is called and it counts down its parent: what would
- * be a join becomes a call by whoever was last. No thread ever waits, so none is needed to
- * stand in.
+ * Included by <forkjoin.h>. A completer has a parent and a pending count. When a completer finishes
+ * and its count is 0, the library calls its on_completion(). Then it reports to the parent: if the
+ * parent's count is not 0 it lowers that count by 1, otherwise it completes the parent in the same
+ * way. The thread that finishes last makes these calls. No task waits for its children, so no
+ * worker has to be replaced while it waits.
+ *
+ * A completer without a parent is a root. Threads wait for roots.
  *
  *     struct sum {
  *         fj_completer c;
@@ -53,20 +56,41 @@
  *         return err;
  *     }
  *
- * A body that forks its children one by one sets the count to their number, and calls
- * fj_completer_try_complete() at its end: that call and every child but the last take one
- * away, and the last finds zero. fj_completer_fork_all() does this for an array.
+ * The count
+ *   A body that forks its children one by one first sets the count to their number, and calls
+ *   fj_completer_try_complete() at its end. With n children there are n + 1 reports: one by each
+ *   child and one by the body. The first n reports lower the count, and the last finds 0.
+ *   fj_completer_fork_all() does this for an array of children.
  *
- * Memory. A completer may be freed by its parent's on_completion, which gets it as `caller`,
- * or later. After fj_completer_try_complete() the caller must not touch it. A root may be
- * freed when a wait for it has returned, if it got there by try_complete; if it was
- * cancelled, failed or completed early, only when all below it have come to an end: no call
- * waits for that. fj_future_fini() is for roots only, fj_future_set_release_fn() for none.
+ * Done
+ *   fj_completer_try_complete() makes only the root done. A completer that has a parent becomes
+ *   done only by a failure, by fj_completer_complete(), or by a call that decides its future, for
+ *   example fj_future_cancel(). So wait for roots, not for their children.
  *
- * Not wanted any more. When a root is cancelled, or completed or failed other than by its own body
- * and before all below it is through, its completers run on, and fj_is_cancelled() is 1 in them. A
- * completer below another has no token of its own: what becomes of it alone its body sees by
- * fj_future_is_done().
+ * Memory
+ *   After fj_completer_try_complete() or fj_completer_fork_all() a body must not access its
+ *   completer.
+ *
+ *   The on_completion() of the parent may free the parent's children. They may also be freed later.
+ *
+ *   A root that became done by fj_completer_try_complete() may be freed as soon as a wait for it
+ *   has returned.
+ *
+ *   A root that was cancelled, failed or completed early may be freed only after all completers
+ *   below it have finished. No call of the library waits for that; the program must track it. Call
+ *   fj_future_fini() for such a root too: it waits until the root is in no queue. It does not wait
+ *   for the body or for the children.
+ *
+ *   fj_future_set_release_fn() has no effect on completers.
+ *
+ * Cancelling
+ *   When a root is cancelled, or a thread other than the one that runs its body completes or fails
+ *   it early, the completers below it still run. fj_is_cancelled() returns 1 in them.
+ *
+ *   A completer that has a parent has no token of its own. If it is cancelled alone while its body
+ *   runs, fj_is_cancelled() does not change; the body can check fj_future_is_done(). If it is
+ *   cancelled before its body begins, the body does not run, and so it does not report to the
+ *   parent.
  */
 #ifndef FORKJOIN_COMPLETER_H
 #define FORKJOIN_COMPLETER_H
@@ -80,28 +104,43 @@ FJI_EXTERN_C_BEGIN
 typedef struct fj_completer fj_completer;
 
 /*
- * Called when all below `c` is complete, before its parent is told: by whichever thread was
- * last, which has seen everything that the others did. caller: the child that was last, or
- * `c` itself. Not 0: `c` has failed with that code.
+ * A callback for a completer that completes: its body and everything below it have finished, or
+ * fj_completer_complete() was called. The library calls it before it reports to the parent.
+ *
+ * `caller` is the child that finished last, or `c` itself if `c` finished last. If the callback
+ * returns a code other than 0, `c` fails with that code.
+ *
+ *   from     the thread that finished last.
+ *   order    everything that the children did happens before the call.
  */
 typedef int fj_completion_fn(fj_completer *c, fj_completer *caller);
 
 /*
- * Called when `c` has failed with `code` by fj_completer_fail(), by a code of its body or of its
- * on_completion, by a child, or with FJ_ECANCELED since its pool stops. caller: the child that it
- * comes from, or `c` itself. 1: its parent fails too; 0: it ends here, and the parent is told
- * nothing.
+ * A callback for a completer that fails with `code`.
  *
- * Called at most once for each completer, by the thread that has decided its outcome, and not for
- * one that was done before. The outcome is set: in on_error(), fj_future_is_done() is 1 and
- * fj_future_error() is `code`. Other threads see that, and waiters return, only when on_error() has
- * returned, so that they do not free a root it looks at; calls by which they would decide `c` fail
- * at once. on_error() must not free `c`. fj_future_fail() and fj_future_cancel() decide `c` alone:
- * they call no on_error() and tell no parent.
+ * A completer fails by fj_completer_fail(), by the code of its body or of its on_completion(), by a
+ * child that fails, or with FJ_ECANCELED if its pool stops before the body begins. `caller` is the
+ * child that the failure comes from, or `c` itself.
+ *
+ * If the callback returns 1, the parent fails too. If it returns 0, the parent is not affected: it
+ * does not fail, and its count does not change. The program must then report for the failed child,
+ * or the parent never completes.
+ *
+ * The library calls it at most once for each completer, and not for a completer that was done
+ * before. fj_future_fail() and fj_future_cancel() decide `c` alone: they call no on_error() and do
+ * not affect the parent.
+ *
+ * During the callback the outcome is decided. In the calling thread fj_future_is_done() returns 1
+ * and fj_future_error() returns `code`. Other threads see the outcome, and waiters return, only
+ * after the callback has returned. So no waiter frees a root that the callback still reads. Calls
+ * of other threads that would decide `c` have no effect.
+ *
+ *   from     the thread that decided the failure.
+ *   owns     the callback must not free `c`.
  */
 typedef int fj_error_fn(fj_completer *c, int code, fj_completer *caller);
 
-/* The first member of your own struct. The members are private. */
+/* A completer: the first member of a struct of the caller. The members are private. */
 struct fj_completer {
     fj_future future;
     fj_completer *parent;
@@ -110,16 +149,22 @@ struct fj_completer {
     fj_error_fn *on_error;
 };
 
+/* Internal: the function by which the queues run a completer. */
+FJ_API int fji_completer_run(fj_task *t);
+
 /*
- * Makes `c` a new completer with the body `fn`, which arranges its completion itself; a code
- * other than 0 that it returns, before any such call, is a failure with that code (FJ_ECANCELED:
- * cancelled; FJ_PENDING has no other meaning here). parent: or NULL for a
- * root. The callbacks may be NULL.
+ * Initialises `c` as a new completer with the body `fn` and the count `pending`.
+ *
+ * `parent` is NULL for a root. Each callback may be NULL: a NULL on_completion counts as one that
+ * returns 0, a NULL on_error as one that returns 1.
+ *
+ * The body itself arranges the completion, for example by fj_completer_try_complete(), and then
+ * returns 0. If it returns another code, `c` fails with that code; FJ_ECANCELED cancels it. A body
+ * may return another code only if it has not yet arranged the completion. FJ_PENDING has no special
+ * meaning here.
  *
  *   Java     CountedCompleter(completer, pending), onCompletion, onExceptionalCompletion.
  */
-FJ_API int fji_completer_run(fj_task *t); /* internal: how the queues run one */
-
 FJI_INLINE void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t pending,
                                   fj_task_fn *fn, fj_completion_fn *on_completion,
                                   fj_error_fn *on_error)
@@ -132,103 +177,219 @@ FJI_INLINE void fj_completer_init(fj_completer *c, fj_completer *parent, int32_t
     fji_store_two(&c->on_completion, (uintptr_t)on_completion, (uintptr_t)on_error);
 }
 
-/* Queue it, as fj_future_fork() and fj_future_submit(). */
+/*
+ * Queues `c` in the queue of the calling worker. A thread outside a pool queues it in the common
+ * pool.
+ *
+ *   order    what the caller did before happens before the body.
+ *   owns     the library. The head of this file says when the memory may be freed.
+ *   returns  as fj_future_fork().
+ *   Java     fork().
+ */
 FJ_API FJ_NODISCARD int fj_completer_fork(fj_completer *c);
+
+/*
+ * Queues `c` in `pool` (NULL: the common pool).
+ *
+ *   order    what the caller did before happens before the body.
+ *   owns     as fj_completer_fork().
+ *   returns  as fj_future_submit().
+ *   Java     submit().
+ */
 FJ_API FJ_NODISCARD int fj_completer_submit(fj_pool *pool, fj_completer *c);
 
 /*
- * Run a root, here or in `pool`, and wait for it; wait for one that was queued. While it
- * waits a worker runs tasks of the same root, and nothing else. All that takes a future
- * (fj_future_get(), fj_future_cancel(), ...) takes &c->future.
- *
- *   returns  FJ_OK, the code with which it failed, FJ_ECANCELED.
+ * The next three functions wait for a root. While it waits, a worker runs only tasks of the same
+ * root. Every function for futures, for example fj_future_get() or fj_future_cancel(), also takes
+ * &c->future.
  */
-FJ_API int fj_completer_run(fj_completer *c);
-FJ_API int fj_completer_invoke(fj_pool *pool, fj_completer *c);
-FJ_API int fj_completer_join(fj_completer *c);
-
-/* Java: getCompleter(), getRoot(). */
-FJ_API fj_completer *fj_completer_parent(const fj_completer *c);
-FJ_API fj_completer *fj_completer_root(const fj_completer *c);
 
 /*
- * The count.
+ * Runs the body of the root `c` in the calling thread and waits until `c` is done.
  *
- *   returns  cas: 1 if it was `expected`; decrement: the count before, untouched if zero.
- *   Java     getPendingCount(), setPendingCount(), addToPendingCount(),
- *            compareAndSetPendingCount(), decrementPendingCountUnlessZero().
+ *   returns  FJ_OK; the code with which `c` failed; FJ_ECANCELED if it was cancelled; FJ_EINVAL if
+ *            `c` is NULL, or has no body and is not done.
+ *   Java     ForkJoinTask.invoke().
  */
+FJ_API int fj_completer_run(fj_completer *c);
+
+/*
+ * Runs the root `c` in `pool` (NULL: the common pool) and waits until `c` is done.
+ *
+ *   returns  as fj_completer_join(). FJ_EINVAL also if `c` has no body or was queued before.
+ *            FJ_EREJECTED if the pool is shut down and the caller is not one of its workers.
+ *            FJ_ENOMEM.
+ *   Java     ForkJoinPool.invoke().
+ */
+FJ_API int fj_completer_invoke(fj_pool *pool, fj_completer *c);
+
+/*
+ * Waits until the root `c` is done.
+ *
+ *   order    everything that the completers below `c` did before they finished happens before the
+ *            return, if `c` became done by fj_completer_try_complete().
+ *   returns  FJ_OK; the code with which `c` failed; FJ_ECANCELED if it was cancelled; FJ_EINVAL if
+ *            `c` is NULL.
+ *   Java     join().
+ */
+FJ_API int fj_completer_join(fj_completer *c);
+
+/* Returns the parent of `c`; NULL if `c` is a root. Java: getCompleter(). */
+FJ_API fj_completer *fj_completer_parent(const fj_completer *c);
+
+/* Returns the root above `c`; `c` itself if it is a root. Java: getRoot(). */
+FJ_API fj_completer *fj_completer_root(const fj_completer *c);
+
+/* Returns the pending count of `c`. Java: getPendingCount(). */
 FJ_API int32_t fj_completer_pending(const fj_completer *c);
+
+/*
+ * Sets the pending count of `c` to `n`.
+ *
+ *   from     the body of `c`, or the thread that has initialised it, before a child is queued.
+ *   Java     setPendingCount().
+ */
 FJI_INLINE void fj_completer_set_pending(fj_completer *c, int32_t n)
 {
     if (FJ_CHECKED && c == 0) return;
-    /* relaxed: before the children are queued, which publishes it. */
+    /* relaxed: the children are queued later, and that publishes the count. */
     __atomic_store_n(&c->future.pending, (uint32_t)n, __ATOMIC_RELAXED);
 }
 
+/* Adds `n` to the pending count of `c`; `n` may be negative. Java: addToPendingCount(). */
 FJ_API void fj_completer_add_pending(fj_completer *c, int32_t n);
+
+/*
+ * Sets the pending count of `c` to `n` if it is `expected`, in one atomic step.
+ *
+ *   returns  1 if the count was `expected`, else 0.
+ *   Java     compareAndSetPendingCount().
+ */
 FJ_API int fj_completer_cas_pending(fj_completer *c, int32_t expected, int32_t n);
+
+/*
+ * Lowers the pending count of `c` by 1, unless it is 0.
+ *
+ *   returns  the count before the call; if that is 0, the count is unchanged.
+ *   Java     decrementPendingCountUnlessZero().
+ */
 FJ_API int32_t fj_completer_decrement(fj_completer *c);
 
 /*
- * `c` is through: if its count is not zero, counts it down; else calls its on_completion and
- * does the same with its parent; a root is done then. propagate: without on_completion.
+ * Reports that `c`, or one of its children, has finished.
  *
- *   owns     afterwards `c` belongs to whoever is told of it.
- *   Java     tryComplete(), propagateCompletion().
+ * If the count of `c` is not 0, the call lowers it by 1 and returns. If it is 0, the call invokes
+ * on_completion() of `c` and then does the same for the parent. When it has completed the root, the
+ * root is done and succeeds with the value of its `result` member.
+ *
+ *   order    what the caller did before happens before the on_completion() of every completer
+ *            above.
+ *   owns     the caller must not access `c` afterwards.
+ *   Java     tryComplete().
  */
 FJ_API void fj_completer_try_complete(fj_completer *c);
+
+/*
+ * Does what fj_completer_try_complete() does, but calls no on_completion(), neither of `c` nor of
+ * the completers above it.
+ *
+ *   owns     the caller must not access `c` afterwards.
+ *   Java     propagateCompletion().
+ */
 FJ_API void fj_completer_propagate(fj_completer *c);
 
 /*
- * `c` is done with `result`, whatever its count is: on_completion, then its parent is told.
+ * Completes `c` with `result`, whatever its count is.
  *
+ * The call sets the result of `c` and invokes on_completion(c, c). Then `c` is done, unless its
+ * outcome was decided before. Finally the call does for the parent what
+ * fj_completer_try_complete() does. If on_completion() returns a code other than 0, `c` fails with
+ * that code instead.
+ *
+ *   owns     the caller must not access `c` afterwards.
  *   Java     complete().
  */
 FJ_API void fj_completer_complete(fj_completer *c, void *result);
 
 /*
- * `c` has failed, unless it is done: on_error, and while that says 1, its parents too, up to the
- * first that is done. If `c` itself was failed or cancelled by hand before, its parents fail, and
- * its own outcome stays.
+ * Makes `c` fail with `code`, then its parents.
+ *
+ * The call decides the outcome of `c` and invokes its on_error(). If on_error() returns 1, or there
+ * is none, the same happens to the parent with the same code, and so on. The call stops at the
+ * root, at an on_error() that returns 0, and at the first parent that is done already.
+ *
+ * If fj_future_fail() or fj_future_cancel() decided `c` before, `c` keeps its outcome and its
+ * on_error() is not called, but its parents fail. If `c` is done for another reason, the call has
+ * no effect.
+ *
+ * If `code` is 0, the code of the failure is FJ_EFAILED. If it is FJ_ECANCELED, the completers are
+ * cancelled.
  *
  *   Java     completeExceptionally().
  */
 FJ_API void fj_completer_fail(fj_completer *c, int code);
 
 /*
- * For loops of one's own in place of try_complete(): c itself if its count is zero, else
- * counts it down and returns NULL; the same with its parent, a root being done then.
+ * The next two functions are for a loop that replaces fj_completer_try_complete() and does its own
+ * work for each completer that finishes:
  *
  *     for (fj_completer *c = fj_completer_first(&s->c); c != NULL; c = fj_completer_next(c)) ...
+ */
+
+/*
+ * Starts the loop at `c`.
  *
- *   Java     firstComplete(), nextComplete().
+ *   returns  `c` if its count is 0. Otherwise lowers the count by 1 and returns NULL; the caller
+ *            must not access `c` afterwards.
+ *   Java     firstComplete().
  */
 FJ_API fj_completer *fj_completer_first(fj_completer *c);
+
+/*
+ * Continues the loop at the parent of `c`.
+ *
+ *   returns  what fj_completer_first() returns for the parent. If `c` is the root, makes it done
+ *            and returns NULL.
+ *   Java     nextComplete().
+ */
 FJ_API fj_completer *fj_completer_next(fj_completer *c);
 
-/* The root is done, now, normally. What is below runs on; fj_is_cancelled() is 1 in it, unless it is
- * the body of the root that calls this. Java: quietlyCompleteRoot(). */
+/*
+ * Makes the root above `c` done at once. It succeeds with the value of its `result` member.
+ *
+ * The completers below the root still run. fj_is_cancelled() returns 1 in them, unless the thread
+ * that runs the body of the root makes this call.
+ *
+ *   Java     quietlyCompleteRoot().
+ */
 FJ_API void fj_completer_complete_root(fj_completer *c);
 
 /*
- * Runs up to `most` queued tasks below the root of `c`, unless `c` is done.
+ * Runs at most `most` queued tasks that belong to the root of `c`. Stops when `c` is done or no
+ * such task is found.
  *
- *   from     a worker.
- *   returns  how many it ran.
+ *   from     a worker. Outside a pool it returns 0.
+ *   owns     `c` must stay valid during the call.
+ *   returns  the number of tasks that it ran.
  *   Java     helpComplete().
  */
 FJ_API int fj_completer_help(fj_completer *c, int most);
 
 /*
- * Forks n children, the completers at the head of n structs of `stride` bytes one after the
- * other, which have been made with `parent` as theirs, and counts them; when all are through,
- * the on_completion of `parent` runs. The caller then calls nothing more on `parent`.
+ * Sets the count of `parent` and forks its n children.
  *
- *   returns  FJ_OK; FJ_EINVAL, before anything was changed: NULL, n == 0 or above INT32_MAX, a
- *            stride below the size of fj_completer or not a multiple of its alignment,
- *            n * stride beyond memory, a child that is not new or has another parent;
- *            FJ_EREJECTED, FJ_ENOMEM outside a pool.
+ * The children are the first members of n structs of `stride` bytes each, in an array that begins
+ * at `first`. Each has been initialised with `parent` as its parent. When all children have
+ * finished, the library calls on_completion() of `parent`. So the caller does not call
+ * fj_completer_try_complete() on `parent`.
+ *
+ *   owns     if the call returns FJ_OK, the caller must not access `parent` or the children
+ *            afterwards.
+ *   returns  FJ_OK. FJ_EINVAL, with nothing changed, if a pointer is NULL; if n is 0 or above
+ *            INT32_MAX; if `stride` is below the size of fj_completer or no multiple of its
+ *            alignment; if the array does not fit into the address space; if a child has no body,
+ *            was queued before or has another parent. Outside a pool also FJ_EREJECTED if the
+ *            common pool takes no work, and FJ_ENOMEM; some children may be queued already.
  */
 FJ_API FJ_NODISCARD int fj_completer_fork_all(fj_completer *parent, void *first, size_t n,
                                               size_t stride);

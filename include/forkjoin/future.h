@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forkjoin/future.h - tasks that anybody may wait for, cancel or complete
+ * forkjoin/future.h - tasks that any thread may wait for, cancel or complete
  *
- * Included by <forkjoin.h>. A structured fj_task is joined by the one who forked it; a
- * future is for everything else: any thread waits for it, any number of them, with or
- * without a limit; anybody may cancel it, complete it or let it fail, and exactly one
- * outcome wins.
+ * Included by <forkjoin.h>. An fj_task is joined by the thread that forked it. A future has no
+ * such restriction. Any number of threads may wait for it, with or without a timeout. Any thread
+ * may cancel it, complete it or make it fail. The first such decision is the outcome of the
+ * future; later ones have no effect.
  *
  *     struct load { fj_future future; const char *path; long bytes; };
  *
@@ -23,14 +23,28 @@
  *     fj_future_fini(&l.future); // waits until it runs no more
  *
  * Life of a future
- *   new -> submitted -> running -> done, and done from any of them: by its body, by
- *   fj_future_complete(), fj_future_fail() or fj_future_cancel(), or when its pool stops.
- *   Done is when waiters return. The library may still know a future that was cancelled
- *   while it was queued or running, so call fj_future_fini() before you free the memory of
- *   an embedded future or use it again.
+ *   A future is new, then queued, then running, then done. It can become done in any of these
+ *   states. Its body returns; or a thread calls fj_future_complete(), fj_future_fail() or
+ *   fj_future_cancel(); or its pool stops before the body begins.
  *
- * Futures made by fj_submit_call() and fj_submit_action() are allocated. They have a reference
- * count: fj_future_unref() drops one reference.
+ *   "Done" releases the waiters. The library may still use the memory of the future after that,
+ *   for example if it was cancelled while it was queued. Call fj_future_fini() before you free or
+ *   reuse the memory of an embedded future.
+ *
+ * Embedded and allocated futures
+ *   An embedded future is the first member of a struct of the caller. fj_future_init() sets it up.
+ *   An allocated future is made by the library, for example by fj_submit_call(). It has a
+ *   reference count, and fj_future_unref() drops one reference.
+ *
+ * Cancelled and interrupted tasks
+ *   fj_is_cancelled() returns 1 in a cancelled task. The task decides itself when it returns.
+ *
+ *   A task is also interrupted if its future was cancelled with `interrupt`, if a token that it
+ *   runs under was cancelled by fj_token_cancel(), or if its pool stops. These waits then return
+ *   FJ_ECANCELED in the task: fj_future_get(), fj_future_wait(), fj_future_wait_all(),
+ *   fj_future_wait_any(), fj_future_invoke_all(), fj_future_invoke_any(), fj_sleep_ns() and
+ *   fj_managed_block(). If the pool has an `interrupt_signal`, fj_block_read(), fj_block_write()
+ *   and fj_block_poll() do the same.
  */
 #ifndef FORKJOIN_FUTURE_H
 #define FORKJOIN_FUTURE_H
@@ -44,10 +58,16 @@ FJI_EXTERN_C_BEGIN
 /* ---- Tokens ------------------------------------------------------------------------------ */
 
 /*
- * A request to stop that a whole computation looks at. Set it up by fj_token_init(), give it
- * to fj_invoke_token(); every structured task below, stolen ones included, sees it by
- * fj_is_cancelled(). Futures have a token of their own; actions and submitted tasks have none.
- * Members are private.
+ * A cancellation token: a request to stop that all tasks of a computation can check.
+ *
+ * Initialise it by fj_token_init() and pass it to fj_invoke_token(). The invoked task runs under
+ * the token. So does every task that is forked and joined below it, also if a thief runs it.
+ * fj_is_cancelled() checks the token of the calling task.
+ *
+ * Actions, submitted tasks and futures do not inherit the token of the task that queues them.
+ * Every future has a token of its own. Actions and submitted tasks have none.
+ *
+ * The members are private.
  */
 typedef struct fj_token {
     const struct fj_token *parent;
@@ -55,42 +75,67 @@ typedef struct fj_token {
     uint32_t spare;
 } fj_token;
 
-/* parent: cancelled with it, may be NULL; must outlive the token. */
+/*
+ * Initialises `token` as not cancelled.
+ *
+ * If `parent` is not NULL, `token` counts as cancelled as soon as `parent` is cancelled.
+ *
+ *   owns     the caller. `parent` must outlive `token`.
+ */
 FJ_API void fj_token_init(fj_token *token, const fj_token *parent);
 
 /*
- * Asks everything that runs with `token`, or one below it, to stop, for good. Waits of the
- * library inside these tasks (fj_future_get(), fj_sleep_ns(), ...) return FJ_ECANCELED; fj_block_read(),
- * fj_block_write() and fj_block_poll() do so if their pool has an `interrupt_signal`.
+ * Cancels `token` and interrupts all tasks that run under it or under a token below it.
+ *
+ * A cancel cannot be undone. The head of this file lists the waits that an interrupt ends.
  */
 FJ_API void fj_token_cancel(fj_token *token);
 
-/* Whether it, or one above it, was cancelled. */
+/*
+ * Returns 1 if `token` or a token above it was cancelled, else 0.
+ *
+ *   order    what the cancelling thread did before the cancel happens before a return of 1.
+ */
 FJ_API int fj_token_is_cancelled(const fj_token *token);
 
 /*
- * As fj_invoke(), with `token` for the task and all that it forks.
+ * Runs `t` as fj_invoke() does, under `token`.
  *
- *   returns  as fj_invoke(); FJ_ECANCELED without running it if `token` was cancelled before.
+ *   owns     `t` and `token` must stay valid until the call returns.
+ *   returns  what fj_invoke() returns. FJ_ECANCELED if `token` is cancelled before the body
+ *            begins; the body does not run. FJ_EINVAL if `t` or `token` is NULL or `t` has no
+ *            body.
  */
 FJ_API FJ_NODISCARD int fj_invoke_token(fj_pool *pool, fj_task *t, fj_token *token);
 
 /*
- * Whether the calling task should give up: its token was cancelled; its future was cancelled, or
- * completed or failed by another thread, so that its result is not wanted; the root of its
- * completer was; or its pool stops. The same for all tasks below it that are joined. A few loads.
+ * Returns 1 if the calling task should return early, else 0. The call costs a few loads.
  *
- *   from     a body; outside it is 0.
- *   Java     Thread.interrupted() in a task, without clearing anything.
+ * It returns 1 in these cases:
+ *   - The pool of the calling worker stops.
+ *   - The token that the task runs under, or a token above it, was cancelled.
+ *   - The task belongs to a future, and that future was cancelled, or a thread other than the one
+ *     that runs its body completed it or made it fail. The result of the body is discarded.
+ *   - The task belongs to a completer, and the same happened to its root (forkjoin/completer.h).
+ * A task belongs to a future if it is the body, or if it is forked and joined below the body.
+ *
+ *   from     any thread. Returns 0 in a thread that runs no task of a pool, for example in
+ *            fj_future_run() outside a pool.
+ *   Java     Thread.interrupted() in a task, but nothing is cleared.
  */
 FJ_API int fj_is_cancelled(void);
 
 /*
- * The token that the calling task runs with, its future's own included: to look at it from where
- * the task's own tasks do not run, or to make one below it by fj_token_init().
+ * Returns the token that the calling task runs under; in the body of a future, that future's own
+ * token.
  *
- *   from     a body; outside, and where there is none, it is NULL.
- *   owns     the library; it is there until the calling task returns.
+ * Code outside this task's subtree can check the token by fj_token_is_cancelled(). The task can
+ * make a token below it by fj_token_init().
+ *
+ *   from     any thread.
+ *   owns     not the caller. The token is valid until the calling task returns. In the body of a
+ *            completer it is valid until the body completes the completer.
+ *   returns  the token; NULL if the task has none, and outside a pool.
  */
 FJ_API const fj_token *fj_current_token(void);
 
@@ -99,39 +144,40 @@ FJ_API const fj_token *fj_current_token(void);
 typedef struct fj_future fj_future;
 
 /*
- * The first member of your own struct, or allocated by the library. Members are private but
- * `result`, which the body may set: it is what fj_future_get() hands out.
+ * A future: the first member of a struct of the caller, or allocated by the library.
+ *
+ * The body may set `result`, and fj_future_get() returns it. The other members are private.
  */
 struct fj_future {
     fj_task task;
     fj_task_fn *fn; /* the body */
-    void *result;   /* the body's, any pointer */
+    void *result;   /* set by the body: any pointer */
     uint32_t flags;
     uint32_t tag;
     uint32_t pending; /* of a completer */
     uint32_t spare;
     fj_token token;
-    /* What follows is written before it is read, so that making a future costs no more stores
-     * than it must. */
-    uint32_t refs;                  /* of an allocated one */
+    /* fj_future_init() does not initialise the members below, to save stores. The library writes
+     * each of them before it reads it. */
+    uint32_t refs;                  /* references to an allocated future */
     int32_t given_code;             /* the code and */
-    void *given;                    /* the result, when somebody else has completed it */
-    void (*released)(fj_future *f); /* with FJI_FUTURE_RELEASES */
-    void *runner;                   /* the worker that may be signalled */
+    void *given;                    /* the result, if a call other than the body's decided them */
+    void (*released)(fj_future *f); /* valid with FJI_FUTURE_RELEASES */
+    void *runner;                   /* the worker that runs the body, if it may be signalled */
 };
 
-/* Internal: what the library knows of a future, and how the queues run one. */
+/* Internal: the bits of `flags`, and the function by which the queues run a future. */
 #define FJI_FUTURE_ALLOCATED 1u
-#define FJI_FUTURE_NOT_BY_CALLERS 2u /* a thread from outside that waits does not run it */
-#define FJI_FUTURE_COMPLETER 4u      /* the head of an fj_completer */
-#define FJI_FUTURE_TIMER 8u          /* the head of an fj_timer */
-#define FJI_FUTURE_LIMIT 16u         /* the same, and its moment is a limit */
-#define FJI_FUTURE_RELEASES 32u      /* has somebody to call when it is let go */
+#define FJI_FUTURE_NOT_BY_CALLERS 2u /* a waiting thread outside the pool does not run it */
+#define FJI_FUTURE_COMPLETER 4u      /* the first member of an fj_completer */
+#define FJI_FUTURE_TIMER 8u          /* the first member of an fj_timer */
+#define FJI_FUTURE_LIMIT 16u         /* the same, and the timer is the limit of the future */
+#define FJI_FUTURE_RELEASES 32u      /* `released` is set */
 #define FJI_FUTURE_NO_BODY 64u
 FJ_API int fji_future_run(fj_task *t);
 
-/* As few stores as possible: a compiler that sees neighbours being set one by one does not
- * always take them together. What is left out is written before it is read. */
+/* Internal: four neighbouring members of fj_future. A compiler does not always combine four
+ * assignments into few stores, so fji_future_init_head() copies them as one block. */
 struct fji_future_middle {
     uint32_t flags, tag, pending, spare;
 };
@@ -144,7 +190,7 @@ FJI_INLINE void fji_future_init_head(fj_future *f, fj_task_fn *run, fj_task_fn *
 
     f->task.fn = run;
     __builtin_memset(&f->task.cell, 0, offsetof(fj_task, code) - offsetof(fj_task, cell));
-    fji_store_two(&f->fn, (uintptr_t)fn, 0); /* and result */
+    fji_store_two(&f->fn, (uintptr_t)fn, 0); /* fn and result */
     __builtin_memcpy(&f->flags, &middle, sizeof middle);
 }
 
@@ -154,20 +200,25 @@ FJI_INLINE void fji_future_init(fj_future *f, fj_task_fn *run, fj_task_fn *fn, u
     __builtin_memset(&f->token, 0, sizeof f->token);
 }
 
-/* How a future stands. Java: Future.State. */
+/* The state of a future. Java: Future.State. */
 enum fj_future_state {
-    FJ_FUTURE_RUNNING = 0, /* or not begun */
+    FJ_FUTURE_RUNNING = 0, /* not done: new, queued or running */
     FJ_FUTURE_SUCCESS = 1,
     FJ_FUTURE_FAILED = 2,
     FJ_FUTURE_CANCELLED = 3
 };
 
 /*
- * Makes `f` a new future whose body is `fn`; NULL if it is only ever completed by hand. What
- * the body returns is the outcome: 0 success, FJ_ECANCELED cancelled, any other code a failure
- * with that code. A body that returns FJ_PENDING leaves it open: another call completes it.
+ * Initialises `f` as a new embedded future with the body `fn`.
  *
- *   Java     the constructors of RecursiveTask, RecursiveAction; ForkJoinTask.adapt().
+ * What the body returns is the outcome. 0 is success. FJ_ECANCELED cancels the future. Any other
+ * code is a failure with that code. The exception is FJ_PENDING: the future stays open after the
+ * body has returned, until a thread completes it, fails it or cancels it.
+ *
+ * If `fn` is NULL the future has no body. It cannot be queued or run; another thread decides its
+ * outcome.
+ *
+ *   Java     the constructors of RecursiveTask and RecursiveAction, ForkJoinTask.adapt().
  */
 FJI_INLINE void fj_future_init(fj_future *f, fj_task_fn *fn)
 {
@@ -176,152 +227,302 @@ FJI_INLINE void fj_future_init(fj_future *f, fj_task_fn *fn)
 }
 
 /*
- * `released` is called when the library has let go of a future that was submitted or forked:
- * once, however it ended, by whichever thread that was, as the last thing. It may free the
- * memory. Set it before submitting.
+ * Sets a function that the library calls when it no longer uses the memory of `f`.
+ *
+ * The library calls released(f) once, after its last access to `f`, whatever the outcome is. The
+ * call comes from the thread that ran the body, from the thread that removed `f` from its queue
+ * without running it, or from the thread that decided a waiting timer. After a body that returns
+ * FJ_PENDING the call comes when the body has returned, although `f` is not done yet.
+ *
+ * released() may free the memory if no thread uses `f` any more. So if it frees the memory, do not
+ * wait for `f`, and do not call fj_future_run(), fj_future_invoke() or fj_future_fini() on it.
+ *
+ * Set the function before you queue `f`. NULL removes it. Completers do not call it.
  */
 FJ_API void fj_future_set_release_fn(fj_future *f, void (*released)(fj_future *f));
 
 /*
- * Queue `f`: by fork in the own queue of the calling worker (outside: in the common pool);
- * by the others in `pool` (NULL: the common pool) as fj_submit(), fj_submit_external() and
- * fj_submit_lazy() do.
+ * Queues `f` in the queue of the calling worker. A thread outside a pool queues it in the common
+ * pool.
  *
- *   owns     the library, until it is done and released.
- *   returns  FJ_OK; FJ_EINVAL for NULL, or if it was queued before and not made anew since;
- *            FJ_EREJECTED, FJ_ENOMEM.
- *   Java     fork(), submit(), externalSubmit(), lazySubmit().
+ * If a worker has no memory for one more queued task, it runs `f` before the call returns.
+ *
+ *   order    what the caller did before happens before the body.
+ *   owns     the library, until fj_future_fini() has returned.
+ *   returns  FJ_OK. FJ_EINVAL if `f` is NULL, has no body, or was queued before and not
+ *            initialised again since. Outside a pool also FJ_EREJECTED if the common pool takes
+ *            no work, and FJ_ENOMEM.
+ *   Java     fork().
  */
 FJ_API FJ_NODISCARD int fj_future_fork(fj_future *f);
+
+/*
+ * Queues `f` in `pool` (NULL: the common pool). A worker of the pool uses its own queue, any other
+ * thread a submission queue.
+ *
+ *   order    what the caller did before happens before the body.
+ *   owns     the library, until fj_future_fini() has returned.
+ *   returns  FJ_OK. FJ_EINVAL as fj_future_fork(). FJ_EREJECTED if the pool is shut down and the
+ *            caller is not one of its workers. FJ_ENOMEM.
+ *   Java     submit().
+ */
 FJ_API FJ_NODISCARD int fj_future_submit(fj_pool *pool, fj_future *f);
+
+/*
+ * Queues `f` as fj_future_submit() does, but always in a submission queue, behind earlier
+ * submissions.
+ *
+ *   returns  as fj_future_submit(), but FJ_EREJECTED also for workers of a pool that is shut down.
+ *   Java     externalSubmit().
+ */
 FJ_API FJ_NODISCARD int fj_future_submit_external(fj_pool *pool, fj_future *f);
+
+/*
+ * Queues `f` as fj_future_submit() does, but wakes no worker. A worker that is awake runs it, or
+ * the first thread that waits for a task of the pool wakes a worker.
+ *
+ *   returns  as fj_future_submit().
+ *   Java     lazySubmit().
+ */
 FJ_API FJ_NODISCARD int fj_future_submit_lazy(fj_pool *pool, fj_future *f);
 
 /*
- * Runs the body in the calling thread, unless `f` is done, then waits as fj_future_join().
- * For a future that is not queued.
+ * Runs the body of `f` in the calling thread, then waits as fj_future_join() does.
  *
+ * If `f` is done or queued, the call only waits. Call fj_future_reinit() before you queue or run
+ * the same future again.
+ *
+ *   returns  as fj_future_join(). FJ_EINVAL also if `f` has no body and is not done.
  *   Java     ForkJoinTask.invoke().
  */
 FJ_API int fj_future_run(fj_future *f);
 
 /*
- * Runs `f` in the pool and waits for it, as fj_invoke() does.
+ * Runs `f` in `pool` (NULL: the common pool) and waits for it.
  *
+ *   from     any thread. fj_invoke() says which thread runs the body.
+ *   returns  as fj_future_join(). FJ_EINVAL as fj_future_fork(). FJ_EREJECTED if the pool is shut
+ *            down and the caller is not one of its workers. FJ_ENOMEM.
  *   Java     ForkJoinPool.invoke().
  */
 FJ_API int fj_future_invoke(fj_pool *pool, fj_future *f);
 
 /*
- * Waits until `f` is done. A worker runs `f` itself if it is still in the worker's own queue.
- * If another worker of the same pool runs `f`, the caller runs tasks that the body of `f` has
- * forked. If there are none it sleeps, and another worker runs in its place (forkjoin/block.h).
- * It takes no notice of being cancelled itself.
+ * Waits until `f` is done.
  *
- *   order    what led to the outcome happens before the return.
- *   returns  what the body returned, or what fj_future_fail() was given, or FJ_ECANCELED.
+ * A worker of the pool that `f` is queued in runs `f` itself if `f` is in the worker's own queue or
+ * in a submission queue. If another worker runs `f`, the caller runs tasks that the body of `f` has
+ * forked. If there are none, the caller sleeps, and another worker may run in its place
+ * (forkjoin/block.h).
+ *
+ * A thread outside the pool does the same on the common pool and on a pool with
+ * FJ_POOL_CALLER_HELPS. Allocated futures may exclude that: see fj_submit_call(). On other pools it
+ * sleeps, and runs tasks only while the pool has no thread and cannot start one.
+ *
+ * An interrupt of the calling task does not end the wait.
+ *
+ *   order    everything that led to the outcome happens before the return.
+ *   returns  the code of the body; the code that fj_future_fail() was given; FJ_ECANCELED if `f`
+ *            was cancelled; FJ_EINVAL if `f` is NULL.
  *   Java     join().
  */
 FJ_API int fj_future_join(fj_future *f);
 
 /*
- * As fj_future_join(), at most timeout_ns (FJ_FOREVER: no limit; <= 0: only looks), and
- * *result, if not NULL, becomes the result when that is FJ_OK. Inside a task that was itself
- * cancelled with `interrupt`, or whose pool stops, it returns FJ_ECANCELED at once unless
- * `f` is done.
+ * Waits at most timeout_ns until `f` is done, and stores its result.
  *
- * A wait with a limit runs no task in the calling thread, because it could not stop the task
- * when its time is over. This holds for every call of the library that takes a limit. A worker
- * that waits is replaced, and its replacement runs the task. In a pool whose threads all wait and
- * that has reached max_threads the task does not run before the limit is over.
+ * If timeout_ns is FJ_FOREVER, the wait has no limit and works as fj_future_join(). If timeout_ns
+ * is 0 or less, the call does not wait. If the call returns FJ_OK and `result` is not NULL, it
+ * stores the result in *result.
  *
- *   returns  as fj_future_join(); FJ_ETIMEDOUT.
+ * An interrupt of the calling task ends the wait: the call returns FJ_ECANCELED, unless `f` is
+ * done.
+ *
+ * A wait with a limit runs no task in the calling thread, because it could not stop the task at
+ * the end of the limit. This holds for every call of the library that takes a timeout. Another
+ * worker runs in place of a waiting worker. But if all threads of a pool wait and the pool has
+ * max_threads threads, `f` does not begin before the end of the limit.
+ *
+ *   order    if `f` is done, everything that led to the outcome happens before the return.
+ *   returns  as fj_future_join(). FJ_ETIMEDOUT if `f` is not done after timeout_ns. FJ_ECANCELED
+ *            also if the calling task is interrupted.
  *   Java     get(), get(timeout).
  */
 FJ_API FJ_NODISCARD int fj_future_get(fj_future *f, int64_t timeout_ns, void **result);
 
 /*
- * Waits, and says only whether it is done.
+ * Waits as fj_future_get() does, but does not return the outcome.
  *
- *   returns  FJ_OK: done, whatever the outcome; FJ_ETIMEDOUT; FJ_ECANCELED as
- *            fj_future_get() when the caller was interrupted.
+ *   order    if `f` is done, everything that led to the outcome happens before the return.
+ *   returns  FJ_OK if `f` is done, whatever its outcome is. FJ_ETIMEDOUT if it is not done after
+ *            timeout_ns. FJ_ECANCELED if it is not done and the calling task is interrupted.
+ *            FJ_EINVAL if `f` is NULL.
  *   Java     quietlyJoin(timeout).
  */
 FJ_API int fj_future_wait(fj_future *f, int64_t timeout_ns);
 
-/* As fj_future_wait(), not disturbed by an interrupt. Java: quietlyJoinUninterruptibly(). */
+/*
+ * Waits as fj_future_wait() does, but an interrupt of the calling task does not end the wait.
+ *
+ *   returns  FJ_OK if `f` is done. FJ_ETIMEDOUT if it is not done after timeout_ns. FJ_EINVAL if
+ *            `f` is NULL.
+ *   Java     quietlyJoinUninterruptibly().
+ */
 FJ_API int fj_future_wait_quietly(fj_future *f, int64_t timeout_ns);
 
-/* One look. Java: isDone(), isCompletedNormally(), isCompletedAbnormally(), isCancelled(),
- * state(). */
+/*
+ * The next five functions return the state of `f` at the moment of the call. They do not wait. If
+ * they report that `f` is done, everything that led to the outcome happens before the return. If
+ * `f` is NULL they return 0.
+ */
+
+/* Returns 1 if `f` is done, else 0. Java: isDone(). */
 FJ_API int fj_future_is_done(const fj_future *f);
+
+/* Returns 1 if `f` is done and succeeded, else 0. Java: isCompletedNormally(). */
 FJ_API int fj_future_succeeded(const fj_future *f);
+
+/* Returns 1 if `f` is done and failed or was cancelled, else 0. Java: isCompletedAbnormally(). */
 FJ_API int fj_future_failed(const fj_future *f);
+
+/* Returns 1 if `f` is done and was cancelled, else 0. Java: isCancelled(). */
 FJ_API int fj_future_is_cancelled(const fj_future *f);
+
+/* Returns the state of `f`. A cancelled future is FJ_FUTURE_CANCELLED, not FJ_FUTURE_FAILED. Java:
+ * state(). */
 FJ_API enum fj_future_state fj_future_state(const fj_future *f);
 
 /*
- * The outcome of a future that is done.
+ * Stores the result of `f` in *result without waiting. `result` may be NULL.
  *
- *   returns  result: FJ_OK and *result, the code of a failure, FJ_ECANCELED, or FJ_EBUSY if
- *            it is not done; *result is then untouched. error: the code of a failure,
- *            FJ_ECANCELED, or FJ_OK if it went well or is not done. NULL: FJ_EINVAL, both.
- *   Java     resultNow(), exceptionNow(), getException().
+ *   returns  FJ_OK if `f` succeeded. Otherwise *result is unchanged, and the call returns the code
+ *            of the failure; FJ_ECANCELED if `f` was cancelled; FJ_EBUSY if `f` is not done;
+ *            FJ_EINVAL if `f` is NULL.
+ *   Java     resultNow().
  */
 FJ_API int fj_future_result(const fj_future *f, void **result);
+
+/*
+ * Returns the error code of `f` without waiting.
+ *
+ *   returns  the code of the failure; FJ_ECANCELED if `f` was cancelled; FJ_OK if `f` succeeded or
+ *            is not done; FJ_EINVAL if `f` is NULL.
+ *   Java     exceptionNow(), getException().
+ */
 FJ_API int fj_future_error(const fj_future *f);
 
 /*
- * Decide the outcome, unless it is decided: success with `result`, success with the result
- * that the body has set so far, failure with `code` (0 stands for FJ_EFAILED), cancelled.
- * A body that is queued never runs. One that runs is not stopped, but fj_is_cancelled() becomes 1 in
- * it and in the tasks below it, as its result is not wanted. Its waits are broken only by
- * fj_future_cancel() with `interrupt`, and after the limit of fj_submit_with_timeout(). A body
- * that completes or fails its own future, in its own thread, does not see that as a request to
- * stop: fj_is_cancelled() stays 0. A task of it that another thread has stolen counts as another.
+ * The next four functions decide the outcome of `f`, unless it is decided already. Any thread may
+ * call them, also the body of `f`.
  *
- *   from     any thread, the body itself included.
- *   returns  1 if this call decided it, else 0; fj_future_cancel(): 1 if it is cancelled, by
- *            this call or another.
- *   Java     complete(), quietlyComplete(), completeExceptionally(), cancel().
+ * If `f` is queued, its body never runs.
+ *
+ * If the body is running it is not stopped. Its result is discarded, and fj_is_cancelled() returns
+ * 1 in the body and in the tasks that are forked and joined below it. Only fj_future_cancel() with
+ * `interrupt` interrupts the body. For a future of fj_submit_with_timeout(), every decision after
+ * the limit does so too.
+ *
+ * A body may complete or fail its own future and continue: fj_is_cancelled() stays 0 for a call
+ * from the thread that runs the body. A call from a stolen task below the body is a call from
+ * another thread.
+ */
+
+/*
+ * Completes `f`: it succeeds with `result`.
+ *
+ *   returns  1 if this call decided the outcome; 0 if it was decided before.
+ *   Java     complete().
  */
 FJ_API int fj_future_complete(fj_future *f, void *result);
+
+/*
+ * Completes `f` with the result that f->result holds at the moment.
+ *
+ *   from     any thread. The body must not write f->result at the same time.
+ *   returns  1 if this call decided the outcome; 0 if it was decided before.
+ *   Java     quietlyComplete().
+ */
 FJ_API int fj_future_complete_quietly(fj_future *f);
+
+/*
+ * Makes `f` fail with `code`.
+ *
+ * If `code` is 0, the code of the failure is FJ_EFAILED. If `code` is FJ_ECANCELED, the call does
+ * and returns what fj_future_cancel(f, 0) does and returns.
+ *
+ *   returns  1 if this call decided the outcome; 0 if it was decided before.
+ *   Java     completeExceptionally().
+ */
 FJ_API int fj_future_fail(fj_future *f, int code);
 
 /*
- * interrupt: also breaks the library's waits inside the body and in the tasks below it that are
- * joined, in any pool, under any number of tokens between them and the future: they return
- * FJ_ECANCELED. If the pool has an `interrupt_signal`, sends it to the thread that runs the body,
- * and to other threads that wait in fj_block_read(), fj_block_write() or fj_block_poll() in a task below it; a
- * system call of your own in a stolen task is not broken. Neither reaches any other task. With and
- * without, the body can see it by fj_is_cancelled().
+ * Cancels `f`. If `interrupt` is not 0, the call also interrupts the tasks of `f`.
+ *
+ * An interrupt reaches the body and the tasks that are forked and joined below it. It also reaches
+ * tasks that run in any pool under a token that has the token of `f` above it. It reaches no other
+ * task. The head of this file lists the waits that it ends.
+ *
+ * If the pool has an `interrupt_signal`, an interrupt sends the signal to the worker that runs the
+ * body. It also sends the signal to workers that wait in fj_block_read(), fj_block_write() or
+ * fj_block_poll() in a task below the body. A system call that a stolen task makes by itself is not
+ * interrupted.
+ *
+ *   returns  1 if `f` is cancelled, by this call or an earlier one; 0 if it has another outcome.
+ *   Java     cancel().
  */
 FJ_API int fj_future_cancel(fj_future *f, int interrupt);
 
 /*
- * Makes a future that is done new again, with the same body; its result stays, its tag
- * becomes 0.
+ * Makes a future that is done new again, with the same body.
  *
- *   returns  FJ_OK; FJ_EBUSY if it is not done, or still queued or running.
+ * `result` keeps its value. The tag becomes 0.
+ *
+ *   from     a thread that has `f` to itself: no other thread uses `f` during the call.
+ *   returns  FJ_OK. FJ_EBUSY if `f` is not done, or if it is done but still queued or running.
+ *            FJ_EINVAL if `f` is NULL.
  *   Java     reinitialize().
  */
 FJ_API int fj_future_reinit(fj_future *f);
 
 /*
- * A number that goes with the future, for the caller's own use.
+ * Returns the tag of `f`: a number for the caller's own use. The tag of a new future is 0.
  *
- *   returns  set: the old one; cas: 1 if it was `expected` and is now `tag`, else 0.
- *   Java     getForkJoinTaskTag(), setForkJoinTaskTag(), compareAndSetForkJoinTaskTag().
+ *   order    what a thread did before it set the tag happens before the return of that tag.
+ *   Java     getForkJoinTaskTag().
  */
 FJ_API int16_t fj_future_tag(const fj_future *f);
+
+/*
+ * Sets the tag of `f`.
+ *
+ *   order    as fj_future_tag().
+ *   returns  the tag before the call.
+ *   Java     setForkJoinTaskTag().
+ */
 FJ_API int16_t fj_future_set_tag(fj_future *f, int16_t tag);
+
+/*
+ * Sets the tag of `f` to `tag` if it is `expected`, in one atomic step.
+ *
+ *   order    as fj_future_tag().
+ *   returns  1 if the tag was `expected` and is now `tag`, else 0.
+ *   Java     compareAndSetForkJoinTaskTag().
+ */
 FJ_API int fj_future_cas_tag(fj_future *f, int16_t expected, int16_t tag);
 
 /*
  * Waits until the library no longer uses the memory of the embedded future `f`. The caller may
- * then free it. If `f` was never queued, the call returns at once. If `f` is queued and not
- * done, the call waits until it is done. Does nothing for an allocated future.
+ * then free it or initialise it again.
+ *
+ * If `f` was never queued, the call returns at once. If `f` is queued and its outcome is decided,
+ * the call waits until a worker has removed it from the queue. Otherwise the call waits until the
+ * body has returned. A body that returns FJ_PENDING leaves the outcome open, and this call does not
+ * wait for it: call fj_future_wait() first.
+ *
+ * The call does nothing for an allocated future, and for a completer that has a parent.
+ *
+ *   from     any thread. The body of `f` must not call it: it would wait for itself.
+ *   order    what the body did happens before the return.
  */
 FJ_API void fj_future_fini(fj_future *f);
 
@@ -333,78 +534,138 @@ FJ_API void fj_future_fini(fj_future *f);
 FJ_API fj_future *fj_future_ref(fj_future *f);
 
 /*
- * Drops a reference to the allocated future `f`. The last one frees it. Does nothing for an
- * embedded future.
+ * Drops a reference to the allocated future `f`. The call that drops the last reference frees it.
+ * Does nothing for an embedded future.
  */
 FJ_API void fj_future_unref(fj_future *f);
 
 /* ---- fn(arg) ----------------------------------------------------------------------------- */
 
-/* A function with a result: sets *result (which is NULL) or returns a code other than 0. */
+/*
+ * A function with a result. *result is NULL when the library calls it. The function returns 0
+ * and may store a result in *result, or it returns a code as the body of a future does.
+ */
 typedef int fj_call_fn(void *arg, void **result);
 
 /*
- * Runs call(arg), or action(arg) with a fixed result, some time in `pool` (NULL: the common
- * pool), as an allocated future. Submitted from outside it is never run by a thread that
- * waits for it, since cancelling would interrupt that; unless the pool has no workers.
+ * Queues call(arg) in `pool` (NULL: the common pool) as an allocated future.
  *
- *   owns     the caller has one reference in *f: fj_future_unref(). `result` is stored,
- *            not copied.
- *   returns  FJ_OK; FJ_EINVAL for NULL; FJ_EREJECTED; FJ_ENOMEM. *f only if FJ_OK.
- *   Java     submit(Callable), submit(Runnable, T), submit(Runnable).
+ * If a thread outside a pool submits it, a waiting thread outside the pool never runs call(), so
+ * that an interrupt of the future does not affect that thread. The exception is a pool without
+ * workers, in which waiting threads run everything.
+ *
+ *   order    what the caller did before happens before call().
+ *   owns     the caller gets one reference in *f and drops it by fj_future_unref().
+ *   returns  FJ_OK. FJ_EINVAL if `call` or `f` is NULL. FJ_EREJECTED if the pool is shut down and
+ *            the caller is not one of its workers. FJ_ENOMEM. After an error *f is unchanged.
+ *   Java     submit(Callable).
  */
 FJ_API FJ_NODISCARD int fj_submit_call(fj_pool *pool, fj_call_fn *call, void *arg, fj_future **f);
+
+/*
+ * Queues action(arg) as fj_submit_call() does. If action() returns 0, the future succeeds with
+ * `result`.
+ *
+ *   owns     as fj_submit_call(). The library stores the pointer `result` and does not follow it.
+ *   returns  as fj_submit_call().
+ *   Java     submit(Runnable, T), submit(Runnable).
+ */
 FJ_API FJ_NODISCARD int fj_submit_action(fj_pool *pool, fj_action_fn *action, void *arg,
                                          void *result, fj_future **f);
 
 /*
- * The same, made but not submitted: for fj_future_fork(), _submit(), _invoke().
+ * Makes an allocated future for call(arg) and does not queue it. Pass it to fj_future_fork(),
+ * fj_future_submit() or fj_future_invoke().
  *
- *   Java     adapt(Callable), adapt(Runnable, T); with `interruptible` adaptInterruptible().
+ * If `interruptible` is not 0, a waiting thread outside the pool never runs call(), as with
+ * fj_submit_call().
+ *
+ *   owns     the caller gets one reference in *f and drops it by fj_future_unref().
+ *   returns  FJ_OK. FJ_EINVAL if `call` or `f` is NULL. FJ_ENOMEM. After an error *f is unchanged.
+ *   Java     adapt(Callable); with `interruptible` adaptInterruptible().
  */
 FJ_API FJ_NODISCARD int fj_future_new_call(fj_call_fn *call, void *arg, int interruptible,
                                            fj_future **f);
+
+/*
+ * Makes an allocated future for action(arg), as fj_future_new_call() does. If action() returns 0,
+ * the future succeeds with `result`.
+ *
+ *   owns     as fj_future_new_call().
+ *   returns  as fj_future_new_call().
+ *   Java     adapt(Runnable, T); with `interruptible` adaptInterruptible().
+ */
 FJ_API FJ_NODISCARD int fj_future_new_action(fj_action_fn *action, void *arg, void *result,
                                              int interruptible, fj_future **f);
 
-/* ---- Several of them ---------------------------------------------------------------------- */
+/* ---- Several futures ---------------------------------------------------------------------- */
 
 /*
- * Wait until all, or one, of n futures are done. n == 0: all FJ_OK, one FJ_EINVAL.
+ * Waits at most timeout_ns until all of n futures are done. The timeout has the meaning that it
+ * has for fj_future_get().
  *
- *   returns  FJ_OK; FJ_ETIMEDOUT; FJ_ECANCELED as fj_future_get(); FJ_EINVAL for NULL.
- *            any: *which is the index of one that is done.
+ *   returns  FJ_OK if all are done, whatever their outcomes are, and if n is 0. FJ_ETIMEDOUT if
+ *            one is not done after timeout_ns. FJ_ECANCELED if one is not done and the calling
+ *            task is interrupted. FJ_EINVAL if n is not 0 and `f` or one of its elements is NULL.
  */
 FJ_API FJ_NODISCARD int fj_future_wait_all(fj_future *const *f, size_t n, int64_t timeout_ns);
+
+/*
+ * Waits at most timeout_ns until one of n futures is done.
+ *
+ *   returns  FJ_OK, and *which is the index of a future that is done. FJ_ETIMEDOUT if none is done
+ *            after timeout_ns. FJ_ECANCELED if none is done and the calling task is interrupted.
+ *            FJ_EINVAL if n is 0, or if `which`, `f` or one of its elements is NULL.
+ */
 FJ_API FJ_NODISCARD int fj_future_wait_any(fj_future *const *f, size_t n, int64_t timeout_ns,
                                            size_t *which);
 
 /*
- * Submits n futures to `pool` and waits until all are done. If the time is over, if one
- * could not be submitted, or if the calling task is interrupted, those that are not done are
- * cancelled with interrupt. On return every one is done, and released but for those
- * cancelled: these may still be running (fj_future_fini()).
+ * Submits n futures to `pool` (NULL: the common pool) and waits until all are done.
  *
- * fj_future_invoke_all_quietly() has no limit, is not interrupted, and does not report how the
- * futures ended.
+ * In three cases the call cancels the futures that are not done, with interrupt: timeout_ns is
+ * over, a future cannot be submitted, or the calling task is interrupted.
  *
- *   returns  FJ_OK; the first error in the order of the array (all: not quietly); FJ_ETIMEDOUT;
- *            FJ_ECANCELED; FJ_EINVAL for NULL pointers, before any was submitted;
- *            FJ_EREJECTED; FJ_ENOMEM.
- *   Java     invokeAll(), timed and not. _quietly: invokeAllUninterruptibly().
+ * On return every future is done, unless no future was submitted. The library no longer uses the
+ * memory of embedded futures, with one exception: a cancelled future may still be queued or
+ * running. Call fj_future_fini() for it.
+ *
+ *   returns  FJ_OK if all succeeded, and if n is 0. Otherwise one of these:
+ *            FJ_EINVAL if `f` or one of its elements is NULL, has no body or was queued before; no
+ *            future was submitted.
+ *            FJ_EINVAL if the array has a future twice; that is a failed submission.
+ *            FJ_EREJECTED or FJ_ENOMEM if a future could not be submitted.
+ *            FJ_ETIMEDOUT if one is not done after timeout_ns.
+ *            FJ_ECANCELED if the calling task is interrupted.
+ *            The code of the first future in the array that failed or was cancelled.
+ *   Java     invokeAll(), invokeAll(timeout).
  */
 FJ_API FJ_NODISCARD int fj_future_invoke_all(fj_pool *pool, fj_future *const *f, size_t n,
                                              int64_t timeout_ns);
+
+/*
+ * Submits n futures and waits for them as fj_future_invoke_all() does, without a timeout. An
+ * interrupt of the calling task does not end the wait.
+ *
+ *   returns  FJ_OK if all are done, whatever their outcomes are. FJ_EINVAL, FJ_EREJECTED and
+ *            FJ_ENOMEM as fj_future_invoke_all().
+ *   Java     invokeAllUninterruptibly().
+ */
 FJ_API FJ_NODISCARD int fj_future_invoke_all_quietly(fj_pool *pool, fj_future *const *f, size_t n);
 
 /*
- * Submits n futures and waits until one has succeeded, or all have failed. The rest is
- * cancelled with interrupt.
+ * Submits n futures to `pool` (NULL: the common pool) and waits until one succeeds or all are done.
  *
- *   returns  FJ_OK and *which; the code of the last to fail; FJ_ETIMEDOUT; FJ_ECANCELED if
- *            the pool stopped or the caller was interrupted; FJ_EINVAL for NULL or n == 0;
- *            FJ_EREJECTED, FJ_ENOMEM.
- *   Java     invokeAny(), timed and not.
+ * Before it returns, the call cancels the futures that are not done, with interrupt. A cancelled
+ * future may still be queued or running. Call fj_future_fini() before you free it.
+ *
+ *   returns  FJ_OK if one succeeded; *which is its index. Otherwise one of these:
+ *            FJ_EINVAL if n is 0, if `which` is NULL, and as fj_future_invoke_all().
+ *            FJ_EREJECTED or FJ_ENOMEM if a future could not be submitted.
+ *            FJ_ETIMEDOUT if none succeeded after timeout_ns.
+ *            FJ_ECANCELED if the calling task is interrupted, or if all futures were cancelled.
+ *            The code of the future that failed last, if none succeeded.
+ *   Java     invokeAny(), invokeAny(timeout).
  */
 FJ_API FJ_NODISCARD int fj_future_invoke_any(fj_pool *pool, fj_future *const *f, size_t n,
                                              int64_t timeout_ns, size_t *which);

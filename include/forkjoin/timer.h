@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forkjoin/timer.h - tasks that run later, or again and again
+ * forkjoin/timer.h - tasks that run after a delay or periodically
  *
- * Included by <forkjoin.h>. A timer is a future (fj_future) that becomes ready at a moment of
- * the monotonic clock and is then run by the pool. Everything that takes a future takes
- * &t->future: wait for it, cancel it, complete it by hand. Cancelling takes it out at once.
- * Adding and cancelling need no memory and take the same time however many are waiting.
+ * Included by <forkjoin.h>. A timer is a future (forkjoin/future.h) that the pool queues at a given
+ * time of the monotonic clock. Every function for futures also takes &t->future: a thread may wait
+ * for a timer, cancel it or complete it. A cancel removes a waiting timer at once.
  *
- * Times are nanoseconds. A delay below 0 counts as 0; sums that do not fit mean never.
+ * To schedule or cancel an fj_timer takes constant time, however many timers wait. It allocates no
+ * memory, except for the first timer of a pool.
  *
- * A pool has one thread for its timers, from the first on. It runs nothing of yours but the
- * actions of fj_submit_with_timeout(); a pool with such an action has a spare thread for the time
- * during which one runs.
+ * All times are in nanoseconds. A negative delay counts as 0. If the deadline would overflow, the
+ * timer never fires.
  *
- * Shutdown: timers that run once are still run, and the pool ends after them, unless
- * fj_pool_cancel_delayed_on_shutdown() was called; those that run again and again are
- * cancelled; fj_pool_shutdown_now() cancels all. In the child of fork() all are cancelled.
+ * Threads
+ *   The first timer of a pool starts a timer thread, which stays until the pool ends. The timer
+ *   thread runs no body. It calls on_timeout() of fj_submit_with_timeout(), and it may call the
+ *   release function of a timer and the callbacks in the options of the pool. While it calls
+ *   on_timeout(), a second timer thread serves the other timers.
+ *
+ * End of the pool
+ *   After fj_pool_shutdown() a timer that runs once still runs, and the pool ends after it.
+ *   fj_pool_cancel_delayed_on_shutdown() changes that: the shutdown then cancels such timers too. A
+ *   shutdown always cancels periodic timers. fj_pool_shutdown_now() cancels all timers.
+ *
+ *   In a child process made by fork(), timers of the parent do not fire. A thread of the child that
+ *   waits for one of them finds it cancelled.
  */
 #ifndef FORKJOIN_TIMER_H
 #define FORKJOIN_TIMER_H
@@ -26,7 +35,8 @@
 
 FJI_EXTERN_C_BEGIN
 
-/* The first member of your own struct, or allocated by the library. Members are private. */
+/* A timer: the first member of a struct of the caller, or allocated by the library. The members are
+ * private. */
 typedef struct fj_timer {
     fj_future future;
     int64_t when;
@@ -36,78 +46,154 @@ typedef struct fj_timer {
     int64_t period; /* > 0: fixed rate; < 0: fixed delay; 0: once */
 } fj_timer;
 
-/* Makes `t` a new timer with the body `fn`, as fj_future_init(). */
+/* Initialises `t` as a new timer with the body `fn`, as fj_future_init() does for a future. */
 FJ_API void fj_timer_init(fj_timer *t, fj_task_fn *fn);
 
 /*
- * Runs `t` in `pool` (NULL: the common pool) after delay_ns; at fixed rate: then again at every
- * multiple of period_ns from there, without drift, late runs following at once; with fixed
- * delay: then again period_ns after the end of each run. A series never overlaps itself. It
- * ends when it is cancelled, when a run returns a code other than 0, which is then its
- * outcome (FJ_PENDING leaves it open), or when the pool is shut down.
+ * Runs `t` once in `pool` (NULL: the common pool), delay_ns after the call.
  *
- *   owns     the library, until it is done and released, as a future.
- *   returns  FJ_OK; FJ_EINVAL: NULL, not new, a period not above 0; FJ_EREJECTED;
- *            FJ_ENOMEM, FJ_EAGAIN: no memory or no thread for the first timer of the pool.
- *   Java     schedule(), scheduleAtFixedRate(), scheduleWithFixedDelay().
+ *   order    what the caller did before happens before the body.
+ *   owns     the library, until fj_future_fini() has returned.
+ *   returns  FJ_OK. FJ_EINVAL if `t` is NULL, has no body, or was scheduled before and not
+ *            initialised again since. FJ_EREJECTED if the pool is shut down, also for its own
+ *            workers. FJ_ENOMEM. FJ_EAGAIN if the system refuses the timer thread.
+ *   Java     schedule().
  */
 FJ_API FJ_NODISCARD int fj_schedule(fj_pool *pool, fj_timer *t, int64_t delay_ns);
+
+/*
+ * Runs `t` periodically in `pool` (NULL: the common pool): first delay_ns after the call, then at
+ * every multiple of period_ns from there.
+ *
+ * The times do not drift. Runs that are late follow at once, one after the other. Two runs of `t`
+ * never overlap.
+ *
+ * Between two runs the timer is not done. It becomes done when a run returns a code other than 0,
+ * which is then its outcome as for a future; FJ_PENDING ends the runs too, and leaves the outcome
+ * open. It also becomes done when a thread cancels it or decides its outcome otherwise, and with
+ * FJ_ECANCELED when the pool is shut down.
+ *
+ *   order    what one run did happens before the next run.
+ *   owns     as fj_schedule().
+ *   returns  as fj_schedule(). FJ_EINVAL also if period_ns is 0 or less.
+ *   Java     scheduleAtFixedRate().
+ */
 FJ_API FJ_NODISCARD int fj_schedule_at_fixed_rate(fj_pool *pool, fj_timer *t, int64_t delay_ns,
                                                   int64_t period_ns);
+
+/*
+ * Runs `t` periodically as fj_schedule_at_fixed_rate() does, but each further run begins period_ns
+ * after the end of the run before.
+ *
+ *   order    as fj_schedule_at_fixed_rate().
+ *   owns     as fj_schedule().
+ *   returns  as fj_schedule_at_fixed_rate().
+ *   Java     scheduleWithFixedDelay().
+ */
 FJ_API FJ_NODISCARD int fj_schedule_with_fixed_delay(fj_pool *pool, fj_timer *t, int64_t delay_ns,
                                                      int64_t period_ns);
 
-/* The same for fn(arg), as an allocated future: see fj_submit_call(). */
+/*
+ * Runs call(arg) once, delay_ns after the call, as an allocated future.
+ *
+ *   owns     the caller gets one reference in *f and drops it by fj_future_unref().
+ *   returns  FJ_OK. FJ_EINVAL if `call` or `f` is NULL. FJ_EREJECTED, FJ_ENOMEM and FJ_EAGAIN as
+ *            fj_schedule(). After an error *f is unchanged.
+ *   Java     schedule(Callable).
+ */
 FJ_API FJ_NODISCARD int fj_schedule_call(fj_pool *pool, fj_call_fn *call, void *arg,
                                          int64_t delay_ns, fj_future **f);
+
+/*
+ * Runs action(arg) once, delay_ns after the call, as an allocated future. Its result is NULL.
+ *
+ *   owns     as fj_schedule_call().
+ *   returns  as fj_schedule_call().
+ *   Java     schedule(Runnable).
+ */
 FJ_API FJ_NODISCARD int fj_schedule_action(fj_pool *pool, fj_action_fn *action, void *arg,
                                            int64_t delay_ns, fj_future **f);
+
+/*
+ * Runs action(arg) periodically as fj_schedule_at_fixed_rate() does, as an allocated future.
+ *
+ *   owns     as fj_schedule_call().
+ *   returns  as fj_schedule_call(). FJ_EINVAL also if period_ns is 0 or less.
+ *   Java     scheduleAtFixedRate().
+ */
 FJ_API FJ_NODISCARD int fj_schedule_action_at_fixed_rate(fj_pool *pool, fj_action_fn *action,
                                                          void *arg, int64_t delay_ns,
                                                          int64_t period_ns, fj_future **f);
+
+/*
+ * Runs action(arg) periodically as fj_schedule_with_fixed_delay() does, as an allocated future.
+ *
+ *   owns     as fj_schedule_call().
+ *   returns  as fj_schedule_call(). FJ_EINVAL also if period_ns is 0 or less.
+ *   Java     scheduleWithFixedDelay().
+ */
 FJ_API FJ_NODISCARD int fj_schedule_action_with_fixed_delay(fj_pool *pool, fj_action_fn *action,
                                                             void *arg, int64_t delay_ns,
                                                             int64_t period_ns, fj_future **f);
 
 /*
- * Time left until the next run; 0 or less: it is due, runs, or is done; for a future that is
- * no timer 0.
+ * Returns the time until the next run of the timer `f`, or until the limit of a future that
+ * fj_submit_with_timeout() made.
  *
+ *   returns  nanoseconds. INT64_MAX if the timer never fires. 0 or less if it is due or running, or
+ *            was never scheduled. 0 if it is done, if `f` is not a timer, and if `f` is NULL.
  *   Java     getDelay().
  */
 FJ_API int64_t fj_timer_remaining(const fj_future *f);
 
 /*
- * As fj_submit_call(), with a limit: if `f` is not done timeout_ns after the call, it fails with
- * FJ_ETIMEDOUT. If there is an action, on_timeout(f, arg) is called instead, and decides the
- * outcome by fj_future_complete(), fj_future_fail() or fj_future_cancel(), or does not. The limit
- * stays when the body leaves `f` open (FJ_PENDING). A pool that stops cancels `f`.
+ * Queues call(arg) in `pool` (NULL: the common pool) as an allocated future with a time limit.
  *
- * The body: whoever decides `f` after its limit, the library, the action or another thread,
- * interrupts the body as fj_future_cancel() with `interrupt` does: fj_is_cancelled() becomes 1, the
- * waits of the library inside it return FJ_ECANCELED, and the pool's interrupt_signal is sent. An
- * action that decides nothing leaves the body alone, and the limit is used up.
+ * If the future is not done timeout_ns after the call, it fails with FJ_ETIMEDOUT. If on_timeout is
+ * not NULL, the library calls on_timeout(f, arg) instead. That function may decide the outcome by
+ * fj_future_complete(), fj_future_fail() or fj_future_cancel(), or leave it open. `arg` is the same
+ * pointer that call() gets.
  *
- * The outcome: FJ_ETIMEDOUT tells a limit from a cancel (FJ_ECANCELED). A wait with a limit of its
- * own returns FJ_ETIMEDOUT too. To tell these apart ask fj_future_is_done() or fj_future_error(),
- * which speak of the outcome only, or wait by fj_future_wait(), which returns FJ_OK for a future
- * that is done. A loop that waits again after FJ_ETIMEDOUT has to look at fj_future_is_done().
+ * The limit fires at most once. It also holds while the outcome is open after call() has returned
+ * FJ_PENDING. If the pool stops before the limit, the future is cancelled. A waiting thread outside
+ * the pool never runs call().
  *
- * The action is called at most once, at the moment of the limit, by a thread of the timers, not by
- * a worker: it comes also when all workers are busy. It should be short. It may decide `f`, submit
- * and schedule work in any pool, its own included, wait for futures, and shut its pool down.
- * fj_current_pool() is NULL in it, and what it forks goes to the common pool. It may not wait for
- * the end of its pool: fj_pool_close(), fj_pool_destroy() and fj_pool_await_termination() return
- * FJ_EDEADLK. The pool ends after it.
+ * The body
+ *   Every decision after the limit interrupts the body as fj_future_cancel() with `interrupt` does.
+ *   It does not matter whether the library, on_timeout() or another thread decides. If on_timeout()
+ *   decides nothing, the body continues without a limit.
  *
- * An action that takes long delays no other timer: before it is called, another thread of the pool
- * takes over the timers. So there are as many threads as actions that run at the same time, and
- * one more. If the system gives no thread, the other timers wait until the action returns. In a
- * child that the action makes by fork(), the calling thread ends when the action returns.
+ * The outcome
+ *   If the library decides the outcome at the limit, fj_future_error() returns FJ_ETIMEDOUT. After
+ *   a cancel it returns FJ_ECANCELED. fj_future_get() with a timeout of its own returns
+ *   FJ_ETIMEDOUT in two cases: the future has failed, or the wait has ended first.
+ *   fj_future_is_done() tells the two apart. So does fj_future_wait(), which returns FJ_OK for
+ *   every future that is done. A loop that waits again after FJ_ETIMEDOUT must check
+ *   fj_future_is_done(), or it may never end.
  *
- *   owns     as fj_submit_call(). `f` is there at least until on_timeout() returns.
- *   returns  as fj_submit_call(); FJ_EAGAIN: no thread for the first timer of the pool. After an
- *            error there is no limit, and on_timeout() is not called.
+ * on_timeout()
+ *   A timer thread calls it at the limit, unless the future is done by then. No worker is needed,
+ *   so the call comes even if all workers are busy.
+ *
+ *   It may decide the future, queue and schedule tasks in any pool, wait for futures, and shut down
+ *   its pool. fj_current_pool() returns NULL in it, and what it forks goes to the common pool.
+ *
+ *   It must not wait for the end of its pool, because the pool ends after it: fj_pool_close(),
+ *   fj_pool_destroy() and fj_pool_await_termination() return FJ_EDEADLK.
+ *
+ *   It should be short, although a long one does not delay other timers: before the call another
+ *   timer thread takes over, and the library starts one if there is none. So if n on_timeout()
+ *   calls run at the same time, the pool has n + 1 timer threads. If the system refuses the thread,
+ *   the other timers wait until on_timeout() returns.
+ *
+ *   If on_timeout() calls fork(), the thread that continues in the child ends when on_timeout()
+ *   returns.
+ *
+ *   owns     as fj_submit_call(). The future stays valid until on_timeout() has returned, also if
+ *            the caller has dropped its reference.
+ *   returns  as fj_submit_call(), but FJ_EREJECTED also for workers of a pool that is shut down.
+ *            FJ_EAGAIN if the system refuses the timer thread. After an error on_timeout() is not
+ *            called.
  *   Java     submitWithTimeout().
  */
 FJ_API FJ_NODISCARD int fj_submit_with_timeout(fj_pool *pool, fj_call_fn *call, void *arg,
@@ -116,14 +202,21 @@ FJ_API FJ_NODISCARD int fj_submit_with_timeout(fj_pool *pool, fj_call_fn *call, 
                                                fj_future **f);
 
 /*
- * From now on a shutdown, also one that was called before, cancels timers that wait.
+ * Makes the shutdown of `pool` cancel all waiting timers, including those that run once. If the
+ * pool is shut down already, the call cancels them. Limits of fj_submit_with_timeout() are not
+ * affected.
  *
- *   returns  FJ_OK; FJ_EINVAL for NULL; FJ_ENOTSUP for the common pool.
+ *   returns  FJ_OK. FJ_EINVAL if `pool` is NULL. FJ_ENOTSUP if it is the common pool.
  *   Java     cancelDelayedTasksOnShutdown().
  */
 FJ_API int fj_pool_cancel_delayed_on_shutdown(fj_pool *pool);
 
-/* How many timers wait. NULL: the common pool. Java: getDelayedTaskCount(). */
+/*
+ * Returns the number of waiting timers in `pool` (NULL: the common pool), including the limits of
+ * fj_submit_with_timeout(). A timer that is queued or running is not counted.
+ *
+ *   Java     getDelayedTaskCount().
+ */
 FJ_API uint64_t fj_pool_delayed_count(const fj_pool *pool);
 
 FJI_EXTERN_C_END
