@@ -141,7 +141,7 @@ struct fj_task {
     X(FJ_EREJECTED, -1001, "the pool is shut down")            \
     X(FJ_ESATURATED, -1002, "the limit of threads is reached") \
     X(FJ_EFAILED, -1003, "failed, without a code")             \
-    X(FJ_PENDING, -1004, "not finished: somebody completes it later")
+    X(FJ_PENDING, -1004, "not finished: another call completes it later")
 
 enum fj_error {
 #define FJI_ERROR_ENUM(name, value, text) name = (value),

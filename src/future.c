@@ -104,7 +104,7 @@ static uint32_t outcome_bits(int code)
 static uint32_t future_await_decision(const uint32_t *word)
 {
     uint32_t s;
-    int turn = 0;
+    unsigned turn = 0;
 
     /* [task.done] acquire <- acq_rel in fji_future_decide(). */
     while (((s = fji_load_acquire(word)) & FJI_COMPLETING) != 0) {
@@ -439,7 +439,9 @@ static bool future_held(const fj_future *f)
 
 static bool future_may_queue(const fj_future *f)
 {
-    return f != NULL && f->fn != NULL && f->task.cell == NULL;
+    if (f == NULL || f->fn == NULL || f->task.cell != NULL) return false;
+    /* relaxed: the caller has it. A body that was run here, and not reinitialised since. */
+    return (fji_load_relaxed(&f->task.state) & FJI_LET_GO) == 0;
 }
 
 /* While it is queued or runs the library has a reference to an allocated one. */
@@ -490,7 +492,9 @@ static FJI_COLD int future_fork_slow(fj_future *f)
 
 int fj_future_fork(fj_future *f)
 {
-    bool quick = f != NULL && f->flags == 0 && f->task.cell == NULL;
+    /* relaxed: the caller has it. */
+    bool quick = f != NULL && f->flags == 0 && f->task.cell == NULL &&
+                 fji_load_relaxed(&f->task.state) == 0;
 
     if (FJI_LIKELY(quick && fji_push_self(&f->task, 0))) return FJ_OK;
     return future_fork_slow(f);

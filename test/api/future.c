@@ -785,6 +785,34 @@ FJ_TEST(pool_that_stops_cancels_queued_futures_and_interrupts_running_ones, 60)
     }
 }
 
+static int answers_five(fj_task *t)
+{
+    (void)t;
+    return 5;
+}
+
+FJ_TEST(future_that_was_run_is_queued_only_after_a_reinit, 10)
+{
+    fj_pool *p = fjt_pool(1, 0);
+    fj_future f, *list = &f;
+    size_t which;
+
+    fj_future_init(&f, answers_five);
+    CHECK_EQ(fj_future_run(&f), 5);
+    CHECK_EQ(fj_future_submit(p, &f), FJ_EINVAL);
+    CHECK_EQ(fj_future_submit_lazy(p, &f), FJ_EINVAL);
+    CHECK_EQ(fj_future_submit_external(p, &f), FJ_EINVAL);
+    CHECK_EQ(fj_future_fork(&f), FJ_EINVAL);
+    CHECK_EQ(fj_future_invoke(p, &f), FJ_EINVAL);
+    CHECK_EQ(fj_future_invoke_all(p, &list, 1, FJ_FOREVER), FJ_EINVAL);
+    CHECK_EQ(fj_future_invoke_any(p, &list, 1, FJ_FOREVER, &which), FJ_EINVAL);
+    CHECK_EQ(fj_future_reinit(&f), FJ_OK);
+    CHECK_EQ(fj_future_submit(p, &f), FJ_OK);
+    CHECK_EQ(fj_future_join(&f), 5);
+    fj_future_fini(&f);
+    fjt_destroy(p);
+}
+
 FJ_TEST(tags_belong_to_the_caller, 10)
 {
     fj_future f;
