@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * frame.c - the test frame of fjtest.h on the simulator: each test under many schedules
+ * frame.c - the test framework of fjtest.h on the simulator: each test under many schedules
  *
  * The same FJ_TESTs, but instead of a process of its own each gets runs of the simulator, every
  * one with the next seed, until its share of the time or its number of schedules is used up. A

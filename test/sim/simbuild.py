@@ -45,7 +45,7 @@ class Build:
     def flags(self):
         words = ["-std=gnu11", "-g", "-fno-omit-frame-pointer"]
         words += [f"-D{name}={value}" for name, value in self.numbers.items()]
-        for folder in ("include", "src", "test", "test/sim", "test/parity"):
+        for folder in ("include", "src", "test", "test/sim", "test/conformance"):
             words.append("-I" + os.path.join(self.root, folder))
         return words
 
