@@ -277,7 +277,7 @@ static bool run_test(fjt_test *t, const struct choice *c)
         all.steps += r.steps;
         all.switches += r.switches;
         if (r.threads > all.threads) all.threads = r.threads;
-        if (!r.failed && r.blocks > 0 && c->short_steps == 0) { /* scenes give everything back */
+        if (!r.failed && r.blocks > 0 && c->short_steps == 0) { /* scenarios give everything back */
             r.failed = true;
             snprintf(r.text, sizeof r.text, "%ld blocks of memory were not freed", r.blocks);
         }

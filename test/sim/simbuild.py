@@ -25,8 +25,8 @@ SEEN = ["-fsanitize=thread", "-U__SANITIZE_THREAD__",
 SHIPPED = {"FJI_SIM": 1, "FJI_NO_ASM": 1}
 
 
-# The programs of scenes, test/sim/NAME.c.
-SCENES = ["queue", "pool", "block", "quiesce", "future", "outcome", "timer", "common", "help", "ends",
+# The programs of scenarios, test/sim/NAME.c.
+SCENARIOS = ["queue", "pool", "block", "quiesce", "future", "outcome", "timer", "common", "help", "ends",
           "local"]
 
 

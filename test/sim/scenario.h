@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scene.h - what the scenes of the simulator have in common
+ * scenario.h - what the scenarios of the simulator have in common
  *
- * A scene is as small as the protocol it shows allows: every step multiplies the schedules. Tasks
+ * A scenario is as small as the protocol it shows allows: every step multiplies the schedules. Tasks
  * are allocated and freed as soon as the library's contract lets them go, so that a late touch is
  * seen, and in the runs in which addresses come back at once, a mistaken one too.
  */
-#ifndef SIM_SCENE_H
-#define SIM_SCENE_H
+#ifndef SIM_SCENARIO_H
+#define SIM_SCENARIO_H
 
 #include <stdatomic.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 #include "plat/plat.h"
 #include "plat/sim/sim.h"
 
-/* A pool that goes to sleep at once, so that waking is part of every scene. */
-static inline fj_pool *scene_pool(int n, unsigned flags)
+/* A pool that goes to sleep at once, so that waking is part of every scenario. */
+static inline fj_pool *scenario_pool(int n, unsigned flags)
 {
     fj_pool_options o = {0};
 
@@ -30,65 +30,65 @@ static inline fj_pool *scene_pool(int n, unsigned flags)
 }
 
 /* A task on the heap that counts its runs and answers with its code. */
-struct scene_leaf {
+struct scenario_leaf {
     fj_task task;
     atomic_int *runs;
     int code;
 };
 
-static inline int scene_leaf_run(fj_task *t)
+static inline int scenario_leaf_run(fj_task *t)
 {
-    struct scene_leaf *l = (struct scene_leaf *)t;
+    struct scenario_leaf *l = (struct scenario_leaf *)t;
 
     atomic_fetch_add_explicit(l->runs, 1, memory_order_relaxed);
     return l->code;
 }
 
-static inline struct scene_leaf *scene_leaf(atomic_int *runs, int code)
+static inline struct scenario_leaf *scenario_leaf(atomic_int *runs, int code)
 {
-    struct scene_leaf *l = malloc(sizeof *l);
+    struct scenario_leaf *l = malloc(sizeof *l);
 
     memset(l, 0, sizeof *l);
-    fj_task_init(&l->task, scene_leaf_run);
+    fj_task_init(&l->task, scenario_leaf_run);
     l->runs = runs;
     l->code = code;
     return l;
 }
 
 /* Runs body(arg) as a task of the pool and waits for it. */
-struct scene_call {
+struct scenario_call {
     fj_task task;
     void (*body)(void *arg);
     void *arg;
 };
 
-static inline int scene_call_run(fj_task *t)
+static inline int scenario_call_run(fj_task *t)
 {
-    struct scene_call *c = (struct scene_call *)t;
+    struct scenario_call *c = (struct scenario_call *)t;
 
     c->body(c->arg);
     return FJ_OK;
 }
 
-static inline void scene_inside(fj_pool *pool, void (*body)(void *), void *arg)
+static inline void scenario_inside(fj_pool *pool, void (*body)(void *), void *arg)
 {
-    struct scene_call c;
+    struct scenario_call c;
 
     memset(&c, 0, sizeof c);
-    fj_task_init(&c.task, scene_call_run);
+    fj_task_init(&c.task, scenario_call_run);
     c.body = body;
     c.arg = arg;
     CHECK_EQ(fj_invoke(pool, &c.task), FJ_OK);
 }
 
 /* Until a flag is set, letting others go on. */
-static inline void scene_until(atomic_int *flag)
+static inline void scenario_until(atomic_int *flag)
 {
     while (atomic_load_explicit(flag, memory_order_acquire) == 0) sim_yield();
 }
 
 /* Words that are slept on: where everybody does, a wake that is lost is a deadlock at once. */
-static inline uint32_t scene_add(uint32_t *word)
+static inline uint32_t scenario_add(uint32_t *word)
 {
     uint32_t now = __atomic_add_fetch(word, 1, __ATOMIC_ACQ_REL);
 
@@ -96,7 +96,7 @@ static inline uint32_t scene_add(uint32_t *word)
     return now;
 }
 
-static inline void scene_await(uint32_t *word, uint32_t n)
+static inline void scenario_await(uint32_t *word, uint32_t n)
 {
     uint32_t seen;
 
@@ -104,4 +104,4 @@ static inline void scene_await(uint32_t *word, uint32_t n)
         fji_plat_wait(word, seen, FJ_FOREVER);
 }
 
-#endif /* SIM_SCENE_H */
+#endif /* SIM_SCENARIO_H */
