@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fjtest.c - the test frame
+ * fjtest.c - the test framework
  *
  * The parent never calls the library: it forks a child for each test and waits
  * for it. What became of the test is told in a page that both share, so that it

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fjtest.h - the test frame: one property per test, each in its own process
+ * fjtest.h - the test framework: one property per test, each in its own process
  *
  *     FJ_TEST(join_returns_the_code_of_the_body, 10)
  *     {
  *         CHECK_EQ(fj_join(&t), 42);
  *     }
  *
- * FJ_TEST(name, seconds) registers a test with its time limit. The frame runs
+ * FJ_TEST(name, seconds) registers a test with its time limit. The framework runs
  * each test in a child process of its own, so a crash, a leaked thread or a
  * changed environment ends with it. When the limit is over, a watchdog thread in
  * the child dumps every pool given to fjt_watch() and fails the test. Limits are
@@ -34,13 +34,13 @@ typedef struct fjt_test {
 
 void fjt_register(fjt_test *t);
 
-#define FJ_TEST(test_name, limit)                                            \
-    static void test_name(void);                                             \
-    __attribute__((constructor)) static void fjt_add_##test_name(void)       \
-    {                                                                        \
-        static fjt_test t = {#test_name, __FILE__, test_name, (limit), 0};   \
-        fjt_register(&t);                                                    \
-    }                                                                        \
+#define FJ_TEST(test_name, limit)                                          \
+    static void test_name(void);                                           \
+    __attribute__((constructor)) static void fjt_add_##test_name(void)     \
+    {                                                                      \
+        static fjt_test t = {#test_name, __FILE__, test_name, (limit), 0}; \
+        fjt_register(&t);                                                  \
+    }                                                                      \
     static void test_name(void)
 
 /* Ends the test (the child process) as failed, with the place; from any thread. */
@@ -55,10 +55,10 @@ __attribute__((noreturn)) void fjt_skip(const char *why);
         if (!(cond)) fjt_fail(__FILE__, __LINE__, "failed: %s", #cond); \
     } while (0)
 
-#define CHECK_EQ(a, b)                                                                       \
-    do {                                                                                     \
-        long long fjt_a = (long long)(a), fjt_b = (long long)(b);                            \
-        if (fjt_a != fjt_b)                                                                  \
+#define CHECK_EQ(a, b)                                                                         \
+    do {                                                                                       \
+        long long fjt_a = (long long)(a), fjt_b = (long long)(b);                              \
+        if (fjt_a != fjt_b)                                                                    \
             fjt_fail(__FILE__, __LINE__, "%s = %lld, wanted %s = %lld", #a, fjt_a, #b, fjt_b); \
     } while (0)
 

@@ -2,8 +2,8 @@
 /*
  * chance.c - faults of several kinds at once, by chance
  *
- * A seed says which kinds fail, and one in how many calls; the program is run with that. Then
- * the same with refusals only, and with liberties only, of which nothing may be noticed.
+ * A seed chooses which kinds of faults occur and how often: one in how many calls. One test sets
+ * refusals only, one sets spurious events only (the program must not notice them), one sets both.
  */
 #include "programs.h"
 
@@ -12,7 +12,7 @@ static const enum fji_fault refusals[] = {
     FJI_FAULT_ATTR,  FJI_FAULT_AFFINITY, FJI_FAULT_SYSCONF, FJI_FAULT_MEMBARRIER,
 };
 
-static const enum fji_fault liberties[] = {
+static const enum fji_fault spurious[] = {
     FJI_FAULT_WAIT,      FJI_FAULT_WAIT_LATE, FJI_FAULT_WAKE_LATE,
     FJI_FAULT_WAKE_MORE, FJI_FAULT_JUMP,      FJI_FAULT_STILL,
 };
@@ -42,7 +42,7 @@ static void set_some(const enum fji_fault *kinds, size_t n, uint64_t *seed)
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
-static void run_by_chance(bool refuses, bool dares)
+static void run_by_chance(bool refuses, bool disturbs)
 {
     uint64_t seed = fjt_seed();
     int threads = threads_alive();
@@ -53,7 +53,7 @@ static void run_by_chance(bool refuses, bool dares)
     for (long i = 0; i < rounds; i++) {
         const struct program *p = &programs[fjt_random(&seed) % (unsigned)N_PROGRAMS];
         if (refuses) set_some(refusals, COUNT(refusals), &seed);
-        if (dares) set_some(liberties, COUNT(liberties), &seed);
+        if (disturbs) set_some(spurious, COUNT(spurious), &seed);
         p->run((int)(fjt_random(&seed) % 6));
         calm();
         await_threads(threads);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * plugin.c - a plugin that contains the static library and uses its common pool; see
- * test/trap/plugin.c, which loads and unloads it
+ * test/regression/plugin.c, which loads and unloads it
  */
 #include <forkjoin.h>
 #include <forkjoin/algo.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * block.c - scenes of blocked workers and those that run in their place
+ * block.c - scenarios of blocked workers and those that run in their place
  */
 #include <forkjoin/block.h>
 #include <pthread.h>
 
 #include "gate.h"
 #include "pool.h"
-#include "scene.h"
+#include "scenario.h"
 
 static struct gate gate;
 static atomic_int done;
@@ -110,7 +110,7 @@ FJ_TEST(joiner_that_sleeps_is_replaced, 10)
 
     atomic_store(&a_runs, 0);
     atomic_store(&b_ran, 0);
-    scene_inside(pool, joins_a_before_b, NULL);
+    scenario_inside(pool, joins_a_before_b, NULL);
     fjt_destroy(pool);
 }
 
@@ -137,7 +137,7 @@ FJ_TEST(refused_replacement_is_asked_for_again, 10)
     way = (int)(sim_random() % GATE_WAITS_SIMULATED);
     gate_close(&gate, false, NULL);
     fji_fault_set(FJI_FAULT_THREAD, 1 + (long)(sim_random() % 3), 1 + (long)(sim_random() % 4));
-    scene_inside(pool, waits_for_its_child, NULL);
+    scenario_inside(pool, waits_for_its_child, NULL);
     fjt_destroy(pool);
     gate_end(&gate);
 }
@@ -166,7 +166,7 @@ FJ_TEST(replacement_is_asked_for_again_though_another_start_is_under_way, 10)
     gate_close(&gate, false, NULL);
     fji_fault_set(FJI_FAULT_THREAD, 2, 2 + (long)(sim_random() % 3));
     CHECK_EQ(pthread_create(&t, NULL, submits_an_action, pool), 0);
-    scene_inside(pool, waits_for_its_child, NULL);
+    scenario_inside(pool, waits_for_its_child, NULL);
     pthread_join(t, NULL);
     fjt_destroy(pool);
     gate_end(&gate);
@@ -271,7 +271,7 @@ FJ_TEST(join_in_a_saturated_pool_counts_as_a_block, 10)
     o.spin_ns = -1;
     fj_pool *pool = fjt_pool_with(&o);
     gate_close(&gate, false, NULL);
-    scene_inside(pool, joins_elsewhere, other);
+    scenario_inside(pool, joins_elsewhere, other);
     CHECK_EQ(__atomic_load_n(&pool->blocked, __ATOMIC_RELAXED), 0);
     fjt_destroy(pool);
     fjt_destroy(other);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * common.c - scenes of the end of the common pool, and of those who use it meanwhile
+ * common.c - scenarios of the end of the common pool, and of those who use it meanwhile
  */
 #include <pthread.h>
 
-#include "scene.h"
+#include "scenario.h"
 
 static atomic_int runs;
 
@@ -267,7 +267,7 @@ static void *tries(void *arg)
 
 static int worker_gives(void *arg)
 {
-    struct scene_leaf *l = arg;
+    struct scenario_leaf *l = arg;
 
     CHECK_EQ(fj_submit_external(NULL, &l->task), FJ_OK);
     return action(NULL);
@@ -276,7 +276,7 @@ static int worker_gives(void *arg)
 FJ_TEST(attempt_to_end_the_common_pool_refuses_its_worker_nothing, 10)
 {
     pthread_t thread;
-    struct scene_leaf *l = scene_leaf(&runs, 0);
+    struct scenario_leaf *l = scenario_leaf(&runs, 0);
 
     configure(1);
     atomic_store(&runs, 0);
@@ -292,7 +292,7 @@ FJ_TEST(attempt_to_end_the_common_pool_refuses_its_worker_nothing, 10)
 static void gives_at_its_end(fj_pool *pool, int worker, void *arg)
 {
     (void)pool, (void)worker, (void)arg;
-    struct scene_leaf *l = scene_leaf(&runs, 0);
+    struct scenario_leaf *l = scenario_leaf(&runs, 0);
     CHECK_EQ(fj_submit_external(NULL, &l->task), FJ_EREJECTED);
     free(l);
 }

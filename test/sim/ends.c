@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ends.c - scenes in which two outcomes, or an outcome and the end of the pool, meet
+ * ends.c - scenarios in which two outcomes, or an outcome and the end of the pool, meet
  */
 #include <pthread.h>
 
-#include "scene.h"
+#include "scenario.h"
 
 static atomic_int runs;
 
@@ -61,7 +61,7 @@ static int family_run(fj_task *t)
 
 FJ_TEST(child_that_fails_itself_and_by_its_code_ends_its_root_once, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     struct family *f = malloc(sizeof *f);
 
     atomic_store(&runs, 0);
@@ -100,7 +100,7 @@ static void *shut_down(void *pool)
 /* Due at once, or nearly: whatever the pool has accepted it runs, before it ends. */
 FJ_TEST(accepted_timer_runs_though_the_pool_is_shut_down, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *t[2];
     int code[2];
     pthread_t other;
@@ -146,7 +146,7 @@ static int late_run(fj_task *t)
 /* Two and two: the number that failures are told apart by wraps within the second pair. */
 FJ_TEST(any_of_gives_the_code_of_the_last_to_fail, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     for (int round = 0; round < 2; round++) {
         struct late *l = malloc(2 * sizeof *l);
@@ -177,7 +177,7 @@ static int until_the_stop(void *arg)
 
 FJ_TEST(future_that_is_queued_at_a_stop_never_runs, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *f = malloc(sizeof *f);
 
     atomic_store(&runs, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * frame.c - the test frame of fjtest.h on the simulator: each test under many schedules
+ * frame.c - the test framework of fjtest.h on the simulator: each test under many schedules
  *
  * The same FJ_TESTs, but instead of a process of its own each gets runs of the simulator, every
  * one with the next seed, until its share of the time or its number of schedules is used up. A
@@ -277,7 +277,7 @@ static bool run_test(fjt_test *t, const struct choice *c)
         all.steps += r.steps;
         all.switches += r.switches;
         if (r.threads > all.threads) all.threads = r.threads;
-        if (!r.failed && r.blocks > 0 && c->short_steps == 0) { /* scenes give everything back */
+        if (!r.failed && r.blocks > 0 && c->short_steps == 0) { /* scenarios give everything back */
             r.failed = true;
             snprintf(r.text, sizeof r.text, "%ld blocks of memory were not freed", r.blocks);
         }

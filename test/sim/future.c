@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * future.c - scenes of futures, completers, tokens and timers
+ * future.c - scenarios of futures, completers, tokens and timers
  */
 #include <forkjoin/block.h>
 #include <pthread.h>
 
-#include "scene.h"
+#include "scenario.h"
 
 static atomic_int runs, released;
 
@@ -51,7 +51,7 @@ static void *wait_for_it(void *arg)
 
 FJ_TEST(two_outsiders_wait_for_one_future, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     struct promise *p = promise();
     pthread_t t;
 
@@ -76,7 +76,7 @@ static void *cancel_it(void *arg)
 /* Exactly one outcome, whoever comes first; released once, after everybody is through. */
 FJ_TEST(cancel_and_run_decide_once, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     struct promise *p = promise();
     pthread_t t;
 
@@ -105,7 +105,7 @@ static int waits_to_go(void *arg)
 
 FJ_TEST(future_cancelled_while_queued_never_runs, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     struct promise *p = promise();
 
     atomic_store(&runs, 0);
@@ -129,7 +129,7 @@ static void *complete_it(void *arg)
 
 FJ_TEST(complete_and_cancel_decide_once, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     struct promise *p = promise();
     pthread_t a, b;
 
@@ -149,7 +149,7 @@ FJ_TEST(complete_and_cancel_decide_once, 10)
 /* Let go of by the library, though its pool goes on: free at once. */
 FJ_TEST(future_that_is_let_go_is_not_touched_again, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
 
     for (int i = 0; i < 2; i++) {
         struct promise *p = promise();
@@ -164,7 +164,7 @@ FJ_TEST(future_that_is_let_go_is_not_touched_again, 10)
 /* The library frees it through the callback: nobody of the library touches it afterwards. */
 FJ_TEST(released_future_is_not_touched_again, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
     atomic_store(&released, 0);
@@ -187,7 +187,7 @@ static int answer(void *arg, void **result)
 
 FJ_TEST(counted_future_is_freed_once, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     fj_future *f;
     void *got;
 
@@ -224,9 +224,9 @@ static void forks_futures(void *arg)
 
 FJ_TEST(futures_forked_inside_run_once, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     atomic_store(&runs, 0);
-    scene_inside(pool, forks_futures, NULL);
+    scenario_inside(pool, forks_futures, NULL);
     fjt_destroy(pool);
     CHECK_EQ(atomic_load(&runs), 3);
 }
@@ -272,7 +272,7 @@ static void wait_for_the_younger(void *arg)
 {
     struct two *two = arg;
 
-    scene_until(&two->forked);
+    scenario_until(&two->forked);
     waits = true;
     CHECK_EQ(fj_future_join(&two->younger), FJ_OK);
     waits = false;
@@ -280,7 +280,7 @@ static void wait_for_the_younger(void *arg)
 
 FJ_TEST(waiter_runs_nothing_older_than_what_it_waits_for, 10)
 {
-    fj_pool *pool = scene_pool(1, FJ_POOL_CALLER_HELPS);
+    fj_pool *pool = scenario_pool(1, FJ_POOL_CALLER_HELPS);
     struct two *two = malloc(sizeof *two);
 
     atomic_store(&runs, 0);
@@ -288,7 +288,7 @@ FJ_TEST(waiter_runs_nothing_older_than_what_it_waits_for, 10)
     fj_future_init(&two->older, older_run);
     fj_future_init(&two->younger, younger_run);
     CHECK_EQ(fj_execute(pool, fork_two, two), FJ_OK);
-    scene_inside(pool, wait_for_the_younger, two);
+    scenario_inside(pool, wait_for_the_younger, two);
     fjt_destroy(pool);
     CHECK_EQ(atomic_load(&runs), 2);
     free(two);
@@ -302,19 +302,19 @@ static int gets_it(void *arg)
     struct promise *p = arg;
 
     CHECK_EQ(fj_future_get(&p->future, FJ_FOREVER, NULL), FJ_OK);
-    scene_add(&got_it);
+    scenario_add(&got_it);
     return FJ_OK;
 }
 
 FJ_TEST(worker_that_may_be_interrupted_is_told_of_the_outcome, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     struct promise *p = promise();
 
     CHECK_EQ(fj_execute(pool, gets_it, p), FJ_OK);
     for (uint32_t n = sim_random() % 100; n > 0; n--) sim_yield();
     CHECK_EQ(fj_future_complete(&p->future, NULL), 1);
-    scene_await(&got_it, 1);
+    scenario_await(&got_it, 1);
     fjt_destroy(pool);
     free(p);
 }
@@ -343,7 +343,7 @@ static int next_task(void *arg)
 
 FJ_TEST(interrupt_breaks_the_sleep_of_its_task_only, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     struct promise *p = promise();
 
     atomic_store(&runs, 0);
@@ -394,7 +394,7 @@ FJ_TEST(wait_with_a_limit_runs_nothing, 10)
     o.spin_ns = -1;
     fj_pool *pool = fjt_pool_with(&o);
     atomic_store(&limit_over, 0);
-    scene_inside(pool, waits_with_a_limit, &how);
+    scenario_inside(pool, waits_with_a_limit, &how);
     fjt_destroy(pool);
 }
 
@@ -492,7 +492,7 @@ static int sleeps_under_tokens(fj_task *t)
 
 FJ_TEST(interrupt_breaks_a_sleep_under_tokens_below_its_own, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     struct promise *p = promise();
 
     atomic_store(&runs, 0);
@@ -516,7 +516,7 @@ static int until_not_wanted(fj_task *t)
 
 FJ_TEST(body_sees_that_another_has_completed_it, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     struct promise *p = promise();
 
     fj_future_init(&p->future, until_not_wanted);
@@ -549,11 +549,11 @@ static void forks_one_that_completes_itself(void *arg)
 
 FJ_TEST(body_that_completes_itself_is_not_told, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     struct promise *p = promise();
 
     fj_future_init(&p->future, completes_itself);
-    scene_inside(pool, forks_one_that_completes_itself, p);
+    scenario_inside(pool, forks_one_that_completes_itself, p);
     fjt_destroy(pool);
     free(p);
 }
@@ -581,7 +581,7 @@ static int is_completed_by_a_thief(fj_task *t)
     fj_task_init(&child.task, completes_its_forker);
     child.of = (struct promise *)t;
     fj_fork(&child.task);
-    scene_until(&thief_has_it);
+    scenario_until(&thief_has_it);
     CHECK_EQ(fj_join(&child.task), FJ_OK);
     CHECK(fj_is_cancelled());
     return FJ_OK;
@@ -589,7 +589,7 @@ static int is_completed_by_a_thief(fj_task *t)
 
 FJ_TEST(body_sees_that_a_thief_has_completed_it, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     struct promise *p = promise();
 
     atomic_store(&thief_has_it, 0);
@@ -604,7 +604,7 @@ FJ_TEST(body_sees_that_a_thief_has_completed_it, 10)
 
 FJ_TEST(waiting_for_any_and_for_all_ends, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     struct promise *p[2] = {promise(), promise()};
     fj_future *f[2] = {&p[0]->future, &p[1]->future};
     int64_t began = sim_now();
@@ -663,7 +663,7 @@ static int count_run(fj_task *t)
 
 FJ_TEST(completers_tell_their_root_when_all_are_through, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     struct count *root = malloc(sizeof *root);
 
     atomic_store(&runs, 0);
@@ -703,7 +703,7 @@ static int failing_told(fj_completer *c, int code, fj_completer *caller)
 
 FJ_TEST(on_error_is_called_once_before_waiters_return, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     struct failing *root = malloc(sizeof *root);
     fj_completer *child[2];
 
@@ -764,7 +764,7 @@ static int fails_by_hand(fj_task *t)
 
 FJ_TEST(failure_by_hand_is_passed_on_by_the_code, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     struct failing *root = malloc(sizeof *root);
     fj_completer *child = malloc(sizeof *child);
 
@@ -815,7 +815,7 @@ static void *cancel_token(void *arg)
 
 FJ_TEST(token_reaches_every_task_of_its_tree, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     fj_token token;
     fj_task root;
     pthread_t t;
@@ -843,7 +843,7 @@ static int tick(fj_task *t)
 
 FJ_TEST(timer_fires_once_or_is_cancelled, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *t = malloc(sizeof *t);
 
     atomic_store(&runs, 0);
@@ -862,7 +862,7 @@ FJ_TEST(timer_fires_once_or_is_cancelled, 10)
 /* One that waits for an hour is let go of at once. */
 FJ_TEST(cancelled_timer_is_free_at_once, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *t = malloc(sizeof *t);
     int64_t began = sim_now();
 
@@ -879,7 +879,7 @@ FJ_TEST(cancelled_timer_is_free_at_once, 10)
 
 FJ_TEST(timers_in_any_order_all_fire, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     fj_timer *t[3];
 
     atomic_store(&runs, 0);
@@ -897,7 +897,7 @@ FJ_TEST(timers_in_any_order_all_fire, 10)
 
 FJ_TEST(shutdown_decides_every_timer, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *t[2];
 
     atomic_store(&runs, 0);
@@ -939,7 +939,7 @@ static void act_fails(fj_future *f, void *arg)
 FJ_TEST(limit_ends_a_body_that_sleeps, 10)
 {
     bool acts = sim_random() % 2 == 0;
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *f;
 
     CHECK_EQ(fj_submit_with_timeout(pool, sleeps_for_ever, NULL, 1000, acts ? act_fails : NULL, &f),
@@ -955,9 +955,9 @@ static uint32_t inside_actions, timer_ran;
 static void act_waits(fj_future *f, void *arg)
 {
     (void)arg;
-    scene_add(&inside_actions);
-    scene_await(&inside_actions, 2);
-    scene_await(&timer_ran, 1);
+    scenario_add(&inside_actions);
+    scenario_await(&inside_actions, 2);
+    scenario_await(&timer_ran, 1);
     (void)fj_future_fail(f, 7);
 }
 
@@ -970,14 +970,14 @@ static int open_ended(void *arg, void **result)
 static int lets_go(void *arg)
 {
     (void)arg;
-    scene_await(&inside_actions, 2);
-    scene_add(&timer_ran);
+    scenario_await(&inside_actions, 2);
+    scenario_add(&timer_ran);
     return FJ_OK;
 }
 
 FJ_TEST(slow_actions_at_limits_delay_no_timer, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *f[3];
 
     inside_actions = timer_ran = 0;
@@ -994,7 +994,7 @@ FJ_TEST(slow_actions_at_limits_delay_no_timer, 10)
 /* One after the other: the spare thread is called again, and ends with its pool. */
 FJ_TEST(actions_at_limits_come_one_after_the_other, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *f, *g;
 
     inside_actions = 1; /* the second action waits for a timer only */
@@ -1021,7 +1021,7 @@ static int at_once(void *arg, void **result)
 /* The body is over before its limit is in the wheel, or just after. */
 FJ_TEST(limit_of_what_is_over_holds_up_no_pool, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *f;
 
     CHECK_EQ(fj_submit_with_timeout(pool, at_once, NULL, FJ_FOREVER, NULL, &f), FJ_OK);
@@ -1034,7 +1034,7 @@ FJ_TEST(limit_of_what_is_over_holds_up_no_pool, 10)
 /* The shutdown has it out of the wheel while its body ends: it does not put it back. */
 FJ_TEST(limit_in_the_hands_of_a_shutdown_holds_up_no_pool, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *series[2];
     fj_future *f;
 
@@ -1067,7 +1067,7 @@ static void *stops(void *arg)
 
 FJ_TEST(limit_on_its_way_into_a_pool_that_stops_is_decided, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *f = NULL;
     pthread_t t;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * help.c - scenes of helping across several waits
+ * help.c - scenarios of helping across several waits
  */
-#include "scene.h"
+#include "scenario.h"
 
 /* ---- A waiter helps no task that began below the one it waits for ---------------------------------- */
 
@@ -40,7 +40,7 @@ static int f_run(fj_task *t)
 {
     (void)t;
     atomic_store_explicit(&cross->f_runs, 1, memory_order_release);
-    scene_until(&cross->w_waits);
+    scenario_until(&cross->w_waits);
     for (int i = 0; i < 12; i++) sim_yield();
     atomic_store_explicit(&cross->f_over, 1, memory_order_release);
     return FJ_OK;
@@ -54,7 +54,7 @@ static int x_run(fj_task *t)
     fj_fork(&cross->t);
     fj_fork(&cross->g);
     atomic_store_explicit(&cross->forked, 1, memory_order_release);
-    scene_until(&cross->f_over);
+    scenario_until(&cross->f_over);
     CHECK_EQ(fj_join(&cross->g), FJ_OK);
     CHECK_EQ(fj_join(&cross->t), FJ_OK);
     return FJ_OK;
@@ -64,7 +64,7 @@ static int w_run(void *arg)
 {
     (void)arg;
     atomic_store_explicit(&cross->w_runs, 1, memory_order_release);
-    scene_until(&cross->f_runs);
+    scenario_until(&cross->f_runs);
     waits_for_f = true;
     atomic_store_explicit(&cross->w_waits, 1, memory_order_release);
     CHECK_EQ(fj_future_wait(&cross->f, FJ_FOREVER), FJ_OK);
@@ -75,23 +75,23 @@ static int w_run(void *arg)
 static void v_runs(void *arg)
 {
     (void)arg;
-    scene_until(&cross->w_runs);
+    scenario_until(&cross->w_runs);
     fj_task_init(&cross->x, x_run);
     fj_future_init(&cross->f, f_run);
     fj_fork(&cross->x);
     CHECK_EQ(fj_future_fork(&cross->f), FJ_OK);
-    scene_until(&cross->forked);
+    scenario_until(&cross->forked);
     CHECK_EQ(fj_join(&cross->x), FJ_OK);
 }
 
 FJ_TEST(waiter_helps_nothing_that_began_before_what_it_waits_for, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
+    fj_pool *pool = scenario_pool(3, 0);
 
     cross = malloc(sizeof *cross);
     memset(cross, 0, sizeof *cross);
     CHECK_EQ(fj_execute(pool, w_run, NULL), FJ_OK);
-    scene_inside(pool, v_runs, NULL);
+    scenario_inside(pool, v_runs, NULL);
     fjt_destroy(pool);
     free(cross);
 }
@@ -141,7 +141,7 @@ static int act_x(fj_task *t)
     atomic_store_explicit(&act->forked, 1, memory_order_release);
     for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
     if (act->child) {
-        scene_until(&act->y_ran);
+        scenario_until(&act->y_ran);
         for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
         CHECK_EQ(fj_join(&act->y), FJ_OK);
     }
@@ -153,7 +153,7 @@ static void act_joins(void *arg)
     (void)arg;
     fj_task_init(&act->x, act_x);
     fj_fork(&act->x);
-    scene_until(&act->forked);
+    scenario_until(&act->forked);
     joins_x = true;
     CHECK_EQ(fj_join(&act->x), FJ_OK);
     joins_x = false;
@@ -163,9 +163,9 @@ FJ_TEST(waiter_leaves_actions_to_others, 10)
 {
     act = malloc(sizeof *act);
     memset(act, 0, sizeof *act);
-    act->pool = scene_pool(2, 0);
+    act->pool = scenario_pool(2, 0);
     act->child = sim_random() % 2 == 0;
-    scene_inside(act->pool, act_joins, NULL);
+    scenario_inside(act->pool, act_joins, NULL);
     fjt_destroy(act->pool);
     CHECK_EQ(atomic_load(&act->acted), 1);
     free(act);
@@ -206,7 +206,7 @@ static int left_x(fj_task *t)
     fj_task_init(&left->y, left_y);
     fj_fork(&left->y);
     atomic_store_explicit(&left->forked, 1, memory_order_release);
-    scene_until(&left->y_ran);
+    scenario_until(&left->y_ran);
     CHECK_EQ(fj_join(&left->y), 2);
     CHECK_EQ(fj_join(&left->z), 3);
     return 1;
@@ -217,7 +217,7 @@ static void left_joins(void *arg)
     (void)arg;
     fj_task_init(&left->x, left_x);
     fj_fork(&left->x);
-    scene_until(&left->forked);
+    scenario_until(&left->forked);
     CHECK_EQ(fj_join(&left->x), 1);
 }
 
@@ -230,7 +230,7 @@ FJ_TEST(waiter_runs_what_only_it_can_run, 10)
     o.parallelism = o.max_threads = 2;
     o.spin_ns = -1;
     left->pool = fjt_pool_with(&o);
-    scene_inside(left->pool, left_joins, NULL);
+    scenario_inside(left->pool, left_joins, NULL);
     fjt_destroy(left->pool);
     free(left);
 }
@@ -260,7 +260,7 @@ static int queued_run(fj_task *t)
 static void waits_for_another_worker(void *arg)
 {
     fj_task_init(&queued_before, queued_run);
-    scene_until(&elsewhere_runs);
+    scenario_until(&elsewhere_runs);
     CHECK_EQ(fj_submit(arg, &queued_before), FJ_OK);
     waits_elsewhere = true;
     CHECK_EQ(fj_future_wait(&elsewhere, FJ_FOREVER), FJ_OK);
@@ -270,11 +270,11 @@ static void waits_for_another_worker(void *arg)
 
 FJ_TEST(waiter_runs_nothing_that_it_queued_before, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&elsewhere_runs, 0);
     fj_future_init(&elsewhere, elsewhere_run);
     CHECK_EQ(fj_future_submit(pool, &elsewhere), FJ_OK);
-    scene_inside(pool, waits_for_another_worker, pool);
+    scenario_inside(pool, waits_for_another_worker, pool);
     fjt_destroy(pool);
 }

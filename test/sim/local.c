@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * local.c - scenes of tasks that are taken from the queues by hand, beside workers that take them too
+ * local.c - scenarios of tasks that are taken from the queues by hand, beside workers that take them too
  */
 #include <pthread.h>
 
 #include "pool.h"
-#include "scene.h"
+#include "scenario.h"
 
 static atomic_int runs;
 
@@ -40,15 +40,15 @@ static void *drains_and_runs(void *pool)
 /* Each is run once, or cancelled by the thread that has drained it. */
 FJ_TEST(submission_is_taken_by_a_worker_or_by_a_drain, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
-    struct scene_leaf *l[4];
+    fj_pool *pool = scenario_pool(1, 0);
+    struct scenario_leaf *l[4];
     int ran = 0;
     pthread_t t;
 
     atomic_store(&runs, 0);
     CHECK_EQ(pthread_create(&t, NULL, drains_and_runs, pool), 0);
     for (int i = 0; i < 4; i++) {
-        l[i] = scene_leaf(&runs, i + 1);
+        l[i] = scenario_leaf(&runs, i + 1);
         CHECK_EQ(fj_submit(pool, &l[i]->task), FJ_OK);
     }
     for (int i = 0; i < 4; i++) {
@@ -65,12 +65,12 @@ FJ_TEST(submission_is_taken_by_a_worker_or_by_a_drain, 10)
 /* A drain takes what a worker has forked, too: the join waits for its run. */
 static void forks_some(void *pool)
 {
-    struct scene_leaf *l[3];
+    struct scenario_leaf *l[3];
     pthread_t t;
 
     CHECK_EQ(pthread_create(&t, NULL, drains_and_runs, pool), 0);
     for (int i = 0; i < 3; i++) {
-        l[i] = scene_leaf(&runs, i + 1);
+        l[i] = scenario_leaf(&runs, i + 1);
         fj_fork(&l[i]->task);
     }
     for (int i = 0; i < 4; i++) sim_yield();
@@ -84,8 +84,8 @@ static void forks_some(void *pool)
 
 FJ_TEST(forked_task_is_taken_by_a_drain, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
-    scene_inside(pool, forks_some, pool);
+    fj_pool *pool = scenario_pool(1, 0);
+    scenario_inside(pool, forks_some, pool);
     fjt_destroy(pool);
 }
 
@@ -104,11 +104,11 @@ static void check_empty(fj_pool *pool)
 /* The task of the frame below stays where it is; the actions above it are taken, here or by a thief. */
 static void polls_its_queue(void *pool)
 {
-    struct scene_leaf *l = scene_leaf(&runs, 5);
+    struct scenario_leaf *l = scenario_leaf(&runs, 5);
     fj_taken taken;
 
     for (int round = 0; round < 2; round++) {
-        fj_task_init(&l->task, scene_leaf_run);
+        fj_task_init(&l->task, scenario_leaf_run);
         fj_fork(&l->task);
         for (int i = 0; i < 2; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
         while (fj_take_local(&taken)) {
@@ -122,10 +122,10 @@ static void polls_its_queue(void *pool)
 
 FJ_TEST(worker_polls_its_queue_beside_a_thief, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
-    scene_inside(pool, polls_its_queue, pool);
+    scenario_inside(pool, polls_its_queue, pool);
     check_empty(pool);
     fjt_destroy(pool);
     CHECK_EQ(atomic_load(&runs), 6);
@@ -135,14 +135,14 @@ FJ_TEST(worker_polls_its_queue_beside_a_thief, 10)
 static void takes_back(void *pool)
 {
     for (int round = 0; round < 2; round++) {
-        struct scene_leaf *l[2];
+        struct scenario_leaf *l[2];
         for (int i = 0; i < 2; i++) {
-            l[i] = scene_leaf(&runs, i + 1);
+            l[i] = scenario_leaf(&runs, i + 1);
             CHECK_EQ(fj_submit(pool, &l[i]->task), FJ_OK);
         }
         for (int i = 0; i < 2; i++) {
             if (fj_unfork(&l[i]->task))
-                (void)scene_leaf_run(&l[i]->task);
+                (void)scenario_leaf_run(&l[i]->task);
             else
                 CHECK_EQ(fj_join_stolen(&l[i]->task), i + 1);
             free(l[i]);
@@ -152,10 +152,10 @@ static void takes_back(void *pool)
 
 FJ_TEST(worker_takes_back_what_it_has_submitted_beside_a_thief, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
-    scene_inside(pool, takes_back, pool);
+    scenario_inside(pool, takes_back, pool);
     check_empty(pool);
     fjt_destroy(pool);
     CHECK_EQ(atomic_load(&runs), 4);
@@ -199,7 +199,7 @@ static int takes_by_hand(void *pool)
 
 FJ_TEST(task_that_is_drained_by_a_worker_has_its_token, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     fj_task root;
 
     atomic_store(&taken_run, 0);
@@ -220,7 +220,7 @@ static int call(void *arg, void **result)
 
 FJ_TEST(counted_future_is_taken_back_or_run, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
 
     for (int i = 0; i < 3; i++) {
         fj_future *f;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * outcome.c - scenes of futures, completers and waits, each of which ends in one of several ways
+ * outcome.c - scenarios of futures, completers and waits, each of which ends in one of several ways
  */
 #include <forkjoin/block.h>
 #include <pthread.h>
 
-#include "scene.h"
+#include "scenario.h"
 
 #define LATE ((int64_t)200000000) /* a waiter that was not woken looks by itself after 250 ms */
 
@@ -42,7 +42,7 @@ static int until_not_wanted(fj_task *t)
 static int waits_to_go(void *arg)
 {
     (void)arg;
-    scene_until(&go);
+    scenario_until(&go);
     return FJ_OK;
 }
 
@@ -122,7 +122,7 @@ FJ_TEST(worker_that_is_alone_runs_one_of_those_it_waits_for, 10)
     o.spin_ns = -1;
     fj_pool *pool = fjt_pool_with(&o);
     atomic_store(&runs, 0);
-    scene_inside(pool, alone_with_two, NULL);
+    scenario_inside(pool, alone_with_two, NULL);
     CHECK_EQ(atomic_load(&runs), 2);
     fjt_destroy(pool);
 }
@@ -133,13 +133,13 @@ static int until_go(fj_task *t)
 {
     (void)t;
     atomic_store(&runs, 1);
-    scene_until(&go);
+    scenario_until(&go);
     return FJ_OK;
 }
 
 static void *completes(void *arg)
 {
-    scene_until(&runs);
+    scenario_until(&runs);
     CHECK_EQ(fj_future_complete(arg, NULL), 1);
     yield_some(20);
     atomic_store(&go, 1);
@@ -149,7 +149,7 @@ static void *completes(void *arg)
 /* Its memory may be gone as soon as the call has returned. */
 FJ_TEST(invoke_all_waits_for_a_body_whose_future_was_completed, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *f = future(until_go);
     pthread_t t;
 
@@ -165,7 +165,7 @@ FJ_TEST(invoke_all_waits_for_a_body_whose_future_was_completed, 10)
 
 FJ_TEST(invoke_all_cancels_what_its_limit_leaves_undone, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *f[2] = {future(until_not_wanted), future(until_not_wanted)};
 
     CHECK_EQ(fj_future_invoke_all(pool, f, 2, 20000), FJ_ETIMEDOUT);
@@ -185,7 +185,7 @@ static int decided;
 static void *cancels_what_is_joined(void *arg)
 {
     (void)arg;
-    scene_until(&go);
+    scenario_until(&go);
     decided = fj_future_cancel(joined, 0);
     return NULL;
 }
@@ -208,14 +208,14 @@ static void forks_and_joins(void *arg)
 
 FJ_TEST(join_and_cancel_decide_once, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     pthread_t t;
     int code = 1;
 
     joined = future(body);
     atomic_store(&go, 0);
     CHECK_EQ(pthread_create(&t, NULL, cancels_what_is_joined, NULL), 0);
-    scene_inside(pool, forks_and_joins, &code);
+    scenario_inside(pool, forks_and_joins, &code);
     pthread_join(t, NULL);
     CHECK_EQ(code, decided == 1 ? FJ_ECANCELED : FJ_OK);
     fj_future_fini(joined);
@@ -233,7 +233,7 @@ static int answer(void *arg, void **result)
 
 FJ_TEST(call_that_a_pool_refuses_leaves_nothing_behind, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *f = NULL;
 
     CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
@@ -252,7 +252,7 @@ static int is_wanted(fj_task *t)
 
 FJ_TEST(future_that_was_cancelled_is_used_again, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *f = future(is_wanted);
 
     atomic_store(&runs, 0);
@@ -304,12 +304,12 @@ static void without_memory(void *arg)
 
 FJ_TEST(token_of_a_task_is_its_own_again_after_a_join, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *outer = future(has_its_token_back);
 
     inner = future(has_its_own_token);
     atomic_store(&go, (int)(sim_random() % 2));
-    scene_inside(pool, without_memory, outer);
+    scenario_inside(pool, without_memory, outer);
     fjt_destroy(pool);
     free(outer);
     free(inner);
@@ -343,14 +343,14 @@ static void without_more_memory(void *arg)
 
 FJ_TEST(tokens_without_room_are_those_of_their_tasks, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
 
     inner = future(has_its_own_token);
     deep = malloc(DEEP * sizeof *deep);
     memset(deep, 0, DEEP * sizeof *deep);
     for (int i = 0; i < DEEP; i++) fj_future_init(&deep[i], goes_deeper);
     atomic_store(&go, (int)(sim_random() % 2));
-    scene_inside(pool, without_more_memory, NULL);
+    scenario_inside(pool, without_more_memory, NULL);
     fjt_destroy(pool);
     free(deep);
     free(inner);
@@ -379,7 +379,7 @@ static int completes_itself_below(fj_task *t)
 
 FJ_TEST(body_that_completes_itself_under_a_token_is_not_told, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
 
     inner = future(completes_itself_below);
     CHECK_EQ(fj_future_submit(pool, inner), FJ_OK);
@@ -410,7 +410,7 @@ static int root_run(fj_task *t)
 /* The only worker has something else to do: the body is never seen, and the queue lets it go. */
 FJ_TEST(root_cancelled_while_queued_is_let_go_without_a_run, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_completer *root = completer(NULL, 0, root_run);
 
     atomic_store(&runs, 0);
@@ -482,7 +482,7 @@ static int parts_run(fj_task *t)
 
 FJ_TEST(children_forked_together_are_counted_before_the_first_is_through, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     fj_completer *root = completer(NULL, 0, parts_run);
 
     atomic_store(&runs, 0);
@@ -517,7 +517,7 @@ static int forks_one_that_waits(fj_task *t)
     memset(&below, 0, sizeof below);
     fj_task_init(&below, begins_and_waits);
     fj_fork(&below);
-    scene_until(&runs); /* a thief has it */
+    scenario_until(&runs); /* a thief has it */
     CHECK_EQ(fj_join(&below), 3);
     fj_completer_try_complete((fj_completer *)t);
     return FJ_OK;
@@ -537,14 +537,14 @@ static int forks_two_children(fj_task *t)
 
 FJ_TEST(token_of_a_root_reaches_what_is_stolen_from_its_children, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     fj_completer *root = completer(NULL, 0, forks_two_children);
 
     atomic_store(&runs, 0);
     parts = malloc(2 * sizeof *parts);
     memset(parts, 0, 2 * sizeof *parts);
     CHECK_EQ(fj_completer_submit(pool, root), FJ_OK);
-    scene_until(&runs);
+    scenario_until(&runs);
     CHECK_EQ(fj_future_cancel(&root->future, 0), 1);
     fjt_destroy(pool);
     free(parts);
@@ -565,7 +565,7 @@ static int sleeps_as_long_as_asked(void *arg)
 
 FJ_TEST(sleep_lasts_as_long_as_asked, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     fj_token token;
 
     fj_token_init(&token, NULL);
@@ -588,7 +588,7 @@ static int sleeps_for_ever(void *arg)
 
 FJ_TEST(pool_that_stops_breaks_the_sleep_of_its_tasks, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
 
     CHECK_EQ(fj_execute(pool, sleeps_for_ever, NULL), FJ_OK);
     yield_some(80);
@@ -619,7 +619,7 @@ static int blocks_until_interrupted(fj_task *t)
 /* It is not counted as blocked afterwards, which the check of a pool at rest looks at. */
 FJ_TEST(interrupt_ends_a_managed_block, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *f = future(blocks_until_interrupted);
 
     CHECK_EQ(fj_future_submit(pool, f), FJ_OK);
@@ -636,7 +636,7 @@ FJ_TEST(interrupt_ends_a_managed_block, 10)
 
 FJ_TEST(lazily_queued_future_is_run_for_its_waiter, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *f = future(body);
 
     atomic_store(&runs, 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool.c - scenes of submitting, sleeping, waking, leaving, shutting down
+ * pool.c - scenarios of submitting, sleeping, waking, leaving, shutting down
  */
 #include <forkjoin/block.h>
 #include <pthread.h>
 
 #include "pool.h"
-#include "scene.h"
+#include "scenario.h"
 
 static atomic_int runs;
 
@@ -41,7 +41,7 @@ static void *send_one(void *arg)
 
 FJ_TEST(actions_of_two_outsiders_all_run, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     struct sender a = {pool, 3, 0}, b = {pool, 3, 0};
     pthread_t t;
 
@@ -57,11 +57,11 @@ FJ_TEST(actions_of_two_outsiders_all_run, 10)
 /* One after the other: each finds the pool asleep, or about to be. */
 FJ_TEST(each_submission_wakes_a_sleeping_pool, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
     for (int i = 1; i <= 4; i++) {
-        struct scene_leaf *l = scene_leaf(&runs, i);
+        struct scenario_leaf *l = scenario_leaf(&runs, i);
         int64_t began = sim_now();
         CHECK_EQ(fj_submit(pool, &l->task), FJ_OK);
         CHECK_EQ(fj_join(&l->task), i);
@@ -88,7 +88,7 @@ static void *send_and_look(void *arg)
 
 FJ_TEST(action_that_nobody_waits_for_is_run_soon, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
     send_and_look(pool);
@@ -103,7 +103,7 @@ static uint32_t told;
 static int tell(void *arg)
 {
     (void)arg;
-    scene_add(&told);
+    scenario_add(&told);
     return FJ_OK;
 }
 
@@ -118,7 +118,7 @@ FJ_TEST(action_wakes_the_only_worker_that_goes_to_sleep, 10)
     fj_pool *pool = fjt_pool_with(&o);
     for (uint32_t i = 1; i <= 4; i++) {
         CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
-        scene_await(&told, i);
+        scenario_await(&told, i);
         for (uint32_t n = sim_random() % 20; n > 0; n--) sim_yield();
     }
     fjt_destroy(pool);
@@ -127,7 +127,7 @@ FJ_TEST(action_wakes_the_only_worker_that_goes_to_sleep, 10)
 /* And where the one that waits is a worker, which sleeps until it is woken. */
 static int slow_leaf_run(fj_task *t)
 {
-    int code = scene_leaf_run(t);
+    int code = scenario_leaf_run(t);
 
     for (uint32_t n = sim_random() % 40; n > 0; n--) sim_yield();
     return code;
@@ -136,7 +136,7 @@ static int slow_leaf_run(fj_task *t)
 static int joins_what_it_submits(void *arg)
 {
     for (int i = 1; i <= 2; i++) {
-        struct scene_leaf *l = scene_leaf(&runs, i);
+        struct scenario_leaf *l = scenario_leaf(&runs, i);
         fj_task_init(&l->task, slow_leaf_run);
         CHECK_EQ(fj_submit(arg, &l->task), FJ_OK);
         while (atomic_load(&runs) < i) sim_yield();
@@ -148,24 +148,24 @@ static int joins_what_it_submits(void *arg)
 
 FJ_TEST(worker_that_joins_what_another_runs_is_woken, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
     CHECK_EQ(fj_execute(pool, joins_what_it_submits, pool), FJ_OK);
-    scene_await(&told, 1);
+    scenario_await(&told, 1);
     fjt_destroy(pool);
 }
 
 /* Takes back what nobody has begun, while a worker is after it. */
 FJ_TEST(submitted_task_is_run_by_a_worker_or_taken_back, 10)
 {
-    fj_pool *pool = scene_pool(2, FJ_POOL_CALLER_HELPS);
+    fj_pool *pool = scenario_pool(2, FJ_POOL_CALLER_HELPS);
 
     atomic_store(&runs, 0);
     for (int i = 0; i < 2; i++) {
-        struct scene_leaf *l[3];
+        struct scenario_leaf *l[3];
         for (int j = 0; j < 3; j++) {
-            l[j] = scene_leaf(&runs, j + 1);
+            l[j] = scenario_leaf(&runs, j + 1);
             CHECK_EQ(fj_submit(pool, &l[j]->task), FJ_OK);
         }
         for (int j = 3; j-- > 0;) {
@@ -197,12 +197,12 @@ FJ_TEST(submission_behind_one_that_is_taken_back_is_run, 10)
     o.keep_alive_ns = FJ_FOREVER;
     fj_pool *pool = fjt_pool_with(&o);
     for (uint32_t i = 1; i <= 3; i++) {
-        struct scene_leaf *l = scene_leaf(&runs, 1);
+        struct scenario_leaf *l = scenario_leaf(&runs, 1);
         CHECK_EQ(fj_submit(pool, &l->task), FJ_OK);
         CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
         if (!fj_unfork(&l->task)) CHECK_EQ(fj_join(&l->task), 1);
         free(l);
-        scene_await(&told, i);
+        scenario_await(&told, i);
     }
     fjt_destroy(pool);
 }
@@ -210,8 +210,8 @@ FJ_TEST(submission_behind_one_that_is_taken_back_is_run, 10)
 /* A worker takes several actions at once, but not the task between them. */
 FJ_TEST(task_between_actions_is_run_once, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
-    struct scene_leaf *l = scene_leaf(&runs, 7);
+    fj_pool *pool = scenario_pool(1, 0);
+    struct scenario_leaf *l = scenario_leaf(&runs, 7);
 
     atomic_store(&runs, 0);
     for (int i = 0; i < 2; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
@@ -255,15 +255,15 @@ static void waits_for_a_thief(void *arg)
 
 FJ_TEST(fork_wakes_a_worker_that_goes_to_sleep, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
-    scene_inside(pool, waits_for_a_thief, NULL);
+    fj_pool *pool = scenario_pool(2, 0);
+    scenario_inside(pool, waits_for_a_thief, NULL);
     fjt_destroy(pool);
 }
 
 FJ_TEST(fork_wakes_a_worker_of_three, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
-    scene_inside(pool, waits_for_a_thief, NULL);
+    fj_pool *pool = scenario_pool(3, 0);
+    scenario_inside(pool, waits_for_a_thief, NULL);
     fjt_destroy(pool);
 }
 
@@ -280,9 +280,9 @@ static void waits_for_another(void *arg)
 
 FJ_TEST(action_of_a_worker_that_computes_is_run_by_another, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     atomic_store(&runs, 0);
-    scene_inside(pool, waits_for_another, pool);
+    scenario_inside(pool, waits_for_another, pool);
     fjt_destroy(pool);
     CHECK_EQ(atomic_load(&runs), 2);
 }
@@ -301,7 +301,7 @@ static int meet(void *arg)
 
 FJ_TEST(two_submissions_bring_two_workers, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     for (int i = 0; i < 2; i++) {
         atomic_store(&here, 0);
@@ -322,7 +322,7 @@ static int meet_task(fj_task *t)
 
 FJ_TEST(lazily_queued_task_goes_with_the_next_one, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     fj_task t;
 
     for (int i = 0; i < 2; i++) {
@@ -348,28 +348,28 @@ static int hold(void *arg)
 {
     int i = (int)(intptr_t)arg;
 
-    scene_add(&held[i]);
-    scene_await(&let_go[i], 1);
+    scenario_add(&held[i]);
+    scenario_await(&let_go[i], 1);
     return FJ_OK;
 }
 
 static void hold_one(fj_pool *pool, int i)
 {
     CHECK_EQ(fj_execute(pool, hold, (void *)(intptr_t)i), FJ_OK);
-    scene_await(&held[i], 1);
+    scenario_await(&held[i], 1);
 }
 
 static void let_one_sleep(int i)
 {
-    scene_add(&let_go[i]);
+    scenario_add(&let_go[i]);
     sim_sleep_until(sim_now() + 50000);
 }
 
 static int meet_three(void *arg)
 {
     (void)arg;
-    scene_add(&come);
-    scene_await(&come, 3);
+    scenario_add(&come);
+    scenario_await(&come, 3);
     return FJ_OK;
 }
 
@@ -378,7 +378,7 @@ static int meet_three(void *arg)
  * is there again, but for who is below. */
 FJ_TEST(idle_stack_of_three_loses_nobody, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
+    fj_pool *pool = scenario_pool(3, 0);
     pthread_t t;
 
     for (int i = 0; i < 3; i++) hold_one(pool, i);
@@ -462,7 +462,7 @@ static void let_them_rest(fj_pool *pool)
 
 FJ_TEST(submissions_of_two_outsiders_bring_four_workers, 10)
 {
-    fj_pool *pool = scene_pool(4, 0);
+    fj_pool *pool = scenario_pool(4, 0);
 
     for (int i = 0; i < 4; i++) {
         meet_in(pool, 2, 2, 0);
@@ -474,7 +474,7 @@ FJ_TEST(submissions_of_two_outsiders_bring_four_workers, 10)
 /* Nobody was there before: each of them is started by somebody who has left it at that. */
 FJ_TEST(threads_just_started_bring_the_others, 10)
 {
-    fj_pool *pool = scene_pool(8, 0);
+    fj_pool *pool = scenario_pool(8, 0);
 
     meet_in(pool, 2, 4, 0);
     fjt_destroy(pool);
@@ -482,7 +482,7 @@ FJ_TEST(threads_just_started_bring_the_others, 10)
 
 FJ_TEST(tasks_of_workers_and_outsiders_bring_five_workers, 10)
 {
-    fj_pool *pool = scene_pool(5, 0);
+    fj_pool *pool = scenario_pool(5, 0);
 
     for (int i = 0; i < 3; i++) {
         meet_in(pool, 1, 2, 1);
@@ -498,8 +498,8 @@ static int end_or_fork(void *arg)
 {
     fj_task t;
 
-    scene_add(&come);
-    scene_await(&come, 4);
+    scenario_add(&come);
+    scenario_await(&come, 4);
     for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
     if ((intptr_t)arg < 2) return FJ_OK;
     memset(&t, 0, sizeof t);
@@ -532,7 +532,7 @@ FJ_TEST(two_that_go_idle_together_come_to_two_tasks, 10)
 
 FJ_TEST(submission_that_meets_a_leaving_worker_is_run, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
     for (int i = 0; i < 3; i++) {
@@ -565,7 +565,7 @@ FJ_TEST(submission_that_meets_the_only_worker_leaving_is_run, 10)
 /* The last one too, whichever way their sleeps and their leaving fall together. */
 FJ_TEST(idle_pool_gives_all_its_threads_back, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
+    fj_pool *pool = scenario_pool(3, 0);
 
     atomic_store(&runs, 0);
     for (int i = 0; i < 3; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
@@ -578,7 +578,7 @@ FJ_TEST(idle_pool_gives_all_its_threads_back, 10)
 
 FJ_TEST(shutdown_runs_what_was_accepted, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     struct sender a = {pool, 3, 0};
     pthread_t t;
 
@@ -595,8 +595,8 @@ FJ_TEST(shutdown_runs_what_was_accepted, 10)
 /* Nobody has been woken for it: whoever shuts the pool down has to find it. */
 FJ_TEST(shutdown_runs_what_was_queued_lazily, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
-    struct scene_leaf *l = scene_leaf(&runs, 7);
+    fj_pool *pool = scenario_pool(1, 0);
+    struct scenario_leaf *l = scenario_leaf(&runs, 7);
 
     atomic_store(&runs, 0);
     CHECK_EQ(fj_submit_lazy(pool, &l->task), FJ_OK);
@@ -610,7 +610,7 @@ static void *submit_and_join(void *arg)
     struct sender *s = arg;
 
     for (int i = 0; i < s->n; i++) {
-        struct scene_leaf *l = scene_leaf(&runs, 7);
+        struct scenario_leaf *l = scenario_leaf(&runs, 7);
         int err = fj_submit(s->pool, &l->task);
         if (err == FJ_OK) {
             int code = fj_join(&l->task);
@@ -626,7 +626,7 @@ static void *submit_and_join(void *arg)
 
 FJ_TEST(shutdown_now_ends_every_wait, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     struct sender a = {pool, 3, 0};
     pthread_t t;
 
@@ -643,7 +643,7 @@ FJ_TEST(shutdown_now_ends_every_wait, 10)
 /* The task of a submitter has run, and the pool goes, while it is still about to let go. */
 FJ_TEST(pool_is_destroyed_while_a_submitter_lets_go, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     pthread_t t;
 
     atomic_store(&runs, 0);
@@ -673,7 +673,7 @@ static void *invoke_and_leave(void *arg)
 
 FJ_TEST(pool_is_destroyed_while_a_guest_leaves, 10)
 {
-    fj_pool *pool = scene_pool(1, FJ_POOL_CALLER_HELPS);
+    fj_pool *pool = scenario_pool(1, FJ_POOL_CALLER_HELPS);
     pthread_t t;
 
     atomic_store(&runs, 0);
@@ -705,7 +705,7 @@ static void *invoke_one(void *arg)
 
 FJ_TEST(guest_that_comes_during_a_shutdown_is_served_or_refused, 10)
 {
-    fj_pool *pool = scene_pool(1, FJ_POOL_CALLER_HELPS);
+    fj_pool *pool = scenario_pool(1, FJ_POOL_CALLER_HELPS);
     pthread_t t;
 
     CHECK_EQ(pthread_create(&t, NULL, invoke_one, pool), 0);
@@ -724,7 +724,7 @@ static void *await_end(void *arg)
 
 FJ_TEST(everybody_who_waits_for_the_end_is_told, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     pthread_t t;
 
     CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
@@ -739,12 +739,12 @@ FJ_TEST(everybody_who_waits_for_the_end_is_told, 10)
 
 FJ_TEST(pool_without_a_thread_runs_what_is_joined, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
     fji_fault_set(FJI_FAULT_THREAD, 1 + (long)(sim_random() % 2), 1000000);
     for (int i = 1; i <= 2; i++) {
-        struct scene_leaf *l = scene_leaf(&runs, i);
+        struct scenario_leaf *l = scenario_leaf(&runs, i);
         CHECK_EQ(fj_submit(pool, &l->task), FJ_OK);
         CHECK_EQ(fj_join(&l->task), i);
         free(l);
@@ -765,7 +765,7 @@ static int ask(void *arg)
 
 FJ_TEST(threads_refused_for_a_while_come_later, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&here, 0);
     atomic_store(&runs, 0);
@@ -788,8 +788,8 @@ static uint32_t staying, may_leave;
 static int stays(fj_task *t)
 {
     (void)t;
-    scene_add(&staying);
-    scene_await(&may_leave, 1);
+    scenario_add(&staying);
+    scenario_await(&may_leave, 1);
     return FJ_OK;
 }
 
@@ -803,26 +803,26 @@ static int forks_one_by_one(void *arg)
     for (uint32_t i = 0; i < 4; i++) {
         fj_task_init(&t[i], stays);
         fj_fork(&t[i]);
-        if (i > 0) scene_await(&staying, i + 1);
+        if (i > 0) scenario_await(&staying, i + 1);
     }
-    scene_add(&may_leave);
+    scenario_add(&may_leave);
     for (int i = 4; i-- > 0;) CHECK_EQ(fj_join(&t[i]), FJ_OK);
     return tell(NULL);
 }
 
 FJ_TEST(forks_ask_for_threads_again_when_one_has_come, 10)
 {
-    fj_pool *pool = scene_pool(5, 0);
+    fj_pool *pool = scenario_pool(5, 0);
 
     CHECK_EQ(fj_execute(pool, forks_one_by_one, NULL), FJ_OK);
-    scene_await(&told, 1);
+    scenario_await(&told, 1);
     fjt_destroy(pool);
 }
 
 /* The start of a thread is refused while the pool ends: the pool does not wait for that thread. */
 FJ_TEST(pool_ends_soon_though_a_thread_is_refused, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     struct sender a = {pool, 2, 0};
     bool now = sim_random() % 2 == 0, joins = sim_random() % 2 == 0;
     pthread_t t;
@@ -898,7 +898,7 @@ static int opens_the_gate(void *arg)
 
 FJ_TEST(blocked_worker_is_replaced, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
 
     for (int i = 1; i <= 2; i++) {
         atomic_store(&opened, 0);
@@ -944,7 +944,7 @@ FJ_TEST(blocked_worker_without_a_replacement_goes_on, 10)
 /* A worker that waits for another pool's task is a blocked one. */
 static void joins_elsewhere(void *arg)
 {
-    struct scene_leaf *l = scene_leaf(&runs, 5);
+    struct scenario_leaf *l = scenario_leaf(&runs, 5);
 
     CHECK_EQ(fj_submit(arg, &l->task), FJ_OK);
     CHECK_EQ(fj_join(&l->task), 5);
@@ -953,10 +953,10 @@ static void joins_elsewhere(void *arg)
 
 FJ_TEST(worker_waits_for_a_task_of_another_pool, 10)
 {
-    fj_pool *a = scene_pool(1, 0), *b = scene_pool(1, 0);
+    fj_pool *a = scenario_pool(1, 0), *b = scenario_pool(1, 0);
 
     atomic_store(&runs, 0);
-    scene_inside(a, joins_elsewhere, b);
+    scenario_inside(a, joins_elsewhere, b);
     CHECK_EQ(atomic_load(&runs), 1);
     fjt_destroy(a);
     fjt_destroy(b);
@@ -965,7 +965,7 @@ FJ_TEST(worker_waits_for_a_task_of_another_pool, 10)
 /* Whichever way a worker stops to search: what counts the searching is as it was. */
 FJ_TEST(nobody_is_counted_as_searching_when_all_rest, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
+    fj_pool *pool = scenario_pool(3, 0);
 
     for (int i = 0; i < 2; i++) {
         atomic_store(&opened, 0);
@@ -987,7 +987,7 @@ FJ_TEST(nobody_is_counted_as_searching_when_all_rest, 10)
 
 FJ_TEST(size_changed_under_load_loses_nothing, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
     for (int i = 0; i < 3; i++) {
@@ -1005,12 +1005,12 @@ FJ_TEST(size_changed_under_load_loses_nothing, 10)
 FJ_TEST(any_code_of_a_submitted_task_reaches_its_joiner, 10)
 {
     static const int codes[] = {INT32_MIN, FJ_PENDING, -1};
-    fj_pool *pool = scene_pool(1, 0);
-    struct scene_leaf *l[3];
+    fj_pool *pool = scenario_pool(1, 0);
+    struct scenario_leaf *l[3];
 
     atomic_store(&runs, 0);
     for (int i = 0; i < 3; i++) {
-        l[i] = scene_leaf(&runs, codes[i]);
+        l[i] = scenario_leaf(&runs, codes[i]);
         CHECK_EQ(fj_submit(pool, &l[i]->task), FJ_OK);
     }
     for (int i = 0; i < 3; i++) {
@@ -1023,7 +1023,7 @@ FJ_TEST(any_code_of_a_submitted_task_reaches_its_joiner, 10)
 
 FJ_TEST(size_stays_within_the_threads_that_are_allowed, 10)
 {
-    fj_pool *pool = scene_pool(1, 0); /* and two spares */
+    fj_pool *pool = scenario_pool(1, 0); /* and two spares */
 
     atomic_store(&runs, 0);
     CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
@@ -1050,7 +1050,7 @@ static int in_order(void *arg)
 static void *order_meddler(void *pool)
 {
     for (int i = 0; i < 3; i++) {
-        struct scene_leaf *l = scene_leaf(&runs, 1);
+        struct scenario_leaf *l = scenario_leaf(&runs, 1);
         CHECK_EQ(fj_submit(pool, &l->task), FJ_OK);
         if (!fj_unfork(&l->task)) CHECK_EQ(fj_join(&l->task), 1);
         free(l);
@@ -1060,7 +1060,7 @@ static void *order_meddler(void *pool)
 
 FJ_TEST(submissions_of_one_thread_are_run_in_order, 10)
 {
-    fj_pool *pool = scene_pool(1, FJ_POOL_FIFO);
+    fj_pool *pool = scenario_pool(1, FJ_POOL_FIFO);
     pthread_t t;
 
     atomic_store(&order_next, 0);
@@ -1074,7 +1074,7 @@ FJ_TEST(submissions_of_one_thread_are_run_in_order, 10)
 /* The worker gives memory back while it goes to sleep and others submit. */
 FJ_TEST(memory_of_an_empty_submission_queue_is_given_back, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     struct sender a = {pool, 7, 0}, b = {pool, 7, 0};
     pthread_t t;
 
@@ -1139,7 +1139,7 @@ static void *change_size(void *pool)
 /* The counts are what the check of a pool at its end looks at. */
 FJ_TEST(two_threads_change_the_size_at_once, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     pthread_t t;
 
     atomic_store(&runs, 0);
@@ -1160,8 +1160,8 @@ static void grows_and_waits_for_a_thief(void *pool)
 /* The fork is the only call after the change: the control word has to ask for the thread. */
 FJ_TEST(fork_in_a_pool_that_has_grown_brings_a_second_worker, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
-    scene_inside(pool, grows_and_waits_for_a_thief, pool);
+    fj_pool *pool = scenario_pool(1, 0);
+    scenario_inside(pool, grows_and_waits_for_a_thief, pool);
     fjt_destroy(pool);
 }
 
@@ -1176,7 +1176,7 @@ static int chained(void *pool)
 /* Each task of the worker queues the next one: it never has an empty queue. */
 FJ_TEST(submission_is_run_though_the_own_queue_is_never_empty, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
 
     atomic_store(&opened, 0);
     atomic_store(&runs, 0);
@@ -1189,7 +1189,7 @@ FJ_TEST(submission_is_run_though_the_own_queue_is_never_empty, 10)
 /* Two workers with such a queue each: one of them has to stop when only one is wanted. */
 FJ_TEST(worker_too_many_stops_though_its_queue_is_never_empty, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&opened, 0);
     atomic_store(&runs, 0);
@@ -1234,14 +1234,14 @@ FJ_TEST(pool_that_is_shut_down_ends_by_itself, 10)
 static void let_the_worker_sleep(fj_pool *pool)
 {
     CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
-    scene_await(&told, 1);
+    scenario_await(&told, 1);
     sim_sleep_until(sim_now() + 50000);
 }
 
 FJ_TEST(joiner_of_a_lazily_queued_task_wakes_a_worker, 10)
 {
     fj_pool *pool = kept_pool(0);
-    struct scene_leaf *l = scene_leaf(&runs, 7);
+    struct scenario_leaf *l = scenario_leaf(&runs, 7);
 
     let_the_worker_sleep(pool);
     CHECK_EQ(fj_submit_lazy(pool, &l->task), FJ_OK);
@@ -1253,7 +1253,7 @@ FJ_TEST(joiner_of_a_lazily_queued_task_wakes_a_worker, 10)
 FJ_TEST(shutdown_wakes_a_worker_for_what_was_queued_lazily, 10)
 {
     fj_pool *pool = kept_pool(0);
-    struct scene_leaf *l = scene_leaf(&runs, 7);
+    struct scenario_leaf *l = scenario_leaf(&runs, 7);
 
     atomic_store(&runs, 0);
     let_the_worker_sleep(pool);
@@ -1265,7 +1265,7 @@ FJ_TEST(shutdown_wakes_a_worker_for_what_was_queued_lazily, 10)
 
 FJ_TEST(end_of_a_pool_without_a_thread_runs_what_was_accepted, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
     fji_fault_set(FJI_FAULT_THREAD, 1, 1000000);
@@ -1275,26 +1275,26 @@ FJ_TEST(end_of_a_pool_without_a_thread_runs_what_was_accepted, 10)
 }
 
 /* The last task of a worker submits after the sweep over the queues. */
-static struct scene_leaf *late;
+static struct scenario_leaf *late;
 
 static int submits_after_the_stop(void *pool)
 {
-    scene_add(&told);
+    scenario_add(&told);
     while (!fj_is_stopping()) sim_yield();
     CHECK_EQ(fj_submit(pool, &late->task), FJ_OK);
-    scene_add(&told);
+    scenario_add(&told);
     return FJ_OK;
 }
 
 FJ_TEST(task_that_a_stopped_worker_submits_is_cancelled, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
 
-    late = scene_leaf(&runs, 7);
+    late = scenario_leaf(&runs, 7);
     CHECK_EQ(fj_execute(pool, submits_after_the_stop, pool), FJ_OK);
-    scene_await(&told, 1);
+    scenario_await(&told, 1);
     CHECK_EQ(fj_pool_shutdown_now(pool), FJ_OK);
-    scene_await(&told, 2);
+    scenario_await(&told, 2);
     CHECK_EQ(fj_join(&late->task), FJ_ECANCELED);
     fjt_destroy(pool);
     free(late);
@@ -1335,7 +1335,7 @@ static void *invoke_some(void *pool)
 /* The record that one guest leaves is taken by the other. */
 FJ_TEST(guests_that_come_and_go_have_their_records_alone, 10)
 {
-    fj_pool *pool = scene_pool(1, FJ_POOL_CALLER_HELPS);
+    fj_pool *pool = scenario_pool(1, FJ_POOL_CALLER_HELPS);
     pthread_t t;
 
     atomic_store(&runs, 0);
@@ -1357,7 +1357,7 @@ static int chained_without_a_permit(void *pool)
 /* Two of three workers are sent to sleep with tasks in their queues, and are woken to search. */
 FJ_TEST(worker_that_was_sent_to_sleep_runs_its_tasks_without_a_permit, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
+    fj_pool *pool = scenario_pool(3, 0);
 
     atomic_store(&opened, 0);
     for (int i = 0; i < 3; i++) CHECK_EQ(fj_execute(pool, chained_without_a_permit, pool), FJ_OK);
@@ -1375,7 +1375,7 @@ FJ_TEST(worker_that_was_sent_to_sleep_runs_its_tasks_without_a_permit, 10)
  * again when the second comes into the queue of the first worker. */
 FJ_TEST(batch_of_submissions_brings_both_workers, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     for (int i = 0; i < 2; i++) {
         atomic_store(&here, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue.c - scenes of fork, join and steal: one owner, two or three thieves
+ * queue.c - scenarios of fork, join and steal: one owner, two or three thieves
  */
 #include "config.h"
-#include "scene.h"
+#include "scenario.h"
 
 static atomic_int runs;
 
@@ -38,7 +38,7 @@ static int node_run(fj_task *t)
 
 static void tree(int workers, unsigned flags, int depth)
 {
-    fj_pool *pool = scene_pool(workers, flags);
+    fj_pool *pool = scenario_pool(workers, flags);
     struct node root = {.depth = depth};
 
     fj_task_init(&root.task, node_run);
@@ -67,27 +67,27 @@ FJ_TEST(tree_with_a_helping_caller_gives_its_sum, 10)
     tree(2, FJ_POOL_CALLER_HELPS, 3);
 }
 
-FJ_TASK(int, scene_fib, int, n)
+FJ_TASK(int, scenario_fib, int, n)
 {
     if (n < 2) return n;
-    scene_fib_task a;
-    scene_fib_fork(FJ, &a, n - 1);
-    int y = scene_fib_call(FJ, n - 2);
-    return scene_fib_join(FJ, &a) + y;
+    scenario_fib_task a;
+    scenario_fib_fork(FJ, &a, n - 1);
+    int y = scenario_fib_call(FJ, n - 2);
+    return scenario_fib_join(FJ, &a) + y;
 }
 
 static void typed_inside(void *arg)
 {
     (void)arg;
     int sum = 0;
-    CHECK_EQ(scene_fib_invoke(fj_current_pool(), &sum, 5), FJ_OK);
+    CHECK_EQ(scenario_fib_invoke(fj_current_pool(), &sum, 5), FJ_OK);
     CHECK_EQ(sum, 5);
 }
 
 FJ_TEST(typed_tree_gives_its_sum, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
-    scene_inside(pool, typed_inside, NULL);
+    fj_pool *pool = scenario_pool(3, 0);
+    scenario_inside(pool, typed_inside, NULL);
     fjt_destroy(pool);
 }
 
@@ -98,11 +98,11 @@ enum { MANY = 5 };
 /* Forks all, then joins or takes back in this order of their positions. */
 static void fork_and_join(const int *order)
 {
-    struct scene_leaf *l[MANY];
+    struct scenario_leaf *l[MANY];
 
     atomic_store(&runs, 0);
     for (int i = 0; i < MANY; i++) {
-        l[i] = scene_leaf(&runs, i + 1);
+        l[i] = scenario_leaf(&runs, i + 1);
         fj_fork(&l[i]->task);
     }
     int back = 0;
@@ -135,15 +135,15 @@ static void joins_in_random_orders(void *arg)
 
 FJ_TEST(tasks_joined_in_any_order_run_once, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
-    scene_inside(pool, joins_in_random_orders, NULL);
+    fj_pool *pool = scenario_pool(3, 0);
+    scenario_inside(pool, joins_in_random_orders, NULL);
     fjt_destroy(pool);
 }
 
 FJ_TEST(tasks_joined_in_any_order_run_once_in_fifo_order, 10)
 {
-    fj_pool *pool = scene_pool(3, FJ_POOL_FIFO);
-    scene_inside(pool, joins_in_random_orders, NULL);
+    fj_pool *pool = scenario_pool(3, FJ_POOL_FIFO);
+    scenario_inside(pool, joins_in_random_orders, NULL);
     fjt_destroy(pool);
 }
 
@@ -152,7 +152,7 @@ static void one_at_a_time(void *arg)
 {
     (void)arg;
     for (int i = 1; i <= 6; i++) {
-        struct scene_leaf *l = scene_leaf(&runs, i);
+        struct scenario_leaf *l = scenario_leaf(&runs, i);
         fj_fork(&l->task);
         CHECK_EQ(fj_join(&l->task), i);
         free(l);
@@ -161,9 +161,9 @@ static void one_at_a_time(void *arg)
 
 FJ_TEST(address_used_again_is_a_new_task, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
+    fj_pool *pool = scenario_pool(3, 0);
     atomic_store(&runs, 0);
-    scene_inside(pool, one_at_a_time, NULL);
+    scenario_inside(pool, one_at_a_time, NULL);
     CHECK_EQ(atomic_load(&runs), 6);
     fjt_destroy(pool);
 }
@@ -173,7 +173,7 @@ static void two_at_a_time(void *arg)
 {
     (void)arg;
     for (int i = 0; i < 4; i++) {
-        struct scene_leaf *a = scene_leaf(&runs, 1), *b = scene_leaf(&runs, 2);
+        struct scenario_leaf *a = scenario_leaf(&runs, 1), *b = scenario_leaf(&runs, 2);
         fj_fork(&a->task);
         fj_fork(&b->task);
         CHECK_EQ(fj_join(&b->task), 2);
@@ -185,9 +185,9 @@ static void two_at_a_time(void *arg)
 
 FJ_TEST(last_but_one_task_is_taken_by_one_only, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
+    fj_pool *pool = scenario_pool(3, 0);
     atomic_store(&runs, 0);
-    scene_inside(pool, two_at_a_time, NULL);
+    scenario_inside(pool, two_at_a_time, NULL);
     CHECK_EQ(atomic_load(&runs), 8);
     fjt_destroy(pool);
 }
@@ -198,10 +198,10 @@ static void oldest_stays(void *arg)
 {
     (void)arg;
     for (int i = 0; i < 3; i++) {
-        struct scene_leaf *a = scene_leaf(&runs, 1);
+        struct scenario_leaf *a = scenario_leaf(&runs, 1);
         fj_fork(&a->task);
         for (int j = 0; j < 3; j++) {
-            struct scene_leaf *b = scene_leaf(&runs, 2);
+            struct scenario_leaf *b = scenario_leaf(&runs, 2);
             fj_fork(&b->task);
             CHECK_EQ(fj_join(&b->task), 2);
             free(b);
@@ -213,9 +213,9 @@ static void oldest_stays(void *arg)
 
 FJ_TEST(oldest_task_is_taken_by_one_only, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
+    fj_pool *pool = scenario_pool(3, 0);
     atomic_store(&runs, 0);
-    scene_inside(pool, oldest_stays, NULL);
+    scenario_inside(pool, oldest_stays, NULL);
     CHECK_EQ(atomic_load(&runs), 12);
     fjt_destroy(pool);
 }
@@ -227,13 +227,13 @@ FJ_TEST(oldest_task_is_taken_by_one_only, 10)
 static void second_stays(void *arg)
 {
     for (int i = *(int *)arg; i > 0; i--) {
-        struct scene_leaf *a = scene_leaf(&runs, 1), *b = scene_leaf(&runs, 2);
+        struct scenario_leaf *a = scenario_leaf(&runs, 1), *b = scenario_leaf(&runs, 2);
         fj_fork(&a->task);
         fj_fork(&b->task);
         CHECK_EQ(fj_join(&a->task), 1);
         free(a);
         for (int j = 0; j < 4; j++) {
-            struct scene_leaf *c = scene_leaf(&runs, 3);
+            struct scenario_leaf *c = scenario_leaf(&runs, 3);
             fj_fork(&c->task);
             CHECK_EQ(fj_join(&c->task), 3);
             free(c);
@@ -245,11 +245,11 @@ static void second_stays(void *arg)
 
 FJ_TEST(join_above_a_tomb_frees_the_tomb, 10)
 {
-    fj_pool *pool = scene_pool(1 + (int)(sim_random() % 2), 0);
+    fj_pool *pool = scenario_pool(1 + (int)(sim_random() % 2), 0);
     int rounds = 1 + (int)(sim_random() % 2);
 
     atomic_store(&runs, 0);
-    scene_inside(pool, second_stays, &rounds);
+    scenario_inside(pool, second_stays, &rounds);
     CHECK_EQ(atomic_load(&runs), 6 * rounds);
     fjt_destroy(pool);
 }
@@ -258,11 +258,11 @@ FJ_TEST(join_above_a_tomb_frees_the_tomb, 10)
  * second one into its cell: a thief that drops the TOMB must not drop that task with it. */
 static void moves_over_a_tomb(void *arg)
 {
-    struct scene_leaf *l[4];
+    struct scenario_leaf *l[4];
 
     (void)arg;
     for (int round = 0; round < 2; round++) {
-        for (int i = 0; i < 4; i++) l[i] = scene_leaf(&runs, i);
+        for (int i = 0; i < 4; i++) l[i] = scenario_leaf(&runs, i);
         for (int i = 0; i < 3; i++) fj_fork(&l[i]->task);
         CHECK_EQ(fj_join(&l[0]->task), 0);
         fj_fork(&l[3]->task);
@@ -273,10 +273,10 @@ static void moves_over_a_tomb(void *arg)
 
 FJ_TEST(task_moved_into_the_cell_of_a_tomb_is_not_dropped, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
-    scene_inside(pool, moves_over_a_tomb, NULL);
+    scenario_inside(pool, moves_over_a_tomb, NULL);
     CHECK_EQ(atomic_load(&runs), 8);
     fjt_destroy(pool);
 }
@@ -293,8 +293,8 @@ static int moved_action(void *arg)
  * worker has to find it in its new cell. */
 static void takes_back_what_was_moved(void *arg)
 {
-    struct scene_leaf *a = scene_leaf(&runs, 1), *b = scene_leaf(&runs, 2);
-    struct scene_leaf *x = scene_leaf(&runs, 3);
+    struct scenario_leaf *a = scenario_leaf(&runs, 1), *b = scenario_leaf(&runs, 2);
+    struct scenario_leaf *x = scenario_leaf(&runs, 3);
 
     fj_fork(&a->task);
     CHECK_EQ(fj_submit(arg, &x->task), FJ_OK);
@@ -316,7 +316,7 @@ FJ_TEST(task_that_was_moved_is_taken_back_from_its_new_cell, 10)
     o.spin_ns = -1;
     fj_pool *pool = fjt_pool_with(&o);
     atomic_store(&runs, 0);
-    scene_inside(pool, takes_back_what_was_moved, pool);
+    scenario_inside(pool, takes_back_what_was_moved, pool);
     fjt_destroy(pool);
     CHECK_EQ(atomic_load(&runs), 4);
 }
@@ -345,8 +345,8 @@ static void forks_and_never_comes_by(void *arg)
         fj_task_init(&f[i].task, flag_run);
         fj_fork(&f[i].task);
     }
-    scene_until(&f[0].ran);
-    scene_until(&f[1].ran);
+    scenario_until(&f[0].ran);
+    scenario_until(&f[1].ran);
     CHECK_EQ(fj_join(&f[1].task), FJ_OK);
     CHECK_EQ(fj_join(&f[0].task), FJ_OK);
     free(f);
@@ -354,8 +354,8 @@ static void forks_and_never_comes_by(void *arg)
 
 FJ_TEST(task_under_a_long_leaf_is_stolen, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
-    scene_inside(pool, forks_and_never_comes_by, NULL);
+    fj_pool *pool = scenario_pool(3, 0);
+    scenario_inside(pool, forks_and_never_comes_by, NULL);
     fjt_destroy(pool);
 }
 
@@ -371,9 +371,9 @@ static void opens_and_closes(void *arg)
 
 FJ_TEST(queue_opened_and_closed_loses_nothing, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     atomic_store(&runs, 0);
-    scene_inside(pool, opens_and_closes, NULL);
+    scenario_inside(pool, opens_and_closes, NULL);
     CHECK_EQ(atomic_load(&runs), 12);
     fjt_destroy(pool);
 }
@@ -398,8 +398,8 @@ static void joins_what_was_stolen(void *arg)
 
 FJ_TEST(joiner_of_a_stolen_tree_helps_or_sleeps, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
-    scene_inside(pool, joins_what_was_stolen, NULL);
+    fj_pool *pool = scenario_pool(2, 0);
+    scenario_inside(pool, joins_what_was_stolen, NULL);
     fjt_destroy(pool);
 }
 
@@ -440,7 +440,7 @@ static int kin_run(fj_task *t)
 
 FJ_TEST(helper_runs_only_what_belongs_to_the_joined, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
+    fj_pool *pool = scenario_pool(3, 0);
     struct kin root;
 
     memset(&root, 0, sizeof root);
@@ -475,20 +475,20 @@ static void joins_the_older_first(void *arg)
 
 FJ_TEST(helper_leaves_the_next_task_of_its_thief_alone, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     int depth = 1;
 
-    scene_inside(pool, joins_the_older_first, &depth);
+    scenario_inside(pool, joins_the_older_first, &depth);
     fjt_destroy(pool);
 }
 
 /* The same with a thief that waits for another thief. */
 FJ_TEST(helper_leaves_the_next_tasks_of_two_thieves_alone, 10)
 {
-    fj_pool *pool = scene_pool(3, 0);
+    fj_pool *pool = scenario_pool(3, 0);
     int depth = 2;
 
-    scene_inside(pool, joins_the_older_first, &depth);
+    scenario_inside(pool, joins_the_older_first, &depth);
     fjt_destroy(pool);
 }
 
@@ -511,12 +511,12 @@ static int beyond_run(fj_task *t)
  * as always. Joined youngest or oldest first. */
 static int beyond_root(fj_task *t)
 {
-    struct scene_leaf *l[BEYOND];
+    struct scenario_leaf *l[BEYOND];
     bool oldest = sim_random() % 2 == 0;
 
     (void)t;
     for (int i = 0; i < BEYOND; i++) {
-        l[i] = scene_leaf(&beyond_runs, 3);
+        l[i] = scenario_leaf(&beyond_runs, 3);
         fj_task_init(&l[i]->task, beyond_run);
         fj_fork(&l[i]->task);
     }
@@ -530,7 +530,7 @@ static int beyond_root(fj_task *t)
 
 FJ_TEST(forks_beyond_the_room_of_the_queue_run_once, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     fj_task t;
 
     atomic_store(&beyond_runs, 0);

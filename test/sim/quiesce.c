@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quiesce.c - scenes of who asks whether a pool is quiet, and of who waits for it
+ * quiesce.c - scenarios of who asks whether a pool is quiet, and of who waits for it
  */
 #include <pthread.h>
 
-#include "scene.h"
+#include "scenario.h"
 
 static atomic_int runs;
 
@@ -27,7 +27,7 @@ static int spawns_two(void *arg)
 
 FJ_TEST(quiescence_is_not_told_too_early, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     for (int i = 1; i <= 2; i++) {
         atomic_store(&runs, 0);
@@ -78,7 +78,7 @@ static int alone_run(fj_task *t)
 {
     struct alone *a = (struct alone *)t;
 
-    scene_until(&a->submitted);
+    scenario_until(&a->submitted);
     CHECK_EQ(fj_execute(a->pool, pass_by, NULL), FJ_OK);
     CHECK_EQ(fj_pool_await_quiescence(a->pool, FJ_FOREVER), FJ_OK);
     for (int k = 0; k < 10; k++) CHECK_EQ(fj_pool_await_quiescence(a->pool, 0), FJ_OK);
@@ -115,7 +115,7 @@ static int slow_action(void *arg)
 
 FJ_TEST(worker_about_to_be_active_is_not_quiet, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
 
     atomic_store(&runs, 0);
     for (int i = 1; i <= 2; i++) {
@@ -136,12 +136,12 @@ static uint32_t passed;
 
 static int pass_on(void *arg)
 {
-    uint32_t now = scene_add(&passed);
+    uint32_t now = scenario_add(&passed);
 
     if (now == PASSES) return FJ_OK;
     sim_sleep_until(sim_now() + 900 + 10 * (int64_t)(sim_random() % 40));
     CHECK_EQ(fj_execute(arg, pass_on, arg), FJ_OK);
-    scene_await(&passed, now + 1);
+    scenario_await(&passed, now + 1);
     return FJ_OK;
 }
 
@@ -170,9 +170,9 @@ static void helps_until_quiet(void *arg)
 
 FJ_TEST(helping_until_quiet_runs_everything, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
     atomic_store(&runs, 0);
-    scene_inside(pool, helps_until_quiet, pool);
+    scenario_inside(pool, helps_until_quiet, pool);
     fjt_destroy(pool);
 }
 
@@ -183,8 +183,8 @@ static uint32_t come;
 static int come_together(void *arg)
 {
     (void)arg;
-    scene_add(&come);
-    scene_await(&come, 2);
+    scenario_add(&come);
+    scenario_await(&come, 2);
     return FJ_OK;
 }
 
@@ -205,7 +205,7 @@ FJ_TEST(worker_woken_early_is_quiet_when_it_waits, 10)
     for (int i = 0; i < 3; i++) {
         __atomic_store_n(&come, 0, __ATOMIC_RELEASE);
         for (int k = 0; k < 2; k++) CHECK_EQ(fj_execute(pool, come_together, NULL), FJ_OK);
-        scene_await(&come, 2);
+        scenario_await(&come, 2);
         for (uint32_t n = sim_random() % 60; n > 0; n--) sim_yield();
         CHECK_EQ(fj_execute(pool, wait_for_quiet, NULL), FJ_OK);
         CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
@@ -226,7 +226,7 @@ static void *looks_whether_it_is_quiet(void *arg)
 FJ_TEST(pool_is_not_quiet_while_a_submission_is_moved, 10)
 {
     fj_pool_options o = {0};
-    struct scene_leaf *l[5];
+    struct scenario_leaf *l[5];
     pthread_t t;
 
     o.parallelism = 1;
@@ -234,7 +234,7 @@ FJ_TEST(pool_is_not_quiet_while_a_submission_is_moved, 10)
     o.keep_alive_ns = FJ_FOREVER;
     fj_pool *pool = fjt_pool_with(&o);
     atomic_store(&runs, 0);
-    for (int i = 0; i < 5; i++) l[i] = scene_leaf(&runs, i);
+    for (int i = 0; i < 5; i++) l[i] = scenario_leaf(&runs, i);
     /* The queue grows to four slots, and three of them are used up. */
     for (int i = 0; i < 2; i++) CHECK_EQ(fj_submit_lazy(pool, &l[i]->task), FJ_OK);
     CHECK_EQ(fj_submit(pool, &l[2]->task), FJ_OK);
@@ -258,10 +258,10 @@ static uint32_t visits;
 
 static int visit_until_the_next(fj_task *t)
 {
-    uint32_t now = scene_add(&visits);
+    uint32_t now = scenario_add(&visits);
 
     (void)t;
-    if (now < VISITS) scene_await(&visits, now + 1);
+    if (now < VISITS) scenario_await(&visits, now + 1);
     return FJ_OK;
 }
 
@@ -278,11 +278,11 @@ static void *visits_by_turns(void *pool)
 
 FJ_TEST(pool_whose_guests_take_turns_is_not_quiet, 10)
 {
-    fj_pool *pool = scene_pool(1, FJ_POOL_CALLER_HELPS);
+    fj_pool *pool = scenario_pool(1, FJ_POOL_CALLER_HELPS);
     pthread_t t[2];
 
     for (int i = 0; i < 2; i++) CHECK_EQ(pthread_create(&t[i], NULL, visits_by_turns, pool), 0);
-    scene_await(&visits, 1);
+    scenario_await(&visits, 1);
     while (!fj_pool_is_quiescent(pool)) sim_yield();
     CHECK_EQ(__atomic_load_n(&visits, __ATOMIC_ACQUIRE), VISITS);
     for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
@@ -300,7 +300,7 @@ static int goes_on_after_quiet(void *pool)
 
 FJ_TEST(worker_that_waits_for_quiet_keeps_its_pool, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
     CHECK_EQ(fj_execute(pool, goes_on_after_quiet, pool), FJ_OK);
@@ -312,9 +312,9 @@ FJ_TEST(worker_that_waits_for_quiet_keeps_its_pool, 10)
 
 FJ_TEST(only_worker_runs_its_own_tasks_until_quiet, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     atomic_store(&runs, 0);
-    scene_inside(pool, helps_until_quiet, pool);
+    scenario_inside(pool, helps_until_quiet, pool);
     fjt_destroy(pool);
 }
 
@@ -330,7 +330,7 @@ static int helps_beside(void *pool)
 
 FJ_TEST(helper_that_runs_a_task_is_not_quiet, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
     CHECK_EQ(fj_execute(pool, helps_beside, pool), FJ_OK);
@@ -347,7 +347,7 @@ static atomic_int may_end;
 static int stays(void *arg)
 {
     (void)arg;
-    scene_until(&may_end);
+    scenario_until(&may_end);
     return FJ_OK;
 }
 
@@ -360,7 +360,7 @@ static int helps(void *arg)
 
 FJ_TEST(helper_is_active_before_it_takes_a_task, 10)
 {
-    fj_pool *pool = scene_pool(2, 0);
+    fj_pool *pool = scenario_pool(2, 0);
 
     atomic_store(&runs, 0);
     atomic_store(&may_end, 0);
@@ -380,14 +380,14 @@ static uint32_t begun;
 static int tells(void *arg)
 {
     (void)arg;
-    scene_add(&begun);
+    scenario_add(&begun);
     return FJ_OK;
 }
 
 FJ_TEST(lazily_queued_task_is_run_for_the_caller_that_waits_for_quiet, 10)
 {
     fj_pool_options o = {0};
-    struct scene_leaf *l = scene_leaf(&runs, 7);
+    struct scenario_leaf *l = scenario_leaf(&runs, 7);
 
     o.parallelism = 1;
     o.spin_ns = -1;
@@ -395,7 +395,7 @@ FJ_TEST(lazily_queued_task_is_run_for_the_caller_that_waits_for_quiet, 10)
     fj_pool *pool = fjt_pool_with(&o);
     atomic_store(&runs, 0);
     CHECK_EQ(fj_execute(pool, tells, NULL), FJ_OK);
-    scene_await(&begun, 1);
+    scenario_await(&begun, 1);
     sim_sleep_until(sim_now() + 50000);
     CHECK_EQ(fj_submit_lazy(pool, &l->task), FJ_OK);
     CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
@@ -415,7 +415,7 @@ static int task_helps_until_quiet(fj_task *t)
 
 FJ_TEST(guest_that_has_joined_a_task_does_not_keep_it_from_quiet, 10)
 {
-    fj_pool *pool = scene_pool(2, FJ_POOL_CALLER_HELPS);
+    fj_pool *pool = scenario_pool(2, FJ_POOL_CALLER_HELPS);
     fj_future f;
     fj_task t;
 

@@ -25,8 +25,8 @@ SEEN = ["-fsanitize=thread", "-U__SANITIZE_THREAD__",
 SHIPPED = {"FJI_SIM": 1, "FJI_NO_ASM": 1}
 
 
-# The programs of scenes, test/sim/NAME.c.
-SCENES = ["queue", "pool", "block", "quiesce", "future", "outcome", "timer", "common", "help", "ends",
+# The programs of scenarios, test/sim/NAME.c.
+SCENARIOS = ["queue", "pool", "block", "quiesce", "future", "outcome", "timer", "common", "help", "ends",
           "local"]
 
 
@@ -45,7 +45,7 @@ class Build:
     def flags(self):
         words = ["-std=gnu11", "-g", "-fno-omit-frame-pointer"]
         words += [f"-D{name}={value}" for name, value in self.numbers.items()]
-        for folder in ("include", "src", "test", "test/sim", "test/parity"):
+        for folder in ("include", "src", "test", "test/sim", "test/conformance"):
             words.append("-I" + os.path.join(self.root, folder))
         return words
 

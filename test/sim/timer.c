@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timer.c - scenes of the wheel and of the threads that look after it
+ * timer.c - scenarios of the wheel and of the threads that look after it
  */
 #include <forkjoin/block.h>
 #include <pthread.h>
 
-#include "scene.h"
+#include "scenario.h"
 
 #define SECOND ((int64_t)1000000000)
-#define LONG_AFTER (1000 * SECOND) /* so late that a scene which waits for it has gone wrong */
+#define LONG_AFTER (1000 * SECOND) /* so late that a scenario which waits for it has gone wrong */
 
 #define LATE (SECOND / 5) /* a thread that waits for an end looks by itself after 250 ms */
 
@@ -17,7 +17,7 @@ static uint32_t ran;
 static int tick(fj_task *t)
 {
     (void)t;
-    scene_add(&ran);
+    scenario_add(&ran);
     return FJ_OK;
 }
 
@@ -48,7 +48,7 @@ static int alarm_run(fj_task *t)
 
     a->ran = sim_now();
     CHECK(a->ran >= a->due);
-    scene_add(&ran);
+    scenario_add(&ran);
     return FJ_OK;
 }
 
@@ -57,7 +57,7 @@ static int alarm_run(fj_task *t)
 /* Some of them are cancelled, and freed at once. `near`: how late the others may be. */
 static void alarms_ring(const int64_t *delays, uint32_t n, int64_t near)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     struct alarm *a[ALARMS];
     uint32_t left = ALARMS;
 
@@ -77,7 +77,7 @@ static void alarms_ring(const int64_t *delays, uint32_t n, int64_t near)
         free(a[i]);
         a[i] = NULL;
     }
-    scene_await(&ran, left);
+    scenario_await(&ran, left);
     for (int i = 0; i < ALARMS; i++) {
         if (a[i] == NULL) continue;
         CHECK_EQ(fj_future_join(&a[i]->timer.future), FJ_OK);
@@ -133,7 +133,7 @@ static int series_run(fj_task *t)
 
 FJ_TEST(series_keeps_its_rate_or_its_delay, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     struct series *s = malloc(sizeof *s);
 
     memset(s, 0, sizeof *s);
@@ -153,7 +153,7 @@ FJ_TEST(series_keeps_its_rate_or_its_delay, 10)
 /* It does not go back into the wheel, from which the thread that cancels it could not take it. */
 FJ_TEST(series_that_is_cancelled_while_it_runs_is_let_go, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *t = timer(tick);
     int64_t began = sim_now();
 
@@ -182,7 +182,7 @@ static void *cancel(void *arg)
 /* Decided before it is scheduled: it does not come into the wheel. */
 FJ_TEST(timer_that_was_cancelled_before_is_let_go_at_once, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *t = timer(tick);
     int64_t began = sim_now();
 
@@ -198,7 +198,7 @@ FJ_TEST(timer_that_was_cancelled_before_is_let_go_at_once, 10)
  * cancelled meanwhile. If it was cancelled later the pool ends then. */
 FJ_TEST(timer_that_is_cancelled_during_a_shutdown_holds_up_no_pool, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *series[2] = {timer(tick), timer(tick)}, *once = timer(tick);
     int64_t began = sim_now();
     pthread_t other;
@@ -222,7 +222,7 @@ FJ_TEST(timer_that_is_cancelled_during_a_shutdown_holds_up_no_pool, 10)
 static void *awaits_the_end(void *arg)
 {
     CHECK_EQ(fj_pool_await_termination(arg, FJ_FOREVER), FJ_OK);
-    scene_add(&ran);
+    scenario_add(&ran);
     return NULL;
 }
 
@@ -242,7 +242,7 @@ static int nothing(void *arg)
 /* A worker goes idle while the shutdown is about to let go of a series. */
 FJ_TEST(pool_ends_after_the_series_that_its_shutdown_cancels, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *t = timer(tick);
     pthread_t other;
 
@@ -260,7 +260,7 @@ FJ_TEST(pool_ends_after_the_series_that_its_shutdown_cancels, 10)
 /* Whether it is told so before the shutdown or after it. */
 FJ_TEST(delayed_timers_are_cancelled_by_a_shutdown_that_is_told_to, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *t = timer(tick);
     bool before = sim_random() % 2 == 0;
     int64_t began = sim_now();
@@ -282,7 +282,7 @@ FJ_TEST(delayed_timers_are_cancelled_by_a_shutdown_that_is_told_to, 10)
 static int stays_open(fj_task *t)
 {
     (void)t;
-    scene_add(&ran);
+    scenario_add(&ran);
     return FJ_PENDING;
 }
 
@@ -295,19 +295,19 @@ static int call_stays_open(void *arg, void **result)
 static void act_leaves_it(fj_future *f, void *arg)
 {
     (void)f, (void)arg;
-    scene_add(&ran);
+    scenario_add(&ran);
 }
 
 FJ_TEST(timer_and_limit_left_open_are_completed_after_their_pool, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *t = timer(stays_open);
     fj_future *f;
 
     ran = 0;
     CHECK_EQ(fj_schedule(pool, t, 1000), FJ_OK);
     CHECK_EQ(fj_submit_with_timeout(pool, call_stays_open, NULL, 1000, act_leaves_it, &f), FJ_OK);
-    scene_await(&ran, 2);
+    scenario_await(&ran, 2);
     fjt_destroy(pool);
     CHECK_EQ(fj_future_complete(&t->future, NULL), 1);
     CHECK_EQ(fj_future_complete(f, NULL), 1);
@@ -330,7 +330,7 @@ static void *schedules_one(void *arg)
 
 FJ_TEST(two_threads_schedule_the_first_timers_of_a_pool, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     pthread_t other;
 
     ran = 0;
@@ -344,7 +344,7 @@ FJ_TEST(two_threads_schedule_the_first_timers_of_a_pool, 10)
 /* The system gives no thread for the first timer: the next one asks again. */
 FJ_TEST(refused_thread_of_the_timers_leaves_nothing_behind, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *t = timer(tick);
     int err;
 
@@ -368,13 +368,13 @@ static void act_fails(fj_future *f, void *arg)
 
 static void act_waits(fj_future *f, void *arg)
 {
-    scene_await(&ran, 1);
+    scenario_await(&ran, 1);
     act_fails(f, arg);
 }
 
 FJ_TEST(action_after_one_whose_thread_was_refused_delays_no_timer, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *t = timer(tick);
     fj_future *f;
 
@@ -398,7 +398,7 @@ FJ_TEST(action_after_one_whose_thread_was_refused_delays_no_timer, 10)
 /* The first starts a thread, the second calls the spare one, and so does the third. */
 FJ_TEST(third_action_at_a_limit_delays_no_timer, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *t = timer(tick);
     fj_future *f;
 
@@ -421,14 +421,14 @@ FJ_TEST(third_action_at_a_limit_delays_no_timer, 10)
 /* It comes while the thread that keeps the wheel goes to sleep until a later one. */
 FJ_TEST(earlier_timer_wakes_the_keeper_of_the_wheel, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *late = timer(tick), *early = timer(tick);
 
     ran = 0;
     CHECK_EQ(fj_schedule(pool, late, FJ_FOREVER), FJ_OK);
     yield_some(40);
     CHECK_EQ(fj_schedule(pool, early, 1000), FJ_OK);
-    scene_await(&ran, 1);
+    scenario_await(&ran, 1);
     CHECK_EQ(fj_future_cancel(&late->future, 0), 1);
     fjt_destroy(pool);
     free(late);
@@ -474,7 +474,7 @@ static void *stops_and_awaits_the_end(void *arg)
 /* The submitter may be the last guest that leaves. */
 FJ_TEST(pool_that_stops_ends_when_the_submitter_of_a_limit_has_left, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_future *f = NULL;
     int64_t began = sim_now();
     pthread_t other;
@@ -492,7 +492,7 @@ FJ_TEST(pool_that_stops_ends_when_the_submitter_of_a_limit_has_left, 10)
 /* Either the schedule sees that it is decided, or the thread that cancels it finds it in the wheel. */
 FJ_TEST(timer_that_is_cancelled_while_it_is_scheduled_is_let_go, 10)
 {
-    fj_pool *pool = scene_pool(1, 0);
+    fj_pool *pool = scenario_pool(1, 0);
     fj_timer *t = timer(tick);
     int64_t began = sim_now();
     pthread_t other;

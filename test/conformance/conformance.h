@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * conformance.h - what the conformance tests of the pool share
+ *
+ * Pools as the environment wants them (FJT_WORKERS, FJT_FIFO), the checks of a future's state
+ * that follow each step, jobs whose course a test controls, callers that can be interrupted,
+ * and the properties of the bulk calls, which several tables ask for.
+ */
+#ifndef CONFORMANCE_H
+#define CONFORMANCE_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fjtest.h"
+
+#define MS ((int64_t)1000000)
+#define LONG_NS (3600 * 1000 * MS) /* longer than any test: never over before the watchdog */
+
+/* ---- Waiting ----------------------------------------------------------------------------- */
+
+/* Without a limit of its own: the limit of the test is the only one. */
+#define UNTIL(cond) \
+    for (int until_turn = 0; !(cond); until_turn++) until_give_way(until_turn)
+
+static inline void until_give_way(int turn)
+{
+    if (turn < 100)
+        sched_yield();
+    else
+        fjt_sleep_us(50);
+}
+
+static inline pthread_t conformance_thread(void *(*run)(void *), void *arg)
+{
+    pthread_t t;
+    CHECK_EQ(pthread_create(&t, NULL, run, arg), 0);
+    return t;
+}
+
+static inline void *conformance_thread_end(pthread_t t)
+{
+    void *result;
+    CHECK_EQ(pthread_join(t, &result), 0);
+    return result;
+}
+
+/* ---- Pools ------------------------------------------------------------------------------- */
+
+/* Workers for a test that does not need a certain number. */
+static inline int conformance_workers(void)
+{
+    const char *text = getenv("FJT_WORKERS");
+    int n = text != NULL ? atoi(text) : 0;
+    return n > 0 ? n : 4;
+}
+
+static inline unsigned conformance_flags(void)
+{
+    const char *text = getenv("FJT_FIFO");
+    return text != NULL && strcmp(text, "1") == 0 ? FJ_POOL_FIFO : 0;
+}
+
+/* With exactly n workers; in the order that the environment says. */
+static inline fj_pool *conformance_pool_of(int n)
+{
+    return fjt_pool(n, conformance_flags());
+}
+
+/* With at least n workers, for jobs that have to run at the same time. */
+static inline fj_pool *conformance_pool_for(int n)
+{
+    int workers = conformance_workers();
+    return conformance_pool_of(workers > n ? workers : n);
+}
+
+static inline fj_pool *conformance_pool(void)
+{
+    return conformance_pool_of(conformance_workers());
+}
+
+/* Whose callers run their own tasks, as far as they may: as direct as a pool can be. */
+static inline fj_pool *conformance_direct_pool(void)
+{
+    return fjt_pool(conformance_workers(), conformance_flags() | FJ_POOL_CALLER_HELPS);
+}
+
+static inline void check_pool_runs(fj_pool *p)
+{
+    CHECK(!fj_pool_is_shutdown(p));
+    CHECK(!fj_pool_is_terminating(p));
+    CHECK(!fj_pool_is_terminated(p));
+}
+
+static inline void check_pool_ended(fj_pool *p)
+{
+    CHECK(fj_pool_is_shutdown(p));
+    CHECK(!fj_pool_is_terminating(p));
+    CHECK(fj_pool_is_terminated(p));
+    CHECK_EQ(fj_pool_thread_count(p), 0);
+    CHECK_EQ(fj_pool_active_count(p), 0);
+    CHECK_EQ(fj_pool_await_termination(p, 0), FJ_OK);
+}
+
+/* ---- How a future stands ----------------------------------------------------------------- */
+
+/* Not done, whether it was queued or not. */
+static inline void check_open(fj_future *f)
+{
+    void *result = &result;
+
+    CHECK(!fj_future_is_done(f));
+    CHECK(!fj_future_succeeded(f));
+    CHECK(!fj_future_failed(f));
+    CHECK(!fj_future_is_cancelled(f));
+    CHECK_EQ(fj_future_state(f), FJ_FUTURE_RUNNING);
+    CHECK_EQ(fj_future_error(f), FJ_OK);
+    CHECK_EQ(fj_future_result(f, &result), FJ_EBUSY);
+    CHECK(result == &result);
+}
+
+/* The same for one that cannot become done meanwhile: getters find their time over. */
+static inline void check_stuck(fj_future *f)
+{
+    void *result = &result;
+
+    check_open(f);
+    CHECK_EQ(fj_future_get(f, 0, &result), FJ_ETIMEDOUT);
+    CHECK_EQ(fj_future_get(f, INT64_MIN, &result), FJ_ETIMEDOUT);
+    CHECK_EQ(fj_future_wait(f, -1), FJ_ETIMEDOUT);
+    CHECK_EQ(fj_future_wait_quietly(f, 0), FJ_ETIMEDOUT);
+    CHECK(result == &result);
+    check_open(f);
+}
+
+/* Every getter, twice; what comes too late is refused and changes nothing. */
+static inline void check_done(fj_future *f, int code, void *value)
+{
+    bool normal = code == FJ_OK, cancelled = code == FJ_ECANCELED;
+
+    CHECK(fj_future_is_done(f));
+    CHECK_EQ(fj_future_succeeded(f), normal);
+    CHECK_EQ(fj_future_failed(f), !normal);
+    CHECK_EQ(fj_future_is_cancelled(f), cancelled);
+    CHECK_EQ(fj_future_state(f), normal      ? FJ_FUTURE_SUCCESS
+                                 : cancelled ? FJ_FUTURE_CANCELLED
+                                             : FJ_FUTURE_FAILED);
+    CHECK_EQ(fj_future_error(f), code);
+    for (int i = 0; i < 2; i++) {
+        static const int64_t limits[] = {FJ_FOREVER, INT64_MIN};
+        void *untouched = &untouched, *got = untouched, *now = untouched;
+        CHECK_EQ(fj_future_join(f), code);
+        CHECK_EQ(fj_future_get(f, limits[i], &got), code);
+        CHECK_EQ(fj_future_result(f, &now), code);
+        CHECK(got == (normal ? value : untouched));
+        CHECK(now == got);
+        CHECK_EQ(fj_future_wait(f, limits[i]), FJ_OK);
+        CHECK_EQ(fj_future_wait_quietly(f, limits[i]), FJ_OK);
+        CHECK_EQ(fj_future_cancel(f, i), cancelled);
+        CHECK_EQ(fj_future_complete(f, f), 0);
+        CHECK_EQ(fj_future_fail(f, 99), 0);
+    }
+}
+
+static inline void check_normal(fj_future *f, void *value)
+{
+    check_done(f, FJ_OK, value);
+}
+
+static inline void check_failed(fj_future *f, int code)
+{
+    check_done(f, code, NULL);
+}
+
+static inline void check_cancelled(fj_future *f)
+{
+    check_done(f, FJ_ECANCELED, NULL);
+}
+
+/* ---- Jobs -------------------------------------------------------------------------------- */
+
+/* A future with a body that does what the test has written into it. Its result is itself. */
+struct job {
+    fj_future f;
+    int code;       /* what the body returns */
+    bool polls;     /* a body that is held gives up when it sees that it should */
+    fj_future *nap; /* the body waits for this first, as one who can be interrupted */
+    atomic_int begun, may_end, ended;
+    atomic_int cancelled; /* the body has seen that it should give up */
+    atomic_int stopping;  /* and that its pool stops */
+    atomic_int woken;     /* what the wait for `nap` returned; 1: not yet */
+};
+
+static inline int job_run(fj_task *t)
+{
+    struct job *j = (struct job *)t;
+
+    atomic_fetch_add(&j->begun, 1);
+    if (j->nap != NULL) atomic_store(&j->woken, fj_future_wait(j->nap, FJ_FOREVER));
+    UNTIL(atomic_load(&j->may_end) || (j->polls && fj_is_cancelled()));
+    j->f.result = j;
+    atomic_store(&j->cancelled, fj_is_cancelled());
+    atomic_store(&j->stopping, fj_is_stopping());
+    atomic_fetch_add(&j->ended, 1);
+    return j->code;
+}
+
+/* Ends at once, with this code. */
+static inline void job_init(struct job *j, int code)
+{
+    memset(j, 0, sizeof *j);
+    fj_future_init(&j->f, job_run);
+    j->code = code;
+    atomic_init(&j->may_end, 1);
+    atomic_init(&j->woken, 1);
+}
+
+/* Ends when the test says so, and not before. */
+static inline void job_init_held(struct job *j)
+{
+    job_init(j, FJ_OK);
+    atomic_init(&j->may_end, 0);
+}
+
+/* Ends when it is cancelled, or when the test says so: a loop that looks at fj_is_cancelled(). */
+static inline void job_init_polls(struct job *j)
+{
+    job_init_held(j);
+    j->polls = true;
+}
+
+/* Ends when it is interrupted: sleeps in the library, and a spare stands in for it. */
+static inline void job_init_sleeps(struct job *j, fj_future *never)
+{
+    job_init(j, FJ_OK);
+    fj_future_init(never, NULL);
+    j->nap = never;
+}
+
+static inline void job_begun(struct job *j)
+{
+    UNTIL(atomic_load(&j->begun));
+}
+
+/* Ended, let go of by the library, and run as often as that. */
+static inline void job_release(struct job *j, int runs)
+{
+    atomic_store(&j->may_end, 1);
+    fj_future_fini(&j->f);
+    CHECK_EQ(atomic_load(&j->begun), runs);
+    CHECK_EQ(atomic_load(&j->ended), runs);
+}
+
+/* The same where it may have been cancelled before it began, or not. */
+static inline void job_release_loser(struct job *j)
+{
+    atomic_store(&j->may_end, 1);
+    fj_future_fini(&j->f);
+    CHECK(atomic_load(&j->begun) <= 1);
+    CHECK_EQ(atomic_load(&j->ended), atomic_load(&j->begun));
+}
+
+/* Keeps one worker busy, until job_release(). */
+static inline void job_occupy(fj_pool *p, struct job *j)
+{
+    job_init_held(j);
+    CHECK_EQ(fj_future_submit(p, &j->f), FJ_OK);
+    job_begun(j);
+}
+
+/* Fire and forget: counts. */
+static inline int action_count(void *counter)
+{
+    atomic_fetch_add((atomic_int *)counter, 1);
+    return FJ_OK;
+}
+
+static inline int call_identity(void *arg, void **result)
+{
+    *result = arg;
+    return FJ_OK;
+}
+
+/* The code that `arg` points to. */
+static inline int call_fail(void *arg, void **result)
+{
+    (void)result;
+    return *(int *)arg;
+}
+
+/* ---- Inside a pool ----------------------------------------------------------------------- */
+
+struct inside {
+    fj_task task;
+    void (*body)(void *arg);
+    void *arg;
+};
+
+static inline int inside_run(fj_task *t)
+{
+    struct inside *i = (struct inside *)t;
+
+    i->body(i->arg);
+    return FJ_OK;
+}
+
+/* body(arg) on a worker of the pool; returns when it is over. */
+static inline void inside(fj_pool *p, void (*body)(void *arg), void *arg)
+{
+    struct inside i = {.body = body, .arg = arg};
+
+    fj_task_init(&i.task, inside_run);
+    CHECK_EQ(fj_invoke_mode(p, &i.task, FJ_CALLER_BLOCKS), FJ_OK);
+}
+
+/* On a new pool, which is then closed. */
+static inline void inside_pool(void (*body)(void *arg), void *arg)
+{
+    fj_pool *p = conformance_pool();
+
+    inside(p, body, arg);
+    fjt_destroy(p);
+}
+
+/* ---- Callers that can be interrupted ----------------------------------------------------- */
+
+/*
+ * Only a task can be interrupted: it stands for the thread that Java interrupts. It belongs to
+ * a pool of its own, so that what happens to it does not happen to the pool it calls.
+ */
+struct caller {
+    fj_future f;
+    fj_pool *home;
+    void (*body)(void *arg);
+    void *arg;
+    bool before; /* the body begins when the interrupt is there */
+    atomic_int begun;
+};
+
+static inline int caller_run(fj_task *t)
+{
+    struct caller *c = (struct caller *)t;
+
+    atomic_store(&c->begun, 1);
+    if (c->before) UNTIL(fj_is_cancelled());
+    c->body(c->arg);
+    CHECK(fj_is_cancelled() || !c->before); /* nothing takes the request away */
+    return FJ_OK;
+}
+
+static inline void caller_start(struct caller *c, void (*body)(void *arg), void *arg, bool before)
+{
+    memset(c, 0, sizeof *c);
+    fj_future_init(&c->f, caller_run);
+    c->home = conformance_pool_of(1);
+    c->body = body;
+    c->arg = arg;
+    c->before = before;
+    CHECK_EQ(fj_future_submit(c->home, &c->f), FJ_OK);
+    UNTIL(atomic_load(&c->begun));
+}
+
+static inline void caller_interrupt(struct caller *c)
+{
+    CHECK_EQ(fj_future_cancel(&c->f, 1), 1);
+}
+
+/* When its body has returned. */
+static inline void caller_end(struct caller *c)
+{
+    fj_future_fini(&c->f);
+    check_cancelled(&c->f);
+    fjt_destroy(c->home);
+}
+
+/* body(arg) on a caller that was interrupted before. */
+static inline void interrupted_before(void (*body)(void *arg), void *arg)
+{
+    struct caller c;
+
+    caller_start(&c, body, arg, true);
+    caller_interrupt(&c);
+    caller_end(&c);
+}
+
+/* ---- Any of several ---------------------------------------------------------------------- */
+
+/* The properties that the tables ask of every pool, with and without a limit. */
+
+static inline void any_refuses_null_list(fj_pool *p, int64_t limit)
+{
+    size_t which = 77;
+
+    CHECK_EQ(fj_future_invoke_any(p, NULL, 1, limit, &which), FJ_EINVAL);
+    CHECK_EQ(which, 77);
+}
+
+static inline void any_refuses_empty_list(fj_pool *p, int64_t limit)
+{
+    fj_future *none[1] = {NULL};
+    size_t which = 77;
+
+    CHECK_EQ(fj_future_invoke_any(p, none, 0, limit, &which), FJ_EINVAL);
+    CHECK_EQ(fj_future_invoke_any(p, NULL, 0, limit, &which), FJ_EINVAL);
+    CHECK_EQ(which, 77);
+}
+
+/* Nothing is left of the call: the one beside the NULL can be used as if nothing had been. */
+static inline void any_refuses_null_element(fj_pool *p, int64_t limit)
+{
+    for (int at = 0; at < 2; at++) {
+        struct job j;
+        job_init(&j, FJ_OK);
+        fj_future *f[2] = {&j.f, &j.f};
+        size_t which = 77;
+        f[at] = NULL;
+        CHECK_EQ(fj_future_invoke_any(p, f, 2, limit, &which), FJ_EINVAL);
+        CHECK_EQ(which, 77);
+        check_stuck(&j.f);
+        CHECK_EQ(fj_future_invoke(p, &j.f), FJ_OK);
+        job_release(&j, 1);
+    }
+}
+
+static inline void any_reports_failure(fj_pool *p, int64_t limit)
+{
+    struct job j[3];
+    fj_future *f[3];
+    size_t which = 77;
+
+    for (int i = 0; i < 3; i++) {
+        job_init(&j[i], 31);
+        f[i] = &j[i].f;
+    }
+    CHECK_EQ(fj_future_invoke_any(p, f, 3, limit, &which), 31);
+    CHECK_EQ(which, 77);
+    for (int i = 0; i < 3; i++) {
+        job_release(&j[i], 1);
+        check_failed(&j[i].f, 31);
+    }
+}
+
+static inline void any_gives_a_value(fj_pool *p, int64_t limit)
+{
+    struct job j[3];
+    fj_future *f[3];
+    size_t which = 77;
+
+    for (int i = 0; i < 3; i++) {
+        job_init(&j[i], i == 1 ? 31 : FJ_OK);
+        f[i] = &j[i].f;
+    }
+    CHECK_EQ(fj_future_invoke_any(p, f, 3, limit, &which), FJ_OK);
+    CHECK(which == 0 || which == 2);
+    check_normal(f[which], &j[which]);
+    for (int i = 0; i < 3; i++) {
+        CHECK(fj_future_is_done(f[i]));
+        job_release_loser(&j[i]);
+    }
+}
+
+/* ---- All of several ---------------------------------------------------------------------- */
+
+static inline void all_refuses_null_list(fj_pool *p, int64_t limit)
+{
+    CHECK_EQ(fj_future_invoke_all(p, NULL, 1, limit), FJ_EINVAL);
+}
+
+static inline void all_of_none_is_done(fj_pool *p, int64_t limit)
+{
+    fj_future *none[1] = {NULL};
+
+    CHECK_EQ(fj_future_invoke_all(p, none, 0, limit), FJ_OK);
+    CHECK_EQ(fj_future_invoke_all(p, NULL, 0, limit), FJ_OK);
+}
+
+static inline void all_refuses_null_element(fj_pool *p, int64_t limit)
+{
+    for (int at = 0; at < 2; at++) {
+        struct job j;
+        job_init(&j, FJ_OK);
+        fj_future *f[2] = {&j.f, &j.f};
+        f[at] = NULL;
+        CHECK_EQ(fj_future_invoke_all(p, f, 2, limit), FJ_EINVAL);
+        check_stuck(&j.f);
+        CHECK_EQ(fj_future_invoke(p, &j.f), FJ_OK);
+        job_release(&j, 1);
+    }
+}
+
+/* Five, of which the odd ones fail, each with a code of its own. */
+static inline void all_keeps_failures_apart(fj_pool *p, int64_t limit)
+{
+    struct job j[5];
+    fj_future *f[5];
+
+    for (int i = 0; i < 5; i++) {
+        job_init(&j[i], i % 2 == 0 ? FJ_OK : 40 + i);
+        f[i] = &j[i].f;
+    }
+    CHECK_EQ(fj_future_invoke_all(p, f, 5, limit), 41);
+    for (int i = 0; i < 5; i++) {
+        check_done(f[i], j[i].code, &j[i]);
+        job_release(&j[i], 1);
+    }
+}
+
+static inline void all_gives_all_values(fj_pool *p, int64_t limit)
+{
+    struct job j[20];
+    fj_future *f[20];
+
+    for (int i = 0; i < 20; i++) {
+        job_init(&j[i], FJ_OK);
+        f[i] = &j[i].f;
+    }
+    CHECK_EQ(fj_future_invoke_all(p, f, 20, limit), FJ_OK);
+    for (int i = 0; i < 20; i++) {
+        check_normal(f[i], &j[i]);
+        job_release(&j[i], 1);
+    }
+}
+
+#endif /* CONFORMANCE_H */
