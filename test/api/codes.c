@@ -203,7 +203,8 @@ static void check_future(fj_future *f, int code)
     CHECK_EQ(fj_future_join(f), code);
     CHECK_EQ(fj_future_error(f), code);
     CHECK_EQ(fj_future_state(f), code == FJ_ECANCELED ? FJ_FUTURE_CANCELLED : FJ_FUTURE_FAILED);
-    fj_future_fini(f);
+    fj_future_fini(f);  /* of an embedded one, */
+    fj_future_unref(f); /* of an allocated one */
 }
 
 static fj_future *future_init(struct future *f, int code)

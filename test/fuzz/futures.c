@@ -555,7 +555,8 @@ void fjp_timers(fjp_node *n)
             await_some_way(n, f[i], n->arg >> 4);
         }
         timer_settle(n, c, way, f[i]);
-        fj_future_fini(f[i]);
+        fj_future_fini(f[i]);  /* of an embedded one, */
+        fj_future_unref(f[i]); /* of an allocated one */
     }
 }
 
