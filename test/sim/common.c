@@ -58,6 +58,20 @@ FJ_TEST(submitter_meets_the_end_of_the_common_pool, 10)
     end_beside(submits, 2);
 }
 
+/* One of them makes the next pool while the other one has the record of the old one at hand. */
+FJ_TEST(two_submitters_meet_the_end_of_the_common_pool, 10)
+{
+    pthread_t thread[2];
+
+    configure(1);
+    atomic_store(&runs, 0);
+    for (int i = 0; i < 2; i++) CHECK_EQ(pthread_create(&thread[i], NULL, submits, NULL), 0);
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    for (int i = 0; i < 2; i++) CHECK_EQ(pthread_join(thread[i], NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&runs), 4);
+}
+
 static void *joins(void *arg)
 {
     fj_task t;

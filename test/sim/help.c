@@ -278,3 +278,75 @@ FJ_TEST(waiter_runs_nothing_that_it_queued_before, 10)
     scenario_inside(pool, waits_for_another_worker, pool);
     fjt_destroy(pool);
 }
+
+/* ---- Two bodies that were begun without a number in their word ------------------------------------- */
+
+static fj_future *awaited, *unrelated;
+static atomic_int begun, ended, waiter;
+
+/* A child of the unrelated body: the worker that waits for the other future must not run it. */
+static int unrelated_child(fj_task *t)
+{
+    (void)t;
+    CHECK(atomic_load(&waiter) != fj_current_worker());
+    return FJ_OK;
+}
+
+static int awaited_body(fj_task *t)
+{
+    (void)t;
+    atomic_fetch_add(&begun, 1);
+    for (int i = 0; i < 60; i++) sim_yield();
+    return FJ_OK;
+}
+
+static int unrelated_body(fj_task *t)
+{
+    fj_task child;
+
+    (void)t;
+    memset(&child, 0, sizeof child);
+    fj_task_init(&child, unrelated_child);
+    fj_fork(&child);
+    atomic_fetch_add(&begun, 1);
+    for (int i = 0; i < 60; i++) sim_yield();
+    return fj_join(&child);
+}
+
+static int runs_a_future(void *f)
+{
+    CHECK_EQ(fj_future_run(f), FJ_OK);
+    atomic_fetch_add(&ended, 1);
+    return FJ_OK;
+}
+
+static int waits_for_the_awaited(void *arg)
+{
+    (void)arg;
+    while (atomic_load(&begun) < 2) sim_yield();
+    atomic_store(&waiter, fj_current_worker());
+    CHECK_EQ(fj_future_wait(awaited, FJ_FOREVER), FJ_OK);
+    atomic_store(&waiter, -1);
+    atomic_fetch_add(&ended, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(waiter_helps_the_body_that_it_waits_for_and_no_other, 10)
+{
+    fj_pool *pool = scenario_pool(3, 0);
+
+    atomic_store(&begun, 0);
+    atomic_store(&ended, 0);
+    atomic_store(&waiter, -1);
+    awaited = malloc(sizeof *awaited);
+    unrelated = malloc(sizeof *unrelated);
+    fj_future_init(awaited, awaited_body);
+    fj_future_init(unrelated, unrelated_body);
+    CHECK_EQ(fj_execute(pool, runs_a_future, unrelated), FJ_OK);
+    CHECK_EQ(fj_execute(pool, runs_a_future, awaited), FJ_OK);
+    CHECK_EQ(fj_execute(pool, waits_for_the_awaited, NULL), FJ_OK);
+    while (atomic_load(&ended) < 3) sim_sleep_until(sim_now() + 100000);
+    fjt_destroy(pool);
+    free(awaited);
+    free(unrelated);
+}

@@ -540,3 +540,60 @@ FJ_TEST(forks_beyond_the_room_of_the_queue_run_once, 10)
     CHECK_EQ(atomic_load(&beyond_runs), BEYOND);
     fjt_destroy(pool);
 }
+
+/* ---- Submissions that are moved, or taken back at the end of their queue ------------------------------- */
+
+/* The only thread of the pool takes three of four submissions, so that the next one moves the fourth
+ * to the front. If its join did not find it there, no other thread could run it. */
+static void joins_a_moved_submission(void *pool)
+{
+    struct scenario_leaf *l[5];
+    fj_taken taken;
+
+    for (int i = 0; i < 5; i++) l[i] = scenario_leaf(&beyond_runs, i);
+    for (int i = 0; i < 4; i++) CHECK_EQ(fj_submit_external(pool, &l[i]->task), FJ_OK);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(fj_take_submission(&taken), 1);
+        fj_taken_run(&taken);
+    }
+    CHECK_EQ(fj_submit_external(pool, &l[4]->task), FJ_OK);
+    for (int i = 0; i < 5; i++) {
+        CHECK_EQ(fj_join(&l[i]->task), i);
+        free(l[i]);
+    }
+}
+
+FJ_TEST(submission_that_was_moved_is_found_by_its_joiner, 10)
+{
+    fj_pool_options o = {0};
+
+    o.parallelism = o.max_threads = 1;
+    o.spin_ns = -1;
+    fj_pool *pool = fjt_pool_with(&o);
+    scenario_inside(pool, joins_a_moved_submission, pool);
+    fjt_destroy(pool);
+}
+
+/* The submitter takes back the second of three submissions, then the third: both cells at the end are
+ * free again. The worker may drop the tombstone of the second at the same moment. */
+FJ_TEST(submissions_taken_back_at_the_end_leave_room_for_the_next, 10)
+{
+    fj_pool *pool = scenario_pool(1, 0);
+
+    for (int round = 0; round < 2; round++) {
+        struct scenario_leaf *l[4];
+        bool back[4] = {false};
+        for (int i = 0; i < 4; i++) l[i] = scenario_leaf(&beyond_runs, i);
+        for (int i = 0; i < 3; i++) CHECK_EQ(fj_submit(pool, &l[i]->task), FJ_OK);
+        for (int i = 1; i < 3; i++) {
+            back[i] = fj_unfork(&l[i]->task) != 0;
+            for (uint32_t n = sim_random() % 40; n > 0; n--) sim_yield();
+        }
+        CHECK_EQ(fj_submit(pool, &l[3]->task), FJ_OK);
+        for (int i = 0; i < 4; i++) {
+            if (!back[i]) CHECK_EQ(fj_join(&l[i]->task), i);
+            free(l[i]);
+        }
+    }
+    fjt_destroy(pool);
+}
