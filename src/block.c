@@ -1,161 +1,463 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * block.c - compensation: while a worker is blocked, another one may run in its place
+ * block.c - waits for something that is not a task
  *
- * A worker that is about to wait takes itself out of the active count, so that the pool is one
- * worker short. It is counted in `blocked` instead: the pool may have that many threads more.
- *
- *     blocker                                   producer
- *     1 blocked+1; CAS ctl: active-1            1 cell = task
- *     2 heavy fence                             2 light fence
- *     3 a task in any queue: signal             3 ctl < 0: signal
- *     4 waits; blocked-1; CAS ctl: active+1
- *
- * This is the handshake of idle.c. Either the producer's 3 sees the blocker's 1, or the blocker's
- * 3 sees the producer's 1. The signal wakes an idle worker if there is one, and starts a thread if
- * there is none and max_threads allows it. So a thread is started only when a task is queued and no
- * worker is idle. Steps 2 and 3 are left out if the control word says, after 1, that no worker is
- * missing or none can be had.
- *
- * Invariants
- *   B1  blocked == workers between 1 and 4. What begin takes, end gives back, on every path.
- *   B2  While a task is queued and fewer than `parallelism` workers are active, either no worker is
- *       idle and no thread may be added, or a signal is under way, or a start was refused.
- *
- * Refused threads. If the start of a thread is refused the pool stays one worker short, so that the
- * control word asks every later submission, and forks now and then, to try again. So that a pool
- * that is not called again recovers too, two others try, with growing pauses:
- *   - a blocked worker whose wait the library controls (fji_block_retry());
- *   - the thread of the timers, if no worker is active (fji_timers_watch()).
- * Both go on while the pool is short: a task is queued, and the control word asks for a worker or a
- * start is under way. While one is under way the control word does not ask, and if it is refused it
- * asks again; so `starts` counts both, and is read before and after:
- *
- *     starter                              looker
- *     1 starts: under way +1               1 a = starts
- *     2 CAS ctl: active+1, total+1         2 ctl asks: short
- *     3 refused: CAS ctl: -1, -1           3 b = starts: under way, or not a: short
- *     4 starts: under way -1, refused +1
- *
- * A looker that reads ctl between 2 and 3 reads `starts` after 1, and sees 1 or 4 in b. If it sees 4
- * it saw something else in a, since after 4 it would have read ctl after 3.
- *
- * Edges          from                        to                        carries
- *   block.starts acq_rel add, idle_spawn()   acquire, block_is_short()  what ctl said meanwhile
+ * Each of them is: try without waiting; tell the pool (compensate.c); wait; tell it again. What is
+ * begun is ended on every path, since begin and end are in one function.
  */
+#define _GNU_SOURCE /* pthread_cond_clockwait(), sem_clockwait(), ppoll() */
+#include <errno.h>
+#include <fcntl.h>
+#include <forkjoin/block.h>
+#include <limits.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "pool.h"
 
-/* Whether a worker that blocks now leaves fewer than min_runnable, and nothing can be done. */
-static bool block_saturated(const fj_pool *p, uint64_t c)
-{
-    fji_sizes s = fji_pool_sizes(p);
+/* ---- Begin and end -------------------------------------------------------------------------------- */
 
-    return fji_ctl_top(c) == 0 && fji_ctl_deficit(c) <= 0 && fji_ctl_total(c) >= s.most &&
-           fji_ctl_deficit(c) + s.parallelism <= p->min_runnable;
+static bool managed_interrupted(void)
+{
+    const fji_worker *w = fji_worker_self();
+    return w != NULL && fji_interrupted(w);
 }
 
-/* Adds n to the active count. Returns whether the control word asks for a worker afterwards. */
-static bool block_add_active(fj_pool *p, int n)
+/* When the calling worker's wait has to end because a refused thread is to be asked for again. */
+static int64_t managed_retry(const fj_blocking *b, int64_t *pause)
 {
-    /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
-    uint64_t c = fji_load_acquire(&p->ctl);
-    uint32_t lost = 0;
-
-    while (!fji_pool_move(p, &c, fji_ctl_add_active(c, n))) fji_pool_lost(p, &c, &lost);
-    return (fji_load_relaxed(&p->ctl) & FJI_CTL_CALL) != 0; /* relaxed: our own change, or later */
+    return b->worker != NULL ? fji_compensate_retry(b->worker, pause) : FJ_FOREVER;
 }
 
-int fji_block_ask(fji_worker *w)
+/* Whether p has a queued task and no worker for it, since a thread was refused a short while ago. */
+static bool managed_is_stuck(fj_pool *p)
 {
-    fj_pool *p = w->pool;
-    const fj_pool_options *o = &p->options;
+    int64_t since = fji_load_relaxed(&p->refused_ns); /* relaxed: a hint */
 
-    if (w->alive != FJI_ALIVE_WORKER) return FJI_BLOCKED_NO; /* a guest is in no count */
-    /* relaxed: the answer may be old by the time the worker waits, whatever the order. */
-    if (o->allow_saturation != NULL && block_saturated(p, fji_load_relaxed(&p->ctl)) &&
-        !o->allow_saturation(p, o->arg))
-        return FJI_BLOCKED_REFUSED;
-    fji_add_relaxed(&p->blocked, 1);                 /* relaxed: ctl is changed after it */
-    fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: for monitoring and child.c */
-    if (!block_add_active(p, -1)) return FJI_BLOCKED_YES;
-    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
-    fji_pool_barrier(p);
-    if (fji_idle_sees_work(p)) fji_signal(p);
-    return FJI_BLOCKED_YES;
+    if (fji_load_relaxed(&p->refused) >= FJI_RETRY_TRIES && /* relaxed: a hint */
+        fji_plat_now() - since >= FJI_RETRY_WAIT_NS)
+        return false;
+    return fji_compensate_is_stuck(p);
 }
 
-/* For waits that cannot fail: they block whatever the saturation callback says. */
-int fji_block_begin(fji_worker *w)
+/* Whether a wait that the library does not control should be put off. */
+static bool managed_put_off(const fji_worker *w)
 {
-    int token = fji_block_ask(w);
-
-    if (token != FJI_BLOCKED_REFUSED) return token;
-    fji_add_relaxed(&w->pool->blocked, 1);           /* relaxed: as above */
-    fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: as above */
-    (void)block_add_active(w->pool, -1);             /* no thread may be added */
-    return FJI_BLOCKED_YES;
+    for (; w != NULL; w = fji_worker_outer(w))
+        if (managed_is_stuck(w->pool)) return true;
+    return false;
 }
 
-void fji_block_end(fji_worker *w, int token)
+/* When a refused thread is asked for again. */
+struct managed_tries {
+    int64_t next, pause;
+};
+
+/*
+ * Before a wait that the library does not control: nothing can ask for a refused thread while it
+ * lasts, so it is put off, for a limited time, while that is asked for again. Returns whether
+ * ready(arg), if there is one, has become true meanwhile.
+ */
+static bool managed_insist(const fj_blocking *b, struct managed_tries *t, int (*ready)(void *arg),
+                           void *arg)
 {
-    if (token != FJI_BLOCKED_YES) return;
-    fji_add_relaxed(&w->pool->blocked, (uint32_t)-1); /* relaxed: ctl is changed after it */
-    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO);   /* relaxed: as above */
-    (void)block_add_active(w->pool, 1);
-}
+    fji_worker *w = b->worker;
+    uint32_t word = 0;
 
-/* The control word, and how many starts are under way that it counts as active. False: one may have
- * ended meanwhile. */
-static bool block_read(const fj_pool *p, uint64_t *c, int *under_way)
-{
-    /* [block.starts] acquire <- acq_rel in idle_spawn(). */
-    uint32_t before = fji_load_acquire(&p->starts);
-    /* [ctl.idle] acquire <- the last CAS on it: also `starts` before that. */
-    *c = fji_load_acquire(&p->ctl);
-    /* [block.starts] acquire <- acq_rel in idle_spawn(). */
-    uint32_t after = fji_load_acquire(&p->starts);
-
-    *under_way = (int)(after & FJI_STARTS_UNDER_WAY);
-    return after == before;
-}
-
-bool fji_block_is_short(fj_pool *p)
-{
-    uint64_t c;
-    int under_way;
-    bool same = block_read(p, &c, &under_way);
-
-    return (!same || under_way != 0 || (c & FJI_CTL_CALL) != 0) && fji_idle_sees_work(p);
-}
-
-bool fji_block_is_stuck(fj_pool *p)
-{
-    int target = fji_load_relaxed(&p->parallelism); /* relaxed: a limit, not a count */
-    uint64_t c;
-    int under_way;
-    bool same = block_read(p, &c, &under_way);
-
-    return (!same || fji_ctl_deficit(c) + target - under_way <= 0) && fji_block_is_short(p);
-}
-
-void fji_block_refused(fj_pool *p)
-{
-    if (fji_block_is_stuck(p)) fji_timers_watch(p);
-}
-
-int64_t fji_block_retry(fji_worker *w, int64_t *pause)
-{
-    bool is_short = false;
-
-    /* What the thread was before it became a guest is blocked as well. */
-    for (; w != NULL; w = fji_worker_outer(w)) {
-        if (!fji_block_is_short(w->pool)) continue;
-        is_short = true;
-        if (*pause != 0) fji_signal(w->pool);
+    while (w != NULL) {
+        if (fji_plat_now() >= t->next) t->next = fji_compensate_retry(w, &t->pause);
+        if (t->next == FJ_FOREVER) *t = (struct managed_tries){0};
+        if (t->next == 0 || !managed_put_off(w) || managed_interrupted()) break;
+        (void)fji_plat_wait(&word, 0, t->next);
+        if (ready != NULL && ready(arg)) return true;
     }
-    if (!is_short) return FJ_FOREVER;
-    *pause = *pause == 0                      ? FJI_RETRY_LEAST_NS
-             : *pause < FJI_RETRY_MOST_NS / 2 ? *pause * 2
-                                              : FJI_RETRY_MOST_NS;
-    return fji_plat_now() + *pause;
+    return false;
+}
+
+/* FJ_OK, or FJ_ESATURATED and nothing was begun. */
+static int managed_ask(fj_blocking *b)
+{
+    fji_worker *w = fji_worker_self();
+    int token = w != NULL ? fji_compensate_try_begin(w) : (int)FJI_BLOCKED_NO;
+
+    if (token == (int)FJI_BLOCKED_REFUSED) return FJ_ESATURATED;
+    b->worker = w;
+    b->token = token;
+    return FJ_OK;
+}
+
+int fj_block_begin(fj_blocking *b)
+{
+    struct managed_tries tries = {0};
+
+    if (b == NULL) return FJ_EINVAL;
+    int err = managed_ask(b);
+    if (err == FJ_OK) (void)managed_insist(b, &tries, NULL, NULL);
+    return err;
+}
+
+void fj_block_end(fj_blocking *b)
+{
+    if (b == NULL || b->worker == NULL) return;
+    fji_compensate_end(b->worker, b->token);
+    b->worker = NULL;
+}
+
+int fj_managed_block(int (*ready)(void *arg), int (*block)(void *arg), void *arg)
+{
+    struct managed_tries tries = {0};
+    fj_blocking b;
+    int err, got = 0;
+
+    if (ready == NULL || block == NULL) return FJ_EINVAL;
+    if (ready(arg)) return FJ_OK;
+    if ((err = managed_ask(&b)) != FJ_OK) return err;
+    do {
+        if (managed_insist(&b, &tries, ready, arg))
+            got = 1;
+        else if (managed_interrupted())
+            err = FJ_ECANCELED;
+        else if ((got = block(arg)) < 0)
+            err = got;
+    } while (err == FJ_OK && got == 0 && !ready(arg));
+    fj_block_end(&b);
+    return err;
+}
+
+/* For waits that cannot be refused. */
+static void managed_begin(fj_blocking *b)
+{
+    fji_worker *w = fji_worker_self();
+
+    b->worker = w;
+    b->token = w != NULL ? fji_compensate_begin(w) : (int)FJI_BLOCKED_NO;
+}
+
+/* ---- Time ------------------------------------------------------------------------------------------ */
+
+/* The moment at which a limit is over; FJ_FOREVER: never. */
+static int64_t managed_end(int64_t timeout_ns)
+{
+    int64_t now = fji_plat_now();
+
+    return timeout_ns > FJ_FOREVER - now ? FJ_FOREVER : now + timeout_ns;
+}
+
+/* A moment as the system wants it. */
+static struct timespec managed_timespec(int64_t at)
+{
+    return (struct timespec){.tv_sec = at / 1000000000, .tv_nsec = at % 1000000000};
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* In a lot, though nothing but an interrupt concerns it there. */
+static int sleep_until(fji_worker *w, int64_t end)
+{
+    uint32_t *lot = fji_lot(w);
+    int64_t pause = 0;
+    bool go_on;
+
+    fji_nap_begin(w, lot);
+    do {
+        /* [cancel.lot] acquire <- acq_rel in fji_lot_bump(): an interrupt is seen below. */
+        uint32_t seen = fji_load_acquire(lot);
+        go_on = !fji_interrupted(w);
+        if (go_on) (void)fji_plat_wait(lot, seen, earlier(end, fji_compensate_retry(w, &pause)));
+    } while (go_on && fji_plat_now() < end);
+    fji_nap_end(w);
+    return go_on ? FJ_OK : FJ_ECANCELED;
+}
+
+int fj_sleep_ns(int64_t ns)
+{
+    fji_worker *w = fji_worker_self();
+    fj_blocking b;
+    int64_t now = fji_plat_now();
+    int64_t end = ns < 0 ? now : ns > FJ_FOREVER - now ? FJ_FOREVER : now + ns;
+    uint32_t word = 0;
+
+    if (w == NULL) {
+        while (fji_plat_now() < end) (void)fji_plat_wait(&word, 0, end);
+        return FJ_OK;
+    }
+    managed_begin(&b);
+    int err = sleep_until(w, end);
+    fj_block_end(&b);
+    return err;
+}
+
+/* ---- What threads have ------------------------------------------------------------------------------ */
+
+/* While a refused thread is asked for, a lock is tried again and again, in place of a call with a
+ * limit, which the thread sanitizer does not know. */
+static int mutex_try_until(pthread_mutex_t *m, int64_t end)
+{
+    uint32_t word = 0;
+    int err;
+
+    do {
+        (void)fji_plat_wait(&word, 0, earlier(end, fji_plat_now() + FJI_RETRY_LOCK_NS));
+        err = pthread_mutex_trylock(m);
+    } while (err == EBUSY && fji_plat_now() < end);
+    return err;
+}
+
+int fj_block_mutex_lock(pthread_mutex_t *m)
+{
+    fj_blocking b;
+    int64_t pause = 0;
+
+    if (m == NULL) return FJ_EINVAL;
+    int err = pthread_mutex_trylock(m);
+    if (err != EBUSY) return -err;
+    managed_begin(&b);
+    do {
+        int64_t look = managed_retry(&b, &pause);
+        err = look == FJ_FOREVER ? pthread_mutex_lock(m) : mutex_try_until(m, look);
+    } while (err == EBUSY);
+    fj_block_end(&b);
+    return -err;
+}
+
+int fj_block_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t timeout_ns)
+{
+    fj_blocking b;
+    int err;
+
+    if (c == NULL || m == NULL) return FJ_EINVAL;
+    if (timeout_ns <= 0) return FJ_ETIMEDOUT;
+    int64_t end = managed_end(timeout_ns), pause = FJI_RETRY_MOST_NS;
+    managed_begin(&b);
+    /* A second wait could miss a signal that came after the first: a retry returns early. */
+    int64_t look = earlier(end, managed_retry(&b, &pause));
+    struct timespec at = managed_timespec(look);
+    if (look == FJ_FOREVER)
+        err = pthread_cond_wait(c, m);
+    else
+        err = pthread_cond_clockwait(c, m, CLOCK_MONOTONIC, &at);
+    if (err == ETIMEDOUT && look < end) err = 0;
+    fj_block_end(&b);
+    return -err;
+}
+
+/* As mutex_try_until(). */
+static int sem_try_until(sem_t *s, int64_t end)
+{
+    uint32_t word = 0;
+    int err;
+
+    do {
+        (void)fji_plat_wait(&word, 0, earlier(end, fji_plat_now() + FJI_RETRY_LOCK_NS));
+        err = sem_trywait(s) == 0 ? 0 : errno;
+    } while (err == EAGAIN && fji_plat_now() < end);
+    return err == EAGAIN ? ETIMEDOUT : err;
+}
+
+/* Until `look`, which is `end` unless a refused thread is asked for then. */
+static int sem_wait_once(sem_t *s, int64_t look, int64_t end)
+{
+    struct timespec at = managed_timespec(end);
+
+    if (look < end) return sem_try_until(s, look);
+    if (end == FJ_FOREVER) return sem_wait(s) == 0 ? 0 : errno;
+    return sem_clockwait(s, CLOCK_MONOTONIC, &at) == 0 ? 0 : errno;
+}
+
+int fj_block_sem_wait(sem_t *s, int64_t timeout_ns)
+{
+    fj_blocking b;
+    int keep = errno, err = 0;
+
+    if (s == NULL) return FJ_EINVAL;
+    if (sem_trywait(s) != 0) {
+        err = errno;
+        if (err == EAGAIN && timeout_ns <= 0) err = ETIMEDOUT;
+    }
+    if (err == EAGAIN || err == EINTR) {
+        int64_t end = managed_end(timeout_ns), look, pause = 0;
+        managed_begin(&b);
+        do {
+            look = earlier(end, managed_retry(&b, &pause));
+            err = sem_wait_once(s, look, end);
+            if (err == EINTR && managed_interrupted()) err = ECANCELED;
+        } while (err == EINTR || (err == ETIMEDOUT && look < end));
+        fj_block_end(&b);
+    }
+    errno = keep;
+    return -err;
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------ */
+
+/*
+ * Waits in the system, unless the task is interrupted. The interrupt's signal is let through
+ * only inside the call, so that it cannot come between the look at the token and the call.
+ */
+static int files_wait(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
+{
+    struct timespec left = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
+    const struct timespec *limit = timeout_ns == FJ_FOREVER ? NULL : &left;
+    const fji_worker *w = fji_worker_self();
+    int signal = w != NULL ? w->pool->options.interrupt_signal : 0;
+    sigset_t one, old;
+
+    if (signal == 0) {
+        int got = ppoll(fds, n, limit, NULL);
+        return got >= 0 ? got : -errno;
+    }
+    sigemptyset(&one);
+    sigaddset(&one, signal);
+    pthread_sigmask(SIG_BLOCK, &one, &old);
+    int got = managed_interrupted() ? -EINTR : ppoll(fds, n, limit, &old);
+    if (got < 0) got = got == -EINTR ? got : -errno;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return got;
+}
+
+/* For a wait in the system that an interrupt of the task breaks, if its pool has a signal. */
+static void files_begin(fj_blocking *b)
+{
+    managed_begin(b);
+    if (b->worker != NULL) fji_call_begin(b->worker);
+}
+
+static void files_end(fj_blocking *b)
+{
+    if (b->worker != NULL) fji_call_end(b->worker);
+    fj_block_end(b);
+}
+
+/* The same until it is ready, the time is over, or the task is interrupted. */
+static int files_poll(const fj_blocking *b, struct pollfd *fds, nfds_t n, int64_t timeout_ns)
+{
+    int64_t end = managed_end(timeout_ns), look, pause = 0;
+    int got;
+
+    do {
+        look = earlier(end, managed_retry(b, &pause));
+        int64_t now = fji_plat_now();
+        got = files_wait(fds, n, look == FJ_FOREVER ? FJ_FOREVER : look > now ? look - now : 0);
+        if (got == -EINTR && managed_interrupted()) got = FJ_ECANCELED;
+    } while (got == -EINTR || (got == 0 && look < end));
+    return got;
+}
+
+int fj_block_poll(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
+{
+    fj_blocking b;
+    struct timespec none = {0};
+
+    if (fds == NULL && n != 0) return FJ_EINVAL;
+    int keep = errno, got = ppoll(fds, n, &none, NULL);
+    got = got >= 0 ? got : -errno;
+    if ((got == 0 || got == -EINTR) && timeout_ns > 0) {
+        files_begin(&b);
+        got = files_poll(&b, fds, n, timeout_ns);
+        files_end(&b);
+    }
+    errno = keep;
+    return got;
+}
+
+struct transfer {
+    int fd;
+    bool writes;
+    void *in;
+    const void *out;
+    size_t n;
+};
+
+static ssize_t transfer_once(const struct transfer *t)
+{
+    ssize_t got = t->writes ? write(t->fd, t->out, t->n) : read(t->fd, t->in, t->n);
+    return got >= 0 ? got : -errno;
+}
+
+static struct pollfd transfer_poll(const struct transfer *t)
+{
+    return (struct pollfd){.fd = t->fd, .events = t->writes ? POLLOUT : POLLIN};
+}
+
+/* Whether the system refuses the call, or is not to wait in it: poll knows nothing of either. */
+static bool transfer_refused(const struct transfer *t)
+{
+    int flags = fcntl(t->fd, F_GETFL);
+
+    if (flags < 0 || (flags & O_NONBLOCK) != 0) return true;
+    return (flags & O_ACCMODE) == (t->writes ? O_RDONLY : O_WRONLY);
+}
+
+/* Whether it will not wait, as far as that is known: much that is written may have to. A read of
+ * no byte never does. */
+static bool transfer_ready(const struct transfer *t)
+{
+    struct pollfd one = transfer_poll(t);
+    struct timespec none = {0};
+    bool asks = !t->writes || t->n <= PIPE_BUF;
+
+    if (!t->writes && t->n == 0) return true;
+    return (asks && ppoll(&one, 1, &none, NULL) != 0) || transfer_refused(t);
+}
+
+/*
+ * Where an interrupt sends a signal, poll waits for the file: a read or write could not be broken
+ * without a race. Elsewhere the call itself waits, so that its answer is the system's in every
+ * case; also for no byte, for which a file that is not ready may have an answer at once.
+ */
+static bool transfer_polls(const struct transfer *t)
+{
+    const fji_worker *w = fji_worker_self();
+
+    return w != NULL && w->pool->options.interrupt_signal != 0 && t->n != 0;
+}
+
+static ssize_t transfer_wait(const fj_blocking *b, const struct transfer *t)
+{
+    struct pollfd one = transfer_poll(t);
+    bool polls = transfer_polls(t);
+    ssize_t got;
+
+    do {
+        got = polls ? files_poll(b, &one, 1, FJ_FOREVER) : 1;
+        if (got > 0) got = transfer_once(t);
+        if (got == -EINTR && managed_interrupted()) got = FJ_ECANCELED;
+    } while (got == -EINTR);
+    return got;
+}
+
+static ssize_t transfer_run(const struct transfer *t)
+{
+    struct managed_tries tries = {0};
+    fj_blocking b;
+    int keep = errno;
+    ssize_t got = -EINTR;
+
+    if (transfer_ready(t)) got = transfer_once(t);
+    if (got == -EINTR) {
+        files_begin(&b);
+        (void)managed_insist(&b, &tries, NULL, NULL);
+        got = transfer_wait(&b, t);
+        files_end(&b);
+    }
+    errno = keep;
+    return got;
+}
+
+ssize_t fj_block_read(int fd, void *buf, size_t n)
+{
+    struct transfer t = {.fd = fd, .in = buf, .n = n};
+
+    return buf != NULL || n == 0 ? transfer_run(&t) : FJ_EINVAL;
+}
+
+ssize_t fj_block_write(int fd, const void *buf, size_t n)
+{
+    struct transfer t = {.fd = fd, .writes = true, .out = buf, .n = n};
+
+    return buf != NULL || n == 0 ? transfer_run(&t) : FJ_EINVAL;
 }

@@ -250,13 +250,13 @@ const fj_token *fj_current_token(void)
 
 static struct {
     FJI_ALIGNAS(FJI_LINE) uint32_t word;
-} cancel_lots[FJI_LOTS + 1] = {[0 ... FJI_LOTS] = {FJI_START_32}};
+} cancel_lots[FJI_WAIT_BUCKETS + 1] = {[0 ... FJI_WAIT_BUCKETS] = {FJI_START_32}};
 
 uint32_t *fji_lot(const void *future)
 {
     uint64_t hash = (uint64_t)(uintptr_t)future * 0x9e3779b97f4a7c15u;
 
-    return &cancel_lots[future != NULL ? (hash >> 32) % FJI_LOTS : FJI_LOTS].word;
+    return &cancel_lots[future != NULL ? (hash >> 32) % FJI_WAIT_BUCKETS : FJI_WAIT_BUCKETS].word;
 }
 
 void fji_lot_bump(uint32_t *lot)

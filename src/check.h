@@ -8,7 +8,7 @@
 #ifndef FJI_CHECK_H
 #define FJI_CHECK_H
 
-#include "config.h"
+#include "plat/config.h"
 
 /* p: the pool whose log callback is told. Users include pool.h, which has fji_pool_log(). */
 #define fji_check(p, cond)                             \

@@ -205,13 +205,13 @@ static bool common_has_self(void)
 static bool common_await_end(int64_t deadline)
 {
     fji_worker *w = fji_worker_self();
-    int token = w != NULL ? fji_block_begin(w) : 0;
+    int token = w != NULL ? fji_compensate_begin(w) : 0;
     bool in_time = true;
 
     /* [common.ended] acquire <- release in common_free(). */
     while (fji_load_acquire(&common_ending) != 0 && in_time)
         in_time = fji_plat_wait(&common_ending, 1, deadline);
-    if (w != NULL) fji_block_end(w, token);
+    if (w != NULL) fji_compensate_end(w, token);
     return in_time;
 }
 
@@ -297,10 +297,10 @@ int fj_common_shutdown(int64_t timeout_ns)
     if (state == 2) return common_await_end(deadline) ? FJ_OK : FJ_ETIMEDOUT;
     if (state != 1) return state;
     fji_worker *w = fji_worker_self();
-    int token = w != NULL ? fji_block_begin(w) : 0;
+    int token = w != NULL ? fji_compensate_begin(w) : 0;
     fji_pool_end_common(&fji_common_record);
     common_free(&fji_common_record);
-    if (w != NULL) fji_block_end(w, token);
+    if (w != NULL) fji_compensate_end(w, token);
     return FJ_OK;
 }
 

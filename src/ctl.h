@@ -30,8 +30,8 @@
  *   idle        worker       active-1, version+1, push self        idle.c
  *   wake        signaller    active+1, pop top                     idle.c
  *   spawn       signaller    active+1, total+1                     idle.c
- *   block       blocker      active-1, after blocked+1             block.c
- *   unblock     blocker      active+1, after blocked-1             block.c
+ *   block       blocker      active-1, after blocked+1             compensate.c
+ *   unblock     blocker      active+1, after blocked-1             compensate.c
  *   unspawn     creator      active-1, total-1: no thread came     idle.c
  *   trim        worker       pop self: kept too long, about to end idle.c
  *   exit        worker       active-1 unless trimmed, total-1      worker.c
@@ -47,7 +47,7 @@
 #include <forkjoin.h>
 #include <stdbool.h>
 
-#include "config.h"
+#include "plat/config.h"
 
 #define FJI_CTL_DEFICIT_SHIFT 47
 #define FJI_CTL_TOTAL_SHIFT 32

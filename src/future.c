@@ -948,7 +948,7 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline, int (*good)
 
     if ((*which = any_find(f, n, good)) < n) return FJ_OK;
     futures_observe(f, n);
-    int token = w != NULL ? fji_block_begin(w) : 0;
+    int token = w != NULL ? fji_compensate_begin(w) : 0;
     bool alone = token != (int)FJI_BLOCKED_YES || any_alone(w->pool);
     int64_t pause = 0;
     if (w != NULL) fji_nap_begin(w, lot);
@@ -976,14 +976,14 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline, int (*good)
             err = FJ_ETIMEDOUT;
             break;
         }
-        int64_t look = now + FJI_STRANDED_NS;
-        int64_t retry = w != NULL ? fji_block_retry(w, &pause) : FJ_FOREVER;
+        int64_t look = now + FJI_THREADLESS_POLL_NS;
+        int64_t retry = w != NULL ? fji_compensate_retry(w, &pause) : FJ_FOREVER;
         int64_t until = retry < look ? retry : look;
         (void)fji_plat_wait(lot, seen, until < deadline ? until : deadline);
         alone = alone || fji_plat_now() >= look;
     }
     if (w != NULL) fji_nap_end(w);
-    if (w != NULL) fji_block_end(w, token);
+    if (w != NULL) fji_compensate_end(w, token);
     return err;
 }
 

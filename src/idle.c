@@ -153,7 +153,8 @@ void fji_pool_lost(fj_pool *p, uint64_t *c, uint32_t *lost)
     uint32_t most = 4u << (++*lost < 10 ? *lost : 10);
 
     /* relaxed: a limit, not a count. */
-    if (*lost == 1 || fji_load_relaxed(&p->parallelism) <= FJI_SEARCH_FREE || w == NULL) return;
+    if (*lost == 1 || fji_load_relaxed(&p->parallelism) <= FJI_UNTHROTTLED_WORKERS || w == NULL)
+        return;
     for (uint32_t n = fji_worker_random(w) % most; n > 0; n--) fji_pause();
     *c = fji_load_acquire(&p->ctl); /* [ctl.idle] acquire <- the CAS of whoever changed it last */
 }
@@ -211,7 +212,7 @@ static bool idle_spawn(fj_pool *p, uint64_t *c, bool *started)
 {
     uint32_t over = (uint32_t)-1;
 
-    /* [block.starts] acq_rel: before ctl hides that a worker is missing; see block.c. */
+    /* [compensate.starts] acq_rel: before ctl hides that a worker is missing; see compensate.c. */
     fji_add_acq_rel(&p->starts, 1);
     /* [ctl.idle] acq_rel: as every change of ctl. */
     bool counted = fji_pool_move(p, c, fji_ctl_add_total(fji_ctl_add_active(*c, 1), 1));
@@ -221,10 +222,10 @@ static bool idle_spawn(fj_pool *p, uint64_t *c, bool *started)
         idle_unspawn(p);
         over += FJI_STARTS_REFUSED;
     }
-    /* [block.starts] acq_rel: after ctl shows it again. */
+    /* [compensate.starts] acq_rel: after ctl shows it again. */
     fji_add_acq_rel(&p->starts, over);
     if (counted && !*started) {
-        fji_block_refused(p);
+        fji_compensate_refused(p);
         if (fji_pool_stopping(p)) fji_pool_try_terminate(p, false);
     }
     return counted;
@@ -241,7 +242,7 @@ static void signal_one(fj_pool *p, bool *permit)
     for (uint32_t lost = 0; fji_ctl_deficit(c) < 0; fji_pool_lost(p, &c, &lost)) {
         if (fji_ctl_top(c) != 0) {
             /* relaxed: a limit, not a count. */
-            if (!*permit && fji_load_relaxed(&p->parallelism) > FJI_SEARCH_FREE &&
+            if (!*permit && fji_load_relaxed(&p->parallelism) > FJI_UNTHROTTLED_WORKERS &&
                 !(*permit = permit_take(p, c)))
                 return;
             if (!idle_pop(p, &c, 1, &w)) continue;
@@ -293,7 +294,7 @@ static bool idle_fork_asks(fji_worker *w)
         return true;
     }
     uint32_t n = ++w->unasked;
-    return (n & (n - 1)) == 0 || n % FJI_ASK_AGAIN == 0;
+    return (n & (n - 1)) == 0 || n % FJI_SPAWN_RETRY_EVERY == 0;
 }
 
 void fji_signal_slow(fj_worker *hot)

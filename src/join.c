@@ -200,8 +200,8 @@ static int await_gives_up(const fji_worker *w, const fji_wait *how)
  * pool of w can have a thread that was refused. */
 static int64_t await_look(fji_worker *w, const fji_wait *how, const fj_pool *from, int64_t *pause)
 {
-    int64_t look = from != NULL ? fji_plat_now() + FJI_STRANDED_NS : FJ_FOREVER;
-    int64_t retry = w != NULL ? fji_block_retry(w, pause) : FJ_FOREVER;
+    int64_t look = from != NULL ? fji_plat_now() + FJI_THREADLESS_POLL_NS : FJ_FOREVER;
+    int64_t retry = w != NULL ? fji_compensate_retry(w, pause) : FJ_FOREVER;
 
     if (retry < look) look = retry;
     return look < how->deadline ? look : how->deadline;
@@ -254,11 +254,11 @@ static int await_nap(fji_worker *w, const struct await *a, fj_pool *from)
 static int await_asleep(fji_worker *w, const struct await *a, fj_pool *from)
 {
     if (w == NULL) return await_sleep(w, a, from);
-    int token = fji_block_begin(w);
+    int token = fji_compensate_begin(w);
     if (a->how->guest) fji_quiesce_turn(w, FJI_PARK_QUIET);
     int err = a->how->interruptible ? await_nap(w, a, from) : await_sleep(w, a, from);
     if (a->how->guest) fji_quiesce_turn(w, FJI_PARK_ACTIVE);
-    fji_block_end(w, token);
+    fji_compensate_end(w, token);
     return err;
 }
 

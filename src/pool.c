@@ -453,7 +453,7 @@ int fj_pool_shutdown_now(fj_pool *pool)
  * counted may be a start that the system is about to refuse. False: the time is over. */
 static bool pool_wait_a_while(fj_pool *p, uint32_t run, int64_t deadline, int64_t retry)
 {
-    int64_t look = fji_plat_now() + FJI_STRANDED_NS;
+    int64_t look = fji_plat_now() + FJI_THREADLESS_POLL_NS;
 
     if (retry < look) look = retry;
     if (deadline <= look) return fji_plat_wait(&p->run, run, deadline);
@@ -473,7 +473,7 @@ int fj_pool_await_termination(fj_pool *pool, int64_t timeout_ns)
     }
     if ((w != NULL && w->pool == p) || fji_timers_mine(p)) return FJ_EDEADLK;
     int64_t deadline = fji_deadline(timeout_ns);
-    int token = w != NULL ? fji_block_begin(w) : 0;
+    int token = w != NULL ? fji_compensate_begin(w) : 0;
     int64_t pause = 0;
     bool in_time = true;
     uint32_t run;
@@ -481,10 +481,10 @@ int fj_pool_await_termination(fj_pool *pool, int64_t timeout_ns)
     while (((run = fji_load_acquire(&p->run)) & FJI_RUN_TERMINATED) == 0 && in_time) {
         fji_submit_run_stranded(p, deadline == FJ_FOREVER);
         fji_pool_try_terminate(p, false);
-        int64_t retry = w != NULL ? fji_block_retry(w, &pause) : FJ_FOREVER;
+        int64_t retry = w != NULL ? fji_compensate_retry(w, &pause) : FJ_FOREVER;
         in_time = pool_wait_a_while(p, run, deadline, retry);
     }
-    if (w != NULL) fji_block_end(w, token);
+    if (w != NULL) fji_compensate_end(w, token);
     return (run & FJI_RUN_TERMINATED) != 0 ? FJ_OK : FJ_ETIMEDOUT;
 }
 

@@ -97,13 +97,13 @@ struct fji_worker {
     fji_queue q; /* first: fj_worker, the public part, is at its head */
 
     /* The idle protocol; wakers write. */
-    FJI_ALIGNAS(FJI_APART) uint32_t park;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t park;
     uint32_t next_idle; /* fixed while it is on the idle stack */
     uint32_t looks;     /* it is on the idle stack, or about to be, and may still signal */
     bool permit;        /* it is counted in `search`; while it is idle, its waker's to set */
 
     /* What others want to know; the worker writes. */
-    FJI_ALIGNAS(FJI_APART) uint32_t alive;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t alive;
     uint32_t blocked;
     fj_cell *joining; /* the stolen cell it waits for, NULL: none */
     uint64_t steals;
@@ -115,7 +115,7 @@ struct fji_worker {
     const fj_token *napper; /* then: the token of its task, or that any may concern it */
 
     /* Its own. */
-    FJI_ALIGNAS(FJI_APART) fj_pool *pool;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) fj_pool *pool;
     fj_worker *outer;        /* guest: what this thread was before */
     fji_scope *scope_base;   /* the lowest one: none */
     fji_scope *scope_end;    /* of the array, NULL without one */
@@ -169,26 +169,26 @@ static inline fji_worker *fji_worker_outer(const fji_worker *w)
 
 struct fj_pool {
     /* Everybody reads it at every fork; written when workers come, go, idle or wake. */
-    FJI_ALIGNAS(FJI_APART) uint64_t ctl;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t ctl;
 
     /* Heavy fences of workers that go idle: see idle.c. */
-    FJI_ALIGNAS(FJI_APART) uint64_t fence_next; /* ns: not before */
-    uint32_t fence_begun, fence_done;           /* numbers of the last ones */
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t fence_next; /* ns: not before */
+    uint32_t fence_begun, fence_done;                /* numbers of the last ones */
 
     /* Who searches without having found: permits that are out, and WAIVED; see idle.c. */
-    FJI_ALIGNAS(FJI_APART) uint32_t search;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t search;
 
-    FJI_ALIGNAS(FJI_APART) uint32_t run; /* waited on for the end */
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t run; /* waited on for the end */
     uint64_t moves;     /* +1 when a guest comes or goes, or a worker turns quiet or back */
     uint32_t trimmed;   /* one has left for lack of work: the others follow soon */
     uint32_t failed;    /* starts in a row that on_start has ended */
     int64_t retry_ns;   /* when the next is tried, after some of these */
     uint32_t refused;   /* starts of threads that were refused since one was not */
     int64_t refused_ns; /* when the first of them was */
-    uint32_t starts;    /* starts under way, and how many were refused; see block.c */
+    uint32_t starts;    /* starts under way, and how many were refused; see compensate.c */
 
     /* Changes rarely. */
-    FJI_ALIGNAS(FJI_APART) int32_t parallelism;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) int32_t parallelism;
     int32_t max_threads;
     uint32_t blocked; /* workers that are blocked */
     uint32_t workers; /* records ever made */
@@ -212,7 +212,7 @@ struct fj_pool {
     struct fji_timers *timers; /* made with the first timer */
 
     /* Under the lock: registration of workers and guests, the end. */
-    FJI_ALIGNAS(FJI_APART) fji_lock lock;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) fji_lock lock;
     uint32_t guests;
     bool has_zombie;
     bool leavers_detach; /* at exit: a thread that leaves detaches itself */
@@ -550,24 +550,24 @@ fji_got fji_help_root(fji_worker *w, uintptr_t root);
 void fji_join_forget(void); /* in the child of fork() */
 void fji_spilled_free(fj_cell *list);
 
-/* block.c */
-int fji_block_begin(fji_worker *w);
+/* compensate.c */
+int fji_compensate_begin(fji_worker *w);
 /* The same, where the saturation callback may refuse: FJI_BLOCKED_REFUSED, and no end. */
-int fji_block_ask(fji_worker *w);
-void fji_block_end(fji_worker *w, int token);
+int fji_compensate_try_begin(fji_worker *w);
+void fji_compensate_end(fji_worker *w, int token);
 /* The start of a thread was refused. */
-void fji_block_refused(fj_pool *p);
+void fji_compensate_refused(fj_pool *p);
 /* Whether a task is queued, and a worker that could run it is missing although one can be had: a
  * signal is under way, or the start of a thread was refused. */
-bool fji_block_is_short(fj_pool *p);
+bool fji_compensate_is_short(fj_pool *p);
 /* The same, and no worker is active. */
-bool fji_block_is_stuck(fj_pool *p);
+bool fji_compensate_is_stuck(fj_pool *p);
 /*
  * For the waits of a blocked worker, before each sleep: if the pool is short, signals again, with
  * growing pauses. Returns when the wait has to end for the next try; FJ_FOREVER: it need not.
  * *pause is 0 at first.
  */
-int64_t fji_block_retry(fji_worker *w, int64_t *pause);
+int64_t fji_compensate_retry(fji_worker *w, int64_t *pause);
 
 /* submit.c */
 int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action_fn *fn, void *arg, bool wake);

@@ -410,7 +410,7 @@ static bool queue_open_alone(fji_queue *q, uint64_t b, const fj_cell *c, uintptr
 {
     /* relaxed: the barrier below orders it against the owner's loads of floor. */
     fji_store_relaxed(&q->hot.floor, QUEUE_FLOOR_MAX);
-    for (int i = 0; i < FJI_OPEN_PATIENCE; i++) {
+    for (int i = 0; i < FJI_SHARE_SPINS; i++) {
         fji_pause();
         if (fji_load_relaxed(&q->base) != b) return false; /* relaxed: a hint to come again */
     }

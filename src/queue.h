@@ -104,8 +104,8 @@
 #ifndef FJI_QUEUE_H
 #define FJI_QUEUE_H
 
-#include "atomic.h"
-#include "config.h"
+#include "plat/atomic.h"
+#include "plat/config.h"
 #include "plat/plat.h"
 
 #define FJI_CLAIM ((uintptr_t)24)
@@ -159,7 +159,7 @@ static inline uint64_t fji_base_make(uint64_t epoch, uint32_t index, unsigned st
 
 typedef struct fji_queue {
     /* The owner's line. hot.floor alone is written by others too. */
-    FJI_ALIGNAS(FJI_APART) fj_worker hot;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) fj_worker hot;
     fj_cell *cells;    /* position 0 */
     fj_cell *hint;     /* near the boundary while typed code runs (hot.top is END then) */
     fj_cell *low;      /* then: where the plain tasks forked under it begin */
@@ -171,14 +171,14 @@ typedef struct fji_queue {
     uint32_t seen;     /* index at the last of them */
 
     /* The thieves' line. */
-    FJI_ALIGNAS(FJI_APART) uint64_t base;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t base;
     uint64_t openings; /* CLOSED -> OPEN, by whomever */
     uint64_t barriers; /* heavy fences by thieves of this queue */
     uint32_t opening;  /* a thief is about it: the others come again, one heavy fence is enough */
     fj_cell *first;    /* == cells, for thieves */
 
     /* Set up once. */
-    FJI_ALIGNAS(FJI_APART) void *range; /* reserved addresses */
+    FJI_ALIGNAS(FJI_CACHE_PAIR) void *range; /* reserved addresses */
     size_t range_bytes;
     uint32_t limit;  /* most cells */
     bool asymmetric; /* may be CLOSED: there is a heavy fence, and it is not FIFO */
@@ -300,15 +300,15 @@ typedef struct fji_slot {
 } fji_slot;
 
 typedef struct fji_subq {
-    FJI_ALIGNAS(FJI_APART) fji_lock lock; /* holders are the owner in the sense above */
+    FJI_ALIGNAS(FJI_CACHE_PAIR) fji_lock lock; /* holders are the owner in the sense above */
     uint32_t top;
     uint32_t capacity;
     fji_slot *slots;
     uint32_t shifted; /* by how much positions have been lowered, in all */
     uint64_t pushed;  /* ever */
-    FJI_ALIGNAS(FJI_APART) uint64_t base;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t base;
     fji_slot *first;
-    FJI_ALIGNAS(FJI_APART) void *range;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) void *range;
     size_t range_bytes;
     uint32_t limit;
 } fji_subq;

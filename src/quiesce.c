@@ -190,7 +190,7 @@ static bool quiesce_watch(fj_pool *p, int64_t deadline)
 {
     fji_worker *w = fji_worker_self();
     bool own = w != NULL && w->pool == p, may_run = deadline == FJ_FOREVER, quiet;
-    int token = w != NULL ? fji_block_begin(w) : 0, turn = 0;
+    int token = w != NULL ? fji_compensate_begin(w) : 0, turn = 0;
     int64_t pause = 0;
 
     if (!may_run) fji_pool_needs_worker(p);
@@ -198,11 +198,11 @@ static bool quiesce_watch(fj_pool *p, int64_t deadline)
     while (!(quiet = (fj_pool_is_quiescent(p) != 0)) && fji_plat_now() < deadline) {
         quiesce_signal(p);
         fji_submit_run_stranded(p, may_run);
-        int64_t retry = w != NULL ? fji_block_retry(w, &pause) : FJ_FOREVER;
+        int64_t retry = w != NULL ? fji_compensate_retry(w, &pause) : FJ_FOREVER;
         quiesce_pause(own ? &w->park : &p->run, &turn, retry < deadline ? retry : deadline);
     }
     if (own) fji_quiesce_turn(w, FJI_PARK_ACTIVE);
-    if (w != NULL) fji_block_end(w, token);
+    if (w != NULL) fji_compensate_end(w, token);
     return quiet;
 }
 

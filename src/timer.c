@@ -55,7 +55,7 @@
 #define KIND_UNNEEDED 4u /* the same, and its future was decided first */
 
 struct fji_timers {
-    FJI_ALIGNAS(FJI_APART) fji_lock lock;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) fji_lock lock;
     fj_pool *pool;
     fji_wheel wheel;
     uint32_t threads; /* that have been started */
@@ -68,8 +68,8 @@ struct fji_timers {
     uint64_t moving;  /* on the way from there into a queue, being cancelled, or acted upon */
     int64_t watch;    /* when to look whether the pool is short of a worker; INT64_MAX: never */
     int64_t pause;    /* since the last look, ns */
-    FJI_ALIGNAS(FJI_APART) uint32_t kick;
-    FJI_ALIGNAS(FJI_APART) uint32_t turn;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t kick;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t turn;
 };
 
 /* Of the common pool: its lock is taken by threads that have not seen its end. */
@@ -110,7 +110,7 @@ static fj_timer *timer_of(fji_moment *m)
  */
 static int64_t timer_ahead(void)
 {
-#if FJI_AGED
+#if FJI_WRAP_TEST
     static int64_t ahead;
     int64_t none = 0, mine = FJI_START_CLOCK - fji_plat_now();
 
@@ -273,7 +273,7 @@ static void timers_look(struct fji_timers *ts)
     if (timer_now() < ts->watch) return;
     ts->watch = INT64_MAX; /* before the look, for a start that is refused after it */
     fji_lock_drop(&ts->lock);
-    bool is_short = fji_block_is_short(ts->pool);
+    bool is_short = fji_compensate_is_short(ts->pool);
     if (is_short) fji_signal(ts->pool);
     fji_lock_take(&ts->lock);
     if (is_short) (void)timers_watch_after(ts, 2 * ts->pause);

@@ -394,7 +394,7 @@ static void worker_drain_queue(fji_worker *w, fji_loot *loot)
     uint32_t turns = 0;
 
     while (!fji_pool_stopping(w->pool)) {
-        if (++turns % FJI_FAIRNESS == 0) {
+        if (++turns % FJI_SUBMISSION_INTERVAL == 0) {
             if (worker_is_surplus(w->pool)) return; /* others take what is left */
             if (worker_poll_submission(w, loot)) {
                 worker_reset(w);

@@ -79,8 +79,8 @@
 
 #include <string.h>
 
-#include "../plat/ticks.h"
 #include "memory.h"
+#include "plat/ticks.h"
 #include "split.h"
 
 enum {
@@ -99,9 +99,9 @@ enum {
 #define PART_TICKS (2 * FJI_PART_TICKS)
 
 typedef struct table {
-    _Alignas(FJI_APART) uint64_t word;
+    _Alignas(FJI_CACHE_PAIR) uint64_t word;
     uint32_t helpers; /* forked so far */
-    _Alignas(FJI_APART) fji_chain *chain;
+    _Alignas(FJI_CACHE_PAIR) fji_chain *chain;
     size_t begin, end;
     size_t part;           /* elements */
     size_t parts;          /* how many */
@@ -176,7 +176,7 @@ static uint64_t word_look(table *t)
 /* False: it is another by now, *w. */
 static bool word_change(table *t, uint64_t *w, uint64_t to)
 {
-    FJI_GAP();
+    FJI_CHAOS_POINT();
     /* [chain.word] acq_rel <-> the same, and acquire in word_look(): what was done before. */
     return fji_cas_acq_rel_64(&t->word, w, to);
 }

@@ -33,8 +33,8 @@
  */
 #include <string.h>
 
-#include "../plat/ticks.h"
 #include "memory.h"
+#include "plat/ticks.h"
 #include "split.h"
 
 enum {

@@ -16,7 +16,7 @@
 #include <forkjoin/algo.h>
 #include <stdbool.h>
 
-#include "../atomic.h"
+#include "plat/atomic.h"
 
 typedef struct fji_job {
     fj_progress *progress;  /* may be NULL */

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "../atomic.h"
+#include "plat/atomic.h"
 
 static long allowed = -1; /* allocations until they fail; negative: no end */
 

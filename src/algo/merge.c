@@ -24,7 +24,7 @@
  */
 #include "merge.h"
 
-#include "../plat/ticks.h"
+#include "plat/ticks.h"
 #include "sort_kernel.h"
 #include "split.h"
 

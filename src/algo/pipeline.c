@@ -64,9 +64,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "../plat/keep.h"
-#include "../plat/ticks.h"
 #include "memory.h"
+#include "plat/nocancel.h"
+#include "plat/ticks.h"
 #include "split.h"
 
 enum {
@@ -148,7 +148,7 @@ typedef struct hand {
 static FJI_COLD void lock_wait(const pipeline *p)
 {
     const struct timespec moment = {.tv_nsec = 100000};
-    int old = fji_keep();
+    int old = fji_nocancel_begin();
 
     /* relaxed: taking it decides. */
     for (int i = 0; fji_load_relaxed(&p->lock) != 0; i++)
@@ -158,7 +158,7 @@ static FJI_COLD void lock_wait(const pipeline *p)
             sched_yield();
         else
             nanosleep(&moment, NULL);
-    fji_let_go(old);
+    fji_nocancel_end(old);
 }
 
 static inline void pipe_lock(pipeline *p)

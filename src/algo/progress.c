@@ -27,9 +27,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../atomic.h"
-#include "../plat/keep.h"
 #include "memory.h"
+#include "plat/atomic.h"
+#include "plat/nocancel.h"
 
 /* ---- The counts --------------------------------------------------------------------------------- */
 
@@ -435,9 +435,9 @@ int fj_progress_bar_start(fj_progress_bar **bar, const fj_progress *p, const cha
     b->home = getpid();
     b->done = fj_progress_done(p);
     b->rate = -1;
-    int old = fji_keep();
+    int old = fji_nocancel_begin();
     if (isatty(fd)) err = bar_show(b, fd);
-    fji_let_go(old);
+    fji_nocancel_end(old);
     if (err == FJ_OK)
         *bar = b;
     else
@@ -466,9 +466,9 @@ void fj_progress_bar_stop(fj_progress_bar *bar)
     int saved = errno;
 
     if (bar == NULL) return;
-    int old = fji_keep();
+    int old = fji_nocancel_begin();
     if (bar->shown) bar_end(bar);
     fji_algo_free(bar);
-    fji_let_go(old);
+    fji_nocancel_end(old);
     errno = saved;
 }

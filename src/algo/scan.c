@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "../plat/stream.h"
 #include "chain.h"
+#include "plat/stream.h"
 
 /* ---- By functions of the caller ------------------------------------------------------------------ */
 

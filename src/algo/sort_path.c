@@ -20,7 +20,7 @@
 #include <forkjoin/algo.h>
 #include <string.h>
 
-#include "../atomic.h"
+#include "plat/atomic.h"
 
 enum {
     CUT_LEAST = 256,  /* places from one cut to the next, at least */

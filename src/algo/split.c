@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "../plat/ticks.h"
 #include "memory.h"
+#include "plat/ticks.h"
 
 enum {
     ROOM = 128,  /* accumulators up to this size need no memory */

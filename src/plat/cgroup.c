@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plat_common.h"
+#include "unix.h"
 
 #define PATH_BYTES 4096
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../atomic.h"
-#include "keep.h"
+#include "atomic.h"
+#include "nocancel.h"
 #include "plat.h"
 
 #if FJI_CHAOS
@@ -44,9 +44,9 @@ static void chaos_sleep(uint64_t x)
     uint32_t range = CHAOS_SLEEP_MAX_NS - CHAOS_SLEEP_MIN_NS;
     struct timespec ts = {.tv_nsec = (long)(CHAOS_SLEEP_MIN_NS + x % range)};
 
-    int old = fji_keep();
+    int old = fji_nocancel_begin();
     (void)nanosleep(&ts, NULL); /* a signal may end it: so much the better */
-    fji_let_go(old);
+    fji_nocancel_end(old);
 }
 
 void fji_chaos(void)

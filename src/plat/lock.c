@@ -5,7 +5,7 @@
  * Edges         from                       to                          carries
  *   lock.hold   release in fji_lock_drop() acquire in fji_lock_try()   what the holder did
  */
-#include "../atomic.h"
+#include "atomic.h"
 #include "plat.h"
 
 bool fji_lock_try(fji_lock *l)

@@ -6,7 +6,7 @@
  * Every wait and every thread goes through here, so that another layer (a
  * deterministic scheduler, say) can be put underneath without touching the rest.
  * plat/linux and plat/posix implement it; the build chooses one folder, and
- * plat_common.c adds what both do alike.
+ * unix.c adds what both do alike.
  */
 #ifndef FJI_PLAT_H
 #define FJI_PLAT_H

@@ -5,9 +5,9 @@
 #include <pthread.h>
 
 #include "algo/memory.h"
-#include "config.h"
 #include "elements.h"
 #include "places.h"
+#include "plat/config.h"
 #include "plat/plat.h"
 
 typedef int sort_fn(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg,

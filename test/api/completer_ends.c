@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "config.h"
 #include "inside.h"
+#include "plat/config.h"
 #include "plat/plat.h"
 
 /* ---- Failing --------------------------------------------------------------------------------- */

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "atomic.h"
 #include "fjtest.h"
+#include "plat/atomic.h"
 
 #define MS ((int64_t)1000000)
 #define HOUR ((int64_t)3600 * 1000 * MS)

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "atomic.h"
 #include "fjtest.h"
+#include "plat/atomic.h"
 #include "plat/plat.h"
 
 #define MS ((int64_t)1000000)

@@ -19,8 +19,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config.h"
 #include "fjtest.h"
+#include "plat/config.h"
 #include "pool.h"
 
 #define FOR_EVER 1000000000l

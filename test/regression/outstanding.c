@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "config.h"
+#include "plat/config.h"
 #include "regression.h"
 
 static atomic_long ran;

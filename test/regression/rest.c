@@ -960,7 +960,8 @@ FJ_TEST(no_wait_asks_for_the_wall_clock, 30)
 
 /* ---- Layout ---------------------------------------------------------------------------------------- */
 
-#define APART(type, a, b) CHECK(offsetof(type, a) / FJI_APART != offsetof(type, b) / FJI_APART)
+#define APART(type, a, b) \
+    CHECK(offsetof(type, a) / FJI_CACHE_PAIR != offsetof(type, b) / FJI_CACHE_PAIR)
 
 /* TRAPS 74: what one thread writes all the time lies in the line that others read. */
 FJ_TEST(words_of_different_writers_lie_apart, 10)
@@ -984,8 +985,8 @@ FJ_TEST(words_of_different_writers_lie_apart, 10)
     CHECK((uintptr_t)fji_lot(p) / FJI_LINE != (uintptr_t)fji_lot(NULL) / FJI_LINE);
     CHECK_EQ((uintptr_t)fji_lot(p) % FJI_LINE, 0);
     regression_all_at_once(p, 2);
-    for (uint32_t i = 0; i < 2; i++) CHECK_EQ((uintptr_t)fji_pool_worker(p, i) % FJI_APART, 0);
-    CHECK_EQ(sizeof(fji_worker) % FJI_APART, 0);
-    CHECK_EQ((uintptr_t)p % FJI_APART, 0);
+    for (uint32_t i = 0; i < 2; i++) CHECK_EQ((uintptr_t)fji_pool_worker(p, i) % FJI_CACHE_PAIR, 0);
+    CHECK_EQ(sizeof(fji_worker) % FJI_CACHE_PAIR, 0);
+    CHECK_EQ((uintptr_t)p % FJI_CACHE_PAIR, 0);
     fjt_destroy(p);
 }

@@ -2,7 +2,7 @@
 /*
  * queue.c - scenarios of fork, join and steal: one owner, two or three thieves
  */
-#include "config.h"
+#include "plat/config.h"
 #include "scenario.h"
 
 static atomic_int runs;

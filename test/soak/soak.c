@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "config.h"
+#include "plat/config.h"
 #include "soak.h"
 
 #define ACTORS 3
@@ -322,7 +322,8 @@ int main(int argc, char **argv)
     snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
     setenv("FORKJOIN_CHAOS_SEED", text, 0);
     printf("soak: seed %s, %d workers, %lld s%s%s%s\n", text, workers, (long long)seconds,
-           FJI_CHECKED ? ", checked" : "", FJI_AGED ? ", aged" : "", FJI_CHAOS ? ", chaos" : "");
+           FJI_CHECKED ? ", checked" : "", FJI_WRAP_TEST ? ", aged" : "",
+           FJI_CHAOS ? ", chaos" : "");
     fflush(stdout);
     SOAK_CHECK(pthread_create(&dog, NULL, watchdog, NULL) == 0);
     state_begin();

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "fjtest.h"
-#include "plat/plat_common.h"
+#include "plat/unix.h"
 
 static char root[512];
 

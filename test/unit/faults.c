@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "api/inside.h"
-#include "atomic.h"
-#include "config.h"
+#include "plat/atomic.h"
+#include "plat/config.h"
 #include "plat/plat.h"
 
 #define ALWAYS 1000000000l

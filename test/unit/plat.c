@@ -15,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "atomic.h"
-#include "config.h"
 #include "fjtest.h"
-#include "plat/plat_common.h"
+#include "plat/atomic.h"
+#include "plat/config.h"
+#include "plat/unix.h"
 
 #define MS ((int64_t)1000000)
 
@@ -376,7 +376,7 @@ FJ_TEST(allocated_memory_is_zero_and_aligned, 10)
             size_t bytes = i * 37 + 1;
             p[i] = fji_plat_alloc(bytes);
             CHECK(p[i] != NULL);
-            CHECK_EQ((uintptr_t)p[i] % FJI_APART, 0);
+            CHECK_EQ((uintptr_t)p[i] % FJI_CACHE_PAIR, 0);
             for (size_t k = 0; k < bytes; k++) CHECK_EQ(((unsigned char *)p[i])[k], 0);
             memset(p[i], 0xff, bytes);
         }

@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../atomic.h"
-#include "../../config.h"
-#include "../keep.h"
-#include "../plat_common.h"
+#include "../atomic.h"
+#include "../config.h"
+#include "../nocancel.h"
+#include "../unix.h"
 
 /* From linux/membarrier.h, which older systems do not have. */
 #define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)
@@ -30,7 +30,7 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
     int64_t at = limited ? fji_plat_system_time(deadline_ns) : 0;
     struct timespec ts = {.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
     struct timespec *limit = limited ? &ts : NULL;
-    FJI_GAP(); /* the word was looked at, and is compared only now */
+    FJI_CHAOS_POINT(); /* the word was looked at, and is compared only now */
     /* BITSET takes an absolute time on the monotonic clock. */
     int keep = errno;
     long r = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, value, limit, NULL,
@@ -42,7 +42,7 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
 
 static void futex_wake(uint32_t *word, int n)
 {
-    FJI_GAP(); /* the word has changed, and whoever waited for that may go on before it is woken */
+    FJI_CHAOS_POINT(); /* the word has changed, and whoever waited for that may go on before it is woken */
     int keep = errno; /* a wake on memory that is gone may fail, and nobody minds */
     syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, n, NULL, NULL, 0);
     errno = keep;
@@ -74,18 +74,18 @@ void fji_plat_wake_all(uint32_t *word)
 static void wait_for_stores(void)
 {
     struct timespec left = {.tv_nsec = 1000000};
-    int old = fji_keep();
+    int old = fji_nocancel_begin();
 
     fji_fence_full(); /* [plat.stores] what came before this call; partner: the one below */
     while (nanosleep(&left, &left) != 0) {} /* interrupted */
     fji_fence_full();                       /* [plat.stores] what is read after this call */
-    fji_let_go(old);
+    fji_nocancel_end(old);
 }
 
 bool fji_plat_barrier(void)
 {
     if (fji_fault_now(FJI_FAULT_BARRIER)) return false;
-    FJI_GAP();
+    FJI_CHAOS_POINT();
     int keep = errno;
     bool done = !fji_fault_now(FJI_FAULT_MEMBARRIER) &&
                 syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0;

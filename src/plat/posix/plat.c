@@ -13,15 +13,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../atomic.h"
-#include "../../config.h"
-#include "../keep.h"
-#include "../plat_common.h"
+#include "../atomic.h"
+#include "../config.h"
+#include "../nocancel.h"
+#include "../unix.h"
 
 #define POSIX_BUCKETS 64
 
 static struct posix_bucket {
-    FJI_ALIGNAS(FJI_APART) pthread_mutex_t mutex;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) pthread_mutex_t mutex;
     pthread_cond_t cond;
 } posix_bucket[POSIX_BUCKETS];
 
@@ -70,15 +70,15 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
     fji_fault_late(FJI_FAULT_WAIT_LATE);
     int64_t at = limited ? fji_plat_system_time(deadline_ns) : 0;
     struct timespec ts = {.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
-    FJI_GAP();            /* the word was looked at, and is compared only now */
-    int old = fji_keep(); /* a wait that is cancelled would keep the mutex */
+    FJI_CHAOS_POINT();              /* the word was looked at, and is compared only now */
+    int old = fji_nocancel_begin(); /* a wait that is cancelled would keep the mutex */
     pthread_mutex_lock(&b->mutex);
     /* [plat.word] acquire: stands in for the kernel's comparison under its lock. */
     if (fji_load_acquire(word) == value)
         err = limited ? pthread_cond_timedwait(&b->cond, &b->mutex, &ts)
                       : pthread_cond_wait(&b->cond, &b->mutex);
     pthread_mutex_unlock(&b->mutex);
-    fji_let_go(old);
+    fji_nocancel_end(old);
     return err != ETIMEDOUT || (FJI_FAULTS && fji_plat_now() < deadline_ns);
 }
 
@@ -93,7 +93,7 @@ void fji_plat_wake_all(uint32_t *word)
 {
     struct posix_bucket *b = posix_of(word);
 
-    FJI_GAP(); /* the word has changed, and whoever waited for that may go on before it is woken */
+    FJI_CHAOS_POINT(); /* the word has changed, and whoever waited for that may go on before it is woken */
     fji_fault_late(FJI_FAULT_WAKE_LATE);
     /* A second broadcast finds those who have looked in between and sleep again. */
     for (int more = fji_fault_now(FJI_FAULT_WAKE_MORE); more >= 0; more--) {

@@ -15,11 +15,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../../config.h"
+#include "../config.h"
 #include "engine.h"
 
 /* What the clock says at the beginning of a run. */
-#if FJI_AGED
+#if FJI_WRAP_TEST
 #define SCHED_BEGIN FJI_START_CLOCK
 #else
 #define SCHED_BEGIN 1000000000

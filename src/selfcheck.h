@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rest.h - what must hold of a pool that has nothing to do, in FJI_CHECKED builds
+ * selfcheck.h - what must hold of a pool that has nothing to do, in FJI_CHECKED builds
  */
-#ifndef FJI_REST_H
-#define FJI_REST_H
+#ifndef FJI_SELFCHECK_H
+#define FJI_SELFCHECK_H
 
 #include "pool.h"
 
@@ -21,4 +21,4 @@ const char *fji_pool_check_at_rest(fj_pool *p);
 
 #endif
 
-#endif /* FJI_REST_H */
+#endif /* FJI_SELFCHECK_H */

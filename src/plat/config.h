@@ -7,7 +7,7 @@
 
 /* Size of a cache line, and of what the prefetcher of x86 fetches with it. */
 #define FJI_LINE 64
-#define FJI_APART 128
+#define FJI_CACHE_PAIR 128
 
 /* Numbers between #ifndef and #endif can be set by a build: small ones bring the rare paths
  * near, for tests. */
@@ -28,19 +28,19 @@
 #ifndef FJI_CHAOS
 #define FJI_CHAOS 0 /* 1: delays wherever another thread could come in between; see chaos.h */
 #endif
-#ifndef FJI_AGED
-#define FJI_AGED 0 /* 1: every count begins just before it wraps; docs/design/counters.md */
+#ifndef FJI_WRAP_TEST
+#define FJI_WRAP_TEST 0 /* 1: every count begins just before it wraps; docs/design/counters.md */
 #endif
 
 /* Where counts begin. */
-#if FJI_AGED
-#define FJI_START_EPOCH 0x3fffffffdull           /* of a queue, 34 bits */
-#define FJI_START_VERSION 0x1fffdull             /* of the control word, 17 bits */
-#define FJI_START_SLOT(room) ((room)-2)          /* of a submission queue: two before its end */
-#define FJI_START_32 0xfffffffdu                 /* words that are compared for being the same */
-#define FJI_START_64 0xfffffffffffffffdull       /* the same, and statistics */
-#define FJI_START_FAILURES 0x7ffffffdu           /* numbers of failures, 31 bits */
-#define FJI_START_FORKS 0xfffffffeu              /* fork()s of the process; 10 bits of it are kept */
+#if FJI_WRAP_TEST
+#define FJI_START_EPOCH 0x3fffffffdull     /* of a queue, 34 bits */
+#define FJI_START_VERSION 0x1fffdull       /* of the control word, 17 bits */
+#define FJI_START_SLOT(room) ((room)-2)    /* of a submission queue: two before its end */
+#define FJI_START_32 0xfffffffdu           /* words that are compared for being the same */
+#define FJI_START_64 0xfffffffffffffffdull /* the same, and statistics */
+#define FJI_START_FAILURES 0x7ffffffdu     /* numbers of failures, 31 bits */
+#define FJI_START_FORKS 0xfffffffeu        /* fork()s of the process; 10 bits of it are kept */
 #define FJI_START_CLOCK ((1ll << 56) - 30000000) /* of timers, ns: all but one wheel turn soon */
 #else
 #define FJI_START_EPOCH 0ull
@@ -96,8 +96,8 @@
 #endif
 
 /* Looks at a closed queue before the thief uses the heavy fence: about 1 us. */
-#ifndef FJI_OPEN_PATIENCE
-#define FJI_OPEN_PATIENCE 40
+#ifndef FJI_SHARE_SPINS
+#define FJI_SHARE_SPINS 40
 #endif
 
 /* Search for work before sleeping, in ns. A wake-up costs 13 us to 20 us. */
@@ -106,8 +106,8 @@
 #endif
 
 /* Pools of at most so many workers wake one for every signal. */
-#ifndef FJI_SEARCH_FREE
-#define FJI_SEARCH_FREE 8
+#ifndef FJI_UNTHROTTLED_WORKERS
+#define FJI_UNTHROTTLED_WORKERS 8
 #endif
 
 /* In larger ones a signal is left to those who search if these are enough: for a worker half as
@@ -131,8 +131,8 @@
 
 /* Tasks of its own queue that nobody joins between two looks at the submission queues: as few
  * as keep what is submitted, timers above all, from waiting long behind slow ones. */
-#ifndef FJI_FAIRNESS
-#define FJI_FAIRNESS 8
+#ifndef FJI_SUBMISSION_INTERVAL
+#define FJI_SUBMISSION_INTERVAL 8
 #endif
 
 /* Idle workers leave after this, ns; and no sooner than the floor. */
@@ -152,7 +152,7 @@
 
 /* While starts of threads are refused, a worker's first, second, fourth, eighth ... fork asks for
  * one again, and after that every one whose number is a multiple of this. */
-#define FJI_ASK_AGAIN 1024
+#define FJI_SPAWN_RETRY_EVERY 1024
 
 /* Pauses between the tries to have a refused thread started, ns: they double from the first to the
  * last. */
@@ -168,7 +168,7 @@
 #define FJI_RETRY_WAIT_NS 1000000000ll
 
 /* Words for waits that may be interrupted: as many as keep strangers from waking each other. */
-#define FJI_LOTS 64
+#define FJI_WAIT_BUCKETS 64
 
 /* Scopes for which a worker has addresses, 16 MiB of them: nested futures. Memory comes as they
  * are used. */
@@ -178,7 +178,7 @@
 #define FJI_SPILL_RESERVE 512
 
 /* How often whoever waits for a pool looks whether it still has threads, ns. */
-#define FJI_STRANDED_NS 250000000ll
+#define FJI_THREADLESS_POLL_NS 250000000ll
 
 /* The shortest and the longest pause between two looks whether the common pool can end, ns. */
 #define FJI_QUIET_NAP_NS 20000ll

@@ -85,7 +85,7 @@ static inline bool fji_cas_acq_rel_32(uint32_t *p, uint32_t *old, uint32_t v)
  */
 static inline void fji_fence_full(void)
 {
-    FJI_GAP();
+    FJI_CHAOS_POINT();
 #if FJI_SIM
     fji_sim_fence();
 #elif FJI_TSAN

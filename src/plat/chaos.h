@@ -3,7 +3,7 @@
  * chaos.h - delays wherever another thread could come in between, in FJI_CHAOS builds
  *
  * A window of a few instructions is hit once in a million runs, or once a year. Here every
- * atomic access of the library has a gap before and behind it, and FJI_GAP() marks the windows
+ * atomic access of the library has a gap before and behind it, and FJI_CHAOS_POINT() marks the windows
  * of plain code: between a decision and what follows from it, between the look at a word and
  * the wait for it. In a gap a thread does nothing, mostly; or pauses, gives its core away, or
  * rarely sleeps for longer than whatever the others are about to do.
@@ -24,7 +24,7 @@
 /* plat/chaos.c */
 void fji_chaos(void);
 
-#define FJI_GAP() fji_chaos()
+#define FJI_CHAOS_POINT() fji_chaos()
 
 #define FJI_CHAOS_AROUND(access)               \
     __extension__({                            \
@@ -51,7 +51,7 @@ void fji_chaos(void);
 
 #else
 
-#define FJI_GAP() ((void)0)
+#define FJI_CHAOS_POINT() ((void)0)
 
 #endif
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * common.c - the parts of the platform layer that Linux and POSIX have in common:
+ * unix.c - the parts of the platform layer that Linux and POSIX have in common:
  * threads, memory, clock, environment, fork handlers, faults
  */
 #define _GNU_SOURCE
@@ -16,11 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../atomic.h"
-#include "../config.h"
-#include "keep.h"
+#include "atomic.h"
+#include "config.h"
+#include "nocancel.h"
 #include "plat.h"
-#include "plat_common.h"
+#include "unix.h"
 
 /* ---- Faults --------------------------------------------------------------------------------- */
 
@@ -137,9 +137,9 @@ void fji_fault_late(enum fji_fault kind)
     struct timespec a_while = {.tv_nsec = 1000000};
 
     if (!fji_fault_now(kind)) return;
-    int old = fji_keep();
+    int old = fji_nocancel_begin();
     nanosleep(&a_while, NULL);
-    fji_let_go(old);
+    fji_nocancel_end(old);
 }
 
 /* ---- Threads -------------------------------------------------------------------------------- */
@@ -156,7 +156,7 @@ static void *plat_thread_main(void *p)
     int old;
 
     free(p);
-    FJI_GAP();
+    FJI_CHAOS_POINT();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 #ifdef __linux__
     pthread_setname_np(pthread_self(), s.name);
@@ -258,10 +258,10 @@ void fji_plat_thread_detach(fji_thread t)
 
 void fji_plat_thread_join(fji_thread t)
 {
-    int old = fji_keep();
+    int old = fji_nocancel_begin();
 
     pthread_join((pthread_t)t.handle, NULL);
-    fji_let_go(old);
+    fji_nocancel_end(old);
 }
 
 void fji_plat_yield(void)
@@ -391,7 +391,7 @@ void *fji_plat_alloc(size_t bytes)
     int keep = errno;
 
     if (fji_fault_now(FJI_FAULT_ALLOC)) return NULL;
-    int err = posix_memalign(&p, FJI_APART, bytes);
+    int err = posix_memalign(&p, FJI_CACHE_PAIR, bytes);
     errno = keep;
     return err == 0 ? memset(p, 0, bytes) : NULL;
 }
@@ -489,10 +489,10 @@ void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)
 
 int fji_plat_cpus(const char *root)
 {
-    int keep = errno, old = fji_keep(); /* files are read, with a lock held perhaps */
+    int keep = errno, old = fji_nocancel_begin(); /* files are read, with a lock held perhaps */
     int n = fji_plat_cpus_online();
     int quota = fji_plat_cpus_quota(root);
-    fji_let_go(old);
+    fji_nocancel_end(old);
     errno = keep;
 
     if (quota > 0 && quota < n) n = quota;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plat_common.h - what the POSIX-like platforms share
+ * unix.h - what the POSIX-like platforms share
  */
-#ifndef FJI_PLAT_COMMON_H
-#define FJI_PLAT_COMMON_H
+#ifndef FJI_UNIX_H
+#define FJI_UNIX_H
 
 #include "plat.h"
 
@@ -23,4 +23,4 @@ void fji_fault_late(enum fji_fault kind);
 /* pthread_atfork(), which may be refused. */
 bool fji_plat_register_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
-#endif /* FJI_PLAT_COMMON_H */
+#endif /* FJI_UNIX_H */

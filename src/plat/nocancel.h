@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keep.h - system calls in which a thread that is cancelled would end
+ * nocancel.h - system calls in which a thread that is cancelled would end
  *
  * Threads of callers may be cancelled (pthread_cancel()), and some calls of the system are places
  * where that takes effect. Around these it is put off: the library has to be left as it should be.
  */
-#ifndef FJI_KEEP_H
-#define FJI_KEEP_H
+#ifndef FJI_NOCANCEL_H
+#define FJI_NOCANCEL_H
 
 #include <forkjoin/attr.h>
 #include <pthread.h>
 
-FJI_INLINE int fji_keep(void)
+FJI_INLINE int fji_nocancel_begin(void)
 {
     int old;
 
@@ -19,12 +19,12 @@ FJI_INLINE int fji_keep(void)
     return old;
 }
 
-/* With what fji_keep() has returned. */
-FJI_INLINE void fji_let_go(int old)
+/* With what fji_nocancel_begin() has returned. */
+FJI_INLINE void fji_nocancel_end(int old)
 {
     int ours;
 
     pthread_setcancelstate(old, &ours);
 }
 
-#endif /* FJI_KEEP_H */
+#endif /* FJI_NOCANCEL_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rest.c - see rest.h
+ * selfcheck.c - see selfcheck.h
  *
  * Everything is read as the sleeping workers have left it: they have written it before they
  * changed ctl, or `alive`, which are read first. If a worker wakes meanwhile ctl is another one
@@ -8,14 +8,14 @@
  *
  * Edges          from                         to                              carries
  *   ctl.idle     acq_rel CAS in idle_push()   acquire in fji_pool_check_at_rest()  the record
- *   pool.alive   release store of alive       acquire in rest_worker()        the record
+ *   pool.alive   release store of alive       acquire in selfcheck_worker()        the record
  */
-#include "rest.h"
+#include "selfcheck.h"
 
 #if FJI_CHECKED
 
 /* Nothing of the task it ran last is left. */
-static const char *rest_cleared(const fji_worker *w)
+static const char *selfcheck_cleared(const fji_worker *w)
 {
     /* relaxed: all of these were written before it went idle, or left. */
     if (fji_load_relaxed(&w->joining) != NULL) return "a worker at rest joins";
@@ -26,7 +26,7 @@ static const char *rest_cleared(const fji_worker *w)
     return NULL;
 }
 
-static const char *rest_queue(const fji_worker *w, bool fifo)
+static const char *selfcheck_queue(const fji_worker *w, bool fifo)
 {
     if (!fji_queue_valid(&w->q)) return "a queue is not valid";
     if (fji_queue_maybe(&w->q)) return "a queue is not empty";
@@ -35,7 +35,7 @@ static const char *rest_queue(const fji_worker *w, bool fifo)
     return NULL;
 }
 
-static const char *rest_worker(const fji_worker *w, bool fifo, int *count)
+static const char *selfcheck_worker(const fji_worker *w, bool fifo, int *count)
 {
     /* [pool.alive] acquire <- release in worker_take_record(), worker_retire(). */
     uint32_t alive = fji_load_acquire(&w->alive);
@@ -48,13 +48,13 @@ static const char *rest_worker(const fji_worker *w, bool fifo, int *count)
         if (park != FJI_PARK_IDLE && park != FJI_PARK_PARKED) return "a worker is not idle";
     }
     if (alive == FJI_ALIVE_LOST) return NULL;
-    const char *wrong = rest_cleared(w);
-    return wrong != NULL ? wrong : rest_queue(w, fifo);
+    const char *wrong = selfcheck_cleared(w);
+    return wrong != NULL ? wrong : selfcheck_queue(w, fifo);
 }
 
 /* The stack holds `idle` workers, each of them once: so it ends after that many steps, and what
  * is on it is alive and idle. Twice the same would be a ring. */
-static const char *rest_stack(fj_pool *p, uint64_t c, int idle)
+static const char *selfcheck_stack(fj_pool *p, uint64_t c, int idle)
 {
     uint32_t at = fji_ctl_top(c);
 
@@ -69,7 +69,7 @@ static const char *rest_stack(fj_pool *p, uint64_t c, int idle)
     return at != 0 ? "the stack holds more than there are" : NULL;
 }
 
-static const char *rest_ctl(fj_pool *p, uint64_t c, int alive)
+static const char *selfcheck_ctl(fj_pool *p, uint64_t c, int alive)
 {
     fji_sizes s = fji_pool_sizes(p);
 
@@ -77,10 +77,10 @@ static const char *rest_ctl(fj_pool *p, uint64_t c, int alive)
     if (s.blocked != 0) return "a worker counts as blocked";
     if (fji_ctl_deficit(c) + s.parallelism != 0) return "active is not 0";
     if (fji_ctl_settle(c, &s) != c) return "call is not settled";
-    return rest_stack(p, c, alive);
+    return selfcheck_stack(p, c, alive);
 }
 
-static const char *rest_submissions(fj_pool *p)
+static const char *selfcheck_submissions(fj_pool *p)
 {
     for (uint32_t i = 0; i < p->subqs; i++) {
         /* [pool.record] acquire <- release in submit_queue(). */
@@ -94,7 +94,7 @@ static const char *rest_submissions(fj_pool *p)
     return NULL;
 }
 
-static const char *rest_counts(fj_pool *p)
+static const char *selfcheck_counts(fj_pool *p)
 {
     /* The threads of the timers are guests: one that keeps the wheel, and a spare one. */
     uint32_t timers = fji_load_relaxed(&p->timers) != NULL ? 2 : 0; /* relaxed: nobody is there */
@@ -119,11 +119,11 @@ const char *fji_pool_check_at_rest(fj_pool *p)
 
     for (uint32_t i = 0; i < n && wrong == NULL; i++) {
         const fji_worker *w = fji_pool_worker(p, i);
-        if (w != NULL) wrong = rest_worker(w, p->fifo, &alive);
+        if (w != NULL) wrong = selfcheck_worker(w, p->fifo, &alive);
     }
-    if (wrong == NULL) wrong = rest_ctl(p, c, alive);
-    if (wrong == NULL) wrong = rest_submissions(p);
-    if (wrong == NULL) wrong = rest_counts(p);
+    if (wrong == NULL) wrong = selfcheck_ctl(p, c, alive);
+    if (wrong == NULL) wrong = selfcheck_submissions(p);
+    if (wrong == NULL) wrong = selfcheck_counts(p);
     /* [ctl.idle] acquire: all of the above was read before this. */
     if (wrong == NULL && fji_load_acquire(&p->ctl) != c) wrong = "the pool moves";
     return wrong;
@@ -131,6 +131,6 @@ const char *fji_pool_check_at_rest(fj_pool *p)
 
 #else
 
-typedef int rest_is_empty; /* a file has to have something in it */
+typedef int selfcheck_is_empty; /* a file has to have something in it */
 
 #endif
