@@ -120,9 +120,14 @@ struct fj_task {
     fj_task_fn *fn; /* the body */
     fj_cell *cell;  /* the cell of the queue that it was forked into */
     uint32_t state; /* the completion word of a task that was submitted */
-    uint32_t mark;  /* where the tasks that the body forks begin in the running worker's queue */
-    int32_t code;   /* what the body returned, if a thread other than the joiner ran it */
-    uint32_t home;  /* the queue and the position of the task, if `cell` does not identify them */
+    union {
+        uint32_t child_base; /* position in the runner's queue at which the body's forks begin */
+        uint32_t number;     /* its number in a submission queue, while it is queued there */
+        uint32_t fail_seq;   /* of a failed future: the order in which futures failed */
+    };
+    int32_t code; /* what the body returned, if a thread other than the joiner ran it */
+    uint32_t
+        location; /* the queue and the position of the task, if `cell` does not identify them */
 };
 
 /* ---- Error codes ------------------------------------------------------------------------ */

@@ -33,9 +33,9 @@ static int64_t managed_retry(const fj_blocking *b, int64_t *pause)
 /* Whether p has a queued task and no worker for it, since a thread was refused a short while ago. */
 static bool managed_is_stuck(fj_pool *p)
 {
-    int64_t since = fji_load_relaxed(&p->refused_ns); /* relaxed: a hint */
+    int64_t since = fji_load_relaxed(&p->spawn_refused_ns); /* relaxed: a hint */
 
-    if (fji_load_relaxed(&p->refused) >= FJI_RETRY_TRIES && /* relaxed: a hint */
+    if (fji_load_relaxed(&p->spawn_refused) >= FJI_RETRY_TRIES && /* relaxed: a hint */
         fji_plat_now() - since >= FJI_RETRY_WAIT_NS)
         return false;
     return fji_compensate_is_stuck(p);
@@ -158,18 +158,18 @@ static int64_t earlier(int64_t a, int64_t b)
 /* In a lot, though nothing but an interrupt concerns it there. */
 static int sleep_until(fji_worker *w, int64_t end)
 {
-    uint32_t *lot = fji_lot(w);
+    uint32_t *bucket = fji_wait_bucket(w);
     int64_t pause = 0;
     bool go_on;
 
-    fji_nap_begin(w, lot);
+    fji_interruptible_begin(w, bucket);
     do {
-        /* [cancel.lot] acquire <- acq_rel in fji_lot_bump(): an interrupt is seen below. */
-        uint32_t seen = fji_load_acquire(lot);
+        /* [cancel.bucket] acquire <- acq_rel in fji_wait_bucket_notify(): an interrupt is seen below. */
+        uint32_t seen = fji_load_acquire(bucket);
         go_on = !fji_interrupted(w);
-        if (go_on) (void)fji_plat_wait(lot, seen, earlier(end, fji_compensate_retry(w, &pause)));
+        if (go_on) (void)fji_plat_wait(bucket, seen, earlier(end, fji_compensate_retry(w, &pause)));
     } while (go_on && fji_plat_now() < end);
-    fji_nap_end(w);
+    fji_interruptible_end(w);
     return go_on ? FJ_OK : FJ_ECANCELED;
 }
 
@@ -231,7 +231,7 @@ int fj_block_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t timeout_ns
 
     if (c == NULL || m == NULL) return FJ_EINVAL;
     if (timeout_ns <= 0) return FJ_ETIMEDOUT;
-    int64_t end = managed_end(timeout_ns), pause = FJI_RETRY_MOST_NS;
+    int64_t end = managed_end(timeout_ns), pause = FJI_RETRY_MAX_NS;
     managed_begin(&b);
     /* A second wait could miss a signal that came after the first: a retry returns early. */
     int64_t look = earlier(end, managed_retry(&b, &pause));
@@ -323,12 +323,12 @@ static int files_wait(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 static void files_begin(fj_blocking *b)
 {
     managed_begin(b);
-    if (b->worker != NULL) fji_call_begin(b->worker);
+    if (b->worker != NULL) fji_syscall_begin(b->worker);
 }
 
 static void files_end(fj_blocking *b)
 {
-    if (b->worker != NULL) fji_call_end(b->worker);
+    if (b->worker != NULL) fji_syscall_end(b->worker);
     fj_block_end(b);
 }
 

@@ -47,11 +47,11 @@
  * that decides a future can tell whether it is the one that runs its body.
  *
  * Edges             from                            to                          carries
- *   cancel.scope    release store, fji_scope_put()  acquire, fji_scope_of()     the entries
- *   cancel.runner   release stores, fji_scope_put() acquire, scope_find()       which run it is
+ *   cancel.scope    release store, fji_scope_push()  acquire, fji_scope_of_stolen()     the entries
+ *   cancel.runner   release stores, fji_scope_push() acquire, scope_find()       which run it is
  *   cancel.token    release or, fji_token_set()     acquire, token_has()        why
- *   cancel.lot      acq_rel add, fji_lot_bump()     acquire load, the sleeper   what changed
- *   cancel.call     acq_rel, call_signal()          acq_rel CAS, fji_call_end() that it is sent
+ *   cancel.bucket      acq_rel add, fji_wait_bucket_notify()     acquire load, the sleeper   what changed
+ *   cancel.syscall     acq_rel, syscall_interrupt()          acq_rel CAS, fji_syscall_end() that it is sent
  */
 #include "pool.h"
 
@@ -72,7 +72,7 @@ static bool scope_grow(fji_worker *w)
     }
     w->scope_base = range;
     w->scope_end = range + bytes / sizeof *range;
-    if (first) fji_scope_none(w); /* its lowest entry is zero, as the one before */
+    if (first) fji_scope_reset(w); /* its lowest entry is zero, as the one before */
     if (w->pool->options.interrupt_signal == 0) w->scope_limit = w->scope_end - 1;
     return true;
 }
@@ -85,7 +85,7 @@ fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token)
     if (!room && !without) room = scope_grow(w);
     fji_scope_saved saved = {w->scope, w->scope_limit, w->scope_none[1].token};
     if (room) {
-        fji_scope_put(w, w->scope, token, fji_worker_boundary(w));
+        fji_scope_push(w, w->scope, token, fji_worker_boundary(w));
     } else {
         /* Without memory: what is stolen from here has no token. */
         w->scope_none[1].token = token;
@@ -96,7 +96,7 @@ fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token)
     return saved;
 }
 
-fji_scope_saved fji_scope_enter_part(fji_worker *w, const fj_token *token)
+fji_scope_saved fji_scope_enter_stolen(fji_worker *w, const fj_token *token)
 {
     fji_scope_saved saved = fji_scope_enter(w, token);
     fji_scope *e = w->scope;
@@ -106,9 +106,9 @@ fji_scope_saved fji_scope_enter_part(fji_worker *w, const fj_token *token)
     return saved;
 }
 
-void fji_scope_only(fji_worker *w, const fj_token *token)
+void fji_scope_replace(fji_worker *w, const fj_token *token)
 {
-    fji_scope_none(w);
+    fji_scope_reset(w);
     (void)fji_scope_enter(w, token);
     /* relaxed: nothing is forked under it yet. */
     if (w->scope != &w->scope_none[1])
@@ -124,26 +124,26 @@ void fji_scope_leave(fji_worker *w, fji_scope_saved saved)
     fji_store_relaxed(&w->scope, saved.scope); /* relaxed: who stole under it is through */
 }
 
-const fj_token *fji_scope_of(fji_worker *victim, const fji_loot *loot)
+const fj_token *fji_scope_of_stolen(fji_worker *victim, const fji_taken *taken)
 {
     /* What is not joined through its cell outlives the frame that queued it, and its token. */
-    if ((loot->what & FJI_TAG_DETACHED) != 0) return NULL;
-    /* [cancel.scope] acquire <- release in fji_scope_put(): the entries. */
+    if ((taken->item & FJI_TAG_DETACHED) != 0) return NULL;
+    /* [cancel.scope] acquire <- release in fji_scope_push(): the entries. */
     const fji_scope *e = fji_load_acquire(&victim->scope);
-    while (fji_load_relaxed(&e->from) > (uintptr_t)loot->cell) e--; /* relaxed: see above */
-    return fji_load_relaxed(&e->token);                             /* relaxed: see above */
+    while (fji_load_relaxed(&e->from) > (uintptr_t)taken->cell) e--; /* relaxed: see above */
+    return fji_load_relaxed(&e->token);                              /* relaxed: see above */
 }
 
 /* The cell at which the tasks begin that v has forked under this token; 0: v does not run with it. */
 static uintptr_t scope_find(const fji_worker *v, const fj_token *token)
 {
-    /* [cancel.scope] acquire <- release in fji_scope_put(): the entries. */
+    /* [cancel.scope] acquire <- release in fji_scope_push(): the entries. */
     const fji_scope *e = fji_load_acquire(&v->scope);
     uintptr_t from;
 
-    /* [cancel.runner] acquire <- release in fji_scope_put(). The lowest entry has 0. */
+    /* [cancel.runner] acquire <- release in fji_scope_push(). The lowest entry has 0. */
     for (; (from = fji_load_acquire(&e->from)) != 0; e--) {
-        /* [cancel.runner] acquire <- release in fji_scope_put(): `from` is read again. */
+        /* [cancel.runner] acquire <- release in fji_scope_push(): `from` is read again. */
         if (from == UINTPTR_MAX || fji_load_acquire(&e->token) != token) continue;
         /* [cancel.runner] acquire: of this token, or of a later one, and then the task is done. */
         return fji_load_acquire(&e->from);
@@ -204,7 +204,7 @@ void fji_token_set(fj_token *t, uint32_t bits)
 {
     /* [cancel.token] release -> acquire in token_has(): what the canceller did before. */
     fji_or_release(&t->word, bits);
-    /* [cancel.nap] the token above, who naps below; partner: fji_nap_begin(). */
+    /* [cancel.wait] the token above, who naps below; partner: fji_interruptible_begin(). */
     fji_fence_full();
 }
 
@@ -224,7 +224,7 @@ void fj_token_cancel(fj_token *token)
 {
     if (token == NULL) return;
     fji_token_set(token, FJI_TOKEN_CANCELLED | FJI_TOKEN_INTERRUPT);
-    fji_pools_poke(token);
+    fji_wake_interruptible(token);
 }
 
 int fj_token_is_cancelled(const fj_token *token)
@@ -250,104 +250,107 @@ const fj_token *fj_current_token(void)
 
 static struct {
     FJI_ALIGNAS(FJI_LINE) uint32_t word;
-} cancel_lots[FJI_WAIT_BUCKETS + 1] = {[0 ... FJI_WAIT_BUCKETS] = {FJI_START_32}};
+} wait_buckets[FJI_WAIT_BUCKETS + 1] = {[0 ... FJI_WAIT_BUCKETS] = {FJI_START_32}};
 
-uint32_t *fji_lot(const void *future)
+uint32_t *fji_wait_bucket(const void *future)
 {
     uint64_t hash = (uint64_t)(uintptr_t)future * 0x9e3779b97f4a7c15u;
 
-    return &cancel_lots[future != NULL ? (hash >> 32) % FJI_WAIT_BUCKETS : FJI_WAIT_BUCKETS].word;
+    return &wait_buckets[future != NULL ? (hash >> 32) % FJI_WAIT_BUCKETS : FJI_WAIT_BUCKETS].word;
 }
 
-void fji_lot_bump(uint32_t *lot)
+void fji_wait_bucket_notify(uint32_t *bucket)
 {
-    /* [cancel.lot] acq_rel -> acquire in whoever sleeps there: what was changed before. */
-    fji_add_acq_rel(lot, 1);
-    fji_plat_wake_all(lot);
+    /* [cancel.bucket] acq_rel -> acquire in whoever sleeps there: what was changed before. */
+    fji_add_acq_rel(bucket, 1);
+    fji_plat_wake_all(bucket);
 }
 
 /* For `napper`: every canceller may concern it. */
-static const fj_token cancel_any;
+static const fj_token any_token;
 
-void fji_nap_begin(fji_worker *w, uint32_t *lot)
+void fji_interruptible_begin(fji_worker *w, uint32_t *bucket)
 {
     const fj_token *token = fji_scope_token(w);
 
-    if (token != NULL && token->parent != NULL) token = &cancel_any;
-    fji_store_relaxed(&w->napper, token); /* relaxed: the fence */
-    fji_store_relaxed(&w->nap, lot);      /* relaxed: the fence */
-    /* [cancel.nap] the nap above, the token below; partner: fji_token_set(). */
+    if (token != NULL && token->parent != NULL) token = &any_token;
+    fji_store_relaxed(&w->wait_token, token);   /* relaxed: the fence */
+    fji_store_relaxed(&w->wait_bucket, bucket); /* relaxed: the fence */
+    /* [cancel.wait] the nap above, the token below; partner: fji_token_set(). */
     fji_fence_full();
 }
 
-void fji_nap_end(fji_worker *w)
+void fji_interruptible_end(fji_worker *w)
 {
-    fji_store_relaxed(&w->nap, (uint32_t *)NULL); /* relaxed: a bump too many does no harm */
+    /* relaxed: a needless notification does no harm. */
+    fji_store_relaxed(&w->wait_bucket, (uint32_t *)NULL);
 }
 
-void fji_call_begin(fji_worker *w)
+void fji_syscall_begin(fji_worker *w)
 {
     /* A guest's thread is the caller's own, and is sent nothing. */
     if (w->pool->options.interrupt_signal == 0 || w->alive != FJI_ALIVE_WORKER) return;
-    fji_store_relaxed(&w->call, FJI_CALL_IN); /* relaxed: the fence in fji_nap_begin() */
-    fji_nap_begin(w, &w->call);
+    /* relaxed: the fence in fji_interruptible_begin() orders it. */
+    fji_store_relaxed(&w->syscall, FJI_SYSCALL_ENTERED);
+    fji_interruptible_begin(w, &w->syscall);
 }
 
-void fji_call_end(fji_worker *w)
+void fji_syscall_end(fji_worker *w)
 {
-    if (fji_load_relaxed(&w->call) == 0) return; /* relaxed: only w leaves 0 */
-    fji_nap_end(w);
+    if (fji_load_relaxed(&w->syscall) == 0) return; /* relaxed: only w leaves 0 */
+    fji_interruptible_end(w);
     for (;;) {
-        /* [cancel.call] acquire <- acq_rel in call_signal(): the signal is sent. */
-        uint32_t s = fji_load_acquire(&w->call);
-        if (s >= FJI_CALL_PIN) {
+        /* [cancel.syscall] acquire <- acq_rel in syscall_interrupt(): the signal is sent. */
+        uint32_t s = fji_load_acquire(&w->syscall);
+        if (s >= FJI_SYSCALL_PIN) {
             fji_plat_yield();
             continue;
         }
-        /* [cancel.call] acq_rel: no canceller gets in from here on. */
-        if (!fji_cas_acq_rel_32(&w->call, &s, 0)) continue;
-        if ((s & FJI_CALL_SIGNALLED) != 0) fji_plat_yield(); /* a system call: it comes now */
+        /* [cancel.syscall] acq_rel: no canceller gets in from here on. */
+        if (!fji_cas_acq_rel_32(&w->syscall, &s, 0)) continue;
+        if ((s & FJI_SYSCALL_SIGNALLED) != 0) fji_plat_yield(); /* a system call: it comes now */
         return;
     }
 }
 
-static void call_signal(fji_worker *w)
+static void syscall_interrupt(fji_worker *w)
 {
-    /* [cancel.call] acquire <- release in fji_call_end(). */
-    uint32_t s = fji_load_acquire(&w->call);
+    /* [cancel.syscall] acquire <- release in fji_syscall_end(). */
+    uint32_t s = fji_load_acquire(&w->syscall);
 
     do {
-        if ((s & FJI_CALL_IN) == 0) return;
-        /* [cancel.call] acq_rel -> acquire in fji_call_end(): it stays until the pin is off. */
-    } while (!fji_cas_acq_rel_32(&w->call, &s, (s | FJI_CALL_SIGNALLED) + FJI_CALL_PIN));
+        if ((s & FJI_SYSCALL_ENTERED) == 0) return;
+        /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): it stays until the pin is off. */
+    } while (!fji_cas_acq_rel_32(&w->syscall, &s, (s | FJI_SYSCALL_SIGNALLED) + FJI_SYSCALL_PIN));
     /* [pool.thread] acquire <- release in worker_main(): the handle. */
     if (fji_load_acquire(&w->signalable) != 0)
         fji_plat_thread_signal(w->thread, w->pool->options.interrupt_signal);
-    /* [cancel.call] acq_rel -> acquire in fji_call_end(): the signal is sent. */
-    fji_add_acq_rel(&w->call, 0u - FJI_CALL_PIN);
+    /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): the signal is sent. */
+    fji_add_acq_rel(&w->syscall, 0u - FJI_SYSCALL_PIN);
 }
 
-static void nap_poke(fji_worker *w, const fj_token *only)
+static void wake_interruptible(fji_worker *w, const fj_token *only)
 {
-    uint32_t *lot = fji_load_relaxed(&w->nap); /* relaxed: the fence in fji_token_set() */
+    /* relaxed: the fence in fji_token_set() orders it. */
+    uint32_t *bucket = fji_load_relaxed(&w->wait_bucket);
 
-    if (lot == NULL) return;
-    const fj_token *napper = fji_load_relaxed(&w->napper); /* relaxed: as above */
-    if (only != NULL && napper != only && napper != &cancel_any) return;
-    if (lot == &w->call)
-        call_signal(w);
+    if (bucket == NULL) return;
+    const fj_token *wait_token = fji_load_relaxed(&w->wait_token); /* relaxed: as above */
+    if (only != NULL && wait_token != only && wait_token != &any_token) return;
+    if (bucket == &w->syscall)
+        syscall_interrupt(w);
     else
-        fji_lot_bump(lot);
+        fji_wait_bucket_notify(bucket);
 }
 
-void fji_pool_poke(fj_pool *p, const fj_token *only)
+void fji_pool_wake_interruptible(fj_pool *p, const fj_token *only)
 {
     /* [pool.record] acquire <- release in worker_new_record(). */
     uint32_t n = fji_load_acquire(&p->workers);
 
     for (uint32_t i = 0; i < n; i++) {
         fji_worker *w = fji_pool_worker(p, i);
-        if (w != NULL) nap_poke(w, only);
+        if (w != NULL) wake_interruptible(w, only);
     }
 }
 
@@ -355,9 +358,9 @@ void fji_pool_interrupt(fj_pool *p)
 {
     int signal = p->options.interrupt_signal;
 
-    /* [cancel.nap] run above, the naps below; partner: fji_nap_begin(). */
+    /* [cancel.wait] run above, the naps below; partner: fji_interruptible_begin(). */
     fji_fence_full();
-    fji_pool_poke(p, NULL);
+    fji_pool_wake_interruptible(p, NULL);
     if (signal == 0) return;
     /* With the lock no thread leaves that is counted as alive here. */
     fji_lock_take(&p->lock);

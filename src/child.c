@@ -9,7 +9,7 @@
  * empty queues. Workers start again with the next task. What becomes of a task:
  *
  *   submitted, not done    lost: it carries the number of fork()s at which it was submitted
- *                          (fj_task.home), and whoever waits for one with another number
+ *                          (fj_task.location), and whoever waits for one with another number
  *                          gets FJ_ECANCELED. Nobody has to find it, wherever its thief was.
  *   action                 forgotten.
  *
@@ -27,44 +27,45 @@
  */
 #include "pool.h"
 
-static fji_lock child_lock;
-static fj_pool *child_list; /* all pools, under the lock */
+static fji_lock registry_lock;
+static fj_pool *registry_list; /* all pools, under the lock */
 /* Handlers that got registered twice, by a fork in the middle of that, act once. */
 static __thread int child_forking;
-uint32_t fji_child_times = FJI_START_FORKS;
+uint32_t fji_fork_generation = FJI_START_FORKS;
 
 /* ---- The list ------------------------------------------------------------------------------------- */
 
-void fji_pools_add(fj_pool *p)
+void fji_registry_add(fj_pool *p)
 {
-    fji_lock_take(&child_lock);
-    p->next = child_list;
-    p->link = &child_list;
+    fji_lock_take(&registry_lock);
+    p->next = registry_list;
+    p->link = &registry_list;
     if (p->next != NULL) p->next->link = &p->next;
-    child_list = p;
-    fji_lock_drop(&child_lock);
+    registry_list = p;
+    fji_lock_drop(&registry_lock);
 }
 
-void fji_pools_remove(fj_pool *p)
+void fji_registry_remove(fj_pool *p)
 {
-    fji_lock_take(&child_lock);
+    fji_lock_take(&registry_lock);
     *p->link = p->next;
     if (p->next != NULL) p->next->link = p->link;
-    fji_lock_drop(&child_lock);
+    fji_lock_drop(&registry_lock);
 }
 
-void fji_pools_poke(const fj_token *only)
+void fji_wake_interruptible(const fj_token *only)
 {
-    fji_lock_take(&child_lock);
-    for (fj_pool *p = child_list; p != NULL; p = p->next) fji_pool_poke(p, only);
-    fji_lock_drop(&child_lock);
+    fji_lock_take(&registry_lock);
+    for (fj_pool *p = registry_list; p != NULL; p = p->next) fji_pool_wake_interruptible(p, only);
+    fji_lock_drop(&registry_lock);
 }
 
 /* ---- The thread that goes on ------------------------------------------------------------------------ */
 
 static void child_stamp(fj_task *t)
 {
-    t->home = (t->home & (FJI_HOME_LOCAL | FJI_HOME_AT)) | fji_child_stamp();
+    t->location = (t->location & (FJI_LOCATION_LOCAL | FJI_LOCATION_POSITION)) |
+                  fji_location_stamp();
 }
 
 /* What others stole from it is lost; what it has, it keeps. */
@@ -74,31 +75,31 @@ static void child_keep(fji_worker *w)
 
     for (uint32_t i = 0; i < w->q.capacity; i++) {
         fj_cell *c = &w->q.cells[i];
-        if (c->what <= FJI_SPECIAL || c->what == FJI_ACTION) continue;
-        if ((c->what & FJI_TAG_DETACHED) != 0) {
-            if (i >= index) child_stamp((fj_task *)(c->what & ~FJI_TAG_MASK));
+        if (c->item <= FJI_SPECIAL || c->item == FJI_ACTION) continue;
+        if ((c->item & FJI_TAG_DETACHED) != 0) {
+            if (i >= index) child_stamp((fj_task *)(c->item & ~FJI_TAG_MASK));
         } else if (i < index && (c->state & FJI_DONE) == 0) {
-            c->state = FJI_DONE | FJI_LOST;
+            c->state = FJI_DONE | FJI_ORPHANED;
         }
     }
     w->joining = NULL;
-    w->nap = NULL;
+    w->wait_bucket = NULL;
     w->q.opening = 0;
-    fji_worker_set_home(w);
+    fji_worker_set_location(w);
 }
 
 /* ---- The others ------------------------------------------------------------------------------------- */
 
 static void child_forget_worker(fji_worker *w, bool lost)
 {
-    w->alive = lost ? FJI_ALIVE_LOST : FJI_ALIVE_NO;
+    w->alive = lost ? FJI_ALIVE_ORPHANED : FJI_ALIVE_NO;
     w->park = FJI_PARK_ACTIVE;
     w->blocked = FJI_BLOCKED_NO;
     w->joining = NULL;
-    fji_scope_none(w);
-    w->nap = NULL;
-    w->call = 0;
-    fji_worker_set_home(w);
+    fji_scope_reset(w);
+    w->wait_bucket = NULL;
+    w->syscall = 0;
+    fji_worker_set_location(w);
     fji_queue_reset(&w->q);
 }
 
@@ -126,16 +127,16 @@ static void child_forget(fj_pool *p, fji_worker *self)
         fji_worker *w = fji_pool_worker(p, i);
         if (w != NULL && !child_has(self, w)) child_forget_worker(w, guests + total != 0);
     }
-    for (uint32_t i = 0; i < p->subqs; i++)
-        if (p->subq[i] != NULL) fji_subq_reset(p->subq[i]);
-    fji_timers_forget(p);
+    for (uint32_t i = 0; i < p->nsubmissions; i++)
+        if (p->submissions[i] != NULL) fji_submission_queue_reset(p->submissions[i]);
+    fji_timers_in_child(p);
     fji_lock_reset(&p->lock);
-    p->search = 0;
-    p->has_zombie = false;
+    p->nsearching = 0;
+    p->has_last_exited = false;
     p->guests = (uint32_t)guests;
     p->blocked = (uint32_t)blocked;
     fji_sizes sizes = fji_pool_sizes(p);
-    p->ctl = fji_ctl_settle(
+    p->ctl = fji_ctl_normalize(
         fji_ctl_add_active(fji_ctl_add_total(FJI_CTL_NONE, total), active - p->parallelism),
         &sizes);
     fji_pool_end_if_over(p);
@@ -147,28 +148,28 @@ static void child_prepare(void)
 {
     if (child_forking++ != 0) return;
     fji_lock_take(&fji_common_making);
-    fji_lock_take(&child_lock);
+    fji_lock_take(&registry_lock);
 }
 
 static void child_in_parent(void)
 {
     if (--child_forking != 0) return;
-    fji_lock_drop(&child_lock);
+    fji_lock_drop(&registry_lock);
     fji_lock_drop(&fji_common_making);
 }
 
 static void child_in_child(void)
 {
     if (--child_forking != 0) return;
-    fji_child_times++;
-    fji_lock_reset(&child_lock);
-    fji_join_forget();
-    for (fj_pool *p = child_list; p != NULL; p = p->next) child_forget(p, fji_worker_self());
+    fji_fork_generation++;
+    fji_lock_reset(&registry_lock);
+    fji_overflow_in_child();
+    for (fj_pool *p = registry_list; p != NULL; p = p->next) child_forget(p, fji_worker_self());
     fji_common_in_child();
 }
 
 /* Before the first of our locks is taken, so that a child never finds it held. */
-void fji_pools_prepare(void)
+void fji_atfork_prepare(void)
 {
     fji_plat_at_fork(child_prepare, child_in_parent, child_in_child);
 }

@@ -129,7 +129,7 @@ int fj_common_configure(const fj_pool_options *options)
     if (err != FJ_OK || options == NULL) return FJ_EINVAL;
     if (o.parallelism == 0 && o.max_threads != 0 && o.max_threads < common_default())
         return FJ_EINVAL;
-    fji_pools_prepare();
+    fji_atfork_prepare();
     fji_lock_take(&fji_common_making);
     err = fji_common_if_made() != NULL ? FJ_EBUSY : common_want(&o);
     fji_lock_drop(&fji_common_making);
@@ -156,7 +156,7 @@ fj_pool *fj_common_pool(void)
     fj_pool *p = fji_common_if_made();
 
     if (p != NULL) return p;
-    fji_pools_prepare();
+    fji_atfork_prepare();
     fji_lock_take(&fji_common_making);
     p = fji_common_if_made();
     if (p == NULL && (p = common_make()) != NULL)
@@ -198,7 +198,7 @@ static bool common_is_ender(void)
 static bool common_has_self(void)
 {
     return common_held != 0 || fji_inside(&fji_common_record) ||
-           fji_timers_mine(&fji_common_record);
+           fji_timers_is_own_thread(&fji_common_record);
 }
 
 /* Until the pool that ends has ended; false: the deadline came first. */
@@ -279,16 +279,16 @@ static void common_wait_quiet(int64_t deadline, int64_t *nap)
     (void)!fj_pool_await_quiescence(p,
                                     deadline == FJ_FOREVER ? deadline : deadline - fji_plat_now());
     int64_t now = fji_plat_now(), until = now + *nap;
-    if (*nap < FJI_QUIET_NAP_MOST_NS) *nap *= 2;
+    if (*nap < FJI_QUIET_PAUSE_MAX_NS) *nap *= 2;
     fji_plat_wait(&common_ending, 0, until < deadline ? until : deadline);
 }
 
 int fj_common_shutdown(int64_t timeout_ns)
 {
-    int64_t deadline = fji_deadline(timeout_ns), nap = FJI_QUIET_NAP_NS;
+    int64_t deadline = fji_deadline(timeout_ns), nap = FJI_QUIET_PAUSE_NS;
     int state;
 
-    fji_pools_prepare();
+    fji_atfork_prepare();
     if (common_has_self()) return FJ_EDEADLK;
     while ((state = common_stop()) == FJ_EBUSY) {
         if (fji_plat_now() >= deadline) return FJ_ETIMEDOUT;
@@ -319,9 +319,9 @@ __attribute__((destructor)) static void common_at_exit(void)
         if (--attempts == 0) return;
         fji_plat_yield();
     }
-    bool join = p->has_zombie;
-    fji_thread last = p->zombie;
-    p->has_zombie = false;
+    bool join = p->has_last_exited;
+    fji_thread last = p->last_exited;
+    p->has_last_exited = false;
     p->leavers_detach = true;
     fji_lock_drop(&p->lock);
     if (join) fji_plat_thread_join(last);
@@ -336,7 +336,7 @@ void fji_common_in_child(void)
     fji_lock_reset(&fji_common_making);
     common_holds = common_held;
     if (common_pool == NULL) {
-        fji_pool_forget_common(p);
+        fji_pool_common_in_child(p);
     } else if (common_ending != 0 && !common_is_ender()) {
         common_ending = 0;
         p->run = 0;

@@ -59,10 +59,11 @@ static bool compensate_add_active(fj_pool *p, int n)
 {
     /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
     uint64_t c = fji_load_acquire(&p->ctl);
-    uint32_t lost = 0;
+    uint32_t failures = 0;
 
-    while (!fji_pool_move(p, &c, fji_ctl_add_active(c, n))) fji_pool_lost(p, &c, &lost);
-    return (fji_load_relaxed(&p->ctl) & FJI_CTL_CALL) != 0; /* relaxed: our own change, or later */
+    while (!fji_ctl_cas(p, &c, fji_ctl_add_active(c, n))) fji_ctl_backoff(p, &c, &failures);
+    /* relaxed: this thread's own change, or a later one. */
+    return (fji_load_relaxed(&p->ctl) & FJI_CTL_WAKE_WANTED) != 0;
 }
 
 int fji_compensate_try_begin(fji_worker *w)
@@ -80,7 +81,7 @@ int fji_compensate_try_begin(fji_worker *w)
     if (!compensate_add_active(p, -1)) return FJI_BLOCKED_YES;
     /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
     fji_pool_barrier(p);
-    if (fji_idle_sees_work(p)) fji_signal(p);
+    if (fji_pool_has_work(p)) fji_wake_one(p);
     return FJI_BLOCKED_YES;
 }
 
@@ -125,7 +126,7 @@ bool fji_compensate_is_short(fj_pool *p)
     int under_way;
     bool same = compensate_read(p, &c, &under_way);
 
-    return (!same || under_way != 0 || (c & FJI_CTL_CALL) != 0) && fji_idle_sees_work(p);
+    return (!same || under_way != 0 || (c & FJI_CTL_WAKE_WANTED) != 0) && fji_pool_has_work(p);
 }
 
 bool fji_compensate_is_stuck(fj_pool *p)
@@ -151,11 +152,11 @@ int64_t fji_compensate_retry(fji_worker *w, int64_t *pause)
     for (; w != NULL; w = fji_worker_outer(w)) {
         if (!fji_compensate_is_short(w->pool)) continue;
         is_short = true;
-        if (*pause != 0) fji_signal(w->pool);
+        if (*pause != 0) fji_wake_one(w->pool);
     }
     if (!is_short) return FJ_FOREVER;
-    *pause = *pause == 0                      ? FJI_RETRY_LEAST_NS
-             : *pause < FJI_RETRY_MOST_NS / 2 ? *pause * 2
-                                              : FJI_RETRY_MOST_NS;
+    *pause = *pause == 0                     ? FJI_RETRY_MIN_NS
+             : *pause < FJI_RETRY_MAX_NS / 2 ? *pause * 2
+                                             : FJI_RETRY_MAX_NS;
     return fji_plat_now() + *pause;
 }

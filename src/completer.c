@@ -25,22 +25,22 @@ int fji_completer_run(fj_task *t)
 
     /* [task.done] acquire <- acq_rel of whoever has decided. */
     uint32_t s = fji_load_acquire(&t->state);
-    bool dropped = (s & FJI_DROPPED) != 0;
+    bool dropped = (s & FJI_DISCARDED) != 0;
     if (dropped) fj_completer_fail(c, FJ_ECANCELED);
     /* [task.done] release -> acquire in fj_future_fini(): no queue has it. Only roots are
      * waited for. LAST TOUCH of one that was dropped. */
-    if (root) s = fji_or_acq_rel(&t->state, FJI_LET_GO);
+    if (root) s = fji_or_acq_rel(&t->state, FJI_RELEASED);
     if (root && (s & FJI_WAITING) != 0) fji_plat_wake_all(&t->state);
     if (!dropped && (s & FJI_DONE) == 0) {
         fji_scope_saved saved = {0};
         const fj_token *token = &c->root->future.token;
-        if (w != NULL) saved = root ? fji_scope_enter(w, token) : fji_scope_enter_part(w, token);
-        uint32_t times = fji_child_times;
+        if (w != NULL) saved = root ? fji_scope_enter(w, token) : fji_scope_enter_stolen(w, token);
+        uint32_t generation = fji_fork_generation;
         int code = c->future.fn(t); /* LAST TOUCH of *c unless it failed. */
         if (w != NULL) fji_scope_leave(w, saved);
-        if (code != FJ_OK && times == fji_child_times) fj_completer_fail(c, code);
+        if (code != FJ_OK && generation == fji_fork_generation) fj_completer_fail(c, code);
     }
-    return FJI_GONE;
+    return FJI_COMPLETES_ITSELF;
 }
 
 uintptr_t fji_completer_root(const fj_future *f)
@@ -57,7 +57,7 @@ bool fji_completer_is_child(const fj_future *f)
 static int completer_queue(fj_pool *p, fj_completer *c)
 {
     if (p == NULL) return FJ_ENOMEM;
-    return fji_submit_self(p, &c->future.task, (uintptr_t)c->root, false, true);
+    return fji_submit_future(p, &c->future.task, (uintptr_t)c->root, false, true);
 }
 
 static bool completer_may_queue(const fj_completer *c)
@@ -79,7 +79,7 @@ int fj_completer_fork(fj_completer *c)
 {
     bool fresh = c != NULL && c->future.flags == FJI_FUTURE_COMPLETER &&
                  c->future.task.cell == NULL;
-    bool quick = fresh && fji_push_self(&c->future.task, (uintptr_t)c->root);
+    bool quick = fresh && fji_push_future(&c->future.task, (uintptr_t)c->root);
 
     return FJI_LIKELY(quick) ? FJ_OK : completer_fork_slow(c);
 }
@@ -181,7 +181,7 @@ static void completer_end(fj_completer *c)
     /* relaxed: what the body and the callbacks have set, which the counts have ordered. */
     void *result = fji_load_relaxed(&c->future.result);
 
-    (void)fji_future_decide(&c->future, 0, result, FJ_OK, FJI_DECIDE_QUIET);
+    (void)fji_future_resolve(&c->future, 0, result, FJ_OK, FJI_RESOLVE_QUIETLY);
 }
 
 static inline void completer_go_up(fj_completer *c, bool calls)
@@ -231,19 +231,19 @@ void fj_completer_complete(fj_completer *c, void *result)
  * Makes `code` the outcome of c, then calls its on_error, then lets the waiters return: so they do
  * not free a root that on_error looks at. False: c was decided before. *up: what on_error said.
  */
-static bool completer_decide(fj_completer *c, int code, fj_completer *caller, bool *up)
+static bool completer_resolve(fj_completer *c, int code, fj_completer *caller, bool *up)
 {
     fj_error_fn *on_error = c->on_error;
     uint32_t bits = code == FJ_ECANCELED ? FJI_CANCELLED : FJI_FAILED;
-    unsigned how = FJI_DECIDE_TELLS | (on_error != NULL ? FJI_DECIDE_HOLDS : 0);
+    unsigned how = FJI_RESOLVE_REPORTS | (on_error != NULL ? FJI_RESOLVE_HOLDS : 0);
     fji_held held;
 
     *up = true;
-    if (!fji_future_decide(&c->future, bits, NULL, code, how)) return false;
+    if (!fji_future_resolve(&c->future, bits, NULL, code, how)) return false;
     if (on_error == NULL) return true;
     fji_future_hold(&c->future, &held);
     *up = on_error(c, code, caller) != 0;
-    fji_future_let_out(&held); /* LAST TOUCH if it is a root. */
+    fji_future_publish_held(&held); /* LAST TOUCH if it is a root. */
     return true;
 }
 
@@ -256,10 +256,10 @@ void fj_completer_fail(fj_completer *c, int code)
     if (code == FJ_OK) code = FJ_EFAILED;
     do {
         fj_completer *parent = c->parent;
-        bool decided = completer_decide(c, code, caller, &up);
+        bool decided = completer_resolve(c, code, caller, &up);
         /* c itself may have been failed or cancelled by hand, which tells no parent. */
         if (!decided && (c != caller || parent == NULL)) return;
-        if (!decided && !fji_future_pass_on(&c->future)) return;
+        if (!decided && !fji_future_claim_report(&c->future)) return;
         caller = c;
         c = up ? parent : NULL;
     } while (c != NULL);
@@ -291,10 +291,10 @@ int fj_completer_help(fj_completer *c, int most)
     if (w == NULL || c == NULL) return 0;
     uintptr_t root = (uintptr_t)c->root; /* c may be gone once it is done */
     while (n < most && !fj_future_is_done(&c->future)) {
-        fji_got got = fji_help_root(w, root);
-        if (got == FJI_GOT_NONE) break;
-        n += got == FJI_GOT_TASK;
-        if (got == FJI_GOT_RETRY) fji_pause();
+        fji_steal_result got = fji_help_root(w, root);
+        if (got == FJI_STEAL_EMPTY) break;
+        n += got == FJI_STEAL_SUCCESS;
+        if (got == FJI_STEAL_RETRY) fji_pause();
     }
     return n;
 }
@@ -307,7 +307,7 @@ static fj_completer *child_at(void *first, size_t i, size_t stride)
 int fj_completer_fork_all(fj_completer *parent, void *first, size_t n, size_t stride)
 {
     if (parent == NULL || n == 0 || n > INT32_MAX) return FJ_EINVAL;
-    if (!fji_array_fine(first, n, stride, sizeof(fj_completer))) return FJ_EINVAL;
+    if (!fji_array_ok(first, n, stride, sizeof(fj_completer))) return FJ_EINVAL;
     for (size_t i = 0; i < n; i++) {
         const fj_completer *c = child_at(first, i, stride);
         if (c->parent != parent || !completer_may_queue(c)) return FJ_EINVAL;

@@ -23,7 +23,7 @@
  *   C3  version changes with every push, so a stale CAS that pops fails.
  *   C4  call == fewer are active than there should be, and one is idle or may be started.
  *       Without the second part a pool with blocked workers would send every fork off the
- *       fast path for nothing. Every transition ends in fji_ctl_settle().
+ *       fast path for nothing. Every transition ends in fji_ctl_normalize().
  *
  * Transitions: these and no others. Each field is changed by its own function: no carry
  * or borrow runs from one into the next.
@@ -56,7 +56,7 @@
 #define FJI_CTL_VERSION_BITS 17
 #define FJI_CTL_TOP_BITS 15
 
-#define FJI_CTL_CALL ((uint64_t)1 << 63)
+#define FJI_CTL_WAKE_WANTED ((uint64_t)1 << 63)
 #define FJI_CTL_DEFICIT_MASK ((uint64_t)0xffff << FJI_CTL_DEFICIT_SHIFT)
 #define FJI_CTL_TOTAL_MASK ((((uint64_t)1 << FJI_CTL_TOTAL_BITS) - 1) << FJI_CTL_TOTAL_SHIFT)
 #define FJI_CTL_VERSION_MASK ((((uint64_t)1 << FJI_CTL_VERSION_BITS) - 1) << FJI_CTL_VERSION_SHIFT)
@@ -124,10 +124,10 @@ static inline bool fji_ctl_may_spawn(uint64_t c, const fji_sizes *s)
 }
 
 /* The same with `call` as it has to be. */
-static inline uint64_t fji_ctl_settle(uint64_t c, const fji_sizes *s)
+static inline uint64_t fji_ctl_normalize(uint64_t c, const fji_sizes *s)
 {
     bool call = fji_ctl_deficit(c) < 0 && (fji_ctl_top(c) != 0 || fji_ctl_may_spawn(c, s));
-    return call ? c | FJI_CTL_CALL : c & ~FJI_CTL_CALL;
+    return call ? c | FJI_CTL_WAKE_WANTED : c & ~FJI_CTL_WAKE_WANTED;
 }
 
 #endif /* FJI_CTL_H */

@@ -39,8 +39,8 @@
  * do. Workers of pools with an interrupt_signal have no quick scopes and go the other way.
  *
  * Edges          from                                   to                       carries
- *   task.done    acq_rel, fji_future_finish(), fji_future_decide()  acquire, everywhere  the outcome
- *   future.runner  acq_rel or, future_body_told()   acq_rel CAS, fji_future_decide()  the runner
+ *   task.done    acq_rel, fji_future_finish(), fji_future_resolve()  acquire, everywhere  the outcome
+ *   future.runner  acq_rel or, future_body_signallable()   acq_rel CAS, fji_future_resolve()  the runner
  *
  * Model: test/model/future.pml.
  */
@@ -76,8 +76,8 @@ void fji_future_unref(fj_future *f)
 static void future_wake(uint32_t *word, uint32_t old)
 {
     if ((old & FJI_WAITING) != 0) fji_plat_wake_all(word);
-    if ((old & FJI_OBSERVED) != 0) fji_lot_bump(fji_lot(future_of(word)));
-    if ((old & FJI_OBSERVED_ANY) != 0) fji_lot_bump(fji_lot(NULL));
+    if ((old & FJI_OBSERVED) != 0) fji_wait_bucket_notify(fji_wait_bucket(future_of(word)));
+    if ((old & FJI_OBSERVED_ANY) != 0) fji_wait_bucket_notify(fji_wait_bucket(NULL));
 }
 
 /*
@@ -90,8 +90,8 @@ static void future_number(fj_future *f, uint32_t old)
     static uint32_t failures = FJI_START_FAILURES;
 
     if ((old & FJI_OBSERVED_ANY) == 0) return;
-    uint32_t n = fji_add_relaxed(&failures, 1);            /* relaxed: only a number */
-    fji_store_relaxed(&f->task.mark, FUTURE_NUMBERED | n); /* relaxed: DONE comes after it */
+    uint32_t n = fji_add_relaxed(&failures, 1);                /* relaxed: only a number */
+    fji_store_relaxed(&f->task.fail_seq, FUTURE_NUMBERED | n); /* relaxed: DONE comes after it */
 }
 
 static uint32_t outcome_bits(int code)
@@ -101,12 +101,12 @@ static uint32_t outcome_bits(int code)
 }
 
 /* Somebody else decides at the moment: soon done. */
-static uint32_t future_await_decision(const uint32_t *word)
+static uint32_t future_await_resolution(const uint32_t *word)
 {
     uint32_t s;
     unsigned turn = 0;
 
-    /* [task.done] acquire <- acq_rel in fji_future_decide(). */
+    /* [task.done] acquire <- acq_rel in fji_future_resolve(). */
     while (((s = fji_load_acquire(word)) & FJI_COMPLETING) != 0) {
         fji_pause();
         if (++turn % 16 == 0) fji_plat_yield();
@@ -126,12 +126,12 @@ void fji_future_finish(fj_future *f, int code)
     bool allocated = (f->flags & FJI_FUTURE_ALLOCATED) != 0;
     bool signalled;
 
-    if ((f->flags & FJI_FUTURE_LIMIT) != 0 && code != FJ_PENDING) (void)fji_timer_forget(f);
+    if ((f->flags & FJI_FUTURE_LIMIT) != 0 && code != FJ_PENDING) (void)fji_timer_remove(f);
     if (code != FJ_OK) f->task.code = code;
     uint32_t s = fji_load_relaxed(word); /* relaxed: the CAS decides */
     for (;;) {
-        if ((s & FJI_COMPLETING) != 0) s = future_await_decision(word);
-        uint32_t n = s | FJI_LET_GO;
+        if ((s & FJI_COMPLETING) != 0) s = future_await_resolution(word);
+        uint32_t n = s | FJI_RELEASED;
         if ((s & FJI_DONE) == 0 && code != FJ_PENDING) {
             n |= FJI_DONE | outcome_bits(code);
             if (code != FJ_OK) future_number(f, s);
@@ -147,17 +147,17 @@ void fji_future_finish(fj_future *f, int code)
     if (allocated) fji_future_unref(f);
 }
 
-bool fji_future_undecided(const fj_future *f)
+bool fji_future_unresolved(const fj_future *f)
 {
-    /* [task.done] acquire <- acq_rel in fji_future_decide(). */
+    /* [task.done] acquire <- acq_rel in fji_future_resolve(). */
     return (fji_load_acquire(&f->task.state) & (FJI_DONE | FJI_COMPLETING)) == 0;
 }
 
 /* Where there is a signal: so that whoever cancels it knows whom to send it to. */
-static int future_body_told(fj_future *f, fji_worker *w)
+static int future_body_signallable(fj_future *f, fji_worker *w)
 {
     f->runner = w;
-    /* [future.runner] release -> acquire in fji_future_decide(): the runner.
+    /* [future.runner] release -> acquire in fji_future_resolve(): the runner.
      * [task.done] acquire <- acq_rel of whoever has decided. */
     uint32_t s = fji_or_acq_rel(&f->task.state, FJI_SIGNALLABLE);
     return (s & (FJI_DONE | FJI_COMPLETING)) == 0 ? f->fn(&f->task) : FJ_ECANCELED;
@@ -168,7 +168,7 @@ int fji_future_body(fj_future *f, fji_worker *w)
     if (w == NULL) return f->fn(&f->task);
     fji_scope_saved saved = fji_scope_enter(w, &f->token);
     bool tell = w->pool->options.interrupt_signal != 0;
-    int code = tell ? future_body_told(f, w) : f->fn(&f->task);
+    int code = tell ? future_body_signallable(f, w) : f->fn(&f->task);
     fji_scope_leave(w, saved);
     return code;
 }
@@ -176,7 +176,7 @@ int fji_future_body(fj_future *f, fji_worker *w)
 /* Runs the body unless the outcome is decided. w: the calling worker, or NULL. */
 static void future_execute(fj_future *f, fji_worker *w)
 {
-    fji_future_finish(f, fji_future_undecided(f) ? fji_future_body(f, w) : FJ_ECANCELED);
+    fji_future_finish(f, fji_future_unresolved(f) ? fji_future_body(f, w) : FJ_ECANCELED);
 }
 
 /* What the queues call: the body of the task that a future is. */
@@ -184,15 +184,15 @@ int fji_future_run(fj_task *t)
 {
     fj_future *f = (fj_future *)t;
     fji_worker *w = fji_worker_self();
-    uint32_t times = fji_child_times;
+    uint32_t generation = fji_fork_generation;
 
-    if (w != NULL) fji_worker_claim(w, &t->state, &t->mark);
+    if (w != NULL) fji_worker_claim(w, &t->state, &t->child_base);
     /* relaxed: only by this thread. */
-    bool dropped = (fji_load_relaxed(&t->state) & FJI_DROPPED) != 0;
-    bool run = !dropped && fji_future_undecided(f);
+    bool dropped = (fji_load_relaxed(&t->state) & FJI_DISCARDED) != 0;
+    bool run = !dropped && fji_future_unresolved(f);
     int code = run ? fji_future_body(f, w) : FJ_ECANCELED;
-    if (times == fji_child_times) fji_future_finish(f, code); /* else: see child.c */
-    return FJI_GONE;
+    if (generation == fji_fork_generation) fji_future_finish(f, code); /* else: see child.c */
+    return FJI_COMPLETES_ITSELF;
 }
 
 /* ---- The outcome by another hand ---------------------------------------------------------------------- */
@@ -211,26 +211,26 @@ static void future_signal(fj_future *f)
 static __thread fji_held *future_held_here;
 
 /* What of `held` is put into the word before DONE. */
-static uint32_t future_told(uint32_t bits, unsigned how)
+static uint32_t future_reported_bits(uint32_t bits, unsigned how)
 {
-    uint32_t told = (how & FJI_DECIDE_TELLS) != 0 ? FJI_TOLD : 0;
+    uint32_t told = (how & FJI_RESOLVE_REPORTS) != 0 ? FJI_REPORTED : 0;
 
-    return (how & FJI_DECIDE_HOLDS) != 0 ? told | FJI_GIVEN | bits : told;
+    return (how & FJI_RESOLVE_HOLDS) != 0 ? told | FJI_EXTERNAL | bits : told;
 }
 
 /* False: it is decided. Else COMPLETING is set, by this call alone; *old: the word before. */
-static bool future_win(uint32_t *word, uint32_t told, uint32_t *old)
+static bool future_claim(uint32_t *word, uint32_t told, uint32_t *old)
 {
     /* [task.done] acquire <- acq_rel of whoever has decided. */
     uint32_t s = fji_load_acquire(word);
 
     for (;;) {
         /* Not to be waited for in the code of the user, on_error: the outcome is known. */
-        if ((s & (FJI_COMPLETING | FJI_TOLD)) == (FJI_COMPLETING | FJI_TOLD)) return false;
-        if ((s & FJI_COMPLETING) != 0) s = future_await_decision(word);
+        if ((s & (FJI_COMPLETING | FJI_REPORTED)) == (FJI_COMPLETING | FJI_REPORTED)) return false;
+        if ((s & FJI_COMPLETING) != 0) s = future_await_resolution(word);
         if ((s & FJI_DONE) != 0) return false;
         /* [task.done] acq_rel: one alone gets here; the runner waits for DONE.
-         * [future.runner] acquire <- release in future_body_told(): the runner. */
+         * [future.runner] acquire <- release in future_body_signallable(): the runner. */
         if (fji_cas_acq_rel_32(word, &s, s | FJI_COMPLETING | told)) break;
     }
     *old = s;
@@ -238,39 +238,39 @@ static bool future_win(uint32_t *word, uint32_t told, uint32_t *old)
 }
 
 /* What the body, and all that runs under it, is to see in the token of f. */
-static uint32_t future_says(const fj_future *f, uint32_t bits, unsigned how)
+static uint32_t future_token_bits(const fj_future *f, uint32_t bits, unsigned how)
 {
     const fji_worker *w = fji_worker_self();
     bool limit = (f->flags & FJI_FUTURE_LIMIT) != 0;
-    bool interrupt = (how & FJI_DECIDE_INTERRUPTS) != 0 || (limit && fji_timer_is_over(f));
+    bool interrupt = (how & FJI_RESOLVE_INTERRUPTS) != 0 || (limit && fji_timer_has_expired(f));
 
     if ((bits & FJI_CANCELLED) == 0) {
         uint32_t kind = f->flags & (FJI_FUTURE_NO_BODY | FJI_FUTURE_COMPLETER);
-        if ((how & FJI_DECIDE_QUIET) != 0 || kind == FJI_FUTURE_NO_BODY) return 0;
+        if ((how & FJI_RESOLVE_QUIETLY) != 0 || kind == FJI_FUTURE_NO_BODY) return 0;
         if (w != NULL && fji_scope_runs(w, &f->token)) return 0; /* the body itself */
     }
     return FJI_TOKEN_CANCELLED | (interrupt ? FJI_TOKEN_INTERRUPT : 0);
 }
 
-static void future_tell(fj_future *f, uint32_t old, uint32_t says)
+static void future_notify_body(fj_future *f, uint32_t old, uint32_t says)
 {
-    bool runs = (old & (FJI_SIGNALLABLE | FJI_LET_GO)) == FJI_SIGNALLABLE;
+    bool runs = (old & (FJI_SIGNALLABLE | FJI_RELEASED)) == FJI_SIGNALLABLE;
 
     if (says == 0) return;
     fji_token_set(&f->token, says);
     if ((says & FJI_TOKEN_INTERRUPT) == 0) return;
-    fji_pools_poke(&f->token);
+    fji_wake_interruptible(&f->token);
     if (runs) future_signal(f);
 }
 
 /* The last step of whoever has won. `bits` are those that are not in the word yet. */
-static void future_show(fj_future *f, uint32_t bits, bool out)
+static void future_publish(fj_future *f, uint32_t bits, bool out)
 {
     uint32_t *word = &f->task.state;
     void (*released)(fj_future *) = out ? future_released(f) : NULL;
     bool allocated = out && (f->flags & FJI_FUTURE_ALLOCATED) != 0;
 
-    if (out) bits |= FJI_LET_GO;
+    if (out) bits |= FJI_RELEASED;
     /* [task.done] acq_rel -> acquire in whoever waits: the outcome. */
     uint32_t s = fji_xor_acq_rel(word, FJI_COMPLETING | FJI_DONE | bits); /* LAST TOUCH */
     future_wake(word, s);
@@ -278,21 +278,22 @@ static void future_show(fj_future *f, uint32_t bits, bool out)
     if (allocated) fji_future_unref(f);
 }
 
-bool fji_future_decide(fj_future *f, uint32_t bits, void *result, int code, unsigned how)
+bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, unsigned how)
 {
-    uint32_t old, told = future_told(bits, how);
+    uint32_t old, told = future_reported_bits(bits, how);
 
-    if (!future_win(&f->task.state, told, &old)) return false;
-    f->given = result;
-    f->given_code = code;
+    if (!future_claim(&f->task.state, told, &old)) return false;
+    f->external = result;
+    f->external_code = code;
     /* A timer that waits is out of its pool: nobody runs it, and nobody else lets it go. */
     bool timer = (f->flags & (FJI_FUTURE_TIMER | FJI_FUTURE_LIMIT)) != 0;
-    bool out = timer && fji_timer_forget(f);
+    bool out = timer && fji_timer_remove(f);
     /* Whatever waits in no queue has nobody who could look at its token; a completer below
      * another has none, but its root's. */
-    if (!out && !fji_completer_is_child(f)) future_tell(f, old, future_says(f, bits, how));
+    if (!out && !fji_completer_is_child(f))
+        future_notify_body(f, old, future_token_bits(f, bits, how));
     if ((bits & FJI_FAILED) != 0) future_number(f, old);
-    if ((how & FJI_DECIDE_HOLDS) == 0) future_show(f, FJI_GIVEN | bits, out);
+    if ((how & FJI_RESOLVE_HOLDS) == 0) future_publish(f, FJI_EXTERNAL | bits, out);
     return true;
 }
 
@@ -302,44 +303,44 @@ void fji_future_hold(fj_future *f, fji_held *held)
     future_held_here = held;
 }
 
-void fji_future_let_out(fji_held *held)
+void fji_future_publish_held(fji_held *held)
 {
     future_held_here = held->outer;
-    future_show(held->future, 0, false);
+    future_publish(held->future, 0, false);
 }
 
-bool fji_future_pass_on(fj_future *f)
+bool fji_future_claim_report(fj_future *f)
 {
     if (!fj_future_failed(f)) return false;
     /* [task.done] acq_rel: one alone passes it on. */
-    return (fji_or_acq_rel(&f->task.state, FJI_TOLD) & FJI_TOLD) == 0;
+    return (fji_or_acq_rel(&f->task.state, FJI_REPORTED) & FJI_REPORTED) == 0;
 }
 
 int fj_future_complete(fj_future *f, void *result)
 {
-    return f != NULL && fji_future_decide(f, 0, result, FJ_OK, 0);
+    return f != NULL && fji_future_resolve(f, 0, result, FJ_OK, 0);
 }
 
 int fj_future_complete_quietly(fj_future *f)
 {
     if (f == NULL) return 0;
     /* relaxed: what the body has set so far, if it is the body's thread that asks. */
-    return fji_future_decide(f, 0, fji_load_relaxed(&f->result), FJ_OK, 0);
+    return fji_future_resolve(f, 0, fji_load_relaxed(&f->result), FJ_OK, 0);
 }
 
 int fj_future_fail(fj_future *f, int code)
 {
     if (code == FJ_ECANCELED) return fj_future_cancel(f, 0);
     return f != NULL &&
-           fji_future_decide(f, FJI_FAILED, NULL, code != FJ_OK ? code : FJ_EFAILED, 0);
+           fji_future_resolve(f, FJI_FAILED, NULL, code != FJ_OK ? code : FJ_EFAILED, 0);
 }
 
 int fj_future_cancel(fj_future *f, int interrupt)
 {
-    unsigned how = interrupt != 0 ? FJI_DECIDE_INTERRUPTS : 0;
+    unsigned how = interrupt != 0 ? FJI_RESOLVE_INTERRUPTS : 0;
 
     if (f == NULL) return 0;
-    return fji_future_decide(f, FJI_CANCELLED, NULL, FJ_ECANCELED, how) ||
+    return fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, how) ||
            fj_future_is_cancelled(f);
 }
 
@@ -403,7 +404,7 @@ static int future_code(const fj_future *f)
 
     if ((s & FJI_CANCELLED) != 0) return FJ_ECANCELED;
     if ((s & FJI_FAILED) == 0) return FJ_OK;
-    return (s & FJI_GIVEN) != 0 ? f->given_code : f->task.code;
+    return (s & FJI_EXTERNAL) != 0 ? f->external_code : f->task.code;
 }
 
 int fj_future_result(const fj_future *f, void **result)
@@ -412,7 +413,8 @@ int fj_future_result(const fj_future *f, void **result)
     uint32_t s = future_word(f);
     if ((s & FJI_DONE) == 0) return FJ_EBUSY;
     int code = future_code(f);
-    if (code == FJ_OK && result != NULL) *result = (s & FJI_GIVEN) != 0 ? f->given : f->result;
+    if (code == FJ_OK && result != NULL)
+        *result = (s & FJI_EXTERNAL) != 0 ? f->external : f->result;
     return code;
 }
 
@@ -434,21 +436,21 @@ void fj_future_set_release_fn(fj_future *f, void (*released)(fj_future *f))
 static bool future_held(const fj_future *f)
 {
     /* relaxed: NULL, or put into a queue by now. */
-    return fji_load_relaxed(&f->task.cell) != NULL && (future_word(f) & FJI_LET_GO) == 0;
+    return fji_load_relaxed(&f->task.cell) != NULL && (future_word(f) & FJI_RELEASED) == 0;
 }
 
 static bool future_may_queue(const fj_future *f)
 {
     if (f == NULL || f->fn == NULL || f->task.cell != NULL) return false;
     /* relaxed: the caller has it. A body that was run here, and not reinitialised since. */
-    return (fji_load_relaxed(&f->task.state) & FJI_LET_GO) == 0;
+    return (fji_load_relaxed(&f->task.state) & FJI_RELEASED) == 0;
 }
 
 /* While it is queued or runs the library has a reference to an allocated one. */
 static int future_queue_in(fj_pool *p, fj_future *f, bool outside, bool wake)
 {
     (void)fj_future_ref(f);
-    int err = fji_submit_self(p, &f->task, fji_completer_root(f), outside, wake);
+    int err = fji_submit_future(p, &f->task, fji_completer_root(f), outside, wake);
     if (err != FJ_OK) fji_future_unref(f);
     return err;
 }
@@ -484,7 +486,7 @@ static FJI_COLD int future_fork_slow(fj_future *f)
     if (!future_may_queue(f)) return FJ_EINVAL;
     if (future_queue_in(w->pool, f, false, true) != FJ_OK) {
         (void)fj_future_ref(f);
-        fji_submit_mark(w->pool, &f->task);
+        fji_task_mark_unqueued(w->pool, &f->task);
         (void)f->task.fn(&f->task); /* no room: at once */
     }
     return FJ_OK;
@@ -496,7 +498,7 @@ int fj_future_fork(fj_future *f)
     bool quick = f != NULL && f->flags == 0 && f->task.cell == NULL &&
                  fji_load_relaxed(&f->task.state) == 0;
 
-    if (FJI_LIKELY(quick && fji_push_self(&f->task, 0))) return FJ_OK;
+    if (FJI_LIKELY(quick && fji_push_future(&f->task, 0))) return FJ_OK;
     return future_fork_slow(f);
 }
 
@@ -525,21 +527,21 @@ static int64_t future_deadline(int64_t timeout_ns)
 
 static fj_pool *future_pool(const fj_future *f)
 {
-    fj_cell *away = fji_load_relaxed(&f->task.cell); /* relaxed: pools come before it */
-    return away != NULL ? *(fj_pool **)(void *)away->args : NULL;
+    fj_cell *submitted = fji_load_relaxed(&f->task.cell); /* relaxed: pools come before it */
+    return submitted != NULL ? *(fj_pool **)(void *)submitted->args : NULL;
 }
 
 /* Takes f out of the queue it is in, if this thread may and nobody has it, and runs it. */
 static void future_take_back(fj_pool *p, fj_future *f)
 {
-    if (fji_submit_take_back(p, &f->task, FJI_TAG_SELF)) (void)f->task.fn(&f->task);
+    if (fji_submit_take_back(p, &f->task, FJI_TAG_FUTURE)) (void)f->task.fn(&f->task);
 }
 
 /* Lost with the threads of the parent process: nobody else decides it. */
-static void future_lose(fj_future *f)
+static void future_orphan(fj_future *f)
 {
-    (void)fji_future_decide(f, FJI_CANCELLED, NULL, FJ_ECANCELED, 0);
-    fji_or_relaxed(&f->task.state, FJI_LET_GO); /* relaxed: as good as alone */
+    (void)fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, 0);
+    fji_or_relaxed(&f->task.state, FJI_RELEASED); /* relaxed: as good as alone */
 }
 
 /* Waits in p, which has f, and may run tasks meanwhile: f itself if no thread has it yet. */
@@ -558,7 +560,7 @@ static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
     if ((future_word(f) & how->done) == 0) { /* its body may have left it open */
         fji_wait as = *how;
         as.guest = g != NULL;
-        fji_submit_wake_lazy(p);
+        fji_wake_for_lazy(p);
         err = fji_await_task(g != NULL ? g : w, p, &f->task, &as);
     }
     if (g != NULL) fji_guest_leave(g);
@@ -569,7 +571,7 @@ static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
 static int future_await_idly(fj_pool *p, fj_future *f, const fji_wait *how)
 {
     fji_pool_needs_worker(p); /* no caller may run it */
-    fji_submit_wake_lazy(p);
+    fji_wake_for_lazy(p);
     return fji_await_task(fji_worker_self(), p, &f->task, how);
 }
 
@@ -582,8 +584,8 @@ static int future_await(fj_future *f, const fji_wait *how)
     if ((future_word(f) & how->done) != 0) return FJ_OK;
     /* The pool that it was in is only known to be there while it has it. */
     fj_pool *p = how->root != NULL || future_held(f) ? future_pool(f) : NULL;
-    if (p != NULL && fji_child_lost(&f->task)) {
-        future_lose(f);
+    if (p != NULL && fji_task_is_orphaned(&f->task)) {
+        future_orphan(f);
         return FJ_OK;
     }
     /* What was not queued itself: its tasks are in the pool of whoever has run it. */
@@ -595,7 +597,7 @@ static int future_await(fj_future *f, const fji_wait *how)
     if (p == NULL) return fji_await_task(w, w != NULL ? w->pool : NULL, &f->task, &as);
     int err = fji_wait_may_run(how) ? future_await_working(p, f, &as)
                                     : future_await_idly(p, f, &as);
-    if (err == FJ_OK && (future_word(f) & how->done) == 0) future_lose(f);
+    if (err == FJ_OK && (future_word(f) & how->done) == 0) future_orphan(f);
     return err;
 }
 
@@ -635,7 +637,7 @@ static FJI_COLD int future_join_finish(fj_future *f, int code)
 
 static FJI_COLD int future_join_popped(fj_future *f)
 {
-    bool run = fji_future_undecided(f);
+    bool run = fji_future_unresolved(f);
 
     if (f->task.fn != fji_future_run) {
         (void)f->task.fn(&f->task); /* a completer */
@@ -646,21 +648,21 @@ static FJI_COLD int future_join_popped(fj_future *f)
 
 int fj_future_join(fj_future *f)
 {
-    fj_worker *hot = fji_self;
-    fji_worker *w = (fji_worker *)(void *)hot; /* not if this thread works for no pool */
-    uint32_t s = 0;                            /* nobody waits, nobody decides */
+    fj_worker *fast = fji_self;
+    fji_worker *w = (fji_worker *)(void *)fast; /* not if this thread works for no pool */
+    uint32_t s = 0;                             /* nobody waits, nobody decides */
 
     /* The task is its first member, also of none: NULL is in no queue. */
-    if (!fji_pop_self(hot, (fj_task *)(void *)f)) return future_join_slow(f);
+    if (!fji_pop_future(fast, (fj_task *)(void *)f)) return future_join_slow(f);
     /* [task.done] acquire <- acq_rel of whoever has decided. */
     bool quick = fji_load_acquire(&f->task.state) == 0 && f->flags == 0;
     fji_scope *scope = w->scope;
     if (FJI_UNLIKELY(!quick || scope >= w->scope_limit)) return future_join_popped(f);
-    fji_scope_put(w, scope, &f->token, hot->top);
+    fji_scope_push(w, scope, &f->token, fast->top);
     int code = f->fn(&f->task);
     fji_store_relaxed(&w->scope, scope); /* relaxed: who stole under this scope is through */
     /* [task.done] acq_rel -> acquire in whoever waits: the outcome. LAST TOUCH. */
-    bool plain = code == FJ_OK && fji_cas_acq_rel_32(&f->task.state, &s, FJI_DONE | FJI_LET_GO);
+    bool plain = code == FJ_OK && fji_cas_acq_rel_32(&f->task.state, &s, FJI_DONE | FJI_RELEASED);
     return FJI_LIKELY(plain) ? FJ_OK : future_join_finish(f, code);
 }
 
@@ -706,7 +708,7 @@ int fj_future_invoke(fj_pool *pool, fj_future *f)
 
 void fj_future_fini(fj_future *f)
 {
-    fji_wait how = {.done = FJI_LET_GO, .deadline = FJ_FOREVER};
+    fji_wait how = {.done = FJI_RELEASED, .deadline = FJ_FOREVER};
 
     if (f == NULL || (f->flags & FJI_FUTURE_ALLOCATED) != 0) return;
     if (future_held(f) && !fji_completer_is_child(f)) (void)future_await(f, &how);
@@ -858,7 +860,7 @@ int fj_invoke_token(fj_pool *pool, fj_task *t, fj_token *token)
 
 static bool futures_there(fj_future *const *f, size_t n)
 {
-    if (n != 0 && !fji_array_fine(f, n, sizeof *f, sizeof *f)) return false;
+    if (n != 0 && !fji_array_ok(f, n, sizeof *f, sizeof *f)) return false;
     for (size_t i = 0; i < n; i++)
         if (f[i] == NULL) return false;
     return true;
@@ -899,10 +901,10 @@ static void any_move(fj_future *const *f, size_t n, bool may_run)
     for (size_t i = 0; i < n; i++) {
         if ((future_word(f[i]) & FJI_DONE) != 0 || !future_held(f[i])) continue;
         fj_pool *p = future_pool(f[i]);
-        fji_submit_wake_lazy(p);
+        fji_wake_for_lazy(p);
         if (!may_run) fji_pool_needs_worker(p);
-        fji_submit_run_stranded(p, may_run);
-        if (fji_child_lost(&f[i]->task)) future_lose(f[i]);
+        fji_run_threadless(p, may_run);
+        if (fji_task_is_orphaned(&f[i]->task)) future_orphan(f[i]);
     }
 }
 
@@ -919,7 +921,7 @@ static bool any_run_own(const fji_worker *w, fj_future *const *f, size_t n)
     for (size_t i = 0; i < n; i++) {
         if ((future_word(f[i]) & FJI_DONE) != 0 || !future_held(f[i])) continue;
         if (future_pool(f[i]) != w->pool) continue;
-        if (!fji_submit_take_back(w->pool, &f[i]->task, FJI_TAG_SELF)) continue;
+        if (!fji_submit_take_back(w->pool, &f[i]->task, FJI_TAG_FUTURE)) continue;
         (void)f[i]->task.fn(&f[i]->task);
         return true;
     }
@@ -942,7 +944,7 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline, int (*good)
                     size_t *which)
 {
     fji_worker *w = fji_worker_self();
-    uint32_t *lot = fji_lot(NULL);
+    uint32_t *bucket = fji_wait_bucket(NULL);
     bool may_run = deadline == FJ_FOREVER; /* it could not stop when its time is over */
     int err = FJ_OK;
 
@@ -951,10 +953,10 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline, int (*good)
     int token = w != NULL ? fji_compensate_begin(w) : 0;
     bool alone = token != (int)FJI_BLOCKED_YES || any_alone(w->pool);
     int64_t pause = 0;
-    if (w != NULL) fji_nap_begin(w, lot);
+    if (w != NULL) fji_interruptible_begin(w, bucket);
     for (;;) {
-        /* [cancel.lot] acquire <- acq_rel in fji_lot_bump(): what has changed is seen below. */
-        uint32_t seen = fji_load_acquire(lot);
+        /* [cancel.bucket] acquire <- acq_rel in fji_wait_bucket_notify(): what has changed is seen below. */
+        uint32_t seen = fji_load_acquire(bucket);
         if ((*which = any_find(f, n, good)) < n) break;
         size_t left = 0;
         for (size_t i = 0; i < n; i++) left += !fj_future_is_done(f[i]);
@@ -967,7 +969,7 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline, int (*good)
             break;
         }
         if (w != NULL && alone && may_run && any_run_own(w, f, n)) {
-            fji_nap_begin(w, lot); /* it may have napped elsewhere */
+            fji_interruptible_begin(w, bucket); /* it may have napped elsewhere */
             continue;
         }
         any_move(f, n, may_run);
@@ -979,10 +981,10 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline, int (*good)
         int64_t look = now + FJI_THREADLESS_POLL_NS;
         int64_t retry = w != NULL ? fji_compensate_retry(w, &pause) : FJ_FOREVER;
         int64_t until = retry < look ? retry : look;
-        (void)fji_plat_wait(lot, seen, until < deadline ? until : deadline);
+        (void)fji_plat_wait(bucket, seen, until < deadline ? until : deadline);
         alone = alone || fji_plat_now() >= look;
     }
-    if (w != NULL) fji_nap_end(w);
+    if (w != NULL) fji_interruptible_end(w);
     if (w != NULL) fji_compensate_end(w, token);
     return err;
 }
@@ -1054,8 +1056,8 @@ static int any_code(fj_future *const *f, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         if (fj_future_state(f[i]) != FJ_FUTURE_FAILED) continue;
-        uint32_t a = fji_load_relaxed(&f[i]->task.mark); /* relaxed: it is done */
-        uint32_t b = last != NULL ? fji_load_relaxed(&last->task.mark) : 0; /* relaxed: same */
+        uint32_t a = fji_load_relaxed(&f[i]->task.fail_seq); /* relaxed: it is done */
+        uint32_t b = last != NULL ? fji_load_relaxed(&last->task.fail_seq) : 0; /* relaxed: same */
         bool later = (b & FUTURE_NUMBERED) == 0 ||
                      ((a & FUTURE_NUMBERED) != 0 && (int32_t)((a - b) << 1) > 0);
         if (last == NULL || later) last = f[i];

@@ -77,11 +77,11 @@
  *
  * Edges         from                      to                         carries
  *   idle.dekker light fence in fj_fork()  heavy fence in fji_idle_wait()   cell against ctl
- *   ctl.idle    acq_rel CAS, idle_push()  acq_rel CAS, fji_signal()   next_idle, park
+ *   ctl.idle    acq_rel CAS, idle_push()  acq_rel CAS, fji_wake_one()   next_idle, park
  *   idle.fence  full fence, idle_fence()  acq_rel add, idle_lead()   the push against begun
  *   idle.park   acq_rel swap, unpark      acquire load, idle_sleep()  what the waker did, permit
- *   idle.looks  release store, fji_idle_wait()  acquire, quiesce_worker()  the rescan's signal
- *   idle.waive  full fence, permit_take()  full fences of who gives one back  task against WAIVED
+ *   idle.rescan  release store, fji_idle_wait()  acquire, quiesce_worker()  the rescan's signal
+ *   idle.defer  full fence, search_slot_take()  full fences of who gives one back  task against WAIVED
  *
  * Model: test/model/idle.pml, test/model/idle_aba.pml.
  */
@@ -91,69 +91,69 @@
 /* ---- Permits ------------------------------------------------------------------------------------ */
 
 /* How many who search are enough for the caller. */
-static uint32_t permit_most(const fj_pool *p, uint64_t c)
+static uint32_t search_slot_limit(const fj_pool *p, uint64_t c)
 {
     const fji_worker *w = fji_worker_self();
     /* relaxed: a limit, not a count. */
     int half = (fji_ctl_deficit(c) + fji_load_relaxed(&p->parallelism)) / 2;
 
     if (w == NULL || w->pool != p) return 1; /* it has better things to do than to wake */
-    if (half < FJI_SEARCH_LEAST) return FJI_SEARCH_LEAST;
-    return (uint32_t)(half < FJI_SEARCH_MOST ? half : FJI_SEARCH_MOST);
+    if (half < FJI_SEARCH_MIN) return FJI_SEARCH_MIN;
+    return (uint32_t)(half < FJI_SEARCH_MAX ? half : FJI_SEARCH_MAX);
 }
 
 /* A permit to wake somebody; false: the signal is left to those who have one. */
-static bool permit_take(fj_pool *p, uint64_t c)
+static bool search_slot_take(fj_pool *p, uint64_t c)
 {
-    uint32_t most = permit_most(p, c);
+    uint32_t most = search_slot_limit(p, c);
 
-    /* [idle.waive] the task and ctl above, `search` below; partners: idle_looks(), idle_fence(),
-     * signal_with(). */
+    /* [idle.defer] the task and ctl above, `search` below; partners: idle_rescan(), idle_fence(),
+     * wake_with_slot(). */
     fji_fence_full();
-    uint32_t s = fji_load_relaxed(&p->search); /* relaxed: the fence, or the CAS */
+    uint32_t s = fji_load_relaxed(&p->nsearching); /* relaxed: the fence, or the CAS */
     for (;;) {
-        bool enough = (s & ~FJI_SEARCH_WAIVED) >= most;
-        if (enough && (s & FJI_SEARCH_WAIVED) != 0) return false; /* the line is left alone */
-        /* [idle.waive] acq_rel: as every change of it. */
-        if (fji_cas_acq_rel_32(&p->search, &s, enough ? s | FJI_SEARCH_WAIVED : s + 1))
+        bool enough = (s & ~FJI_WAKE_DEFERRED) >= most;
+        if (enough && (s & FJI_WAKE_DEFERRED) != 0) return false; /* the line is left alone */
+        /* [idle.defer] acq_rel: as every change of it. */
+        if (fji_cas_acq_rel_32(&p->nsearching, &s, enough ? s | FJI_WAKE_DEFERRED : s + 1))
             return !enough;
     }
 }
 
 /* True: a signal may have been left to it. */
-static bool permit_return(fj_pool *p)
+static bool search_slot_return(fj_pool *p)
 {
-    /* [idle.waive] acq_rel: as every change of it. */
-    return (fji_add_acq_rel(&p->search, (uint32_t)-1) & FJI_SEARCH_WAIVED) != 0;
+    /* [idle.defer] acq_rel: as every change of it. */
+    return (fji_add_acq_rel(&p->nsearching, (uint32_t)-1) & FJI_WAKE_DEFERRED) != 0;
 }
 
-bool fji_idle_may_search(fji_worker *w)
+bool fji_search_begin(fji_worker *w)
 {
     fj_pool *p = w->pool;
 
-    if (w->permit) return true;
+    if (w->searching) return true;
     /* relaxed: the limit only saves waste. */
-    if ((fji_load_relaxed(&p->search) & ~FJI_SEARCH_WAIVED) >= p->max_spinners) return false;
-    /* [idle.waive] acq_rel: as every change of it. */
-    fji_add_acq_rel(&p->search, 1u);
-    return w->permit = true;
+    if ((fji_load_relaxed(&p->nsearching) & ~FJI_WAKE_DEFERRED) >= p->max_spinners) return false;
+    /* [idle.defer] acq_rel: as every change of it. */
+    fji_add_acq_rel(&p->nsearching, 1u);
+    return w->searching = true;
 }
 
-void fji_idle_stop(fji_worker *w)
+void fji_search_end(fji_worker *w)
 {
-    if (w->permit) (void)permit_return(w->pool); /* nothing is looked for any more */
-    w->permit = false;
+    if (w->searching) (void)search_slot_return(w->pool); /* nothing is looked for any more */
+    w->searching = false;
 }
 
 /* ---- The control word ---------------------------------------------------------------------------- */
 
-void fji_pool_lost(fj_pool *p, uint64_t *c, uint32_t *lost)
+void fji_ctl_backoff(fj_pool *p, uint64_t *c, uint32_t *failures)
 {
     fji_worker *w = fji_worker_self();
-    uint32_t most = 4u << (++*lost < 10 ? *lost : 10);
+    uint32_t most = 4u << (++*failures < 10 ? *failures : 10);
 
     /* relaxed: a limit, not a count. */
-    if (*lost == 1 || fji_load_relaxed(&p->parallelism) <= FJI_UNTHROTTLED_WORKERS || w == NULL)
+    if (*failures == 1 || fji_load_relaxed(&p->parallelism) <= FJI_UNTHROTTLED_WORKERS || w == NULL)
         return;
     for (uint32_t n = fji_worker_random(w) % most; n > 0; n--) fji_pause();
     *c = fji_load_acquire(&p->ctl); /* [ctl.idle] acquire <- the CAS of whoever changed it last */
@@ -172,15 +172,15 @@ static bool idle_pop(fj_pool *p, uint64_t *c, int active, fji_worker **out)
 
     *out = w;
     /* [ctl.idle] acq_rel: partner is the push in idle_push(). */
-    return fji_pool_move(p, c, n);
+    return fji_ctl_cas(p, c, n);
 }
 
 /* Whether a thread may be added, and not too many were in vain just now. */
 static bool idle_may_spawn(const fj_pool *p, uint64_t c)
 {
     /* relaxed: hints against starting in vain without end. */
-    if (fji_load_relaxed(&p->failed) >= FJI_FAILED_STARTS &&
-        fji_plat_now() < fji_load_relaxed(&p->retry_ns)) /* relaxed: as above */
+    if (fji_load_relaxed(&p->failed_starts) >= FJI_FAILED_STARTS &&
+        fji_plat_now() < fji_load_relaxed(&p->failed_retry_ns)) /* relaxed: as above */
         return false;
     fji_sizes sizes = fji_pool_sizes(p);
     return fji_ctl_may_spawn(c, &sizes);
@@ -190,12 +190,13 @@ static bool idle_may_spawn(const fj_pool *p, uint64_t c)
 static void idle_note_start(fj_pool *p, bool started)
 {
     /* relaxed in all of this: hints for those who try again. */
-    uint32_t refused = fji_load_relaxed(&p->refused);
+    uint32_t refused = fji_load_relaxed(&p->spawn_refused);
 
-    if (started && refused != 0) fji_store_relaxed(&p->refused, 0u); /* relaxed: see above */
+    if (started && refused != 0) fji_store_relaxed(&p->spawn_refused, 0u); /* relaxed: see above */
     if (started) return;
-    if (refused == 0) fji_store_relaxed(&p->refused_ns, fji_plat_now()); /* relaxed: see above */
-    fji_add_relaxed(&p->refused, 1);                                     /* relaxed: see above */
+    if (refused == 0)
+        fji_store_relaxed(&p->spawn_refused_ns, fji_plat_now()); /* relaxed: see above */
+    fji_add_relaxed(&p->spawn_refused, 1);                       /* relaxed: see above */
 }
 
 /* Gives back what was counted for a thread that did not come. */
@@ -204,7 +205,7 @@ static void idle_unspawn(fj_pool *p)
     /* [ctl.idle] acquire/acq_rel: gives back exactly what was reserved by the caller. */
     uint64_t c = fji_load_acquire(&p->ctl);
 
-    while (!fji_pool_move(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -1), -1))) {}
+    while (!fji_ctl_cas(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -1), -1))) {}
 }
 
 /* Counts a thread and starts it; false: *c has changed, and nothing was done. */
@@ -215,7 +216,7 @@ static bool idle_spawn(fj_pool *p, uint64_t *c, bool *started)
     /* [compensate.starts] acq_rel: before ctl hides that a worker is missing; see compensate.c. */
     fji_add_acq_rel(&p->starts, 1);
     /* [ctl.idle] acq_rel: as every change of ctl. */
-    bool counted = fji_pool_move(p, c, fji_ctl_add_total(fji_ctl_add_active(*c, 1), 1));
+    bool counted = fji_ctl_cas(p, c, fji_ctl_add_total(fji_ctl_add_active(*c, 1), 1));
     *started = counted && fji_worker_start(p);
     if (counted) idle_note_start(p, *started);
     if (counted && !*started) {
@@ -233,22 +234,22 @@ static bool idle_spawn(fj_pool *p, uint64_t *c, bool *started)
 
 /* Wakes or starts one if one is wanted, or leaves it to those who search. May take a permit; the
  * one that there is goes to whoever it wakes. */
-static void signal_one(fj_pool *p, bool *permit)
+static void wake_try(fj_pool *p, bool *slot)
 {
     /* [ctl.idle] acquire <- the CAS in idle_push(). */
     uint64_t c = fji_load_acquire(&p->ctl);
     fji_worker *w;
 
-    for (uint32_t lost = 0; fji_ctl_deficit(c) < 0; fji_pool_lost(p, &c, &lost)) {
+    for (uint32_t failures = 0; fji_ctl_deficit(c) < 0; fji_ctl_backoff(p, &c, &failures)) {
         if (fji_ctl_top(c) != 0) {
             /* relaxed: a limit, not a count. */
-            if (!*permit && fji_load_relaxed(&p->parallelism) > FJI_UNTHROTTLED_WORKERS &&
-                !(*permit = permit_take(p, c)))
+            if (!*slot && fji_load_relaxed(&p->parallelism) > FJI_UNTHROTTLED_WORKERS &&
+                !(*slot = search_slot_take(p, c)))
                 return;
             if (!idle_pop(p, &c, 1, &w)) continue;
-            fji_store_relaxed(&p->trimmed, 0u); /* relaxed: a hint */
-            w->permit = *permit;
-            *permit = false;
+            fji_store_relaxed(&p->shrinking, 0u); /* relaxed: a hint */
+            w->searching = *slot;
+            *slot = false;
             fji_worker_unpark(w);
             return;
         }
@@ -256,7 +257,7 @@ static void signal_one(fj_pool *p, bool *permit)
         bool started;
         if (!idle_spawn(p, &c, &started)) continue;
         if (started) return;
-        lost = 0;
+        failures = 0;
         /* That may have been what kept a pool that is shut down from its end. It cannot be looked
          * for here, the caller may hold the lock of a queue; whoever is idle does it. */
         c = fji_load_acquire(&p->ctl); /* [ctl.idle] acquire <- the CAS in idle_push() */
@@ -265,65 +266,65 @@ static void signal_one(fj_pool *p, bool *permit)
 }
 
 /* The same, and no permit is left over. */
-static void signal_with(fj_pool *p, bool permit)
+static void wake_with_slot(fj_pool *p, bool slot)
 {
     for (;;) {
-        signal_one(p, &permit);
-        if (!permit || !permit_return(p)) return;
-        permit = false;
-        /* [idle.waive] `search` above, ctl below; partner: the fence in permit_take(). Whoever
+        wake_try(p, &slot);
+        if (!slot || !search_slot_return(p)) return;
+        slot = false;
+        /* [idle.defer] `search` above, ctl below; partner: the fence in search_slot_take(). Whoever
          * left a signal to this permit may have seen somebody idle whom we have not. */
         fji_fence_full();
     }
 }
 
-void fji_signal(fj_pool *p)
+void fji_wake_one(fj_pool *p)
 {
-    signal_with(p, false);
+    wake_with_slot(p, false);
 }
 
 /* Whether a fork of w that sees the pool short of a worker signals. While starts of threads are
  * refused not every fork asks for one: its joiner runs the task anyway. Submissions always ask. */
-static bool idle_fork_asks(fji_worker *w)
+static bool fork_may_wake(fji_worker *w)
 {
     const fj_pool *p = w->pool;
 
     /* relaxed: hints. */
-    if (fji_load_relaxed(&p->refused) == 0 || fji_ctl_top(fji_load_relaxed(&p->ctl)) != 0) {
-        w->unasked = 0;
+    if (fji_load_relaxed(&p->spawn_refused) == 0 || fji_ctl_top(fji_load_relaxed(&p->ctl)) != 0) {
+        w->forks_since_spawn_try = 0;
         return true;
     }
-    uint32_t n = ++w->unasked;
+    uint32_t n = ++w->forks_since_spawn_try;
     return (n & (n - 1)) == 0 || n % FJI_SPAWN_RETRY_EVERY == 0;
 }
 
-void fji_signal_slow(fj_worker *hot)
+void fji_wake_slow(fj_worker *fast)
 {
-    fji_worker *w = fji_worker_of(hot);
+    fji_worker *w = fji_worker_of(fast);
 
     if (w == NULL) return;
     /* [idle.dekker] without a heavy fence on the other side this must be a full one. */
     if (!w->pool->asymmetric) fji_fence_full();
-    if (!idle_fork_asks(w)) return;
-    fji_signal(w->pool);
+    if (!fork_may_wake(w)) return;
+    fji_wake_one(w->pool);
 }
 
-void fji_idle_found(fji_worker *w, bool more)
+void fji_search_succeeded(fji_worker *w, bool more)
 {
     fj_pool *p = w->pool;
-    bool permit = w->permit, owed = w->owes && fji_idle_sees_work(p);
+    bool slot = w->searching, owed = w->rescan_owed && fji_pool_has_work(p);
 
-    if (w->fresh && !more) more = fji_idle_sees_work(p);
-    w->permit = w->owes = w->fresh = false;
+    if (w->awaiting_first_task && !more) more = fji_pool_has_work(p);
+    w->searching = w->rescan_owed = w->awaiting_first_task = false;
     /* relaxed: it is looked at again when the permit is given back. */
-    if (permit && !more && (fji_load_relaxed(&p->search) & FJI_SEARCH_WAIVED) == 0) {
-        permit = false;
-        more = permit_return(p);
-    } else if (permit) {
+    if (slot && !more && (fji_load_relaxed(&p->nsearching) & FJI_WAKE_DEFERRED) == 0) {
+        slot = false;
+        more = search_slot_return(p);
+    } else if (slot) {
         more = true;
     }
-    if (more) signal_with(p, permit);
-    if (owed) signal_with(p, false);
+    if (more) wake_with_slot(p, slot);
+    if (owed) wake_with_slot(p, false);
 }
 
 void fji_idle_release_all(fj_pool *p)
@@ -347,21 +348,21 @@ static void idle_push(fji_worker *w)
     fj_pool *p = w->pool;
     /* [ctl.idle] acquire <- the CAS of whoever changed it last. */
     uint64_t c = fji_load_acquire(&p->ctl);
-    uint32_t lost = 0;
+    uint32_t failures = 0;
 
     fji_check(p, fji_ctl_total(c) > 0 && fji_ctl_total(c) <= FJ_MAX_WORKERS);
-    fji_store_relaxed(&w->looks, 1u); /* relaxed: published by the next store */
-    /* [idle.looks] release -> acquire in quiesce_worker(): looks. */
+    fji_store_relaxed(&w->rescanning, 1u); /* relaxed: published by the next store */
+    /* [idle.rescan] release -> acquire in quiesce_worker(): looks. */
     fji_store_release(&w->park, FJI_PARK_IDLE);
-    for (;; fji_pool_lost(p, &c, &lost)) {
+    for (;; fji_ctl_backoff(p, &c, &failures)) {
         fji_store_relaxed(&w->next_idle, fji_ctl_top(c)); /* relaxed: published by the CAS */
         uint64_t n = fji_ctl_add_active(fji_ctl_with_top(c, w->index + 1), -1);
         /* [ctl.idle] acq_rel -> acq_rel in idle_pop(): next_idle, park. */
-        if (fji_pool_move(p, &c, fji_ctl_new_version(n))) return;
+        if (fji_ctl_cas(p, &c, fji_ctl_new_version(n))) return;
     }
 }
 
-bool fji_idle_sees_work(fj_pool *p)
+bool fji_pool_has_work(fj_pool *p)
 {
     /* [pool.record] acquire <- release in worker_new_record(). */
     uint32_t n = fji_load_acquire(&p->workers);
@@ -370,10 +371,10 @@ bool fji_idle_sees_work(fj_pool *p)
         fji_worker *v = fji_pool_worker(p, i);
         if (v != NULL && fji_queue_maybe(&v->q)) return true;
     }
-    for (uint32_t i = 0; i < p->subqs; i++) {
+    for (uint32_t i = 0; i < p->nsubmissions; i++) {
         /* [pool.record] acquire <- release in submit_queue(). */
-        fji_subq *s = fji_load_acquire(&p->subq[i]);
-        if (s != NULL && fji_subq_maybe(s)) return true;
+        fji_submission_queue *s = fji_load_acquire(&p->submissions[i]);
+        if (s != NULL && fji_submission_queue_maybe(s)) return true;
     }
     return false;
 }
@@ -388,17 +389,17 @@ static int64_t idle_deadline(fji_worker *w)
     if (p->keep_alive_ns == FJ_FOREVER || fji_ctl_top(c) != w->index + 1) return FJ_FOREVER;
     if (fji_ctl_deficit(c) + target > 0 && fji_ctl_total(c) <= target) return FJ_FOREVER;
     /* relaxed: a hint. */
-    int64_t wait = fji_load_relaxed(&p->trimmed) != 0 ? FJI_TRIM_NEXT_NS : p->keep_alive_ns;
+    int64_t wait = fji_load_relaxed(&p->shrinking) != 0 ? FJI_RETIRE_NEXT_NS : p->keep_alive_ns;
     int64_t now = fji_plat_now();
     return wait > FJ_FOREVER - 1 - now ? FJ_FOREVER : now + wait;
 }
 
 /* w may be on top now: it looks how long it may sleep, though it is about to sleep for ever. */
-static void idle_look_again(fji_worker *w)
+static void idle_reconsider_deadline(fji_worker *w)
 {
     uint32_t parked = FJI_PARK_PARKED;
 
-    /* [idle.trim] ctl above, park below; partner: idle_sleep(). Either it sees itself on top, or
+    /* [idle.retire] ctl above, park below; partner: idle_sleep(). Either it sees itself on top, or
      * we see it parked, and then its wait does not begin or ends. */
     fji_fence_full();
     /* [idle.park] acq_rel: as every change of park. */
@@ -406,7 +407,7 @@ static void idle_look_again(fji_worker *w)
 }
 
 /* Off the stack, if still on top; the total follows at its exit. The next is told to look. */
-static bool idle_trim(fji_worker *w)
+static bool idle_retire(fji_worker *w)
 {
     fj_pool *p = w->pool;
     /* [ctl.idle] acquire <- the CAS in idle_push(). */
@@ -415,9 +416,9 @@ static bool idle_trim(fji_worker *w)
     while (fji_ctl_top(c) == w->index + 1) {
         uint32_t next = fji_load_relaxed(&w->next_idle); /* relaxed: our own */
         /* [ctl.idle] acq_rel: as every change of ctl. */
-        if (!fji_pool_move(p, &c, fji_ctl_with_top(c, next))) continue;
-        fji_store_relaxed(&p->trimmed, 1u); /* relaxed: a hint */
-        if (next != 0) idle_look_again(fji_pool_worker(p, next - 1));
+        if (!fji_ctl_cas(p, &c, fji_ctl_with_top(c, next))) continue;
+        fji_store_relaxed(&p->shrinking, 1u); /* relaxed: a hint */
+        if (next != 0) idle_reconsider_deadline(fji_pool_worker(p, next - 1));
         return true;
     }
     return false;
@@ -431,13 +432,13 @@ static bool idle_sleep(fji_worker *w)
         /* [idle.park] acquire <- acq_rel in fji_worker_unpark(). */
         if (!fji_cas_acq_rel_32(&w->park, &idle, FJI_PARK_PARKED) && idle == FJI_PARK_ACTIVE)
             return true;
-        /* [idle.trim] park above, ctl in idle_deadline() below; partner: idle_look_again(). */
+        /* [idle.retire] park above, ctl in idle_deadline() below; partner: idle_reconsider_deadline(). */
         fji_fence_full();
         fji_count(&w->parks, 1);
         bool in_time = fji_plat_wait(&w->park, FJI_PARK_PARKED, idle_deadline(w));
         /* [idle.park] acquire <- acq_rel in fji_worker_unpark(). */
         if (fji_load_acquire(&w->park) == FJI_PARK_ACTIVE) return true;
-        if (!in_time && !fji_pool_stopping(w->pool) && idle_trim(w)) {
+        if (!in_time && !fji_pool_stopping(w->pool) && idle_retire(w)) {
             fji_store_relaxed(&w->park, FJI_PARK_ACTIVE); /* relaxed: off the stack, ours */
             return false;
         }
@@ -445,7 +446,7 @@ static bool idle_sleep(fji_worker *w)
 }
 
 /* Whether nobody is active: then a heavy fence costs next to nothing. */
-static bool idle_all_quiet(const fj_pool *p)
+static bool idle_none_active(const fj_pool *p)
 {
     /* relaxed: hints. */
     int target = fji_load_relaxed(&p->parallelism);
@@ -459,7 +460,7 @@ static bool idle_may_lead(fj_pool *p, uint32_t turn)
     uint64_t next = fji_load_relaxed(&p->fence_next); /* relaxed: the CAS decides */
     uint64_t now = (uint64_t)fji_plat_now();
 
-    if (p->fence_waits && now < next && (turn % 16 != 0 || !idle_all_quiet(p))) return false;
+    if (p->fence_waits && now < next && (turn % 16 != 0 || !idle_none_active(p))) return false;
     /* [idle.fence] acq_rel: one leads. */
     return fji_cas_acq_rel_64(&p->fence_next, &next, now + FJI_FENCE_GAP_NS);
 }
@@ -501,17 +502,17 @@ static bool idle_fence(fji_worker *w)
 }
 
 /* Whether any queue has a task, after the heavy fence. What was waived before is seen too. */
-static bool idle_looks(fj_pool *p)
+static bool idle_rescan(fj_pool *p)
 {
     /* relaxed: idle_fence(). */
-    if ((fji_load_relaxed(&p->search) & FJI_SEARCH_WAIVED) == 0) return fji_idle_sees_work(p);
-    /* [idle.waive] acq_rel: as every change of it. */
-    fji_and_acq_rel(&p->search, ~FJI_SEARCH_WAIVED);
-    /* [idle.waive] WAIVED above, the queues below; partner: the fence in permit_take(). */
+    if ((fji_load_relaxed(&p->nsearching) & FJI_WAKE_DEFERRED) == 0) return fji_pool_has_work(p);
+    /* [idle.defer] acq_rel: as every change of it. */
+    fji_and_acq_rel(&p->nsearching, ~FJI_WAKE_DEFERRED);
+    /* [idle.defer] WAIVED above, the queues below; partner: the fence in search_slot_take(). */
     fji_fence_full();
-    if (!fji_idle_sees_work(p)) return false;
-    /* [idle.waive] acq_rel: there may be more than one. */
-    fji_or_acq_rel(&p->search, FJI_SEARCH_WAIVED);
+    if (!fji_pool_has_work(p)) return false;
+    /* [idle.defer] acq_rel: there may be more than one. */
+    fji_or_acq_rel(&p->nsearching, FJI_WAKE_DEFERRED);
     return true;
 }
 
@@ -520,19 +521,19 @@ bool fji_idle_wait(fji_worker *w)
     fj_pool *p = w->pool;
 
     fji_check(p, fji_queue_valid(&w->q));
-    if (w->permit) (void)permit_return(p); /* whoever relied on it is seen below */
-    w->permit = false;
+    if (w->searching) (void)search_slot_return(p); /* whoever relied on it is seen below */
+    w->searching = false;
     idle_push(w);
     /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
     if (!idle_fence(w)) {
-        fji_store_relaxed(&w->looks, 0u); /* relaxed: it is active, and will be found so */
-        w->owes = true;
+        fji_store_relaxed(&w->rescanning, 0u); /* relaxed: it is active, and will be found so */
+        w->rescan_owed = true;
         return true;
     }
-    w->owes = false;
-    if (idle_looks(p)) fji_signal(p);
-    /* [idle.looks] release -> acquire in quiesce_worker(): whom the signal has woken. */
-    fji_store_release(&w->looks, 0u);
-    fji_pool_now_quiet(p);
+    w->rescan_owed = false;
+    if (idle_rescan(p)) fji_wake_one(p);
+    /* [idle.rescan] release -> acquire in quiesce_worker(): whom the signal has woken. */
+    fji_store_release(&w->rescanning, 0u);
+    fji_pool_maybe_terminate(p);
     return idle_sleep(w);
 }

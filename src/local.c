@@ -2,7 +2,7 @@
 /*
  * local.c - looking into queues, and taking from them by hand
  *
- * A task that was taken is a fji_loot in the caller's hands: whoever waits for it goes on
+ * A task that was taken is a fji_taken in the caller's hands: whoever waits for it goes on
  * waiting until it is run or cancelled. One that its forker would have joined from its own
  * queue cannot be taken by the forker itself but by fj_unfork(): poll_local leaves the tasks
  * of frames on the stack alone.
@@ -11,7 +11,7 @@
 
 #include "pool.h"
 
-FJI_STATIC_ASSERT(sizeof(fj_taken) == sizeof(fji_loot), "fj_taken holds a fji_loot");
+FJI_STATIC_ASSERT(sizeof(fj_taken) == sizeof(fji_taken), "fj_taken holds a fji_taken");
 
 /* ---- Looking --------------------------------------------------------------------------------------- */
 
@@ -38,10 +38,10 @@ int fj_worker_surplus(void)
     return fj_worker_queued() - allowance;
 }
 
-static fj_task *what_task(uintptr_t what)
+static fj_task *item_task(uintptr_t item)
 {
-    if (what <= FJI_SPECIAL || what == FJI_ACTION || (what & FJI_TAG_TYPED) != 0) return NULL;
-    return (fj_task *)(what & ~FJI_TAG_MASK);
+    if (item <= FJI_SPECIAL || item == FJI_ACTION || (item & FJI_TAG_TYPED) != 0) return NULL;
+    return (fj_task *)(item & ~FJI_TAG_MASK);
 }
 
 const void *fj_peek_local(void)
@@ -54,86 +54,87 @@ const void *fj_peek_local(void)
     const fj_cell *b = fji_worker_boundary(w);
     if (fji_queue_position(&w->q, b) <= index) return NULL;
     const fj_cell *c = w->pool->fifo ? w->q.cells + index : b - 1;
-    return what_task(fji_load_relaxed(&c->what)); /* relaxed: as above */
+    return item_task(fji_load_relaxed(&c->item)); /* relaxed: as above */
 }
 
 /* ---- Taking ---------------------------------------------------------------------------------------- */
 
-static int taken_put(fj_taken *taken, const fji_loot *loot)
+static int taken_put(fj_taken *taken, const fji_taken *found)
 {
-    memcpy(taken, loot, sizeof *loot);
+    memcpy(taken, found, sizeof *found);
     return 1;
 }
 
 /* The topmost of the own queue if nobody joins it through its cell; FIFO: the oldest. */
-static bool local_take(fji_worker *w, fji_loot *loot)
+static bool local_take(fji_worker *w, fji_taken *found)
 {
     fji_queue *q = &w->q;
-    bool typed = q->hot.top < q->cells;
+    bool typed = q->fast.top < q->cells;
     fj_cell *b = fji_worker_boundary(w), *c = b - 1;
 
     if (w->pool->fifo) {
-        fji_got got;
-        while ((got = fji_queue_steal(q, loot)) == FJI_GOT_RETRY) fji_pause();
-        if (got == FJI_GOT_TASK) loot->token = fji_scope_of(w, loot);
-        return got == FJI_GOT_TASK;
+        fji_steal_result got;
+        while ((got = fji_queue_steal(q, found)) == FJI_STEAL_RETRY) fji_pause();
+        if (got == FJI_STEAL_SUCCESS) found->token = fji_scope_of_stolen(w, found);
+        return got == FJI_STEAL_SUCCESS;
     }
-    if (c < q->cells || c->what <= FJI_SPECIAL || (c->what & FJI_TAG_DETACHED) == 0) return false;
+    if (c < q->cells || c->item <= FJI_SPECIAL || (c->item & FJI_TAG_DETACHED) == 0) return false;
     const uintptr_t *at = (const uintptr_t *)(void *)c->args;
-    *loot = (fji_loot){.what = c->what, .fn = at[0], .arg = at[1]};
-    bool ours = fji_queue_take(q, c, loot->what, false, &b);
+    *found = (fji_taken){.item = c->item, .fn = at[0], .arg = at[1]};
+    bool ours = fji_queue_take(q, c, found->item, false, &b);
     if (!ours) b = fji_queue_give_back(q, c); /* its thief does not use the cell */
     if (typed)
-        q->hint = b;
+        q->typed_hint = b;
     else
-        q->hot.top = fji_queue_settle(q, b, q->cells);
+        q->fast.top = fji_queue_reclaim(q, b, q->cells);
     return ours;
 }
 
 int fj_take_local(fj_taken *taken)
 {
     fji_worker *w = fji_worker_self();
-    fji_loot loot;
+    fji_taken found;
 
-    if (w == NULL || taken == NULL || !local_take(w, &loot)) return 0;
-    return taken_put(taken, &loot);
+    if (w == NULL || taken == NULL || !local_take(w, &found)) return 0;
+    return taken_put(taken, &found);
 }
 
 int fj_take_task(fj_taken *taken)
 {
     fji_worker *w = fji_worker_self();
-    fji_loot loot;
-    fji_got got;
+    fji_taken found;
+    fji_steal_result got;
 
     if (w == NULL || taken == NULL) return 0;
-    if (local_take(w, &loot)) return taken_put(taken, &loot);
-    while ((got = fji_worker_scan(w, &loot)) == FJI_GOT_RETRY) fji_pause();
-    return got == FJI_GOT_TASK ? taken_put(taken, &loot) : 0;
+    if (local_take(w, &found)) return taken_put(taken, &found);
+    while ((got = fji_worker_scan(w, &found)) == FJI_STEAL_RETRY) fji_pause();
+    return got == FJI_STEAL_SUCCESS ? taken_put(taken, &found) : 0;
 }
 
-static bool pool_take_submission(fj_pool *p, fji_loot *loot)
+static bool pool_take_submission(fj_pool *p, fji_taken *found)
 {
-    for (uint32_t i = 0; i < p->subqs; i++) {
+    for (uint32_t i = 0; i < p->nsubmissions; i++) {
         /* [pool.record] acquire <- release in submit_queue(). */
-        fji_subq *s = fji_load_acquire(&p->subq[i]);
-        fji_got got = FJI_GOT_NONE;
-        while (s != NULL && (got = fji_subq_steal(s, loot)) == FJI_GOT_RETRY) fji_pause();
-        if (got == FJI_GOT_TASK) return true;
+        fji_submission_queue *s = fji_load_acquire(&p->submissions[i]);
+        fji_steal_result got = FJI_STEAL_EMPTY;
+        while (s != NULL && (got = fji_submission_queue_steal(s, found)) == FJI_STEAL_RETRY)
+            fji_pause();
+        if (got == FJI_STEAL_SUCCESS) return true;
     }
     return false;
 }
 
-static bool pool_take_queued(fj_pool *p, fji_loot *loot)
+static bool pool_take_queued(fj_pool *p, fji_taken *found)
 {
     /* [pool.record] acquire <- release in worker_new_record(). */
     uint32_t n = fji_load_acquire(&p->workers);
 
     for (uint32_t i = 0; i < n; i++) {
         fji_worker *v = fji_pool_worker(p, i);
-        fji_got got = FJI_GOT_NONE;
-        while (v != NULL && (got = fji_queue_steal(&v->q, loot)) == FJI_GOT_RETRY) fji_pause();
-        if (got != FJI_GOT_TASK) continue;
-        loot->token = fji_scope_of(v, loot);
+        fji_steal_result got = FJI_STEAL_EMPTY;
+        while (v != NULL && (got = fji_queue_steal(&v->q, found)) == FJI_STEAL_RETRY) fji_pause();
+        if (got != FJI_STEAL_SUCCESS) continue;
+        found->token = fji_scope_of_stolen(v, found);
         return true;
     }
     return false;
@@ -142,22 +143,22 @@ static bool pool_take_queued(fj_pool *p, fji_loot *loot)
 int fj_take_submission(fj_taken *taken)
 {
     fji_worker *w = fji_worker_self();
-    fji_loot loot;
+    fji_taken found;
 
-    if (w == NULL || taken == NULL || !pool_take_submission(w->pool, &loot)) return 0;
-    return taken_put(taken, &loot);
+    if (w == NULL || taken == NULL || !pool_take_submission(w->pool, &found)) return 0;
+    return taken_put(taken, &found);
 }
 
 size_t fj_pool_drain(fj_pool *pool, fj_taken *taken, size_t n)
 {
-    fji_loot loot;
+    fji_taken found;
     size_t got = 0;
 
     if (taken == NULL) return 0;
     fj_pool *p = fji_pool_or_common(pool);
     if (p == NULL || !fji_pool_hold(p)) return 0;
-    while (got < n && (pool_take_submission(p, &loot) || pool_take_queued(p, &loot)))
-        (void)taken_put(&taken[got++], &loot);
+    while (got < n && (pool_take_submission(p, &found) || pool_take_queued(p, &found)))
+        (void)taken_put(&taken[got++], &found);
     fji_pool_drop_hold(p);
     return got;
 }
@@ -166,7 +167,7 @@ int fj_future_unfork(fj_future *f)
 {
     if (f == NULL || f->task.cell == NULL || fj_future_is_done(f)) return 0;
     fj_pool *p = *(fj_pool **)(void *)f->task.cell->args;
-    if (!fji_submit_take_back(p, &f->task, FJI_TAG_SELF)) return 0;
+    if (!fji_submit_take_back(p, &f->task, FJI_TAG_FUTURE)) return 0;
     fji_store_relaxed(&f->task.cell, (fj_cell *)NULL); /* relaxed: the caller's again */
     fji_future_unref(f);
     return 1;
@@ -176,50 +177,50 @@ int fj_future_unfork(fj_future *f)
 
 fj_task *fj_taken_task(const fj_taken *taken)
 {
-    return taken != NULL ? what_task(taken->word[0]) : NULL;
+    return taken != NULL ? item_task(taken->word[0]) : NULL;
 }
 
 /* By a thread that works for no pool. */
-static void taken_run_bare(const fji_loot *loot)
+static void taken_run_without_worker(const fji_taken *found)
 {
-    fj_task *t = what_task(loot->what);
+    fj_task *t = item_task(found->item);
 
-    if (loot->what == FJI_ACTION) {
-        (void)((fj_action_fn *)loot->fn)((void *)loot->arg);
+    if (found->item == FJI_ACTION) {
+        (void)((fj_action_fn *)found->fn)((void *)found->arg);
     } else if (t == NULL) {
-        const fj_type *type = (const fj_type *)(loot->what - FJI_TAG_TYPED);
-        type->run(fji_self, loot->cell->args);
-        fji_cell_complete(loot->cell);
-    } else if ((loot->what & FJI_TAG_SELF) != 0) {
+        const fj_type *type = (const fj_type *)(found->item - FJI_TAG_TYPED);
+        type->run(fji_self, found->cell->args);
+        fji_cell_complete(found->cell);
+    } else if ((found->item & FJI_TAG_FUTURE) != 0) {
         (void)t->fn(t); /* completes itself */
-    } else if (loot->cell == NULL || (loot->what & FJI_TAG_DETACHED) != 0) {
+    } else if (found->cell == NULL || (found->item & FJI_TAG_DETACHED) != 0) {
         fji_task_complete(t, t->fn(t));
     } else {
         t->code = t->fn(t);
-        fji_cell_complete(loot->cell);
+        fji_cell_complete(found->cell);
     }
 }
 
 void fj_taken_run(fj_taken *taken)
 {
     fji_worker *w = fji_worker_self();
-    fji_loot loot;
+    fji_taken found;
 
     if (taken == NULL || taken->word[0] == 0) return;
-    memcpy(&loot, taken, sizeof loot);
+    memcpy(&found, taken, sizeof found);
     taken->word[0] = 0;
     if (w != NULL)
-        fji_worker_run(w, &loot);
+        fji_worker_run(w, &found);
     else
-        taken_run_bare(&loot);
+        taken_run_without_worker(&found);
 }
 
 void fj_taken_cancel(fj_taken *taken)
 {
-    fji_loot loot;
+    fji_taken found;
 
     if (taken == NULL || taken->word[0] == 0) return;
-    memcpy(&loot, taken, sizeof loot);
+    memcpy(&found, taken, sizeof found);
     taken->word[0] = 0;
-    fji_loot_cancel(&loot);
+    fji_taken_cancel(&found);
 }

@@ -69,11 +69,11 @@ int fji_options_read(fj_pool_options *o, const fj_pool_options *from)
     return options_check(o);
 }
 
-static uint32_t subqs_for(int parallelism)
+static uint32_t submission_queues_for(int parallelism)
 {
     uint32_t n = 2;
 
-    while (n < (uint32_t)parallelism && n < FJI_SUBQ_MAX) n *= 2;
+    while (n < (uint32_t)parallelism && n < FJI_MAX_SUBMISSION_QUEUES) n *= 2;
     return n;
 }
 
@@ -113,15 +113,15 @@ static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
     p->max_threads = pool_most(p, n);
     p->keep_alive_ns = keep < FJI_KEEP_ALIVE_MIN_NS ? FJI_KEEP_ALIVE_MIN_NS : keep;
     p->spin_ns = o->spin_ns != 0 ? o->spin_ns : FJI_SPIN_NS;
-    if (p->spin_ns > FJI_SPIN_MOST_NS) p->spin_ns = FJI_SPIN_MOST_NS;
+    if (p->spin_ns > FJI_SPIN_MAX_NS) p->spin_ns = FJI_SPIN_MAX_NS;
     p->max_spinners = (uint32_t)(cpus / 2);
     p->fence_waits = p->spin_ns > 0 && n <= cpus;
     p->fifo = (o->flags & FJ_POOL_FIFO) != 0;
-    p->moves = p->started = FJI_START_64;
+    p->activity_epoch = p->started = FJI_START_64;
     p->fence_begun = p->fence_done = FJI_START_32;
-    p->search = p->trimmed = p->failed = p->refused = p->starts = p->blocked = 0;
+    p->nsearching = p->shrinking = p->failed_starts = p->spawn_refused = p->starts = p->blocked = 0;
     fji_sizes sizes = fji_pool_sizes(p);
-    p->ctl = fji_ctl_settle(fji_ctl_add_active(FJI_CTL_NONE, -n), &sizes);
+    p->ctl = fji_ctl_normalize(fji_ctl_add_active(FJI_CTL_NONE, -n), &sizes);
     (void)snprintf(p->name, sizeof p->name, "%s",
                    o->name != NULL ? o->name
                    : common        ? "common"
@@ -137,10 +137,11 @@ static void pool_set_for_good(fj_pool *p, const fj_pool_options *o, bool common)
 
     p->caller_helps = common || (o->flags & FJ_POOL_CALLER_HELPS) != 0;
     p->is_common = common;
-    p->subqs = subqs_for(common && cpus > o->parallelism ? cpus : o->parallelism);
-    for (int i = 0; i < 2; i++) p->away[i].what = FJI_END;
-    p->away[0].mark = FJI_CELL_AWAY;
-    memcpy(p->away[0].args, &p, sizeof p);
+    p->nsubmissions = submission_queues_for(common && cpus > o->parallelism ? cpus
+                                                                            : o->parallelism);
+    for (int i = 0; i < 2; i++) p->submitted_cell[i].item = FJI_END;
+    p->submitted_cell[0].kind = FJI_CELL_SUBMITTED;
+    memcpy(p->submitted_cell[0].args, &p, sizeof p);
 }
 
 /* All that hangs on the record but the submission queues and the timers. */
@@ -151,7 +152,7 @@ static void pool_free_workers(fj_pool *p)
         if (w == NULL) continue;
         fji_queue_fini(&w->q);
         fji_scope_fini(w);
-        fji_spilled_free(w->spilled);
+        fji_overflow_free(w->overflow_cells);
         fji_plat_free(w);
     }
     for (uint32_t i = 0; i < FJI_CHUNKS; i++) {
@@ -166,10 +167,10 @@ static void pool_free_workers(fj_pool *p)
 static void pool_free(fj_pool *p)
 {
     pool_free_workers(p);
-    for (uint32_t i = 0; i < p->subqs; i++) {
-        if (p->subq[i] == NULL) continue;
-        fji_subq_fini(p->subq[i]);
-        fji_plat_free(p->subq[i]);
+    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+        if (p->submissions[i] == NULL) continue;
+        fji_submission_queue_fini(p->submissions[i]);
+        fji_plat_free(p->submissions[i]);
     }
     fji_timers_free(p);
     fji_plat_free(p);
@@ -202,7 +203,7 @@ static int pool_make(fj_pool **out, const fj_pool_options *o)
         fji_plat_free(p);
         return FJ_ENOMEM;
     }
-    fji_pools_add(p);
+    fji_registry_add(p);
     *out = p;
     return FJ_OK;
 }
@@ -226,7 +227,7 @@ bool fji_pool_make_common(const fj_pool_options *o, bool fixed_size)
     fji_lock_take(&p->lock);
     p->fixed_size = fixed_size;
     fji_lock_drop(&p->lock);
-    fji_pools_add(p);
+    fji_registry_add(p);
     /* [pool.end] release -> acquire in is_shutdown. */
     fji_store_release(&p->run, 0u);
     return true;
@@ -241,7 +242,7 @@ int fj_pool_create(fj_pool **pool, const fj_pool_options *options)
     if (err != FJ_OK) return err;
     if (o.parallelism == 0) o.parallelism = fj_available_parallelism();
     if (o.max_threads != 0 && o.max_threads < o.parallelism) return FJ_EINVAL;
-    fji_pools_prepare();
+    fji_atfork_prepare();
     return pool_make(pool, &o);
 }
 
@@ -270,7 +271,7 @@ int fj_pool_set_parallelism(fj_pool *pool, int n)
     fji_store_relaxed(&p->parallelism, n); /* relaxed: a limit, not a count */
     /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
     uint64_t c = fji_load_acquire(&p->ctl);
-    while (!fji_pool_move(p, &c, fji_ctl_add_active(c, old - n))) {}
+    while (!fji_ctl_cas(p, &c, fji_ctl_add_active(c, old - n))) {}
     fji_lock_drop(&p->lock);
     return old;
 }
@@ -283,7 +284,7 @@ void fji_pool_needs_worker(fj_pool *p)
         fji_store_relaxed(&p->parallelism, 1); /* relaxed: a limit; ctl is changed after it */
         /* [ctl.idle] acquire: as every change of ctl. */
         uint64_t c = fji_load_acquire(&p->ctl);
-        while (!fji_pool_move(p, &c, fji_ctl_add_active(c, -1))) {}
+        while (!fji_ctl_cas(p, &c, fji_ctl_add_active(c, -1))) {}
     }
     fji_lock_drop(&p->lock);
 }
@@ -291,8 +292,8 @@ void fji_pool_needs_worker(fj_pool *p)
 void fji_pool_start_failed(fj_pool *p)
 {
     /* relaxed: hints for idle_may_spawn(). */
-    fji_store_relaxed(&p->retry_ns, fji_plat_now() + FJI_FAILED_WAIT_NS);
-    fji_add_relaxed(&p->failed, 1); /* relaxed: as above */
+    fji_store_relaxed(&p->failed_retry_ns, fji_plat_now() + FJI_FAILED_WAIT_NS);
+    fji_add_relaxed(&p->failed_starts, 1); /* relaxed: as above */
 }
 
 /* ---- Ending --------------------------------------------------------------------------------------- */
@@ -314,23 +315,24 @@ void fji_pool_end_if_over(fj_pool *p)
 /* Cancels what nobody has begun. Typed tasks are left to their owners, who run them. */
 static void pool_cancel_queued(fj_pool *p)
 {
-    fji_loot loot;
+    fji_taken taken;
     /* [pool.record] acquire <- release in worker_new_record(). */
     uint32_t n = fji_load_acquire(&p->workers);
 
-    for (uint32_t i = 0; i < p->subqs; i++) {
+    for (uint32_t i = 0; i < p->nsubmissions; i++) {
         /* [pool.record] acquire <- release in submit_queue(). */
-        fji_subq *q = fji_load_acquire(&p->subq[i]);
+        fji_submission_queue *q = fji_load_acquire(&p->submissions[i]);
         if (q == NULL) continue;
         fji_lock_take(&q->lock); /* whoever pushes holds it: none comes after this */
-        while (fji_subq_maybe(q))
-            if (fji_subq_steal(q, &loot) == FJI_GOT_TASK) fji_loot_cancel(&loot);
+        while (fji_submission_queue_maybe(q))
+            if (fji_submission_queue_steal(q, &taken) == FJI_STEAL_SUCCESS)
+                fji_taken_cancel(&taken);
         fji_lock_drop(&q->lock);
     }
     for (uint32_t i = 0; i < n; i++) {
         fji_worker *w = fji_pool_worker(p, i);
-        while (w != NULL && fji_queue_steal_untyped(&w->q, &loot) == FJI_GOT_TASK)
-            fji_loot_cancel(&loot);
+        while (w != NULL && fji_queue_steal_untyped(&w->q, &taken) == FJI_STEAL_SUCCESS)
+            fji_taken_cancel(&taken);
     }
 }
 
@@ -342,11 +344,11 @@ static void pool_cancel_queued(fj_pool *p)
 static bool pool_stop(fj_pool *p, bool now, uint32_t *run)
 {
     for (;;) {
-        /* [pool.moves] acquire <- acq_rel in fji_guest_enter(). */
-        uint64_t moves = fji_load_acquire(&p->moves);
+        /* [pool.activity] acquire <- acq_rel in fji_guest_enter(). */
+        uint64_t activity = fji_load_acquire(&p->activity_epoch);
         if (!now && !fji_pool_quiescent(p, true)) return false;
         fji_lock_take(&p->lock);
-        bool same = now || fji_load_relaxed(&p->moves) == moves; /* relaxed: the lock */
+        bool same = now || fji_load_relaxed(&p->activity_epoch) == activity; /* relaxed: the lock */
         /* [pool.end] acq_rel: one stops it, the others see that it is stopped. The common pool
          * has not been shut down before. */
         if (same) *run = fji_or_acq_rel(&p->run, FJI_RUN_SHUTDOWN | FJI_RUN_STOP);
@@ -377,7 +379,7 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
         if ((run & FJI_RUN_SHUTDOWN) == 0) return;
         if (!pool_stop(p, now, &run)) {
             /* What was queued lazily has woken nobody, and now it must be run. */
-            if (fji_idle_sees_work(p)) fji_signal(p);
+            if (fji_pool_has_work(p)) fji_wake_one(p);
             return;
         }
         pool_stopped(p, now, run);
@@ -388,7 +390,7 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
     fji_lock_drop(&p->lock);
 }
 
-void fji_pool_now_quiet(fj_pool *p)
+void fji_pool_maybe_terminate(fj_pool *p)
 {
     /* [pool.end] what has changed above, run below; partner: the fence in pool_shutdown(). Either
      * the shutdown finds the pool quiet, or we see the shutdown. */
@@ -399,15 +401,15 @@ void fji_pool_now_quiet(fj_pool *p)
 
 bool fji_pool_last_thread(fj_pool *p, fji_thread *before)
 {
-    bool join = p->has_zombie;
+    bool join = p->has_last_exited;
 
     if (p->leavers_detach) {
         fji_plat_thread_detach(fji_plat_thread_self());
         return false;
     }
-    if (join) *before = p->zombie;
-    p->has_zombie = true;
-    p->zombie = fji_plat_thread_self();
+    if (join) *before = p->last_exited;
+    p->has_last_exited = true;
+    p->last_exited = fji_plat_thread_self();
     return join;
 }
 
@@ -431,7 +433,7 @@ static int pool_shutdown(fj_pool *p, bool now)
     if (p->is_common) return FJ_ENOTSUP;
     /* [pool.end] release -> acquire in is_shutdown. */
     fji_or_release(&p->run, FJI_RUN_SHUTDOWN);
-    /* [pool.end] run above, who is quiet below; partner: the fence in fji_pool_now_quiet().
+    /* [pool.end] run above, who is quiet below; partner: the fence in fji_pool_maybe_terminate().
      * [timer.made] and the timers, if there are some; partner: the fence in timers_of(). */
     fji_fence_full();
     fji_timers_shutdown(p);
@@ -471,7 +473,7 @@ int fj_pool_await_termination(fj_pool *pool, int64_t timeout_ns)
         (void)!fj_pool_await_quiescence(p, timeout_ns);
         return FJ_ETIMEDOUT;
     }
-    if ((w != NULL && w->pool == p) || fji_timers_mine(p)) return FJ_EDEADLK;
+    if ((w != NULL && w->pool == p) || fji_timers_is_own_thread(p)) return FJ_EDEADLK;
     int64_t deadline = fji_deadline(timeout_ns);
     int token = w != NULL ? fji_compensate_begin(w) : 0;
     int64_t pause = 0;
@@ -479,7 +481,7 @@ int fj_pool_await_termination(fj_pool *pool, int64_t timeout_ns)
     uint32_t run;
     /* [pool.end] acquire <- release in fji_pool_end_if_over(). */
     while (((run = fji_load_acquire(&p->run)) & FJI_RUN_TERMINATED) == 0 && in_time) {
-        fji_submit_run_stranded(p, deadline == FJ_FOREVER);
+        fji_run_threadless(p, deadline == FJ_FOREVER);
         fji_pool_try_terminate(p, false);
         int64_t retry = w != NULL ? fji_compensate_retry(w, &pause) : FJ_FOREVER;
         in_time = pool_wait_a_while(p, run, deadline, retry);
@@ -494,7 +496,7 @@ int fj_pool_close(fj_pool *pool)
 
     if (pool == NULL) return FJ_EINVAL;
     if (pool->is_common) return FJ_ENOTSUP;
-    if ((w != NULL && w->pool == pool) || fji_timers_mine(pool)) return FJ_EDEADLK;
+    if ((w != NULL && w->pool == pool) || fji_timers_is_own_thread(pool)) return FJ_EDEADLK;
     (void)pool_shutdown(pool, false);
     return fj_pool_await_termination(pool, FJ_FOREVER);
 }
@@ -514,18 +516,18 @@ static void pool_join(fj_pool *p)
 {
     /* Whoever still holds a lock is on its way out and lets go of it last. */
     fji_lock_take(&p->lock);
-    bool zombie = p->has_zombie;
-    p->has_zombie = false;
+    bool last_exited = p->has_last_exited;
+    p->has_last_exited = false;
     fji_lock_drop(&p->lock);
-    for (uint32_t i = 0; i < p->subqs; i++) {
+    for (uint32_t i = 0; i < p->nsubmissions; i++) {
         /* [pool.record] acquire <- release in submit_queue(). */
-        fji_subq *q = fji_load_acquire(&p->subq[i]);
+        fji_submission_queue *q = fji_load_acquire(&p->submissions[i]);
         if (q == NULL) continue;
         fji_lock_take(&q->lock);
         fji_lock_drop(&q->lock);
     }
     /* One that has left may still signal, in vain, for what it saw before the end. */
-    if (zombie) fji_plat_thread_join(p->zombie);
+    if (last_exited) fji_plat_thread_join(p->last_exited);
     fji_lock_take(&p->lock);
     fji_check(p, pool_is_empty(p));
     fji_lock_drop(&p->lock);
@@ -537,7 +539,7 @@ int fj_pool_destroy(fj_pool *pool)
     int err = fj_pool_close(pool);
     if (err != FJ_OK) return err;
     pool_join(pool);
-    fji_pools_remove(pool);
+    fji_registry_remove(pool);
     pool_free(pool);
     return FJ_OK;
 }
@@ -578,17 +580,17 @@ void fji_pool_end_common(fj_pool *p)
 
 void fji_pool_free_common(fj_pool *p)
 {
-    fji_pools_remove(p);
+    fji_registry_remove(p);
     pool_free_workers(p);
     fji_submit_clear(p);
 }
 
-void fji_pool_forget_common(fj_pool *p)
+void fji_pool_common_in_child(fj_pool *p)
 {
     fji_lock_reset(&p->lock);
-    for (uint32_t i = 0; i < p->subqs; i++)
-        if (p->subq[i] != NULL) fji_lock_reset(&p->subq[i]->lock);
-    fji_timers_forget(p);
+    for (uint32_t i = 0; i < p->nsubmissions; i++)
+        if (p->submissions[i] != NULL) fji_lock_reset(&p->submissions[i]->lock);
+    fji_timers_in_child(p);
 }
 
 static uint32_t pool_run(const fj_pool *pool)

@@ -20,18 +20,18 @@ typedef struct fji_worker fji_worker;
 /* fj_cell.state and fj_task.state */
 #define FJI_DONE 0x80000000u
 #define FJI_WAITING 0x40000000u
-#define FJI_LOST 0x20000000u /* with DONE, in the child of fork(): its thief is no more */
+#define FJI_ORPHANED 0x20000000u /* with DONE, in the child of fork(): its thief is no more */
 /* The same word of a future: see future.c */
-#define FJI_LET_GO 0x10000000u
+#define FJI_RELEASED 0x10000000u
 #define FJI_COMPLETING 0x08000000u
 #define FJI_CANCELLED 0x04000000u
 #define FJI_FAILED 0x02000000u
-#define FJI_GIVEN 0x01000000u
+#define FJI_EXTERNAL 0x01000000u
 #define FJI_OBSERVED 0x00800000u     /* somebody sleeps in its lot */
 #define FJI_OBSERVED_ANY 0x00400000u /* or waits for one of several */
-#define FJI_DROPPED 0x00200000u      /* taken out of its queue in order not to be run */
+#define FJI_DISCARDED 0x00200000u    /* taken out of its queue in order not to be run */
 #define FJI_SIGNALLABLE 0x00100000u  /* `runner` is there and may be sent a signal */
-#define FJI_TOLD 0x00080000u         /* of a completer: see future.c */
+#define FJI_REPORTED 0x00080000u     /* of a completer: see future.c */
 #define FJI_THIEF_MASK 0x0000ffffu   /* index of whoever runs it, + 1 */
 
 /* fji_worker.park */
@@ -49,19 +49,19 @@ typedef struct fji_worker fji_worker;
 /* fji_worker.alive */
 #define FJI_ALIVE_NO 0u
 #define FJI_ALIVE_WORKER 1u
-#define FJI_ALIVE_GUEST 2u /* an outside thread that works for one call */
-#define FJI_ALIVE_LOST 3u  /* in the child of fork(): never used again */
+#define FJI_ALIVE_GUEST 2u    /* an outside thread that works for one call */
+#define FJI_ALIVE_ORPHANED 3u /* in the child of fork(): never used again */
 
 /* fj_pool.starts */
 #define FJI_STARTS_UNDER_WAY 0x0000ffffu
 #define FJI_STARTS_REFUSED 0x00010000u /* one */
 
 /* fj_pool.search */
-#define FJI_SEARCH_WAIVED 0x80000000u /* a signal was left to those who search */
+#define FJI_WAKE_DEFERRED 0x80000000u /* a signal was left to those who search */
 
-/* What tasks that complete themselves (FJI_TAG_SELF) return to the queues, which ignore it: every
+/* What tasks that complete themselves (FJI_TAG_FUTURE) return to the queues, which ignore it: every
  * int may be the code of a body, so none of them can say so. */
-#define FJI_GONE FJ_OK
+#define FJI_COMPLETES_ITSELF FJ_OK
 
 /* fji_worker.blocked */
 #define FJI_BLOCKED_NO 0u
@@ -69,9 +69,9 @@ typedef struct fji_worker fji_worker;
 #define FJI_BLOCKED_REFUSED 2u /* an answer only: the saturation callback does not want it */
 
 /* fji_worker.call */
-#define FJI_CALL_IN 1u        /* a canceller may signal it */
-#define FJI_CALL_SIGNALLED 2u /* one has */
-#define FJI_CALL_PIN 4u       /* for each that is about to */
+#define FJI_SYSCALL_ENTERED 1u   /* a canceller may signal it */
+#define FJI_SYSCALL_SIGNALLED 2u /* one has */
+#define FJI_SYSCALL_PIN 4u       /* for each that is about to */
 
 /* fj_token.word */
 #define FJI_TOKEN_CANCELLED 1u
@@ -98,9 +98,9 @@ struct fji_worker {
 
     /* The idle protocol; wakers write. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t park;
-    uint32_t next_idle; /* fixed while it is on the idle stack */
-    uint32_t looks;     /* it is on the idle stack, or about to be, and may still signal */
-    bool permit;        /* it is counted in `search`; while it is idle, its waker's to set */
+    uint32_t next_idle;  /* fixed while it is on the idle stack */
+    uint32_t rescanning; /* it is on the idle stack, or about to be, and may still signal */
+    bool searching;      /* it is counted in `search`; while it is idle, its waker's to set */
 
     /* What others want to know; the worker writes. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t alive;
@@ -110,9 +110,9 @@ struct fji_worker {
     uint64_t parks;
     fji_scope *scope; /* the last one entered; see cancel.c */
 
-    uint32_t *nap;          /* the lot it sleeps in while it may be interrupted, or NULL */
-    uint32_t call;          /* it waits in a system call that a signal ends: FJI_CALL_IN, ... */
-    const fj_token *napper; /* then: the token of its task, or that any may concern it */
+    uint32_t *wait_bucket; /* the lot it sleeps in while it may be interrupted, or NULL */
+    uint32_t syscall; /* it waits in a system call that a signal ends: FJI_SYSCALL_ENTERED, ... */
+    const fj_token *wait_token; /* then: the token of its task, or that any may concern it */
 
     /* Its own. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) fj_pool *pool;
@@ -123,15 +123,15 @@ struct fji_worker {
     fji_scope scope_none[2]; /* the lowest while there is no array; one without memory */
     uint32_t index;
     uint32_t random;
-    uint32_t unasked; /* forks since starts of threads are refused */
-    bool checks;      /* it has run code that was compiled with FJ_CHECKED */
-    bool fresh;       /* it was started and has not found a task yet, see idle.c */
-    bool owes;        /* a look at all queues: it was woken before it had made it, see idle.c */
+    uint32_t forks_since_spawn_try; /* forks since starts of threads are refused */
+    bool checks;                    /* it has run code that was compiled with FJ_CHECKED */
+    bool awaiting_first_task;       /* it was started and has not found a task yet, see idle.c */
+    bool rescan_owed; /* a look at all queues: it was woken before it had made it, see idle.c */
     uintptr_t stack_low;
-    uintptr_t stack_half; /* below this it no longer helps */
-    fji_thread thread;    /* of a worker, not of a guest */
-    uint32_t signalable;  /* `thread` is there and has not left */
-    fj_cell *spilled;     /* cells for results of typed tasks run at their fork, not in use */
+    uintptr_t stack_half;    /* below this it no longer helps */
+    fji_thread thread;       /* of a worker, not of a guest */
+    uint32_t signalable;     /* `thread` is there and has not left */
+    fj_cell *overflow_cells; /* cells for results of typed tasks run at their fork, not in use */
 };
 
 /* The thread-local of a thread that works for no pool. */
@@ -141,10 +141,10 @@ extern fj_worker fji_outsider;
  * What a task's `cell` points to when it is not simply in its forker's queue: a pair of
  * cells that say END, so that the fast paths leave it alone, and in `mark` say why.
  */
-#define FJI_CELL_AWAY 1u /* submitted: completes in its own state; `home`: which queue */
-#define FJI_CELL_FAR 2u  /* forked under typed code: `home` is its position */
-#define FJI_CELL_RAN 3u  /* run at its fork: `code` is there */
-extern fj_cell fji_cell_far[2];
+#define FJI_CELL_SUBMITTED 1u   /* submitted: completes in its own state; `home`: which queue */
+#define FJI_CELL_UNDER_TYPED 2u /* forked under typed code: `home` is its position */
+#define FJI_CELL_RAN 3u         /* run at its fork: `code` is there */
+extern fj_cell fji_cell_under_typed[2];
 extern fj_cell fji_cell_ran[2];
 
 static inline fji_worker *fji_worker_of(fj_worker *w)
@@ -176,25 +176,25 @@ struct fj_pool {
     uint32_t fence_begun, fence_done;                /* numbers of the last ones */
 
     /* Who searches without having found: permits that are out, and WAIVED; see idle.c. */
-    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t search;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t nsearching;
 
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t run; /* waited on for the end */
-    uint64_t moves;     /* +1 when a guest comes or goes, or a worker turns quiet or back */
-    uint32_t trimmed;   /* one has left for lack of work: the others follow soon */
-    uint32_t failed;    /* starts in a row that on_start has ended */
-    int64_t retry_ns;   /* when the next is tried, after some of these */
-    uint32_t refused;   /* starts of threads that were refused since one was not */
-    int64_t refused_ns; /* when the first of them was */
-    uint32_t starts;    /* starts under way, and how many were refused; see compensate.c */
+    uint64_t activity_epoch;  /* +1 when a guest comes or goes, or a worker turns quiet or back */
+    uint32_t shrinking;       /* one has left for lack of work: the others follow soon */
+    uint32_t failed_starts;   /* starts in a row that on_start has ended */
+    int64_t failed_retry_ns;  /* when the next is tried, after some of these */
+    uint32_t spawn_refused;   /* starts of threads that were refused since one was not */
+    int64_t spawn_refused_ns; /* when the first of them was */
+    uint32_t starts;          /* starts under way, and how many were refused; see compensate.c */
 
     /* Changes rarely. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) int32_t parallelism;
     int32_t max_threads;
-    uint32_t blocked; /* workers that are blocked */
-    uint32_t workers; /* records ever made */
-    uint32_t subqs;   /* power of two */
+    uint32_t blocked;      /* workers that are blocked */
+    uint32_t workers;      /* records ever made */
+    uint32_t nsubmissions; /* power of two */
     fji_worker **chunk[FJI_CHUNKS];
-    fji_subq *subq[FJI_SUBQ_MAX];
+    fji_submission_queue *submissions[FJI_MAX_SUBMISSION_QUEUES];
 
     /* Set once. */
     int32_t min_runnable;
@@ -203,9 +203,9 @@ struct fj_pool {
     uint32_t max_spinners;
     bool fifo, caller_helps, asymmetric, is_common, fixed_size;
     bool fence_waits; /* workers may wait for each other's heavy fences: there are cores for it */
-    fj_cell away[2];  /* `cell` of tasks submitted to this pool: leads back here */
-    fj_pool_options options; /* callbacks */
-    void *cpus;              /* copy of options.cpus, or NULL */
+    fj_cell submitted_cell[2]; /* `cell` of tasks submitted to this pool: leads back here */
+    fj_pool_options options;   /* callbacks */
+    void *cpus;                /* copy of options.cpus, or NULL */
     char name[9];
     uint32_t cancel_delayed;   /* a shutdown cancels timers that wait */
     uint32_t lazy;             /* a task was queued without a signal, which its waiter makes */
@@ -214,9 +214,9 @@ struct fj_pool {
     /* Under the lock: registration of workers and guests, the end. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) fji_lock lock;
     uint32_t guests;
-    bool has_zombie;
-    bool leavers_detach; /* at exit: a thread that leaves detaches itself */
-    fji_thread zombie;   /* the last thread that left; it has joined the one before */
+    bool has_last_exited;
+    bool leavers_detach;    /* at exit: a thread that leaves detaches itself */
+    fji_thread last_exited; /* the last thread that left; it has joined the one before */
     uint64_t started;
     fj_pool *next, **link; /* list of all pools, for fork() */
 };
@@ -250,24 +250,24 @@ static inline fji_sizes fji_pool_sizes(const fj_pool *p)
  * Moves the control word from *c, as read before, to n; false: it has changed, and *c is the new
  * one. The sizes are read after *c was.
  */
-static inline bool fji_pool_move(fj_pool *p, uint64_t *c, uint64_t n)
+static inline bool fji_ctl_cas(fj_pool *p, uint64_t *c, uint64_t n)
 {
     fji_sizes sizes = fji_pool_sizes(p);
 
     /* [ctl.idle] acq_rel: every change of ctl is one of these. */
-    return fji_cas_acq_rel_64(&p->ctl, c, fji_ctl_settle(n, &sizes));
+    return fji_cas_acq_rel_64(&p->ctl, c, fji_ctl_normalize(n, &sizes));
 }
 
 /* idle.c: after a failure of it, the lost-th in a row. In a large pool many may be at it: each lets
  * some others go first, and looks again. */
-void fji_pool_lost(fj_pool *p, uint64_t *c, uint32_t *lost);
+void fji_ctl_backoff(fj_pool *p, uint64_t *c, uint32_t *failures);
 
 /* The heavy fence, or a full one on both sides where there is none. */
 void fji_pool_barrier(fj_pool *p);
 
 /* Whether n structs of `stride` bytes, each with a member of `least` bytes at its head, can lie one
  * after the other from `first` on. */
-static inline bool fji_array_fine(const void *first, size_t n, size_t stride, size_t least)
+static inline bool fji_array_ok(const void *first, size_t n, size_t stride, size_t least)
 {
     size_t bytes;
 
@@ -321,28 +321,28 @@ bool fji_pool_hold(const fj_pool *p);
 void fji_pool_drop_hold(const fj_pool *p);
 
 /* child.c: fork() of the process */
-void fji_pools_prepare(void);
-void fji_pools_add(fj_pool *p);
-void fji_pools_remove(fj_pool *p);
-void fji_pools_poke(const fj_token *only); /* see fji_pool_poke() */
-extern uint32_t fji_child_times; /* this process and those before it were made by fork() */
-/* For fj_task.home of what is put into a queue now. */
-static inline uint32_t fji_child_stamp(void)
+void fji_atfork_prepare(void);
+void fji_registry_add(fj_pool *p);
+void fji_registry_remove(fj_pool *p);
+void fji_wake_interruptible(const fj_token *only); /* see fji_pool_wake_interruptible() */
+extern uint32_t fji_fork_generation; /* this process and those before it were made by fork() */
+/* For fj_task.location of what is put into a queue now. */
+static inline uint32_t fji_location_stamp(void)
 {
-    return (fji_child_times & FJI_HOME_TIMES) << FJI_HOME_TIMES_SHIFT;
+    return (fji_fork_generation & FJI_LOCATION_GENERATION) << FJI_LOCATION_GENERATION_SHIFT;
 }
 /* Whether t, submitted and not done, was left behind with the threads of the parent. */
-static inline bool fji_child_lost(const fj_task *t)
+static inline bool fji_task_is_orphaned(const fj_task *t)
 {
     /* relaxed: only this part matters, and it is written before anybody can wait. */
-    return ((fji_load_relaxed(&t->home) >> FJI_HOME_TIMES_SHIFT) & FJI_HOME_TIMES) !=
-           (fji_child_times & FJI_HOME_TIMES);
+    return ((fji_load_relaxed(&t->location) >> FJI_LOCATION_GENERATION_SHIFT) &
+            FJI_LOCATION_GENERATION) != (fji_fork_generation & FJI_LOCATION_GENERATION);
 }
 
 /* The caller has queued a task of p without a signal. */
-static inline void fji_pool_was_lazy(fj_pool *p)
+static inline void fji_pool_note_lazy(fj_pool *p)
 {
-    /* [submit.lazy] release -> acq_rel in fji_submit_wake_lazy(): the task in its queue. */
+    /* [submit.lazy] release -> acq_rel in fji_wake_for_lazy(): the task in its queue. */
     fji_store_release(&p->lazy, 1u);
 }
 
@@ -355,13 +355,13 @@ bool fji_pool_make_common(const fj_pool_options *o, bool fixed_size);
 bool fji_pool_stop_common(fj_pool *p);
 void fji_pool_end_common(fj_pool *p);
 void fji_pool_free_common(fj_pool *p);
-void fji_pool_forget_common(fj_pool *p); /* in the child of fork(), while it is not there */
+void fji_pool_common_in_child(fj_pool *p); /* in the child of fork(), while it is not there */
 /* A worker was ended by on_start. */
 void fji_pool_start_failed(fj_pool *p);
 /* Looks whether the pool can stop, stop it if `now`, and whether it has ended. */
 void fji_pool_try_terminate(fj_pool *p, bool now);
 /* The caller has made the pool quieter: if it is shut down, this may have been the end. */
-void fji_pool_now_quiet(fj_pool *p);
+void fji_pool_maybe_terminate(fj_pool *p);
 /* A thread that was counted as a guest ends, joined by the next or by whoever destroys the pool. */
 void fji_pool_leave(fj_pool *p);
 /* With the lock: the calling thread is now the last to leave; true: the caller joins *before. At the
@@ -373,14 +373,14 @@ void fji_pool_needs_worker(fj_pool *p);
 void fji_pool_end_if_over(fj_pool *p);
 
 /* idle.c */
-void fji_signal(fj_pool *p);
+void fji_wake_one(fj_pool *p);
 /* w, which may have searched, has found a task and not yet begun it; `more`: there are others. */
-void fji_idle_found(fji_worker *w, bool more);
+void fji_search_succeeded(fji_worker *w, bool more);
 /* Whether w, which has found nothing, may search on: it has a permit then. */
-bool fji_idle_may_search(fji_worker *w);
+bool fji_search_begin(fji_worker *w);
 bool fji_idle_wait(fji_worker *w);
-void fji_idle_stop(fji_worker *w); /* w ends, since the pool stops */
-bool fji_idle_sees_work(fj_pool *p);
+void fji_search_end(fji_worker *w); /* w ends, since the pool stops */
+bool fji_pool_has_work(fj_pool *p);
 void fji_idle_release_all(fj_pool *p);
 
 /* worker.c */
@@ -388,22 +388,22 @@ bool fji_worker_start(fj_pool *p);
 void fji_worker_unpark(fji_worker *w);
 uint32_t fji_worker_random(fji_worker *w);
 /* Says in the word of a task who runs it and where the tasks of that run begin. */
-void fji_worker_claim(fji_worker *w, uint32_t *state, uint32_t *mark);
-void fji_worker_run(fji_worker *w, const fji_loot *loot);
-bool fji_worker_take_local(fji_worker *w, fji_loot *loot);
-fji_got fji_worker_scan(fji_worker *w, fji_loot *loot);
+void fji_worker_claim(fji_worker *w, uint32_t *state, uint32_t *child_base);
+void fji_worker_run(fji_worker *w, const fji_taken *taken);
+bool fji_worker_take_local(fji_worker *w, fji_taken *taken);
+fji_steal_result fji_worker_scan(fji_worker *w, fji_taken *taken);
 /* Puts a detached task or an ACTION into the own queue; its position, or -1: no room. */
-int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action_fn *fn, void *arg, bool wake);
+int64_t fji_worker_push(fji_worker *w, uintptr_t item, fj_action_fn *fn, void *arg, bool wake);
 bool fji_worker_reserve(fj_pool *p); /* with the lock: a first record */
 fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down);
 void fji_guest_leave(fji_worker *w);
-void fji_loot_cancel(const fji_loot *loot);
+void fji_taken_cancel(const fji_taken *taken);
 
 /* Typed code keeps the boundary in registers; hot.top is the END below cell 0 then. */
 static inline fj_cell *fji_worker_boundary(fji_worker *w)
 {
-    if (w->q.hot.top >= w->q.cells) return w->q.hot.top;
-    return fji_queue_boundary(&w->q, w->q.hint);
+    if (w->q.fast.top >= w->q.cells) return w->q.fast.top;
+    return fji_queue_boundary(&w->q, w->q.typed_hint);
 }
 
 /*
@@ -411,59 +411,59 @@ static inline fj_cell *fji_worker_boundary(fji_worker *w)
  * nothing was done. Pop of t, if it is the topmost of the own queue: false: nothing was done,
  * or a thief has it.
  */
-static inline bool fji_push_self(fj_task *t, uintptr_t root)
+static inline bool fji_push_future(fj_task *t, uintptr_t root)
 {
-    fj_worker *hot = fji_self;
-    fj_cell *p = hot->top;
+    fj_worker *fast = fji_self;
+    fj_cell *p = fast->top;
 
-    if (p->what != FJI_FREE) return false; /* nor if the thread works for no pool */
+    if (p->item != FJI_FREE) return false; /* nor if the thread works for no pool */
     /* relaxed: published below; who waits already only sleeps. */
-    fji_store_relaxed(&t->cell, hot->away);
+    fji_store_relaxed(&t->cell, fast->submitted_cell);
     /* relaxed: as above */
-    fji_store_relaxed(&t->home, hot->home + (uint32_t)((uintptr_t)p / sizeof *p));
+    fji_store_relaxed(&t->location, fast->location_base + (uint32_t)((uintptr_t)p / sizeof *p));
     /* relaxed: a thief late with an older base may read it, and its CAS fails. */
     fji_store_relaxed((uintptr_t *)(void *)p->args, root);
-    hot->top = p + 1;
+    fast->top = p + 1;
     /* [queue.publish] release -> acquire load in steal: the task. */
-    fji_store_release(&p->what, (uintptr_t)t | FJI_TAG_DETACHED | FJI_TAG_SELF);
+    fji_store_release(&p->item, (uintptr_t)t | FJI_TAG_DETACHED | FJI_TAG_FUTURE);
     /* [idle.dekker] as in fj_fork(). */
     FJI_LIGHT_FENCE();
-    if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(hot->ctl))) fji_signal_slow(hot);
+    if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(fast->ctl))) fji_wake_slow(fast);
     return true;
 }
 
-bool fji_worker_popped(fji_worker *w, fj_cell *c, uintptr_t what);
+bool fji_worker_finish_pop(fji_worker *w, fj_cell *c, uintptr_t item);
 
-static inline bool fji_pop_self(fj_worker *hot, const fj_task *t)
+static inline bool fji_pop_future(fj_worker *fast, const fj_task *t)
 {
-    fj_cell *c = hot->top - 1;
-    uintptr_t what = (uintptr_t)t | FJI_TAG_DETACHED | FJI_TAG_SELF;
+    fj_cell *c = fast->top - 1;
+    uintptr_t item = (uintptr_t)t | FJI_TAG_DETACHED | FJI_TAG_FUTURE;
 
-    if (c->what != what) return false; /* nor if the thread works for no pool */
-    int got = fji_pop(hot, c);
-    if (got > 0) hot->top = c;
-    return got > 0 || (got < 0 && fji_worker_popped(fji_worker_of(hot), c, what));
+    if (c->item != item) return false; /* nor if the thread works for no pool */
+    int got = fji_pop(fast, c);
+    if (got > 0) fast->top = c;
+    return got > 0 || (got < 0 && fji_worker_finish_pop(fji_worker_of(fast), c, item));
 }
 
 /* After a fork() of the process, and at the beginning. */
-static inline void fji_worker_set_home(fji_worker *w)
+static inline void fji_worker_set_location(fji_worker *w)
 {
     uint32_t first = (uint32_t)((uintptr_t)w->q.cells / sizeof *w->q.cells);
 
-    w->q.hot.home = (FJI_HOME_LOCAL | fji_child_stamp()) - first;
+    w->q.fast.location_base = (FJI_LOCATION_LOCAL | fji_location_stamp()) - first;
 }
 
 /* cancel.c */
 /* What w forks from now on, at c or above, has this token. `scope` is the one that w is in, and
  * has room above it. */
-static inline void fji_scope_put(fji_worker *w, fji_scope *scope, const fj_token *token,
-                                 const fj_cell *c)
+static inline void fji_scope_push(fji_worker *w, fji_scope *scope, const fj_token *token,
+                                  const fj_cell *c)
 {
     /* [cancel.runner] release -> acquire in scope_find(): the end of what used the entry before. */
     fji_store_release(&scope[1].from, (uintptr_t)c);
     /* [cancel.runner] release -> acquire in scope_find(): `from`. */
     fji_store_release(&scope[1].token, token);
-    /* [cancel.scope] release -> acquire in fji_scope_of(): the entry. */
+    /* [cancel.scope] release -> acquire in fji_scope_of_stolen(): the entry. */
     fji_store_release(&w->scope, scope + 1);
 }
 
@@ -475,21 +475,21 @@ static inline const fj_token *fji_scope_token(const fji_worker *w)
 
 fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token);
 /* The same for a task that belongs to a body which w does not run itself. */
-fji_scope_saved fji_scope_enter_part(fji_worker *w, const fj_token *token);
+fji_scope_saved fji_scope_enter_stolen(fji_worker *w, const fj_token *token);
 /* Whether w's present task belongs to the body with this token, and w runs that body. By w. */
 bool fji_scope_runs(const fji_worker *w, const fj_token *token);
 void fji_scope_leave(fji_worker *w, fji_scope_saved saved);
 /* With no task on the stack: whatever is forked from now on, at any cell, has this token. What is
  * in the queue is of no scope, and the queue may get shorter before the next fork. */
-void fji_scope_only(fji_worker *w, const fj_token *token);
+void fji_scope_replace(fji_worker *w, const fj_token *token);
 /* Between two tasks, with none on the stack: tasks from here on have none. */
-static inline void fji_scope_none(fji_worker *w)
+static inline void fji_scope_reset(fji_worker *w)
 {
-    /* [cancel.scope] release -> acquire in fji_scope_of(): the array, if it is new. */
+    /* [cancel.scope] release -> acquire in fji_scope_of_stolen(): the array, if it is new. */
     fji_store_release(&w->scope, w->scope_base);
 }
 /* The token of a task that was stolen from there and is not done. */
-const fj_token *fji_scope_of(fji_worker *victim, const fji_loot *loot);
+const fj_token *fji_scope_of_stolen(fji_worker *victim, const fji_taken *taken);
 /* A worker of p other than `but` that runs a task with this token of its own, and the position in its
  * queue at which the tasks of that run begin. NULL: there is none. What is found is true until
  * the task is done, which the caller has to check afterwards. */
@@ -503,17 +503,17 @@ bool fji_interrupted(const fji_worker *w);
  * Lots: a few words on which waits sleep that may be interrupted, one for each future by its
  * address (NULL: for waits for several). A lot is bumped when what it stands for has changed.
  */
-uint32_t *fji_lot(const void *future);
-void fji_lot_bump(uint32_t *lot);
+uint32_t *fji_wait_bucket(const void *future);
+void fji_wait_bucket_notify(uint32_t *bucket);
 /* Around a sleep in a lot. What is read from the lot, then fji_interrupted(), then the sleep
  * while the lot is as it was read: no interrupt is missed. */
-void fji_nap_begin(fji_worker *w, uint32_t *lot);
-void fji_nap_end(fji_worker *w);
+void fji_interruptible_begin(fji_worker *w, uint32_t *bucket);
+void fji_interruptible_end(fji_worker *w);
 /* Around a system call that the interrupt_signal of w's pool is to end, in the same way. */
-void fji_call_begin(fji_worker *w);
-void fji_call_end(fji_worker *w);
+void fji_syscall_begin(fji_worker *w);
+void fji_syscall_end(fji_worker *w);
 /* Wakes the nappers of the pool that the token `only`, or any if NULL, may concern. They look. */
-void fji_pool_poke(fj_pool *p, const fj_token *only);
+void fji_pool_wake_interruptible(fj_pool *p, const fj_token *only);
 /* The same for a pool that stops, and signals, if it has one. */
 void fji_pool_interrupt(fj_pool *p);
 
@@ -546,9 +546,9 @@ static inline bool fji_wait_may_run(const fji_wait *how)
  */
 int fji_await_task(fji_worker *w, fj_pool *pool, fj_task *t, const fji_wait *how);
 /* Runs one queued task with this root. NONE: there is none. RETRY: there may be one. */
-fji_got fji_help_root(fji_worker *w, uintptr_t root);
-void fji_join_forget(void); /* in the child of fork() */
-void fji_spilled_free(fj_cell *list);
+fji_steal_result fji_help_root(fji_worker *w, uintptr_t root);
+void fji_overflow_in_child(void); /* in the child of fork() */
+void fji_overflow_free(fj_cell *list);
 
 /* compensate.c */
 int fji_compensate_begin(fji_worker *w);
@@ -570,35 +570,35 @@ bool fji_compensate_is_stuck(fj_pool *p);
 int64_t fji_compensate_retry(fji_worker *w, int64_t *pause);
 
 /* submit.c */
-int fji_submit_outside(fj_pool *p, uintptr_t what, fj_action_fn *fn, void *arg, bool wake);
+int fji_inject(fj_pool *p, uintptr_t item, fj_action_fn *fn, void *arg, bool wake);
 /* The same also after shutdown, until the pool stops, for what it owes. */
-int fji_submit_anyway(fj_pool *p, uintptr_t what, fj_action_fn *fn, void *arg);
+int fji_submit_after_shutdown(fj_pool *p, uintptr_t item, fj_action_fn *fn, void *arg);
 /* A fork that the worker's queue has no room for: t goes to a submission queue, with its token.
  * False: there is no room either. */
 bool fji_submit_fork(fji_worker *w, fj_task *t);
 /* Gives memory of empty submission queues back. */
-void fji_submit_trim(fj_pool *p);
+void fji_submissions_shrink(fj_pool *p);
 /* What a task that completes itself says while no queue has it yet. */
-void fji_submit_mark(fj_pool *p, fj_task *t);
+void fji_task_mark_unqueued(fj_pool *p, fj_task *t);
 /* Called before a wait, by any thread: signals if a task was queued without a signal. A signal for
  * anything else could come late, and wake a worker of a pool that is quiescent by then. */
-void fji_submit_wake_lazy(fj_pool *p);
+void fji_wake_for_lazy(fj_pool *p);
 /* The submission queues of the common pool stay, without their slots; false: no memory. */
 bool fji_submit_renew(fj_pool *p);
 void fji_submit_clear(fj_pool *p);
 /* A task that completes itself. */
-int fji_submit_self(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool wake);
-/* tag: 0 or FJI_TAG_SELF. */
+int fji_submit_future(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool wake);
+/* tag: 0 or FJI_TAG_FUTURE. */
 bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag);
 /* Whether this thread works for p itself while it waits for it. */
 bool fji_submit_caller_works(const fj_pool *p, bool helps);
 int fji_join_submitted(fj_task *t);
 /* For a pool that has tasks and no threads: asks for one, and if none comes and the caller may run
  * tasks, runs what is queued. */
-void fji_submit_run_stranded(fj_pool *p, bool may_run);
+void fji_run_threadless(fj_pool *p, bool may_run);
 
 /* future.c */
-bool fji_future_undecided(const fj_future *f);
+bool fji_future_unresolved(const fj_future *f);
 /* Runs the body with its token; w: the calling worker, or NULL. */
 int fji_future_body(fj_future *f, fji_worker *w);
 /* The runner is through with it: the outcome, unless it is decided; lets go of it. */
@@ -610,22 +610,22 @@ void fji_future_unref(fj_future *f); /* of an allocated one */
  *   INTERRUPTS   waits inside the body are broken
  *   QUIET        it comes to its end by itself: the body is not told
  *   TELLS        sets TOLD
- *   HOLDS        with TELLS: it is DONE only after fji_future_hold() and fji_future_let_out(). In
+ *   HOLDS        with TELLS: it is DONE only after fji_future_hold() and fji_future_publish_held(). In
  *                between the calling thread, and no other, sees it done.
  */
-#define FJI_DECIDE_INTERRUPTS 1u
-#define FJI_DECIDE_QUIET 2u
-#define FJI_DECIDE_TELLS 4u
-#define FJI_DECIDE_HOLDS 8u
-bool fji_future_decide(fj_future *f, uint32_t bits, void *result, int code, unsigned how);
+#define FJI_RESOLVE_INTERRUPTS 1u
+#define FJI_RESOLVE_QUIETLY 2u
+#define FJI_RESOLVE_REPORTS 4u
+#define FJI_RESOLVE_HOLDS 8u
+bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, unsigned how);
 typedef struct fji_held {
     fj_future *future;
     struct fji_held *outer;
 } fji_held;
 void fji_future_hold(fj_future *f, fji_held *held);
-void fji_future_let_out(fji_held *held);
+void fji_future_publish_held(fji_held *held);
 /* Of a future that is done: whether it failed by hand, and this call is the first to set TOLD. */
-bool fji_future_pass_on(fj_future *f);
+bool fji_future_claim_report(fj_future *f);
 
 /* completer.c: 0 if it is none. */
 uintptr_t fji_completer_root(const fj_future *f);
@@ -636,18 +636,18 @@ bool fji_completer_is_child(const fj_future *f); /* of another: no queue lets go
  * thread cannot be had nothing is done. */
 void fji_timers_watch(fj_pool *p);
 /* Whether the limit of f, which has one, is over: it may be decided at any moment. */
-bool fji_timer_is_over(const fj_future *f);
+bool fji_timer_has_expired(const fj_future *f);
 /* Whether the calling thread is one of the timers of p. */
-bool fji_timers_mine(const fj_pool *p);
+bool fji_timers_is_own_thread(const fj_pool *p);
 /* Out of the wheel, if it is there. True: nobody has it then, and it is to be let go. */
-bool fji_timer_forget(fj_future *f);
+bool fji_timer_remove(fj_future *f);
 /* The pool was shut down, or stops: cancels what is not run any more. */
 void fji_timers_shutdown(fj_pool *p);
 /* Whether timers wait that a pool which is shut down still runs. */
 bool fji_timers_wait(const fj_pool *p);
 void fji_timers_free(fj_pool *p);
-void fji_timers_renew(fj_pool *p);  /* the common pool is made again */
-void fji_timers_forget(fj_pool *p); /* in the child of fork() */
+void fji_timers_renew(fj_pool *p);    /* the common pool is made again */
+void fji_timers_in_child(fj_pool *p); /* in the child of fork() */
 
 /* quiesce.c */
 /* w, which runs no task or waits for the pool to be quiescent, becomes QUIET, or ACTIVE again. */

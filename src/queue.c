@@ -41,12 +41,12 @@ bool fji_queue_init(fji_queue *q, uint32_t first, uint32_t limit, bool asymmetri
     q->asymmetric = asymmetric;
     q->cells = (fj_cell *)range + 2;
     q->first = q->cells;
-    q->cells[-2].what = FJI_END;
-    q->cells[-1].what = FJI_END;
-    q->cells[first].what = FJI_END;
-    q->hot.top = q->cells;
-    q->hint = q->cells;
-    q->hot.floor = asymmetric ? (uintptr_t)q->cells : QUEUE_FLOOR_MAX;
+    q->cells[-2].item = FJI_END;
+    q->cells[-1].item = FJI_END;
+    q->cells[first].item = FJI_END;
+    q->fast.top = q->cells;
+    q->typed_hint = q->cells;
+    q->fast.floor = asymmetric ? (uintptr_t)q->cells : QUEUE_FLOOR_MAX;
     q->openings = q->barriers = FJI_START_64;
     q->base = fji_base_make(FJI_START_EPOCH, 0, asymmetric ? FJI_BASE_CLOSED : FJI_BASE_OPEN);
     return true;
@@ -63,16 +63,16 @@ void fji_queue_reset(fji_queue *q)
     uint64_t b = fji_load_relaxed(&q->base); /* relaxed: nobody else is there */
 
     for (uint32_t i = 0; i < q->capacity; i++) {
-        q->cells[i].what = FJI_FREE;
+        q->cells[i].item = FJI_FREE;
         q->cells[i].state = 0;
     }
-    q->tombs = 0;
-    q->quiet = 0;
-    q->seen = 0;
+    q->tombstones = 0;
+    q->pops_since_steal = 0;
+    q->last_index = 0;
     q->opening = 0;
-    q->hot.top = q->cells;
-    q->hint = q->cells;
-    q->hot.floor = q->asymmetric ? (uintptr_t)q->cells : QUEUE_FLOOR_MAX;
+    q->fast.top = q->cells;
+    q->typed_hint = q->cells;
+    q->fast.floor = q->asymmetric ? (uintptr_t)q->cells : QUEUE_FLOOR_MAX;
     q->base = fji_base_make(fji_base_epoch(b) + 1, 0,
                             q->asymmetric ? FJI_BASE_CLOSED : FJI_BASE_OPEN);
 }
@@ -84,39 +84,39 @@ static bool queue_grow(fji_queue *q)
 
     if (now == old || !fji_plat_commit(q->range, queue_bytes(now))) return false;
     /* relaxed: a look along the queue may come this far; END and FREE mean the same to it. */
-    fji_store_relaxed(&q->cells[now].what, FJI_END);
+    fji_store_relaxed(&q->cells[now].item, FJI_END);
     q->capacity = now;
     /* relaxed: END and FREE mean the same to a thief, nothing is there. */
-    fji_store_relaxed(&q->cells[old].what, FJI_FREE);
+    fji_store_relaxed(&q->cells[old].item, FJI_FREE);
     return true;
 }
 
 /* ---- The owner's side: where it is ----------------------------------------------------------- */
 
 /* relaxed in all that follows on `what`: only the owner writes it, so it reads its own. */
-static uintptr_t cell_what(const fj_cell *c)
+static uintptr_t cell_item(const fj_cell *c)
 {
-    return fji_load_relaxed(&c->what); /* relaxed: see above */
+    return fji_load_relaxed(&c->item); /* relaxed: see above */
 }
 
-static void cell_set(fj_cell *c, uintptr_t what)
+static void cell_set(fj_cell *c, uintptr_t item)
 {
-    fji_store_relaxed(&c->what, what); /* relaxed: a fence or a CAS follows where it matters */
+    fji_store_relaxed(&c->item, item); /* relaxed: a fence or a CAS follows where it matters */
 }
 
 /* Nothing above c: the array may also end there. */
 static bool cell_is_topmost(const fj_cell *c)
 {
-    uintptr_t above = cell_what(c + 1);
+    uintptr_t above = cell_item(c + 1);
     return above == FJI_FREE || above == FJI_END;
 }
 
 fj_cell *fji_queue_boundary(fji_queue *q, fj_cell *near)
 {
-    fj_cell *p = near >= q->cells && near <= q->cells + q->capacity ? near : q->hint;
+    fj_cell *p = near >= q->cells && near <= q->cells + q->capacity ? near : q->typed_hint;
 
-    while (cell_what(p) != FJI_FREE && cell_what(p) != FJI_END) p++;
-    while (cell_what(p - 1) == FJI_FREE) p--;
+    while (cell_item(p) != FJI_FREE && cell_item(p) != FJI_END) p++;
+    while (cell_item(p - 1) == FJI_FREE) p--;
     return p;
 }
 
@@ -126,7 +126,7 @@ fj_cell *fji_queue_boundary(fji_queue *q, fj_cell *near)
 static void queue_open_by_owner(fji_queue *q)
 {
     /* relaxed: MAX is always safe, and only we read floor as data. */
-    fji_store_relaxed(&q->hot.floor, QUEUE_FLOOR_MAX);
+    fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX);
     /* [queue.base] acquire <- the CAS of a thief. */
     uint64_t b = fji_load_acquire(&q->base);
     while (fji_base_state(b) == FJI_BASE_CLOSED) {
@@ -143,19 +143,19 @@ static void queue_close_if_quiet(fji_queue *q, uint64_t b)
 {
     uint32_t index = fji_base_index(b);
 
-    if (!q->asymmetric || q->tombs != 0) return;
-    if (index != q->seen) {
-        q->seen = index;
-        q->quiet = 0;
+    if (!q->asymmetric || q->tombstones != 0) return;
+    if (index != q->last_index) {
+        q->last_index = index;
+        q->pops_since_steal = 0;
     }
-    if (++q->quiet < FJI_CLOSE_AFTER) return;
-    q->quiet = 0;
+    if (++q->pops_since_steal < FJI_CLOSE_AFTER) return;
+    q->pops_since_steal = 0;
     /* relaxed: the CAS publishes it; see Close in queue.h for the order of the two. */
-    fji_store_relaxed(&q->hot.floor, (uintptr_t)(q->cells + index));
+    fji_store_relaxed(&q->fast.floor, (uintptr_t)(q->cells + index));
     uint64_t closed = fji_base_make(fji_base_epoch(b) + 1, index, FJI_BASE_CLOSED);
     /* [queue.base] acq_rel: a thief that reads CLOSED sees floor, and stores MAX after it. */
     if (!fji_cas_acq_rel_64(&q->base, &b, closed))
-        fji_store_relaxed(&q->hot.floor, QUEUE_FLOOR_MAX); /* relaxed: only we read it */
+        fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX); /* relaxed: only we read it */
 }
 
 /*
@@ -206,36 +206,36 @@ static void queue_lower(fji_queue *q, fj_cell *lo)
         uint32_t index = fji_base_index(b) < pos ? fji_base_index(b) : pos;
         unsigned state = fji_base_state(b);
         if (state == FJI_BASE_CLOSED) /* relaxed: the CAS publishes it. */
-            fji_store_relaxed(&q->hot.floor, (uintptr_t)(q->cells + index));
+            fji_store_relaxed(&q->fast.floor, (uintptr_t)(q->cells + index));
         /* [queue.base] acq_rel -> acquire in fji_queue_steal(): whoever sees the new base
          * sees the cells FREE; whoever saw an old one fails on the epoch. */
         uint64_t next = fji_base_make(fji_base_epoch(b) + 1, index, state);
         if (fji_cas_acq_rel_64(&q->base, &b, next)) return;
         if (state == FJI_BASE_CLOSED)
-            fji_store_relaxed(&q->hot.floor, QUEUE_FLOOR_MAX); /* relaxed: only we read it */
+            fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX); /* relaxed: only we read it */
     }
 }
 
-fj_cell *fji_queue_settle(fji_queue *q, fj_cell *b, fj_cell *low)
+fj_cell *fji_queue_reclaim(fji_queue *q, fj_cell *b, fj_cell *low)
 {
     fj_cell *lo = b;
 
-    if (q->tombs == 0) return b;
-    while (lo > low && cell_what(lo - 1) == FJI_TOMB) cell_set(--lo, FJI_FREE);
+    if (q->tombstones == 0) return b;
+    while (lo > low && cell_item(lo - 1) == FJI_TOMBSTONE) cell_set(--lo, FJI_FREE);
     if (lo == b) return b;
-    q->tombs -= (uint32_t)(b - lo);
+    q->tombstones -= (uint32_t)(b - lo);
     queue_lower(q, lo);
     return lo;
 }
 
-static void queue_entomb(fji_queue *q, fj_cell *c)
+static void queue_bury(fji_queue *q, fj_cell *c)
 {
-    q->tombs++;
+    q->tombstones++;
     if (q->asymmetric) queue_open_by_owner(q);
-    cell_set(c, FJI_TOMB);
+    cell_set(c, FJI_TOMBSTONE);
 }
 
-bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t what, bool popped, fj_cell **boundary)
+bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t item, bool popped, fj_cell **boundary)
 {
     bool topmost = popped || cell_is_topmost(c);
     bool ours = false;
@@ -246,26 +246,26 @@ bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t what, bool popped, fj_ce
          * fence in queue_open(). */
         FJI_LIGHT_FENCE();
         /* relaxed: the fence orders it. */
-        ours = (uintptr_t)c >= fji_load_relaxed(&q->hot.floor);
+        ours = (uintptr_t)c >= fji_load_relaxed(&q->fast.floor);
     }
     if (!ours) ours = queue_decide(q, fji_queue_position(q, c), topmost);
     if (!ours) {
-        cell_set(c, what);
+        cell_set(c, item);
         return false;
     }
     if (topmost)
         *boundary = c;
     else
-        queue_entomb(q, c);
+        queue_bury(q, c);
     return true;
 }
 
 fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c)
 {
     if (!cell_is_topmost(c)) {
-        queue_entomb(q, c);
+        queue_bury(q, c);
         /* From where it was last, not from c: there may be many in between. */
-        return fji_queue_boundary(q, q->hot.top);
+        return fji_queue_boundary(q, q->fast.top);
     }
     cell_set(c, FJI_FREE);
     queue_lower(q, c);
@@ -286,29 +286,29 @@ void fji_cell_put_action(fj_cell *c, fj_action_fn *fn, void *arg)
 /* A cell that compaction must leave where it is, index being where thieves are. */
 static bool cell_is_pinned(const fji_queue *q, const fj_cell *c, uint32_t index)
 {
-    uintptr_t what = cell_what(c);
+    uintptr_t item = cell_item(c);
 
-    if (what == FJI_TOMB) return false;
-    if (fji_queue_position(q, c) < index) return (what & FJI_TAG_DETACHED) == 0;
-    return (what & FJI_TAG_TYPED) != 0;
+    if (item == FJI_TOMBSTONE) return false;
+    if (fji_queue_position(q, c) < index) return (item & FJI_TAG_DETACHED) == 0;
+    return (item & FJI_TAG_TYPED) != 0;
 }
 
 static void cell_move(fji_queue *q, fj_cell *from, fj_cell *to)
 {
-    uintptr_t what = cell_what(from);
+    uintptr_t item = cell_item(from);
 
     if (to == from) return;
-    if (what != FJI_ACTION) {
-        fj_task *t = (fj_task *)(what & ~FJI_TAG_MASK);
+    if (item != FJI_ACTION) {
+        fj_task *t = (fj_task *)(item & ~FJI_TAG_MASK);
         if (t->cell == from) t->cell = to;
-        uint32_t keep = (what & FJI_TAG_DETACHED) != 0 ? t->home & ~FJI_HOME_AT : 0;
+        uint32_t keep = (item & FJI_TAG_DETACHED) != 0 ? t->location & ~FJI_LOCATION_POSITION : 0;
         /* relaxed: others compare it with what they find in their own queue. */
-        fji_store_relaxed(&t->home, keep | fji_queue_position(q, to));
+        fji_store_relaxed(&t->location, keep | fji_queue_position(q, to));
     }
     /* relaxed: thieves are locked out. */
     fji_store_relaxed((uintptr_t *)(void *)to->args, *(uintptr_t *)(void *)from->args);
     fji_store_relaxed((uintptr_t *)(void *)(to->args + 8), *(uintptr_t *)(void *)(from->args + 8));
-    cell_set(to, what);
+    cell_set(to, item);
 }
 
 /*
@@ -331,15 +331,15 @@ static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
     while (low > q->cells && !cell_is_pinned(q, low - 1, index)) low--;
     fj_cell *to = low;
     for (fj_cell *c = low; c < end; c++) {
-        if (cell_what(c) == FJI_TOMB) {
-            q->tombs--;
+        if (cell_item(c) == FJI_TOMBSTONE) {
+            q->tombstones--;
             continue;
         }
         if (fji_queue_position(q, c) >= index) cell_move(q, c, to++);
     }
     for (fj_cell *c = to; c < end; c++)
         /* [queue.base] release -> acquire in fji_queue_maybe(), which then sees LOCKED. */
-        fji_store_release(&c->what, FJI_FREE);
+        fji_store_release(&c->item, FJI_FREE);
     if (index > fji_queue_position(q, low)) index = fji_queue_position(q, low);
     /* [queue.base] release -> acquire in fji_queue_steal(): the cells as they are now.
      * The push that follows looks at the control word, for a worker that met the lock. */
@@ -373,43 +373,43 @@ fj_cell *fji_queue_room(fji_queue *q, fj_cell *near)
 {
     fj_cell *p = fji_queue_boundary(q, near);
 
-    if (cell_what(p) == FJI_FREE) return p;
-    bool typed = q->hot.top < q->cells; /* it counts on positions: nothing may move */
+    if (cell_item(p) == FJI_FREE) return p;
+    bool typed = q->fast.top < q->cells; /* it counts on positions: nothing may move */
     /* relaxed: index only grows but for us, so at least this much is stolen or dead. */
-    uint32_t dead = fji_base_index(fji_load_relaxed(&q->base)) + q->tombs;
+    uint32_t dead = fji_base_index(fji_load_relaxed(&q->base)) + q->tombstones;
     if (!typed && dead >= q->capacity / 2) p = queue_compact_for_room(q, p);
-    if (cell_what(p) == FJI_FREE || queue_grow(q)) return p;
+    if (cell_item(p) == FJI_FREE || queue_grow(q)) return p;
     if (!typed && dead != 0) p = queue_compact_for_room(q, p);
-    return cell_what(p) == FJI_FREE ? p : NULL;
+    return cell_item(p) == FJI_FREE ? p : NULL;
 }
 
-void fji_queue_trim(fji_queue *q)
+void fji_queue_shrink(fji_queue *q)
 {
     if (q->capacity <= FJI_QUEUE_KEPT) return;
-    if (q->hot.top != q->cells) q->hot.top = queue_compact(q, q->hot.top);
-    if (q->hot.top != q->cells) return; /* it is not empty */
+    if (q->fast.top != q->cells) q->fast.top = queue_compact(q, q->fast.top);
+    if (q->fast.top != q->cells) return; /* it is not empty */
     size_t kept = queue_bytes(FJI_QUEUE_KEPT);
     /* relaxed: END and FREE mean the same to a thief, nothing is there. */
-    fji_store_relaxed(&q->cells[FJI_QUEUE_KEPT].what, FJI_END);
+    fji_store_relaxed(&q->cells[FJI_QUEUE_KEPT].item, FJI_END);
     if (fji_plat_discard((char *)q->range + kept, queue_bytes(q->capacity) - kept)) {
         q->capacity = FJI_QUEUE_KEPT;
-        q->hint = q->cells;
+        q->typed_hint = q->cells;
     } else {
-        fji_store_relaxed(&q->cells[FJI_QUEUE_KEPT].what, FJI_FREE); /* relaxed: as above */
+        fji_store_relaxed(&q->cells[FJI_QUEUE_KEPT].item, FJI_FREE); /* relaxed: as above */
     }
 }
 
 /* ---- The thieves' side ----------------------------------------------------------------------- */
 
-static bool what_is_task(uintptr_t what)
+static bool item_is_task(uintptr_t item)
 {
-    return what > FJI_SPECIAL;
+    return item > FJI_SPECIAL;
 }
 
-static bool queue_open_alone(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *what)
+static bool queue_open_alone(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *item)
 {
     /* relaxed: the barrier below orders it against the owner's loads of floor. */
-    fji_store_relaxed(&q->hot.floor, QUEUE_FLOOR_MAX);
+    fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX);
     for (int i = 0; i < FJI_SHARE_SPINS; i++) {
         fji_pause();
         if (fji_load_relaxed(&q->base) != b) return false; /* relaxed: a hint to come again */
@@ -418,8 +418,8 @@ static bool queue_open_alone(fji_queue *q, uint64_t b, const fj_cell *c, uintptr
     /* [queue.take] floor above, the cell below; partner: the light fence in fji_pop(). */
     if (!fji_plat_barrier()) return false;
     /* [queue.publish] acquire <- release in fj_fork(): the task. */
-    *what = fji_load_acquire(&c->what);
-    return what_is_task(*what) || *what == FJI_TOMB;
+    *item = fji_load_acquire(&c->item);
+    return item_is_task(*item) || *item == FJI_TOMBSTONE;
 }
 
 /*
@@ -428,32 +428,32 @@ static bool queue_open_alone(fji_queue *q, uint64_t b, const fj_cell *c, uintptr
  * was after the fence. False: base has changed, or there is nothing after all, or another thief
  * is about it: where many search, all of them see the one queue with a task.
  */
-static bool queue_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *what)
+static bool queue_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *item)
 {
     /* relaxed: it only saves fences. */
     if (fji_load_relaxed(&q->opening) != 0 || fji_or_relaxed(&q->opening, 1u) != 0) return false;
-    bool open = queue_open_alone(q, b, c, what);
+    bool open = queue_open_alone(q, b, c, item);
     fji_store_relaxed(&q->opening, 0u); /* relaxed: as above */
     return open;
 }
 
 /* The same for an OPEN queue: a full fence, and the cell read after it. */
-static bool queue_steal_open(const fj_cell *c, uintptr_t *what)
+static bool queue_steal_open(const fj_cell *c, uintptr_t *item)
 {
     /* [queue.take] base was read above, the cell is read below; partner: the full fence in
      * queue_decide(). */
     fji_fence_thief();
     /* [queue.publish] acquire <- release in fj_fork(): the task. */
-    *what = fji_load_acquire(&c->what);
-    return what_is_task(*what) || *what == FJI_TOMB;
+    *item = fji_load_acquire(&c->item);
+    return item_is_task(*item) || *item == FJI_TOMBSTONE;
 }
 
 /* Whether a thief that may run only some tasks may run this one; fn: what stands beside it. */
-static bool what_is_wanted(uintptr_t what, uintptr_t fn, uintptr_t root)
+static bool item_is_wanted(uintptr_t item, uintptr_t fn, uintptr_t root)
 {
-    if (root == 0 || what == FJI_TOMB) return true;
-    if (root == QUEUE_UNTYPED) return (what & FJI_TAG_TYPED) == 0;
-    return (what & FJI_TAG_SELF) != 0 && fn == root;
+    if (root == 0 || item == FJI_TOMBSTONE) return true;
+    if (root == QUEUE_UNTYPED) return (item & FJI_TAG_TYPED) == 0;
+    return (item & FJI_TAG_FUTURE) != 0 && fn == root;
 }
 
 static bool links_hold(const fji_link *links, int n)
@@ -464,52 +464,52 @@ static bool links_hold(const fji_link *links, int n)
     return true;
 }
 
-fji_got fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, int n,
-                            uintptr_t root, fji_loot *loot)
+fji_steal_result fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, int n,
+                                     uintptr_t root, fji_taken *taken)
 {
     for (;;) {
         /* [queue.base] acquire <- the owner's CAS: the cells it has freed or moved. */
         uint64_t b = fji_load_acquire(&q->base);
         uint32_t index = fji_base_index(b);
-        if (fji_base_state(b) == FJI_BASE_LOCKED) return FJI_GOT_RETRY;
-        if (index < from) return FJI_GOT_NONE;
+        if (fji_base_state(b) == FJI_BASE_LOCKED) return FJI_STEAL_RETRY;
+        if (index < from) return FJI_STEAL_EMPTY;
         fj_cell *c = q->first + index;
         /* [queue.publish] acquire: also keeps the second look at base behind it. */
-        uintptr_t what = fji_load_acquire(&c->what);
-        if (what == FJI_FREE || what == FJI_END)
+        uintptr_t item = fji_load_acquire(&c->item);
+        if (item == FJI_FREE || item == FJI_END)
             /* [queue.base] acquire <- the owner's CAS: nothing only if index stayed. */
-            return fji_load_acquire(&q->base) == b ? FJI_GOT_NONE : FJI_GOT_RETRY;
+            return fji_load_acquire(&q->base) == b ? FJI_STEAL_EMPTY : FJI_STEAL_RETRY;
         bool closed = fji_base_state(b) == FJI_BASE_CLOSED;
-        if (!(closed ? queue_open(q, b, c, &what) : queue_steal_open(c, &what)))
-            return FJI_GOT_RETRY;
-        if (!links_hold(links, n)) return FJI_GOT_NONE;
-        if (n > 0 && what == FJI_ACTION) return FJI_GOT_NONE; /* nobody waits for it */
-        if (what == FJI_ACTION || (what & FJI_TAG_SELF) != 0) {
+        if (!(closed ? queue_open(q, b, c, &item) : queue_steal_open(c, &item)))
+            return FJI_STEAL_RETRY;
+        if (!links_hold(links, n)) return FJI_STEAL_EMPTY;
+        if (n > 0 && item == FJI_ACTION) return FJI_STEAL_EMPTY; /* nobody waits for it */
+        if (item == FJI_ACTION || (item & FJI_TAG_FUTURE) != 0) {
             const uintptr_t *at = (const uintptr_t *)(void *)c->args;
-            loot->fn = fji_load_relaxed(&at[0]);  /* relaxed: [queue.publish] carries them */
-            loot->arg = fji_load_relaxed(&at[1]); /* relaxed: torn only if the CAS fails */
+            taken->fn = fji_load_relaxed(&at[0]);  /* relaxed: [queue.publish] carries them */
+            taken->arg = fji_load_relaxed(&at[1]); /* relaxed: torn only if the CAS fails */
         }
-        if (!what_is_wanted(what, loot->fn, root)) return FJI_GOT_NONE;
+        if (!item_is_wanted(item, taken->fn, root)) return FJI_STEAL_EMPTY;
         uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, FJI_BASE_OPEN);
         /* [queue.base] acq_rel: partner is the owner's CAS on the same word. */
-        if (!fji_cas_acq_rel_64(&q->base, &b, next)) return FJI_GOT_RETRY;
+        if (!fji_cas_acq_rel_64(&q->base, &b, next)) return FJI_STEAL_RETRY;
         if (closed) fji_add_relaxed(&q->openings, 1); /* relaxed: a counter */
-        if (what == FJI_TOMB) continue;
-        loot->what = what;
-        loot->cell = c;
-        loot->token = NULL;
-        return FJI_GOT_TASK;
+        if (item == FJI_TOMBSTONE) continue;
+        taken->item = item;
+        taken->cell = c;
+        taken->token = NULL;
+        return FJI_STEAL_SUCCESS;
     }
 }
 
-fji_got fji_queue_steal(fji_queue *q, fji_loot *loot)
+fji_steal_result fji_queue_steal(fji_queue *q, fji_taken *taken)
 {
-    return fji_queue_steal_for(q, 0, NULL, 0, 0, loot);
+    return fji_queue_steal_for(q, 0, NULL, 0, 0, taken);
 }
 
-fji_got fji_queue_steal_untyped(fji_queue *q, fji_loot *loot)
+fji_steal_result fji_queue_steal_untyped(fji_queue *q, fji_taken *taken)
 {
-    return fji_queue_steal_for(q, 0, NULL, 0, QUEUE_UNTYPED, loot);
+    return fji_queue_steal_for(q, 0, NULL, 0, QUEUE_UNTYPED, taken);
 }
 
 bool fji_queue_maybe(const fji_queue *q)
@@ -518,8 +518,8 @@ bool fji_queue_maybe(const fji_queue *q)
     uint64_t b = fji_load_acquire(&q->base);
     if (fji_base_state(b) == FJI_BASE_LOCKED) return true;
     /* [queue.publish] acquire: also keeps the second look at base behind it. */
-    uintptr_t what = fji_load_acquire(&q->first[fji_base_index(b)].what);
-    if (what != FJI_FREE && what != FJI_END) return true;
+    uintptr_t item = fji_load_acquire(&q->first[fji_base_index(b)].item);
+    if (item != FJI_FREE && item != FJI_END) return true;
     /* [queue.base] acquire <- the owner's CAS: index may have been lowered meanwhile. */
     return fji_load_acquire(&q->base) != b;
 }
@@ -531,23 +531,23 @@ uint32_t fji_queue_count(const fji_queue *q)
     uint32_t n = 0;
 
     for (;; i++) {
-        uintptr_t what = fji_load_relaxed(&q->first[i].what); /* relaxed: an estimate */
-        if (what == FJI_FREE || what == FJI_END) return n;
-        if (what_is_task(what)) n++;
+        uintptr_t item = fji_load_relaxed(&q->first[i].item); /* relaxed: an estimate */
+        if (item == FJI_FREE || item == FJI_END) return n;
+        if (item_is_task(item)) n++;
     }
 }
 
 bool fji_queue_valid(const fji_queue *q)
 {
     uint64_t b = fji_load_relaxed(&q->base); /* relaxed: at rest */
-    uint32_t index = fji_base_index(b), tombs = 0, i = 0;
+    uint32_t index = fji_base_index(b), tombstones = 0, i = 0;
 
     if (fji_base_state(b) == FJI_BASE_LOCKED || index > q->capacity) return false;
-    for (; i < q->capacity && cell_what(&q->cells[i]) != FJI_FREE; i++)
-        if (cell_what(&q->cells[i]) == FJI_TOMB) tombs++;
-    if (index > i || tombs != q->tombs) return false;
-    if (tombs != 0 && fji_base_state(b) != FJI_BASE_OPEN) return false;
+    for (; i < q->capacity && cell_item(&q->cells[i]) != FJI_FREE; i++)
+        if (cell_item(&q->cells[i]) == FJI_TOMBSTONE) tombstones++;
+    if (index > i || tombstones != q->tombstones) return false;
+    if (tombstones != 0 && fji_base_state(b) != FJI_BASE_OPEN) return false;
     for (; i < q->capacity; i++)
-        if (cell_what(&q->cells[i]) != FJI_FREE || q->cells[i].state != 0) return false;
-    return cell_what(&q->cells[q->capacity]) == FJI_END && cell_what(&q->cells[-1]) == FJI_END;
+        if (cell_item(&q->cells[i]) != FJI_FREE || q->cells[i].state != 0) return false;
+    return cell_item(&q->cells[q->capacity]) == FJI_END && cell_item(&q->cells[-1]) == FJI_END;
 }

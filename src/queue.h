@@ -39,11 +39,11 @@
  * Push    cell = task (release); light fence; look at the pool's control word.
  *
  * Take    by the owner, of any cell c it has pushed, topmost or not:
- *           c.what = FREE if nothing is above it, else CLAIM (and TOMB once it is ours:
+ *           c.item = FREE if nothing is above it, else CLAIM (and TOMB once it is ours:
  *           not before, since a thief drops a TOMB)
  *           light fence; c >= floor: it is ours.          -- the whole fast path
  *           else, after a full fence, by what base says; any CAS failure: look again
- *             index > c          stolen: c.what as it was, wait, give the cell back
+ *             index > c          stolen: c.item as it was, wait, give the cell back
  *             CLOSED             a thief has asked: CAS to OPEN, look again
  *             OPEN, index == c   CAS to epoch+1: the epoch, not the index, shuts out
  *                                a thief that is about to take c
@@ -114,15 +114,15 @@
 #define FJI_ACTION ((uintptr_t)32 | FJI_TAG_DETACHED)
 
 /*
- * fj_task.home of a task that completes in its own state: which submission queue, or which
+ * fj_task.location of a task that completes in its own state: which submission queue, or which
  * position in a worker's queue; and when it was put there, in times that this process or
  * those it comes from were made by fork().
  */
-#define FJI_HOME_LOCAL 0x80000000u
-#define FJI_HOME_AT 0x001fffffu
-#define FJI_HOME_NOWHERE FJI_HOME_AT /* not in a queue yet */
-#define FJI_HOME_TIMES_SHIFT 21
-#define FJI_HOME_TIMES 1023u
+#define FJI_LOCATION_LOCAL 0x80000000u
+#define FJI_LOCATION_POSITION 0x001fffffu
+#define FJI_LOCATION_NONE FJI_LOCATION_POSITION /* not in a queue yet */
+#define FJI_LOCATION_GENERATION_SHIFT 21
+#define FJI_LOCATION_GENERATION 1023u
 
 /* ---- The thieves' word --------------------------------------------------------------------- */
 
@@ -159,16 +159,16 @@ static inline uint64_t fji_base_make(uint64_t epoch, uint32_t index, unsigned st
 
 typedef struct fji_queue {
     /* The owner's line. hot.floor alone is written by others too. */
-    FJI_ALIGNAS(FJI_CACHE_PAIR) fj_worker hot;
-    fj_cell *cells;    /* position 0 */
-    fj_cell *hint;     /* near the boundary while typed code runs (hot.top is END then) */
-    fj_cell *low;      /* then: where the plain tasks forked under it begin */
-    uint32_t count;    /* then: how many of them are not joined */
-    uint32_t capacity; /* cells before the END */
-    uint32_t tombs;    /* TOMBs not yet freed */
-    uint32_t wait;     /* calls of fji_queue_room() until it may compact again */
-    uint32_t quiet;    /* takes since the last steal, while OPEN */
-    uint32_t seen;     /* index at the last of them */
+    FJI_ALIGNAS(FJI_CACHE_PAIR) fj_worker fast;
+    fj_cell *cells;            /* position 0 */
+    fj_cell *typed_hint;       /* near the boundary while typed code runs (hot.top is END then) */
+    fj_cell *typed_low;        /* then: where the plain tasks forked under it begin */
+    uint32_t typed_count;      /* then: how many of them are not joined */
+    uint32_t capacity;         /* cells before the END */
+    uint32_t tombstones;       /* TOMBs not yet freed */
+    uint32_t wait;             /* calls of fji_queue_room() until it may compact again */
+    uint32_t pops_since_steal; /* takes since the last steal, while OPEN */
+    uint32_t last_index;       /* index at the last of them */
 
     /* The thieves' line. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t base;
@@ -185,17 +185,21 @@ typedef struct fji_queue {
 } fji_queue;
 
 /* What a steal got. */
-typedef enum fji_got { FJI_GOT_NONE, FJI_GOT_RETRY, FJI_GOT_TASK } fji_got;
+typedef enum fji_steal_result {
+    FJI_STEAL_EMPTY,
+    FJI_STEAL_RETRY,
+    FJI_STEAL_SUCCESS
+} fji_steal_result;
 
 /* A task that was taken: `what` as it stood in the cell, the cell (NULL: it came from a
  * submission queue, or from the own one), and function and argument of an ACTION; of a task
  * that completes itself `fn` is its root, or 0. The token is filled in by the taker. */
-typedef struct fji_loot {
-    uintptr_t what;
+typedef struct fji_taken {
+    uintptr_t item;
     fj_cell *cell;
     uintptr_t fn, arg;
     const fj_token *token;
-} fji_loot;
+} fji_taken;
 
 /*
  * Makes an empty queue with room for `first` cells that can grow to `limit`. Takes
@@ -229,13 +233,13 @@ fj_cell *fji_queue_room(fji_queue *q, fj_cell *near);
 fj_cell *fji_queue_rewind(fji_queue *q, fj_cell *b);
 
 /* Owner, not under typed code. Gives memory of an empty queue back. */
-void fji_queue_trim(fji_queue *q);
+void fji_queue_shrink(fji_queue *q);
 
 /*
  * Owner. Frees the TOMBs directly below the boundary b, down to `low` at most; returns the
  * new boundary.
  */
-fj_cell *fji_queue_settle(fji_queue *q, fj_cell *b, fj_cell *low);
+fj_cell *fji_queue_reclaim(fji_queue *q, fj_cell *b, fj_cell *low);
 
 /*
  * Owner. Tries to take the task `what` in c, which the owner has pushed and not joined.
@@ -243,7 +247,7 @@ fj_cell *fji_queue_settle(fji_queue *q, fj_cell *b, fj_cell *low);
  * *boundary is where the next push goes. False: a thief has it, and c says `what` again;
  * *boundary is untouched.
  */
-bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t what, bool popped, fj_cell **boundary);
+bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t item, bool popped, fj_cell **boundary);
 
 /* Owner. c holds a stolen task, and that is over. The boundary. */
 fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c);
@@ -252,7 +256,7 @@ fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c);
 void fji_cell_put_action(fj_cell *c, fj_action_fn *fn, void *arg);
 
 /* Thief. One attempt at the oldest task. */
-fji_got fji_queue_steal(fji_queue *q, fji_loot *loot);
+fji_steal_result fji_queue_steal(fji_queue *q, fji_taken *taken);
 
 /*
  * Thief that waits for a task and may run only what belongs to it: takes the oldest task
@@ -265,11 +269,11 @@ typedef struct fji_link {
     uint32_t seen;
 } fji_link;
 
-fji_got fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, int n,
-                            uintptr_t root, fji_loot *loot);
+fji_steal_result fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, int n,
+                                     uintptr_t root, fji_taken *taken);
 
 /* Thief. As fji_queue_steal(), but leaves a typed task, and what is above it, where it is. */
-fji_got fji_queue_steal_untyped(fji_queue *q, fji_loot *loot);
+fji_steal_result fji_queue_steal_untyped(fji_queue *q, fji_taken *taken);
 
 /* Anybody. Whether there may be a task: true while LOCKED. */
 bool fji_queue_maybe(const fji_queue *q);
@@ -294,12 +298,12 @@ static inline uint32_t fji_queue_position(const fji_queue *q, const fj_cell *c)
  * number, from which its position follows however often that was done.
  */
 typedef struct fji_slot {
-    uintptr_t what;
+    uintptr_t item;
     uintptr_t fn, arg; /* of an ACTION; fn: the root of a task that completes itself */
     uintptr_t token;   /* that the task runs with, or 0 */
 } fji_slot;
 
-typedef struct fji_subq {
+typedef struct fji_submission_queue {
     FJI_ALIGNAS(FJI_CACHE_PAIR) fji_lock lock; /* holders are the owner in the sense above */
     uint32_t top;
     uint32_t capacity;
@@ -311,42 +315,44 @@ typedef struct fji_subq {
     FJI_ALIGNAS(FJI_CACHE_PAIR) void *range;
     size_t range_bytes;
     uint32_t limit;
-} fji_subq;
+} fji_submission_queue;
 
-bool fji_subq_init(fji_subq *q, uint32_t first, uint32_t limit);
-void fji_subq_fini(fji_subq *q);
+bool fji_submission_queue_init(fji_submission_queue *q, uint32_t first, uint32_t limit);
+void fji_submission_queue_fini(fji_submission_queue *q);
 
 /* With the lock: forgets everything, after fork(). */
-void fji_subq_reset(fji_subq *q);
+void fji_submission_queue_reset(fji_submission_queue *q);
 
 /* With the lock: appends a task, or an ACTION with function and argument. On average its cost does not
  * depend on the length. *number, unless NULL, becomes its number, to find it again. False: no room,
  * nothing was changed. */
-bool fji_subq_push(fji_subq *q, const fji_loot *it, uint32_t *number);
+bool fji_submission_queue_push(fji_submission_queue *q, const fji_taken *it, uint32_t *number);
 
 /* With the lock: takes back what was pushed with this number. False: a thief has it. */
-bool fji_subq_remove(fji_subq *q, uintptr_t what, uint32_t number);
+bool fji_submission_queue_remove(fji_submission_queue *q, uintptr_t item, uint32_t number);
 
 /* With the lock: gives memory of an empty queue back. */
-void fji_subq_trim(fji_subq *q);
+void fji_submission_queue_shrink(fji_submission_queue *q);
 
 /* Without the lock: whether it has more memory than it keeps. */
-bool fji_subq_is_large(const fji_subq *q);
+bool fji_submission_queue_is_large(const fji_submission_queue *q);
 
 /* Thief, no lock: the oldest. loot->cell is NULL. */
-fji_got fji_subq_steal(fji_subq *q, fji_loot *loot);
+fji_steal_result fji_submission_queue_steal(fji_submission_queue *q, fji_taken *taken);
 
 /* Thief, no lock: the oldest, if it has this root. */
-fji_got fji_subq_steal_root(fji_subq *q, uintptr_t root, fji_loot *loot);
+fji_steal_result fji_submission_queue_steal_root(fji_submission_queue *q, uintptr_t root,
+                                                 fji_taken *taken);
 
 /*
  * Thief, no lock: the same, and if it is an ACTION, up to half of the ACTIONs that follow
- * with it, at most FJI_SUBQ_BATCH in all; *n says how many.
+ * with it, at most FJI_SUBMISSIONS_BATCH in all; *n says how many.
  */
-fji_got fji_subq_steal_some(fji_subq *q, fji_loot *loot, uint32_t *n);
+fji_steal_result fji_submission_queue_steal_some(fji_submission_queue *q, fji_taken *taken,
+                                                 uint32_t *n);
 
 /* Anybody. */
-bool fji_subq_maybe(const fji_subq *q);
-uint32_t fji_subq_count(const fji_subq *q);
+bool fji_submission_queue_maybe(const fji_submission_queue *q);
+uint32_t fji_submission_queue_count(const fji_submission_queue *q);
 
 #endif /* FJI_QUEUE_H */

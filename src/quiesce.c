@@ -25,8 +25,8 @@
  *
  * Edges          from                         to                          carries
  *   pool.alive   release store of alive       acquire in fji_pool_quiescent()  park, the queue
- *   pool.moves   acq_rel add                  acquire in fji_pool_quiescent()  a guest's coming
- *   idle.looks   release in fji_idle_wait()   acquire in quiesce_worker()  its rescan's signal
+ *   pool.activity   acq_rel add                  acquire in fji_pool_quiescent()  a guest's coming
+ *   idle.rescan   release in fji_idle_wait()   acquire in quiesce_worker()  its rescan's signal
  *   ctl.idle     acq_rel CAS in idle_push()   acquire in fji_pool_quiescent()  an empty queue
  */
 #include "pool.h"
@@ -43,13 +43,13 @@ static bool quiesce_worker(fji_worker *w, bool ending, int *idle)
     uint32_t park = fji_load_acquire(&w->park);
     if (alive == FJI_ALIVE_WORKER) ++*idle;
     if (park == FJI_PARK_ACTIVE || (ending && park == FJI_PARK_QUIET)) return false;
-    /* [idle.looks] acquire <- release in fji_idle_wait(): whom it has woken. */
-    return fji_load_acquire(&w->looks) == 0;
+    /* [idle.rescan] acquire <- release in fji_idle_wait(): whom it has woken. */
+    return fji_load_acquire(&w->rescanning) == 0;
 }
 
 /* A lock of the common pool that is held is not waited for: a submission is on its way, and its
  * callbacks may wait for the lock under which the end of the common pool is looked for. */
-static bool quiesce_lock(const fj_pool *p, fji_subq *q)
+static bool quiesce_lock(const fj_pool *p, fji_submission_queue *q)
 {
     if (p->is_common) return fji_lock_try(&q->lock);
     fji_lock_take(&q->lock);
@@ -58,12 +58,12 @@ static bool quiesce_lock(const fj_pool *p, fji_subq *q)
 
 static bool quiesce_submissions(fj_pool *p, bool ending)
 {
-    for (uint32_t i = 0; i < p->subqs; i++) {
+    for (uint32_t i = 0; i < p->nsubmissions; i++) {
         /* [pool.record] acquire <- release in submit_queue(). */
-        fji_subq *q = fji_load_acquire(&p->subq[i]);
+        fji_submission_queue *q = fji_load_acquire(&p->submissions[i]);
         if (q == NULL) continue;
         if (ending && !quiesce_lock(p, q)) return false;
-        bool more = fji_subq_maybe(q);
+        bool more = fji_submission_queue_maybe(q);
         if (ending) fji_lock_drop(&q->lock);
         if (more) return false;
     }
@@ -98,13 +98,14 @@ bool fji_pool_quiescent(fj_pool *p, bool ending)
     for (;;) {
         /* [ctl.idle] acquire <- the CAS in idle_push(): the queues of idle workers. */
         uint64_t ctl = fji_load_acquire(&p->ctl);
-        /* [pool.moves] acquire <- acq_rel in fji_guest_enter() and fji_quiesce_turn(). */
-        uint64_t moves = fji_load_acquire(&p->moves);
+        /* [pool.activity] acquire <- acq_rel in fji_guest_enter() and fji_quiesce_turn(). */
+        uint64_t activity = fji_load_acquire(&p->activity_epoch);
         if (!quiesce_sweep(p, ctl, ending)) return false;
-        /* [pool.moves] the sweep above, the second look below; partner: the acq_rel adds. */
+        /* [pool.activity] the sweep above, the second look below; partner: the acq_rel adds. */
         fji_fence_full();
         /* relaxed: the fence orders them. */
-        if (fji_load_relaxed(&p->ctl) == ctl && fji_load_relaxed(&p->moves) == moves) return true;
+        if (fji_load_relaxed(&p->ctl) == ctl && fji_load_relaxed(&p->activity_epoch) == activity)
+            return true;
     }
 }
 
@@ -129,15 +130,15 @@ void fji_quiesce_turn(fji_worker *w, uint32_t park)
     for (; w != NULL; w = fji_worker_outer(w))
         if (w->pool == p) /* [idle.park] release -> acquire in quiesce_worker() */
             fji_store_release(&w->park, park);
-    /* [pool.moves] acq_rel <-> acquire in fji_pool_quiescent(). */
-    fji_add_acq_rel(&p->moves, 1);
+    /* [pool.activity] acq_rel <-> acquire in fji_pool_quiescent(). */
+    fji_add_acq_rel(&p->activity_epoch, 1);
 }
 
 /* A task from anywhere, the own queue as a thief would: its joiner must find it done. */
-static fji_got quiesce_find(fji_worker *w, fji_loot *loot)
+static fji_steal_result quiesce_find(fji_worker *w, fji_taken *taken)
 {
-    fji_got got = fji_queue_steal(&w->q, loot);
-    return got == FJI_GOT_NONE ? fji_worker_scan(w, loot) : got;
+    fji_steal_result got = fji_queue_steal(&w->q, taken);
+    return got == FJI_STEAL_EMPTY ? fji_worker_scan(w, taken) : got;
 }
 
 /* Sleeps a little, longer each time, at most until the deadline. */
@@ -158,18 +159,19 @@ static void quiesce_pause(uint32_t *word, int *turn, int64_t deadline)
 static void quiesce_help(fji_worker *w)
 {
     fj_pool *p = w->pool;
-    fji_loot loot;
+    fji_taken taken;
     int turn = 0;
 
     for (;;) {
-        fji_got got = quiesce_find(w, &loot);
-        if (got == FJI_GOT_TASK) {
-            fji_worker_run(w, &loot);
+        fji_steal_result got = quiesce_find(w, &taken);
+        if (got == FJI_STEAL_SUCCESS) {
+            fji_worker_run(w, &taken);
             turn = 0;
             continue;
         }
         fji_quiesce_turn(w, FJI_PARK_QUIET);
-        bool quiet = got == FJI_GOT_NONE && (fji_pool_stopping(p) || fji_pool_quiescent(p, false));
+        bool quiet = got == FJI_STEAL_EMPTY &&
+                     (fji_pool_stopping(p) || fji_pool_quiescent(p, false));
         if (!quiet) quiesce_pause(&w->park, &turn, FJ_FOREVER);
         fji_quiesce_turn(w, FJI_PARK_ACTIVE);
         if (quiet) return;
@@ -180,7 +182,7 @@ static void quiesce_help(fji_worker *w)
 static void quiesce_signal(fj_pool *p)
 {
     if (!fji_pool_hold(p)) return;
-    if (fji_idle_sees_work(p)) fji_signal(p);
+    if (fji_pool_has_work(p)) fji_wake_one(p);
     fji_pool_drop_hold(p);
 }
 
@@ -197,7 +199,7 @@ static bool quiesce_watch(fj_pool *p, int64_t deadline)
     if (own) fji_quiesce_turn(w, FJI_PARK_QUIET);
     while (!(quiet = (fj_pool_is_quiescent(p) != 0)) && fji_plat_now() < deadline) {
         quiesce_signal(p);
-        fji_submit_run_stranded(p, may_run);
+        fji_run_threadless(p, may_run);
         int64_t retry = w != NULL ? fji_compensate_retry(w, &pause) : FJ_FOREVER;
         quiesce_pause(own ? &w->park : &p->run, &turn, retry < deadline ? retry : deadline);
     }

@@ -20,9 +20,9 @@ static const char *selfcheck_cleared(const fji_worker *w)
     /* relaxed: all of these were written before it went idle, or left. */
     if (fji_load_relaxed(&w->joining) != NULL) return "a worker at rest joins";
     if (fji_load_relaxed(&w->blocked) != FJI_BLOCKED_NO) return "a worker at rest is blocked";
-    if (fji_load_relaxed(&w->nap) != NULL) return "a worker at rest naps"; /* relaxed */
+    if (fji_load_relaxed(&w->wait_bucket) != NULL) return "a worker at rest naps"; /* relaxed */
     if (fji_load_relaxed(&w->scope) != w->scope_base) return "a scope was entered and not left";
-    if (w->q.hot.top < w->q.cells) return "a worker at rest is in typed code";
+    if (w->q.fast.top < w->q.cells) return "a worker at rest is in typed code";
     return NULL;
 }
 
@@ -31,13 +31,13 @@ static const char *selfcheck_queue(const fji_worker *w, bool fifo)
     if (!fji_queue_valid(&w->q)) return "a queue is not valid";
     if (fji_queue_maybe(&w->q)) return "a queue is not empty";
     /* In FIFO order, and where others have emptied it, dead cells stay until there is no room. */
-    if (!fifo && w->q.hot.top == w->q.cells && w->q.tombs != 0) return "a tomb is left";
+    if (!fifo && w->q.fast.top == w->q.cells && w->q.tombstones != 0) return "a tomb is left";
     return NULL;
 }
 
 static const char *selfcheck_worker(const fji_worker *w, bool fifo, int *count)
 {
-    /* [pool.alive] acquire <- release in worker_take_record(), worker_retire(). */
+    /* [pool.alive] acquire <- release in worker_take_record(), worker_exit(). */
     uint32_t alive = fji_load_acquire(&w->alive);
     /* [idle.park] acquire <- whoever set it. */
     uint32_t park = fji_load_acquire(&w->park);
@@ -47,7 +47,7 @@ static const char *selfcheck_worker(const fji_worker *w, bool fifo, int *count)
         ++*count;
         if (park != FJI_PARK_IDLE && park != FJI_PARK_PARKED) return "a worker is not idle";
     }
-    if (alive == FJI_ALIVE_LOST) return NULL;
+    if (alive == FJI_ALIVE_ORPHANED) return NULL;
     const char *wrong = selfcheck_cleared(w);
     return wrong != NULL ? wrong : selfcheck_queue(w, fifo);
 }
@@ -76,17 +76,17 @@ static const char *selfcheck_ctl(fj_pool *p, uint64_t c, int alive)
     if (fji_ctl_total(c) != alive) return "total is not the number of threads";
     if (s.blocked != 0) return "a worker counts as blocked";
     if (fji_ctl_deficit(c) + s.parallelism != 0) return "active is not 0";
-    if (fji_ctl_settle(c, &s) != c) return "call is not settled";
+    if (fji_ctl_normalize(c, &s) != c) return "call is not settled";
     return selfcheck_stack(p, c, alive);
 }
 
 static const char *selfcheck_submissions(fj_pool *p)
 {
-    for (uint32_t i = 0; i < p->subqs; i++) {
+    for (uint32_t i = 0; i < p->nsubmissions; i++) {
         /* [pool.record] acquire <- release in submit_queue(). */
-        fji_subq *q = fji_load_acquire(&p->subq[i]);
+        fji_submission_queue *q = fji_load_acquire(&p->submissions[i]);
         if (q == NULL) continue;
-        if (fji_subq_maybe(q)) return "a submission queue is not empty";
+        if (fji_submission_queue_maybe(q)) return "a submission queue is not empty";
         /* relaxed: nobody is there. */
         if (fji_load_relaxed(&q->lock.word) != 0) return "a submission queue is locked";
         if (fji_load_relaxed(&q->lock.waiters) != 0) return "somebody waits for its lock";
@@ -100,7 +100,7 @@ static const char *selfcheck_counts(fj_pool *p)
     uint32_t timers = fji_load_relaxed(&p->timers) != NULL ? 2 : 0; /* relaxed: nobody is there */
 
     /* relaxed: as above */
-    if ((fji_load_relaxed(&p->search) & ~FJI_SEARCH_WAIVED) != 0) return "somebody searches";
+    if ((fji_load_relaxed(&p->nsearching) & ~FJI_WAKE_DEFERRED) != 0) return "somebody searches";
     if (fji_load_relaxed(&p->guests) > timers) return "a guest is counted"; /* relaxed: as above */
     if (fji_load_relaxed(&p->lock.word) != 0) return "the pool is locked";  /* relaxed: as above */
     /* relaxed: as above. */

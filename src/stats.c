@@ -24,7 +24,7 @@ static void stats_worker(const fji_worker *w, fj_stats *s)
     s->parks += fji_load_relaxed(&w->parks) - FJI_START_64;
     s->openings += fji_load_relaxed(&w->q.openings) - FJI_START_64;
     s->barriers += fji_load_relaxed(&w->q.barriers) - FJI_START_64;
-    if (alive == FJI_ALIVE_NO || alive == FJI_ALIVE_LOST) return;
+    if (alive == FJI_ALIVE_NO || alive == FJI_ALIVE_ORPHANED) return;
     s->queued += fji_queue_count(&w->q);
     if (alive == FJI_ALIVE_GUEST) return;
     if (park == FJI_PARK_IDLE || park == FJI_PARK_PARKED)
@@ -65,9 +65,9 @@ static void stats_read_all(const fj_pool *p, fj_stats *s)
         const fji_worker *w = fji_pool_worker(p, i);
         if (w != NULL) stats_worker(w, s);
     }
-    for (uint32_t i = 0; i < p->subqs; i++) {
-        const fji_subq *q = fji_load_acquire(&p->subq[i]);
-        if (q != NULL) s->submitted += fji_subq_count(q);
+    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+        const fji_submission_queue *q = fji_load_acquire(&p->submissions[i]);
+        if (q != NULL) s->submitted += fji_submission_queue_count(q);
     }
 }
 
@@ -218,11 +218,11 @@ static void dump_pool(const fj_pool *p, void (*line)(const char *text, void *arg
         const fji_worker *w = fji_pool_worker(p, i);
         if (w != NULL) dump_worker(w, line, arg);
     }
-    for (uint32_t i = 0; i < p->subqs; i++) {
-        const fji_subq *q = fji_load_acquire(&p->subq[i]);
+    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+        const fji_submission_queue *q = fji_load_acquire(&p->submissions[i]);
         if (q == NULL) continue;
         (void)snprintf(text, sizeof text, "  submissions %u: index %u, waiting %u, lock %u", i,
-                       fji_base_index(fji_load_relaxed(&q->base)), fji_subq_count(q),
+                       fji_base_index(fji_load_relaxed(&q->base)), fji_submission_queue_count(q),
                        fji_load_relaxed(&q->lock.word));
         line(text, arg);
     }

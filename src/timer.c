@@ -50,7 +50,7 @@
 /* fj_timer.kind */
 #define KIND_TASK 0u
 #define KIND_TIMEOUT 1u  /* of a future that has been submitted */
-#define KIND_OVER 2u     /* the same, and it has fired: nothing of the pool is needed any more */
+#define KIND_EXPIRED 2u  /* the same, and it has fired: nothing of the pool is needed any more */
 #define KIND_FRESH 3u    /* the same, and it is not in the wheel yet */
 #define KIND_UNNEEDED 4u /* the same, and its future was decided first */
 
@@ -213,7 +213,7 @@ static void timers_count(struct fji_timers *ts, const fj_timer *t, uint64_t n)
 
 static bool timer_acts(const fj_timer *t)
 {
-    return t->kind == KIND_OVER && ((const struct timeout_call *)t)->on_timeout != NULL;
+    return t->kind == KIND_EXPIRED && ((const struct timeout_call *)t)->on_timeout != NULL;
 }
 
 /* What has fired may have been the last that a pool which is shut down waited for. */
@@ -230,14 +230,14 @@ static void timers_try_end(fj_pool *p)
 static bool timers_fire_one(struct fji_timers *ts, fj_timer *t, bool *gone)
 {
     bool acts = timer_acts(t);
-    uint32_t times = fji_child_times;
+    uint32_t generation = fji_fork_generation;
 
     timers_count(ts, t, (uint64_t)-1);
     ts->moving++;
     if (acts) timers_hand_over(ts);
     fji_lock_drop(&ts->lock);
     timer_fire(t, ts->pool); /* a limit's own reference goes along */
-    *gone = times != fji_child_times;
+    *gone = generation != fji_fork_generation;
     if (*gone) return false;
     fji_lock_take(&ts->lock);
     ts->moving--;
@@ -253,7 +253,8 @@ static bool timers_fire(struct fji_timers *ts, int64_t now, bool *gone)
 
     while (!fji_pool_stopping(ts->pool) && (m = fji_wheel_take(&ts->wheel, now)) != NULL) {
         fj_timer *t = timer_of(m);
-        if (t->kind == KIND_TIMEOUT) fji_store_relaxed(&t->kind, KIND_OVER); /* relaxed: the lock */
+        if (t->kind == KIND_TIMEOUT)
+            fji_store_relaxed(&t->kind, KIND_EXPIRED); /* relaxed: the lock */
         if (!timers_fire_one(ts, t, gone)) return false;
     }
     return true;
@@ -262,7 +263,7 @@ static bool timers_fire(struct fji_timers *ts, int64_t now, bool *gone)
 /* With the lock. From now on, after a pause, the thread looks whether the pool is short. */
 static bool timers_watch_after(struct fji_timers *ts, int64_t pause)
 {
-    ts->pause = pause < FJI_RETRY_MOST_NS ? pause : FJI_RETRY_MOST_NS;
+    ts->pause = pause < FJI_RETRY_MAX_NS ? pause : FJI_RETRY_MAX_NS;
     ts->watch = later(timer_now(), ts->pause);
     return ts->watch < ts->sleeps;
 }
@@ -274,7 +275,7 @@ static void timers_look(struct fji_timers *ts)
     ts->watch = INT64_MAX; /* before the look, for a start that is refused after it */
     fji_lock_drop(&ts->lock);
     bool is_short = fji_compensate_is_short(ts->pool);
-    if (is_short) fji_signal(ts->pool);
+    if (is_short) fji_wake_one(ts->pool);
     fji_lock_take(&ts->lock);
     if (is_short) (void)timers_watch_after(ts, 2 * ts->pause);
 }
@@ -344,7 +345,7 @@ static void timers_main(void *arg)
     fji_pool_leave(p);
 }
 
-bool fji_timers_mine(const fj_pool *p)
+bool fji_timers_is_own_thread(const fj_pool *p)
 {
     return timers_self == p;
 }
@@ -385,7 +386,7 @@ void fji_timers_watch(fj_pool *p)
     if (ts == NULL) return;
     fji_lock_take(&ts->lock);
     if (ts->watch == INT64_MAX && timers_have_thread(ts) &&
-        timers_watch_after(ts, FJI_RETRY_LEAST_NS))
+        timers_watch_after(ts, FJI_RETRY_MIN_NS))
         timer_kick(ts);
     fji_lock_drop(&ts->lock);
 }
@@ -418,11 +419,11 @@ static int timers_schedule(fj_pool *p, fj_timer *t, int64_t delay_ns)
     else if (!timers_have_thread(ts))
         err = FJ_EAGAIN;
     if (err == FJ_OK) {
-        fji_submit_mark(p, &t->future.task);
-        /* [task.done] the cell above, the word below; partner: fji_future_decide(), which reads the
+        fji_task_mark_unqueued(p, &t->future.task);
+        /* [task.done] the cell above, the word below; partner: fji_future_resolve(), which reads the
          * cell after it has set COMPLETING. */
         fji_fence_full();
-        over = !fji_future_undecided(&t->future);
+        over = !fji_future_unresolved(&t->future);
         if (!over) kick = timers_add(ts, t, when);
     }
     if (kick) timer_kick(ts);
@@ -467,30 +468,30 @@ static int timer_run(fj_task *t)
     fj_timer *timer = (fj_timer *)t;
     fj_future *f = &timer->future;
     fji_worker *w = fji_worker_self();
-    uint32_t times = fji_child_times;
+    uint32_t generation = fji_fork_generation;
     int code;
 
-    if (w != NULL) fji_worker_claim(w, &t->state, &t->mark);
+    if (w != NULL) fji_worker_claim(w, &t->state, &t->child_base);
     /* relaxed: only by this thread. */
-    bool dropped = (fji_load_relaxed(&t->state) & FJI_DROPPED) != 0;
-    if (dropped || !fji_future_undecided(f)) {
+    bool dropped = (fji_load_relaxed(&t->state) & FJI_DISCARDED) != 0;
+    if (dropped || !fji_future_unresolved(f)) {
         fji_future_finish(f, FJ_ECANCELED);
     } else if (timer->period == 0) {
         code = fji_future_body(f, w);
-        if (times == fji_child_times) fji_future_finish(f, code); /* else: see child.c */
+        if (generation == fji_fork_generation) fji_future_finish(f, code); /* else: see child.c */
     } else {
         code = fji_future_body(f, w);
-        if (times != fji_child_times) return FJI_GONE;
-        if (code == FJ_OK && timer_rearm(timer)) return FJI_GONE;
+        if (generation != fji_fork_generation) return FJI_COMPLETES_ITSELF;
+        if (code == FJ_OK && timer_rearm(timer)) return FJI_COMPLETES_ITSELF;
         fji_future_finish(f, code == FJ_OK ? FJ_ECANCELED : code);
     }
-    return FJI_GONE;
+    return FJI_COMPLETES_ITSELF;
 }
 
-bool fji_timer_is_over(const fj_future *f)
+bool fji_timer_has_expired(const fj_future *f)
 {
     /* relaxed: set before the action is called, which leads to whoever decides because of it. */
-    return fji_load_relaxed(&((const fj_timer *)f)->kind) == KIND_OVER;
+    return fji_load_relaxed(&((const fj_timer *)f)->kind) == KIND_EXPIRED;
 }
 
 /* The limit of a future is over. Whoever decides it now interrupts its body: see is_over(). */
@@ -511,8 +512,8 @@ static void timer_fire(fj_timer *t, fj_pool *p)
         timeout_fire((struct timeout_call *)t);
         return;
     }
-    uintptr_t what = (uintptr_t)&t->future.task | FJI_TAG_SELF;
-    if (fji_submit_anyway(p, what, NULL, NULL) != FJ_OK)
+    uintptr_t item = (uintptr_t)&t->future.task | FJI_TAG_FUTURE;
+    if (fji_submit_after_shutdown(p, item, NULL, NULL) != FJ_OK)
         fji_future_finish(&t->future, FJ_ECANCELED); /* the pool stops, or there is no memory */
 }
 
@@ -537,24 +538,24 @@ static bool timers_remove(struct fji_timers *ts, fj_timer *t)
     return waited;
 }
 
-bool fji_timer_forget(fj_future *f)
+bool fji_timer_remove(fj_future *f)
 {
     fj_timer *t = (fj_timer *)f;
 
     /* [task.done] COMPLETING, set by the caller, above, the cell below; partner: the fence in
      * timers_schedule(). Either we find the timer in the wheel, or it is not put there. */
     fji_fence_full();
-    /* [timer.made] acquire <- release in fji_submit_mark(): the timers of the pool. */
-    fj_cell *away = fji_load_acquire(&f->task.cell);
+    /* [timer.made] acquire <- release in fji_task_mark_unqueued(): the timers of the pool. */
+    fj_cell *submitted = fji_load_acquire(&f->task.cell);
 
-    if (away == NULL || fji_child_lost(&f->task)) return false;
+    if (submitted == NULL || fji_task_is_orphaned(&f->task)) return false;
     /* What its body has left open, and a limit that is over: the pool may be gone. Otherwise it
      * cannot go before whoever runs or drops it has seen the outcome, which is being decided.
      * relaxed: LET_GO, OVER and UNNEEDED only ever come. */
     uint32_t kind = fji_load_relaxed(&t->kind);
-    bool open = (fji_load_relaxed(&f->task.state) & FJI_LET_GO) != 0; /* relaxed: as above */
-    if (kind == KIND_OVER || kind == KIND_UNNEEDED || (kind == KIND_TASK && open)) return false;
-    fj_pool *p = *(fj_pool **)(void *)away->args;
+    bool open = (fji_load_relaxed(&f->task.state) & FJI_RELEASED) != 0; /* relaxed: as above */
+    if (kind == KIND_EXPIRED || kind == KIND_UNNEEDED || (kind == KIND_TASK && open)) return false;
+    fj_pool *p = *(fj_pool **)(void *)submitted->args;
     if (!timers_remove(timers_if(p), t)) return false;
     if (kind == KIND_TASK) return true;
     fji_future_unref(f); /* the timer's; whoever decides has one */
@@ -608,7 +609,7 @@ static void timers_cancel(struct fji_timers *ts, bool all)
         kept = m->child;
         fj_timer *t = timer_of(m);
         /* Whoever has decided it meanwhile, or is about to, has not found it in the wheel. */
-        if (t->kind != KIND_UNNEEDED && fji_future_undecided(&t->future))
+        if (t->kind != KIND_UNNEEDED && fji_future_unresolved(&t->future))
             fji_wheel_add(&ts->wheel, m);
         else
             timers_drop(ts, t);
@@ -655,7 +656,7 @@ void fji_timers_renew(fj_pool *p)
     fji_lock_drop(&p->timers->lock);
 }
 
-void fji_timers_forget(fj_pool *p)
+void fji_timers_in_child(fj_pool *p)
 {
     struct fji_timers *ts = p->timers;
 
@@ -841,7 +842,7 @@ static int timeout_submit(struct fji_timers *ts, fj_timer *t, int64_t when)
     int err = timeout_prepare(ts);
 
     if (err != FJ_OK) return err;
-    err = fji_submit_self(p, &t->future.task, 0, false, true);
+    err = fji_submit_future(p, &t->future.task, 0, false, true);
     if (err == FJ_OK) timeout_begin(ts, t, when);
     timeout_leave(p);
     return err;

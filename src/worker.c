@@ -20,12 +20,12 @@
 
 #include "pool.h"
 
-fj_cell fji_cell_far[2] = {{FJI_END, 0, FJI_CELL_FAR, {0}}, {FJI_END, 0, 0, {0}}};
-fj_cell fji_cell_ran[2] = {{FJI_END, 0, FJI_CELL_RAN, {0}}, {FJI_END, 0, 0, {0}}};
+fj_cell fji_cell_under_typed[2] = {{.item = FJI_END, .kind = FJI_CELL_UNDER_TYPED},
+                                   {.item = FJI_END}};
+fj_cell fji_cell_ran[2] = {{.item = FJI_END, .kind = FJI_CELL_RAN}, {.item = FJI_END}};
 
 /* Everything leads to the slow paths: no room above, no floor to take from. */
-static fj_cell worker_no_cells[3] = {
-    {FJI_END, 0, 0, {0}}, {FJI_END, 0, 0, {0}}, {FJI_END, 0, 0, {0}}};
+static fj_cell worker_no_cells[3] = {{.item = FJI_END}, {.item = FJI_END}, {.item = FJI_END}};
 static const int64_t worker_no_ctl = 0;
 static const int64_t worker_always_ctl = -1; /* without a heavy fence every push looks itself */
 fj_worker fji_outsider = {&worker_no_cells[1], UINTPTR_MAX, &worker_no_ctl, NULL, 0, 0};
@@ -46,7 +46,7 @@ uint32_t fji_worker_random(fji_worker *w)
 
 static bool worker_in_typed(const fji_worker *w)
 {
-    return w->q.hot.top < w->q.cells;
+    return w->q.fast.top < w->q.cells;
 }
 
 void fji_worker_unpark(fji_worker *w)
@@ -57,117 +57,117 @@ void fji_worker_unpark(fji_worker *w)
 
 /* ---- Running a task that was taken ---------------------------------------------------------------- */
 
-static void worker_run_action(fji_worker *w, const fji_loot *loot)
+static void worker_run_action(fji_worker *w, const fji_taken *taken)
 {
-    int code = ((fj_action_fn *)loot->fn)((void *)loot->arg);
+    int code = ((fj_action_fn *)taken->fn)((void *)taken->arg);
     const fj_pool_options *o = &w->pool->options;
 
     if (code != FJ_OK && o->on_error != NULL) o->on_error(w->pool, code, o->arg);
 }
 
-void fji_worker_claim(fji_worker *w, uint32_t *state, uint32_t *mark)
+void fji_worker_claim(fji_worker *w, uint32_t *state, uint32_t *child_base)
 {
     /* relaxed: published by the release below. */
-    fji_store_relaxed(mark, fji_queue_position(&w->q, fji_worker_boundary(w)));
-    /* [join.thief] release -> acquire in join_await(): mark. */
+    fji_store_relaxed(child_base, fji_queue_position(&w->q, fji_worker_boundary(w)));
+    /* [join.thief] release -> acquire in join_await(): child_base. */
     fji_or_release(state, w->index + 1);
 }
 
 static void worker_run_detached(fji_worker *w, fj_task *t)
 {
-    fji_worker_claim(w, &t->state, &t->mark);
-    uint32_t times = fji_child_times;
-    int code = fji_run_body(w, t, t->mark);
-    if (times == fji_child_times) fji_task_complete(t, code); /* else: see child.c */
+    fji_worker_claim(w, &t->state, &t->child_base);
+    uint32_t generation = fji_fork_generation;
+    int code = fji_run_body(w, t, t->child_base);
+    if (generation == fji_fork_generation) fji_task_complete(t, code); /* else: see child.c */
 }
 
-static void worker_run(fji_worker *w, const fji_loot *loot)
+static void worker_run(fji_worker *w, const fji_taken *taken)
 {
-    uintptr_t what = loot->what;
+    uintptr_t item = taken->item;
 
-    if (what == FJI_ACTION) {
-        worker_run_action(w, loot);
-    } else if ((what & FJI_TAG_SELF) != 0) {
-        fj_task *t = (fj_task *)(what & ~FJI_TAG_MASK);
+    if (item == FJI_ACTION) {
+        worker_run_action(w, taken);
+    } else if ((item & FJI_TAG_FUTURE) != 0) {
+        fj_task *t = (fj_task *)(item & ~FJI_TAG_MASK);
         (void)t->fn(t); /* claims and completes itself */
-    } else if (loot->cell == NULL || (what & FJI_TAG_DETACHED) != 0) {
-        worker_run_detached(w, (fj_task *)(what & ~FJI_TAG_MASK));
-    } else if ((what & FJI_TAG_TYPED) != 0) {
-        const fj_type *type = (const fj_type *)(what - FJI_TAG_TYPED);
-        fji_worker_claim(w, &loot->cell->state, &loot->cell->mark);
-        type->run(&w->q.hot, loot->cell->args);
-        fji_cell_complete(loot->cell);
+    } else if (taken->cell == NULL || (item & FJI_TAG_DETACHED) != 0) {
+        worker_run_detached(w, (fj_task *)(item & ~FJI_TAG_MASK));
+    } else if ((item & FJI_TAG_TYPED) != 0) {
+        const fj_type *type = (const fj_type *)(item - FJI_TAG_TYPED);
+        fji_worker_claim(w, &taken->cell->state, &taken->cell->child_base);
+        type->run(&w->q.fast, taken->cell->args);
+        fji_cell_complete(taken->cell);
     } else {
-        fj_task *t = (fj_task *)what;
-        uint32_t times = fji_child_times;
-        fji_worker_claim(w, &loot->cell->state, &loot->cell->mark);
-        int code = fji_run_body(w, t, loot->cell->mark);
-        if (times != fji_child_times) return; /* see child.c */
+        fj_task *t = (fj_task *)item;
+        uint32_t generation = fji_fork_generation;
+        fji_worker_claim(w, &taken->cell->state, &taken->cell->child_base);
+        int code = fji_run_body(w, t, taken->cell->child_base);
+        if (generation != fji_fork_generation) return; /* see child.c */
         t->code = code;
-        fji_cell_complete(loot->cell);
+        fji_cell_complete(taken->cell);
     }
 }
 
 /* With the token that its forker had, or none if nobody forked it. */
-void fji_worker_run(fji_worker *w, const fji_loot *loot)
+void fji_worker_run(fji_worker *w, const fji_taken *taken)
 {
-    if (loot->token == fji_scope_token(w) || (loot->what & FJI_TAG_SELF) != 0) {
-        worker_run(w, loot);
+    if (taken->token == fji_scope_token(w) || (taken->item & FJI_TAG_FUTURE) != 0) {
+        worker_run(w, taken);
         return;
     }
-    fji_scope_saved saved = fji_scope_enter_part(w, loot->token);
-    worker_run(w, loot);
+    fji_scope_saved saved = fji_scope_enter_stolen(w, taken->token);
+    worker_run(w, taken);
     fji_scope_leave(w, saved);
 }
 
-void fji_loot_cancel(const fji_loot *loot)
+void fji_taken_cancel(const fji_taken *taken)
 {
-    uintptr_t what = loot->what;
-    fj_task *detached = (fj_task *)(what & ~FJI_TAG_MASK);
+    uintptr_t item = taken->item;
+    fj_task *detached = (fj_task *)(item & ~FJI_TAG_MASK);
 
-    if (what == FJI_ACTION) return;
-    if ((what & FJI_TAG_SELF) != 0) {
-        fji_or_relaxed(&detached->state, FJI_DROPPED); /* relaxed: for this thread alone */
+    if (item == FJI_ACTION) return;
+    if ((item & FJI_TAG_FUTURE) != 0) {
+        fji_or_relaxed(&detached->state, FJI_DISCARDED); /* relaxed: for this thread alone */
         (void)detached->fn(detached);
-    } else if (loot->cell == NULL || (what & FJI_TAG_DETACHED) != 0) {
+    } else if (taken->cell == NULL || (item & FJI_TAG_DETACHED) != 0) {
         fji_task_complete(detached, FJ_ECANCELED);
-    } else if ((what & FJI_TAG_TYPED) != 0) {
+    } else if ((item & FJI_TAG_TYPED) != 0) {
         /* A typed task has no code to say so: whoever takes it runs it. */
-        ((const fj_type *)(what - FJI_TAG_TYPED))->run(fji_self, loot->cell->args);
-        fji_cell_complete(loot->cell);
+        ((const fj_type *)(item - FJI_TAG_TYPED))->run(fji_self, taken->cell->args);
+        fji_cell_complete(taken->cell);
     } else {
-        ((fj_task *)what)->code = FJ_ECANCELED;
-        fji_cell_complete(loot->cell);
+        ((fj_task *)item)->code = FJ_ECANCELED;
+        fji_cell_complete(taken->cell);
     }
 }
 
 /* ---- The own queue -------------------------------------------------------------------------------- */
 
-int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action_fn *fn, void *arg, bool wake)
+int64_t fji_worker_push(fji_worker *w, uintptr_t item, fj_action_fn *fn, void *arg, bool wake)
 {
     fji_queue *q = &w->q;
     bool typed = worker_in_typed(w);
-    fj_cell *p = fji_queue_room(q, typed ? q->hint : q->hot.top);
+    fj_cell *p = fji_queue_room(q, typed ? q->typed_hint : q->fast.top);
 
     if (p == NULL) return -1;
-    if (what == FJI_ACTION || (what & FJI_TAG_SELF) != 0) fji_cell_put_action(p, fn, arg);
+    if (item == FJI_ACTION || (item & FJI_TAG_FUTURE) != 0) fji_cell_put_action(p, fn, arg);
     int64_t position = fji_queue_position(q, p);
-    if ((what & FJI_TAG_DETACHED) != 0 && what != FJI_ACTION)
+    if ((item & FJI_TAG_DETACHED) != 0 && item != FJI_ACTION)
         /* relaxed: published below; others only compare it. */
-        fji_store_relaxed(&((fj_task *)(what & ~FJI_TAG_MASK))->home,
-                          FJI_HOME_LOCAL | fji_child_stamp() | (uint32_t)position);
+        fji_store_relaxed(&((fj_task *)(item & ~FJI_TAG_MASK))->location,
+                          FJI_LOCATION_LOCAL | fji_location_stamp() | (uint32_t)position);
     if (typed)
-        q->hint = p + 1;
+        q->typed_hint = p + 1;
     else
-        q->hot.top = p + 1;
+        q->fast.top = p + 1;
     /* [queue.publish] release -> acquire load in steal: the task. */
-    fji_store_release(&p->what, what);
+    fji_store_release(&p->item, item);
     /* [idle.dekker] as in fj_fork(). */
     FJI_LIGHT_FENCE();
     if (wake)
-        fji_signal_slow(&q->hot);
+        fji_wake_slow(&q->fast);
     else
-        fji_pool_was_lazy(w->pool);
+        fji_pool_note_lazy(w->pool);
     return position;
 }
 
@@ -175,25 +175,25 @@ int64_t fji_worker_push(fji_worker *w, uintptr_t what, fj_action_fn *fn, void *a
  * After fji_pop() of the topmost cell c, which held `what` that nobody joins through it, has met
  * a thief. True: it is ours; either way the cell is free.
  */
-bool fji_worker_popped(fji_worker *w, fj_cell *c, uintptr_t what)
+bool fji_worker_finish_pop(fji_worker *w, fj_cell *c, uintptr_t item)
 {
     fj_cell *b = c + 1;
-    bool ours = fji_queue_take(&w->q, c, what, true, &b);
+    bool ours = fji_queue_take(&w->q, c, item, true, &b);
 
     if (!ours) b = fji_queue_give_back(&w->q, c);
-    w->q.hot.top = fji_queue_settle(&w->q, b, w->q.cells);
+    w->q.fast.top = fji_queue_reclaim(&w->q, b, w->q.cells);
     return ours;
 }
 
 /* A stolen task that nobody joins: frees its cell once the thief no longer needs it. */
-static bool worker_drop_stolen(fji_worker *w, fj_cell *c, uintptr_t what)
+static bool worker_drop_stolen(fji_worker *w, fj_cell *c, uintptr_t item)
 {
-    if ((what & FJI_TAG_DETACHED) == 0) {
+    if ((item & FJI_TAG_DETACHED) == 0) {
         /* [task.done] acquire <- release in fji_cell_complete(): the thief is through. */
         if ((fji_load_acquire(&c->state) & FJI_DONE) == 0) return false;
         fji_store_relaxed(&c->state, 0u); /* relaxed: nobody else uses the cell now */
     }
-    w->q.hot.top = fji_queue_settle(&w->q, fji_queue_give_back(&w->q, c), w->q.cells);
+    w->q.fast.top = fji_queue_reclaim(&w->q, fji_queue_give_back(&w->q, c), w->q.cells);
     return true;
 }
 
@@ -201,51 +201,51 @@ static bool worker_drop_stolen(fji_worker *w, fj_cell *c, uintptr_t what)
  * The youngest of the own tasks (FIFO: the oldest), for a worker with no frame of a task on
  * its stack: nobody will join what it finds.
  */
-bool fji_worker_take_local(fji_worker *w, fji_loot *loot)
+bool fji_worker_take_local(fji_worker *w, fji_taken *taken)
 {
     fji_queue *q = &w->q;
 
     if (w->pool->fifo) {
-        fji_got got;
-        while ((got = fji_queue_steal(q, loot)) == FJI_GOT_RETRY) fji_pause();
-        if (got == FJI_GOT_NONE && !worker_in_typed(w))
-            q->hot.top = fji_queue_rewind(q, q->hot.top);
-        return got == FJI_GOT_TASK;
+        fji_steal_result got;
+        while ((got = fji_queue_steal(q, taken)) == FJI_STEAL_RETRY) fji_pause();
+        if (got == FJI_STEAL_EMPTY && !worker_in_typed(w))
+            q->fast.top = fji_queue_rewind(q, q->fast.top);
+        return got == FJI_STEAL_SUCCESS;
     }
-    while (q->hot.top > q->cells) {
-        fj_cell *c = q->hot.top - 1;
+    while (q->fast.top > q->cells) {
+        fj_cell *c = q->fast.top - 1;
         const uintptr_t *at = (const uintptr_t *)(void *)c->args;
-        *loot = (fji_loot){.what = c->what, .fn = at[0], .arg = at[1]};
-        if (loot->what <= FJI_SPECIAL) return false;
-        if ((loot->what & FJI_TAG_DETACHED) != 0) {
-            int got = fji_pop(&q->hot, c);
-            if (got > 0) q->hot.top = q->tombs == 0 ? c : fji_queue_settle(q, c, q->cells);
-            if (got > 0 || (got < 0 && fji_worker_popped(w, c, loot->what))) return true;
+        *taken = (fji_taken){.item = c->item, .fn = at[0], .arg = at[1]};
+        if (taken->item <= FJI_SPECIAL) return false;
+        if ((taken->item & FJI_TAG_DETACHED) != 0) {
+            int got = fji_pop(&q->fast, c);
+            if (got > 0) q->fast.top = q->tombstones == 0 ? c : fji_queue_reclaim(q, c, q->cells);
+            if (got > 0 || (got < 0 && fji_worker_finish_pop(w, c, taken->item))) return true;
             if (got < 0) continue;
         }
-        fj_cell *top = q->hot.top;
-        if (fji_queue_take(q, c, loot->what, false, &top)) {
-            q->hot.top = fji_queue_settle(q, top, q->cells);
+        fj_cell *top = q->fast.top;
+        if (fji_queue_take(q, c, taken->item, false, &top)) {
+            q->fast.top = fji_queue_reclaim(q, top, q->cells);
             return true;
         }
-        if (!worker_drop_stolen(w, c, loot->what)) return false;
+        if (!worker_drop_stolen(w, c, taken->item)) return false;
     }
     return false;
 }
 
 /* Runs a task of the own queue that was forked and is now run by nobody's join. */
-static void worker_run_local(fji_worker *w, const fji_loot *loot)
+static void worker_run_local(fji_worker *w, const fji_taken *taken)
 {
-    fj_task *self = (fj_task *)(loot->what & ~FJI_TAG_MASK);
+    fj_task *self = (fj_task *)(taken->item & ~FJI_TAG_MASK);
 
-    if ((loot->what & FJI_TAG_SELF) != 0) {
+    if ((taken->item & FJI_TAG_FUTURE) != 0) {
         (void)self->fn(self);
         return;
     }
-    if (loot->what == FJI_ACTION || (loot->what & FJI_TAG_DETACHED) != 0 || loot->cell != NULL)
-        fji_worker_run(w, loot);
+    if (taken->item == FJI_ACTION || (taken->item & FJI_TAG_DETACHED) != 0 || taken->cell != NULL)
+        fji_worker_run(w, taken);
     else
-        (void)((fj_task *)loot->what)->fn((fj_task *)loot->what);
+        (void)((fj_task *)taken->item)->fn((fj_task *)taken->item);
 }
 
 /* ---- Searching ------------------------------------------------------------------------------------ */
@@ -254,21 +254,23 @@ static void worker_run_local(fji_worker *w, const fji_loot *loot)
  * Takes from submission queue s. If it gets several ACTIONs, all but the first go into the
  * own queue, where others can steal them; the oldest is then on top.
  */
-static fji_got worker_take_submission(fji_worker *w, fji_subq *s, fji_loot *loot)
+static fji_steal_result worker_take_submission(fji_worker *w, fji_submission_queue *s,
+                                               fji_taken *taken)
 {
-    fji_loot some[FJI_SUBQ_BATCH];
+    fji_taken some[FJI_SUBMISSIONS_BATCH];
     uint32_t n = 1;
     /* One at a time if the thread is to be cleaned after each, or if their order matters. */
     bool one = w->pool->options.on_reset != NULL || w->pool->fifo;
-    fji_got got = one ? fji_subq_steal(s, some) : fji_subq_steal_some(s, some, &n);
+    fji_steal_result got = one ? fji_submission_queue_steal(s, some)
+                               : fji_submission_queue_steal_some(s, some, &n);
 
-    if (got != FJI_GOT_TASK) return got;
-    *loot = some[0];
+    if (got != FJI_STEAL_SUCCESS) return got;
+    *taken = some[0];
     for (uint32_t i = n; i-- > 1;) {
         bool last = i == 1;
         fj_action_fn *fn = (fj_action_fn *)some[i].fn;
         if (fji_worker_push(w, FJI_ACTION, fn, (void *)some[i].arg, last) >= 0) continue;
-        fji_idle_found(w, true);
+        fji_search_succeeded(w, true);
         worker_run_action(w, &some[i]); /* no room: out of order, but run */
     }
     fji_count(&w->steals, n - 1);
@@ -276,52 +278,52 @@ static fji_got worker_take_submission(fji_worker *w, fji_subq *s, fji_loot *loot
 }
 
 /* One round over all queues from a random start. RETRY: something may be there. */
-fji_got fji_worker_scan(fji_worker *w, fji_loot *loot)
+fji_steal_result fji_worker_scan(fji_worker *w, fji_taken *taken)
 {
     fj_pool *p = w->pool;
     /* [pool.record] acquire <- release in worker_new_record(). */
     uint32_t n = fji_load_acquire(&p->workers);
-    uint32_t all = n + p->subqs;
+    uint32_t all = n + p->nsubmissions;
     uint32_t at = fji_worker_random(w) % all;
-    fji_got best = FJI_GOT_NONE;
+    fji_steal_result best = FJI_STEAL_EMPTY;
 
     for (uint32_t i = 0; i < all; i++, at = at + 1 == all ? 0 : at + 1) {
-        fji_got got = FJI_GOT_NONE;
+        fji_steal_result got = FJI_STEAL_EMPTY;
         bool more = false;
         if (at < n) {
             fji_worker *v = fji_pool_worker(p, at);
             if (v == NULL || v == w) continue;
-            got = fji_queue_steal(&v->q, loot);
-            if (got == FJI_GOT_TASK) {
+            got = fji_queue_steal(&v->q, taken);
+            if (got == FJI_STEAL_SUCCESS) {
                 more = fji_queue_maybe(&v->q);
-                loot->token = fji_scope_of(v, loot);
+                taken->token = fji_scope_of_stolen(v, taken);
             }
         } else {
             /* [pool.record] acquire <- release in submit_queue(). */
-            fji_subq *s = fji_load_acquire(&p->subq[at - n]);
+            fji_submission_queue *s = fji_load_acquire(&p->submissions[at - n]);
             if (s == NULL) continue;
-            got = worker_take_submission(w, s, loot);
-            if (got == FJI_GOT_TASK) more = fji_subq_maybe(s);
+            got = worker_take_submission(w, s, taken);
+            if (got == FJI_STEAL_SUCCESS) more = fji_submission_queue_maybe(s);
         }
-        if (got == FJI_GOT_TASK) {
+        if (got == FJI_STEAL_SUCCESS) {
             fji_count(&w->steals, 1);
-            fji_idle_found(w, more);
+            fji_search_succeeded(w, more);
             return got;
         }
-        if (got == FJI_GOT_RETRY) best = got;
+        if (got == FJI_STEAL_RETRY) best = got;
     }
     return best;
 }
 
 /* Only the submission queues, so that a worker with endless tasks of its own sees them. */
-static bool worker_poll_submission(fji_worker *w, fji_loot *loot)
+static bool worker_poll_submission(fji_worker *w, fji_taken *taken)
 {
     fj_pool *p = w->pool;
 
-    for (uint32_t i = 0, at = fji_worker_random(w); i < p->subqs; i++, at++) {
+    for (uint32_t i = 0, at = fji_worker_random(w); i < p->nsubmissions; i++, at++) {
         /* [pool.record] acquire <- release in submit_queue(). */
-        fji_subq *s = fji_load_acquire(&p->subq[at & (p->subqs - 1)]);
-        if (s != NULL && fji_subq_steal(s, loot) == FJI_GOT_TASK) {
+        fji_submission_queue *s = fji_load_acquire(&p->submissions[at & (p->nsubmissions - 1)]);
+        if (s != NULL && fji_submission_queue_steal(s, taken) == FJI_STEAL_SUCCESS) {
             fji_count(&w->steals, 1);
             return true;
         }
@@ -338,7 +340,7 @@ static bool worker_is_surplus(const fj_pool *p)
 /* A run from outside is over. */
 static void worker_reset(fji_worker *w)
 {
-    fji_scope_none(w);
+    fji_scope_reset(w);
     const fj_pool_options *o = &w->pool->options;
 
     if (o->on_reset != NULL) o->on_reset(w->pool, (int)w->index, o->arg);
@@ -348,83 +350,84 @@ static void worker_reset(fji_worker *w)
  * The topmost of the own queue, if it completes itself, and nothing is in the way: the short
  * way of fji_worker_take_local(). NULL: that finds out.
  */
-static fj_task *worker_take_self(fji_worker *w)
+static fj_task *worker_take_future(fji_worker *w)
 {
     fji_queue *q = &w->q;
-    fj_cell *c = q->hot.top - 1; /* or the END */
-    uintptr_t what = c->what;
+    fj_cell *c = q->fast.top - 1; /* or the END */
+    uintptr_t item = c->item;
 
-    if ((what & FJI_TAG_MASK) != (FJI_TAG_DETACHED | FJI_TAG_SELF)) return NULL;
-    if (w->pool->fifo || q->tombs != 0) return NULL;
-    int got = fji_pop(&q->hot, c);
-    if (got > 0) q->hot.top = c;
-    bool ours = got > 0 || (got < 0 && fji_worker_popped(w, c, what));
-    return ours ? (fj_task *)(what & ~FJI_TAG_MASK) : NULL;
+    if ((item & FJI_TAG_MASK) != (FJI_TAG_DETACHED | FJI_TAG_FUTURE)) return NULL;
+    if (w->pool->fifo || q->tombstones != 0) return NULL;
+    int got = fji_pop(&q->fast, c);
+    if (got > 0) q->fast.top = c;
+    bool ours = got > 0 || (got < 0 && fji_worker_finish_pop(w, c, item));
+    return ours ? (fj_task *)(item & ~FJI_TAG_MASK) : NULL;
 }
 
 /*
  * As fji_completer_run(), for a worker with no task on its stack: the scope stays, since the next
- * task is mostly of the same root. Whatever else it runs begins with fji_scope_none(). False:
+ * task is mostly of the same root. Whatever else it runs begins with fji_scope_reset(). False:
  * nothing was done.
  */
 static inline bool worker_run_completer(fji_worker *w, fj_task *t)
 {
     fj_completer *c = (fj_completer *)t;
-    uint32_t times = fji_child_times;
+    uint32_t generation = fji_fork_generation;
 
     /* [task.done] acquire <- acq_rel of whoever has decided. */
     if (c->parent == NULL || fji_load_acquire(&t->state) != 0) return false;
     const fj_token *token = &c->root->future.token;
-    if (FJI_UNLIKELY(fji_scope_token(w) != token)) fji_scope_only(w, token);
+    if (FJI_UNLIKELY(fji_scope_token(w) != token)) fji_scope_replace(w, token);
     int code = c->future.fn(t); /* LAST TOUCH of *c unless it failed. */
-    if (FJI_UNLIKELY(code != FJ_OK) && times == fji_child_times) fj_completer_fail(c, code);
+    if (FJI_UNLIKELY(code != FJ_OK) && generation == fji_fork_generation)
+        fj_completer_fail(c, code);
     return true;
 }
 
-static inline void worker_run_self(fji_worker *w, fj_task *t)
+static inline void worker_run_future(fji_worker *w, fj_task *t)
 {
     if (t->fn == fji_completer_run && worker_run_completer(w, t)) return;
-    fji_scope_none(w);
+    fji_scope_reset(w);
     (void)t->fn(t);
 }
 
 /* The own queue, until it is empty. */
-static void worker_drain_queue(fji_worker *w, fji_loot *loot)
+static void worker_drain_queue(fji_worker *w, fji_taken *taken)
 {
     uint32_t turns = 0;
 
     while (!fji_pool_stopping(w->pool)) {
         if (++turns % FJI_SUBMISSION_INTERVAL == 0) {
             if (worker_is_surplus(w->pool)) return; /* others take what is left */
-            if (worker_poll_submission(w, loot)) {
+            if (worker_poll_submission(w, taken)) {
                 worker_reset(w);
-                fji_worker_run(w, loot);
+                fji_worker_run(w, taken);
                 worker_reset(w);
                 continue;
             }
         }
-        fj_task *t = worker_take_self(w);
+        fj_task *t = worker_take_future(w);
         if (t != NULL) {
-            worker_run_self(w, t);
+            worker_run_future(w, t);
             continue;
         }
-        if (!fji_worker_take_local(w, loot)) return;
-        fji_scope_none(w);
-        worker_run_local(w, loot);
+        if (!fji_worker_take_local(w, taken)) return;
+        fji_scope_reset(w);
+        worker_run_local(w, taken);
     }
 }
 
-static void worker_drain(fji_worker *w, fji_loot *loot)
+static void worker_drain(fji_worker *w, fji_taken *taken)
 {
-    worker_drain_queue(w, loot);
-    fji_scope_none(w);
+    worker_drain_queue(w, taken);
+    fji_scope_reset(w);
 }
 
 /* Whether this worker may search on a while instead of going idle; *until is 0 at first. */
 static bool worker_may_spin(fji_worker *w, int64_t *until)
 {
     if (*until != 0) return fji_plat_now() < *until;
-    if (w->pool->spin_ns <= 0 || !fji_idle_may_search(w)) return false;
+    if (w->pool->spin_ns <= 0 || !fji_search_begin(w)) return false;
     *until = fji_plat_now() + w->pool->spin_ns;
     return true;
 }
@@ -434,38 +437,38 @@ static bool worker_may_spin(fji_worker *w, int64_t *until)
 static bool worker_loop(fji_worker *w)
 {
     fj_pool *p = w->pool;
-    fji_loot loot;
+    fji_taken taken;
     int64_t until = 0;
     uint32_t turns = 0;
 
     while (!fji_pool_stopping(p)) {
         /* Whoever searches looks now and then: the line of the control word is wanted by all. */
         bool surplus = (until == 0 || turns % 16 == 0) && worker_is_surplus(p);
-        fji_got got = FJI_GOT_NONE;
+        fji_steal_result got = FJI_STEAL_EMPTY;
         if (!surplus) {
             /* Left from before it was sent to sleep, mostly nothing. */
-            if (w->q.hot.top > w->q.cells) fji_idle_found(w, false);
-            worker_drain(w, &loot);
-            got = fji_worker_scan(w, &loot);
+            if (w->q.fast.top > w->q.cells) fji_search_succeeded(w, false);
+            worker_drain(w, &taken);
+            got = fji_worker_scan(w, &taken);
         }
-        if (got == FJI_GOT_TASK) {
+        if (got == FJI_STEAL_SUCCESS) {
             until = 0;
-            fji_worker_run(w, &loot);
-            worker_drain(w, &loot);
+            fji_worker_run(w, &taken);
+            worker_drain(w, &taken);
             worker_reset(w);
             continue;
         }
-        if (got == FJI_GOT_RETRY || (!surplus && worker_may_spin(w, &until))) {
+        if (got == FJI_STEAL_RETRY || (!surplus && worker_may_spin(w, &until))) {
             for (int i = 0; i < 8; i++) fji_pause();
             if (++turns % 64 == 0) fji_plat_yield(); /* whoever is in the way may need the core */
             continue;
         }
         until = 0;
-        if (!surplus) fji_queue_trim(&w->q);
-        fji_submit_trim(p);
+        if (!surplus) fji_queue_shrink(&w->q);
+        fji_submissions_shrink(p);
         if (!fji_idle_wait(w)) return false;
     }
-    fji_idle_stop(w);
+    fji_search_end(w);
     return true;
 }
 
@@ -489,14 +492,14 @@ static fji_worker *worker_new_record(fj_pool *p)
         fji_plat_free(w);
         return NULL;
     }
-    w->q.hot.ctl = p->asymmetric ? (const int64_t *)&p->ctl : &worker_always_ctl;
-    w->q.hot.away = p->away;
+    w->q.fast.ctl = p->asymmetric ? (const int64_t *)&p->ctl : &worker_always_ctl;
+    w->q.fast.submitted_cell = p->submitted_cell;
     w->pool = p;
     w->index = i;
     w->scope = w->scope_base = &w->scope_none[0];
     w->scope_none[1].from = UINTPTR_MAX - 1; /* above every cell, and even */
-    fji_worker_set_home(w);
-    w->unasked = FJI_START_32;
+    fji_worker_set_location(w);
+    w->forks_since_spawn_try = FJI_START_32;
     w->steals = w->parks = FJI_START_64;
     /* [pool.record] release -> acquire in fji_pool_worker(): the record. */
     fji_store_release(&chunk[i % FJI_CHUNK], w);
@@ -524,13 +527,13 @@ static fji_worker *worker_take_record(fj_pool *p, uint32_t as)
     if (w == NULL) return NULL;
     w->random = (w->index + 1) * 0x9e3779b9u + (uint32_t)p->started;
     if (w->random == 0) w->random = 1;
-    fji_scope_none(w);
+    fji_scope_reset(w);
     fji_store_relaxed(&w->joining, (fj_cell *)NULL); /* relaxed: helpers check what they read */
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO);  /* relaxed: for monitoring */
     fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);    /* relaxed: published by alive */
-    fji_store_relaxed(&w->looks, 0u);                /* relaxed: published by alive */
-    w->permit = w->owes = false;
-    w->fresh = as == FJI_ALIVE_WORKER;
+    fji_store_relaxed(&w->rescanning, 0u);           /* relaxed: published by alive */
+    w->searching = w->rescan_owed = false;
+    w->awaiting_first_task = as == FJI_ALIVE_WORKER;
     /* [pool.alive] release -> acquire in fji_pool_quiescent(): park. */
     fji_store_release(&w->alive, as);
     return w;
@@ -548,7 +551,7 @@ static void worker_set_stack(fji_worker *w)
 /* ---- Start and end ---------------------------------------------------------------------------------- */
 
 /* The thread leaves: the record is free again, and the thread before it is joined. */
-static void worker_retire(fji_worker *w)
+static void worker_exit(fji_worker *w)
 {
     fj_pool *p = w->pool;
     fji_thread before;
@@ -567,17 +570,17 @@ static void worker_give_back_counts(fj_pool *p, int active)
 {
     /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
     uint64_t c = fji_load_acquire(&p->ctl);
-    while (!fji_pool_move(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -active), -1))) {}
-    fji_pool_now_quiet(p);
+    while (!fji_ctl_cas(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -active), -1))) {}
+    fji_pool_maybe_terminate(p);
 }
 
 /* What a stopped worker still has is cancelled. */
 static void worker_cancel_rest(fji_worker *w)
 {
-    fji_loot loot;
+    fji_taken taken;
 
-    while (fji_worker_take_local(w, &loot)) {
-        if ((loot.what & FJI_TAG_DETACHED) != 0) fji_loot_cancel(&loot); /* an ACTION too */
+    while (fji_worker_take_local(w, &taken)) {
+        if ((taken.item & FJI_TAG_DETACHED) != 0) fji_taken_cancel(&taken); /* an ACTION too */
     }
 }
 
@@ -588,7 +591,7 @@ static void worker_main(void *arg)
     const fj_pool_options *o = &p->options;
     bool active = true;
 
-    fji_self = &w->q.hot;
+    fji_self = &w->q.fast;
     w->thread = fji_plat_thread_self();
     if (p->cpus != NULL) fji_plat_thread_bind(p->cpus, o->cpus_bytes);
     if (o->interrupt_signal != 0) {
@@ -602,19 +605,19 @@ static void worker_main(void *arg)
         fji_pool_start_failed(p);
         if (o->on_error != NULL) o->on_error(p, err, o->arg);
     } else {
-        fji_store_relaxed(&p->failed, 0u); /* relaxed: a hint for idle_may_spawn() */
+        fji_store_relaxed(&p->failed_starts, 0u); /* relaxed: a hint for idle_may_spawn() */
         active = worker_loop(w);
         if (fji_pool_stopping(p)) worker_cancel_rest(w);
     }
     if (o->on_stop != NULL) o->on_stop(p, (int)w->index, o->arg);
     fji_self = &fji_outsider;
-    worker_retire(w);
+    worker_exit(w);
     worker_give_back_counts(p, active ? 1 : 0);
     /* Whoever has not come to its first task leaves that to another, as one that was idle does. */
     if ((active && err == FJ_OK) || fji_pool_stopping(p)) return;
     /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
     fji_pool_barrier(p);
-    if (fji_idle_sees_work(p)) fji_signal(p);
+    if (fji_pool_has_work(p)) fji_wake_one(p);
 }
 
 /* The options' own way to start a thread, as the platform layer asks for it. */
@@ -672,8 +675,8 @@ fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down)
     if (!over) {
         w = worker_take_record(p, FJI_ALIVE_GUEST);
         if (w != NULL) fji_count(&p->guests, 1); /* under the lock; read by fj_pool_dump() */
-        /* [pool.moves] acq_rel <-> acquire in fji_pool_quiescent(): a guest came. */
-        fji_add_acq_rel(&p->moves, 1);
+        /* [pool.activity] acq_rel <-> acquire in fji_pool_quiescent(): a guest came. */
+        fji_add_acq_rel(&p->activity_epoch, 1);
     }
     fji_lock_drop(&p->lock);
     /* Work for the common pool is work for the next one. */
@@ -681,7 +684,7 @@ fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down)
         return fji_guest_enter(p, false);
     if (w == NULL) return NULL;
     w->outer = fji_self;
-    fji_self = &w->q.hot;
+    fji_self = &w->q.fast;
     worker_set_stack(w);
     return w;
 }
@@ -689,17 +692,17 @@ fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down)
 void fji_guest_leave(fji_worker *w)
 {
     fj_pool *p = w->pool;
-    fji_loot loot;
+    fji_taken taken;
 
-    while (fji_worker_take_local(w, &loot)) worker_run_local(w, &loot);
-    fji_queue_trim(&w->q);
+    while (fji_worker_take_local(w, &taken)) worker_run_local(w, &taken);
+    fji_queue_shrink(&w->q);
     fji_self = w->outer;
     /* [pool.alive] release -> acquire in fji_pool_quiescent(). */
     fji_store_release(&w->alive, FJI_ALIVE_NO);
-    /* [pool.moves] acq_rel <-> acquire in fji_pool_quiescent(): a guest left. */
-    fji_add_acq_rel(&p->moves, 1);
+    /* [pool.activity] acq_rel <-> acquire in fji_pool_quiescent(): a guest left. */
+    fji_add_acq_rel(&p->activity_epoch, 1);
     /* Until the guest is uncounted the pool does not end, so it may still be touched. */
-    fji_pool_now_quiet(p);
+    fji_pool_maybe_terminate(p);
     fji_lock_take(&p->lock);
     fji_count(&p->guests, (uint32_t)-1); /* under the lock */
     fji_pool_end_if_over(p);

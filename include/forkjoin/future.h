@@ -160,8 +160,8 @@ struct fj_future {
     /* fj_future_init() does not initialise the members below, to save stores. The library writes
      * each of them before it reads it. */
     uint32_t refs;                  /* references to an allocated future */
-    int32_t given_code;             /* the code and */
-    void *given;                    /* the result, if a call other than the body's decided them */
+    int32_t external_code;          /* the code and */
+    void *external;                 /* the result, if a call other than the body resolved it */
     void (*released)(fj_future *f); /* valid with FJI_FUTURE_RELEASES */
     void *runner;                   /* the worker that runs the body, if it may be signalled */
 };

@@ -18,16 +18,16 @@
 #error "include <forkjoin.h>"
 #endif
 
-/* Values of fj_cell.what that are smaller than any pointer. */
-#define FJI_FREE ((uintptr_t)0)     /* no task; every cell above it is free too */
-#define FJI_TOMB ((uintptr_t)8)     /* its task was joined while younger tasks were queued */
-#define FJI_END ((uintptr_t)16)     /* a sentinel after the last cell and before the first one */
-#define FJI_SPECIAL ((uintptr_t)31) /* a value of at most this is not a task */
+/* Values of fj_cell.item that are smaller than any pointer. */
+#define FJI_FREE ((uintptr_t)0)      /* no task; every cell above it is free too */
+#define FJI_TOMBSTONE ((uintptr_t)8) /* its task was joined while younger tasks were queued */
+#define FJI_END ((uintptr_t)16)      /* a sentinel after the last cell and before the first one */
+#define FJI_SPECIAL ((uintptr_t)31)  /* a value of at most this is not a task */
 
 /* Tags in the low bits of `what`, if it is a pointer. */
 #define FJI_TAG_TYPED ((uintptr_t)1)    /* it points to an fj_type; the arguments are in the cell */
 #define FJI_TAG_DETACHED ((uintptr_t)2) /* no thread joins the task through the cell */
-#define FJI_TAG_SELF ((uintptr_t)4)     /* the task completes itself: a future or a completer */
+#define FJI_TAG_FUTURE ((uintptr_t)4)   /* the task completes itself: a future or a completer */
 #define FJI_TAG_MASK ((uintptr_t)7)
 
 /*
@@ -37,9 +37,12 @@
  * frees the cell.
  */
 struct fj_cell {
-    uintptr_t what;
+    uintptr_t item;
     uint32_t state; /* FJI_DONE, FJI_WAITING, and the index of the thief plus 1 */
-    uint32_t mark;  /* where the tasks that this task forks begin in the thief's queue */
+    union {
+        uint32_t child_base; /* position in the thief's queue at which this task's forks begin */
+        uint32_t kind;       /* of a sentinel that `fj_task.cell` points to: FJI_CELL_... */
+    };
     unsigned char args[48];
 };
 
@@ -60,8 +63,9 @@ struct fj_worker {
     fj_cell *top;       /* the first free cell; an END cell while typed code runs */
     uintptr_t floor;    /* see src/queue.h */
     const int64_t *ctl; /* the pool's control word; if it is negative, wake a worker */
-    fj_cell *away;      /* the value of `cell` in a task that completes itself; it names the pool */
-    uint32_t home;      /* the value of `home` in such a task, minus its cell's address / 64 */
+    fj_cell
+        *submitted_cell; /* the value of `cell` in every submitted task; it identifies the pool */
+    uint32_t location_base; /* the location of a future in cell c is this + address of c / 64 */
     uint32_t spare;
 };
 
@@ -92,10 +96,10 @@ FJ_API FJI_COLD void fji_fork_slow(fj_task *t, fj_cell *before);
 FJ_API FJI_COLD void fji_fork_checked(fj_task *t);
 FJ_API FJI_COLD int fji_join_slow(fj_task *t, int popped);
 FJ_API FJI_COLD int fji_unfork_slow(fj_task *t, int popped);
-FJ_API FJI_COLD void fji_signal_slow(fj_worker *w);
+FJ_API FJI_COLD void fji_wake_slow(fj_worker *w);
 FJ_API FJI_COLD fj_cell *fji_typed_room(fj_worker *w, fj_cell *p);
-FJ_API FJI_COLD fj_cell *fji_typed_spill(fj_worker *w);
-FJ_API FJI_COLD fj_cell *fji_typed_join(fj_worker *w, fj_cell *c, uintptr_t what, int popped);
+FJ_API FJI_COLD fj_cell *fji_typed_overflow(fj_worker *w);
+FJ_API FJI_COLD fj_cell *fji_typed_join(fj_worker *w, fj_cell *c, uintptr_t item, int popped);
 FJ_API FJI_COLD void fji_typed_release(fj_worker *w, fj_cell *c);
 FJ_API fj_cell *fji_typed_enter(fj_worker *w, fji_typed_saved *saved);
 FJ_API void fji_typed_leave(fj_worker *w, const fji_typed_saved *saved);
@@ -122,19 +126,19 @@ FJI_INLINE void fj_fork(fj_task *t)
 
     t->cell = p;
     /* A task whose cell is below `top` may be forked already. The slow path decides. */
-    if (FJI_UNLIKELY(p->what != FJI_FREE || (before != 0 && before < p))) {
+    if (FJI_UNLIKELY(p->item != FJI_FREE || (before != 0 && before < p))) {
         fji_fork_slow(FJI_ADDRESS_AGAIN(t), before);
         return;
     }
     w->top = p + 1;
     /* [queue.publish] release -> acquire load of `what` in fji_queue_steal(): the thief sees
      * everything that the forking worker wrote into the task. */
-    __atomic_store_n(&p->what, (uintptr_t)t, __ATOMIC_RELEASE);
+    __atomic_store_n(&p->item, (uintptr_t)t, __ATOMIC_RELEASE);
     /* [idle.dekker] `what` above, ctl below; partner: the heavy fence in fji_idle_wait(). Either
      * this worker sees that the other one is idle, or the rescan of the other one sees `what`. */
     FJI_LIGHT_FENCE();
     /* relaxed: the fence orders it, and the partner fence excludes a stale value. */
-    if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(w->ctl))) fji_signal_slow(w);
+    if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(w->ctl))) fji_wake_slow(w);
 }
 
 /*
@@ -144,7 +148,7 @@ FJI_INLINE void fj_fork(fj_task *t)
 FJI_INLINE int fji_pop_topmost(fj_worker *w, fj_cell *c)
 {
     /* relaxed: the fence pair below excludes a thief that does not see it. */
-    __atomic_store_n(&c->what, FJI_FREE, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->item, FJI_FREE, __ATOMIC_RELAXED);
     /* [queue.take] `what` above, floor below; partner: the heavy fence in queue_open(). Either the
      * owner sees floor == MAX, or the thief sees that the cell is free. */
     FJI_LIGHT_FENCE();
@@ -167,7 +171,7 @@ FJI_INLINE int fji_pop_plain(fj_worker *w, fj_cell *c)
  */
 FJI_INLINE int fji_pop(fj_worker *w, fj_cell *c)
 {
-    if (FJI_UNLIKELY(c[1].what != FJI_FREE)) return 0;
+    if (FJI_UNLIKELY(c[1].item != FJI_FREE)) return 0;
     return fji_pop_topmost(w, c);
 }
 

@@ -158,7 +158,7 @@
 /* The word `what` of a cell with a typed task: the address of its type, with the tag added by the
  * linker. It is computed at each use, so that the compiler does not keep it in a callee-saved
  * register. */
-#define FJI_TYPED_WHAT(type) ((uintptr_t)FJI_ADDRESS_AGAIN((const char *)&(type) + FJI_TAG_TYPED))
+#define FJI_TYPED_ITEM(type) ((uintptr_t)FJI_ADDRESS_AGAIN((const char *)&(type) + FJI_TAG_TYPED))
 
 /*
  * Tasks with a result use the macros FJI_R_*, tasks without a result FJI_V_*. They differ only in
@@ -244,10 +244,10 @@ typedef struct NAME##_task {                                                    
         struct NAME##_fji_frame *fj_f = (struct NAME##_fji_frame *)(void *)fj_c->args;             \
         FJI_EACH(FJI_STORE_, __VA_ARGS__)                                                          \
         /* [queue.publish], [idle.dekker]: as in fj_fork(). */                                     \
-        __atomic_store_n(&fj_c->what, FJI_TYPED_WHAT(NAME##_fji_type), __ATOMIC_RELEASE);          \
+        __atomic_store_n(&fj_c->item, FJI_TYPED_ITEM(NAME##_fji_type), __ATOMIC_RELEASE);          \
         FJI_LIGHT_FENCE();                                                                          \
         /* relaxed: as in fj_fork(). */                                                            \
-        if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(fj_w->ctl))) fji_signal_slow(fj_w);                 \
+        if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(fj_w->ctl))) fji_wake_slow(fj_w);                 \
     }                                                                                              \
                                                                                                    \
     /* A fork that finds no free cell. It grows the queue if possible. Otherwise it runs the body  \
@@ -260,7 +260,7 @@ typedef struct NAME##_task {                                                    
             NAME##_fji_offer(fj_w, fj_c FJI_EACH(FJI_PASS_, __VA_ARGS__));                         \
             return fj_c;                                                                           \
         }                                                                                          \
-        fj_c = fji_typed_spill(fj_w);                                                              \
+        fj_c = fji_typed_overflow(fj_w);                                                              \
         struct NAME##_fji_frame *fj_f = (struct NAME##_fji_frame *)(void *)fj_c->args;             \
         (void)fj_f;                                                                                \
         SHAPE##_SET(fj_f->fj_r, NAME##_fji_body(fj_w, fj_p FJI_EACH(FJI_PASS_, __VA_ARGS__)));     \
@@ -271,7 +271,7 @@ typedef struct NAME##_task {                                                    
                                NAME##_task *fj_h FJI_EACH(FJI_PARAMS_, __VA_ARGS__))               \
     {                                                                                              \
         fj_cell *fj_c = *fj_p;                                                                     \
-        if (FJI_UNLIKELY(fj_c->what != FJI_FREE))                                                   \
+        if (FJI_UNLIKELY(fj_c->item != FJI_FREE))                                                   \
             fj_c = NAME##_fji_fork_slow(fj_w, fj_c FJI_EACH(FJI_PASS_, __VA_ARGS__));              \
         else                                                                                       \
             NAME##_fji_offer(fj_w, fj_c FJI_EACH(FJI_PASS_, __VA_ARGS__));                         \
@@ -290,7 +290,7 @@ typedef struct NAME##_task {                                                    
                                                                   int fj_popped)                   \
     {                                                                                              \
         struct NAME##_fji_frame *fj_f = (struct NAME##_fji_frame *)(void *)fj_c->args;             \
-        uintptr_t fj_what = FJI_TYPED_WHAT(NAME##_fji_type);                                       \
+        uintptr_t fj_what = FJI_TYPED_ITEM(NAME##_fji_type);                                       \
         fj_cell *fj_p = fji_typed_join(fj_w, fj_c, fj_what, fj_popped);                            \
         if (fj_p == 0) {                                                                           \
             struct NAME##_fji_frame fj_copy = *fj_f;                                               \

@@ -57,12 +57,12 @@ void fji_chaos(void)
     x ^= x >> 7;
     x ^= x << 17;
     chaos_state = x;
-    uint32_t what = (uint32_t)(x >> 48);
-    if (what >= CHAOS_PAUSES + CHAOS_YIELDS + CHAOS_SLEEPS) return;
+    uint32_t item = (uint32_t)(x >> 48);
+    if (item >= CHAOS_PAUSES + CHAOS_YIELDS + CHAOS_SLEEPS) return;
     int keep = errno;
-    if (what < CHAOS_PAUSES)
+    if (item < CHAOS_PAUSES)
         for (uint64_t n = x % 32; n > 0; n--) fji_pause();
-    else if (what < CHAOS_PAUSES + CHAOS_YIELDS)
+    else if (item < CHAOS_PAUSES + CHAOS_YIELDS)
         sched_yield();
     else
         chaos_sleep(x % 1000003);

@@ -66,11 +66,11 @@
 
 /* The same for a submission queue, whose slots are 32 bytes: 8 GiB, for 268 million tasks. Where so
  * much is refused it is less. */
-#ifndef FJI_SUBQ_FIRST
-#define FJI_SUBQ_FIRST 64
+#ifndef FJI_SUBMISSIONS_FIRST
+#define FJI_SUBMISSIONS_FIRST 64
 #endif
-#ifndef FJI_SUBQ_RESERVED
-#define FJI_SUBQ_RESERVED (1u << 28)
+#ifndef FJI_SUBMISSIONS_RESERVED
+#define FJI_SUBMISSIONS_RESERVED (1u << 28)
 #endif
 
 /* Of a limited address space (RLIMIT_AS) one range may take this part: 1/64. */
@@ -81,13 +81,13 @@
 #ifndef FJI_QUEUE_KEPT
 #define FJI_QUEUE_KEPT 16384u
 #endif
-#ifndef FJI_SUBQ_KEPT
-#define FJI_SUBQ_KEPT 131072u
+#ifndef FJI_SUBMISSIONS_KEPT
+#define FJI_SUBMISSIONS_KEPT 131072u
 #endif
 
 /* ACTIONs that a worker takes from a submission queue at once, to put the rest into its own
  * queue: one contended CAS for all of them. submit-1 and submit-2 chose it. */
-#define FJI_SUBQ_BATCH 8
+#define FJI_SUBMISSIONS_BATCH 8
 
 /* Pops without a steal after which an open queue is closed: as many as pay in
  * fences (2 ns) what one opening costs (12 us). Ski rental. */
@@ -113,15 +113,15 @@
 /* In larger ones a signal is left to those who search if these are enough: for a worker half as
  * many as work, but between these two numbers, for a thread outside one. With more of them on
  * their way the line of the control word is too hot; docs/scaling.md. */
-#ifndef FJI_SEARCH_LEAST
-#define FJI_SEARCH_LEAST 4
+#ifndef FJI_SEARCH_MIN
+#define FJI_SEARCH_MIN 4
 #endif
-#ifndef FJI_SEARCH_MOST
-#define FJI_SEARCH_MOST 16
+#ifndef FJI_SEARCH_MAX
+#define FJI_SEARCH_MAX 16
 #endif
 
 /* A search may not take longer, ns: whoever searches is no thread at rest. */
-#define FJI_SPIN_MOST_NS 100000000ll
+#define FJI_SPIN_MAX_NS 100000000ll
 
 /* Least time between two heavy fences of workers that go idle while others run, ns: each takes
  * 5 us from every core that runs. Those who wait for the next one search on. */
@@ -139,7 +139,7 @@
 #define FJI_KEEP_ALIVE_NS 60000000000ll
 #define FJI_KEEP_ALIVE_MIN_NS 20000000ll
 /* Once one has left for lack of work, the others wait only this long. */
-#define FJI_TRIM_NEXT_NS 1000000ll
+#define FJI_RETIRE_NEXT_NS 1000000ll
 
 /* Spin of a joiner before it blocks, ns: a stolen task is often nearly done. */
 #ifndef FJI_JOIN_SPIN_NS
@@ -156,8 +156,8 @@
 
 /* Pauses between the tries to have a refused thread started, ns: they double from the first to the
  * last. */
-#define FJI_RETRY_LEAST_NS 100000ll
-#define FJI_RETRY_MOST_NS 100000000ll
+#define FJI_RETRY_MIN_NS 100000ll
+#define FJI_RETRY_MAX_NS 100000000ll
 
 /* How often a lock is tried meanwhile, ns. */
 #define FJI_RETRY_LOCK_NS 1000000ll
@@ -175,14 +175,14 @@
 #define FJI_SCOPES_RESERVED (1u << 20)
 
 /* Results of typed tasks run at their fork that can be kept when there is no memory. */
-#define FJI_SPILL_RESERVE 512
+#define FJI_OVERFLOW_RESERVE 512
 
 /* How often whoever waits for a pool looks whether it still has threads, ns. */
 #define FJI_THREADLESS_POLL_NS 250000000ll
 
 /* The shortest and the longest pause between two looks whether the common pool can end, ns. */
-#define FJI_QUIET_NAP_NS 20000ll
-#define FJI_QUIET_NAP_MOST_NS 5000000ll
+#define FJI_QUIET_PAUSE_NS 20000ll
+#define FJI_QUIET_PAUSE_MAX_NS 5000000ll
 
 /* How often the end of the process tries to take the lock of the common pool, yielding in between. */
 #define FJI_EXIT_LOCK_ATTEMPTS 1000
@@ -197,6 +197,6 @@
 #define FJI_CHUNK 64
 
 /* Most submission queues of a pool. */
-#define FJI_SUBQ_MAX 64
+#define FJI_MAX_SUBMISSION_QUEUES 64
 
 #endif /* FJI_CONFIG_H */

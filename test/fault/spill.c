@@ -3,7 +3,7 @@
  * spill.c - more typed tasks than there are cells for, without any memory
  *
  * A typed fork cannot fail. Without room in the queue its task is run at once and its result kept
- * in a cell; without memory for that in one of FJI_SPILL_RESERVE cells that all threads share; and
+ * in a cell; without memory for that in one of FJI_OVERFLOW_RESERVE cells that all threads share; and
  * if these are used up the fork waits for memory.
  */
 #include <pthread.h>

@@ -113,14 +113,14 @@ inline win(who)
     winner = who
 }
 
-/* fji_lot_bump() */
+/* fji_wait_bucket_notify() */
 inline bump(i)
 {
     lot[i]++;
     asleep[1 - i] = 0
 }
 
-/* fji_pools_poke(), for the token of the future alone and for any. */
+/* fji_wake_interruptible(), for the token of the future alone and for any. */
 inline poke_own()
 {
     if
@@ -165,7 +165,7 @@ inline outcome()
     }
 }
 
-/* Sleeps in lot 1 until the token is set: sleep_until(), await_nap(). */
+/* Sleeps in lot 1 until the token is set: sleep_until(), await_interruptible(). */
 inline nap_until_interrupted()
 {
     NAP(0);
@@ -213,7 +213,7 @@ proctype Runner()
     /* future_execute() */
     atomic { TOUCH; if :: word & (DONE | COMPLETING) -> goto finish :: else fi }
 #if SIGNAL
-    /* future_body_told(): one read-modify-write, behind the store of who it is */
+    /* future_body_signallable(): one read-modify-write, behind the store of who it is */
 #ifdef M_RUNNER_LATE
     atomic { TOUCH; s = word }
     if
@@ -442,7 +442,7 @@ proctype Owner()
 }
 
 #if NAPPER
-/* await_nap() */
+/* await_interruptible() */
 proctype Napper()
 {
     byte s, seen;

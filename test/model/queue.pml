@@ -337,10 +337,10 @@ inline claim()
         assert(st[c] == QUEUED);
         st[c] = NOTHING;
         GONE(c);
-        tombs = 0;
+        tombstones = 0;
         k = 0;
         do
-        :: k < N -> tombs = tombs || own[k] == TOMB; k++
+        :: k < N -> tombstones = tombstones || own[k] == TOMB; k++
         :: else -> break
         od;
         k = 0
@@ -354,12 +354,12 @@ inline claim()
 proctype Owner()
 {
     byte what, c, lo, f, bi;
-    bit bc, top, tombs, settling;
+    bit bc, top, tombstones, settling;
 
 rest:
     atomic {
         bn < B;
-        what = 0; c = 0; lo = 0; bi = 0; bc = 0; top = 0; tombs = 0; settling = 0;
+        what = 0; c = 0; lo = 0; bi = 0; bc = 0; top = 0; tombstones = 0; settling = 0;
         check();
         if
         :: CAN_PUSH(0)
@@ -449,7 +449,7 @@ ours:
         if
         :: !top -> goto entomb
         :: top -> goto rest
-        :: WITH_CLOSE && top && !tombs && !bc -> goto close
+        :: WITH_CLOSE && top && !tombstones && !bc -> goto close
         fi
     }
 

@@ -154,8 +154,8 @@ static void run_steadily(unsigned flags)
     CHECK(fji_pool_worker(p, 0)->q.capacity <= 4096);
     for (long i = fjt_rounds(20000); i > 0; i--) flood(p, NULL, 1);
     regression_rest(p);
-    for (uint32_t i = 0; i < p->subqs; i++)
-        if (p->subq[i] != NULL) CHECK(p->subq[i]->capacity <= 4096);
+    for (uint32_t i = 0; i < p->nsubmissions; i++)
+        if (p->submissions[i] != NULL) CHECK(p->submissions[i]->capacity <= 4096);
     fjt_destroy(p);
 }
 

@@ -118,12 +118,12 @@ FJ_TEST(lot_that_wraps_still_wakes, 60)
     for (long i = fjt_rounds(300); i > 0; i--) {
         fj_future awaited, *f;
         fj_future_init(&awaited, NULL);
-        uint32_t *lot = fji_lot(&awaited);
+        uint32_t *lot = fji_wait_bucket(&awaited);
         fji_store_relaxed(lot, UINT32_MAX - (uint32_t)(i % 2));
         CHECK_EQ(fj_submit_action(p, get_it, &awaited, NULL, &f), FJ_OK);
         if (i % 3 != 0) {
             UNTIL((fji_load_acquire(&awaited.task.state) & FJI_OBSERVED) != 0);
-            fji_lot_bump(lot); /* for somebody else's future */
+            fji_wait_bucket_notify(lot); /* for somebody else's future */
         }
         regression_spin_ns(regression_below(&seed, 100000));
         CHECK_EQ(fj_future_complete(&awaited, NULL), 1);
@@ -599,14 +599,14 @@ FJ_TEST(pool_that_hangs_with_all_its_locks_held_can_be_dumped, 30)
     for (int i = 0; i < 6; i++) CHECK_EQ(fj_execute(p, waits_raw, NULL), FJ_OK);
     UNTIL(atomic_load(&before_raw) == 2);
     fji_lock_take(&p->lock);
-    for (uint32_t i = 0; i < p->subqs; i++)
-        if (p->subq[i] != NULL) fji_lock_take(&p->subq[i]->lock);
+    for (uint32_t i = 0; i < p->nsubmissions; i++)
+        if (p->submissions[i] != NULL) fji_lock_take(&p->submissions[i]->lock);
     fj_pool_dump(p, count_line, &lines);
     CHECK(lines >= 2);
     CHECK(fj_pool_describe(p, text, sizeof text) > 0);
     CHECK_EQ(fj_pool_active_count(p), 2);
-    for (uint32_t i = 0; i < p->subqs; i++)
-        if (p->subq[i] != NULL) fji_lock_drop(&p->subq[i]->lock);
+    for (uint32_t i = 0; i < p->nsubmissions; i++)
+        if (p->submissions[i] != NULL) fji_lock_drop(&p->submissions[i]->lock);
     fji_lock_drop(&p->lock);
     pthread_mutex_unlock(&raw);
     fjt_destroy(p);
@@ -895,12 +895,12 @@ FJ_TEST(submitters_sleep_while_every_queue_is_locked, 30)
     int queued = 0;
 
     /* Each submission goes to a queue that is not locked, and makes it if need be. */
-    for (uint32_t locked = 0; locked < p->subqs; queued++) {
+    for (uint32_t locked = 0; locked < p->nsubmissions; queued++) {
         CHECK_EQ(fj_execute(p, regression_count, &storm_ran), FJ_OK);
         locked = 0;
-        for (uint32_t i = 0; i < p->subqs; i++) {
-            if (p->subq[i] != NULL) (void)fji_lock_try(&p->subq[i]->lock);
-            locked += p->subq[i] != NULL;
+        for (uint32_t i = 0; i < p->nsubmissions; i++) {
+            if (p->submissions[i] != NULL) (void)fji_lock_try(&p->submissions[i]->lock);
+            locked += p->submissions[i] != NULL;
         }
     }
     for (int i = 0; i < N; i++) t[i] = regression_thread(submit_one, p);
@@ -910,7 +910,7 @@ FJ_TEST(submitters_sleep_while_every_queue_is_locked, 30)
     wall = fjt_now() - wall;
     cpu = fjt_cpu() - cpu;
     CHECK_EQ(atomic_load(&storm_ran), queued);
-    for (uint32_t i = 0; i < p->subqs; i++) fji_lock_drop(&p->subq[i]->lock);
+    for (uint32_t i = 0; i < p->nsubmissions; i++) fji_lock_drop(&p->submissions[i]->lock);
     for (int i = 0; i < N; i++) pthread_join(t[i], NULL);
     UNTIL(atomic_load(&storm_ran) == queued + N);
     if (!fjt_sanitized() && cpu > wall * 3 / 5)
@@ -972,18 +972,18 @@ FJ_TEST(words_of_different_writers_lie_apart, 10)
     APART(fj_pool, ctl, parallelism);
     APART(fj_pool, ctl, lock);
     APART(fj_pool, run, parallelism);
-    APART(fj_pool, moves, parallelism);
+    APART(fj_pool, activity_epoch, parallelism);
     APART(fj_pool, lock, options);
-    APART(fji_queue, hot, base);
+    APART(fji_queue, fast, base);
     APART(fji_queue, base, range);
     APART(fji_worker, park, alive);
     APART(fji_worker, park, pool);
     APART(fji_worker, alive, pool);
     APART(fji_worker, q.base, park);
-    APART(fji_subq, lock, base);
-    APART(fji_subq, base, range);
-    CHECK((uintptr_t)fji_lot(p) / FJI_LINE != (uintptr_t)fji_lot(NULL) / FJI_LINE);
-    CHECK_EQ((uintptr_t)fji_lot(p) % FJI_LINE, 0);
+    APART(fji_submission_queue, lock, base);
+    APART(fji_submission_queue, base, range);
+    CHECK((uintptr_t)fji_wait_bucket(p) / FJI_LINE != (uintptr_t)fji_wait_bucket(NULL) / FJI_LINE);
+    CHECK_EQ((uintptr_t)fji_wait_bucket(p) % FJI_LINE, 0);
     regression_all_at_once(p, 2);
     for (uint32_t i = 0; i < 2; i++) CHECK_EQ((uintptr_t)fji_pool_worker(p, i) % FJI_CACHE_PAIR, 0);
     CHECK_EQ(sizeof(fji_worker) % FJI_CACHE_PAIR, 0);

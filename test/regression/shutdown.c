@@ -312,18 +312,18 @@ FJ_TEST(shutdown_runs_what_a_slow_submitter_queues_lazily, 30)
     uint32_t i = 0;
 
     CHECK_EQ(fj_execute(p, endless, &enough), FJ_OK);
-    while (fji_load_acquire(&p->subq[i]) == NULL) i++;
-    fji_subq *q = p->subq[i];
-    UNTIL(fji_subq_count(q) == 0);
+    while (fji_load_acquire(&p->submissions[i]) == NULL) i++;
+    fji_submission_queue *q = p->submissions[i];
+    UNTIL(fji_submission_queue_count(q) == 0);
 
     fji_lock_take(&q->lock);
     CHECK_EQ(fj_pool_shutdown(p), FJ_OK);
     atomic_store(&enough, 1);
     for (int k = 0; k < 4000 && fji_load_relaxed(&q->lock.waiters) == 0; k++) fjt_sleep_us(50);
     fj_task_init(&t.task, offered_run);
-    t.task.cell = p->away;
-    t.task.home = i | fji_child_stamp();
-    CHECK(fji_subq_push(q, &(fji_loot){.what = (uintptr_t)&t.task}, &t.task.mark));
+    t.task.cell = p->submitted_cell;
+    t.task.location = i | fji_location_stamp();
+    CHECK(fji_submission_queue_push(q, &(fji_taken){.item = (uintptr_t)&t.task}, &t.task.number));
     fji_lock_drop(&q->lock);
 
     CHECK_EQ(fj_join(&t.task), FJ_OK);

@@ -97,7 +97,7 @@ static void check_empty(fj_pool *pool)
     CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
     for (uint32_t i = 0; i < __atomic_load_n(&pool->workers, __ATOMIC_ACQUIRE); i++) {
         const fji_worker *w = fji_pool_worker(pool, i);
-        if (w != NULL) CHECK(w->q.hot.top == w->q.cells);
+        if (w != NULL) CHECK(w->q.fast.top == w->q.cells);
     }
 }
 

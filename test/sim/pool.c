@@ -977,7 +977,8 @@ FJ_TEST(nobody_is_counted_as_searching_when_all_rest, 10)
         CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
         while (atomic_load(&runs) < 3) sim_sleep_until(sim_now() + 1000000);
         for (int n = 0;
-             (__atomic_load_n(&pool->search, __ATOMIC_RELAXED) & ~FJI_SEARCH_WAIVED) != 0; n++) {
+             (__atomic_load_n(&pool->nsearching, __ATOMIC_RELAXED) & ~FJI_WAKE_DEFERRED) != 0;
+             n++) {
             CHECK(n < 1000);
             sim_sleep_until(sim_now() + 1000000);
         }
@@ -1348,7 +1349,7 @@ FJ_TEST(guests_that_come_and_go_have_their_records_alone, 10)
 
 static int chained_without_a_permit(void *pool)
 {
-    CHECK(!fji_worker_self()->permit);
+    CHECK(!fji_worker_self()->searching);
     for (int i = 0; i < 3; i++) sim_yield();
     if (!atomic_load(&opened)) CHECK_EQ(fj_execute(pool, chained_without_a_permit, pool), FJ_OK);
     return FJ_OK;

@@ -173,7 +173,7 @@ static void run_load(void)
 static struct {
     struct soak_state first, now; /* first: after the warm rounds */
     double idle_cpu;              /* sum */
-    long idle_looks;
+    long idle_rescan;
     double idle_worst; /* the least of each rest, of all rests the most */
 } seen;
 
@@ -192,7 +192,7 @@ static void look_idle(void)
     for (int look = 0; look < IDLE_LOOKS; look++) {
         double cpu = state_idle_cpu(IDLE_US);
         seen.idle_cpu += cpu;
-        seen.idle_looks++;
+        seen.idle_rescan++;
         if (cpu < least) least = cpu;
         if (least <= IDLE_CPU_MOST) break;
     }
@@ -237,7 +237,7 @@ static void tell(const char *what, int64_t ns)
         what, (long long)(ns / 1000000000), atomic_load(&rounds), (double)ledger_count() / 1e6,
         (long long)seen.first.memory, (long long)(seen.now.memory - seen.first.memory),
         (long long)seen.now.pools, (double)seen.now.resident / 1e6, seen.now.threads,
-        seen.now.files, 100 * seen.idle_cpu / (double)seen.idle_looks, 100 * seen.idle_worst);
+        seen.now.files, 100 * seen.idle_cpu / (double)seen.idle_rescan, 100 * seen.idle_worst);
     fflush(stdout);
 }
 

@@ -87,7 +87,8 @@ static int64_t worker_bytes(fji_worker *w)
 {
     int64_t n = block_bytes(w);
 
-    for (fj_cell *c = w->spilled; c != NULL; memcpy(&c, c[1].args, sizeof c)) n += block_bytes(c);
+    for (fj_cell *c = w->overflow_cells; c != NULL; memcpy(&c, c[1].args, sizeof c))
+        n += block_bytes(c);
     return n;
 }
 
@@ -96,7 +97,7 @@ static int64_t pool_bytes(fj_pool *p)
     int64_t n = block_bytes(p) + block_bytes(p->timers) + block_bytes(p->cpus);
 
     for (uint32_t i = 0; i < FJI_CHUNKS; i++) n += block_bytes(p->chunk[i]);
-    for (uint32_t i = 0; i < p->subqs; i++) n += block_bytes(p->subq[i]);
+    for (uint32_t i = 0; i < p->nsubmissions; i++) n += block_bytes(p->submissions[i]);
     for (uint32_t i = 0; i < p->workers; i++) n += worker_bytes(fji_pool_worker(p, i));
     return n;
 }

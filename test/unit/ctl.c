@@ -137,9 +137,9 @@ static void check_sign(uint64_t c, struct fields f)
                 fji_sizes s = {sizes[i], blocked, sizes[k]};
                 bool few = f.total < s.parallelism + blocked;
                 bool can = f.top != 0 || (few && f.total < s.most);
-                uint64_t settled = fji_ctl_settle(c, &s);
+                uint64_t settled = fji_ctl_normalize(c, &s);
                 CHECK_EQ((int64_t)settled < 0, f.deficit < 0 && can);
-                CHECK(fji_ctl_settle(c | (uint64_t)1 << 63, &s) == settled);
+                CHECK(fji_ctl_normalize(c | (uint64_t)1 << 63, &s) == settled);
                 check_fields(settled, f);
             }
 }

@@ -32,46 +32,46 @@ static inline void owner_check(fji_queue *q)
     unsigned state = fji_base_state(q->base);
 
     CHECK(fji_queue_valid(q));
-    CHECK(fji_queue_boundary(q, q->hot.top) == q->hot.top);
-    CHECK(q->hot.top->what == FJI_FREE || q->hot.top->what == FJI_END);
-    CHECK(q->hot.top[-1].what != FJI_FREE);
-    if (state == FJI_BASE_OPEN) CHECK(q->hot.floor == UINTPTR_MAX);
+    CHECK(fji_queue_boundary(q, q->fast.top) == q->fast.top);
+    CHECK(q->fast.top->item == FJI_FREE || q->fast.top->item == FJI_END);
+    CHECK(q->fast.top[-1].item != FJI_FREE);
+    if (state == FJI_BASE_OPEN) CHECK(q->fast.floor == UINTPTR_MAX);
     if (!q->asymmetric) CHECK_EQ(state, FJI_BASE_OPEN);
 }
 
 /* NULL: there was no room. */
 static inline fj_cell *owner_push(fji_queue *q, uintptr_t what)
 {
-    fj_cell *p = fji_queue_room(q, q->hot.top);
+    fj_cell *p = fji_queue_room(q, q->fast.top);
 
     if (p == NULL) return NULL;
-    q->hot.top = p + 1;
-    fji_store_release(&p->what, what);
+    q->fast.top = p + 1;
+    fji_store_release(&p->item, what);
     FJI_LIGHT_FENCE();
     return p;
 }
 
 static inline bool owner_push_task(fji_queue *q, fj_task *t)
 {
-    fj_cell *p = fji_queue_room(q, q->hot.top);
+    fj_cell *p = fji_queue_room(q, q->fast.top);
 
     if (p == NULL) return false;
     t->cell = p;
-    t->home = fji_queue_position(q, p);
-    q->hot.top = p + 1;
-    fji_store_release(&p->what, (uintptr_t)t);
+    t->location = fji_queue_position(q, p);
+    q->fast.top = p + 1;
+    fji_store_release(&p->item, (uintptr_t)t);
     FJI_LIGHT_FENCE();
     return true;
 }
 
 static inline bool owner_push_action(fji_queue *q, fj_action_fn *fn, void *arg)
 {
-    fj_cell *p = fji_queue_room(q, q->hot.top);
+    fj_cell *p = fji_queue_room(q, q->fast.top);
 
     if (p == NULL) return false;
     fji_cell_put_action(p, fn, arg);
-    q->hot.top = p + 1;
-    fji_store_release(&p->what, FJI_ACTION);
+    q->fast.top = p + 1;
+    fji_store_release(&p->item, FJI_ACTION);
     FJI_LIGHT_FENCE();
     return true;
 }
@@ -79,16 +79,16 @@ static inline bool owner_push_action(fji_queue *q, fj_action_fn *fn, void *arg)
 /* True: it is ours. False: a thief has it. */
 static inline bool owner_take(fji_queue *q, fj_cell *c)
 {
-    fj_cell *boundary = q->hot.top;
-    uintptr_t what = c->what;
-    int got = fji_pop(&q->hot, c);
+    fj_cell *boundary = q->fast.top;
+    uintptr_t what = c->item;
+    int got = fji_pop(&q->fast, c);
 
     if (got > 0) {
-        q->hot.top = c;
+        q->fast.top = c;
         return true;
     }
     if (!fji_queue_take(q, c, what, got < 0, &boundary)) return false;
-    q->hot.top = fji_queue_settle(q, boundary, q->cells);
+    q->fast.top = fji_queue_reclaim(q, boundary, q->cells);
     return true;
 }
 
@@ -96,7 +96,7 @@ static inline bool owner_take(fji_queue *q, fj_cell *c)
 static inline void owner_give_back(fji_queue *q, fj_cell *c)
 {
     fji_store_relaxed(&c->state, 0u);
-    q->hot.top = fji_queue_settle(q, fji_queue_give_back(q, c), q->cells);
+    q->fast.top = fji_queue_reclaim(q, fji_queue_give_back(q, c), q->cells);
 }
 
 /* ---- The tasks of a test ------------------------------------------------------------------- */
@@ -115,27 +115,27 @@ static inline void push_all(fji_queue *q, int n)
 
 static inline void take_one(fji_queue *q, int i)
 {
-    CHECK(tasks[i].cell->what == (uintptr_t)&tasks[i]);
+    CHECK(tasks[i].cell->item == (uintptr_t)&tasks[i]);
     CHECK(owner_take(q, tasks[i].cell));
     owner_check(q);
 }
 
 static inline fj_cell *steal_one(fji_queue *q, int i)
 {
-    fji_loot loot;
+    fji_taken taken;
 
-    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_TASK);
-    CHECK(loot.what == (uintptr_t)&tasks[i]);
-    CHECK(loot.cell == tasks[i].cell);
+    CHECK_EQ(fji_queue_steal(q, &taken), FJI_STEAL_SUCCESS);
+    CHECK(taken.item == (uintptr_t)&tasks[i]);
+    CHECK(taken.cell == tasks[i].cell);
     owner_check(q);
-    return loot.cell;
+    return taken.cell;
 }
 
 static inline void steal_nothing(fji_queue *q)
 {
-    fji_loot loot;
+    fji_taken taken;
 
-    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_NONE);
+    CHECK_EQ(fji_queue_steal(q, &taken), FJI_STEAL_EMPTY);
     CHECK_EQ(fji_queue_count(q), 0);
 }
 
@@ -143,11 +143,11 @@ static inline void steal_nothing(fji_queue *q)
 static inline void join_stolen(fji_queue *q, int i)
 {
     fj_cell *c = tasks[i].cell;
-    fj_cell *top = q->hot.top;
+    fj_cell *top = q->fast.top;
 
     CHECK(!owner_take(q, c));
-    CHECK(c->what == (uintptr_t)&tasks[i]);
-    CHECK(q->hot.top == top);
+    CHECK(c->item == (uintptr_t)&tasks[i]);
+    CHECK(q->fast.top == top);
     owner_check(q);
     owner_give_back(q, c);
     owner_check(q);
@@ -155,9 +155,9 @@ static inline void join_stolen(fji_queue *q, int i)
 
 static inline void check_start(fji_queue *q)
 {
-    CHECK(q->hot.top == q->cells);
+    CHECK(q->fast.top == q->cells);
     CHECK_EQ(fji_base_index(q->base), 0);
-    CHECK_EQ(q->tombs, 0);
+    CHECK_EQ(q->tombstones, 0);
     steal_nothing(q);
 }
 

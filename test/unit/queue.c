@@ -101,7 +101,7 @@ static void youngest_first(fji_queue *q)
         CHECK(fji_queue_maybe(q));
         for (int i = n; i-- > 0;) {
             take_one(q, i);
-            CHECK(q->hot.top == q->cells + i);
+            CHECK(q->fast.top == q->cells + i);
         }
         check_start(q);
     }
@@ -116,13 +116,13 @@ static void middle_take(fji_queue *q)
 {
     push_all(q, 3);
     take_one(q, 1);
-    CHECK(q->cells[1].what == FJI_TOMB);
-    CHECK_EQ(q->tombs, 1);
-    CHECK(q->hot.top == q->cells + 3);
+    CHECK(q->cells[1].item == FJI_TOMBSTONE);
+    CHECK_EQ(q->tombstones, 1);
+    CHECK(q->fast.top == q->cells + 3);
     CHECK_EQ(fji_queue_count(q), 2);
     take_one(q, 2);
-    CHECK_EQ(q->tombs, 0);
-    CHECK(q->hot.top == q->cells + 1);
+    CHECK_EQ(q->tombstones, 0);
+    CHECK(q->fast.top == q->cells + 1);
     take_one(q, 0);
     check_start(q);
 }
@@ -135,12 +135,12 @@ FJ_TEST(take_from_the_middle_leaves_a_tomb_that_is_freed_later, 10)
 static void oldest_first(fji_queue *q)
 {
     push_all(q, 1);
-    fj_cell *low = q->hot.top;
+    fj_cell *low = q->fast.top;
     for (int n = 1; n < MANY; n++) {
         for (int i = 1; i <= n; i++) CHECK(owner_push_task(q, &tasks[i]));
         for (int i = 1; i <= n; i++) take_one(q, i);
-        CHECK(q->hot.top == low);
-        CHECK_EQ(q->tombs, 0);
+        CHECK(q->fast.top == low);
+        CHECK_EQ(q->tombstones, 0);
     }
     take_one(q, 0);
     check_start(q);
@@ -157,16 +157,16 @@ static void settle_from(fji_queue *q)
     push_all(q, 6);
     for (int i = 1; i < 5; i++) take_one(q, i);
     fj_cell *b = q->cells + 6;
-    CHECK(fji_queue_take(q, q->cells + 5, q->cells[5].what, false, &b));
+    CHECK(fji_queue_take(q, q->cells + 5, q->cells[5].item, false, &b));
     CHECK(b == q->cells + 5);
-    b = fji_queue_settle(q, b, q->cells + 3);
+    b = fji_queue_reclaim(q, b, q->cells + 3);
     CHECK(b == q->cells + 3);
-    CHECK_EQ(q->tombs, 2);
-    CHECK(fji_queue_settle(q, b, b) == b);
-    q->hot.top = b;
+    CHECK_EQ(q->tombstones, 2);
+    CHECK(fji_queue_reclaim(q, b, b) == b);
+    q->fast.top = b;
     owner_check(q);
-    q->hot.top = fji_queue_settle(q, b, q->cells);
-    CHECK(q->hot.top == q->cells + 1);
+    q->fast.top = fji_queue_reclaim(q, b, q->cells);
+    CHECK(q->fast.top == q->cells + 1);
     owner_check(q);
     take_one(q, 0);
     check_start(q);
@@ -236,14 +236,14 @@ FJ_TEST(thief_steps_over_tombs, 10)
 
 static void tombs_taken_by_a_thief(fji_queue *q)
 {
-    fji_loot loot;
+    fji_taken taken;
 
     push_all(q, 5);
     for (int i = 0; i < 4; i++) take_one(q, i);
     /* Nothing but tombs below the youngest, which is stolen; then they are all the thief's. */
     steal_one(q, 4);
-    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_NONE);
-    CHECK_EQ(q->tombs, 4);
+    CHECK_EQ(fji_queue_steal(q, &taken), FJI_STEAL_EMPTY);
+    CHECK_EQ(q->tombstones, 4);
     join_stolen(q, 4);
     check_start(q);
 }
@@ -292,9 +292,9 @@ static void give_back_under_younger(fji_queue *q)
     push_all(q, 3);
     steal_one(q, 0);
     join_stolen(q, 0);
-    CHECK(q->cells[0].what == FJI_TOMB);
-    CHECK_EQ(q->tombs, 1);
-    CHECK(q->hot.top == q->cells + 3);
+    CHECK(q->cells[0].item == FJI_TOMBSTONE);
+    CHECK_EQ(q->tombstones, 1);
+    CHECK(q->fast.top == q->cells + 3);
     take_one(q, 2);
     take_one(q, 1);
     check_start(q);
@@ -307,11 +307,11 @@ FJ_TEST(stolen_cell_under_younger_tasks_becomes_a_tomb, 10)
 
 static void not_asked_when_locked(fji_queue *q)
 {
-    fji_loot loot;
+    fji_taken taken;
     uint64_t b = q->base;
 
     q->base = fji_base_make(fji_base_epoch(b), 0, FJI_BASE_LOCKED);
-    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_RETRY);
+    CHECK_EQ(fji_queue_steal(q, &taken), FJI_STEAL_RETRY);
     CHECK(fji_queue_maybe(q));
     q->base = b;
     CHECK(!fji_queue_maybe(q));
@@ -324,13 +324,13 @@ FJ_TEST(locked_queue_may_have_tasks, 10)
 
 static void steal_from_position(fji_queue *q)
 {
-    fji_loot loot;
+    fji_taken taken;
 
     push_all(q, 3);
-    CHECK_EQ(fji_queue_steal_for(q, 1, NULL, 0, 0, &loot), FJI_GOT_NONE);
+    CHECK_EQ(fji_queue_steal_for(q, 1, NULL, 0, 0, &taken), FJI_STEAL_EMPTY);
     steal_one(q, 0);
-    CHECK_EQ(fji_queue_steal_for(q, 1, NULL, 0, 0, &loot), FJI_GOT_TASK);
-    CHECK(loot.what == (uintptr_t)&tasks[1]);
+    CHECK_EQ(fji_queue_steal_for(q, 1, NULL, 0, 0, &taken), FJI_STEAL_SUCCESS);
+    CHECK(taken.item == (uintptr_t)&tasks[1]);
     take_one(q, 2);
     join_stolen(q, 1);
     join_stolen(q, 0);
@@ -346,13 +346,13 @@ static void steal_while_linked(fji_queue *q)
 {
     uint32_t first = 7, second = 8;
     fji_link links[2] = {{&first, 7}, {&second, 9}};
-    fji_loot loot;
+    fji_taken taken;
 
     push_all(q, 2);
-    CHECK_EQ(fji_queue_steal_for(q, 0, links, 2, 0, &loot), FJI_GOT_NONE);
-    CHECK_EQ(fji_queue_steal_for(q, 0, links, 1, 0, &loot), FJI_GOT_TASK);
+    CHECK_EQ(fji_queue_steal_for(q, 0, links, 2, 0, &taken), FJI_STEAL_EMPTY);
+    CHECK_EQ(fji_queue_steal_for(q, 0, links, 1, 0, &taken), FJI_STEAL_SUCCESS);
     second = 9;
-    CHECK_EQ(fji_queue_steal_for(q, 0, links, 2, 0, &loot), FJI_GOT_TASK);
+    CHECK_EQ(fji_queue_steal_for(q, 0, links, 2, 0, &taken), FJI_STEAL_SUCCESS);
     join_stolen(q, 1);
     join_stolen(q, 0);
     check_start(q);

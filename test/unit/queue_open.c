@@ -39,7 +39,7 @@ FJ_TEST(queue_begins_closed_and_a_thief_opens_it, 10)
     CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
     CHECK_EQ(q->openings - FJI_START_64, 1);
     CHECK_EQ(q->barriers - FJI_START_64, 1);
-    CHECK(q->hot.floor == UINTPTR_MAX);
+    CHECK(q->fast.floor == UINTPTR_MAX);
     owner_free(q);
 }
 
@@ -62,7 +62,7 @@ FJ_TEST(queue_closes_after_as_many_takes_without_a_steal, 10)
     steal_one(q, 0);
     int n = takes_until_closed(q);
     CHECK(n == FJI_CLOSE_AFTER || n == FJI_CLOSE_AFTER + 1);
-    CHECK(q->hot.floor == (uintptr_t)(q->cells + 1));
+    CHECK(q->fast.floor == (uintptr_t)(q->cells + 1));
     steal_one(q, 1);
     CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
     CHECK_EQ(q->openings - FJI_START_64, 2);
@@ -124,10 +124,10 @@ FJ_TEST(stolen_cell_comes_back_into_a_closed_queue, 10)
     join_stolen(q, 1);
     CHECK_EQ(fji_base_state(q->base), FJI_BASE_CLOSED);
     CHECK_EQ(fji_base_index(q->base), 1);
-    CHECK(q->hot.floor == (uintptr_t)(q->cells + 1));
+    CHECK(q->fast.floor == (uintptr_t)(q->cells + 1));
     join_stolen(q, 0);
     CHECK_EQ(fji_base_state(q->base), FJI_BASE_CLOSED);
-    CHECK(q->hot.floor == (uintptr_t)q->cells);
+    CHECK(q->fast.floor == (uintptr_t)q->cells);
     check_start(q);
     owner_free(q);
 }
@@ -137,7 +137,7 @@ FJ_TEST(thief_that_only_asked_costs_one_opening, 10)
     fji_queue *q = closable();
 
     push_all(q, 4);
-    q->hot.floor = UINTPTR_MAX; /* what a thief stores before its fence */
+    q->fast.floor = UINTPTR_MAX; /* what a thief stores before its fence */
     take_one(q, 3);
     CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
     CHECK_EQ(q->openings - FJI_START_64, 1);
@@ -150,11 +150,11 @@ FJ_TEST(refused_heavy_fence_takes_nothing, 10)
 {
     if (!FJI_FAULTS) fjt_skip("built without faults");
     fji_queue *q = closable();
-    fji_loot loot;
+    fji_taken taken;
 
     push_all(q, 2);
     fji_fault_set(FJI_FAULT_BARRIER, 1, 1);
-    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_RETRY);
+    CHECK_EQ(fji_queue_steal(q, &taken), FJI_STEAL_RETRY);
     CHECK_EQ(fji_base_index(q->base), 0);
     owner_check(q);
     steal_one(q, 0);
@@ -257,7 +257,7 @@ FJ_TEST(late_thief_fails_after_a_closing_and_an_opening, 10)
     take_one(q, 1);
     for (int i = 5; i < 7; i++) CHECK(owner_push_task(q, &tasks[i]));
     CHECK_EQ(fji_base_state(q->base), FJI_BASE_CLOSED);
-    q->hot.floor = UINTPTR_MAX; /* what a thief stores to be let in */
+    q->fast.floor = UINTPTR_MAX; /* what a thief stores to be let in */
     take_one(q, 6);
     CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
     CHECK(tasks[5].cell == q->cells + 1);

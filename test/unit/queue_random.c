@@ -65,7 +65,7 @@ static void forget(struct model *m, int i)
 /* The stamp of the task in a cell, 0 if there is none. */
 static uint64_t stamp_in(const struct model *m, const fj_cell *c)
 {
-    uintptr_t what = c->what;
+    uintptr_t what = c->item;
 
     if (what <= FJI_SPECIAL) return 0;
     if (what == FJI_ACTION)
@@ -84,7 +84,7 @@ static void check_views(struct model *m)
     uint64_t stamp = stamp_in(m, c);
 
     if (fji_base_state(b) == FJI_BASE_OPEN && b == m->seen_base && m->seen_stamp != 0)
-        CHECK(stamp == m->seen_stamp || c->what == FJI_TOMB);
+        CHECK(stamp == m->seen_stamp || c->item == FJI_TOMBSTONE);
     m->seen_base = b;
     m->seen_stamp = stamp;
 }
@@ -97,7 +97,7 @@ static void check_model(struct model *m)
     for (int i = 0; i < m->n; i++) {
         const struct item *it = m->list[i];
         if (!it->stolen) queued++;
-        if (it->kind != ACTION) CHECK(cell_of(it)->what == what_of(it));
+        if (it->kind != ACTION) CHECK(cell_of(it)->item == what_of(it));
     }
     CHECK_EQ(fji_queue_count(m->q), queued);
     CHECK(queued == 0 || fji_queue_maybe(m->q));
@@ -113,8 +113,8 @@ static void check_full(const fji_queue *q)
 
     CHECK_EQ(q->capacity, q->limit);
     for (uint32_t i = q->capacity; i-- > 0;) {
-        uintptr_t what = q->cells[i].what;
-        bool dead = what == FJI_TOMB || (i < index && (what & FJI_TAG_DETACHED) != 0);
+        uintptr_t what = q->cells[i].item;
+        bool dead = what == FJI_TOMBSTONE || (i < index && (what & FJI_TAG_DETACHED) != 0);
         CHECK(!dead);
         if (i < index || (what & FJI_TAG_TYPED) != 0) return;
     }
@@ -173,24 +173,24 @@ static void join_youngest(struct model *m)
 
 static void steal(struct model *m)
 {
-    fji_loot loot;
-    fji_got got = fji_queue_steal(m->q, &loot);
+    fji_taken taken;
+    fji_steal_result got = fji_queue_steal(m->q, &taken);
     int i = 0;
 
     while (i < m->n && m->list[i]->stolen) i++;
     if (i == m->n) {
-        CHECK_EQ(got, FJI_GOT_NONE);
+        CHECK_EQ(got, FJI_STEAL_EMPTY);
         return;
     }
     struct item *it = m->list[i];
-    CHECK_EQ(got, FJI_GOT_TASK);
-    CHECK(loot.what == what_of(it));
+    CHECK_EQ(got, FJI_STEAL_SUCCESS);
+    CHECK(taken.item == what_of(it));
     m->stolen++;
     if (it->kind == ACTION) {
-        CHECK(loot.fn == (uintptr_t)action && loot.arg == (uintptr_t)it);
+        CHECK(taken.fn == (uintptr_t)action && taken.arg == (uintptr_t)it);
         forget(m, i);
     } else {
-        CHECK(loot.cell == cell_of(it));
+        CHECK(taken.cell == cell_of(it));
         it->stolen = true;
     }
 }
@@ -199,9 +199,9 @@ static void steal(struct model *m)
 static void drain_one(struct model *m)
 {
     fji_queue *q = m->q;
-    fj_cell *c = q->hot.top - 1;
+    fj_cell *c = q->fast.top - 1;
 
-    if (c->what != FJI_ACTION) return;
+    if (c->item != FJI_ACTION) return;
     uintptr_t arg = ((const uintptr_t *)(const void *)c->args)[1];
     if (!owner_take(q, c)) {
         owner_give_back(q, c);
@@ -214,9 +214,9 @@ static void drain_one(struct model *m)
 
 static void drain_all(struct model *m)
 {
-    while (m->q->hot.top > m->q->cells) {
-        fj_cell *c = m->q->hot.top - 1;
-        if (c->what == FJI_ACTION)
+    while (m->q->fast.top > m->q->cells) {
+        fj_cell *c = m->q->fast.top - 1;
+        if (c->item == FJI_ACTION)
             drain_one(m);
         else
             join_youngest(m);

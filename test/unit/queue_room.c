@@ -36,12 +36,12 @@ static void *number(long n)
 
 static void steal_action(fji_queue *q, long n)
 {
-    fji_loot loot;
+    fji_taken taken;
 
-    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_TASK);
-    CHECK(loot.what == FJI_ACTION);
-    CHECK(loot.fn == (uintptr_t)action);
-    CHECK(loot.arg == (uintptr_t)n);
+    CHECK_EQ(fji_queue_steal(q, &taken), FJI_STEAL_SUCCESS);
+    CHECK(taken.item == FJI_ACTION);
+    CHECK(taken.fn == (uintptr_t)action);
+    CHECK(taken.arg == (uintptr_t)n);
     owner_check(q);
 }
 
@@ -75,7 +75,7 @@ FJ_TEST(growth_ends_at_the_limit, 10)
         fji_queue *q = owner_new(2, limits[k], false);
         push_all(q, (int)limits[k]);
         CHECK_EQ(q->capacity, limits[k]);
-        CHECK(fji_queue_room(q, q->hot.top) == NULL);
+        CHECK(fji_queue_room(q, q->fast.top) == NULL);
         CHECK(!owner_push_task(q, &tasks[MANY - 1]));
         owner_check(q);
         take_one(q, (int)limits[k] - 1);
@@ -227,9 +227,9 @@ FJ_TEST(compaction_leaves_a_typed_task_in_its_cell, 10)
     CHECK(typed != NULL);
     memset(typed->args, 0x5a, sizeof typed->args);
     slide(q, 3, 200);
-    CHECK(typed->what == typed_what());
+    CHECK(typed->item == typed_what());
     for (size_t i = 0; i < sizeof typed->args; i++) CHECK_EQ(typed->args[i], 0x5a);
-    CHECK(q->hot.top == typed + 1);
+    CHECK(q->fast.top == typed + 1);
     CHECK(owner_take(q, typed));
     take_one(q, MANY - 1);
     check_start(q);
@@ -309,15 +309,15 @@ FJ_TEST(compaction_moves_actions_with_their_arguments, 10)
 FJ_TEST(stolen_action_is_a_copy, 10)
 {
     fji_queue *q = owner_new(2, 2, false);
-    fji_loot loot;
+    fji_taken taken;
 
     CHECK(owner_push_action(q, action, number(1)));
-    CHECK_EQ(fji_queue_steal(q, &loot), FJI_GOT_TASK);
+    CHECK_EQ(fji_queue_steal(q, &taken), FJI_STEAL_SUCCESS);
     for (long n = 2; n < 9; n++) {
         CHECK(owner_push_action(q, action, number(n)));
         steal_action(q, n);
     }
-    CHECK(loot.what == FJI_ACTION && loot.arg == 1);
+    CHECK(taken.item == FJI_ACTION && taken.arg == 1);
     owner_free(q);
 }
 
@@ -333,16 +333,16 @@ FJ_TEST(compaction_tells_tasks_their_new_position, 10)
     far->cell = elsewhere;
     CHECK(owner_push(q, (uintptr_t)submitted | FJI_TAG_DETACHED) == q->cells + 3);
     submitted->cell = elsewhere;
-    submitted->home = FJI_HOME_LOCAL | 3;
+    submitted->location = FJI_LOCATION_LOCAL | 3;
     for (int i = 4; i < 8; i++) CHECK(owner_push_task(q, &tasks[i]));
     take_one(q, 0);
     take_one(q, 1);
     CHECK(owner_push_task(q, &tasks[8]));
     owner_check(q);
     CHECK(far->cell == elsewhere && submitted->cell == elsewhere);
-    CHECK_EQ(far->home, 0);
-    CHECK_EQ(submitted->home, FJI_HOME_LOCAL | 1);
-    CHECK(q->cells[0].what == (uintptr_t)far);
-    CHECK(q->cells[1].what == ((uintptr_t)submitted | FJI_TAG_DETACHED));
+    CHECK_EQ(far->location, 0);
+    CHECK_EQ(submitted->location, FJI_LOCATION_LOCAL | 1);
+    CHECK(q->cells[0].item == (uintptr_t)far);
+    CHECK(q->cells[1].item == ((uintptr_t)submitted | FJI_TAG_DETACHED));
     owner_free(q);
 }

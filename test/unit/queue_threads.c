@@ -44,19 +44,19 @@ static int action(void *arg)
 static void *thief_main(void *arg)
 {
     struct thief *me = arg;
-    fji_loot loot;
+    fji_taken taken;
 
     while (fji_load_acquire(&stop) == 0) {
-        fji_got got = fji_queue_steal(me->q, &loot);
-        if (got != FJI_GOT_TASK) {
-            if (got == FJI_GOT_NONE) fji_plat_yield();
+        fji_steal_result got = fji_queue_steal(me->q, &taken);
+        if (got != FJI_STEAL_SUCCESS) {
+            if (got == FJI_STEAL_EMPTY) fji_plat_yield();
             continue;
         }
-        if (loot.what == FJI_ACTION) {
-            me->sum += run((struct item *)loot.arg);
+        if (taken.item == FJI_ACTION) {
+            me->sum += run((struct item *)taken.arg);
         } else {
-            me->sum += run((struct item *)loot.what);
-            fji_or_acq_rel(&loot.cell->state, DONE);
+            me->sum += run((struct item *)taken.item);
+            fji_or_acq_rel(&taken.cell->state, DONE);
         }
         if (fjt_random(&me->random) % 64 == 0) fjt_sleep_us(300);
     }
@@ -151,7 +151,7 @@ static uint64_t all_then_joins(fji_queue *q, struct item *items, long n)
 
     for (long i = 0; i < n; i++) CHECK(owner_push_task(q, &items[i].task));
     for (long i = n; i-- > 0;) sum += join(q, &items[i]);
-    CHECK(q->hot.top == q->cells);
+    CHECK(q->fast.top == q->cells);
     return sum;
 }
 
@@ -185,7 +185,7 @@ static uint64_t any_order(fji_queue *q, struct item *items, long n)
             sum += join(q, it);
         }
     }
-    CHECK(q->hot.top == q->cells);
+    CHECK(q->fast.top == q->cells);
     return sum;
 }
 
@@ -202,7 +202,7 @@ static uint64_t oldest_first(fji_queue *q, struct item *items, long n)
         long wide = i % 37 + 1 < n - i ? i % 37 + 1 : n - i;
         for (long k = 0; k < wide; k++) CHECK(owner_push_task(q, &items[i + k].task));
         for (long k = 0; k < wide; k++) sum += join(q, &items[i + k]);
-        CHECK(q->hot.top == q->cells);
+        CHECK(q->fast.top == q->cells);
         i += wide;
     }
     return sum;
@@ -224,7 +224,7 @@ static uint64_t window(fji_queue *q, struct item *items, long n)
         if (i - oldest >= 10) sum += join(q, &items[oldest++]);
     }
     while (oldest < n) sum += join(q, &items[oldest++]);
-    CHECK(q->hot.top == q->cells);
+    CHECK(q->fast.top == q->cells);
     return sum;
 }
 
@@ -240,8 +240,8 @@ static uint64_t actions(fji_queue *q, struct item *items, long n)
 
     for (long i = 0; i < n; i++)
         if (!owner_push_action(q, action, &items[i])) sum += run(&items[i]);
-    while (q->hot.top > q->cells) {
-        fj_cell *c = q->hot.top - 1;
+    while (q->fast.top > q->cells) {
+        fj_cell *c = q->fast.top - 1;
         struct item *it = (struct item *)((const uintptr_t *)(const void *)c->args)[1];
         if (owner_take(q, c))
             sum += run(it);
