@@ -21,7 +21,8 @@
 
 #include "fjtest.h"
 #include "plat/config.h"
-#include "pool.h"
+#include "pool/common_pool.h"
+#include "sched/pool.h"
 
 #define FOR_EVER 1000000000l
 

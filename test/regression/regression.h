@@ -10,7 +10,8 @@
 #define REGRESSION_H
 
 #include <fjtest.h>
-#include <pool.h>
+#include <sched/pool.h>
+#include <task/wait_bucket.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -323,7 +323,8 @@ FJ_TEST(shutdown_runs_what_a_slow_submitter_queues_lazily, 30)
     fj_task_init(&t.task, offered_run);
     t.task.cell = p->submitted_cell;
     t.task.location = i | fji_location_stamp();
-    CHECK(fji_submission_queue_push(q, &(fji_taken){.item = (uintptr_t)&t.task}, &t.task.number));
+    CHECK(fji_submission_queue_push(q, &(fji_taken){.item = (uintptr_t)&t.task | FJI_TAG_DETACHED},
+                                    &t.task.number));
     fji_lock_drop(&q->lock);
 
     CHECK_EQ(fj_join(&t.task), FJ_OK);

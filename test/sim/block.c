@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "gate.h"
-#include "pool.h"
+#include "sched/pool.h"
 #include "scenario.h"
 
 static struct gate gate;

@@ -4,7 +4,7 @@
  */
 #include <pthread.h>
 
-#include "pool.h"
+#include "sched/pool.h"
 #include "scenario.h"
 
 static atomic_int runs;

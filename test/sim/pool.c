@@ -5,7 +5,7 @@
 #include <forkjoin/block.h>
 #include <pthread.h>
 
-#include "pool.h"
+#include "sched/pool.h"
 #include "scenario.h"
 
 static atomic_int runs;

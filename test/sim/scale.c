@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 
 #include "plat/sim/sim.h"
-#include "pool.h"
+#include "sched/pool.h"
 
 struct run {
     const char *workload;

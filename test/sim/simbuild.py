@@ -70,7 +70,8 @@ class Build:
             return sorted(os.path.relpath(p, self.root)
                           for p in glob.glob(os.path.join(self.root, pattern)))
         both = ["src/plat/lock.c", "src/plat/fault.c"]
-        seen = of("src/*.c") + [s for s in both if os.path.exists(os.path.join(self.root, s))]
+        layers = ["queue", "task", "sched", "pool", "tier", "future"]
+        seen = [s for layer in layers for s in of(f"src/{layer}/*.c")] + [s for s in both if os.path.exists(os.path.join(self.root, s))]
         plain = of("src/plat/sim/*.c") + (["test/sim/frame.c"] if self.frame else [])
         return [(s, True) for s in seen] + [(s, False) for s in plain]
 

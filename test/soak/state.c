@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "selfcheck.h"
+#include "pool/selfcheck.h"
 #include "soak.h"
 
 #define SETTLE_SECONDS 60

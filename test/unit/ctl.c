@@ -6,7 +6,7 @@
  * put together here by shifts of its own, so that a mask that is wrong in ctl.h is not used
  * to check itself.
  */
-#include "ctl.h"
+#include "sched/ctl.h"
 #include "fjtest.h"
 
 static const int deficits[] = {-32768, -32767, -16384, -2, -1, 0, 1, 2, 16384, 32766, 32767};

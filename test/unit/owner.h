@@ -9,7 +9,7 @@
 #define FJT_OWNER_H
 
 #include "fjtest.h"
-#include "queue.h"
+#include "queue/queue.h"
 
 static inline fji_queue *owner_new(uint32_t first, uint32_t limit, bool asymmetric)
 {

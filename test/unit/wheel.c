@@ -5,7 +5,7 @@
  * Without threads and without a clock: random additions, removals and steps of time of every
  * size. What comes out is what the oracle says, in its order, and the invariants hold.
  */
-#include "wheel.h"
+#include "queue/wheel.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * future_call.c - allocated futures that call fn(arg)
+ */
+
+#include "future/future.h"
+
+/* The allocated kind: fn(arg). */
+struct future_call {
+    fj_future future;
+    fj_call_fn *call;
+    fj_action_fn *action;
+    void *arg;
+};
+
+static int call_run(fj_task *t)
+{
+    struct future_call *c = (struct future_call *)t;
+
+    if (c->action != NULL) return c->action(c->arg);
+    c->future.result = NULL;
+    return c->call(c->arg, &c->future.result);
+}
+
+static struct future_call *call_make(void *arg, void *result, bool interruptible)
+{
+    struct future_call *c = fji_plat_alloc(sizeof *c);
+
+    if (c == NULL) return NULL;
+    fj_future_init(&c->future, call_run);
+    c->arg = arg;
+    c->future.result = result;
+    c->future.refs = 1;
+    c->future.flags = FJI_FUTURE_ALLOCATED;
+    if (interruptible) c->future.flags |= FJI_FUTURE_NOT_BY_CALLERS;
+    return c;
+}
+
+int fj_future_new_call(fj_call_fn *call, void *arg, int interruptible, fj_future **f)
+{
+    if (call == NULL || f == NULL) return FJ_EINVAL;
+    struct future_call *c = call_make(arg, NULL, interruptible != 0);
+    if (c == NULL) return FJ_ENOMEM;
+    c->call = call;
+    *f = &c->future;
+    return FJ_OK;
+}
+
+int fj_future_new_action(fj_action_fn *action, void *arg, void *result, int interruptible,
+                         fj_future **f)
+{
+    if (action == NULL || f == NULL) return FJ_EINVAL;
+    struct future_call *c = call_make(arg, result, interruptible != 0);
+    if (c == NULL) return FJ_ENOMEM;
+    c->action = action;
+    *f = &c->future;
+    return FJ_OK;
+}
+
+static int call_submit(fj_pool *pool, fj_future *made, fj_future **f)
+{
+    int err = fj_future_submit(pool, made);
+
+    if (err == FJ_OK)
+        *f = made;
+    else
+        fji_future_drop(made);
+    return err;
+}
+
+int fj_submit_call(fj_pool *pool, fj_call_fn *call, void *arg, fj_future **f)
+{
+    fj_future *made = NULL;
+
+    if (f == NULL) return FJ_EINVAL;
+    int err = fj_future_new_call(call, arg, fji_worker_self() == NULL, &made);
+    return err != FJ_OK ? err : call_submit(pool, made, f);
+}
+
+int fj_submit_action(fj_pool *pool, fj_action_fn *action, void *arg, void *result, fj_future **f)
+{
+    fj_future *made = NULL;
+
+    if (f == NULL) return FJ_EINVAL;
+    int err = fj_future_new_action(action, arg, result, fji_worker_self() == NULL, &made);
+    return err != FJ_OK ? err : call_submit(pool, made, f);
+}

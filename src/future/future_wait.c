@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * future_wait.c - queueing a future, running it and waiting for it
+ */
+
+#include "future/future.h"
+#include "plat/wait.h"
+#include "pool/common_pool.h"
+#include "pool/create.h"
+#include "pool/submit.h"
+#include "sched/guest.h"
+#include "sched/interrupt.h"
+#include "sched/own_queue.h"
+#include "sched/scope.h"
+#include "sched/wake.h"
+
+/* ---- Queueing ----------------------------------------------------------------------------------------- */
+
+bool fji_future_may_queue(const fj_future *f)
+{
+    if (f == NULL || f->fn == NULL || f->task.cell != NULL) return false;
+    /* relaxed: the caller has it. A body that was run here, and not reinitialised since. */
+    return (fji_load_relaxed(&f->task.state) & FJI_RELEASED) == 0;
+}
+
+/* While it is queued or runs the library has a reference to an allocated one. */
+int fji_future_queue(fj_pool *p, fj_future *f, bool outside, bool wake)
+{
+    (void)fj_future_ref(f);
+    int err = fji_submit_future(p, &f->task, fji_completer_root(f), outside, wake);
+    if (err != FJ_OK) fji_future_drop(f);
+    return err;
+}
+
+static int future_queue(fj_pool *pool, fj_future *f, bool outside, bool wake)
+{
+    if (!fji_future_may_queue(f)) return FJ_EINVAL;
+    fj_pool *p = fji_pool_or_common(pool);
+    return p != NULL ? fji_future_queue(p, f, outside, wake) : FJ_ENOMEM;
+}
+
+int fj_future_submit(fj_pool *pool, fj_future *f)
+{
+    return future_queue(pool, f, false, true);
+}
+
+int fj_future_submit_external(fj_pool *pool, fj_future *f)
+{
+    return future_queue(pool, f, true, true);
+}
+
+int fj_future_submit_lazy(fj_pool *pool, fj_future *f)
+{
+    return future_queue(pool, f, false, false);
+}
+
+/* Apart, as what follows, so that the fast path saves no registers for it. */
+static FJI_COLD int future_fork_slow(fj_future *f)
+{
+    fji_worker *w = fji_worker_self();
+
+    if (w == NULL) return future_queue(NULL, f, false, true);
+    if (!fji_future_may_queue(f)) return FJ_EINVAL;
+    if (fji_future_queue(w->pool, f, false, true) != FJ_OK) {
+        (void)fj_future_ref(f);
+        fji_task_mark_unqueued(&f->task, w->pool->submitted_cell);
+        (void)f->task.fn(&f->task); /* no room: at once */
+    }
+    return FJ_OK;
+}
+
+int fj_future_fork(fj_future *f)
+{
+    /* relaxed: the caller has it. */
+    bool quick = f != NULL && f->flags == 0 && f->task.cell == NULL &&
+                 fji_load_relaxed(&f->task.state) == 0;
+
+    if (FJI_LIKELY(quick && fji_push_future(&f->task, 0))) return FJ_OK;
+    return future_fork_slow(f);
+}
+
+int fj_future_unfork(fj_future *f)
+{
+    if (f == NULL || f->task.cell == NULL || fj_future_is_done(f)) return 0;
+    fj_pool *p = *(fj_pool **)(void *)f->task.cell->args;
+    if (!fji_submit_take_back(p, &f->task, FJI_TAG_FUTURE)) return 0;
+    fji_store_relaxed(&f->task.cell, (fj_cell *)NULL); /* relaxed: the caller's again */
+    fji_future_drop(f);
+    return 1;
+}
+
+int fj_future_reinit(fj_future *f)
+{
+    if (f == NULL) return FJ_EINVAL;
+    if (!fj_future_is_done(f) || fji_future_is_in_use(f) || fji_future_is_held(f)) return FJ_EBUSY;
+    f->task.cell = NULL;
+    f->tag = 0;
+    if (!fji_completer_is_child(f)) f->token.word = 0;
+    fji_store_relaxed(&f->task.state, 0u); /* relaxed: the caller alone has it */
+    return FJ_OK;
+}
+
+/* ---- Waiting ------------------------------------------------------------------------------------------ */
+
+int64_t fji_future_deadline(int64_t timeout_ns)
+{
+    return timeout_ns <= 0 ? FJI_ONLY_LOOK : fji_deadline(timeout_ns);
+}
+
+fj_pool *fji_future_pool(const fj_future *f)
+{
+    fj_cell *submitted = fji_load_relaxed(&f->task.cell); /* relaxed: pools come before it */
+    return submitted != NULL ? fji_cell_pool(submitted) : NULL;
+}
+
+/* Takes f out of the queue it is in, if this thread may and nobody has it, and runs it. */
+static void future_take_back(fj_pool *p, fj_future *f)
+{
+    if (fji_submit_take_back(p, &f->task, FJI_TAG_FUTURE)) (void)f->task.fn(&f->task);
+}
+
+/* Waits in p, which has f, and may run tasks meanwhile: f itself if no thread has it yet. */
+static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
+{
+    fji_worker *w = fji_worker_self();
+    int err = FJ_OK;
+    bool own = w != NULL && w->pool == p;
+    bool helps = p->caller_helps && (f->flags & FJI_FUTURE_NOT_BY_CALLERS) == 0;
+    bool works = fji_submit_caller_works(p, helps);
+    fji_worker *g = works && !own ? fji_guest_enter(p, true, NULL) : NULL;
+    bool may_run = own || (g != NULL && !fji_pool_stopping(p));
+
+    if (may_run && fji_load_relaxed(&f->task.cell) != NULL) /* relaxed: pools come before it */
+        future_take_back(p, f);
+    if ((fji_future_word(f) & how->done) == 0) { /* its body may have left it open */
+        fji_wait as = *how;
+        as.guest = g != NULL;
+        fji_wake_for_lazy(p);
+        err = fji_await_task(g != NULL ? g : w, p, &f->task, &as);
+    }
+    if (g != NULL) fji_guest_leave(g);
+    return err;
+}
+
+/* The same with a limit: the caller runs nothing, since it could not stop when its time is over. */
+static int future_await_idly(fj_pool *p, fj_future *f, const fji_wait *how)
+{
+    fji_pool_needs_worker(p); /* no caller may run it */
+    fji_wake_for_lazy(p);
+    return fji_await_task(fji_worker_self(), p, &f->task, how);
+}
+
+/* Until one of the `done` bits is there. */
+int fji_future_await(fj_future *f, const fji_wait *how)
+{
+    fji_worker *w = fji_worker_self();
+    fji_wait as = *how;
+
+    if ((fji_future_word(f) & how->done) != 0) return FJ_OK;
+    /* The pool that it was in is only known to be there while it has it. */
+    fj_pool *p = how->root != NULL || fji_future_is_in_use(f) ? fji_future_pool(f) : NULL;
+    if (p != NULL && fji_task_is_orphaned(&f->task)) {
+        fji_future_orphan(f);
+        return FJ_OK;
+    }
+    /* What was not queued itself: its tasks are in the pool of whoever has run it. */
+    if (p == NULL && how->root != NULL) p = w != NULL ? w->pool : fji_common_if_made();
+    if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;
+    if (how->deadline == FJI_ONLY_LOOK) return FJ_ETIMEDOUT;
+    if (w == NULL) as.interruptible = false; /* no task: a guest of a pool that stops waits on */
+    as.token = &f->token;
+    if (p == NULL) return fji_await_task(w, w != NULL ? w->pool : NULL, &f->task, &as);
+    int err = fji_wait_may_run(how) ? future_await_working(p, f, &as)
+                                    : future_await_idly(p, f, &as);
+    if (err == FJ_OK && (fji_future_word(f) & how->done) == 0) fji_future_orphan(f);
+    return err;
+}
+
+static int future_wait_for(fj_future *f, int64_t timeout_ns, bool interruptible, uintptr_t root)
+{
+    fji_wait how = {.done = FJI_DONE,
+                    .interruptible = interruptible,
+                    .deadline = fji_future_deadline(timeout_ns),
+                    .root = (void *)root};
+
+    return fji_future_await(f, &how);
+}
+
+int fj_future_wait(fj_future *f, int64_t timeout_ns)
+{
+    return f != NULL ? future_wait_for(f, timeout_ns, true, fji_completer_root(f)) : FJ_EINVAL;
+}
+
+int fj_future_wait_quietly(fj_future *f, int64_t timeout_ns)
+{
+    return f != NULL ? future_wait_for(f, timeout_ns, false, fji_completer_root(f)) : FJ_EINVAL;
+}
+
+static FJI_COLD int future_join_slow(fj_future *f)
+{
+    if (f == NULL) return FJ_EINVAL;
+    (void)future_wait_for(f, FJ_FOREVER, false, fji_completer_root(f));
+    return fji_future_code(f);
+}
+
+/* Taken out of the own queue, its outcome not as simple as it mostly is. */
+static FJI_COLD int future_join_finish(fj_future *f, int code)
+{
+    fji_future_finish(f, code);
+    return fj_future_is_done(f) ? fji_future_code(f) : future_join_slow(f); /* left open */
+}
+
+static FJI_COLD int future_join_popped(fj_future *f)
+{
+    bool run = fji_task_is_unresolved(&f->task);
+
+    if (f->task.fn != fji_future_run) {
+        (void)f->task.fn(&f->task); /* a completer */
+        return future_join_slow(f);
+    }
+    return future_join_finish(f, run ? fji_future_body(f, fji_worker_self()) : FJ_ECANCELED);
+}
+
+int fj_future_join(fj_future *f)
+{
+    fj_worker *fast = fji_self;
+    fji_worker *w = (fji_worker *)(void *)fast; /* not if this thread works for no pool */
+    uint32_t s = 0;                             /* nobody waits, nobody decides */
+
+    /* The task is its first member, also of none: NULL is in no queue. */
+    if (!fji_pop_future(fast, (fj_task *)(void *)f)) return future_join_slow(f);
+    /* [task.done] acquire <- acq_rel of whoever has decided. */
+    bool quick = fji_load_acquire(&f->task.state) == 0 && f->flags == 0;
+    fji_scope *scope = w->scope;
+    if (FJI_UNLIKELY(!quick || scope >= w->scope_limit)) return future_join_popped(f);
+    fji_scope_push(w, scope, &f->token, fast->top);
+    int code = f->fn(&f->task);
+    fji_store_relaxed(&w->scope, scope); /* relaxed: who stole under this scope is through */
+    /* [task.done] acq_rel -> acquire in whoever waits: the outcome. LAST TOUCH. */
+    bool plain = code == FJ_OK && fji_cas_acq_rel_32(&f->task.state, &s, FJI_DONE | FJI_RELEASED);
+    return FJI_LIKELY(plain) ? FJ_OK : future_join_finish(f, code);
+}
+
+int fj_future_get(fj_future *f, int64_t timeout_ns, void **result)
+{
+    int err = fj_future_wait(f, timeout_ns);
+
+    return err != FJ_OK ? err : fj_future_result(f, result);
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------ */
+
+/* Runs the body here, unless f is resolved. */
+static void future_run_here(fj_future *f)
+{
+    bool run = fji_task_is_unresolved(&f->task);
+
+    fji_future_finish(f, run ? fji_future_body(f, fji_worker_self()) : FJ_ECANCELED);
+}
+
+int fj_future_run(fj_future *f)
+{
+    if (f == NULL || (f->fn == NULL && !fj_future_is_done(f))) return FJ_EINVAL;
+    if (f->task.cell == NULL && !fj_future_is_done(f)) {
+        (void)fj_future_ref(f);
+        if (f->task.fn == fji_future_run)
+            future_run_here(f);
+        else
+            (void)f->task.fn(&f->task);
+    }
+    return fj_future_join(f);
+}
+
+int fj_future_invoke(fj_pool *pool, fj_future *f)
+{
+    fji_worker *w = fji_worker_self();
+
+    if (!fji_future_may_queue(f)) return FJ_EINVAL;
+    fj_pool *p = fji_pool_or_common(pool);
+    if (p == NULL) return FJ_ENOMEM;
+    if (w != NULL && w->pool == p) return fj_future_run(f);
+    if (fji_submit_caller_works(p, p->caller_helps)) {
+        fji_worker *g = fji_common_guest_enter(p);
+        if (g != NULL) {
+            int code = fj_future_run(f);
+            fji_guest_leave(g);
+            return code;
+        }
+    }
+    int err = future_queue(p, f, true, true);
+    return err != FJ_OK ? err : fj_future_join(f);
+}
+
+void fj_future_fini(fj_future *f)
+{
+    fji_wait how = {.done = FJI_RELEASED, .deadline = FJ_FOREVER};
+
+    if (f == NULL || (f->flags & FJI_FUTURE_ALLOCATED) != 0) return;
+    if (fji_future_is_in_use(f) && !fji_completer_is_child(f)) (void)fji_future_await(f, &how);
+}

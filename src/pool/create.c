@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * create.c - making, resizing and freeing a pool
+ */
+
+#include "pool/create.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pool/atfork.h"
+#include "pool/shutdown.h"
+#include "pool/timers.h"
+#include "sched/record.h"
+#include "sched/registry.h"
+#include "sched/submissions.h"
+#include "sched/wake.h"
+#include "sched/worker.h"
+
+static const fji_pool_hooks pool_hooks = {
+    .start_worker = fji_worker_start,
+    .watch = fji_timers_watch,
+    .try_terminate = fji_pool_try_terminate,
+};
+
+/* ---- Options ------------------------------------------------------------------------------------------ */
+
+static int options_check(const fj_pool_options *o)
+{
+    if (o->parallelism < 0 || o->parallelism > FJ_MAX_WORKERS) return FJ_EINVAL;
+    if ((o->flags & ~(FJ_POOL_FIFO | FJ_POOL_CALLER_HELPS | FJ_POOL_SYMMETRIC)) != 0)
+        return FJ_EINVAL;
+    if (o->max_threads < 0 || o->min_runnable < 0 || o->min_runnable > FJ_MAX_WORKERS)
+        return FJ_EINVAL;
+    if (o->max_threads != 0 && o->max_threads < o->parallelism) return FJ_EINVAL;
+    if (o->max_threads != 0 && o->max_threads < o->min_runnable) return FJ_EINVAL;
+    if (o->keep_alive_ns < 0 || o->spin_ns < -1) return FJ_EINVAL;
+    if (o->interrupt_signal < 0 || o->cpus_bytes > 65536) return FJ_EINVAL;
+    for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
+        if (o->reserved[i] != 0) return FJ_EINVAL;
+    return FJ_OK;
+}
+
+/* Copies the caller's options, or the defaults if `from` is NULL, and checks them. */
+int fji_options_read(fj_pool_options *o, const fj_pool_options *from)
+{
+    *o = from != NULL ? *from : (fj_pool_options){0};
+    return options_check(o);
+}
+
+/* ---- Making ------------------------------------------------------------------------------------------- */
+
+static uint32_t submission_queues_for(int parallelism)
+{
+    uint32_t n = 2;
+
+    while (n < (uint32_t)parallelism && n < FJI_MAX_SUBMISSION_QUEUES) n *= 2;
+    return n;
+}
+
+/* Most threads of p with a parallelism of n: what was given, else some more than n. */
+static int pool_most(const fj_pool *p, int n)
+{
+    int most = p->options.max_threads != 0 ? p->options.max_threads : n + FJI_SPARES;
+
+    if (most < p->min_runnable) most = p->min_runnable;
+    return most < FJ_MAX_WORKERS ? most : FJ_MAX_WORKERS;
+}
+
+/* Whether the heavy fence may be relied on: asked once for the process. */
+static bool pool_has_barrier(void)
+{
+    static uint32_t known;                 /* 1 yes, 2 no */
+    uint32_t k = fji_load_relaxed(&known); /* relaxed: every writer finds the same */
+
+    if (k == 0) {
+        const char *fences = fji_plat_env("FORKJOIN_FENCES");
+        bool no = fences != NULL && strcmp(fences, "symmetric") == 0;
+        k = !no && fji_plat_has_barrier() ? 1 : 2;
+        fji_store_relaxed(&known, k); /* relaxed: as above */
+    }
+    return k == 1;
+}
+
+static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
+{
+    int cpus = fj_available_parallelism();
+    int n = o->parallelism;
+    int64_t keep = o->keep_alive_ns != 0 ? o->keep_alive_ns : FJI_KEEP_ALIVE_NS;
+
+    p->options = *o;
+    fji_store_relaxed(&p->parallelism, n); /* relaxed: a limit, not a count */
+    p->min_runnable = o->min_runnable != 0 ? o->min_runnable : 1;
+    p->max_threads = pool_most(p, n);
+    p->keep_alive_ns = keep < FJI_KEEP_ALIVE_MIN_NS ? FJI_KEEP_ALIVE_MIN_NS : keep;
+    p->spin_ns = o->spin_ns != 0 ? o->spin_ns : FJI_SPIN_NS;
+    if (p->spin_ns > FJI_SPIN_MAX_NS) p->spin_ns = FJI_SPIN_MAX_NS;
+    p->max_spinners = (uint32_t)(cpus / 2);
+    p->fence_waits = p->spin_ns > 0 && n <= cpus;
+    p->fifo = (o->flags & FJ_POOL_FIFO) != 0;
+    p->activity_epoch = p->started = FJI_START_64;
+    p->fence_begun = p->fence_done = FJI_START_32;
+    p->nsearching = p->shrinking = p->failed_starts = p->spawn_refused = p->starts = p->blocked = 0;
+    fji_sizes sizes = fji_pool_sizes(p);
+    p->ctl = fji_ctl_normalize(fji_ctl_add_active(FJI_CTL_NONE, -n), &sizes);
+    (void)snprintf(p->name, sizeof p->name, "%s",
+                   o->name != NULL ? o->name
+                   : common        ? "common"
+                                   : "fj");
+    p->options.name = p->name;
+    p->asymmetric = (o->flags & FJ_POOL_SYMMETRIC) == 0 && pool_has_barrier();
+}
+
+/* What stays when the common pool is made again: others may look at it at any time. */
+static void pool_set_for_good(fj_pool *p, const fj_pool_options *o, bool common)
+{
+    int cpus = fj_available_parallelism();
+
+    p->caller_helps = common || (o->flags & FJ_POOL_CALLER_HELPS) != 0;
+    p->hooks = &pool_hooks;
+    p->is_common = common;
+    p->nsubmissions = submission_queues_for(common && cpus > o->parallelism ? cpus
+                                                                            : o->parallelism);
+    for (int i = 0; i < 2; i++) p->submitted_cell[i].item = FJI_END;
+    p->submitted_cell[0].kind = FJI_CELL_SUBMITTED;
+    memcpy(p->submitted_cell[0].args, &p, sizeof p);
+}
+
+static void pool_free_contents(fj_pool *p)
+{
+    fji_records_free(p);
+    fji_plat_free(p->cpus);
+    p->cpus = NULL;
+}
+
+/* The contents of a record; false: no memory, and it is as it was. */
+static bool pool_fill(fj_pool *p, const fj_pool_options *o, bool common)
+{
+    if (o->cpus != NULL && o->cpus_bytes != 0) {
+        p->cpus = fji_plat_alloc(o->cpus_bytes);
+        if (p->cpus == NULL) return false;
+        memcpy(p->cpus, o->cpus, o->cpus_bytes);
+    }
+    fji_lock_take(&p->lock);
+    pool_set(p, o, common);
+    /* A record to begin with: whoever has to run what nobody else can is never without one. */
+    bool ok = fji_record_reserve(p);
+    if (!ok) pool_free_contents(p);
+    fji_lock_drop(&p->lock);
+    return ok;
+}
+
+int fji_pool_make(fj_pool **out, const fj_pool_options *o)
+{
+    fj_pool *p = fji_plat_alloc(sizeof *p);
+
+    if (p == NULL) return FJ_ENOMEM;
+    pool_set_for_good(p, o, false);
+    if (!pool_fill(p, o, false)) {
+        fji_plat_free(p);
+        return FJ_ENOMEM;
+    }
+    fji_registry_add(p);
+    *out = p;
+    return FJ_OK;
+}
+
+/*
+ * Threads that have found the last one stopped may hold the locks: each is taken after the contents
+ * were written and before the bits of the end go, so that whoever finds them gone sees the contents.
+ */
+bool fji_pool_make_common(fj_pool *p, const fj_pool_options *o, bool fixed_size)
+{
+    if (!p->is_common) pool_set_for_good(p, o, true);
+    if (!pool_fill(p, o, true)) return false;
+    if (!fji_submissions_renew(p)) {
+        pool_free_contents(p);
+        return false;
+    }
+    fji_timers_renew(p);
+    /* Last: a guest, which holds this lock when it finds the bits gone, scans the queues. */
+    fji_lock_take(&p->lock);
+    p->fixed_size = fixed_size;
+    fji_lock_drop(&p->lock);
+    fji_registry_add(p);
+    /* [pool.end] release -> acquire in is_shutdown. */
+    fji_store_release(&p->run, 0u);
+    return true;
+}
+
+void fji_pool_free(fj_pool *p)
+{
+    fji_registry_remove(p);
+    pool_free_contents(p);
+    fji_submissions_free(p);
+    fji_timers_free(p);
+    fji_plat_free(p);
+}
+
+void fji_pool_free_common(fj_pool *p)
+{
+    fji_registry_remove(p);
+    pool_free_contents(p);
+    fji_submissions_clear(p);
+}
+
+/* ---- Resizing ----------------------------------------------------------------------------------------- */
+
+int fji_pool_resize(fj_pool *p, int n)
+{
+    fji_lock_take(&p->lock);
+    if (p->is_common && fji_pool_stopping(p)) { /* the next one has a size of its own */
+        fji_lock_drop(&p->lock);
+        return FJ_EREJECTED;
+    }
+    int old = p->parallelism;
+    if (p->fixed_size)
+        old = FJ_ENOTSUP;
+    else if (n < 1 || n > FJ_MAX_WORKERS || n > pool_most(p, n))
+        old = FJ_EINVAL;
+    if (old < 0) {
+        fji_lock_drop(&p->lock);
+        return old;
+    }
+    /* relaxed: a limit, not a count; ctl is changed after it. */
+    fji_store_relaxed(&p->max_threads, pool_most(p, n));
+    fji_store_relaxed(&p->parallelism, n); /* relaxed: a limit, not a count */
+    fji_ctl_add(p, old - n, 0);
+    fji_lock_drop(&p->lock);
+    return old;
+}
+
+void fji_pool_needs_worker(fj_pool *p)
+{
+    if (fji_pool_parallelism(p) != 0) return; /* relaxed: only ever leaves 0 */
+    fji_lock_take(&p->lock);
+    if (p->parallelism == 0 && !fji_pool_stopping(p)) {
+        fji_store_relaxed(&p->parallelism, 1); /* relaxed: a limit; ctl is changed after it */
+        fji_ctl_add(p, -1, 0);
+    }
+    fji_lock_drop(&p->lock);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * inspect.c - looking into queues, and taking tasks from them by hand
+ *
+ * A task that was taken is a fji_taken in the caller's hands: whoever waits for it goes on
+ * waiting until it is run or cancelled. One that its forker would have joined from its own
+ * queue cannot be taken by the forker itself but by fj_unfork(): poll_local leaves the tasks
+ * of frames on the stack alone.
+ */
+
+#include <string.h>
+
+#include "pool/common_pool.h"
+#include "sched/hold.h"
+#include "sched/own_queue.h"
+#include "sched/run.h"
+#include "sched/steal.h"
+
+FJI_STATIC_ASSERT(sizeof(fj_taken) == sizeof(fji_taken), "fj_taken holds a fji_taken");
+
+/* ---- Looking ------------------------------------------------------------------------------------------ */
+
+int fj_worker_queued(void)
+{
+    const fji_worker *w = fji_worker_self();
+    return w != NULL ? (int)fji_queue_count(&w->q) : 0;
+}
+
+/* The more workers are idle, the more tasks one should have lying about for them. */
+int fj_worker_surplus(void)
+{
+    const fji_worker *w = fji_worker_self();
+
+    if (w == NULL) return 0;
+    int target = fji_pool_parallelism(w->pool);                        /* relaxed: an estimate */
+    int active = fji_ctl_deficit(fji_pool_ctl_hint(w->pool)) + target; /* relaxed: same */
+    int allowance = active > target / 2    ? 0
+                    : active > target / 4  ? 1
+                    : active > target / 8  ? 2
+                    : active > target / 16 ? 4
+                                           : 8;
+    if (allowance > target) allowance = target; /* nobody else would come */
+    return fj_worker_queued() - allowance;
+}
+
+static fj_task *item_task(uintptr_t item)
+{
+    if (item <= FJI_SPECIAL || item == FJI_ACTION || fji_item_is_typed(item)) return NULL;
+    return fji_item_task(item);
+}
+
+const void *fj_peek_local(void)
+{
+    fji_worker *w = fji_worker_self();
+
+    if (w == NULL) return NULL;
+    /* relaxed: only compared. */
+    uint32_t index = fji_base_index(fji_load_relaxed(&w->q.base));
+    const fj_cell *b = fji_worker_boundary(w);
+    if (fji_queue_position(&w->q, b) <= index) return NULL;
+    const fj_cell *c = w->pool->fifo ? w->q.cells + index : b - 1;
+    return item_task(fji_load_relaxed(&c->item)); /* relaxed: as above */
+}
+
+/* ---- Taking ------------------------------------------------------------------------------------------- */
+
+static int taken_put(fj_taken *taken, const fji_taken *found)
+{
+    memcpy(taken, found, sizeof *found);
+    return 1;
+}
+
+/* The topmost of the own queue if nobody joins it through its cell; FIFO: the oldest. */
+static bool local_take(fji_worker *w, fji_taken *found)
+{
+    fj_cell *c = fji_worker_boundary(w) - 1;
+
+    if (w->pool->fifo) return fji_steal_own(w, found) == FJI_STEAL_SUCCESS;
+    if (c < w->q.cells || c->item <= FJI_SPECIAL || !fji_item_is_detached(c->item)) return false;
+    const uintptr_t *at = fji_cell_words(c);
+    *found = (fji_taken){.item = c->item, .fn = at[0], .arg = at[1]};
+    return fji_worker_take_detached(w, c);
+}
+
+int fj_take_local(fj_taken *taken)
+{
+    fji_worker *w = fji_worker_self();
+    fji_taken found;
+
+    if (w == NULL || taken == NULL || !local_take(w, &found)) return 0;
+    return taken_put(taken, &found);
+}
+
+int fj_take_task(fj_taken *taken)
+{
+    fji_worker *w = fji_worker_self();
+    fji_taken found;
+    fji_steal_result got;
+
+    if (w == NULL || taken == NULL) return 0;
+    if (local_take(w, &found)) return taken_put(taken, &found);
+    while ((got = fji_steal_any(w, &found)) == FJI_STEAL_RETRY) fji_pause();
+    return got == FJI_STEAL_SUCCESS ? taken_put(taken, &found) : 0;
+}
+
+int fj_take_submission(fj_taken *taken)
+{
+    fji_worker *w = fji_worker_self();
+    fji_taken found;
+
+    if (w == NULL || taken == NULL || !fji_steal_any_submission(w->pool, &found)) return 0;
+    return taken_put(taken, &found);
+}
+
+size_t fj_pool_drain(fj_pool *pool, fj_taken *taken, size_t n)
+{
+    fji_taken found;
+    size_t got = 0;
+
+    if (taken == NULL) return 0;
+    fj_pool *p = fji_pool_or_common(pool);
+    if (p == NULL || !fji_pool_hold(p)) return 0;
+    while (got < n && (fji_steal_any_submission(p, &found) || fji_steal_any_queued(p, &found)))
+        (void)taken_put(&taken[got++], &found);
+    fji_pool_drop_hold(p);
+    return got;
+}
+
+/* ---- A task that was taken ---------------------------------------------------------------------------- */
+
+fj_task *fj_taken_task(const fj_taken *taken)
+{
+    return taken != NULL ? item_task(taken->word[0]) : NULL;
+}
+
+/* Reads the task out of *taken, which is then empty. False: it was empty before. */
+static bool taken_get(fj_taken *taken, fji_taken *found)
+{
+    if (taken == NULL || taken->word[0] == 0) return false;
+    memcpy(found, taken, sizeof *found);
+    taken->word[0] = 0;
+    return true;
+}
+
+void fj_taken_run(fj_taken *taken)
+{
+    fji_taken found;
+
+    if (taken_get(taken, &found)) fji_run_taken(fj_current_pool(), fji_worker_self(), &found);
+}
+
+void fj_taken_cancel(fj_taken *taken)
+{
+    fji_taken found;
+
+    if (taken_get(taken, &found)) fji_cancel_taken(&found);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * base.h - the thieves' word of a queue: epoch, index and state in one word that is changed by CAS
+ *
+ * queue.h draws the word and explains the states. A submission queue uses the same word.
+ */
+#ifndef FJI_BASE_H
+#define FJI_BASE_H
+
+#include "plat/atomic.h"
+
+#define FJI_BASE_CLOSED 0u
+#define FJI_BASE_OPEN 1u
+#define FJI_BASE_LOCKED 2u
+#define FJI_BASE_INDEX_SHIFT 2
+#define FJI_BASE_INDEX_BITS 28
+#define FJI_BASE_INDEX_MASK ((1u << FJI_BASE_INDEX_BITS) - 1)
+#define FJI_BASE_EPOCH_SHIFT 30
+
+static inline unsigned fji_base_state(uint64_t b)
+{
+    return (unsigned)(b & 3u);
+}
+
+static inline uint32_t fji_base_index(uint64_t b)
+{
+    return (uint32_t)(b >> FJI_BASE_INDEX_SHIFT) & FJI_BASE_INDEX_MASK;
+}
+
+static inline uint64_t fji_base_epoch(uint64_t b)
+{
+    return b >> FJI_BASE_EPOCH_SHIFT;
+}
+
+/* The epoch wraps at 2^34 by being shifted out. */
+static inline uint64_t fji_base_make(uint64_t epoch, uint32_t index, unsigned state)
+{
+    return epoch << FJI_BASE_EPOCH_SHIFT | (uint64_t)index << FJI_BASE_INDEX_SHIFT | state;
+}
+
+#endif /* FJI_BASE_H */

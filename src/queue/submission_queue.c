@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * submission_queue.c - a submission queue: many producers under a lock, thieves without
+ *
+ * Always OPEN. Whoever holds the lock is the owner in the sense of queue.h; it has just
+ * gone through a read-modify-write and will go through another, so its stores to slots
+ * are ordered against the control word by the unlock and need no fence of their own.
+ */
+
+#include "queue/submission_queue.h"
+
+#include <string.h>
+
+static size_t submissions_bytes(uint32_t n)
+{
+    size_t page = fji_plat_page();
+    size_t bytes = ((size_t)n + 1) * sizeof(fji_slot);
+    return (bytes + page - 1) / page * page;
+}
+
+/* Not the lock: that of the common pool's may be held by a thread that has found the pool ended. */
+bool fji_submission_queue_init(fji_submission_queue *q, uint32_t first, uint32_t limit)
+{
+    void *range = NULL;
+
+    for (; limit >= first; limit /= 2) {
+        range = fji_plat_reserve(submissions_bytes(limit));
+        if (range != NULL || limit == first) break;
+    }
+    if (range == NULL) return false;
+    if (!fji_plat_commit(range, submissions_bytes(first))) {
+        fji_plat_release(range, submissions_bytes(limit));
+        return false;
+    }
+    q->range = range;
+    q->range_bytes = submissions_bytes(limit);
+    q->limit = limit;
+    q->capacity = first;
+    q->slots = range;
+    q->first = q->slots;
+    q->slots[first].item = FJI_END;
+    q->top = FJI_START_SLOT(first);
+    q->pushed = FJI_START_64;
+    q->base = fji_base_make(FJI_START_EPOCH, q->top, FJI_BASE_OPEN);
+    return true;
+}
+
+void fji_submission_queue_fini(fji_submission_queue *q)
+{
+    if (q->range != NULL) fji_plat_release(q->range, q->range_bytes);
+    q->range = NULL;
+}
+
+void fji_submission_queue_reset(fji_submission_queue *q)
+{
+    uint64_t epoch = fji_base_epoch(q->base);
+
+    memset(q->slots, 0, q->capacity * sizeof *q->slots);
+    q->shifted += q->top; /* whatever has a number of before is not found */
+    q->top = 0;
+    fji_lock_reset(&q->lock);
+    q->base = fji_base_make(epoch + 1, 0, FJI_BASE_OPEN);
+}
+
+static bool submissions_grow(fji_submission_queue *q)
+{
+    uint32_t old = q->capacity;
+    uint32_t now = old > q->limit / 2 ? q->limit : old * 2;
+
+    if (now == old || !fji_plat_commit(q->range, submissions_bytes(now))) return false;
+    /* relaxed: a look along the queue may come this far; END and FREE mean the same to it. */
+    fji_store_relaxed(&q->slots[now].item, FJI_END);
+    fji_store_relaxed(&q->capacity, now); /* relaxed: also read without the lock, as a hint */
+    /* relaxed: END and FREE mean the same to a thief. */
+    fji_store_relaxed(&q->slots[old].item, FJI_FREE);
+    return true;
+}
+
+static void slot_fill(fji_slot *s, uintptr_t item, uintptr_t fn, uintptr_t arg, uintptr_t token)
+{
+    /* relaxed: a thief late with an older base may read them, and its CAS fails. */
+    fji_store_relaxed(&s->fn, fn);
+    fji_store_relaxed(&s->arg, arg); /* relaxed: as above */
+    /* An ACTION has no token. relaxed: as above */
+    if (item != FJI_ACTION) fji_store_relaxed(&s->token, token);
+    /* [queue.publish] release -> acquire load in fji_submission_queue_steal(): the task. */
+    fji_store_release(&s->item, item);
+}
+
+static void slot_move(fji_slot *to, const fji_slot *from)
+{
+    /* relaxed: we hold the lock. */
+    slot_fill(to, fji_load_relaxed(&from->item), from->fn, from->arg, from->token);
+}
+
+/* Where the next one goes. Others read it, as an estimate. */
+static void submissions_set_top(fji_submission_queue *q, uint32_t top)
+{
+    fji_store_relaxed(&q->top, top); /* relaxed: see above */
+}
+
+/* From here on the CAS of a thief fails. Returns base as it was. */
+static uint64_t submissions_lock(fji_submission_queue *q)
+{
+    /* [queue.base] acquire <- the CAS of a thief. */
+    uint64_t b = fji_load_acquire(&q->base);
+
+    for (;;) {
+        uint64_t locked = fji_base_make(fji_base_epoch(b) + 1, fji_base_index(b), FJI_BASE_LOCKED);
+        /* [queue.base] acq_rel: from here on a thief's CAS fails. */
+        if (fji_cas_acq_rel_64(&q->base, &b, locked)) return b;
+    }
+}
+
+/* Thieves begin at the front again. b: what submissions_lock() returned. */
+static void submissions_unlock(fji_submission_queue *q, uint64_t b)
+{
+    /* [queue.base] release -> acquire in fji_submission_queue_steal(): the slots as they are now. The
+     * pusher then signals, for a worker that met the lock. */
+    fji_store_release(&q->base, fji_base_make(fji_base_epoch(b) + 2, 0, FJI_BASE_OPEN));
+}
+
+/* Moves what is left to the front. All of it moves by the same distance, so numbers stay true. */
+static void submissions_compact(fji_submission_queue *q)
+{
+    uint64_t b = submissions_lock(q);
+    uint32_t from = fji_base_index(b), n = q->top - from;
+
+    if (from != 0) {
+        for (uint32_t i = 0; i < n; i++) slot_move(&q->slots[i], &q->slots[from + i]);
+        for (uint32_t i = n; i < q->top; i++)
+            /* [queue.base] release -> acquire in fji_submission_queue_maybe(), which then sees LOCKED. */
+            fji_store_release(&q->slots[i].item, FJI_FREE);
+    }
+    q->shifted += from;
+    submissions_set_top(q, n);
+    submissions_unlock(q, b);
+}
+
+/* How many slots at the front are of no use. Thieves may make it more meanwhile. */
+static uint32_t submissions_dead(const fji_submission_queue *q)
+{
+    return fji_base_index(fji_load_relaxed(&q->base)); /* relaxed: index only grows but for us */
+}
+
+/* Room at top: by moving if that gains half, else by growing, else by moving if that gains enough to
+ * pay for it. */
+static bool submissions_make_room(fji_submission_queue *q)
+{
+    if (submissions_dead(q) <= q->capacity / 2 && submissions_grow(q)) return true;
+    if (submissions_dead(q) <= q->capacity / 64) return false;
+    submissions_compact(q);
+    return true;
+}
+
+bool fji_submission_queue_push(fji_submission_queue *q, const fji_taken *it, uint32_t *number)
+{
+    uint32_t top = q->top;
+
+    if (FJI_UNLIKELY(top == q->capacity)) {
+        if (!submissions_make_room(q)) return false;
+        top = q->top;
+    }
+    if (number != NULL) fji_store_relaxed(number, top + q->shifted); /* relaxed: published below */
+    slot_fill(&q->slots[top], it->item, it->fn, it->arg, (uintptr_t)it->token);
+    submissions_set_top(q, top + 1);
+    q->pushed++;
+    return true;
+}
+
+bool fji_submission_queue_is_large(const fji_submission_queue *q)
+{
+    return fji_load_relaxed(&q->capacity) > FJI_SUBMISSIONS_KEPT; /* relaxed: a hint */
+}
+
+void fji_submission_queue_shrink(fji_submission_queue *q)
+{
+    size_t kept = submissions_bytes(FJI_SUBMISSIONS_KEPT);
+
+    if (!fji_submission_queue_is_large(q) || submissions_dead(q) != q->top) return;
+    uint64_t b = submissions_lock(q);
+    /* relaxed in what follows: thieves are locked out, and END and FREE mean the same. */
+    for (uint32_t i = 0; i < FJI_SUBMISSIONS_KEPT && i < q->top; i++)
+        fji_store_relaxed(&q->slots[i].item, FJI_FREE); /* relaxed: see above */
+    q->shifted += q->top;
+    if (fji_plat_discard((char *)q->range + kept, submissions_bytes(q->capacity) - kept)) {
+        fji_store_relaxed(&q->slots[FJI_SUBMISSIONS_KEPT].item, FJI_END); /* relaxed: see above */
+        fji_store_relaxed(&q->capacity, FJI_SUBMISSIONS_KEPT);            /* relaxed: see above */
+    } else {
+        for (uint32_t i = FJI_SUBMISSIONS_KEPT; i < q->top; i++)
+            fji_store_relaxed(&q->slots[i].item, FJI_FREE); /* relaxed: see above */
+    }
+    submissions_set_top(q, 0);
+    submissions_unlock(q, b);
+}
+
+/* Whose is slot pos, which has just been set FREE or CLAIM? As queue_decide(). */
+static bool submissions_decide(fji_submission_queue *q, uint32_t pos)
+{
+    /* [queue.take] the slot above, base below; partner: the full fence in fji_submission_queue_steal(). */
+    fji_fence_full();
+    /* [queue.base] acquire <- the CAS of a thief. */
+    uint64_t b = fji_load_acquire(&q->base);
+    for (;;) {
+        uint32_t index = fji_base_index(b);
+        if (index > pos) return false;
+        if (index < pos) return true;
+        /* [queue.base] acq_rel: partner is the thief's CAS on the same word. */
+        uint64_t next = fji_base_make(fji_base_epoch(b) + 1, index, FJI_BASE_OPEN);
+        if (fji_cas_acq_rel_64(&q->base, &b, next)) return true;
+    }
+}
+
+/* TOMBs at the end are free again. */
+static void submissions_drop_end(fji_submission_queue *q)
+{
+    /* relaxed in what follows: we hold the lock, and submissions_decide() fences. */
+    while (q->top > submissions_dead(q) &&
+           fji_load_relaxed(&q->slots[q->top - 1].item) == FJI_TOMBSTONE) {
+        fji_slot *s = &q->slots[q->top - 1];
+        fji_store_relaxed(&s->item, FJI_FREE); /* relaxed: see above */
+        if (!submissions_decide(q, q->top - 1)) {
+            fji_store_relaxed(&s->item, FJI_TOMBSTONE); /* relaxed: a thief has dropped it */
+            return;
+        }
+        submissions_set_top(q, q->top - 1);
+    }
+}
+
+/* TOMBs at the front are passed over, as a thief would. */
+static void submissions_drop_front(fji_submission_queue *q)
+{
+    /* [queue.base] acquire <- the CAS of a thief. */
+    uint64_t b = fji_load_acquire(&q->base);
+
+    for (;;) {
+        uint32_t index = fji_base_index(b);
+        /* relaxed: we hold the lock. */
+        if (index >= q->top || fji_load_relaxed(&q->slots[index].item) != FJI_TOMBSTONE) return;
+        uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, FJI_BASE_OPEN);
+        /* [queue.base] acq_rel: as a thief's. */
+        if (fji_cas_acq_rel_64(&q->base, &b, next)) b = next;
+    }
+}
+
+bool fji_submission_queue_remove(fji_submission_queue *q, uintptr_t item, uint32_t number)
+{
+    uint32_t pos = number - q->shifted;
+
+    /* relaxed: we hold the lock. */
+    if (pos >= q->top || fji_load_relaxed(&q->slots[pos].item) != item) return false;
+    bool newest = pos + 1 == q->top;
+    /* relaxed: submissions_decide() fences. */
+    fji_store_relaxed(&q->slots[pos].item, newest ? FJI_FREE : FJI_CLAIM);
+    bool ours = submissions_decide(q, pos);
+    if (ours && newest) {
+        submissions_set_top(q, pos);
+        submissions_drop_end(q);
+    } else {
+        /* relaxed: ours, and to be dropped; or below index, where no thief looks. */
+        fji_store_relaxed(&q->slots[pos].item, FJI_TOMBSTONE);
+        if (ours) submissions_drop_front(q);
+    }
+    return ours;
+}
+
+/* Reads slot s, not before base; false: nothing is there. */
+static bool slot_read(const fji_slot *s, fji_taken *taken)
+{
+    /* [queue.publish] acquire <- release in fji_submission_queue_push(): the task. */
+    taken->item = fji_load_acquire(&s->item);
+    taken->fn = fji_load_relaxed(&s->fn);   /* relaxed: [queue.publish] carries them */
+    taken->arg = fji_load_relaxed(&s->arg); /* relaxed: torn only if the CAS fails */
+    taken->cell = NULL;
+    /* relaxed: as above */
+    taken->token = taken->item != FJI_ACTION ? (const fj_token *)fji_load_relaxed(&s->token) : NULL;
+    return taken->item != FJI_FREE && taken->item != FJI_END;
+}
+
+/* How many to take: half of the ACTIONs in sight, the first of which is in loot[0]. */
+static uint32_t submissions_look_ahead(const fji_slot *s, fji_taken *taken, uint32_t max)
+{
+    uint32_t seen = 1;
+
+    if (taken[0].item != FJI_ACTION) return 1;
+    while (seen < 2 * max) {
+        fji_taken next;
+        if (!slot_read(s + seen, &next) || next.item != FJI_ACTION) break;
+        if (seen < max) taken[seen] = next;
+        seen++;
+    }
+    return (seen + 1) / 2;
+}
+
+static fji_steal_result submissions_steal(fji_submission_queue *q, fji_taken *taken, uint32_t max,
+                                          uint32_t *n, uintptr_t root)
+{
+    for (;;) {
+        /* [queue.base] acquire <- the owner's CAS: the slots it has moved. */
+        uint64_t b = fji_load_acquire(&q->base);
+        uint32_t index = fji_base_index(b);
+        if (fji_base_state(b) == FJI_BASE_LOCKED) return FJI_STEAL_RETRY;
+        /* [queue.take] base above, the slots below; partner: submissions_decide(). */
+        fji_fence_thief();
+        fji_slot *s = &q->first[index];
+        if (!slot_read(s, taken))
+            /* [queue.base] acquire <- the owner's CAS: nothing only if index stayed. */
+            return fji_load_acquire(&q->base) == b ? FJI_STEAL_EMPTY : FJI_STEAL_RETRY;
+        if (taken->item == FJI_CLAIM) return FJI_STEAL_RETRY;
+        bool of_root = fji_item_is_future(taken->item) && taken->fn == root;
+        if (root != 0 && taken->item != FJI_TOMBSTONE && !of_root) return FJI_STEAL_EMPTY;
+        *n = max > 1 ? submissions_look_ahead(s, taken, max) : 1;
+        uint64_t next = fji_base_make(fji_base_epoch(b), index + *n, FJI_BASE_OPEN);
+        /* [queue.base] acq_rel: partner is the CAS of whoever holds the lock. */
+        if (!fji_cas_acq_rel_64(&q->base, &b, next)) return FJI_STEAL_RETRY;
+        if (taken->item != FJI_TOMBSTONE) return FJI_STEAL_SUCCESS;
+    }
+}
+
+fji_steal_result fji_submission_queue_steal(fji_submission_queue *q, fji_taken *taken)
+{
+    uint32_t n;
+    return submissions_steal(q, taken, 1, &n, 0);
+}
+
+fji_steal_result fji_submission_queue_steal_root(fji_submission_queue *q, uintptr_t root,
+                                                 fji_taken *taken)
+{
+    uint32_t n;
+    return submissions_steal(q, taken, 1, &n, root);
+}
+
+fji_steal_result fji_submission_queue_steal_some(fji_submission_queue *q, fji_taken *taken,
+                                                 uint32_t *n)
+{
+    return submissions_steal(q, taken, FJI_SUBMISSIONS_BATCH, n, 0);
+}
+
+bool fji_submission_queue_maybe(const fji_submission_queue *q)
+{
+    /* [queue.base] acquire <- the owner's CAS. */
+    uint64_t b = fji_load_acquire(&q->base);
+    if (fji_base_state(b) == FJI_BASE_LOCKED) return true;
+    /* [queue.publish] acquire: also keeps the second look at base behind it. */
+    uintptr_t item = fji_load_acquire(&q->first[fji_base_index(b)].item);
+    if (item != FJI_FREE && item != FJI_END) return true;
+    /* [queue.base] acquire <- the owner's CAS. */
+    return fji_load_acquire(&q->base) != b;
+}
+
+uint32_t fji_submission_queue_count(const fji_submission_queue *q)
+{
+    uint32_t i = fji_base_index(fji_load_relaxed(&q->base)); /* relaxed: an estimate */
+    uint32_t top = fji_load_relaxed(&q->top);                /* relaxed: an estimate */
+    uint32_t n = 0;
+
+    /* Many of them are not looked at one by one. */
+    if (top > i && top - i > FJI_SUBMISSIONS_KEPT) return top - i;
+    for (;; i++) {
+        uintptr_t item = fji_load_relaxed(&q->first[i].item); /* relaxed: an estimate */
+        if (item == FJI_FREE || item == FJI_END) return n;
+        if (item != FJI_TOMBSTONE) n++;
+    }
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guest.c - an outside thread that works in a pool for one call
+ *
+ * A guest has a record and a queue as a worker has, so its forks cost the same and can be stolen. The control
+ * word does not count it, and it never becomes idle.
+ *
+ * Edges            from                           to                              carries
+ *   pool.activity  acq_rel add, fji_guest_enter() acquire, fji_pool_quiescent()   a guest came or went
+ */
+
+#include "sched/guest.h"
+
+#include "sched/lifetime.h"
+#include "sched/own_queue.h"
+#include "sched/record.h"
+#include "sched/run.h"
+
+fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down, bool *refused)
+{
+    fji_worker *w = NULL;
+
+    fji_lock_take(&p->lock);
+    /* relaxed: the lock orders it against the end of the pool. */
+    bool over = (fji_load_relaxed(&p->run) &
+                 (although_shut_down ? FJI_RUN_STOP : FJI_RUN_SHUTDOWN)) != 0;
+    if (!over) {
+        w = fji_record_take(p, FJI_ALIVE_GUEST);
+        if (w != NULL) fji_pool_add_guest(p);
+        /* [pool.activity] acq_rel <-> acquire in fji_pool_quiescent(): a guest came. */
+        fji_add_acq_rel(&p->activity_epoch, 1);
+    }
+    fji_lock_drop(&p->lock);
+    if (refused != NULL) *refused = over;
+    if (w == NULL) return NULL;
+    w->outer = fji_self;
+    fji_self = &w->q.fast;
+    fji_record_set_stack(w);
+    return w;
+}
+
+void fji_guest_leave(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+    fji_taken taken;
+
+    while (fji_worker_take_local(w, &taken)) fji_run_taken(p, w, &taken);
+    fji_queue_shrink(&w->q);
+    fji_self = w->outer;
+    fji_record_give_back(w);
+    /* [pool.activity] acq_rel <-> acquire in fji_pool_quiescent(): a guest left. */
+    fji_add_acq_rel(&p->activity_epoch, 1);
+    /* Until the guest is uncounted the pool does not end, so it may still be touched. */
+    fji_pool_maybe_terminate(p);
+    fji_pool_remove_guest(p); /* LAST TOUCH of *p. */
+}

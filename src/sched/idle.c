@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * idle.c - a worker that has found nothing sleeps until it is woken; see idle.h
+ */
+
+#include "sched/idle.h"
+
+#include "plat/wait.h"
+#include "sched/check.h"
+#include "sched/lifetime.h"
+#include "sched/retire.h"
+#include "sched/search.h"
+#include "sched/wake.h"
+
+static void idle_push(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+    uint64_t c = fji_pool_ctl(p);
+    uint32_t failures = 0;
+
+    fji_check(p, fji_ctl_total(c) > 0 && fji_ctl_total(c) <= FJ_MAX_WORKERS);
+    fji_store_relaxed(&w->rescanning, 1u); /* relaxed: published by the next store */
+    /* [idle.rescan] release -> acquire in quiesce_worker(): looks. */
+    fji_store_release(&w->park, FJI_PARK_IDLE);
+    for (;; fji_ctl_backoff(p, &c, &failures)) {
+        fji_store_relaxed(&w->next_idle, fji_ctl_top(c)); /* relaxed: published by the CAS */
+        uint64_t n = fji_ctl_add_active(fji_ctl_with_top(c, w->index + 1), -1);
+        /* [ctl.idle] acq_rel -> acq_rel in idle_pop(): next_idle, park. */
+        if (fji_ctl_cas(p, &c, fji_ctl_new_version(n))) return;
+    }
+}
+
+/* Whether nobody is active: then a heavy fence costs next to nothing. */
+static bool idle_none_active(const fj_pool *p)
+{
+    return fji_pool_active(p, fji_pool_ctl_hint(p)) <= 0;
+}
+
+/* Whether the next heavy fence may begin, and is for this worker to make. Not every look is also
+ * one at the control word: many may wait here, and its line is wanted by others. */
+static bool idle_may_lead(fj_pool *p, uint32_t turn)
+{
+    uint64_t next = fji_load_relaxed(&p->fence_next); /* relaxed: the CAS decides */
+    uint64_t now = (uint64_t)fji_plat_now();
+
+    if (p->fence_waits && now < next && (turn % 16 != 0 || !idle_none_active(p))) return false;
+    /* [idle.fence] acq_rel: one leads. */
+    return fji_cas_acq_rel_64(&p->fence_next, &next, now + FJI_FENCE_GAP_NS);
+}
+
+static void idle_lead(fj_pool *p)
+{
+    /* [idle.fence] acq_rel <-> the full fence in idle_fence(): who has not seen this number has
+     * pushed itself before the fence below. */
+    uint32_t number = fji_add_acq_rel(&p->fence_begun, 1) + 1;
+    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
+    fji_pool_barrier(p);
+    uint32_t done = fji_load_relaxed(&p->fence_done); /* relaxed: the CAS decides */
+    /* [idle.fence] acq_rel -> acquire in idle_fence(): what the fence has brought. */
+    while ((int32_t)(number - done) > 0 && !fji_cas_acq_rel_32(&p->fence_done, &done, number)) {}
+}
+
+/* Until a heavy fence has begun and ended since the push of w; false: w was made active. */
+static bool idle_fence(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+    uint32_t turn = 0;
+
+    /* [idle.fence] ctl above, the number below; partner: idle_lead(). */
+    fji_fence_full();
+    uint32_t before = fji_load_relaxed(&p->fence_begun); /* relaxed: the fence */
+    if (!p->asymmetric) return true;
+    /* [idle.fence] acquire <- acq_rel in idle_lead(). */
+    while ((int32_t)(fji_load_acquire(&p->fence_done) - before) <= 0) {
+        /* [idle.park] acquire <- acq_rel in worker_unpark(). */
+        if (fji_load_acquire(&w->park) == FJI_PARK_ACTIVE) return false;
+        if (idle_may_lead(p, turn)) {
+            idle_lead(p);
+            return true;
+        }
+        fji_spin(&turn, 8, 64); /* the leader may need the CPU */
+    }
+    return true;
+}
+
+/* Until somebody made w active again (true), or it has left the stack to end (false). */
+static bool idle_sleep(fji_worker *w)
+{
+    for (;;) {
+        uint32_t idle = FJI_PARK_IDLE;
+        /* [idle.park] acquire <- acq_rel in worker_unpark(). */
+        if (!fji_cas_acq_rel_32(&w->park, &idle, FJI_PARK_PARKED) && idle == FJI_PARK_ACTIVE)
+            return true;
+        /* [idle.retire] park above, ctl in fji_retire_deadline() below; partner: retire_reconsider(). */
+        fji_fence_full();
+        fji_count(&w->parks, 1);
+        bool in_time = fji_plat_wait(&w->park, FJI_PARK_PARKED, fji_retire_deadline(w));
+        /* [idle.park] acquire <- acq_rel in worker_unpark(). */
+        if (fji_load_acquire(&w->park) == FJI_PARK_ACTIVE) return true;
+        if (!in_time && !fji_pool_stopping(w->pool) && fji_retire(w)) {
+            fji_store_relaxed(&w->park, FJI_PARK_ACTIVE); /* relaxed: off the stack, ours */
+            return false;
+        }
+    }
+}
+
+bool fji_idle_wait(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+
+    fji_check(p, fji_queue_valid(&w->q));
+    fji_search_end(w); /* the rescan below sees what was left to its slot */
+    idle_push(w);
+    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
+    if (!idle_fence(w)) {
+        fji_store_relaxed(&w->rescanning, 0u); /* relaxed: it is active, and will be found so */
+        w->rescan_owed = true;
+        return true;
+    }
+    w->rescan_owed = false;
+    if (fji_search_rescan(p)) fji_wake_one(p);
+    /* [idle.rescan] release -> acquire in quiesce_worker(): whom the signal has woken. */
+    fji_store_release(&w->rescanning, 0u);
+    fji_pool_maybe_terminate(p);
+    return idle_sleep(w);
+}

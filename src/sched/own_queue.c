@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * own_queue.c - what a worker does with its own queue, apart from fork and join
+ */
+
+#include "sched/own_queue.h"
+
+#include "sched/wake.h"
+
+int64_t fji_worker_push(fji_worker *w, uintptr_t item, fj_action_fn *fn, void *arg, bool wake)
+{
+    fji_queue *q = &w->q;
+    bool typed = fji_queue_in_typed(&w->q);
+    fj_cell *p = fji_queue_room(q, typed ? q->typed_hint : q->fast.top);
+
+    if (p == NULL) return -1;
+    if (item == FJI_ACTION || fji_item_is_future(item)) fji_cell_put_action(p, fn, arg);
+    int64_t position = fji_queue_position(q, p);
+    if (fji_item_is_detached(item) && item != FJI_ACTION)
+        /* relaxed: published below; others only compare it. */
+        fji_store_relaxed(&(fji_item_task(item))->location,
+                          FJI_LOCATION_LOCAL | fji_location_stamp() | (uint32_t)position);
+    if (typed)
+        q->typed_hint = p + 1;
+    else
+        q->fast.top = p + 1;
+    /* [queue.publish] release -> acquire load in steal: the task. */
+    fji_store_release(&p->item, item);
+    /* [idle.dekker] as in fj_fork(). */
+    FJI_LIGHT_FENCE();
+    if (wake)
+        fji_wake_slow(&q->fast);
+    else
+        fji_pool_note_lazy(w->pool);
+    return position;
+}
+
+/*
+ * After fji_pop() of the topmost cell c, which held `what` that nobody joins through it, has met
+ * a thief. True: it is ours; either way the cell is free.
+ */
+bool fji_worker_finish_pop(fji_worker *w, fj_cell *c, uintptr_t item)
+{
+    fj_cell *b = c + 1;
+    bool ours = fji_queue_take(&w->q, c, item, true, &b);
+
+    if (!ours) b = fji_queue_give_back(&w->q, c);
+    w->q.fast.top = fji_queue_reclaim(&w->q, b, w->q.cells);
+    return ours;
+}
+
+/* A stolen task that nobody joins: frees its cell once the thief no longer needs it. */
+static bool worker_drop_stolen(fji_worker *w, fj_cell *c, uintptr_t item)
+{
+    if (!fji_item_is_detached(item)) {
+        /* [task.done] acquire <- release in fji_cell_complete(): the thief is through. */
+        if ((fji_load_acquire(&c->state) & FJI_DONE) == 0) return false;
+        fji_store_relaxed(&c->state, 0u); /* relaxed: nobody else uses the cell now */
+    }
+    w->q.fast.top = fji_queue_reclaim(&w->q, fji_queue_give_back(&w->q, c), w->q.cells);
+    return true;
+}
+
+/*
+ * The youngest of the own tasks (FIFO: the oldest), for a worker with no frame of a task on
+ * its stack: nobody will join what it finds.
+ */
+bool fji_worker_take_local(fji_worker *w, fji_taken *taken)
+{
+    fji_queue *q = &w->q;
+
+    if (w->pool->fifo) {
+        fji_steal_result got;
+        while ((got = fji_queue_steal(q, taken)) == FJI_STEAL_RETRY) fji_pause();
+        if (got == FJI_STEAL_EMPTY && !fji_queue_in_typed(&w->q))
+            q->fast.top = fji_queue_rewind(q, q->fast.top);
+        return got == FJI_STEAL_SUCCESS;
+    }
+    while (q->fast.top > q->cells) {
+        fj_cell *c = q->fast.top - 1;
+        const uintptr_t *at = fji_cell_words(c);
+        *taken = (fji_taken){.item = c->item, .fn = at[0], .arg = at[1]};
+        if (taken->item <= FJI_SPECIAL) return false;
+        if (fji_item_is_detached(taken->item)) {
+            int got = fji_pop(&q->fast, c);
+            if (got > 0) q->fast.top = q->tombstones == 0 ? c : fji_queue_reclaim(q, c, q->cells);
+            if (got > 0 || (got < 0 && fji_worker_finish_pop(w, c, taken->item))) return true;
+            if (got < 0) continue;
+        }
+        fj_cell *top = q->fast.top;
+        if (fji_queue_take(q, c, taken->item, false, &top)) {
+            q->fast.top = fji_queue_reclaim(q, top, q->cells);
+            return true;
+        }
+        if (!worker_drop_stolen(w, c, taken->item)) return false;
+    }
+    return false;
+}
+
+/*
+ * The topmost of the own queue, if it completes itself, and nothing is in the way: the short
+ * way of fji_worker_take_local(). NULL: that finds out.
+ */
+fj_task *fji_worker_take_future(fji_worker *w)
+{
+    fji_queue *q = &w->q;
+    fj_cell *c = q->fast.top - 1; /* or the END */
+    uintptr_t item = c->item;
+
+    if ((item & FJI_TAG_MASK) != (FJI_TAG_DETACHED | FJI_TAG_FUTURE)) return NULL;
+    if (w->pool->fifo || q->tombstones != 0) return NULL;
+    int got = fji_pop(&q->fast, c);
+    if (got > 0) q->fast.top = c;
+    bool ours = got > 0 || (got < 0 && fji_worker_finish_pop(w, c, item));
+    return ours ? fji_item_task(item) : NULL;
+}
+
+bool fji_worker_take_detached(fji_worker *w, fj_cell *c)
+{
+    fj_cell *boundary = fji_worker_boundary(w);
+    bool ours = fji_queue_take(&w->q, c, c->item, false, &boundary);
+
+    /* The thief of a detached task does not use its cell, so the cell is free at once. */
+    if (!ours) boundary = fji_queue_give_back(&w->q, c);
+    fji_queue_set_boundary(&w->q, boundary);
+    return ours;
+}
+
+bool fji_worker_take_back(fji_worker *w, uint32_t position, uintptr_t item)
+{
+    fj_cell *c = w->q.cells + position;
+
+    return position < w->q.capacity && c->item == item && fji_worker_take_detached(w, c);
+}
+
+void fji_worker_set_location(fji_worker *w)
+{
+    uint32_t first = (uint32_t)((uintptr_t)w->q.cells / sizeof *w->q.cells);
+
+    w->q.fast.location_base = (FJI_LOCATION_LOCAL | fji_location_stamp()) - first;
+}

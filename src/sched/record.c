@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record.c - the records of the workers of a pool
+ *
+ * A record is taken under the pool's lock (alive: NO -> WORKER or GUEST) and given back under it. Records are
+ * made on demand and are freed only with the pool.
+ *
+ * Edges          from                               to                                carries
+ *   pool.record  release stores, record_new()       acquire, fji_pool_worker()        the record
+ *   pool.alive   release store, fji_record_take()   acquire, quiesce_worker()         park
+ *   pool.alive   release store, fji_record_give_back()  acquire, fji_record_take()    what its user left
+ */
+
+#include "sched/record.h"
+
+#include "sched/overflow.h"
+#include "sched/own_queue.h"
+#include "sched/scope.h"
+
+static const int64_t record_always_ctl =
+    -1; /* without a heavy fence, every push takes the slow path */
+
+static fji_worker *record_new(fj_pool *p)
+{
+    uint32_t i = p->workers;
+
+    if (i >= FJ_MAX_WORKERS) return NULL;
+    fji_worker **chunk = p->chunk[i / FJI_CHUNK];
+    if (chunk == NULL) {
+        chunk = fji_plat_alloc(FJI_CHUNK * sizeof *chunk);
+        if (chunk == NULL) return NULL;
+        /* [pool.record] release -> acquire in fji_pool_worker(). */
+        fji_store_release(&p->chunk[i / FJI_CHUNK], chunk);
+    }
+    fji_worker *w = fji_plat_alloc(sizeof *w);
+    if (w == NULL) return NULL;
+    if (!fji_queue_init(&w->q, FJI_QUEUE_FIRST, FJI_QUEUE_RESERVED, p->asymmetric && !p->fifo)) {
+        fji_plat_free(w);
+        return NULL;
+    }
+    w->q.fast.ctl = p->asymmetric ? (const int64_t *)&p->ctl : &record_always_ctl;
+    w->q.fast.submitted_cell = p->submitted_cell;
+    w->pool = p;
+    w->index = i;
+    w->scope = w->scope_base = &w->scope_none[0];
+    w->scope_none[1].from = UINTPTR_MAX - 1; /* above every cell, and even */
+    fji_worker_set_location(w);
+    w->forks_since_spawn_try = FJI_START_32;
+    w->steals = w->parks = FJI_START_64;
+    /* [pool.record] release -> acquire in fji_pool_worker(): the record. */
+    fji_store_release(&chunk[i % FJI_CHUNK], w);
+    /* [pool.record] release -> acquire in fji_pool_nworkers(). */
+    fji_store_release(&p->workers, i + 1);
+    return w;
+}
+
+bool fji_record_reserve(fj_pool *p)
+{
+    return record_new(p) != NULL;
+}
+
+/* With the lock: a record that no thread has. */
+fji_worker *fji_record_take(fj_pool *p, uint32_t as)
+{
+    fji_worker *w = NULL;
+
+    for (uint32_t i = 0; i < p->workers && w == NULL; i++) {
+        fji_worker *v = fji_pool_worker(p, i);
+        /* [pool.alive] acquire <- release by its last user: what that has left. */
+        if (fji_load_acquire(&v->alive) == FJI_ALIVE_NO) w = v;
+    }
+    if (w == NULL) w = record_new(p);
+    if (w == NULL) return NULL;
+    w->random = (w->index + 1) * 0x9e3779b9u + (uint32_t)p->started;
+    if (w->random == 0) w->random = 1;
+    fji_scope_reset(w);
+    fji_store_relaxed(&w->joining, (fj_cell *)NULL); /* relaxed: helpers check what they read */
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO);  /* relaxed: for monitoring */
+    fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);    /* relaxed: published by alive */
+    fji_store_relaxed(&w->rescanning, 0u);           /* relaxed: published by alive */
+    w->searching = w->rescan_owed = false;
+    w->awaiting_first_task = as == FJI_ALIVE_WORKER;
+    /* [pool.alive] release -> acquire in fji_pool_quiescent(): park. */
+    fji_store_release(&w->alive, as);
+    return w;
+}
+
+void fji_record_give_back(fji_worker *w)
+{
+    /* [pool.alive] release -> acquire in fji_pool_quiescent() and fji_record_take(). */
+    fji_store_release(&w->alive, FJI_ALIVE_NO);
+}
+
+void fji_record_set_stack(fji_worker *w)
+{
+    size_t bytes;
+
+    w->stack_low = 0;
+    w->stack_half = 0;
+    if (fji_plat_stack(&w->stack_low, &bytes)) w->stack_half = w->stack_low + bytes / 2;
+}
+
+void fji_records_free(fj_pool *p)
+{
+    for (uint32_t i = 0; i < p->workers; i++) {
+        fji_worker *w = fji_pool_worker(p, i);
+        if (w == NULL) continue;
+        fji_queue_fini(&w->q);
+        fji_scope_fini(w);
+        fji_overflow_free(w->overflow_cells);
+        fji_plat_free(w);
+    }
+    for (uint32_t i = 0; i < FJI_CHUNKS; i++) {
+        fji_plat_free(p->chunk[i]);
+        p->chunk[i] = NULL;
+    }
+    p->workers = 0;
+}

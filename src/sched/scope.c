@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scope.c - which token a task runs with; see scope.h
+ */
+
+#include "sched/scope.h"
+
+/* More room for the array of w; the first time, the array. False: there is none. */
+static bool scope_grow(fji_worker *w)
+{
+    size_t all = FJI_SCOPES_RESERVED * sizeof *w->scope, bytes = fji_plat_page();
+    bool first = w->scope_end == NULL;
+    fji_scope *range = first ? fji_plat_reserve(all) : w->scope_base;
+
+    if (range == NULL) return false;
+    if (!first) bytes = 2 * (size_t)(w->scope_end - range) * sizeof *range;
+    if (bytes > all || !fji_plat_commit(range, bytes)) {
+        if (first) fji_plat_release(range, all);
+        return false;
+    }
+    w->scope_base = range;
+    w->scope_end = range + bytes / sizeof *range;
+    if (first) fji_scope_reset(w); /* its lowest entry is zero, as the one before */
+    if (w->pool->options.interrupt_signal == 0) w->scope_limit = w->scope_end - 1;
+    return true;
+}
+
+fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token)
+{
+    bool without = w->scope == &w->scope_none[1];
+    bool room = !without && w->scope + 1 < w->scope_end;
+
+    if (!room && !without) room = scope_grow(w);
+    fji_scope_saved saved = {w->scope, w->scope_limit, w->scope_none[1].token};
+    if (room) {
+        fji_scope_push(w, w->scope, token, fji_worker_boundary(w));
+    } else {
+        /* Without memory: what is stolen from here has no token. */
+        w->scope_none[1].token = token;
+        w->scope_limit = NULL;
+        /* relaxed: what others read of it never changes. */
+        fji_store_relaxed(&w->scope, &w->scope_none[1]);
+    }
+    return saved;
+}
+
+fji_scope_saved fji_scope_enter_stolen(fji_worker *w, const fj_token *token)
+{
+    fji_scope_saved saved = fji_scope_enter(w, token);
+    fji_scope *e = w->scope;
+
+    /* relaxed: nothing is forked under it yet. */
+    if (e != &w->scope_none[1]) fji_store_relaxed(&e->from, e->from - 1);
+    return saved;
+}
+
+void fji_scope_replace(fji_worker *w, const fj_token *token)
+{
+    fji_scope_reset(w);
+    (void)fji_scope_enter(w, token);
+    /* relaxed: nothing is forked under it yet. */
+    if (w->scope != &w->scope_none[1])
+        fji_store_relaxed(&w->scope->from, (uintptr_t)w->q.cells - 1);
+}
+
+void fji_scope_leave(fji_worker *w, fji_scope_saved saved)
+{
+    if (w->scope == &w->scope_none[1]) {
+        w->scope_none[1].token = saved.token;
+        w->scope_limit = saved.limit;
+    }
+    fji_store_relaxed(&w->scope, saved.scope); /* relaxed: who stole under it is through */
+}
+
+const fj_token *fji_scope_of_stolen(fji_worker *victim, const fji_taken *taken)
+{
+    /* What is not joined through its cell outlives the frame that queued it, and its token. */
+    if (fji_item_is_detached(taken->item)) return NULL;
+    /* [cancel.scope] acquire <- release in fji_scope_push(): the entries. */
+    const fji_scope *e = fji_load_acquire(&victim->scope);
+    while (fji_load_relaxed(&e->from) > (uintptr_t)taken->cell) e--; /* relaxed: see above */
+    return fji_load_relaxed(&e->token);                              /* relaxed: see above */
+}
+
+/* The cell at which the tasks begin that v has forked under this token; 0: v does not run with it. */
+static uintptr_t scope_find(const fji_worker *v, const fj_token *token)
+{
+    /* [cancel.scope] acquire <- release in fji_scope_push(): the entries. */
+    const fji_scope *e = fji_load_acquire(&v->scope);
+    uintptr_t from;
+
+    /* [cancel.runner] acquire <- release in fji_scope_push(). The lowest entry has 0. */
+    for (; (from = fji_load_acquire(&e->from)) != 0; e--) {
+        /* [cancel.runner] acquire <- release in fji_scope_push(): `from` is read again. */
+        if (from == UINTPTR_MAX || fji_load_acquire(&e->token) != token) continue;
+        /* [cancel.runner] acquire: of this token, or of a later one, and then the task is done. */
+        return fji_load_acquire(&e->from);
+    }
+    return 0;
+}
+
+fji_worker *fji_scope_runner(fj_pool *p, const fji_worker *except, const fj_token *token,
+                             uint32_t *from)
+{
+    uint32_t n = fji_pool_nworkers(p);
+
+    for (uint32_t i = 0; i < n; i++) {
+        fji_worker *v = fji_pool_worker(p, i);
+        if (v == NULL || v == except) continue;
+        uintptr_t cell = scope_find(v, token);
+        if (cell == 0) continue;
+        *from = fji_queue_position(&v->q, (const fj_cell *)cell);
+        return v;
+    }
+    return NULL;
+}
+
+void fji_scope_fini(fji_worker *w)
+{
+    if (w->scope_end != NULL)
+        fji_plat_release(w->scope_base, FJI_SCOPES_RESERVED * sizeof *w->scope);
+}
+
+bool fji_scope_runs(const fji_worker *w, const fj_token *token)
+{
+    const fji_scope *e = w->scope;
+
+    if (e == &w->scope_none[1]) return fji_token_is_below(e->token, token); /* without memory */
+    /* What lies between is entered by fj_invoke_token(), with tokens below this one. */
+    for (; e > w->scope_base && fji_token_is_below(e->token, token); e--)
+        if (e->token == token) return e->from % 2 == 0;
+    return false;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * search.c - searching slots; see search.h
+ */
+
+#include "sched/search.h"
+
+#include "sched/quiescent.h"
+
+/* How many who search are enough for the caller. */
+static uint32_t search_slot_limit(const fj_pool *p, uint64_t c)
+{
+    const fji_worker *w = fji_worker_self();
+    /* relaxed: a limit, not a count. */
+    int half = (fji_ctl_deficit(c) + fji_pool_parallelism(p)) / 2;
+
+    if (w == NULL || w->pool != p) return 1; /* it has better things to do than to wake */
+    if (half < FJI_SEARCH_MIN) return FJI_SEARCH_MIN;
+    return (uint32_t)(half < FJI_SEARCH_MAX ? half : FJI_SEARCH_MAX);
+}
+
+/* A permit to wake somebody; false: the signal is left to those who have one. */
+bool fji_search_slot_take(fj_pool *p, uint64_t c)
+{
+    uint32_t most = search_slot_limit(p, c);
+
+    /* [idle.defer] the task and ctl above, `search` below; partners: fji_search_rescan(), idle_fence(),
+     * wake_with_slot(). */
+    fji_fence_full();
+    uint32_t s = fji_load_relaxed(&p->nsearching); /* relaxed: the fence, or the CAS */
+    for (;;) {
+        bool enough = (s & ~FJI_WAKE_DEFERRED) >= most;
+        if (enough && (s & FJI_WAKE_DEFERRED) != 0) return false; /* the line is left alone */
+        /* [idle.defer] acq_rel: as every change of it. */
+        if (fji_cas_acq_rel_32(&p->nsearching, &s, enough ? s | FJI_WAKE_DEFERRED : s + 1))
+            return !enough;
+    }
+}
+
+/* True: a signal may have been left to it. */
+bool fji_search_slot_return(fj_pool *p)
+{
+    /* [idle.defer] acq_rel: as every change of it. */
+    return (fji_add_acq_rel(&p->nsearching, (uint32_t)-1) & FJI_WAKE_DEFERRED) != 0;
+}
+
+bool fji_search_is_throttled(const fj_pool *p)
+{
+    return fji_pool_parallelism(p) > FJI_UNTHROTTLED_WORKERS;
+}
+
+bool fji_search_is_deferred(const fj_pool *p)
+{
+    /* relaxed: a worker that returns its slot reads it again, and a rescan follows a fence. */
+    return (fji_load_relaxed(&p->nsearching) & FJI_WAKE_DEFERRED) != 0;
+}
+
+bool fji_search_begin(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+
+    if (w->searching) return true;
+    /* relaxed: the limit only saves waste. */
+    if ((fji_load_relaxed(&p->nsearching) & ~FJI_WAKE_DEFERRED) >= p->max_spinners) return false;
+    /* [idle.defer] acq_rel: as every change of it. */
+    fji_add_acq_rel(&p->nsearching, 1u);
+    return w->searching = true;
+}
+
+void fji_search_end(fji_worker *w)
+{
+    if (w->searching) (void)fji_search_slot_return(w->pool); /* nothing is looked for any more */
+    w->searching = false;
+}
+
+/* Whether any queue has a task, after the heavy fence. What was waived before is seen too. */
+bool fji_search_rescan(fj_pool *p)
+{
+    if (!fji_search_is_deferred(p)) return fji_pool_has_work(p);
+    /* [idle.defer] acq_rel: as every change of it. */
+    fji_and_acq_rel(&p->nsearching, ~FJI_WAKE_DEFERRED);
+    /* [idle.defer] WAIVED above, the queues below; partner: the fence in fji_search_slot_take(). */
+    fji_fence_full();
+    if (!fji_pool_has_work(p)) return false;
+    /* [idle.defer] acq_rel: there may be more than one. */
+    fji_or_acq_rel(&p->nsearching, FJI_WAKE_DEFERRED);
+    return true;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spawn.c - starting threads, and what happens when a start is refused; see spawn.h
+ */
+
+#include "sched/spawn.h"
+
+#include "sched/quiescent.h"
+
+/* Whether a thread may be added, and not too many were in vain just now. */
+bool fji_spawn_allowed(const fj_pool *p, uint64_t c)
+{
+    /* relaxed: hints against starting in vain without end. */
+    if (fji_load_relaxed(&p->failed_starts) >= FJI_FAILED_STARTS &&
+        fji_plat_now() < fji_load_relaxed(&p->failed_retry_ns)) /* relaxed: as above */
+        return false;
+    fji_sizes sizes = fji_pool_sizes(p);
+    return fji_ctl_may_spawn(c, &sizes);
+}
+
+/* Remembers how many starts of threads were refused, and since when. */
+static void spawn_note(fj_pool *p, bool started)
+{
+    /* relaxed in all of this: hints for those who try again. */
+    uint32_t refused = fji_load_relaxed(&p->spawn_refused);
+
+    if (started && refused != 0) fji_store_relaxed(&p->spawn_refused, 0u); /* relaxed: see above */
+    if (started) return;
+    if (refused == 0)
+        fji_store_relaxed(&p->spawn_refused_ns, fji_plat_now()); /* relaxed: see above */
+    fji_add_relaxed(&p->spawn_refused, 1);                       /* relaxed: see above */
+}
+
+/* Gives back what was counted for a thread that did not come. */
+static void spawn_undo(fj_pool *p)
+{
+    uint64_t c = fji_pool_ctl(p);
+
+    while (!fji_ctl_cas(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -1), -1))) {}
+}
+
+/* The control word, and how many starts are under way that it counts as active. False: one may have
+ * ended meanwhile. */
+static bool spawn_read(const fj_pool *p, uint64_t *c, int *under_way)
+{
+    /* [compensate.starts] acquire <- acq_rel in fji_spawn(). */
+    uint32_t before = fji_load_acquire(&p->starts);
+    *c = fji_pool_ctl(p);
+    /* [compensate.starts] acquire <- acq_rel in fji_spawn(). */
+    uint32_t after = fji_load_acquire(&p->starts);
+
+    *under_way = (int)(after & FJI_STARTS_UNDER_WAY);
+    return after == before;
+}
+
+bool fji_spawn_is_short(fj_pool *p)
+{
+    uint64_t c;
+    int under_way;
+    bool same = spawn_read(p, &c, &under_way);
+
+    return (!same || under_way != 0 || (c & FJI_CTL_WAKE_WANTED) != 0) && fji_pool_has_work(p);
+}
+
+bool fji_spawn_is_stuck(fj_pool *p)
+{
+    int target = fji_pool_parallelism(p); /* relaxed: a limit, not a count */
+    uint64_t c;
+    int under_way;
+    bool same = spawn_read(p, &c, &under_way);
+
+    return (!same || fji_ctl_deficit(c) + target - under_way <= 0) && fji_spawn_is_short(p);
+}
+
+/* Counts a thread and starts it; false: *c has changed, and nothing was done. */
+bool fji_spawn(fj_pool *p, uint64_t *c, bool *started)
+{
+    uint32_t over = (uint32_t)-1;
+
+    /* [compensate.starts] acq_rel: before ctl hides that a worker is missing; see compensate.c. */
+    fji_add_acq_rel(&p->starts, 1);
+    /* [ctl.idle] acq_rel: as every change of ctl. */
+    bool counted = fji_ctl_cas(p, c, fji_ctl_add_total(fji_ctl_add_active(*c, 1), 1));
+    *started = counted && p->hooks->start_worker(p);
+    if (counted) spawn_note(p, *started);
+    if (counted && !*started) {
+        spawn_undo(p);
+        over += FJI_STARTS_REFUSED;
+    }
+    /* [compensate.starts] acq_rel: after ctl shows it again. */
+    fji_add_acq_rel(&p->starts, over);
+    if (counted && !*started) {
+        if (fji_spawn_is_stuck(p)) p->hooks->watch(p);
+        if (fji_pool_stopping(p)) p->hooks->try_terminate(p, false);
+    }
+    return counted;
+}
+
+void fji_spawn_failed(fj_pool *p)
+{
+    /* relaxed: hints for fji_spawn_allowed(). */
+    fji_store_relaxed(&p->failed_retry_ns, fji_plat_now() + FJI_FAILED_WAIT_NS);
+    fji_add_relaxed(&p->failed_starts, 1); /* relaxed: as above */
+}

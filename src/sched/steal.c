@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * steal.c - taking tasks from other queues
+ *
+ * A worker that has nothing to do visits all other worker queues and all submission queues once, in the order
+ * of their numbers, from a random start (the victim order). A worker that waits for a task may take only what
+ * belongs to that task: see help.c. This file alone knows the victim order, finds the token of a stolen task,
+ * counts steals, and wakes the next worker after a successful steal.
+ */
+
+#include "sched/steal.h"
+
+#include "sched/own_queue.h"
+#include "sched/run.h"
+#include "sched/scope.h"
+#include "sched/wake.h"
+
+/* The queues of a pool, from a random one on. */
+struct victims {
+    fj_pool *pool;
+    uint32_t workers, all, at, left;
+};
+
+static struct victims victims_of(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+    struct victims v = {.pool = p, .workers = fji_pool_nworkers(p)};
+
+    v.all = v.left = v.workers + p->nsubmissions;
+    v.at = fji_worker_random(w) % v.all;
+    return v;
+}
+
+/* The next queue: *victim, or *s if *victim is NULL. Both are NULL for a queue that does not exist. False:
+ * all were visited. */
+static bool victims_next(struct victims *v, fji_worker **victim, fji_submission_queue **s)
+{
+    if (v->left == 0) return false;
+    v->left--;
+    uint32_t at = v->at;
+    v->at = at + 1 == v->all ? 0 : at + 1;
+    *victim = at < v->workers ? fji_pool_worker(v->pool, at) : NULL;
+    *s = at < v->workers ? NULL : fji_pool_submissions(v->pool, at - v->workers);
+    return true;
+}
+
+static void steal_count(fji_worker *w, uint32_t n)
+{
+    fji_count(&w->steals, n);
+}
+
+/*
+ * Takes from submission queue s. If it gets several ACTIONs, all but the first go into the
+ * own queue, where others can steal them; the oldest is then on top.
+ */
+static fji_steal_result steal_from_submissions(fji_worker *w, fji_submission_queue *s,
+                                               fji_taken *taken)
+{
+    fji_taken some[FJI_SUBMISSIONS_BATCH];
+    uint32_t n = 1;
+    /* One at a time if the thread is to be cleaned after each, or if their order matters. */
+    bool one = w->pool->options.on_reset != NULL || w->pool->fifo;
+    fji_steal_result got = one ? fji_submission_queue_steal(s, some)
+                               : fji_submission_queue_steal_some(s, some, &n);
+
+    if (got != FJI_STEAL_SUCCESS) return got;
+    *taken = some[0];
+    for (uint32_t i = n; i-- > 1;) {
+        bool last = i == 1;
+        fj_action_fn *fn = (fj_action_fn *)some[i].fn;
+        if (fji_worker_push(w, FJI_ACTION, fn, (void *)some[i].arg, last) >= 0) continue;
+        fji_wake_after_find(w, true);
+        fji_run_taken(w->pool, w, &some[i]); /* no room: out of order, but run */
+    }
+    steal_count(w, n - 1);
+    return got;
+}
+
+fji_steal_result fji_steal_any(fji_worker *w, fji_taken *taken)
+{
+    struct victims all = victims_of(w);
+    fji_steal_result best = FJI_STEAL_EMPTY;
+    fji_submission_queue *s;
+    fji_worker *v;
+
+    while (victims_next(&all, &v, &s)) {
+        fji_steal_result got = FJI_STEAL_EMPTY;
+        bool more = false;
+        if (v != NULL && v != w) {
+            got = fji_queue_steal(&v->q, taken);
+            if (got == FJI_STEAL_SUCCESS) {
+                more = fji_queue_maybe(&v->q);
+                taken->token = fji_scope_of_stolen(v, taken);
+            }
+        } else if (s != NULL) {
+            got = steal_from_submissions(w, s, taken);
+            if (got == FJI_STEAL_SUCCESS) more = fji_submission_queue_maybe(s);
+        }
+        if (got == FJI_STEAL_SUCCESS) {
+            steal_count(w, 1);
+            fji_wake_after_find(w, more);
+            return got;
+        }
+        if (got == FJI_STEAL_RETRY) best = got;
+    }
+    return best;
+}
+
+fji_steal_result fji_steal_root(fji_worker *w, uintptr_t root, fji_taken *taken)
+{
+    struct victims all = victims_of(w);
+    fji_steal_result best = FJI_STEAL_EMPTY;
+    fji_submission_queue *s;
+    fji_worker *v;
+
+    while (victims_next(&all, &v, &s)) {
+        fji_steal_result got = FJI_STEAL_EMPTY;
+        if (v != NULL && v != w)
+            got = fji_queue_steal_for(&v->q, 0, NULL, 0, root, taken);
+        else if (s != NULL)
+            got = fji_submission_queue_steal_root(s, root, taken);
+        if (got == FJI_STEAL_SUCCESS) {
+            steal_count(w, 1);
+            return got;
+        }
+        if (got == FJI_STEAL_RETRY) best = got;
+    }
+    return best;
+}
+
+bool fji_steal_submission(fji_worker *w, fji_taken *taken)
+{
+    fj_pool *p = w->pool;
+
+    for (uint32_t i = 0, at = fji_worker_random(w); i < p->nsubmissions; i++, at++) {
+        fji_submission_queue *s = fji_pool_submissions(p, at & (p->nsubmissions - 1));
+        if (s != NULL && fji_submission_queue_steal(s, taken) == FJI_STEAL_SUCCESS) {
+            steal_count(w, 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+fji_steal_result fji_steal_descendant(fji_worker *w, fji_worker *v, uint32_t from,
+                                      const fji_link *links, int n, fji_taken *taken)
+{
+    fji_steal_result got = fji_queue_steal_for(&v->q, from, links, n, 0, taken);
+
+    if (got == FJI_STEAL_SUCCESS) {
+        taken->token = fji_scope_of_stolen(v, taken);
+        steal_count(w, 1);
+    }
+    return got;
+}
+
+fji_steal_result fji_steal_own(fji_worker *w, fji_taken *taken)
+{
+    fji_steal_result got;
+
+    while ((got = fji_queue_steal(&w->q, taken)) == FJI_STEAL_RETRY) fji_pause();
+    if (got == FJI_STEAL_SUCCESS) taken->token = fji_scope_of_stolen(w, taken);
+    return got;
+}
+
+bool fji_steal_any_submission(fj_pool *p, fji_taken *taken)
+{
+    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+        fji_submission_queue *s = fji_pool_submissions(p, i);
+        fji_steal_result got = FJI_STEAL_EMPTY;
+        while (s != NULL && (got = fji_submission_queue_steal(s, taken)) == FJI_STEAL_RETRY)
+            fji_pause();
+        if (got == FJI_STEAL_SUCCESS) return true;
+    }
+    return false;
+}
+
+bool fji_steal_any_queued(fj_pool *p, fji_taken *taken)
+{
+    uint32_t n = fji_pool_nworkers(p);
+
+    for (uint32_t i = 0; i < n; i++) {
+        fji_worker *v = fji_pool_worker(p, i);
+        fji_steal_result got = FJI_STEAL_EMPTY;
+        while (v != NULL && (got = fji_queue_steal(&v->q, taken)) == FJI_STEAL_RETRY) fji_pause();
+        if (got != FJI_STEAL_SUCCESS) continue;
+        taken->token = fji_scope_of_stolen(v, taken);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * threadless.c - a pool that has tasks and no threads
+ *
+ * A pool may be without threads: the system refuses them, on_start ends them, or all have retired just now. A
+ * thread that waits for such a pool asks for a thread. If none comes, it runs the queued tasks itself, as a
+ * guest, or without a worker's record if there is no memory for one. Then the forks of these tasks go to the
+ * common pool, or are run at the fork.
+ */
+
+#include "sched/threadless.h"
+
+#include "sched/guest.h"
+#include "sched/hold.h"
+#include "sched/quiescent.h"
+#include "sched/run.h"
+#include "sched/steal.h"
+#include "sched/wake.h"
+
+static void threadless_run_without_worker(fj_pool *p)
+{
+    fji_taken taken;
+
+    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+        fji_submission_queue *q = fji_pool_submissions(p, i);
+        while (q != NULL && fji_submission_queue_steal(q, &taken) == FJI_STEAL_SUCCESS)
+            fji_run_taken(p, NULL, &taken);
+    }
+}
+
+static void threadless_run(fj_pool *p, bool may_run)
+{
+    fji_taken taken;
+
+    /* relaxed: looked at again by whoever waits. */
+    if (fji_ctl_total(fji_pool_ctl_hint(p)) != 0 || fji_pool_quiescent(p, false)) return;
+    /* After starts that came to nothing there is no point in waiting for another. */
+    if (fji_load_relaxed(&p->failed_starts) == 0) fji_wake_one(p);    /* relaxed: a hint */
+    if (fji_ctl_total(fji_pool_ctl_hint(p)) != 0 || !may_run) return; /* relaxed: as above */
+    fji_worker *g = fji_guest_enter(p, true, NULL);
+    if (g == NULL) {
+        /* Without memory; what is left in a pool that stops is cancelled. */
+        if (!fji_pool_stopping(p)) threadless_run_without_worker(p);
+        return;
+    }
+    while (!fji_pool_stopping(p) && fji_steal_any(g, &taken) == FJI_STEAL_SUCCESS)
+        fji_run_taken(p, g, &taken);
+    fji_guest_leave(g);
+}
+
+void fji_run_threadless(fj_pool *p, bool may_run)
+{
+    if (!fji_pool_hold(p)) return;
+    threadless_run(p, may_run);
+    fji_pool_drop_hold(p);
+}

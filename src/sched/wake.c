@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wake.c - waking one idle worker, or starting a thread; see wake.h
+ */
+
+#include "sched/wake.h"
+
+#include "sched/hold.h"
+#include "sched/quiescent.h"
+#include "sched/search.h"
+#include "sched/spawn.h"
+
+/* ---- The control word --------------------------------------------------------------------------------- */
+
+void fji_ctl_backoff(fj_pool *p, uint64_t *c, uint32_t *failures)
+{
+    fji_worker *w = fji_worker_self();
+    uint32_t most = 4u << (++*failures < 10 ? *failures : 10);
+
+    if (*failures == 1 || !fji_search_is_throttled(p) || w == NULL) return;
+    for (uint32_t n = fji_worker_random(w) % most; n > 0; n--) fji_pause();
+    *c = fji_pool_ctl(p); /* [ctl.idle] acquire <- the CAS of whoever changed it last */
+}
+
+void fji_ctl_add(fj_pool *p, int active, int total)
+{
+    uint64_t c = fji_pool_ctl(p);
+    uint32_t failures = 0;
+
+    while (!fji_ctl_cas(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, active), total)))
+        fji_ctl_backoff(p, &c, &failures);
+}
+
+/* ---- Waking ------------------------------------------------------------------------------------------- */
+
+static void worker_unpark(fji_worker *w)
+{
+    /* [idle.park] acq_rel -> acquire in idle_sleep(): what the waker did before. */
+    if (fji_swap_acq_rel(&w->park, FJI_PARK_ACTIVE) == FJI_PARK_PARKED) fji_plat_wake_one(&w->park);
+}
+
+/* Pops the top of the idle stack with `active` more; false if *c has changed. */
+static bool wake_pop(fj_pool *p, uint64_t *c, int active, fji_worker **out)
+{
+    fji_worker *w = fji_pool_worker(p, fji_ctl_top(*c) - 1);
+    if (w == NULL) __builtin_unreachable(); /* whoever is on the stack has a record */
+    /* relaxed: fixed while w is on the stack; if it is not, the CAS fails. */
+    uint32_t next = fji_load_relaxed(&w->next_idle);
+    uint64_t n = fji_ctl_add_active(fji_ctl_with_top(*c, next), active);
+
+    *out = w;
+    /* [ctl.idle] acq_rel: partner is the push in idle_push(). */
+    return fji_ctl_cas(p, c, n);
+}
+
+/* Wakes or starts one if one is wanted, or leaves it to those who search. May take a permit; the
+ * one that there is goes to whoever it wakes. */
+static void wake_try(fj_pool *p, bool *slot)
+{
+    uint64_t c = fji_pool_ctl(p);
+    fji_worker *w;
+
+    for (uint32_t failures = 0; fji_ctl_deficit(c) < 0; fji_ctl_backoff(p, &c, &failures)) {
+        if (fji_ctl_top(c) != 0) {
+            if (!*slot && fji_search_is_throttled(p) && !(*slot = fji_search_slot_take(p, c)))
+                return;
+            if (!wake_pop(p, &c, 1, &w)) continue;
+            fji_store_relaxed(&p->shrinking, 0u); /* relaxed: a hint */
+            w->searching = *slot;
+            *slot = false;
+            worker_unpark(w);
+            return;
+        }
+        if (!fji_spawn_allowed(p, c)) return;
+        bool started;
+        if (!fji_spawn(p, &c, &started)) continue;
+        if (started) return;
+        failures = 0;
+        /* That may have been what kept a pool that is shut down from its end. It cannot be looked
+         * for here, the caller may hold the lock of a queue; whoever is idle does it. */
+        c = fji_pool_ctl(p); /* [ctl.idle] acquire <- the CAS in idle_push() */
+        if (fji_ctl_top(c) == 0) return;
+    }
+}
+
+/* The same, and no permit is left over. */
+static void wake_with_slot(fj_pool *p, bool slot)
+{
+    for (;;) {
+        wake_try(p, &slot);
+        if (!slot || !fji_search_slot_return(p)) return;
+        slot = false;
+        /* [idle.defer] `search` above, ctl below; partner: the fence in fji_search_slot_take(). Whoever
+         * left a signal to this permit may have seen somebody idle whom we have not. */
+        fji_fence_full();
+    }
+}
+
+void fji_wake_one(fj_pool *p)
+{
+    wake_with_slot(p, false);
+}
+
+/* Whether a fork of w that sees the pool short of a worker signals. While starts of threads are
+ * refused not every fork asks for one: its joiner runs the task anyway. Submissions always ask. */
+static bool fork_may_wake(fji_worker *w)
+{
+    const fj_pool *p = w->pool;
+
+    /* relaxed: hints. */
+    if (fji_load_relaxed(&p->spawn_refused) == 0 || fji_ctl_top(fji_pool_ctl_hint(p)) != 0) {
+        w->forks_since_spawn_try = 0;
+        return true;
+    }
+    uint32_t n = ++w->forks_since_spawn_try;
+    return (n & (n - 1)) == 0 || n % FJI_SPAWN_RETRY_EVERY == 0;
+}
+
+void fji_wake_slow(fj_worker *fast)
+{
+    fji_worker *w = fji_worker_of(fast);
+
+    if (w == NULL) return;
+    /* [idle.dekker] without a heavy fence on the other side this must be a full one. */
+    if (!w->pool->asymmetric) fji_fence_full();
+    if (!fork_may_wake(w)) return;
+    fji_wake_one(w->pool);
+}
+
+void fji_wake_after_find(fji_worker *w, bool more)
+{
+    fj_pool *p = w->pool;
+    bool slot = w->searching, owed = w->rescan_owed && fji_pool_has_work(p);
+
+    if (w->awaiting_first_task && !more) more = fji_pool_has_work(p);
+    w->searching = w->rescan_owed = w->awaiting_first_task = false;
+    if (slot && !more && !fji_search_is_deferred(p)) {
+        slot = false;
+        more = fji_search_slot_return(p);
+    } else if (slot) {
+        more = true;
+    }
+    if (more) wake_with_slot(p, slot);
+    if (owed) wake_with_slot(p, false);
+}
+
+void fji_wake_all_idle(fj_pool *p)
+{
+    uint64_t c = fji_pool_ctl(p);
+    fji_worker *w;
+
+    while (fji_ctl_top(c) != 0) {
+        if (!wake_pop(p, &c, 1, &w)) continue;
+        worker_unpark(w);
+        c = fji_pool_ctl(p);
+    }
+}
+
+void fji_wake_for_lazy(fj_pool *p)
+{
+    /* relaxed: 0 was written by a thread that signals after it, and for all tasks queued before. */
+    if (fji_load_relaxed(&p->lazy) == 0 || !fji_pool_hold(p)) return;
+    /* [submit.lazy] acq_rel <- release in fji_pool_note_lazy(): the task, before the signal. */
+    if (fji_swap_acq_rel(&p->lazy, 0u) != 0) {
+        /* [idle.dekker] the task above, ctl below; partner: the barrier in fji_idle_wait(). */
+        fji_fence_full();
+        fji_wake_one(p);
+    }
+    fji_pool_drop_hold(p);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker.c - the life of a worker thread
+ *
+ *     start -> [steal -> run -> drain the own queue]* -> idle -> ... -> exit
+ *
+ * The thread that starts a worker reserves the worker's counts in the control word before. The worker gives
+ * them back when it exits; if no thread could be started, the starting thread does.
+ */
+
+#include "sched/worker.h"
+
+#include <stdio.h>
+
+#include "plat/wait.h"
+#include "sched/idle.h"
+#include "sched/lifetime.h"
+#include "sched/own_queue.h"
+#include "sched/quiescent.h"
+#include "sched/record.h"
+#include "sched/run.h"
+#include "sched/scope.h"
+#include "sched/search.h"
+#include "sched/spawn.h"
+#include "sched/steal.h"
+#include "sched/submissions.h"
+#include "sched/wake.h"
+
+/* ---- Threads that work for no pool -------------------------------------------------------------------- */
+
+/* Everything leads to the slow paths: no room above, no floor to take from. */
+static fj_cell worker_no_cells[3] = {{.item = FJI_END}, {.item = FJI_END}, {.item = FJI_END}};
+static const int64_t worker_no_ctl = 0;
+fj_worker fji_outsider = {&worker_no_cells[1], UINTPTR_MAX, &worker_no_ctl, NULL, 0, 0};
+
+__thread fj_worker *fji_self = &fji_outsider;
+
+/* ---- The loop ----------------------------------------------------------------------------------------- */
+
+static bool worker_is_surplus(const fj_pool *p)
+{
+    /* relaxed: a worker too many may find out later. */
+    return fji_ctl_deficit(fji_pool_ctl_hint(p)) > 0;
+}
+
+/* A run from outside is over. */
+static void worker_reset(fji_worker *w)
+{
+    fji_scope_reset(w);
+    const fj_pool_options *o = &w->pool->options;
+
+    if (o->on_reset != NULL) o->on_reset(w->pool, (int)w->index, o->arg);
+}
+
+/*
+ * As fji_completer_run(), for a worker with no task on its stack: the scope stays, since the next
+ * task is mostly of the same root. Whatever else it runs begins with fji_scope_reset(). False:
+ * nothing was done.
+ */
+static inline bool worker_run_completer(fji_worker *w, fj_task *t)
+{
+    fj_completer *c = (fj_completer *)t;
+    uint32_t generation = fji_fork_generation;
+
+    /* [task.done] acquire <- acq_rel of whoever has decided. */
+    if (c->parent == NULL || fji_load_acquire(&t->state) != 0) return false;
+    const fj_token *token = &c->root->future.token;
+    if (FJI_UNLIKELY(fji_scope_token(w) != token)) fji_scope_replace(w, token);
+    int code = c->future.fn(t); /* LAST TOUCH of *c unless it failed. */
+    if (FJI_UNLIKELY(code != FJ_OK) && generation == fji_fork_generation)
+        fj_completer_fail(c, code);
+    return true;
+}
+
+static inline void worker_run_future(fji_worker *w, fj_task *t)
+{
+    if (t->fn == fji_completer_run && worker_run_completer(w, t)) return;
+    fji_scope_reset(w);
+    (void)t->fn(t);
+}
+
+/* The own queue, until it is empty. */
+static void worker_drain_queue(fji_worker *w, fji_taken *taken)
+{
+    uint32_t turns = 0;
+
+    while (!fji_pool_stopping(w->pool)) {
+        if (++turns % FJI_SUBMISSION_INTERVAL == 0) {
+            if (worker_is_surplus(w->pool)) return; /* others take what is left */
+            if (fji_steal_submission(w, taken)) {
+                worker_reset(w);
+                fji_run_taken(w->pool, w, taken);
+                worker_reset(w);
+                continue;
+            }
+        }
+        fj_task *t = fji_worker_take_future(w);
+        if (t != NULL) {
+            worker_run_future(w, t);
+            continue;
+        }
+        if (!fji_worker_take_local(w, taken)) return;
+        fji_scope_reset(w);
+        fji_run_taken(w->pool, w, taken);
+    }
+}
+
+static void worker_drain(fji_worker *w, fji_taken *taken)
+{
+    worker_drain_queue(w, taken);
+    fji_scope_reset(w);
+}
+
+/* Whether this worker may search on a while instead of going idle; *until is 0 at first. */
+static bool worker_may_spin(fji_worker *w, int64_t *until)
+{
+    if (*until != 0) return fji_plat_now() < *until;
+    if (w->pool->spin_ns <= 0 || !fji_search_begin(w)) return false;
+    *until = fji_plat_now() + w->pool->spin_ns;
+    return true;
+}
+
+/* Returns when the worker is to end: stopped, or kept idle too long (false: it is no longer
+ * counted as active). */
+static bool worker_loop(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+    fji_taken taken;
+    int64_t until = 0;
+    uint32_t turns = 0;
+
+    while (!fji_pool_stopping(p)) {
+        /* Whoever searches looks now and then: the line of the control word is wanted by all. */
+        bool surplus = (until == 0 || turns % 16 == 0) && worker_is_surplus(p);
+        fji_steal_result got = FJI_STEAL_EMPTY;
+        if (!surplus) {
+            /* Left from before it was sent to sleep, mostly nothing. */
+            if (w->q.fast.top > w->q.cells) fji_wake_after_find(w, false);
+            worker_drain(w, &taken);
+            got = fji_steal_any(w, &taken);
+        }
+        if (got == FJI_STEAL_SUCCESS) {
+            until = 0;
+            fji_run_taken(p, w, &taken);
+            worker_drain(w, &taken);
+            worker_reset(w);
+            continue;
+        }
+        if (got == FJI_STEAL_RETRY || (!surplus && worker_may_spin(w, &until))) {
+            fji_spin(&turns, 8, 64); /* the thread that is in the way may need the CPU */
+            continue;
+        }
+        until = 0;
+        if (!surplus) fji_queue_shrink(&w->q);
+        fji_submissions_shrink(p);
+        if (!fji_idle_wait(w)) return false;
+    }
+    fji_search_end(w);
+    return true;
+}
+
+/* ---- Start and exit ----------------------------------------------------------------------------------- */
+
+/* The thread leaves: the record is free again, and the thread before it is joined. */
+static void worker_exit(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+    fji_thread before;
+
+    fji_lock_take(&p->lock);
+    bool join = fji_pool_last_thread(p, &before);
+    fji_store_relaxed(&w->signalable, 0u); /* relaxed: the lock */
+    fji_record_give_back(w);
+    fji_lock_drop(&p->lock);
+    if (join) fji_plat_thread_join(before);
+}
+
+/* Gives back active (0 or 1) and one total, and ends the pool if that was the last. */
+static void worker_give_back_counts(fj_pool *p, int active)
+{
+    fji_ctl_add(p, -active, -1);
+    fji_pool_maybe_terminate(p);
+}
+
+/* What a stopped worker still has is cancelled. */
+static void worker_cancel_rest(fji_worker *w)
+{
+    fji_taken taken;
+
+    while (fji_worker_take_local(w, &taken)) {
+        if (fji_item_is_detached(taken.item)) fji_cancel_taken(&taken); /* an ACTION too */
+    }
+}
+
+static void worker_main(void *arg)
+{
+    fji_worker *w = arg;
+    fj_pool *p = w->pool;
+    const fj_pool_options *o = &p->options;
+    bool active = true;
+
+    fji_self = &w->q.fast;
+    w->thread = fji_plat_thread_self();
+    if (p->cpus != NULL) fji_plat_thread_bind(p->cpus, o->cpus_bytes);
+    if (o->interrupt_signal != 0) {
+        fji_plat_thread_allow(o->interrupt_signal);
+        /* [pool.thread] release -> acquire in fji_pool_interrupt(): the handle. */
+        fji_store_release(&w->signalable, 1u);
+    }
+    fji_record_set_stack(w);
+    int err = o->on_start != NULL ? o->on_start(p, (int)w->index, o->arg) : FJ_OK;
+    if (err != FJ_OK) {
+        fji_spawn_failed(p);
+        fji_pool_report(p, err);
+    } else {
+        fji_store_relaxed(&p->failed_starts, 0u); /* relaxed: a hint for fji_spawn_allowed() */
+        active = worker_loop(w);
+        if (fji_pool_stopping(p)) worker_cancel_rest(w);
+    }
+    if (o->on_stop != NULL) o->on_stop(p, (int)w->index, o->arg);
+    fji_self = &fji_outsider;
+    worker_exit(w);
+    worker_give_back_counts(p, active ? 1 : 0);
+    /* Whoever has not come to its first task leaves that to another, as one that was idle does. */
+    if ((active && err == FJ_OK) || fji_pool_stopping(p)) return;
+    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
+    fji_pool_barrier(p);
+    if (fji_pool_has_work(p)) fji_wake_one(p);
+}
+
+/* The options' own way to start a thread, as the platform layer asks for it. */
+static int worker_create(void *(*entry)(void *), void *arg, void *worker)
+{
+    const fji_worker *w = worker;
+    const fj_pool_options *o = &w->pool->options;
+
+    return o->create_thread(w->pool, entry, arg, o->arg);
+}
+
+static bool worker_thread(fji_worker *w, const char *name)
+{
+    const fj_pool_options *o = &w->pool->options;
+    fji_creator how = {o->stack_bytes, o->create_thread != NULL ? worker_create : NULL, w};
+
+    return fji_plat_thread_start(worker_main, w, &how, name);
+}
+
+/*
+ * Starts a worker for which `total` is already counted. False: no thread came, and the
+ * caller gives back what it has counted.
+ */
+bool fji_worker_start(fj_pool *p)
+{
+    const fj_pool_options *o = &p->options;
+    char name[32];
+
+    if (o->allow_thread != NULL && !o->allow_thread(p, o->arg)) return false;
+    fji_lock_take(&p->lock);
+    fji_worker *w = fji_pool_stopping(p) ? NULL : fji_record_take(p, FJI_ALIVE_WORKER);
+    if (w != NULL) fji_count(&p->started, 1);
+    fji_lock_drop(&p->lock);
+    if (w == NULL) return false;
+    (void)snprintf(name, sizeof name, "%s-%u", p->name, w->index);
+    if (worker_thread(w, name)) return true;
+    fji_lock_take(&p->lock);
+    fji_count(&p->started, (uint64_t)-1);
+    fji_record_give_back(w);
+    fji_lock_drop(&p->lock);
+    return false;
+}
