@@ -350,3 +350,89 @@ FJ_TEST(waiter_helps_the_body_that_it_waits_for_and_no_other, 10)
     free(awaited);
     free(unrelated);
 }
+
+/* ---- A waiter follows no thief after its task has ended -------------------------------------- */
+
+/*
+ *   j   forks X and joins it.
+ *   v   takes X and runs it. Then it forks Z, at the same position of its queue, and joins Z.
+ *   u   takes Z, which forks two tasks. The joiner v helps with the first, which ends after the
+ *       join of X.
+ * The joiner j may see that v runs X, stop for a while, and then see that v joins Z and that the
+ * second task of Z is in the queue of u. But X is done by then, and this task does not belong to X.
+ */
+static fj_task chain_x, chain_z, chain_of_z[2];
+static uint32_t chain_workers, x_forked, x_begun, x_joined, z_forked, z_begun;
+static _Thread_local bool joins_chain_x;
+
+static int chain_x_run(fj_task *t)
+{
+    (void)t;
+    scenario_add(&x_begun);
+    sim_sleep_until(sim_now() + (int64_t)(sim_random() % 300));
+    return FJ_OK;
+}
+
+static int chain_of_z_run(fj_task *t)
+{
+    (void)t;
+    CHECK(!joins_chain_x);
+    scenario_await(&x_joined, 1);
+    return FJ_OK;
+}
+
+static int chain_z_run(fj_task *t)
+{
+    (void)t;
+    CHECK(!joins_chain_x);
+    for (int i = 0; i < 2; i++) {
+        fj_task_init(&chain_of_z[i], chain_of_z_run);
+        fj_fork(&chain_of_z[i]);
+    }
+    scenario_add(&z_begun);
+    scenario_await(&x_joined, 1);
+    for (int i = 2; i-- > 0;) CHECK_EQ(fj_join(&chain_of_z[i]), FJ_OK);
+    return FJ_OK;
+}
+
+static void chain_takes_one(uint32_t *forked)
+{
+    fj_taken taken;
+
+    scenario_await(forked, 1);
+    if (fj_take_task(&taken)) fj_taken_run(&taken);
+}
+
+static int chain_worker(void *which)
+{
+    scenario_add(&chain_workers);
+    scenario_await(&chain_workers, 3);
+    switch ((intptr_t)which) {
+        case 0: /* j */
+            fj_task_init(&chain_x, chain_x_run);
+            fj_fork(&chain_x);
+            scenario_add(&x_forked);
+            scenario_await(&x_begun, 1);
+            joins_chain_x = true;
+            CHECK_EQ(fj_join(&chain_x), FJ_OK);
+            joins_chain_x = false;
+            scenario_add(&x_joined);
+            return FJ_OK;
+        case 1: /* v */
+            chain_takes_one(&x_forked);
+            fj_task_init(&chain_z, chain_z_run);
+            fj_fork(&chain_z);
+            scenario_add(&z_forked);
+            scenario_await(&z_begun, 1);
+            return fj_join(&chain_z);
+        default: /* u */ chain_takes_one(&z_forked); return FJ_OK;
+    }
+}
+
+FJ_TEST(waiter_follows_no_thief_after_its_task_has_ended, 10)
+{
+    fj_pool *pool = scenario_pool(3, 0);
+
+    for (intptr_t i = 0; i < 3; i++) CHECK_EQ(fj_execute(pool, chain_worker, (void *)i), FJ_OK);
+    fjt_destroy(pool);
+}

@@ -528,6 +528,54 @@ FJ_TEST(two_that_go_idle_together_come_to_two_tasks, 10)
     fjt_destroy(pool);
 }
 
+/*
+ * The parallelism is lowered from 3 to 2 while three workers run. Two of them go idle and the
+ * third forks a task, which it does not take back. When the first has gone idle, two workers are
+ * still active, so the fork wakes no worker. The second worker that goes idle must see the task in
+ * its rescan. The heavy fence of the first is enough for that only if the fence began after the
+ * second worker was on the idle stack.
+ */
+static uint32_t smaller, forked_ran;
+
+static int ran_by_another(fj_task *t)
+{
+    (void)t;
+    scenario_add(&forked_ran);
+    return FJ_OK;
+}
+
+static int ends_or_waits_for_a_thief(void *arg)
+{
+    fj_task t;
+
+    scenario_add(&come);
+    scenario_await(&smaller, 1);
+    sim_sleep_until(sim_now() + (int64_t)(sim_random() % 1000));
+    if (arg == NULL) return FJ_OK;
+    memset(&t, 0, sizeof t);
+    fj_task_init(&t, ran_by_another);
+    fj_fork(&t);
+    scenario_await(&forked_ran, 1);
+    return fj_join(&t);
+}
+
+FJ_TEST(fork_that_wakes_no_worker_is_seen_by_the_next_idle_one, 10)
+{
+    fj_pool_options o = {0};
+
+    o.parallelism = 3;
+    o.spin_ns = 1; /* they wait for each other's heavy fences, and hardly search before */
+    o.keep_alive_ns = FJ_FOREVER;
+    fj_pool *pool = fjt_pool_with(&o);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(fj_execute(pool, ends_or_waits_for_a_thief, i == 0 ? pool : NULL), FJ_OK);
+    scenario_await(&come, 3);
+    CHECK_EQ(fj_pool_set_parallelism(pool, 2), 3);
+    scenario_add(&smaller);
+    scenario_await(&forked_ran, 1);
+    fjt_destroy(pool);
+}
+
 /* ---- Leaving for lack of work --------------------------------------------------------------------------- */
 
 FJ_TEST(submission_that_meets_a_leaving_worker_is_run, 10)
@@ -571,6 +619,27 @@ FJ_TEST(idle_pool_gives_all_its_threads_back, 10)
     for (int i = 0; i < 3; i++) CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
     while (atomic_load(&runs) < 3) sim_sleep_until(sim_now() + 1000000);
     while (fj_pool_thread_count(pool) != 0) sim_sleep_until(sim_now() + 100000000);
+    fjt_destroy(pool);
+}
+
+/* The worker on top of the idle stack retires while the worker below it parks. The worker below is
+ * on top afterwards, so it must sleep with a limit and retire as well. */
+FJ_TEST(worker_that_falls_asleep_below_one_that_leaves_is_given_back, 10)
+{
+    fj_pool_options o = {0};
+
+    o.parallelism = 2;
+    o.spin_ns = -1;
+    o.keep_alive_ns = 20000000;
+    fj_pool *pool = fjt_pool_with(&o);
+    for (int i = 0; i < 2; i++) hold_one(pool, i);
+    for (int i = 0; i < 2; i++) scenario_add(&let_go[i]);
+    sim_sleep_until(sim_now() + (int64_t)(sim_random() % 2000));
+    sim_work(o.keep_alive_ns);
+    for (int n = 0; fj_pool_thread_count(pool) != 0; n++) {
+        CHECK(n < 2000); /* the simulator may hold a thread up for some hundred of these turns */
+        sim_sleep_until(sim_now() + 100000000);
+    }
     fjt_destroy(pool);
 }
 

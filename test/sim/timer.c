@@ -167,6 +167,65 @@ FJ_TEST(series_that_is_cancelled_while_it_runs_is_let_go, 10)
     if (!sim_jumps()) CHECK(sim_now() - began < LONG_AFTER / 2);
 }
 
+/* Between two runs of a series no worker runs it. The worker of the first run then runs an action,
+ * which forks a child. The worker that waits for the series must not run this child. */
+static uint32_t waiter_steps, child_forked;
+static _Thread_local bool waits_for_a_series;
+
+static int second_run_ends(fj_task *t)
+{
+    (void)t;
+    return scenario_add(&ran) == 1 ? FJ_OK : 5;
+}
+
+static int child_of_another(fj_task *t)
+{
+    (void)t;
+    CHECK(!waits_for_a_series);
+    return FJ_OK;
+}
+
+static int forks_between_the_runs(void *arg)
+{
+    fj_task child;
+
+    (void)arg;
+    memset(&child, 0, sizeof child);
+    fj_task_init(&child, child_of_another);
+    fj_fork(&child);
+    scenario_add(&child_forked);
+    yield_some(60);
+    return fj_join(&child);
+}
+
+static int waits_for_the_series(void *t)
+{
+    scenario_add(&waiter_steps);
+    scenario_await(&child_forked, 1);
+    waits_for_a_series = true;
+    CHECK_EQ(fj_future_join(t), 5);
+    waits_for_a_series = false;
+    scenario_add(&waiter_steps);
+    return FJ_OK;
+}
+
+FJ_TEST(waiter_for_a_series_runs_nothing_of_its_last_runner, 10)
+{
+    fj_pool *pool = scenario_pool(2, 0);
+    fj_timer *t = timer(second_run_ends);
+
+    ran = 0;
+    CHECK_EQ(fj_execute(pool, waits_for_the_series, t), FJ_OK);
+    scenario_await(&waiter_steps, 1);
+    CHECK_EQ(fj_schedule_at_fixed_rate(pool, t, 0, PERIOD), FJ_OK);
+    scenario_await(&ran, 1);
+    CHECK_EQ(fj_execute(pool, forks_between_the_runs, NULL), FJ_OK);
+    scenario_await(&waiter_steps, 2);
+    fj_future_fini(&t->future);
+    free(t);
+    fjt_destroy(pool);
+}
+
 /* ---- Cancelled while something else happens to it -------------------------------------------------------- */
 
 static void *cancel(void *arg)
