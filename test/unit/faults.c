@@ -557,7 +557,7 @@ FJ_TEST(clock_may_stand_still_and_never_goes_back, 10)
     CHECK(fji_plat_now() >= last + 2000000);
 }
 
-/* ---- A heavy fence that is refused though it was promised --------------------------------------- */
+/* ---- A heavy fence that is refused though it was promised ------------------------------------ */
 
 static uint32_t light_word, heavy_word, turn, light_saw;
 
