@@ -163,8 +163,7 @@ FJ_TEST(v2_siblings_do_not_count, 10)
     CHECK_EQ(quota(), 8);
 }
 
-/* Inside a container, the directory of the group may be missing, but that of the root group
- * exists. */
+/* Inside a container, the directory of the group may be missing, but that of the root is there. */
 FJ_TEST(v2_group_that_is_not_there_leaves_its_ancestors, 10)
 {
     root_make();

@@ -522,8 +522,7 @@ FJ_TEST(wake_may_come_late_and_twice, 10)
     CHECK(fjt_now() - start >= 1000000);
 }
 
-/* A deadline is a time of the clock that jumps. A wait after the jump still ends at its
- * deadline. */
+/* A deadline is a time of the clock that jumps. After the jump, a wait ends at its deadline. */
 FJ_TEST(clock_may_jump, 10)
 {
     uint32_t word = 0;

@@ -128,8 +128,7 @@ static void for_thieves(uint32_t first, uint32_t limit, long n, owner_fn *owner)
 
 /* ---- Access patterns of the owner ------------------------------------------------------------ */
 
-/* A binary tree: pushes a task, handles half of the others, joins the task, handles the other
- * half. */
+/* A binary tree: pushes a task, handles half of the others, joins the task, handles the rest. */
 static uint64_t tree(fji_queue *q, struct item *items, long n)
 {
     uint64_t sum = 0;
