@@ -62,7 +62,7 @@ static int call_count(void *arg, void **result)
     return count(arg);
 }
 
-/* Uses what starts threads and allocates memory: tasks, actions, futures and timers. */
+/* Uses the features that start threads and allocate memory: tasks, actions, futures, timers. */
 static void use(void)
 {
     atomic_int n = 0;
@@ -151,7 +151,8 @@ static int nothing(fj_task *t)
     return 7;
 }
 
-/* A task that has run in an ended common pool is in no queue, also not in that of the next pool. */
+/* A task that has run in an ended common pool is in no queue of that pool, and in no queue of the
+ * next one either. */
 FJ_TEST(tasks_and_futures_of_a_common_pool_that_has_ended_are_done, 30)
 {
     for (int i = 0; i < 20; i++) {

@@ -452,7 +452,8 @@ FJ_TEST(interrupt_signal_breaks_a_system_call, 60)
         atomic_store(&nap.got, 1);
         CHECK_EQ(fj_submit_action(p, nap_read, NULL, NULL, &f), FJ_OK);
         while (!atomic_load(&nap.begun)) fjt_sleep_us(1);
-        /* Usually the body is in its system call by now. If not, it sees the cancel earlier. */
+        /* The body is usually in its system call by now. If it is not, it sees the cancellation
+         * before it enters the call. */
         fjt_sleep_us(500);
         CHECK_EQ(fj_future_cancel(f, 1), 1);
         while (atomic_load(&nap.got) == 1) fjt_sleep_us(1);

@@ -280,7 +280,7 @@ FJ_TEST(invoke_all_nests, 60)
     everywhere(nested);
 }
 
-/* A joined task may be passed again without initialising it. */
+/* A joined task may be passed again without being initialised again. */
 static void again(void *arg)
 {
     struct leaf l[20];

@@ -172,7 +172,7 @@ FJ_TEST(join_of_a_fork_that_was_taken_and_cancelled_says_so, 30)
     CHECK_EQ(take_what_it_forks(fork_and_wait, fj_taken_cancel), FJ_ECANCELED);
 }
 
-/* A typed task has no code that could report the cancellation. */
+/* A typed task has no code that could report the cancellation, so it is run instead. */
 FJ_TEST(typed_fork_that_is_cancelled_is_run_all_the_same, 30)
 {
     CHECK_EQ(take_what_it_forks(typed_fork_and_wait, fj_taken_cancel), 42);
