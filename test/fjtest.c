@@ -2,14 +2,13 @@
 /*
  * fjtest.c - the test framework
  *
- * The parent never calls the library: it forks a child for each test and waits
- * for it. What became of the test is told in a page that both share, so that it
- * survives however the child ends, and it is believed only together with the
- * exit status: a test has passed if its function returned and the process then
- * ended with status 0, which a leak or race report at exit prevents.
+ * The parent process never calls the library. It forks a child process for each test and waits for
+ * it. The outcome is in a page that both processes share, so that it survives any end of the child.
+ * It counts only together with the exit status: a test has passed if its function returned and the
+ * process then ended with status 0. A leak or race report at exit changes that status.
  *
- * Three things can end a child: the test itself, the watchdog thread after the
- * limit, and the parent some seconds later if even the watchdog is stuck.
+ * Three things can end a child process: the test itself, the watchdog thread after the time limit,
+ * and the parent some seconds later if the watchdog does not run.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -38,16 +37,16 @@
 
 #define EXIT_SKIPPED 77
 #define EXIT_TIMED_OUT 124
-#define OVERSTAY_SECONDS 10 /* the parent's patience beyond that of the watchdog */
+#define OVERSTAY_SECONDS 10 /* how long the parent waits after the watchdog's limit */
 #define MAX_WATCHED 64
 
 enum outcome { RUNNING, RETURNED, FAILED, SKIPPED, TIMED_OUT };
 
-/* Shared by parent and child. */
+/* Shared by the parent and the child process. */
 struct report {
     atomic_int outcome;
     atomic_int teller; /* process that set FAILED, SKIPPED or TIMED_OUT */
-    char text[2048];   /* why; written once, by the teller */
+    char text[2048];   /* the reason; written once, by the teller */
 };
 
 static struct report *report;
@@ -56,8 +55,8 @@ static const char *program;
 static double scale = 1, patience = 4;
 static uint64_t seed;
 static _Atomic(fj_pool *) watched[MAX_WATCHED];
-static sigset_t child_ended; /* SIGCHLD, blocked in the parent and waited for */
-static sigset_t mask;        /* what was blocked before: for the children */
+static sigset_t child_ended; /* SIGCHLD; the parent blocks it and waits for it */
+static sigset_t mask;        /* the signal mask of the child processes */
 
 void fjt_register(fjt_test *t)
 {
@@ -65,7 +64,7 @@ void fjt_register(fjt_test *t)
     next_test = &t->next;
 }
 
-/* ---- Time and numbers ------------------------------------------------------------------- */
+/* ---- Time and numbers ------------------------------------------------------------------------ */
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -143,19 +142,19 @@ bool fjt_sanitized(void)
 #endif
 }
 
-/* Settings of ThreadSanitizer; TSAN_OPTIONS comes after them. Its default is to sleep for a
- * second at every exit, and to refuse threads in what a test with threads has forked. */
+/* Options of ThreadSanitizer; TSAN_OPTIONS overrides them. By default it sleeps for a second at
+ * every exit, and refuses threads in a process that was forked while there were several threads. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
     return "atexit_sleep_ms=20:die_after_fork=0:halt_on_error=1";
 }
 
-/* ---- The end of a test ------------------------------------------------------------------ */
+/* ---- The end of a test ----------------------------------------------------------------------- */
 
 /*
- * Makes `how` the outcome. Returns false if another thread of this process came
- * first and is about to end it. A failure counts even after the test returned.
+ * Makes `how` the outcome. Returns false if another thread or process has already set one. A
+ * failure counts even after the test function has returned.
  */
 static bool claim(enum outcome how)
 {
@@ -169,8 +168,8 @@ static bool claim(enum outcome how)
     return false;
 }
 
-/* Ends the process after a claim that came second: a thread of this process that came
- * first gets the time to tell why; one of another process needs nothing from us. */
+/* Ends this process if another thread or process has set the outcome. If that is a thread of this
+ * process, waits first, so that it can write its reason. */
 __attribute__((noreturn)) static void end_second(void)
 {
     if (atomic_load(&report->teller) == (int)getpid()) sleep_until(fjt_now() + 5 * SECOND);
@@ -200,7 +199,7 @@ void fjt_skip(const char *why)
     _exit(EXIT_SKIPPED);
 }
 
-/* ---- Pools and the watchdog -------------------------------------------------------------- */
+/* ---- Pools and the watchdog ------------------------------------------------------------------ */
 
 void fjt_watch(fj_pool *pool)
 {
@@ -237,7 +236,7 @@ fj_pool *fjt_pool(int n, unsigned flags)
 
 void fjt_destroy(fj_pool *pool)
 {
-    /* Watched until it is gone: this is where a pool with a lost worker hangs. */
+    /* The pool stays watched until it is destroyed, because this call hangs if a worker is lost. */
     int err = fj_pool_destroy(pool);
     fjt_unwatch(pool);
     if (err != FJ_OK) fjt_fail(__FILE__, __LINE__, "fj_pool_destroy: %s", fj_error_name(err));
@@ -272,7 +271,8 @@ static void *watchdog(void *arg)
     sleep_until(fjt_now() + limit_ns(t));
 
     if (!claim(TIMED_OUT)) end_second();
-    snprintf(report->text, sizeof report->text, "not over after %g s", (double)limit_ns(t) / 1e9);
+    snprintf(report->text, sizeof report->text, "not finished after %g s",
+             (double)limit_ns(t) / 1e9);
     dprintf(STDERR_FILENO, "# %s: %s\n", t->name, report->text);
     dump_pools();
     _exit(EXIT_TIMED_OUT);
@@ -284,19 +284,19 @@ static void start_watchdog(fjt_test *t)
     pthread_attr_t attr;
     pthread_t thread;
 
-    /* Signals are for the threads of the test. */
+    /* The watchdog blocks all signals, so that they go to the threads of the test. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     if (pthread_create(&thread, &attr, watchdog, t) != 0) {
-        fjt_fail(__FILE__, __LINE__, "no thread for the watchdog");
+        fjt_fail(__FILE__, __LINE__, "cannot start the watchdog thread");
     }
     pthread_attr_destroy(&attr);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* ---- One test ----------------------------------------------------------------------------- */
+/* ---- One test -------------------------------------------------------------------------------- */
 
 __attribute__((noreturn)) static void run_child(fjt_test *t)
 {
@@ -309,13 +309,13 @@ __attribute__((noreturn)) static void run_child(fjt_test *t)
 
     int was = RUNNING;
     if (!atomic_compare_exchange_strong(&report->outcome, &was, RETURNED)) {
-        /* In a process that the test forked, a failure was found; here, maybe a time-out. */
+        /* A process that the test has forked has failed, or the time limit has passed. */
         end_second();
     }
     exit(0);
 }
 
-/* Waits for the child; kills it if it overstays. Returns its status. */
+/* Waits for the child process, and kills it after the deadline. Returns its status. */
 static int await_child(pid_t pid, int64_t deadline, bool *killed)
 {
     int status = 0;
@@ -335,7 +335,7 @@ static int await_child(pid_t pid, int64_t deadline, bool *killed)
     return status;
 }
 
-/* Says what became of the test; returns its outcome as RETURNED, FAILED or SKIPPED. */
+/* Prints the result of the test. Returns RETURNED, FAILED or SKIPPED. */
 static enum outcome judge(const fjt_test *t, int status, bool killed, int64_t ns)
 {
     int outcome = atomic_load(&report->outcome);
@@ -354,13 +354,13 @@ static enum outcome judge(const fjt_test *t, int status, bool killed, int64_t ns
     if (outcome == FAILED || outcome == TIMED_OUT)
         printf("%s", report->text);
     else if (killed)
-        printf("not over, nor ended by its watchdog");
+        printf("not finished, and not ended by its watchdog");
     else if (WIFSIGNALED(status))
         printf("killed by signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
         printf("exit status %d", exited);
     if (killed && outcome != RUNNING)
-        printf("; it then had to be killed");
+        printf("; then killed by the framework");
     else if (outcome == RETURNED)
         printf(" after the test returned");
     else if (outcome == RUNNING && exited >= 0)
@@ -391,7 +391,7 @@ static enum outcome run_test(fjt_test *t)
     return result;
 }
 
-/* ---- The program -------------------------------------------------------------------------- */
+/* ---- The program ----------------------------------------------------------------------------- */
 
 static void usage(FILE *out)
 {
@@ -447,7 +447,7 @@ static void read_environment(void)
     if ((text = getenv("FJT_SEED")) != NULL) seed = number("FJT_SEED", text);
 }
 
-/* Reads the options and moves the filters to the front of argv; NULL ends them. */
+/* Reads the options and moves the filters to the front of argv. NULL follows the last filter. */
 static void read_arguments(int argc, char **argv, bool *list)
 {
     int filters = 0;
@@ -485,7 +485,7 @@ static int run_all(char *const *filters)
     }
     printf("# %s: %d passed, %d failed, %d skipped\n", program, passed, failed, skipped);
     if (*filters != NULL && passed + failed + skipped == 0) {
-        fprintf(stderr, "%s: no test of that name\n", program);
+        fprintf(stderr, "%s: no test has such a name\n", program);
         return 2;
     }
     return failed > 0;
@@ -501,7 +501,7 @@ int main(int argc, char **argv)
     read_arguments(argc, argv, &list);
     char text[32];
     snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
-    setenv("FORKJOIN_CHAOS_SEED", text, 0); /* chaos builds begin there */
+    setenv("FORKJOIN_CHAOS_SEED", text, 0); /* a build with chaos uses this seed */
     if (list) {
         for (fjt_test *t = first_test; t != NULL; t = t->next) {
             if (chosen(t->name, argv)) puts(t->name);

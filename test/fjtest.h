@@ -7,15 +7,14 @@
  *         CHECK_EQ(fj_join(&t), 42);
  *     }
  *
- * FJ_TEST(name, seconds) registers a test with its time limit. The framework runs
- * each test in a child process of its own, so a crash, a leaked thread or a
- * changed environment ends with it. When the limit is over, a watchdog thread in
- * the child dumps every pool given to fjt_watch() and fails the test. Limits are
- * for hangs: they are multiplied by FJT_PATIENCE (default 4; sanitizer and
- * valgrind runs set more).
+ * FJ_TEST(name, seconds) registers a test and its time limit. The framework runs each test in a
+ * child process of its own, so that a crash, a leaked thread or a changed environment does not
+ * affect other tests. When the limit has passed, a watchdog thread in the child process dumps every
+ * pool given to fjt_watch() and fails the test. The limits exist only to end hangs. They are
+ * multiplied by FJT_PATIENCE, which is 4 by default and more in runs with sanitizers or valgrind.
  *
- * Programs take --list, --seed N, --scale X and name filters. FJT_SCALE or
- * --scale multiplies the rounds of loops that ask fjt_rounds().
+ * Programs take --list, --seed N, --scale X and name filters. FJT_SCALE or --scale multiplies the
+ * rounds of loops that call fjt_rounds().
  */
 #ifndef FJTEST_H
 #define FJTEST_H
@@ -43,11 +42,11 @@ void fjt_register(fjt_test *t);
     }                                                                      \
     static void test_name(void)
 
-/* Ends the test (the child process) as failed, with the place; from any thread. */
+/* Ends the test (the child process) as failed, with the source line. Any thread may call it. */
 __attribute__((noreturn, format(printf, 3, 4))) void fjt_fail(const char *file, int line,
                                                               const char *fmt, ...);
 
-/* Ends the test as skipped: something it needs is not there. */
+/* Ends the test as skipped, because something that it needs is missing. */
 __attribute__((noreturn)) void fjt_skip(const char *why);
 
 #define CHECK(cond)                                                     \
@@ -62,31 +61,31 @@ __attribute__((noreturn)) void fjt_skip(const char *why);
             fjt_fail(__FILE__, __LINE__, "%s = %lld, wanted %s = %lld", #a, fjt_a, #b, fjt_b); \
     } while (0)
 
-/* The watchdog dumps this pool on a time-out; fjt_unwatch() before it is freed. */
+/* If the test times out, the watchdog dumps this pool. Call fjt_unwatch() before it is freed. */
 void fjt_watch(fj_pool *pool);
 void fjt_unwatch(fj_pool *pool);
 
-/* A watched pool with n workers and these flags, everything else default. */
+/* Creates a watched pool with n workers and these flags. All other options have their defaults. */
 fj_pool *fjt_pool(int n, unsigned flags);
-/* The same with all options given; fails the test on an error. */
+/* Creates a watched pool with these options. Fails the test on an error. */
 fj_pool *fjt_pool_with(const fj_pool_options *o);
-/* Unwatches and destroys; fails the test unless that gives FJ_OK. */
+/* Destroys and unwatches the pool. Fails the test unless fj_pool_destroy() returns FJ_OK. */
 void fjt_destroy(fj_pool *pool);
 
-/* n times the scale, at least 1. */
+/* Returns n times the scale, but at least 1. */
 long fjt_rounds(long n);
 
-/* A pseudo-random number; the state starts from the printed seed by fjt_seed(). */
+/* fjt_random() returns a pseudo-random number. The state starts at fjt_seed(), the printed seed. */
 uint64_t fjt_seed(void);
 uint64_t fjt_random(uint64_t *state);
 
-/* Monotonic nanoseconds; CPU nanoseconds of the process; waiting without a pool. */
+/* Monotonic time in ns, CPU time of the process in ns, and two ways to wait that use no pool. */
 int64_t fjt_now(void);
 int64_t fjt_cpu(void);
 void fjt_sleep_us(int64_t us);
 void fjt_spin_us(int64_t us);
 
-/* How this run is set up, for tests that cannot mean anything otherwise. */
-bool fjt_sanitized(void); /* ASan, TSan or MSan */
+/* Properties of this build, for tests that make no sense in some builds. */
+bool fjt_sanitized(void); /* built with ASan, TSan or MSan */
 
 #endif /* FJTEST_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gate.h - a gate, and every way in which a task can wait until it opens
+ * gate.h - a gate, and every way in which a task can wait until it is open
  *
- * Each of these waits blocks its worker, so the pool has to let another one run meanwhile.
+ * Each of these waits blocks its worker, so the pool has to let another worker run meanwhile.
  */
 #ifndef GATE_H
 #define GATE_H
@@ -18,17 +18,17 @@
 
 struct gate {
     atomic_int open;
-    sem_t sem, keep;       /* keep: the mutex is to be given back */
+    sem_t sem, keep;       /* keep: posted to make `holder` unlock the mutex */
     pthread_mutex_t lock;  /* held while the gate is closed */
-    pthread_mutex_t guard; /* of the condition */
+    pthread_mutex_t guard; /* for the condition variable */
     pthread_cond_t changed;
-    fj_future future, other; /* without a body; `other` is never completed */
-    int pipe[2];             /* -1: there is none */
+    fj_future future, other; /* both have no body; `other` stays open until the end */
+    int pipe[2];             /* -1: no pipe */
     fj_pool *pool;           /* another pool, or NULL */
     pthread_t holder;
 };
 
-/* Holds the mutex until the gate opens. */
+/* Holds the mutex until the gate is opened. */
 static inline void *gate_hold(void *arg)
 {
     struct gate *g = arg;
@@ -57,7 +57,7 @@ static inline void gate_close(struct gate *g, bool files, fj_pool *pool)
     while (sem_wait(&g->sem) != 0) {}
 }
 
-/* For `waiters` that wait at the same time. */
+/* Opens the gate for this number of waiting tasks. */
 static inline void gate_open(struct gate *g, int waiters)
 {
     pthread_mutex_lock(&g->guard);
@@ -70,7 +70,7 @@ static inline void gate_open(struct gate *g, int waiters)
     (void)fj_future_complete(&g->future, NULL);
 }
 
-/* After the last wait has ended. */
+/* Frees the gate. All waits have ended. */
 static inline void gate_end(struct gate *g)
 {
     pthread_join(g->holder, NULL);
@@ -83,7 +83,7 @@ static inline void gate_end(struct gate *g)
     }
 }
 
-/* ---- The waits ------------------------------------------------------------------------------------ */
+/* ---- The waits ------------------------------------------------------------------------------- */
 
 static inline int gate_ready(void *arg)
 {
@@ -95,14 +95,14 @@ static inline int gate_try(void *arg)
     return sem_trywait(&((struct gate *)arg)->sem) == 0;
 }
 
-/* A block() that returns soon. */
+/* A block function that returns soon. */
 static inline int gate_nap(void *arg)
 {
     fjt_sleep_us(200);
     return gate_ready(arg);
 }
 
-/* One that returns only when the gate is open. */
+/* A block function that returns only when the gate is open. */
 static inline int gate_sem(void *arg)
 {
     while (sem_wait(&((struct gate *)arg)->sem) != 0) {}
@@ -219,7 +219,7 @@ static void (*const gate_waits[])(struct gate *g) = {
 };
 
 #define GATE_WAITS ((int)(sizeof gate_waits / sizeof gate_waits[0]))
-/* Those that need neither files nor a clock that goes on evenly. */
+/* The waits that the simulator can run. They use no files, and no limit that its clock may pass. */
 #define GATE_WAITS_SIMULATED (GATE_WAITS - 3)
 
 #endif /* GATE_H */

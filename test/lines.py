@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the test scripts share: results in the same lines as the test programs print.
+"""Helpers of the test scripts: they print results in the same format as the test programs.
 
-A script makes a Script, gives it its tests in order and ends with finish():
+A script creates a Script, passes its tests to it in order, and ends with finish():
 
     script = lines.Script("docs", __doc__)
     script.test("README.md#1", lambda: ...)     # a function that raises Failure
@@ -18,22 +18,22 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Failure(Exception):
-    """A test that failed; the text says why, a line or more."""
+    """A test has failed; the text is the reason, in one or more lines."""
 
 
 class Skip(Exception):
-    """A test that cannot be done here; the text says why."""
+    """A test cannot run here; the text is the reason."""
 
 
 def run(command, cwd=None, env=None, seconds=300):
-    """Runs a command to its end; returns its output, or raises Failure with it."""
+    """Runs a command and returns its output. If it fails, raises Failure with the output."""
     try:
         done = subprocess.run(command, cwd=cwd, env=env, timeout=seconds, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     except FileNotFoundError:
         raise Failure(f"no command {command[0]}") from None
     except subprocess.TimeoutExpired:
-        raise Failure(f"not over after {seconds} s: {' '.join(command)}") from None
+        raise Failure(f"not finished after {seconds} s: {' '.join(command)}") from None
     if done.returncode != 0:
         raise Failure(f"status {done.returncode}: {' '.join(command)}\n{done.stdout}")
     return done.stdout
@@ -57,7 +57,7 @@ class Script:
         return not self.args.filter or any(f in full for f in self.args.filter)
 
     def test(self, name, function):
-        """Runs a test, unless a filter excludes it or the names are only listed."""
+        """Runs a test. Skips it if a filter excludes it; with --list, prints only its name."""
         if not self.chosen(name):
             return
         if self.args.list:

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * checked.c - misuse that only code compiled with FJ_CHECKED finds out, and tells
+ * checked.c - misuse that only code compiled with FJ_CHECKED detects and reports
  *
- * A join by somebody who has not forked the task, a second join, a join of a task that was
- * never forked: FJ_EINVAL, a message through the log callback, and the pool goes on.
+ * A join returns FJ_EINVAL if the caller has not forked the task, if the task is already joined, or
+ * if it was never forked. A body that returns with unjoined tasks is reported too. Reports go to
+ * the log callback, and the pool keeps working.
  */
 #define FJ_CHECKED 1
 
@@ -38,7 +39,7 @@ static fj_pool *logging_pool(int n, struct log *l)
 
 struct work {
     fj_task task;
-    fj_task *other; /* to be joined by this one, which has not forked it */
+    fj_task *other; /* a task that this task joins without having forked it */
     atomic_int runs;
     int code;
 };
@@ -67,7 +68,7 @@ static int wrong_joiner(fj_task *t)
     fj_task_init(&thief.task, join_other);
     fj_fork(&mine.task);
     fj_fork(&thief.task);
-    while (atomic_load(&thief.runs) == 0) fjt_sleep_us(50); /* the other worker takes both */
+    while (atomic_load(&thief.runs) == 0) fjt_sleep_us(50); /* the other worker steals both */
     CHECK_EQ(fj_join(&thief.task), FJ_OK);
     CHECK_EQ(fj_join(&mine.task), 7);
     CHECK_EQ(thief.code, FJ_EINVAL);
@@ -123,7 +124,7 @@ static int twice(fj_task *t)
     CHECK_EQ(fj_join(&w.task), FJ_EINVAL);
     CHECK_EQ(fj_unfork(&w.task), 0);
     CHECK_EQ(atomic_load(&w.runs), 1);
-    fj_fork(&w.task); /* and it may be forked again */
+    fj_fork(&w.task); /* a joined task may be forked again */
     CHECK_EQ(fj_join(&w.task), 7);
     CHECK_EQ(atomic_load(&w.runs), 2);
     return FJ_OK;
@@ -160,7 +161,7 @@ FJ_TEST(checked_code_computes_the_same, 20)
     fjt_destroy(p);
 }
 
-/* ---- Bodies that return too early ------------------------------------------------------------------------ */
+/* ---- Bodies that return too early ------------------------------------------------------------ */
 
 static struct work left[3];
 static atomic_int taken;
@@ -171,7 +172,7 @@ static int is_taken(fj_task *t)
     return count_run(t);
 }
 
-/* Forks tasks and joins one of them only. */
+/* Forks three tasks and joins only one of them. */
 static int leaves_tasks(fj_task *t)
 {
     (void)t;
@@ -192,7 +193,7 @@ static int waits_until_one_is_taken(fj_task *t)
     return 5;
 }
 
-/* By a submission, by a join, and of a stolen one. */
+/* Joins a task whose body leaves tasks behind. */
 static int joins_what_leaves(fj_task *t)
 {
     fj_task inner;
@@ -205,6 +206,7 @@ static int joins_what_leaves(fj_task *t)
     return 5;
 }
 
+/* Bodies that return too early: a submitted one, a joined one, one whose child was stolen. */
 FJ_TEST(body_that_returns_without_joining_is_told_of, 20)
 {
     static fj_task_fn *const bodies[] = {leaves_tasks, joins_what_leaves, waits_until_one_is_taken};

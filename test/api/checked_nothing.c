@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * checked_nothing.c - the initialisers that are inlined check for NULL where FJ_CHECKED is set
+ * checked_nothing.c - the inline initialisers check for NULL if FJ_CHECKED is set
  */
 #define FJ_CHECKED 1
 

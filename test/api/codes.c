@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * codes.c - what a body returns is what its joiner gets, whatever the number is and whoever ran it
+ * codes.c - a join returns the code of the body unchanged, whatever the number and the thread
  */
 #include <limits.h>
 #include <stdatomic.h>
@@ -37,7 +37,7 @@ static struct coded *coded_init(struct coded *c, int code)
     return c;
 }
 
-/* ---- Structured tasks ------------------------------------------------------------------------------- */
+/* ---- Structured tasks ------------------------------------------------------------------------ */
 
 static void forks_and_joins(void *arg)
 {
@@ -148,7 +148,7 @@ FJ_TEST(code_of_a_task_that_was_taken_by_hand_is_unchanged, 20)
     fjt_destroy(p);
 }
 
-/* ---- Actions ---------------------------------------------------------------------------------------- */
+/* ---- Actions --------------------------------------------------------------------------------- */
 
 static atomic_int told, told_times;
 
@@ -179,7 +179,7 @@ FJ_TEST(code_of_an_action_reaches_on_error_unchanged, 20)
     fjt_destroy(p);
 }
 
-/* ---- Futures and timers ------------------------------------------------------------------------------ */
+/* ---- Futures and timers ---------------------------------------------------------------------- */
 
 struct future {
     fj_future future;
@@ -191,7 +191,7 @@ static int future_run(fj_task *t)
     return ((struct future *)t)->code;
 }
 
-/* Checks the outcome, and completes what the body has left open. */
+/* Checks the outcome. If the body has left the future open, completes it first. */
 static void check_future(fj_future *f, int code)
 {
     if (code == FJ_PENDING) {
@@ -203,8 +203,8 @@ static void check_future(fj_future *f, int code)
     CHECK_EQ(fj_future_join(f), code);
     CHECK_EQ(fj_future_error(f), code);
     CHECK_EQ(fj_future_state(f), code == FJ_ECANCELED ? FJ_FUTURE_CANCELLED : FJ_FUTURE_FAILED);
-    fj_future_fini(f);  /* of an embedded one, */
-    fj_future_unref(f); /* of an allocated one */
+    fj_future_fini(f);  /* for an embedded future; else does nothing */
+    fj_future_unref(f); /* for an allocated future; else does nothing */
 }
 
 static fj_future *future_init(struct future *f, int code)
@@ -287,7 +287,7 @@ FJ_TEST(code_of_a_timer_is_unchanged, 60)
     fjt_destroy(p);
 }
 
-/* ---- Completers ---------------------------------------------------------------------------------------- */
+/* ---- Completers ------------------------------------------------------------------------------ */
 
 struct completer {
     fj_completer c;

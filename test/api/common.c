@@ -2,8 +2,8 @@
 /*
  * common.c - the common pool under several environments, with few workers or none
  *
- * The environment is read when the pool is first used. Each test is a process of its own in
- * which nothing was used before, so it sets what it wants and begins.
+ * The environment is read when the pool is first used. Each test runs in a new process that has not
+ * used the library before, so it sets the variables that it needs before its first call.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -93,7 +93,7 @@ static void invoke_everything(void)
     CHECK_EQ(fj_invoke_mode(NULL, &f.task, FJ_CALLER_BLOCKS), FJ_OK);
     CHECK_EQ(typed_fib_invoke(NULL, &r, 15), FJ_OK);
     CHECK_EQ(r, 610);
-    CHECK_EQ(fib(12), 144); /* forks and joins by a thread outside */
+    CHECK_EQ(fib(12), 144); /* forks and joins on a thread outside the pool */
 }
 
 static void submit_everything(void)
@@ -160,7 +160,7 @@ static void *everything(void *arg)
     return NULL;
 }
 
-/* From this thread and from several. */
+/* Runs everything() on this thread, and then on four threads at the same time. */
 static void everything_works(void)
 {
     pthread_t threads[4];
@@ -281,7 +281,7 @@ FJ_TEST(common_pool_has_a_worker_on_one_cpu, 20)
     for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
         if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
     CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-    if (fj_available_parallelism() != 1) fjt_skip("affinity is not looked at here");
+    if (fj_available_parallelism() != 1) fjt_skip("the affinity mask is ignored here");
     CHECK_EQ(fj_common_parallelism(), 1);
     everything_works();
 }
@@ -411,7 +411,7 @@ FJ_TEST(environment_does_not_size_other_pools, 10)
     fjt_destroy(pool);
 }
 
-/* Made by many at once: there is one. */
+/* If several threads create the common pool at the same time, all of them get the same pool. */
 static void *get_common(void *arg)
 {
     (void)arg;
@@ -430,7 +430,7 @@ FJ_TEST(common_pool_is_one_for_all_threads, 10)
     }
 }
 
-/* Workers of the common pool leave like all others. */
+/* Idle workers of the common pool exit after the keep-alive time, as in other pools. */
 FJ_TEST(idle_workers_of_the_common_pool_leave, 30)
 {
     setenv("FORKJOIN_KEEP_ALIVE_MS", "20", 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * common_shutdown.c - the end of the common pool, and the next one
+ * common_shutdown.c - shutdown of the common pool, and the new one that the next use creates
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -23,7 +23,7 @@ static void parallelism(const char *value)
     CHECK_EQ(setenv("FORKJOIN_PARALLELISM", value, 1), 0);
 }
 
-/* 0 where it cannot be counted. */
+/* Returns the number of threads of this process, or 0 if it is not known. */
 static int threads_alive(void)
 {
     DIR *d = opendir("/proc/self/task");
@@ -35,7 +35,7 @@ static int threads_alive(void)
     return n;
 }
 
-/* A thread that was joined is in the list for a moment longer. */
+/* Waits until there are at most n threads. A joined thread stays in the list for a short time. */
 static void await_threads(int n)
 {
     while (threads_alive() > n) fjt_sleep_us(100);
@@ -62,7 +62,7 @@ static int call_count(void *arg, void **result)
     return count(arg);
 }
 
-/* A bit of everything that makes threads and takes memory. */
+/* Uses the features that start threads and allocate memory: tasks, actions, futures, timers. */
 static void use(void)
 {
     atomic_int n = 0;
@@ -84,7 +84,7 @@ static void use(void)
     CHECK_EQ(atomic_load(&n), 102);
 }
 
-/* ---- One after the other --------------------------------------------------------------------- */
+/* ---- No other thread uses the pool ----------------------------------------------------------- */
 
 FJ_TEST(shutdown_without_a_common_pool_is_ok, 10)
 {
@@ -108,7 +108,7 @@ FJ_TEST(common_pool_is_made_again_after_its_shutdown, 60)
         use();
         CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
         CHECK_EQ(fj_common_shutdown(0), FJ_OK);
-        CHECK(threads_alive() <= threads + 2); /* the other pool's */
+        CHECK(threads_alive() <= threads + 2); /* those of `other` */
         CHECK_EQ(fib_invoke(other, &r, 15), FJ_OK);
         CHECK_EQ(r, 610);
     }
@@ -129,7 +129,7 @@ FJ_TEST(common_pool_without_workers_is_made_again_after_its_shutdown, 60)
     }
 }
 
-/* Queued, and nobody else would run it. */
+/* The pool has no workers, so only the shutdown can run the queued task. */
 FJ_TEST(shutdown_runs_what_is_queued, 30)
 {
     atomic_int n = 0;
@@ -151,7 +151,8 @@ static int nothing(fj_task *t)
     return 7;
 }
 
-/* What the common pool has run is not in its queues, nor in those of the next one. */
+/* A task that has run in an ended common pool is in no queue of that pool, and in no queue of the
+ * next one either. */
 FJ_TEST(tasks_and_futures_of_a_common_pool_that_has_ended_are_done, 30)
 {
     for (int i = 0; i < 20; i++) {
@@ -201,7 +202,7 @@ FJ_TEST(process_ends_with_a_second_common_pool, 20)
     use();
 }
 
-/* ---- The limit --------------------------------------------------------------------------------- */
+/* ---- The time limit -------------------------------------------------------------------------- */
 
 struct gate {
     atomic_int begun, open, ended;
@@ -258,7 +259,7 @@ static void guest_body(void *arg)
     (void)gate_run(&guest_gate);
 }
 
-/* A guest is no thread of the pool, but it works there. */
+/* A guest is not a worker, but it runs a task of the pool, so the shutdown waits for it. */
 FJ_TEST(shutdown_waits_for_guests, 30)
 {
     pthread_t thread;
@@ -272,7 +273,7 @@ FJ_TEST(shutdown_waits_for_guests, 30)
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-/* ---- From where ---------------------------------------------------------------------------------- */
+/* ---- Calls from inside a pool ---------------------------------------------------------------- */
 
 static void refused_here(void *arg)
 {
@@ -287,7 +288,7 @@ static int refuse_thread(fj_pool *pool, void *arg)
     return 0;
 }
 
-/* As a guest of a pool that gets no threads, inside a task of the common pool. */
+/* Runs refused_here() inside a task of the common pool, as a guest of another pool. */
 static void refused_deeper(void *arg)
 {
     inside(arg, refused_here, NULL);
@@ -338,7 +339,7 @@ FJ_TEST(worker_of_another_pool_shuts_the_common_pool_down, 30)
     inside_pools(shut_down_here, NULL);
 }
 
-/* ---- Options ---------------------------------------------------------------------------------------- */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 static struct {
     atomic_int starts, stops, rejected;
@@ -351,7 +352,8 @@ static int hook_start(fj_pool *pool, int worker, void *arg)
     return FJ_OK;
 }
 
-/* The pool ends, and waits for this callback: it takes nothing, and answers. */
+/* The pool is terminating and waits for this callback. Submissions, timers and a second shutdown
+ * return an error at once. */
 static void hook_stop(fj_pool *pool, int worker, void *arg)
 {
     atomic_int n = 0;
@@ -397,7 +399,7 @@ FJ_TEST(options_and_environment_are_asked_again, 30)
     CHECK(strncmp(text, "once:", 5) == 0);
     CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
     int n = fj_available_parallelism() - 1;
-    CHECK_EQ(fj_common_parallelism(), n < 1 ? 1 : n); /* what was configured is forgotten */
+    CHECK_EQ(fj_common_parallelism(), n < 1 ? 1 : n); /* the configuration is discarded */
     CHECK(fj_pool_describe(NULL, text, sizeof text) > 0);
     CHECK(strncmp(text, "common:", 7) == 0);
     CHECK_EQ(fj_pool_set_parallelism(NULL, 4), n < 1 ? 1 : n);
@@ -410,12 +412,13 @@ FJ_TEST(options_and_environment_are_asked_again, 30)
     o.name = NULL;
     o.parallelism = 6;
     CHECK_EQ(fj_common_configure(&o), FJ_OK);
-    CHECK_EQ(fj_common_shutdown(0), FJ_OK); /* never made: forgotten all the same */
+    /* The pool was never created, but its configuration is discarded. */
+    CHECK_EQ(fj_common_shutdown(0), FJ_OK);
     CHECK_EQ(fj_common_parallelism(), n < 1 ? 1 : n);
     use();
 }
 
-/* The set of CPUs is copied, and the copy goes with the pool. */
+/* The library copies the set of CPUs and frees the copy together with the pool. */
 FJ_TEST(cpus_of_the_common_pool_are_copied, 30)
 {
     fj_pool_options o = {0};
@@ -434,7 +437,7 @@ FJ_TEST(cpus_of_the_common_pool_are_copied, 30)
     }
 }
 
-/* ---- Timers and futures -------------------------------------------------------------------------- */
+/* ---- Timers and futures ---------------------------------------------------------------------- */
 
 FJ_TEST(shutdown_waits_for_a_delayed_task, 30)
 {
@@ -506,7 +509,7 @@ FJ_TEST(future_that_is_left_open_outlives_the_pool, 30)
     fj_future_fini(&late);
 }
 
-/* ---- While others use it ---------------------------------------------------------------------------- */
+/* ---- While other threads use the pool -------------------------------------------------------- */
 
 static struct {
     atomic_int stop;
@@ -520,7 +523,7 @@ static int crowd_task(fj_task *t)
     return count(&crowd.ran);
 }
 
-/* With work at any moment the pool would never be quiescent. */
+/* Pauses now and then: a pool that always has work never becomes quiescent. */
 static void crowd_pause(int i)
 {
     if (i % 16 == 0) fjt_sleep_us(i % 64 == 0 ? 1000 : 50);
@@ -536,7 +539,7 @@ static void *crowd_actions(void *arg)
     return NULL;
 }
 
-/* Submits and joins, by all the ways to wait. */
+/* Submits or forks a task or a future and waits for it, each time with another call. */
 static void *crowd_tasks(void *arg)
 {
     for (int i = 0; !atomic_load(&crowd.stop); i++) {
@@ -616,7 +619,8 @@ static int crowd_least(int n)
     return least;
 }
 
-/* Calls that are on their way get the old pool or a new one: all that they gave is run, once. */
+/* Shuts the common pool down while other threads call it. Each call uses the old pool or a new one,
+ * and in both cases every task that was submitted runs exactly once. */
 static void shut_down_among(void *(*const mains[])(void *), int n, long rounds)
 {
     pthread_t threads[4];
@@ -707,11 +711,11 @@ FJ_TEST(shutdown_among_workers_of_another_pool, 60)
                     fjt_rounds(2000));
 }
 
-/* ---- fork() ----------------------------------------------------------------------------------------- */
+/* ---- fork() ---------------------------------------------------------------------------------- */
 
 static void need_fork(void)
 {
-    if (fjt_sanitized()) fjt_skip("the sanitizers do not go on after fork() with threads");
+    if (fjt_sanitized()) fjt_skip("the sanitizers do not support threads after fork()");
 }
 
 static void child_must_end_well(pid_t pid)
@@ -747,7 +751,8 @@ FJ_TEST(child_of_fork_shuts_the_common_pool_down, 60)
     }
 }
 
-/* A fork in the middle of an end: the child has no thread that goes on with it. */
+/* fork() may run while another thread shuts the pool down. The child process does not have that
+ * thread, so no thread there finishes the shutdown. */
 FJ_TEST(fork_during_the_shutdown_leaves_the_child_a_common_pool, 120)
 {
     pthread_t threads[2];

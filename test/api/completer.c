@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * completer.c - pending counts instead of joins
+ * completer.c - completers: pending counts in place of joins
  */
 #include <forkjoin/block.h>
 #include <sched.h>
@@ -15,7 +15,7 @@ struct sum {
     const int *v;
     size_t n;
     long total;
-    struct sum *child; /* two of them */
+    struct sum *child; /* an array of two, or NULL */
 };
 
 static int sum_done(fj_completer *c, fj_completer *caller)
@@ -108,7 +108,7 @@ FJ_TEST(completer_root_is_joined_inside_with_help_of_its_own_tasks, 60)
     }
 }
 
-/* ---- Helping stays with its own root ------------------------------------------------------------- */
+/* ---- Helping only tasks of the same root ----------------------------------------------------- */
 
 static atomic_int strangers;
 static _Thread_local int inside;
@@ -162,7 +162,7 @@ FJ_TEST(joiner_of_a_root_runs_only_tasks_of_that_root, 60)
     CHECK_EQ(atomic_load(&strangers), 0);
 }
 
-/* ---- Errors ----------------------------------------------------------------------------------------- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 struct node {
     fj_completer c;
@@ -227,7 +227,7 @@ FJ_TEST(root_is_cancelled_when_its_pool_stops, 60)
     }
 }
 
-/* ---- Counts ------------------------------------------------------------------------------------------ */
+/* ---- Counts ---------------------------------------------------------------------------------- */
 
 FJ_TEST(pending_count_goes_as_it_is_told, 10)
 {
@@ -245,7 +245,7 @@ FJ_TEST(pending_count_goes_as_it_is_told, 10)
     CHECK_EQ(fj_completer_decrement(&c), 1);
     CHECK_EQ(fj_completer_decrement(&c), 0);
     CHECK(fj_completer_first(&c) == &c);
-    CHECK(fj_completer_next(&c) == NULL); /* the root's 1 becomes 0 */
+    CHECK(fj_completer_next(&c) == NULL); /* the root's pending count was 1 and is now 0 */
     CHECK_EQ(fj_completer_pending(&root), 0);
     CHECK(!fj_future_is_done(&root.future));
     CHECK(fj_completer_next(&c) == &root);
@@ -253,7 +253,7 @@ FJ_TEST(pending_count_goes_as_it_is_told, 10)
     CHECK(fj_future_succeeded(&root.future));
 }
 
-/* ---- Ready-made --------------------------------------------------------------------------------------- */
+/* ---- fj_completer_fork_all() ----------------------------------------------------------------- */
 
 static int collect_done(fj_completer *c, fj_completer *caller)
 {
@@ -286,7 +286,7 @@ FJ_TEST(fork_all_and_then, 30)
     fjt_destroy(p);
 }
 
-/* ---- Interrupts ---- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 struct napper {
     fj_completer c;
@@ -334,13 +334,13 @@ FJ_TEST(interrupt_of_a_root_breaks_the_waits_of_its_tasks, 60)
     fjt_destroy(p);
 }
 
-/* ---- Tasks of a body that are stolen ----------------------------------------------------------- */
+/* ---- Tasks of a body that are stolen --------------------------------------------------------- */
 
 static struct {
     atomic_int held, forked, stolen, seen;
 } theft;
 
-/* Keeps the other worker away until there is something to steal. */
+/* Keeps the second worker busy until the first worker has forked a task that can be stolen. */
 static int hold_until_forked(void *arg)
 {
     (void)arg;
@@ -379,8 +379,8 @@ static int robbed_run(fj_task *t)
 
 static fj_completer theft_child[2];
 
-/* The younger child runs first and leaves the queue shorter than it was: what the older one forks
- * is below where the worker's tasks began then. */
+/* The younger child runs first, and then the queue is shorter. So the older child forks its task at
+ * a position below the one where the tasks of this worker began while the younger child ran. */
 static int theft_run(fj_task *t)
 {
     fj_completer *c = (fj_completer *)t;
@@ -408,7 +408,7 @@ FJ_TEST(cancel_of_a_root_reaches_what_was_stolen_from_a_body, 60)
     fjt_destroy(p);
 }
 
-/* ---- Where no thread can be added ------------------------------------------------------------- */
+/* ---- A pool that cannot add a thread --------------------------------------------------------- */
 
 static struct {
     atomic_int begun, helped;
@@ -421,7 +421,7 @@ static int buried_child_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Run by whoever joins the task that has queued it: the child is left in that one's queue. */
+/* A worker that helps runs this body, while it joins `stolen`. The child stays in its queue. */
 static int buried_root_run(fj_task *t)
 {
     fj_completer *c = (fj_completer *)t;
@@ -450,7 +450,8 @@ static int nothing_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Joins the stolen one while the other still lies in its queue, below what it is left with. */
+/* Joins `stolen` while `below` is still in this worker's queue. While it helps, this worker runs
+ * the body of the root, which leaves its child above `below`. */
 static int joining_run(fj_task *t)
 {
     fj_task stolen, below;

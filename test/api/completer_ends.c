@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * completer_ends.c - completers that fail, help or are asked for the impossible; map and reduce
+ * completer_ends.c - completers that fail or resolve their root, helping, and invalid arguments
  */
 #include <pthread.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static void fail_by(fj_task_fn *fn)
     CHECK(fj_future_failed(&root.future));
     fj_future_fini(&root.future);
 
-    /* That of a child is that of its root. */
+    /* The code with which a child fails becomes the code of its root. */
     fj_completer_init(&root, NULL, 1, NULL, NULL, NULL);
     fj_completer_init(&child, &root, 0, fn, fails, NULL);
     CHECK_EQ(fj_completer_submit(p, &child), FJ_OK);
@@ -77,10 +77,10 @@ struct told {
     fj_completer c;
     atomic_int calls, code, over;
     int answer;
-    fj_completer *other; /* fails inside on_error */
+    fj_completer *other; /* a completer that on_error fails, or NULL */
 };
 
-/* In on_error it is done, for the calling thread. */
+/* An on_error callback. For the calling thread, the completer is already done. */
 static int looks_done(fj_completer *c, int code, fj_completer *caller)
 {
     struct told *t = (struct told *)c;
@@ -166,7 +166,7 @@ FJ_TEST(on_error_is_not_called_for_one_that_is_done, 30)
     check_told(&child, 1, 9);
 }
 
-/* A failure that ends at a completer does not get past it later. */
+/* If on_error returns 0, the failure does not reach the parent, and a later one does not either. */
 FJ_TEST(failure_that_on_error_has_ended_stays_there, 30)
 {
     struct told root, child;
@@ -187,7 +187,7 @@ static int fails_twice(fj_task *t)
     return 6;
 }
 
-/* By hand nobody is told; by its code the parents are, once. */
+/* fj_future_fail() of a child does not fail its parents. The code of the body fails them, once. */
 FJ_TEST(child_that_fails_itself_and_returns_a_code_fails_its_root_once, 30)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -211,7 +211,7 @@ static int fails_at_once(fj_task *t)
     return 20 + (int)((uintptr_t)t / sizeof(struct told) % 8);
 }
 
-/* Whoever waits comes back when on_error has. */
+/* A thread that waits for the root returns only after on_error has returned. */
 FJ_TEST(waiters_return_after_on_error, 60)
 {
     fj_pool *p = fjt_pool(4, 0);
@@ -231,12 +231,13 @@ FJ_TEST(waiters_return_after_on_error, 60)
     fjt_destroy(p);
 }
 
-/* Other threads do not wait for the end of on_error, which may wait for them. */
+/* Another thread that tries to resolve the future does not wait for the end of on_error, because
+ * on_error may wait for that thread. */
 static void *decides_in_vain(void *arg)
 {
     fj_future *f = arg;
 
-    CHECK_EQ(fj_future_is_done(f), 0); /* not for this thread, yet */
+    CHECK_EQ(fj_future_is_done(f), 0); /* not yet, for this thread */
     CHECK_EQ(fj_future_complete(f, NULL), 0);
     CHECK_EQ(fj_future_cancel(f, 1), 0);
     CHECK_EQ(fj_future_wait(f, 1000), FJ_ETIMEDOUT);
@@ -263,7 +264,7 @@ FJ_TEST(on_error_may_wait_for_threads_that_decide_too, 30)
     CHECK_EQ(fj_future_error(&root.future), 4);
 }
 
-/* ---- Below a root that is decided ------------------------------------------------------------- */
+/* ---- Tasks below a root that is resolved ----------------------------------------------------- */
 
 static atomic_int begun, told_so;
 static int (*ender)(fj_completer *c);
@@ -412,7 +413,7 @@ FJ_TEST(outside_a_pool_nobody_helps, 30)
     CHECK_EQ(fj_completer_help(&root, 10), 0);
 }
 
-/* ---- The impossible -------------------------------------------------------------------------- */
+/* ---- Invalid arguments ----------------------------------------------------------------------- */
 
 FJ_TEST(completers_that_are_none_are_refused, 30)
 {
@@ -423,7 +424,7 @@ FJ_TEST(completers_that_are_none_are_refused, 30)
     fj_completer_init(&root, NULL, 0, NULL, NULL, NULL);
     CHECK_EQ(fj_completer_fork(NULL), FJ_EINVAL);
     CHECK_EQ(fj_completer_submit(p, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_completer_submit(p, &root), FJ_EINVAL); /* without a body */
+    CHECK_EQ(fj_completer_submit(p, &root), FJ_EINVAL); /* it has no body */
     CHECK_EQ(fj_completer_run(NULL), FJ_EINVAL);
     CHECK_EQ(fj_completer_invoke(p, NULL), FJ_EINVAL);
     CHECK_EQ(fj_completer_join(NULL), FJ_EINVAL);

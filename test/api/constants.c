@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * constants.c - a constant of one kind where another kind is wanted, or none at all: refused
+ * constants.c - a function refuses constants of another kind, and numbers that are no constant
  */
 #include <forkjoin/algo.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum kind { POOL, CALLER, SCAN, STAGE, KINDS };
 
-/* Every constant that a function takes, but those that are 0, the default of each kind. */
+/* All constants that functions take, except those with the value 0, the default of each kind. */
 static const struct {
     enum kind kind;
     long value;
@@ -91,7 +91,7 @@ FJ_TEST(constants_of_one_kind_are_refused_as_another, 20)
     for (int kind = 0; kind < KINDS; kind++) CHECK_EQ(takes[kind](0), FJ_OK);
 }
 
-/* Also together with one that is right. */
+/* A constant of another kind is refused even together with a valid one. */
 FJ_TEST(constants_of_two_kinds_in_one_are_refused, 20)
 {
     for (int i = 0; i < CONSTANTS; i++)

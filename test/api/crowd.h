@@ -7,14 +7,14 @@
 
 #include "inside.h"
 
-/* n tasks that are all running at the same time, when begun says so. */
+/* n submitted tasks. When crowd_begun is n, all of them run at the same time. */
 struct crowd {
     fj_task task[16];
     int n;
 };
 
 static atomic_int crowd_begun, crowd_may_end;
-static _Thread_local volatile int in_crowd; /* for the handler of a signal */
+static _Thread_local volatile int in_crowd; /* read by a signal handler */
 
 static inline int crowd_run(fj_task *t)
 {

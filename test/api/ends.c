@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ends.c - two outcomes that meet, an outcome that meets the end of its pool, and the last of many
+ * ends.c - two outcomes at once, a timer at the end of its pool, and the last of several failures
  */
 #include <pthread.h>
 #include <string.h>
@@ -9,11 +9,11 @@
 
 static atomic_int runs;
 
-/* ---- A child that fails twice ------------------------------------------------------------------- */
+/* ---- A child that fails twice ---------------------------------------------------------------- */
 
 struct family {
     fj_completer root, bad, good;
-    int by_hand, by_code; /* what `bad` fails with: itself, and by its code */
+    int by_hand, by_code; /* codes of `bad`: that of fj_future_fail(), and that of its body */
     atomic_int root_failures, bad_failures;
 };
 
@@ -95,7 +95,7 @@ FJ_TEST(child_that_fails_itself_and_by_its_code_ends_its_root_once, 20)
     }
 }
 
-/* ---- A timer and the end of its pool -------------------------------------------------------------- */
+/* ---- A timer and the end of its pool --------------------------------------------------------- */
 
 static int tick(fj_task *t)
 {
@@ -113,7 +113,8 @@ static void *shuts_down(void *pool)
     return NULL;
 }
 
-/* Due at once, or nearly: whatever the pool has accepted it runs, before it ends. */
+/* The timers are due after one microsecond. The pool terminates only after it has run all timers
+ * that it has accepted. */
 FJ_TEST(accepted_timer_runs_though_the_pool_is_shut_down, 60)
 {
     enum { N = 8 };
@@ -144,13 +145,13 @@ FJ_TEST(accepted_timer_runs_though_the_pool_is_shut_down, 60)
     }
 }
 
-/* ---- The last of several failures ------------------------------------------------------------------- */
+/* ---- The last of several failures ------------------------------------------------------------ */
 
 enum { FAILURES = 6 };
 
 struct late {
     fj_future future;
-    const fj_future *before; /* fails after this one; or NULL */
+    const fj_future *before; /* fails after this one; NULL: at once */
     int code;
 };
 
@@ -162,7 +163,7 @@ static int late_run(fj_task *t)
     return l->code;
 }
 
-/* order[i]: the place in the list of the one that fails as the i-th. */
+/* order[i] is the index of the future that fails as the i-th. */
 static void last_of(fj_pool *pool, const int *order)
 {
     struct late l[FAILURES];
@@ -182,8 +183,8 @@ static void last_of(fj_pool *pool, const int *order)
     for (int i = 0; i < FAILURES; i++) fj_future_fini(f[i]);
 }
 
-/* Failures are numbered, and in an aged build the number wraps among the first few of a process:
- * so each order is the first of its own. */
+/* The library numbers failures. In an aged build this number wraps during the first failures of a
+ * process, so each order has its own test and thus its own process. */
 static void last_in_order(const int *order)
 {
     fj_pool *pool = fjt_pool(FAILURES, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * error.c - codes, their names and texts, the version, and errno, which stays as it was
+ * error.c - error codes, their names and texts, the version, and errno, which no call changes
  */
 #include <errno.h>
 #include <limits.h>

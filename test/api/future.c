@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * future.c - futures: one outcome, whoever decides it, seen by everybody
+ * future.c - futures: each has one outcome, and all threads see the same one
  */
 #include <forkjoin/block.h>
 #include <pthread.h>
@@ -224,7 +224,7 @@ FJ_TEST(future_has_one_outcome_whoever_races_for_it, 120)
     fjt_destroy(race_pool);
 }
 
-/* ---- Many waiters, limits --------------------------------------------------------------------- */
+/* ---- Many waiters, time limits --------------------------------------------------------------- */
 
 static void *wait_main(void *f)
 {
@@ -278,7 +278,7 @@ FJ_TEST(future_without_a_body_is_completed_by_hand, 20)
     fj_future_fini(&f);
 }
 
-/* ---- Inside a pool ------------------------------------------------------------------------------ */
+/* ---- Inside a pool --------------------------------------------------------------------------- */
 
 struct fib {
     fj_future f;
@@ -318,7 +318,7 @@ FJ_TEST(futures_forked_inside_a_pool_make_a_tree, 60)
         }
 }
 
-/* ---- Interrupts ---------------------------------------------------------------------------------- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 static struct {
     atomic_int begun, got;
@@ -398,7 +398,7 @@ static int ends_at_once(void *arg)
     return FJ_OK;
 }
 
-/* The first ends about when it is cancelled; the second is run by the same worker. */
+/* The first task ends at about the time of its cancel. Then the same worker runs the second. */
 FJ_TEST(interrupt_never_reaches_the_next_task_of_the_worker, 60)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -452,7 +452,9 @@ FJ_TEST(interrupt_signal_breaks_a_system_call, 60)
         atomic_store(&nap.got, 1);
         CHECK_EQ(fj_submit_action(p, nap_read, NULL, NULL, &f), FJ_OK);
         while (!atomic_load(&nap.begun)) fjt_sleep_us(1);
-        fjt_sleep_us(500); /* in the call by now; if not, the flag is looked at before */
+        /* The body is usually in its system call by now. If it is not, it sees the cancellation
+         * before it enters the call. */
+        fjt_sleep_us(500);
         CHECK_EQ(fj_future_cancel(f, 1), 1);
         while (atomic_load(&nap.got) == 1) fjt_sleep_us(1);
         CHECK_EQ(atomic_load(&nap.got), FJ_ECANCELED);
@@ -461,7 +463,7 @@ FJ_TEST(interrupt_signal_breaks_a_system_call, 60)
     fjt_destroy(p);
 }
 
-/* ---- Tokens --------------------------------------------------------------------------------------- */
+/* ---- Tokens ---------------------------------------------------------------------------------- */
 
 struct tree {
     fj_task task;
@@ -487,9 +489,9 @@ static int tree_run(fj_task *t)
     return x != FJ_OK ? x : y;
 }
 
-/* ---- Futures in futures ---- */
+/* ---- Futures in futures ---------------------------------------------------------------------- */
 
-#define NESTED 600 /* more scopes than a worker begins with */
+#define NESTED 600 /* more scopes than a worker has at first */
 
 struct nested {
     fj_future f;
@@ -556,7 +558,7 @@ FJ_TEST(token_is_seen_by_stolen_tasks, 60)
     fjt_destroy(p);
 }
 
-/* ---- What outlives a future ------------------------------------------------------------------------- */
+/* ---- After a future has ended ---------------------------------------------------------------- */
 
 static atomic_int late_begun, late_freed, late_cancelled;
 
@@ -577,7 +579,8 @@ static int queues_an_action(fj_task *t)
     return FJ_OK;
 }
 
-/* Stolen while the future runs, it goes on when that is cancelled and freed. */
+/* The action is stolen while the future runs. It is not cancelled with the future, and it still
+ * runs after the future was freed. */
 FJ_TEST(action_has_nothing_of_the_future_that_queued_it, 30)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -614,7 +617,7 @@ FJ_TEST(future_left_open_by_its_body_is_completed_later, 30)
     fjt_destroy(p);
 }
 
-/* ---- Several --------------------------------------------------------------------------------------- */
+/* ---- Several futures ------------------------------------------------------------------------- */
 
 static int value_call(void *arg, void **result)
 {
@@ -679,7 +682,7 @@ FJ_TEST(all_of_returns_in_time_and_cancels_the_rest, 60)
         job_init(&j[k], k != 2, k);
         f[k] = &j[k].f;
     }
-    /* A limit that is too short for the others, on a slow machine, is made longer. */
+    /* On a slow machine the limit may be too short for the other futures. Then it is raised. */
     for (int64_t limit = 20 * MS;; limit *= 4) {
         CHECK_EQ(fj_future_invoke_all(p, f, 5, limit), FJ_ETIMEDOUT);
         bool all = true;
@@ -712,7 +715,7 @@ static int any_inside(fj_task *t)
     return FJ_OK;
 }
 
-/* Nobody stands in for the one that waits. */
+/* No thread can replace the worker that waits. */
 FJ_TEST(any_of_ends_in_a_pool_without_a_thread_to_spare, 30)
 {
     fj_pool_options o = {0};
@@ -734,7 +737,7 @@ static void count_release(fj_future *f)
     free(f);
 }
 
-/* Cancelled, run, dropped by a pool that stops: its memory goes once. */
+/* Whether a future was cancelled, run, or discarded by a stopped pool: it is freed exactly once. */
 FJ_TEST(release_callback_is_called_once_however_it_ended, 60)
 {
     uint64_t random = fjt_seed();
@@ -762,7 +765,7 @@ FJ_TEST(pool_that_stops_cancels_queued_futures_and_interrupts_running_ones, 60)
     fj_pool_options o = {0};
 
     o.parallelism = 1;
-    o.max_threads = 1; /* nobody stands in for the one that sleeps */
+    o.max_threads = 1; /* no thread replaces the worker that sleeps */
     for (long i = fjt_rounds(200); i > 0; i--) {
         fj_pool *p = fjt_pool_with(&o);
         struct job j;

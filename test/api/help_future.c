@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * help_future.c - a worker that waits for a future helps its body, whichever way that was begun
+ * help_future.c - a worker that waits for a future helps its body, however the body was started
  *
- * The pool has two workers and may have no more. One runs the body, which forks a task and does not
- * join it before it has run. The other waits for the future: if it did not help, both would wait for
- * ever.
+ * The pool has two workers and may not start more threads. One worker runs the body, which forks a
+ * task and waits until the task has run before it joins it. The other worker waits for the future.
+ * If it did not help, no worker would run the task, and both workers would wait forever.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -39,7 +39,7 @@ static int body(fj_task *t)
     return fj_join(&c);
 }
 
-/* ---- Ways to begin it ---------------------------------------------------------------------------------- */
+/* ---- Ways to start the body ------------------------------------------------------------------ */
 
 static int invokes(void *arg)
 {
@@ -67,7 +67,7 @@ static int nested(fj_task *t)
     return fj_future_run(&future);
 }
 
-/* Below another future, with tasks of that one in the queue. */
+/* Runs the future in the body of another future. */
 static int invokes_below(void *arg)
 {
     fj_future outer;
@@ -82,7 +82,7 @@ static fj_action_fn *const begins[] = {invokes, forks_and_joins, submits_and_get
 
 enum { BEGINS = sizeof begins / sizeof begins[0] };
 
-/* ---- Ways to wait for it --------------------------------------------------------------------------------- */
+/* ---- Ways to wait for the future ------------------------------------------------------------- */
 
 static int waits(fj_future *f)
 {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * helping.c - what a wait may run, and what it may not, when waits lie on top of each other
+ * helping.c - which tasks a worker may run while it waits, if several waits are nested
  */
 #include "inside.h"
 
 /*
- *   v   forks X and F, joins X, which u has stolen; helps with T (helped), which X has forked; T waits
- *       for F, so v takes F back and runs it.
- *   w   waits for F. The worker v runs F and joins X at the same time, but F has begun later: what
- *       X has forked (G) does not belong to F.
+ * There are three workers, u, v and w.
+ *
+ *   v   forks X and F and joins X, which u has stolen. While v waits, it helps with T (`helped`),
+ *       which X has forked. T waits for F, so v takes F back from its queue and runs it.
+ *   w   waits for F. At this time v both runs F and joins X. But F began after the join of X, so G,
+ *       which X has forked, does not belong to F, and w must not run G.
  */
 static fj_task x, helped, g;
 static fj_future f;
@@ -35,7 +37,7 @@ static int f_run(fj_task *task)
     (void)task;
     atomic_store(&f_runs, 1);
     until(&w_waits);
-    fjt_sleep_us(300); /* w looks for something to run, then sleeps */
+    fjt_sleep_us(300); /* w searches for a task, then sleeps */
     atomic_store(&f_over, 1);
     return FJ_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hooks.c - what a pool lets its owner decide about its threads
+ * hooks.c - how the creator of a pool controls its threads
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -45,7 +45,7 @@ static int leaves_something(fj_task *t)
     return fj_join(&b) + fj_join(&a);
 }
 
-/* Not after each task: after each that came from outside and all it has led to. */
+/* on_reset is called once for each submitted task, after everything that the task forked. */
 FJ_TEST(workers_are_reset_after_each_run_from_outside, 30)
 {
     fj_pool_options o = {0};
@@ -65,7 +65,7 @@ FJ_TEST(workers_are_reset_after_each_run_from_outside, 30)
     CHECK_EQ(atomic_load(&resets), 50);
 }
 
-/* ---- Threads of one's own ------------------------------------------------------------------- */
+/* ---- Threads created by the user ------------------------------------------------------------- */
 
 static int create(fj_pool *p, void *(*entry)(void *), void *entry_arg, void *arg)
 {
@@ -154,7 +154,7 @@ FJ_TEST(workers_run_on_the_cpus_they_are_given, 30)
     o.cpus = &one;
     o.cpus_bytes = sizeof one;
     fj_pool *p = fjt_pool_with(&o);
-    CPU_ZERO(&one); /* it was copied */
+    CPU_ZERO(&one); /* the pool has copied it */
     CHECK_EQ(fj_execute(p, looks_where_it_is, &seen), FJ_OK);
     UNTIL(atomic_load(&runs) == 1);
     CHECK_EQ(CPU_COUNT(&seen), 1);
@@ -162,7 +162,7 @@ FJ_TEST(workers_run_on_the_cpus_they_are_given, 30)
     fjt_destroy(p);
 }
 
-/* ---- The common pool -------------------------------------------------------------------------- */
+/* ---- The common pool ------------------------------------------------------------------------- */
 
 static void count_error(fj_pool *p, int code, void *arg)
 {

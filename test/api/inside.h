@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inside.h - running a piece of a test on a worker
+ * inside.h - runs part of a test on a worker
  */
 #ifndef FJT_INSIDE_H
 #define FJT_INSIDE_H
@@ -24,7 +24,7 @@ static inline int inside_run(fj_task *t)
     return FJ_OK;
 }
 
-/* body(arg) on a worker of the pool; returns when it is over. */
+/* Runs body(arg) on a worker of the pool and returns when it has ended. */
 static inline void inside(fj_pool *pool, void (*body)(void *arg), void *arg)
 {
     struct inside i = {.body = body, .arg = arg};
@@ -33,7 +33,7 @@ static inline void inside(fj_pool *pool, void (*body)(void *arg), void *arg)
     CHECK_EQ(fj_invoke_mode(pool, &i.task, FJ_CALLER_BLOCKS), FJ_OK);
 }
 
-/* The same on a new pool for each of several sizes, orders and fences. */
+/* Does the same in a new pool for each of eight combinations of size, order and fences. */
 static inline void inside_pools(void (*body)(void *arg), void *arg)
 {
     static const struct {
@@ -55,7 +55,7 @@ static inline void inside_pools(void (*body)(void *arg), void *arg)
     }
 }
 
-/* Waits for a flag that another thread sets, without a pool. */
+/* Waits until another thread sets the flag. Uses no pool. */
 static inline void until(atomic_int *flag)
 {
     for (int i = 0; atomic_load(flag) == 0; i++) {

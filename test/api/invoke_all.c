@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * invoke_all.c - several tasks at once: both, all of a list, all of an array
+ * invoke_all.c - several tasks in one call: two tasks, a list, an array
  *
- * Every property is checked inside pools of several kinds and from a thread outside, where
- * the tasks run in the common pool.
+ * Each property is checked inside pools of several kinds, and on a thread outside a pool, where the
+ * tasks run in the common pool.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct leaf {
     int code;
     int sleep_us;
     atomic_int runs;
-    int written; /* by the body, last */
+    int written; /* set by the body as its last step */
 };
 
 static int leaf_run(fj_task *t)
@@ -43,14 +43,14 @@ static void leaves_check(const struct leaf *l, int n)
     }
 }
 
-/* Inside pools and outside. */
+/* Runs the body inside pools of several kinds, and outside a pool. */
 static void everywhere(void (*body)(void *arg))
 {
     inside_pools(body, NULL);
     body(NULL);
 }
 
-/* The three calls alike: `kind` 0 both (two only), 1 all, 2 array. */
+/* kind 0: fj_invoke_both() of the first two tasks; 1: fj_invoke_all(); 2: fj_invoke_array(). */
 static int invoke(int kind, struct leaf *l, int n)
 {
     fj_task **list;
@@ -181,8 +181,8 @@ FJ_TEST(invoke_all_returns_the_first_error_in_order, 30)
     everywhere(first_error);
 }
 
-/* The first fails at once, the others still write to themselves a moment later: the frame
- * they are in must be there until all of them are through. */
+/* The first task fails at once. The others write to their own memory later, so the frame that holds
+ * them must not be left before all of them have ended. */
 static __attribute__((noinline)) void failing_frame(int kind)
 {
     struct leaf l[4];
@@ -280,7 +280,7 @@ FJ_TEST(invoke_all_nests, 60)
     everywhere(nested);
 }
 
-/* Joined tasks can be given to it again as they are. */
+/* A joined task may be passed again without being initialised again. */
 static void again(void *arg)
 {
     struct leaf l[20];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * managed.c - waits that are not joins, and what stands in for whoever waits
+ * managed.c - waits that are not joins, and the threads that replace waiting workers
  */
 #include <errno.h>
 #include <forkjoin/block.h>
@@ -12,7 +12,7 @@
 
 #define MS ((int64_t)1000000)
 
-/* ---- Two tasks that wait for each other in a pool of one --------------------------------------------- */
+/* ---- Two tasks that wait for each other in a pool of one ------------------------------------- */
 
 static sem_t ping, pong;
 
@@ -52,7 +52,7 @@ FJ_TEST(tasks_that_wait_for_each_other_finish_in_a_pool_of_one, 30)
     fjt_destroy(p);
 }
 
-/* ---- The callback form --------------------------------------------------------------------------------- */
+/* ---- The callback form ----------------------------------------------------------------------- */
 
 struct gate {
     atomic_int open, asked, blocked;
@@ -101,7 +101,7 @@ FJ_TEST(managed_block_asks_before_it_blocks, 20)
     fjt_destroy(p);
 }
 
-/* ---- The limit ------------------------------------------------------------------------------------------ */
+/* ---- The limit of threads -------------------------------------------------------------------- */
 
 static atomic_int refused, waiting;
 static atomic_int may_go;
@@ -155,7 +155,7 @@ FJ_TEST(at_the_limit_the_callback_decides, 30)
     }
 }
 
-/* ---- The wrappers ------------------------------------------------------------------------------------------ */
+/* ---- The wrappers ---------------------------------------------------------------------------- */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
@@ -213,7 +213,7 @@ static int writes(void *arg)
 {
     (void)arg;
     while (!atomic_load(&polled)) fjt_sleep_us(50);
-    fjt_sleep_us(1000); /* the other is in its read by now, mostly */
+    fjt_sleep_us(1000); /* usually the other task is in its read by now */
     CHECK_EQ(fj_block_write(pipes[1], "x", 1), 1);
     return FJ_OK;
 }

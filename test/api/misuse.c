@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * misuse.c - a join without a fork, and a second fork, are seen in every build
+ * misuse.c - a join without a fork, and a second fork, are detected in every build
  */
 #include <stdatomic.h>
 
@@ -28,7 +28,7 @@ static void in_pool(fj_task_fn *body)
     }
 }
 
-/* ---- Joins without a fork ------------------------------------------------------------------------------ */
+/* ---- Joins without a fork -------------------------------------------------------------------- */
 
 static int joins_without_forks(fj_task *t)
 {
@@ -41,10 +41,10 @@ static int joins_without_forks(fj_task *t)
     CHECK_EQ(fj_join_stolen(&a), FJ_EINVAL);
     fj_task_init(&b, count);
     fj_fork(&b);
-    CHECK_EQ(fj_join(&a), FJ_EINVAL); /* with another task on top */
+    CHECK_EQ(fj_join(&a), FJ_EINVAL); /* with another task in the queue */
     CHECK_EQ(fj_join(&b), 7);
-    CHECK_EQ(fj_join(&b), FJ_EINVAL); /* joined already */
-    fj_fork(&b);                      /* and may be forked again */
+    CHECK_EQ(fj_join(&b), FJ_EINVAL); /* already joined */
+    fj_fork(&b);                      /* a joined task may be forked again */
     CHECK_EQ(fj_join(&b), 7);
     CHECK_EQ(atomic_load(&runs), 2);
     return FJ_OK;
@@ -60,7 +60,7 @@ FJ_TEST(join_of_a_task_that_is_not_forked_is_refused, 20)
     CHECK_EQ(fj_unfork(&t), 0);
 }
 
-/* ---- Second forks ---------------------------------------------------------------------------------------- */
+/* ---- Second forks ---------------------------------------------------------------------------- */
 
 static int forks_twice(fj_task *t)
 {
@@ -73,14 +73,14 @@ static int forks_twice(fj_task *t)
     fj_fork(&a);
     fj_fork(&a);
     fj_fork(&b);
-    fj_fork(&a); /* with another one above */
+    fj_fork(&a); /* with another task above it */
     fj_fork(&b);
     CHECK_EQ(fj_join(&b), 7);
     CHECK_EQ(fj_join(&a), 7);
     CHECK_EQ(atomic_load(&runs), 2);
     CHECK_EQ(fj_worker_queued(), 0);
     CHECK_EQ(fj_submit(fj_current_pool(), &a), FJ_OK);
-    fj_fork(&a); /* it is queued already */
+    fj_fork(&a); /* already queued */
     CHECK_EQ(fj_join(&a), 7);
     CHECK_EQ(atomic_load(&runs), 3);
     return FJ_OK;
@@ -99,8 +99,8 @@ static int count_after_the_second_fork(fj_task *t)
     return count(t);
 }
 
-/* Outside a pool a fork is a submission to the common pool. A task that is done cannot be told from
- * one that was joined, so the body waits. */
+/* Outside a pool, fj_fork() submits to the common pool. It cannot distinguish a task that is done
+ * from a task that was joined, so the body waits until the second fork has returned. */
 FJ_TEST(second_fork_outside_a_pool_does_nothing, 20)
 {
     fj_task t;
@@ -114,15 +114,15 @@ FJ_TEST(second_fork_outside_a_pool_does_nothing, 20)
         atomic_store(&forked_twice, 1);
         CHECK_EQ(fj_join(&t), 7);
         CHECK_EQ(atomic_load(&runs), 1);
-        fj_fork(&t); /* after a join it is the caller's again */
+        fj_fork(&t); /* after a join, the caller owns the task again */
         if (!fj_unfork(&t)) CHECK_EQ(fj_join_stolen(&t), 7);
         fj_fork(&t);
         CHECK_EQ(fj_join(&t), 7);
     }
 }
 
-/* What is allowed: forks again after each kind of end, at other depths, by other workers and in
- * other pools. */
+/* Forks that are allowed: a task is forked again after each kind of end, at other depths, by other
+ * workers and in other pools. */
 static fj_task again;
 
 static int forks_again(fj_task *t)

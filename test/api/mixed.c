@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mixed.c - both tiers on one stack of frames, with submissions from inside between them
+ * mixed.c - plain and typed tasks in one recursion, with submissions by workers between them
  *
- * Typed code carries its place in the queue in registers; plain code and submissions push into
- * the same queue below and above it. Each of these puts tasks where the other expects none.
+ * Typed code keeps its position in the queue in registers. Plain code and submissions push into the
+ * same queue, below and above that position. So each of them puts tasks where the others do not
+ * expect any.
  */
 #include <string.h>
 
@@ -55,7 +56,7 @@ static void leaf_init(struct leaf *l, long value)
     l->value = value;
 }
 
-/* Plain: n leaves, joined oldest or youngest first. The sum of 1..n. */
+/* Forks n plain tasks and joins them, oldest or youngest first. Returns the sum of 1 to n. */
 static long plain_sum(int n, bool oldest)
 {
     struct leaf l[40];
@@ -84,7 +85,7 @@ FJ_TASK(long, sum_to, int, n)
     return own + sum_to_join(FJ, &a);
 }
 
-/* ---- Plain under typed ---------------------------------------------------------------------- */
+/* ---- Plain tasks inside typed ones ----------------------------------------------------------- */
 
 FJ_TASK(long, plain_between, int, n)
 {
@@ -127,7 +128,7 @@ FJ_TEST(plain_forks_between_typed_ones_come_out_right, 60)
     on_pools(check_plain_between);
 }
 
-/* ---- Typed under plain ---------------------------------------------------------------------- */
+/* ---- Typed tasks inside plain ones ----------------------------------------------------------- */
 
 static void typed_between(void *arg)
 {
@@ -162,7 +163,7 @@ FJ_TEST(typed_forks_between_plain_ones_come_out_right, 30)
     on_pools(check_typed_between);
 }
 
-/* ---- One under the other, deep -------------------------------------------------------------- */
+/* ---- Both, nested deeply --------------------------------------------------------------------- */
 
 struct step {
     fj_task task;
@@ -172,7 +173,7 @@ struct step {
 
 static int step_run(fj_task *t);
 
-/* Odd steps plain, even ones typed, each with tasks of its own left below. */
+/* Typed and plain steps alternate. Each keeps a task in the queue below the next step. */
 FJ_TASK(long, typed_step, int, n)
 {
     if (n == 0) return 0;
@@ -221,7 +222,7 @@ FJ_TEST(tiers_take_turns_in_one_recursion, 30)
     on_pools(check_steps);
 }
 
-/* ---- Submissions from inside ---------------------------------------------------------------- */
+/* ---- Submissions by workers ------------------------------------------------------------------ */
 
 static atomic_long actions_sum;
 
@@ -231,7 +232,7 @@ static int add_action(void *arg)
     return FJ_OK;
 }
 
-/* Leaves an action behind at every node: its own forks are not where it expects them. */
+/* Queues actions at every node, so that its forks are not at the positions that it expects. */
 FJ_TASK(long, executes, int, n)
 {
     if (n == 0) return 1;
@@ -261,7 +262,7 @@ FJ_TEST(actions_from_typed_code_run_and_disturb_nothing, 30)
     on_pools(check_executes);
 }
 
-/* Submits and joins between its forks; every third is taken back if it can be. */
+/* Submits and joins tasks between its forks. At every third level it tries to take one back. */
 FJ_TASK(long, submits, int, n)
 {
     if (n == 0) return 1;
@@ -297,7 +298,7 @@ FJ_TEST(submissions_from_typed_code_are_joined_there, 30)
     on_pools(check_submits);
 }
 
-/* The same in plain code, and some that nobody joins. */
+/* Plain code that submits tasks. It never joins those in left_behind. */
 static struct leaf left_behind[500];
 
 static void submit_and_leave(void *arg)
@@ -331,7 +332,7 @@ FJ_TEST(submissions_that_nobody_joins_run_once, 30)
     on_pools(check_left_behind);
 }
 
-/* ---- invoke_all and helping inside typed code ----------------------------------------------- */
+/* ---- invoke_all and helping inside typed code ------------------------------------------------ */
 
 FJ_TASK(long, bulk, int, n)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nothing.c - NULL, and other arguments that cannot be meant, in every place of every function
+ * nothing.c - NULL and other invalid arguments, for every parameter of every function
  *
- * The rule is in the head of <forkjoin.h>. Each row is one call:
+ * The head of <forkjoin.h> states the rule. Each row is one call:
  *
- *     CODE   returns a code: FJ_EINVAL
- *     ZERO   returns a value: 0
- *     NONE   returns a pointer: NULL
- *     VOID   returns nothing
- *     MEANS  the header gives NULL a meaning here, and this is its answer
+ *     CODE   the call returns a code: FJ_EINVAL
+ *     ZERO   the call returns a value: 0
+ *     NONE   the call returns a pointer: NULL
+ *     VOID   the call returns nothing
+ *     MEANS  the header defines this case; the row has the result that it defines
  *
- * After each of them everything is as it was: nothing that the call was given has changed, no
- * function was called, no task is queued, no thread was started. tools/check-nothing wants a row
- * with NULL for every pointer of every function in the public headers.
+ * No call may change anything: its arguments keep their values, it calls no function, queues no
+ * task and starts no thread. tools/check-nothing requires a row with NULL for every pointer of
+ * every function in the public headers.
  */
 #include <dirent.h>
 #include <forkjoin/block.h>
@@ -21,11 +21,11 @@
 
 #include "inside.h"
 
-/* ---- What the calls are given, and must not change --------------------------------------------- */
+/* ---- Arguments, which no call may change ----------------------------------------------------- */
 
 enum { N = 4 };
 
-static int calls; /* of anything below */
+static int calls; /* of the functions below */
 
 static struct {
     fj_task task[N], no_fn;
@@ -63,7 +63,7 @@ static struct {
     fj_kv64 kv64[N];
 } w, before;
 
-static fj_pool *pool; /* has no thread: nothing was given to it */
+static fj_pool *pool; /* has no thread, because no task is submitted to it */
 
 static int task_fn(fj_task *t)
 {
@@ -187,7 +187,7 @@ static void drop_fn(void *item)
     calls++;
 }
 
-/* ---- The world ------------------------------------------------------------------------------------ */
+/* ---- Setup and comparison -------------------------------------------------------------------- */
 
 static void tasks_make(void)
 {
@@ -252,8 +252,9 @@ static void unchanged(const char *call)
 {
     fj_stats s;
 
-    if (memcmp(&before, &w, sizeof w) != 0) fjt_fail(__FILE__, __LINE__, "%s changes things", call);
-    if (calls != 0) fjt_fail(__FILE__, __LINE__, "%s calls something", call);
+    if (memcmp(&before, &w, sizeof w) != 0)
+        fjt_fail(__FILE__, __LINE__, "%s changes an argument", call);
+    if (calls != 0) fjt_fail(__FILE__, __LINE__, "%s calls a function", call);
     if (threads() != threads_before) fjt_fail(__FILE__, __LINE__, "%s starts a thread", call);
     CHECK_EQ(fj_pool_stats(pool, &s), FJ_OK);
     if (s.queued + s.submitted + s.started != 0 || s.state != 0)
@@ -261,7 +262,7 @@ static void unchanged(const char *call)
     CHECK_EQ(fj_pool_delayed_count(pool), 0);
 }
 
-/* made: a row has asked for the common pool. */
+/* made: a row has created the common pool. */
 static void world_end(bool made)
 {
     CHECK_EQ(fj_common_configure(&w.options), made ? FJ_EBUSY : FJ_OK);
@@ -280,10 +281,10 @@ static void row(const char *call, long long got, long long wanted)
 #define VOID(call) ((call), unchanged(#call))
 #define MEANS(call, wanted) row(#call, (long long)(call), wanted)
 
-/* More elements than memory has bytes for. */
+/* A number of elements of this size that no address space can hold. */
 #define TOO_MANY(size) (SIZE_MAX / (size) + 2)
 
-/* ---- <forkjoin.h> --------------------------------------------------------------------------------- */
+/* ---- <forkjoin.h> ---------------------------------------------------------------------------- */
 
 FJ_TEST(nothing_is_no_task, 10)
 {
@@ -307,7 +308,7 @@ FJ_TEST(nothing_is_no_task, 10)
     CODE(fj_invoke_array(w.task, TOO_MANY(sizeof(fj_task)), sizeof(fj_task)));
     CODE(fj_invoke_array(w.task, 2, SIZE_MAX / 8 * 8));
     CODE(fj_invoke_array(w.task, SIZE_MAX, sizeof(fj_task)));
-    CODE(fj_invoke_array(&w.task[N - 1], 2, sizeof(fj_task))); /* the second is no_fn */
+    CODE(fj_invoke_array(&w.task[N - 1], 2, sizeof(fj_task))); /* the second one is no_fn */
     CODE(fj_submit(NULL, NULL));
     CODE(fj_submit(pool, NULL));
     CODE(fj_submit(pool, &w.no_fn));
@@ -397,7 +398,7 @@ FJ_TEST(no_place_for_the_result_of_a_typed_task_is_refused, 10)
     world_end(false);
 }
 
-/* ---- <forkjoin/future.h> -------------------------------------------------------------------------- */
+/* ---- <forkjoin/future.h> --------------------------------------------------------------------- */
 
 FJ_TEST(nothing_is_no_token, 10)
 {
@@ -502,7 +503,7 @@ FJ_TEST(futures_with_nothing_among_them_are_refused, 10)
     world_end(false);
 }
 
-/* ---- <forkjoin/completer.h> ----------------------------------------------------------------------- */
+/* ---- <forkjoin/completer.h> ------------------------------------------------------------------ */
 
 FJ_TEST(nothing_is_no_completer, 10)
 {
@@ -546,12 +547,12 @@ FJ_TEST(completers_that_cannot_be_forked_change_nothing, 10)
     CODE(fj_completer_fork_all(c, w.child, 2, size + 1));
     CODE(fj_completer_fork_all(c, w.child, INT32_MAX, SIZE_MAX / 8 * 8));
     CODE(fj_completer_fork_all(c, w.child, TOO_MANY(size), size));
-    CODE(fj_completer_fork_all(c + 1, w.child, N, size)); /* of another parent */
+    CODE(fj_completer_fork_all(c + 1, w.child, N, size)); /* they have another parent */
     CODE(fj_completer_fork_all(c, &w.no_run, 1, size));
     world_end(false);
 }
 
-/* ---- <forkjoin/local.h>, <forkjoin/block.h>, <forkjoin/timer.h> ------------------------------------- */
+/* ---- <forkjoin/local.h>, <forkjoin/block.h>, <forkjoin/timer.h> ------------------------------ */
 
 FJ_TEST(nothing_is_taken_into_nothing, 10)
 {
@@ -617,7 +618,7 @@ FJ_TEST(nothing_is_no_timer, 10)
     world_end(false);
 }
 
-/* ---- <forkjoin/algo.h> ---------------------------------------------------------------------------- */
+/* ---- <forkjoin/algo.h> ----------------------------------------------------------------------- */
 
 FJ_TEST(nothing_makes_no_progress, 10)
 {

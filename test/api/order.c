@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * order.c - in a FIFO pool the submissions of one thread are run in their order
+ * order.c - a FIFO pool with one worker runs the submissions of each thread in order
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -35,7 +35,7 @@ static int numbered_run(fj_task *t)
     return check_number(((struct numbered *)t)->number);
 }
 
-/* Actions, tasks and futures mixed, while the worker takes them. */
+/* Submits a mix of actions, tasks and futures while the worker runs them. */
 FJ_TEST(one_worker_runs_the_submissions_of_one_thread_in_order, 60)
 {
     long n = fjt_rounds(20000);
@@ -68,7 +68,7 @@ FJ_TEST(one_worker_runs_the_submissions_of_one_thread_in_order, 60)
     free(all);
 }
 
-/* Queued while the worker is busy, so that it finds many of them at once. */
+/* The submissions are queued while the worker is busy, so that it finds many of them at once. */
 static atomic_int go;
 
 static int waits_for_go(void *arg)
@@ -96,7 +96,7 @@ FJ_TEST(submissions_that_have_piled_up_are_run_in_order, 60)
     }
 }
 
-/* Another thread that looks at the queues, and takes its own tasks back, changes nothing. */
+/* Another thread takes its own tasks back and reads queue lengths. The order does not change. */
 static atomic_int meddles;
 
 static int nothing(fj_task *t)

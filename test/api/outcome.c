@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * outcome.c - what a body sees when another thread has decided the outcome of its future
+ * outcome.c - what a body sees after another thread has resolved its future
  *
- * Also the limits of fj_submit_with_timeout(), and interrupts of tasks under tokens of their own.
+ * Also time limits of fj_submit_with_timeout(), and interrupts of tasks that have their own tokens.
  */
 #include <forkjoin/block.h>
 #include <pthread.h>
@@ -22,11 +22,11 @@
         while (!(condition)) fjt_sleep_us(50); \
     } while (0)
 
-/* ---- Waits of a body, however deep ------------------------------------------------------------------- */
+/* ---- Waits in a body and below it ------------------------------------------------------------ */
 
-/* Where a body waits: itself, or in a task below it. */
+/* Where the wait is: in the body of the future, or in a task below the body. */
 enum place { IN_BODY, IN_TOKEN, IN_TOKENS, IN_STOLEN, IN_STOLEN_TOKEN, IN_OTHER_POOL, PLACES };
-/* How: asks again and again, or one of the library's waits. */
+/* How it waits: by polling fj_is_cancelled(), or in a call that blocks. */
 enum wait { ASKS, SLEEPS, GETS, WAITS_ANY, MANAGED, READS, WAITS };
 
 static struct {
@@ -88,7 +88,8 @@ static int deep_under_token(fj_task *t)
     fj_task_init(&leaf, deep_leaf);
     fj_pool *pool = deep.place == IN_OTHER_POOL ? deep.other : fj_current_pool();
     int code = fj_invoke_token(pool, &leaf, deep.place == IN_TOKENS ? &innermost : &inner);
-    CHECK(code == FJ_OK || (code == FJ_ECANCELED && fj_is_cancelled())); /* before it began */
+    /* The second case: the token was cancelled before the task began. */
+    CHECK(code == FJ_OK || (code == FJ_ECANCELED && fj_is_cancelled()));
     return FJ_OK;
 }
 
@@ -143,7 +144,8 @@ static void acts_fail(fj_future *f, void *arg)
     CHECK_EQ(fj_future_fail(f, 7), 1);
 }
 
-/* Who ends it: a cancel, a limit, a limit with an action; each breaks every wait everywhere. */
+/* way: 0 cancels the future; 1 sets a time limit; 2 sets a time limit with an action. Each
+ * interrupts every kind of wait at every place. */
 static void deep_round(fj_pool *p, int way)
 {
     int64_t limit = way == 0 ? HOUR : MS + (int64_t)(fjt_now() % 7) * MS / 4;
@@ -158,7 +160,7 @@ static void deep_round(fj_pool *p, int way)
     }
     CHECK_EQ(fj_future_join(f), way == 0 ? FJ_ECANCELED : way == 1 ? FJ_ETIMEDOUT : 7);
     CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
-    /* If it was decided before its body began, that never runs. */
+    /* If the future was resolved before its body began, the body never runs. */
     CHECK(atomic_load(&deep.got) == FJ_ECANCELED || !atomic_load(&deep.begun));
     fj_future_unref(f);
 }
@@ -183,7 +185,7 @@ FJ_TEST(interrupt_breaks_every_wait_under_a_future, 120)
     fjt_destroy(p);
 }
 
-/* A token that is cancelled reaches the files of tasks below it too. */
+/* Cancels the token after the task below it has begun to wait. */
 static void *cancels_token(void *arg)
 {
     UNTIL(atomic_load(&deep.begun));
@@ -203,7 +205,8 @@ FJ_TEST(cancelled_token_breaks_every_wait_below_it, 120)
             fj_token token;
             fj_task t;
             pthread_t thread;
-            if (place == IN_STOLEN || place == IN_STOLEN_TOKEN) continue; /* begins as a task */
+            /* These two need deep_body(), which forks. */
+            if (place == IN_STOLEN || place == IN_STOLEN_TOKEN) continue;
             deep_set((enum place)place, (enum wait)wait);
             fj_token_init(&token, NULL);
             fj_task_init(&t, place == IN_BODY ? deep_leaf : deep_under_token);
@@ -217,7 +220,8 @@ FJ_TEST(cancelled_token_breaks_every_wait_below_it, 120)
     fjt_destroy(p);
 }
 
-/* The signal ends the wait of its own task, and comes to no other, be it the next of the thread. */
+/* The signal interrupts the wait of the cancelled task only. It must not reach another task, not
+ * even the next task of the same thread. */
 static atomic_int disturbed;
 
 static int undisturbed(void *arg)
@@ -242,7 +246,7 @@ FJ_TEST(signal_of_a_stolen_task_does_not_reach_the_next, 120)
         UNTIL(atomic_load(&deep.begun));
         for (int k = 0; k < 2; k++)
             CHECK_EQ(fj_submit_action(p, undisturbed, NULL, NULL, &next[k]), FJ_OK);
-        /* The wait ends by itself at about the moment when it is cancelled. */
+        /* The wait ends by itself at about the time when the future is cancelled. */
         CHECK_EQ(write(deep.fds[1], &c, 1), 1);
         CHECK_EQ(fj_future_cancel(f, 1) || fj_future_is_done(f), 1);
         for (int k = 0; k < 2; k++) {
@@ -259,7 +263,7 @@ FJ_TEST(signal_of_a_stolen_task_does_not_reach_the_next, 120)
     fjt_destroy(p);
 }
 
-/* ---- Decided by another thread ------------------------------------------------------------------------- */
+/* ---- Resolved by another thread -------------------------------------------------------------- */
 
 static int decide(fj_future *f, int how)
 {
@@ -272,7 +276,7 @@ static int decide(fj_future *f, int how)
     }
 }
 
-/* Seen by the body and by all below it, by a thread of no pool and by another task. */
+/* Resolves the future in an arbitrary way, in a task of another pool. */
 static int decides(void *arg)
 {
     return decide(arg, (int)(fjt_now() % 5)) == 1 ? FJ_OK : 99;
@@ -306,7 +310,8 @@ FJ_TEST(body_sees_that_another_has_decided_its_future, 120)
     fjt_destroy(p);
 }
 
-/* Its waits are not broken: only a cancel with interrupt, and a limit, do that. */
+/* Resolving a future does not interrupt the waits of its body. Only a cancel with interrupt and a
+ * time limit do that. */
 static int sleeps_a_while(void *arg, void **result)
 {
     (void)arg, (void)result;
@@ -333,7 +338,7 @@ FJ_TEST(future_completed_by_another_is_not_interrupted, 60)
     fjt_destroy(p);
 }
 
-/* ---- Decided by the body itself ------------------------------------------------------------------------- */
+/* ---- Resolved by the body itself ------------------------------------------------------------- */
 
 struct own {
     fj_future f;
@@ -380,7 +385,7 @@ static int own_forked(fj_task *t)
     (void)t;
     fj_future_init(&o.f, own_run);
     CHECK_EQ(fj_future_fork(&o.f), FJ_OK);
-    CHECK_EQ(fj_future_join(&o.f), o.how == 0 ? FJ_OK : 9); /* mostly run here */
+    CHECK_EQ(fj_future_join(&o.f), o.how == 0 ? FJ_OK : 9); /* usually run by this thread */
     fj_future_fini(&o.f);
     return FJ_OK;
 }
@@ -402,7 +407,7 @@ FJ_TEST(body_that_decides_its_own_future_goes_on, 60)
     fjt_destroy(p);
 }
 
-/* Another thread is another thread, though it runs a task of the body. */
+/* A thief is another thread, even if it runs a task that the body has forked. */
 static int stolen_decides(fj_task *t)
 {
     (void)t;
@@ -437,7 +442,7 @@ FJ_TEST(body_sees_what_a_stolen_task_has_decided, 60)
     fjt_destroy(p);
 }
 
-/* ---- Actions at a limit ----------------------------------------------------------------------------------- */
+/* ---- Actions at a time limit ----------------------------------------------------------------- */
 
 static atomic_int held, let_go, acted, slow;
 
@@ -457,7 +462,7 @@ static void acts_complete(fj_future *f, void *arg)
     atomic_fetch_add(&acted, 1);
 }
 
-/* The only moment at which a limit matters. */
+/* A time limit matters most when all workers are busy, so its action must not need a worker. */
 FJ_TEST(action_at_a_limit_needs_no_worker, 60)
 {
     for (int n = 1; n <= 4; n += 3) {
@@ -475,7 +480,7 @@ FJ_TEST(action_at_a_limit_needs_no_worker, 60)
             CHECK(result == NULL);
         }
         UNTIL(atomic_load(&acted) == 8);
-        CHECK(atomic_load(&held) <= n); /* the others never began */
+        CHECK(atomic_load(&held) <= n); /* the other bodies never began */
         atomic_store(&let_go, 1);
         for (int i = 0; i < 8; i++) fj_future_unref(f[i]);
         CHECK_EQ(fj_submit_with_timeout(p, holds, &x, HOUR, acts_complete, &f[0]), FJ_OK);
@@ -517,7 +522,7 @@ static int left_open_and_counted(void *arg, void **result)
     return FJ_PENDING;
 }
 
-/* Each in a thread of its own, and one more looks after the wheel. */
+/* Each slow action occupies a thread of its own, and one more thread serves the timing wheel. */
 FJ_TEST(slow_actions_delay_no_other_timer, 60)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -538,7 +543,7 @@ FJ_TEST(slow_actions_delay_no_other_timer, 60)
         fj_future_unref(g);
     }
     CHECK_EQ(atomic_load(&runs), 20);
-    CHECK_EQ(fj_pool_shutdown(p), FJ_OK); /* and the pool ends after them */
+    CHECK_EQ(fj_pool_shutdown(p), FJ_OK); /* the pool terminates after the actions */
     CHECK_EQ(fj_pool_await_termination(p, 5 * MS), FJ_ETIMEDOUT);
     atomic_store(&let_go, 1);
     for (int i = 0; i < 20; i++) {
@@ -549,7 +554,7 @@ FJ_TEST(slow_actions_delay_no_other_timer, 60)
     CHECK_EQ(atomic_load(&slow), 0);
 }
 
-/* A pool that stops while they are at it waits for them, and calls none afterwards. */
+/* A pool that stops while actions run waits for their end. */
 FJ_TEST(pool_that_stops_waits_for_actions_at_limits, 60)
 {
     for (int now = 0; now < 2; now++) {
@@ -561,7 +566,7 @@ FJ_TEST(pool_that_stops_waits_for_actions_at_limits, 60)
             CHECK_EQ(fj_submit_with_timeout(p, left_open_and_counted, NULL, 0, acts_slowly, &f[i]),
                      FJ_OK);
         UNTIL(atomic_load(&slow) == 3);
-        UNTIL(atomic_load(&opened) == 3); /* a body that is still queued is cancelled by the stop */
+        UNTIL(atomic_load(&opened) == 3); /* the stop would cancel a body that is still queued */
         CHECK_EQ(fj_submit_with_timeout(p, left_open, NULL, 2 * MS, acts_fail, &late), FJ_OK);
         CHECK_EQ(now != 0 ? fj_pool_shutdown_now(p) : fj_pool_shutdown(p), FJ_OK);
         CHECK_EQ(fj_pool_await_termination(p, MS), FJ_ETIMEDOUT);
@@ -577,7 +582,7 @@ FJ_TEST(pool_that_stops_waits_for_actions_at_limits, 60)
     }
 }
 
-/* ---- What an action may do ---------------------------------------------------------------------------------- */
+/* ---- What an action may do ------------------------------------------------------------------- */
 
 struct busy {
     fj_pool *pool;
@@ -607,7 +612,7 @@ static void acts_much(fj_future *f, void *arg)
     fj_task_init(&leaf, leaf_run);
     CHECK_EQ(fj_invoke(b->pool, &leaf), 5);
     CHECK_EQ(fj_future_join(b->made[1]), FJ_OK);
-    CHECK_EQ(fj_future_join(b->made[2]), FJ_ETIMEDOUT); /* of the same wheel */
+    CHECK_EQ(fj_future_join(b->made[2]), FJ_ETIMEDOUT); /* of the same timing wheel */
     CHECK_EQ(fj_pool_close(b->pool), FJ_EDEADLK);
     CHECK_EQ(fj_pool_destroy(b->pool), FJ_EDEADLK);
     CHECK_EQ(fj_pool_await_termination(b->pool, FJ_FOREVER), FJ_EDEADLK);
@@ -645,7 +650,7 @@ static int waits_for_its_action(void *arg, void **result)
     return FJ_OK;
 }
 
-/* It decides nothing: then nothing has happened, and the limit is used up. */
+/* If the action does not resolve the future, the body continues, and no second limit applies. */
 FJ_TEST(action_that_decides_nothing_leaves_the_body_alone, 60)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -660,7 +665,8 @@ FJ_TEST(action_that_decides_nothing_leaves_the_body_alone, 60)
     fjt_destroy(p);
 }
 
-/* In the child the action goes on, and its thread ends after it; the parent notices nothing. */
+/* In the child process the action returns and its thread, the only one, ends with status 0. The
+ * parent process is not affected. */
 static atomic_int child_status;
 
 static void acts_fork(fj_future *f, void *arg)
@@ -695,7 +701,7 @@ FJ_TEST(action_at_a_limit_may_fork_the_process, 60)
     fjt_destroy(p);
 }
 
-/* ---- A limit that begins late ---------------------------------------------------------------------------------- */
+/* ---- A body that ends before its limit is set ------------------------------------------------ */
 
 static void acts_on_count(fj_future *f, void *arg)
 {
@@ -709,7 +715,7 @@ static int ends_at_once(void *arg, void **result)
     return FJ_OK;
 }
 
-/* The body ends, and the pool with it, while its limit is on its way into the wheel. */
+/* The body ends, and sometimes the pool too, before the time limit is in the timing wheel. */
 FJ_TEST(limit_of_a_body_that_is_over_before_it_begins, 120)
 {
     for (long i = fjt_rounds(1500); i > 0; i--) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool.c - making and ending a pool: options, states, who may wait for the end
+ * pool.c - creation and termination of a pool: options, states, calls from inside
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -127,7 +127,7 @@ FJ_TEST(negative_durations_are_refused, 10)
     CHECK_EQ(create(&o), FJ_OK);
     o.spin_ns = -2;
     CHECK_EQ(create(&o), FJ_EINVAL);
-    o.spin_ns = -1; /* none */
+    o.spin_ns = -1; /* no spinning */
     CHECK_EQ(create(&o), FJ_OK);
     o.spin_ns = FJ_FOREVER;
     CHECK_EQ(create(&o), FJ_OK);
@@ -141,7 +141,7 @@ static int no_action(void *arg)
     return FJ_OK;
 }
 
-/* Whoever searches is not at rest: a search without end would be a pool that never ends. */
+/* A worker that searches counts as active. If it searched forever, the pool could not terminate. */
 FJ_TEST(longest_search_keeps_no_pool_from_its_end, 30)
 {
     fj_pool_options o = {0};
@@ -199,7 +199,7 @@ FJ_TEST(options_may_go_once_the_pool_is_made, 10)
     fjt_destroy(pool);
 }
 
-/* ---- The end -------------------------------------------------------------------------------- */
+/* ---- Termination ----------------------------------------------------------------------------- */
 
 static void check_state(const fj_pool *pool, int state)
 {
@@ -350,7 +350,7 @@ FJ_TEST(everybody_who_waits_for_the_end_sees_it, 10)
     fjt_destroy(pool);
 }
 
-/* ---- From inside ---------------------------------------------------------------------------- */
+/* ---- Calls by a worker of the pool ----------------------------------------------------------- */
 
 static void end_from_inside(void *arg)
 {
@@ -447,7 +447,7 @@ FJ_TEST(common_pool_does_not_end, 10)
     }
 }
 
-/* ---- Many ----------------------------------------------------------------------------------- */
+/* ---- Many pools ------------------------------------------------------------------------------ */
 
 FJ_TEST(pools_come_and_go, 60)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reject.c - what a pool refuses, and what it cancels when it is stopped
+ * reject.c - submissions that a pool refuses, and tasks that it cancels when it is stopped
  */
 #include <pthread.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void leaf_init(struct leaf *l, int code)
     l->code = code;
 }
 
-/* A worker kept busy until it may end. */
+/* hold() keeps a worker busy until let_go() is called. */
 static atomic_int begun, may_end;
 
 static int held_run(fj_task *t)
@@ -65,7 +65,7 @@ static int count_action(void *arg)
     return FJ_OK;
 }
 
-/* ---- What is refused ------------------------------------------------------------------------ */
+/* ---- Refused submissions --------------------------------------------------------------------- */
 
 FJ_TEST(submitting_nothing_is_refused, 10)
 {
@@ -174,7 +174,7 @@ FJ_TEST(workers_go_on_submitting_to_a_pool_that_is_shut_down, 20)
     }
 }
 
-/* ---- What is cancelled ---------------------------------------------------------------------- */
+/* ---- Cancelled tasks ------------------------------------------------------------------------- */
 
 FJ_TEST(stopped_pool_cancels_what_is_queued, 20)
 {
@@ -201,7 +201,7 @@ FJ_TEST(stopped_pool_cancels_what_is_queued, 20)
     }
 }
 
-/* Forked and submitted by a worker, when the stop comes from outside or from itself. */
+/* Tasks that a worker has forked and submitted. Another thread or that worker stops the pool. */
 struct stop {
     fj_pool *pool;
     bool itself;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replace.c - while a worker is blocked another one runs in its place
+ * replace.c - while a worker is blocked, another worker runs in its place
  */
 #include "gate.h"
 
@@ -19,7 +19,7 @@ static int waits(void *arg)
     return FJ_OK;
 }
 
-/* Returns only when WORKERS of these run at the same time. */
+/* Returns when WORKERS of these tasks run at the same time. */
 static int meets(void *arg)
 {
     (void)arg;
@@ -33,7 +33,7 @@ static void await(const atomic_int *count, int n)
     while (atomic_load(count) != n) fjt_sleep_us(100);
 }
 
-/* Three of four workers wait in this way, and still four tasks run at the same time. */
+/* Three of four workers wait in this way, and still four other tasks run at the same time. */
 static void full_strength(int how)
 {
     fj_pool *elsewhere = fjt_pool(BLOCKED, 0), *p = fjt_pool(WORKERS, 0);
@@ -43,7 +43,7 @@ static void full_strength(int how)
     gate_close(&gate, true, elsewhere);
     for (int i = 0; i < BLOCKED; i++) CHECK_EQ(fj_execute(p, waits, &how), FJ_OK);
     await(&waiting, BLOCKED);
-    fjt_sleep_us(20000); /* most of them are asleep by now; if not, the test means less */
+    fjt_sleep_us(20000); /* usually all are asleep by now; if not, the test checks less */
     for (int i = 0; i < WORKERS; i++) CHECK_EQ(fj_execute(p, meets, NULL), FJ_OK);
     await(&met, WORKERS);
     gate_open(&gate, BLOCKED);
@@ -58,7 +58,7 @@ FJ_TEST(pool_runs_at_full_strength_while_workers_are_blocked, 120)
     for (int i = 0; i < GATE_WAITS; i++) full_strength(i);
 }
 
-/* The same with the tasks queued before the workers block, so that no later call asks. */
+/* The same, but the tasks are queued before the workers block, and nothing is submitted later. */
 static fj_pool *pool;
 static int way;
 
@@ -92,7 +92,7 @@ FJ_TEST(tasks_queued_before_a_worker_blocks_are_run, 120)
     }
 }
 
-/* ---- Joins ----------------------------------------------------------------------------------------- */
+/* ---- Joins ----------------------------------------------------------------------------------- */
 
 static atomic_int a_runs, b_ran;
 
@@ -111,7 +111,8 @@ static int is_b(fj_task *t)
     return 4;
 }
 
-/* The joiner of a sleeps while b is queued, and a does not end before b has run. */
+/* The joiner of a sleeps while b is queued. Because a does not end before b has run, another worker
+ * has to run b. */
 static int joins_a_before_b(fj_task *t)
 {
     fj_task a, b;
@@ -140,7 +141,7 @@ FJ_TEST(joiner_that_sleeps_is_replaced, 30)
     }
 }
 
-/* ---- No thread without need --------------------------------------------------------------------------- */
+/* ---- No unnecessary threads ------------------------------------------------------------------ */
 
 static uint64_t started(fj_pool *p)
 {
@@ -169,7 +170,7 @@ FJ_TEST(no_thread_is_started_for_a_blocked_worker_while_nothing_is_queued, 60)
     }
 }
 
-/* The first two have made an idle worker, which is woken the next time. */
+/* The first round starts a second worker. Later rounds find this worker idle and wake it. */
 FJ_TEST(no_thread_is_started_for_a_blocked_worker_while_one_is_idle, 60)
 {
     fj_pool *p = fjt_pool(1, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * size.c - how many threads a pool has: leaving after keep-alive, another parallelism
+ * size.c - the number of threads of a pool: keep-alive time, change of the parallelism
  */
 #include "crowd.h"
 
@@ -12,7 +12,7 @@ static int ok_run(fj_task *t)
     return FJ_OK;
 }
 
-/* ---- Leaving -------------------------------------------------------------------------------- */
+/* ---- Exit of idle workers -------------------------------------------------------------------- */
 
 FJ_TEST(idle_workers_all_leave_after_keep_alive, 60)
 {
@@ -58,7 +58,7 @@ FJ_TEST(pool_works_again_after_all_have_left, 60)
     fj_task t;
 
     o.parallelism = 2;
-    o.keep_alive_ns = 1; /* means 20 ms */
+    o.keep_alive_ns = 1; /* raised to the minimum, 20 ms */
     fj_pool *pool = fjt_pool_with(&o);
     fj_task_init(&t, ok_run);
     for (long i = fjt_rounds(20); i-- > 0;) {
@@ -68,7 +68,7 @@ FJ_TEST(pool_works_again_after_all_have_left, 60)
     fjt_destroy(pool);
 }
 
-/* Submissions at about the moment at which workers leave. */
+/* Submits at about the time when idle workers exit. */
 FJ_TEST(no_submission_is_lost_while_workers_leave, 60)
 {
     fj_pool_options o = {0};
@@ -86,7 +86,7 @@ FJ_TEST(no_submission_is_lost_while_workers_leave, 60)
     fjt_destroy(pool);
 }
 
-/* ---- How many ------------------------------------------------------------------------------- */
+/* ---- Change of the parallelism --------------------------------------------------------------- */
 
 FJ_TEST(set_parallelism_returns_the_old_one_and_checks_its_range, 10)
 {
@@ -176,7 +176,8 @@ FJ_TEST(raised_parallelism_brings_workers_with_the_work, 20)
     fjt_destroy(pool);
 }
 
-/* At rest after a lowering no more than the new number may run at a time. */
+/* After the parallelism was lowered and the pool was quiescent, at most that number of tasks run at
+ * the same time. */
 static int count_run(fj_task *t)
 {
     (void)t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stats.c - looking at a pool: single figures, the struct, one line, the dump
+ * stats.c - inspecting a pool: single figures, all statistics, the description, the dump
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static fj_stats stats_of(fj_pool *pool)
     return s;
 }
 
-/* Tasks that run until they may end. */
+/* hold() submits n tasks that run until let_go() is called. */
 static atomic_int begun, may_end;
 
 static int held_run(fj_task *t)
@@ -77,7 +77,8 @@ FJ_TEST(busy_workers_are_active_and_running, 20)
         fj_task t[4];
         hold(pool, t, n);
         until_begun(n);
-        while (fj_pool_active_count(pool) != n) fjt_sleep_us(100); /* searchers go to sleep */
+        /* Other workers may still search for a task. Wait until they sleep. */
+        while (fj_pool_active_count(pool) != n) fjt_sleep_us(100);
         fj_stats s = stats_of(pool);
         CHECK_EQ(s.active, n);
         CHECK_EQ(s.running, n);
@@ -181,7 +182,7 @@ FJ_TEST(ended_pool_has_no_threads, 10)
     fjt_destroy(pool);
 }
 
-/* Every submission is run by another thread than the one that made it. */
+/* A submission is run by a worker and not by its submitter, so it counts as a steal. */
 FJ_TEST(steals_are_counted_and_never_less, 20)
 {
     fj_pool *pool = fjt_pool(2, 0);
@@ -243,7 +244,7 @@ FJ_TEST(no_pool_means_the_common_one, 10)
     CHECK(!fj_pool_is_terminated(NULL));
 }
 
-/* ---- The struct ----------------------------------------------------------------------------- */
+/* ---- All statistics -------------------------------------------------------------------------- */
 
 FJ_TEST(stats_are_written_whole_and_nothing_behind_them, 10)
 {
@@ -337,7 +338,7 @@ FJ_TEST(dump_has_a_line_for_every_worker, 10)
     fj_pool_dump(NULL, count_line, &l);
 }
 
-/* ---- While it works ------------------------------------------------------------------------- */
+/* ---- Inspecting a busy pool ------------------------------------------------------------------ */
 
 struct fib {
     fj_task task;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * submit.c - work given to a pool: from outside, from its own workers, from another pool
+ * submit.c - submissions to a pool: from outside, from its own workers, from another pool
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void leaf_init(struct leaf *l, int code)
     l->code = code;
 }
 
-/* A worker kept busy until it may end. */
+/* hold() keeps a worker busy until let_go() is called. */
 static atomic_int begun, may_end;
 
 static int held_run(fj_task *t)
@@ -153,7 +153,7 @@ FJ_TEST(every_action_is_run, 30)
     }
 }
 
-/* The oldest first, with one worker and one submitter. */
+/* One worker begins the submissions of one thread in order, oldest first. */
 static atomic_int next_in_order;
 
 static int order_action(void *arg)
@@ -235,7 +235,7 @@ FJ_TEST(submission_that_waits_can_be_taken_back, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Lazily --------------------------------------------------------------------------------- */
+/* ---- Lazy submissions ------------------------------------------------------------------------ */
 
 FJ_TEST(lazy_submission_is_run_when_a_worker_comes_by, 10)
 {
@@ -283,7 +283,7 @@ FJ_TEST(lazy_submissions_are_run_before_the_pool_ends, 10)
     }
 }
 
-/* ---- From an own worker --------------------------------------------------------------------- */
+/* ---- From a worker of the pool --------------------------------------------------------------- */
 
 static void own_forms(void *arg)
 {
@@ -362,7 +362,7 @@ FJ_TEST(worker_invokes_at_once_in_its_own_pool, 10)
     }
 }
 
-/* Each action gives the next: outside work must still get its turn. */
+/* Each action queues the next one. The worker must still run submissions from outside. */
 static atomic_int endless;
 
 static int endless_action(void *arg)
@@ -438,7 +438,7 @@ FJ_TEST(worker_invokes_in_the_common_pool, 20)
     CHECK_EQ(atomic_load(&actions), 100);
 }
 
-/* Two pools of one worker each, each waiting for the other, fifty deep. */
+/* Two pools of one worker each wait for each other, 50 levels deep. */
 struct ball {
     fj_task task;
     fj_pool *here, *there;
@@ -532,7 +532,7 @@ FJ_TEST(code_of_a_task_does_not_go_to_on_error, 10)
     CHECK_EQ(atomic_load(&errors), 0);
 }
 
-/* ---- Many at once --------------------------------------------------------------------------- */
+/* ---- Many submitters ------------------------------------------------------------------------- */
 
 static void *submitter(void *pool)
 {

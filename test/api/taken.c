@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * taken.c - tasks that were taken out of the queues, run by whoever took them
+ * taken.c - tasks that a thread has taken out of the queues, to run or cancel them itself
  */
 #include <malloc.h>
 #include <pthread.h>
 
 #include "inside.h"
 
-/* A pool of one worker that stands still in a body of ours, so that nobody else takes. */
+/* A pool whose only worker stays in a body of the test, so that no worker takes a task. */
 struct held {
     fj_pool *pool;
     atomic_int begun, go_on;
@@ -77,7 +77,7 @@ FJ_TEST(what_was_taken_is_run_once_or_cancelled_once, 30)
     fjt_destroy(h.pool);
 }
 
-/* ---- Of the queue of a worker, by a thread outside ------------------------------------------- */
+/* ---- From a worker's queue, by a thread outside the pool ------------------------------------- */
 
 struct forked {
     fj_task task;
@@ -86,7 +86,7 @@ struct forked {
 
 static int forked_run(fj_task *t)
 {
-    CHECK(fj_current_pool() == NULL); /* else the worker has run it itself */
+    CHECK(fj_current_pool() == NULL); /* otherwise the worker has run it */
     return ((struct forked *)t)->code;
 }
 
@@ -172,13 +172,13 @@ FJ_TEST(join_of_a_fork_that_was_taken_and_cancelled_says_so, 30)
     CHECK_EQ(take_what_it_forks(fork_and_wait, fj_taken_cancel), FJ_ECANCELED);
 }
 
-/* It has no code to say that it was cancelled. */
+/* A typed task has no code that could report the cancellation, so it is run instead. */
 FJ_TEST(typed_fork_that_is_cancelled_is_run_all_the_same, 30)
 {
     CHECK_EQ(take_what_it_forks(typed_fork_and_wait, fj_taken_cancel), 42);
 }
 
-/* ---- Typed tasks of threads that end ----------------------------------------------------------- */
+/* ---- Typed tasks run by threads that exit ---------------------------------------------------- */
 
 FJ_TASK(long, bare_fib, int, n)
 {
@@ -205,7 +205,8 @@ static void *bare_run(void *taken)
     return NULL;
 }
 
-/* Two typed tasks are submitted; a thread that works for no pool runs them, and ends. */
+/* Two threads submit one typed task each. A third thread, which is no worker, runs one or both of
+ * them and exits. The caller runs what is left. */
 static void bare_round(fj_pool *pool, void *(*run)(void *))
 {
     pthread_t invokers[2], runner;
@@ -223,7 +224,7 @@ static void bare_round(fj_pool *pool, void *(*run)(void *))
     }
 }
 
-/* What is left of each such thread would be 2 kB and more. */
+/* Checks that memory does not grow. A leak would be at least 2 kB for each thread that exits. */
 static void bare_rounds(void *(*run)(void *))
 {
     struct held h = {.pool = fjt_pool(1, 0)};
@@ -246,7 +247,7 @@ FJ_TEST(typed_tasks_run_by_threads_that_end_leave_no_memory, 60)
     bare_rounds(bare_run);
 }
 
-/* Runs another task where it has joined some of its own and goes on to fork. */
+/* Runs other tasks between its own forks and joins. */
 FJ_TASK(long, bare_outer, fj_taken *, taken)
 {
     bare_fib_task a, b, c;
@@ -276,7 +277,7 @@ FJ_TEST(typed_tasks_run_inside_each_other_outside_leave_no_memory, 60)
     bare_rounds(bare_run_in_a_body);
 }
 
-/* ---- Nothing to take, nowhere to put it ------------------------------------------------------- */
+/* ---- Nothing to take, or no place for it ----------------------------------------------------- */
 
 static void poll_into_nothing(void *arg)
 {
@@ -317,7 +318,7 @@ FJ_TEST(outside_a_pool_there_is_nothing_to_take, 30)
 static void want_surplus(void *arg)
 {
     (void)arg;
-    /* Others may be on their way to sleep: then they count as active for a while. */
+    /* Other workers that are about to sleep still count as active for a short time. */
     while (fj_worker_surplus() != -8) fjt_sleep_us(50);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task.c - fork, join, wait and unfork of the plain tier
+ * task.c - fork, join, fj_join_stolen() and unfork of plain tasks
  */
 #include <limits.h>
 #include <pthread.h>
@@ -41,7 +41,7 @@ static void leaf_check(const struct leaf *l)
     CHECK_EQ(l->result, l->value * 3);
 }
 
-/* A task that says when it has begun and ends when it may. */
+/* A task that sets `begun` when it begins, and ends when `may_end` is set. */
 struct held {
     fj_task task;
     atomic_int begun, may_end;
@@ -257,7 +257,7 @@ FJ_TEST(loop_of_forks_is_joined_in_random_order, 60)
     inside_pools(loops, &order);
 }
 
-/* More forks at a time than a queue first has cells: it grows. */
+/* More forks at a time than a queue has cells at first, so the queue grows. */
 static void many_at_once(void *arg)
 {
     static const int sizes[] = {63, 64, 65, 127, 128, 129, 4095, 4096, 4097, 6000};
@@ -279,7 +279,7 @@ FJ_TEST(thousands_of_forks_wait_for_their_joins, 30)
     inside_pools(many_at_once, NULL);
 }
 
-/* A window that slides: always some out, and the oldest joined next. */
+/* A sliding window: 50 tasks are forked and not yet joined, and the oldest is joined next. */
 static void window(void *arg)
 {
     enum { WIDE = 50 };
@@ -335,7 +335,7 @@ static long fib(int n, bool right_first)
     CHECK_EQ(fj_join(right_first ? &a.task : &b.task), FJ_OK);
     CHECK_EQ(fj_join(right_first ? &b.task : &a.task), FJ_OK);
     long sum = a.result + b.result;
-    memset(&a, 0xee, sizeof a); /* whoever still looks at them will be seen */
+    memset(&a, 0xee, sizeof a); /* reveals a thread that still reads them */
     memset(&b, 0xee, sizeof b);
     return sum;
 }
@@ -416,7 +416,7 @@ FJ_TEST(joined_task_is_forked_again_as_it_is, 20)
     inside_pools(reuse, NULL);
 }
 
-/* The same memory for a different task as soon as the join returned. */
+/* Reuses the memory of a task as soon as its join has returned. */
 static void frames(void *arg)
 {
     uint64_t random = fjt_seed();

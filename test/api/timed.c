@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timed.c - a wait with a limit runs nothing, so that it can keep its limit
+ * timed.c - a wait with a time limit runs no task, so that it can return in time
  *
- * Every body here ends only after the wait with a limit has returned. If the waiting thread ran one,
- * it would never return. No test depends on how long a wait takes.
+ * Every body here ends only after the wait with a limit has returned. If the waiting thread ran
+ * such a body, the wait would never return. No test depends on how long a wait takes.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 #define LIMIT ((int64_t)3000000)
 
-static atomic_int returned; /* the wait has */
-static atomic_int begun;    /* bodies that run */
+static atomic_int returned; /* the wait has returned */
+static atomic_int begun;    /* bodies that have begun */
 
 static int stubborn(fj_task *t)
 {
@@ -23,7 +23,7 @@ static int stubborn(fj_task *t)
     return FJ_OK;
 }
 
-/* ---- The calls --------------------------------------------------------------------------------------- */
+/* ---- The calls ------------------------------------------------------------------------------- */
 
 static int by_get(fj_future *f)
 {
@@ -63,13 +63,13 @@ static int (*const calls[])(fj_future *f) = {
 
 enum { CALLS = sizeof calls / sizeof calls[0] };
 
-/* ---- Where what is waited for is ------------------------------------------------------------------------ */
+/* ---- Where the awaited task is --------------------------------------------------------------- */
 
-/* The future and what leads to it. */
+/* A future or a completer that is waited for, with its children. */
 struct awaited {
     fj_future future;
     fj_completer root, child[2];
-    fj_future *f; /* the one to wait for */
+    fj_future *f; /* the future to wait for */
 };
 
 static int completer_child(fj_task *t)
@@ -95,7 +95,7 @@ static int completer_root(fj_task *t)
     return FJ_OK;
 }
 
-/* A body that has forked a stubborn task and joins it. */
+/* A body that forks a stubborn task and joins it. */
 static int forks_stubborn(fj_task *t)
 {
     fj_task child;
@@ -144,7 +144,7 @@ static void (*const places[])(struct awaited *a) = {
 
 enum { PLACES = sizeof places / sizeof places[0] };
 
-/* ---- All of them ------------------------------------------------------------------------------------------ */
+/* ---- All combinations ------------------------------------------------------------------------ */
 
 struct trial {
     fj_task task;
@@ -165,7 +165,7 @@ static int trial_run(fj_task *t)
     return FJ_OK;
 }
 
-/* By a worker of the pool; helps: by a thread that works for it during the call. */
+/* Runs on a worker of the pool. If `helps` is true, runs on the calling thread as a guest. */
 static void all_trials(const fj_pool_options *o, bool helps)
 {
     fj_pool *p = fjt_pool_with(o);
@@ -217,7 +217,7 @@ FJ_TEST(fifo_worker_keeps_its_limit, 120)
     all_trials(&o, false);
 }
 
-/* ---- From outside ------------------------------------------------------------------------------------------- */
+/* ---- From outside ---------------------------------------------------------------------------- */
 
 static void from_outside(fj_pool *p)
 {
@@ -259,7 +259,7 @@ FJ_TEST(thread_outside_the_common_pool_keeps_its_limit, 60)
     from_outside(fj_common_pool());
 }
 
-/* Nobody else would run it: the pool gets a worker. */
+/* The pool has no worker that would run the task, so it starts one. */
 FJ_TEST(limit_is_kept_in_a_common_pool_without_workers, 60)
 {
     CHECK_EQ(setenv("FORKJOIN_PARALLELISM", "0", 1), 0);
@@ -273,7 +273,7 @@ FJ_TEST(limit_is_kept_in_a_common_pool_without_workers, 60)
     fj_future_fini(&f);
 }
 
-/* ---- Calls that submit and wait -------------------------------------------------------------------------------- */
+/* ---- Calls that submit and wait -------------------------------------------------------------- */
 
 static void invoke_several(fj_pool *p, bool any)
 {
@@ -322,7 +322,8 @@ FJ_TEST(calls_that_submit_and_wait_keep_their_limit, 60)
         }
 }
 
-/* A pool that gets no thread ends only when its tasks have run: not by the thread that waits. */
+/* A pool without threads terminates only after its tasks have run. A thread that waits for this
+ * with a limit must not run them. */
 static int refuses(fj_pool *p, void *arg)
 {
     (void)p;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timer.c - delayed and periodic tasks: not too early, not after they were cancelled, not lost
+ * timer.c - delayed and periodic tasks: never early, never after a cancel, never lost
  *
- * No test wants anything to happen soon: lateness is the machine's.
+ * No test requires that something happens soon, because that depends on the machine.
  */
 #include <forkjoin/block.h>
 #include <pthread.h>
@@ -99,7 +99,7 @@ FJ_TEST(misuse_of_timers_is_answered, 20)
     fjt_destroy(p);
 }
 
-/* ---- Series --------------------------------------------------------------------------------------- */
+/* ---- Series ---------------------------------------------------------------------------------- */
 
 struct series {
     atomic_int runs, inside, overlaps;
@@ -198,7 +198,8 @@ FJ_TEST(series_cancelled_from_inside_runs_once, 60)
     fjt_destroy(p);
 }
 
-/* At its end, and during the rearming: afterwards it does not run any more. */
+/* A series may be cancelled at any moment, also while a run ends or while its timer is set again.
+ * Afterwards it does not run. */
 FJ_TEST(series_cancelled_at_any_moment_is_over, 120)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -211,7 +212,7 @@ FJ_TEST(series_cancelled_at_any_moment_is_over, 120)
         for (uint64_t k = fjt_random(&random) % 4096; k > 0; k--) __asm__ volatile("");
         CHECK_EQ(fj_future_cancel(f, (int)(i % 2)), 1);
         CHECK_EQ(fj_future_join(f), FJ_ECANCELED);
-        UNTIL(fji_load_acquire(&f->refs) == 1); /* the library has let go */
+        UNTIL(fji_load_acquire(&f->refs) == 1); /* the library has dropped its reference */
         int n = atomic_load(&runs);
         CHECK_EQ(fj_pool_delayed_count(p), 0);
         CHECK_EQ(atomic_load(&runs), n);
@@ -220,7 +221,7 @@ FJ_TEST(series_cancelled_at_any_moment_is_over, 120)
     fjt_destroy(p);
 }
 
-/* ---- Cancelling ------------------------------------------------------------------------------------- */
+/* ---- Cancelling ------------------------------------------------------------------------------ */
 
 FJ_TEST(cancelled_timers_leave_at_once, 60)
 {
@@ -235,7 +236,7 @@ FJ_TEST(cancelled_timers_leave_at_once, 60)
         CHECK_EQ(fj_pool_delayed_count(p), 1);
         CHECK_EQ(fj_future_cancel(f, i % 2), 1);
         CHECK_EQ(fj_pool_delayed_count(p), 0);
-        CHECK_EQ(f->refs, 1); /* the library has let go */
+        CHECK_EQ(f->refs, 1); /* the library has dropped its reference */
         fj_future_unref(f);
     }
     fjt_destroy(p);
@@ -274,7 +275,7 @@ FJ_TEST(embedded_timer_is_released_once_when_it_is_cancelled, 30)
     fjt_destroy(p);
 }
 
-/* Huge ones do not keep others from their time, nor does their number matter. */
+/* Timers with huge delays do not delay other timers, and may be cancelled like them. */
 FJ_TEST(overflowing_times_harm_nobody, 30)
 {
     static const int64_t huge[] = {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_MAX / 3};
@@ -299,7 +300,7 @@ FJ_TEST(overflowing_times_harm_nobody, 30)
     fjt_destroy(p);
 }
 
-/* ---- Shutdown ---------------------------------------------------------------------------------------- */
+/* ---- Shutdown -------------------------------------------------------------------------------- */
 
 FJ_TEST(shutdown_runs_what_is_due_once_and_ends_what_repeats, 60)
 {
@@ -370,7 +371,7 @@ static void *race_main(void *arg)
     return NULL;
 }
 
-/* Run, cancelled or refused: never lost. */
+/* Each timer is run, cancelled or rejected; none is lost. */
 FJ_TEST(timers_race_with_shutdown, 120)
 {
     for (long i = fjt_rounds(1000); i > 0; i--) {
@@ -403,7 +404,7 @@ FJ_TEST(timers_race_with_shutdown, 120)
     }
 }
 
-/* ---- Limits ------------------------------------------------------------------------------------------- */
+/* ---- Time limits ----------------------------------------------------------------------------- */
 
 static int sleeps_long(void *arg, void **result)
 {
@@ -426,7 +427,8 @@ FJ_TEST(submission_with_a_limit_fails_after_it, 60)
 
     CHECK_EQ(fj_submit_with_timeout(p, sleeps_long, &x, 2 * MS, NULL, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_ETIMEDOUT);
-    CHECK_EQ(fj_future_state(f), FJ_FUTURE_FAILED); /* no cancel, and no wait that was too short */
+    /* The future has failed. It is not cancelled, and it is not just this wait that timed out. */
+    CHECK_EQ(fj_future_state(f), FJ_FUTURE_FAILED);
     CHECK_EQ(fj_future_error(f), FJ_ETIMEDOUT);
     CHECK_EQ(fj_future_wait(f, 0), FJ_OK);
     CHECK_EQ(fj_future_cancel(f, 0), 0);
@@ -435,7 +437,7 @@ FJ_TEST(submission_with_a_limit_fails_after_it, 60)
     CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
     CHECK(result == &x);
     fj_future_unref(f);
-    fjt_destroy(p); /* nothing sleeps any more */
+    fjt_destroy(p); /* no body sleeps any more */
     p = fjt_pool(1, 0);
     CHECK_EQ(fj_submit_with_timeout(p, give_arg, &x, HOUR, NULL, &f), FJ_OK);
     CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
@@ -461,7 +463,7 @@ FJ_TEST(limit_and_end_may_come_together, 60)
     fjt_destroy(p);
 }
 
-/* ---- Places -------------------------------------------------------------------------------------------- */
+/* ---- Special pools and processes ------------------------------------------------------------- */
 
 FJ_TEST(common_pool_without_workers_runs_timers, 30)
 {

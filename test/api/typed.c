@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * typed.c - the typed tier: values, orders of joins, depth
+ * typed.c - typed tasks: types of arguments and results, orders of joins, depth
  *
- * Every task is invoked on pools of several kinds and on the common pool.
+ * Every task is invoked in pools of several kinds and in the common pool.
  */
 #include <math.h>
 #include <string.h>
@@ -95,7 +95,7 @@ FJ_TASK(long double, six_args, int, a, int, b, int, c, int, d, int, e, int, f)
     return (long double)a + b * 10 + c * 100 + d * 1000 + e * 10000 + f * 100000;
 }
 
-/* All 48 bytes: five longs in, one out. */
+/* Uses all 48 bytes of a cell: five arguments and a result of 8 bytes each. */
 FJ_TASK(long, full_args, long, a, long, b, long, c, long, d, long, e)
 {
     return a ^ b ^ c ^ d ^ e;
@@ -106,7 +106,7 @@ FJ_TASK(struct triple, struct_arg, struct triple, a)
     return (struct triple){a.y, a.z, a.x};
 }
 
-/* Each both ways: offered to others and called. */
+/* Forks and joins a task of each kind, and calls one directly. */
 FJ_TASK(int, all_arities, int, rounds)
 {
     static const char text[] = "0123456789abcdef";
@@ -233,7 +233,7 @@ FJ_VOID_TASK(count)
     atomic_fetch_add(&ended, 1);
 }
 
-/* stolen: waits until another worker has taken both. */
+/* If `stolen` is not 0, waits until another worker has taken both tasks. */
 FJ_TASK(long, ask_both, int, stolen)
 {
     answer_task a;
@@ -282,7 +282,7 @@ FJ_TEST(typed_tasks_without_arguments_are_stolen, 30)
     fjt_destroy(pool);
 }
 
-/* ---- Each other ----------------------------------------------------------------------------- */
+/* ---- Mutual recursion ------------------------------------------------------------------------ */
 
 FJ_TASK_DECLARE(long, even, int, n);
 FJ_TASK_DECLARE(long, odd, int, n);
@@ -353,7 +353,7 @@ FJ_TASK(long, square, long, n, int, work)
     return n * n;
 }
 
-/* Three handles in each of the six orders. */
+/* Joins three tasks in one of the six orders. */
 FJ_TASK(long, three_in_order, int, order, int, rounds)
 {
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -383,7 +383,7 @@ FJ_TEST(typed_tasks_are_joined_in_any_order, 30)
     on_pools(check_three);
 }
 
-/* n handles, youngest first (0), oldest first (1), random (2). */
+/* Joins n tasks: youngest first (order 0), oldest first (1), in random order (2). */
 FJ_TASK(long, loop, int, n, int, order, uint64_t, random)
 {
     square_task h[200];
@@ -420,7 +420,7 @@ FJ_TEST(loop_of_handles_is_joined_in_any_order, 60)
     on_pools(check_loops);
 }
 
-/* Some out all the time: forks between joins of older ones. */
+/* A sliding window: 16 tasks are forked and not yet joined, and the oldest is joined next. */
 FJ_TASK(long, slide, int, rounds)
 {
     square_task h[16];
@@ -447,7 +447,7 @@ FJ_TEST(window_of_handles_slides, 30)
     on_pools(check_slide);
 }
 
-/* Joins out of order at every level of a tree: tombs below other frames' tasks. */
+/* Joins out of order at every level of a tree: tombstones lie below the tasks of other frames. */
 FJ_TASK(long, crooked, int, n)
 {
     if (n < 2) return 1;
@@ -508,7 +508,7 @@ FJ_TEST(typed_recursion_goes_deeper_than_the_first_cells, 30)
     on_pools(check_deep);
 }
 
-/* ---- Ends ----------------------------------------------------------------------------------- */
+/* ---- Pools that end -------------------------------------------------------------------------- */
 
 FJ_TEST(typed_invoke_on_a_pool_that_is_shut_down_is_rejected, 10)
 {

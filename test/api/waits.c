@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waits.c - the waits that people need: their limits, signals in the middle, nothing to wait for
+ * waits.c - the calls of <forkjoin/block.h>: time limits, signals, cases without a wait
  */
 #define _GNU_SOURCE /* O_PATH, pipe2() */
 #include <errno.h>
@@ -21,7 +21,7 @@ static void nothing(int signal)
     (void)signal;
 }
 
-/* A handler that lets system calls return EINTR. */
+/* Installs a handler after which system calls return EINTR. */
 static void install(void)
 {
     struct sigaction sa = {.sa_handler = nothing};
@@ -29,7 +29,7 @@ static void install(void)
     CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
 }
 
-/* ---- Limits ---------------------------------------------------------------------------------- */
+/* ---- Time limits ----------------------------------------------------------------------------- */
 
 FJ_TEST(semaphore_is_waited_for_no_longer_than_asked, 30)
 {
@@ -79,7 +79,7 @@ FJ_TEST(waits_without_what_to_wait_for_are_refused, 30)
     CHECK_EQ(fj_block_write(-1, ends, 1), -EBADF);
 }
 
-/* ---- Files that are not ready ----------------------------------------------------------------- */
+/* ---- Files that are not ready ---------------------------------------------------------------- */
 
 static void *read_later(void *arg)
 {
@@ -121,9 +121,9 @@ FJ_TEST(worker_writes_more_than_a_pipe_has_room_for, 30)
     fjt_destroy(p);
 }
 
-/* ---- Answers that need no wait ---------------------------------------------------------------- */
+/* ---- Answers that need no wait --------------------------------------------------------------- */
 
-/* What is asked of both, and of a worker with and without a signal to break its waits. */
+/* One read or write, made with the system call and with the library. */
 struct transfers {
     int fd;
     int writes;
@@ -153,7 +153,7 @@ static void library_does_the_same(void *arg)
     CHECK_EQ(errno, 77);
 }
 
-/* Outside; in a worker; in one whose waits a signal breaks. */
+/* Compares outside a pool, on a worker, and on a worker of a pool with an interrupt signal. */
 static void same_as_the_system(struct transfers t)
 {
     fj_pool_options o = {0};
@@ -261,7 +261,7 @@ FJ_TEST(poll_of_nothing_answers_as_the_system, 30)
     CHECK_EQ(fj_block_poll(NULL, 1, 0), FJ_EINVAL);
 }
 
-/* ---- Signals in the middle ---------------------------------------------------------------------- */
+/* ---- Signals during a wait ------------------------------------------------------------------- */
 
 struct disturbed {
     sem_t sem;
@@ -339,12 +339,12 @@ FJ_TEST(signals_do_not_end_the_wait_for_a_file, 30)
     disturb(wait_poll);
 }
 
-/* ---- The signal of a pool ------------------------------------------------------------------------- */
+/* ---- The interrupt signal of a pool ---------------------------------------------------------- */
 
 static atomic_int told;
 static int wake_up[2];
 
-/* As well as the EINTR, something to read: it may come before the call it is to break. */
+/* The signal may arrive before the read() that it should interrupt, so this also writes a byte. */
 static void tell(int signal)
 {
     int keep = errno;
@@ -363,7 +363,7 @@ static int bare_read(void *arg)
 
     (void)arg;
     atomic_fetch_add(&in_call, 1);
-    (void)!read(wake_up[0], &c, 1); /* not ours: only the signal ends it */
+    (void)!read(wake_up[0], &c, 1); /* a plain system call, which only the signal ends */
     return FJ_OK;
 }
 

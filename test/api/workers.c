@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workers.c - the threads of a pool: names, stacks, signals, hooks, refusals
+ * workers.c - the threads of a pool: names, stacks, signals, hooks, refused threads
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -75,7 +75,7 @@ static int index_run(fj_task *t)
     int i = fj_current_worker();
 
     CHECK(i >= 0 && i < 64);
-    CHECK_EQ(atomic_fetch_add(&index_used[i], 1), 0); /* nobody else has it now */
+    CHECK_EQ(atomic_fetch_add(&index_used[i], 1), 0); /* no other worker has this index now */
     crowd_run(t);
     atomic_fetch_sub(&index_used[i], 1);
     return FJ_OK;
@@ -124,7 +124,7 @@ static __attribute__((noinline)) void measure_stack(void *arg)
     size_t *left = arg;
     char frame[20000];
 
-    __asm__ __volatile__("" ::"r"(frame) : "memory"); /* so that it is there */
+    __asm__ __volatile__("" ::"r"(frame) : "memory"); /* keeps the frame */
     *left = fj_stack_left();
 }
 
@@ -196,8 +196,8 @@ struct hooks {
     atomic_int started[64], stopped[64], asked, errors, code;
     fj_pool *pool;
     int fail;  /* what on_start returns */
-    int every; /* allow_thread refuses every so many; 0: none */
-    int first; /* .. starting with this call */
+    int every; /* allow_thread refuses one of `every` calls; 0: none */
+    int first; /* the first call that it refuses */
 };
 
 static int hook_start(fj_pool *pool, int worker, void *arg)
@@ -287,7 +287,7 @@ FJ_TEST(start_and_stop_hooks_come_in_pairs, 20)
     }
 }
 
-/* A worker whose hook fails does nothing but stop; the pool can still be ended. */
+/* A worker whose start hook fails runs no task and exits. The pool can still be terminated. */
 FJ_TEST(worker_whose_start_hook_fails_ends_after_its_stop_hook, 20)
 {
     struct hooks h = {.fail = 77};
@@ -319,7 +319,7 @@ static int mark(void *arg)
     return FJ_OK;
 }
 
-/* Nobody calls the pool again: whoever leaves without a task calls the next. */
+/* No other call reaches the pool. A worker that exits without having run a task starts another. */
 FJ_TEST(task_waits_for_no_other_call_when_its_thread_fails_to_start, 20)
 {
     for (int fails = 1; fails < 3; fails++) {
@@ -337,7 +337,7 @@ FJ_TEST(task_waits_for_no_other_call_when_its_thread_fails_to_start, 20)
     }
 }
 
-/* After three in a row the next is tried a tenth of a second later. */
+/* After three failed starts in a row, the pool tries the next one 100 ms later. */
 FJ_TEST(threads_that_fail_to_start_are_not_asked_for_without_end, 20)
 {
     enum { N = 2, TENTH = 100000000 };
@@ -372,7 +372,7 @@ FJ_TEST(guests_call_no_hooks, 20)
     CHECK_EQ(sum(h.stopped), 0);
 }
 
-/* ---- Refusals ------------------------------------------------------------------------------- */
+/* ---- Refused threads ------------------------------------------------------------------------- */
 
 FJ_TEST(pool_that_may_start_nobody_runs_on_its_callers, 20)
 {
@@ -430,7 +430,7 @@ FJ_TEST(pool_that_may_start_every_second_worker_runs_everything, 30)
     }
 }
 
-/* Counts are right after many refusals: the pool still reaches its parallelism. */
+/* After many refusals the counts are still correct: the pool reaches its parallelism. */
 FJ_TEST(refusals_cost_no_workers_later, 30)
 {
     struct hooks h = {.every = 1};

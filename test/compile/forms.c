@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forms.c - every number of arguments of a typed task, in C and C++, run by one worker and by two
+ * forms.c - typed tasks with 0 to 6 arguments, in C and C++, with one and with two workers
  */
 #include <forkjoin.h>
 #include <string.h>

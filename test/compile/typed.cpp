@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// typed.cpp - both tiers from C++: that it compiles, links and gives the right answers
+// typed.cpp - typed and plain tasks in C++: they compile, link and return the right results
 
 #include <forkjoin.h>
 
@@ -15,7 +15,7 @@ FJ_TASK(long, fib, long, n)
     return fib_join(FJ, &a) + y;
 }
 
-// Two that call each other, one without a result.
+// Two tasks without a result that fork each other.
 FJ_VOID_TASK_DECLARE(fill_odd, int *, to, int, n);
 
 FJ_VOID_TASK(fill_even, int *, to, int, n)
@@ -36,7 +36,7 @@ FJ_VOID_TASK_BODY(fill_odd, int *, to, int, n)
     fill_even_join(FJ, &rest);
 }
 
-// The plain tier, with a task that is a base class.
+// Plain tasks: fj_task is the base class.
 struct sum : fj_task {
     long from, to, result;
 };

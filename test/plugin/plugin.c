@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plugin.c - a plugin that contains the static library and uses its common pool; see
- * test/regression/plugin.c, which loads and unloads it
+ * plugin.c - a plugin that contains the static library and uses its common pool
+ *
+ * test/regression/plugin.c loads and unloads it.
  */
 #include <forkjoin.h>
 #include <forkjoin/algo.h>
@@ -40,7 +41,7 @@ static int body(size_t begin, size_t end, void *arg)
     return FJ_OK;
 }
 
-/* Tasks, futures, timers, algorithms, tasks that this thread runs for no pool. 0: all went well. */
+/* Uses tasks, futures, timers and a loop in the common pool. Returns 0 if all results are right. */
 int plugin_use(void)
 {
     static atomic_int ticks;

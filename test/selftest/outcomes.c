@@ -2,8 +2,8 @@
 /*
  * outcomes.c - one test for each way in which a test can end
  *
- * Not part of the suite: test/selftest/run runs it and compares what the framework says
- * with the beginning of the name.
+ * test/selftest/run runs this program. It checks that the result which the framework prints for a
+ * test is the one with which the name of the test begins.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -98,7 +98,7 @@ FJ_TEST(not_ok_spins, 1)
     for (;;) fjt_spin_us(1000);
 }
 
-/* Its watchdog stops as well: only the parent can end it. */
+/* SIGSTOP stops the watchdog too, so only the parent process can end this test. */
 FJ_TEST(not_ok_stopped, 1)
 {
     raise(SIGSTOP);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cgroup.c - the CPU quota of control groups, read from a root directory made for the test
+ * cgroup.c - the CPU quota of control groups, read from a root directory that the test creates
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -40,7 +40,7 @@ static void root_make(void)
     atexit(root_end);
 }
 
-/* A file under the root, with the directories above it. */
+/* Creates a file under the root, and the directories above it. */
 static void put(const char *path, const char *text)
 {
     char full[2048];
@@ -163,7 +163,7 @@ FJ_TEST(v2_siblings_do_not_count, 10)
     CHECK_EQ(quota(), 8);
 }
 
-/* Seen from inside a container the group may not exist under the mount: its root does. */
+/* Inside a container, the directory of the group may be missing, but that of the root is there. */
 FJ_TEST(v2_group_that_is_not_there_leaves_its_ancestors, 10)
 {
     root_make();

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ctl.c - the control word: no field ever touches another
+ * ctl.c - the control word: an operation on one field changes no other field
  *
- * Every operation on every combination of values at the edges of the four fields. A word is
- * put together here by shifts of its own, so that a mask that is wrong in ctl.h is not used
- * to check itself.
+ * Each operation runs on every combination of extreme values of the four fields. This file composes
+ * words by its own shifts, because a wrong mask of ctl.h must not be used to check itself.
  */
 #include "sched/ctl.h"
 #include "fjtest.h"
@@ -48,7 +47,7 @@ static void for_all(void (*check)(uint64_t c, struct fields f))
                 }
 }
 
-/* As a sum in 16 signed bits. */
+/* The value as 16 signed bits store it. */
 static int wrapped(int deficit)
 {
     return (int)(int16_t)(uint16_t)deficit;
@@ -126,7 +125,7 @@ FJ_TEST(ctl_version_goes_round_and_comes_back, 10)
     CHECK(fji_ctl_new_version(c) == start);
 }
 
-/* Whatever the sizes of the pool are, and whatever the sign was before. */
+/* For all sizes of a pool, and both values of the sign bit. */
 static void check_sign(uint64_t c, struct fields f)
 {
     static const int sizes[] = {1, 2, 16384, 32766, 32767};
@@ -149,7 +148,7 @@ FJ_TEST(ctl_is_negative_when_workers_are_missing_and_one_can_come, 20)
     for_all(check_sign);
 }
 
-/* The transitions of a pool of n workers that come, idle, wake, are trimmed and exit. */
+/* The transitions of a pool of n workers that are started, go idle, wake, retire and exit. */
 static void life(int n)
 {
     struct fields f = {-n, 0, (1u << 17) - 1, 0};
@@ -166,7 +165,7 @@ static void life(int n)
         check_fields(c, (struct fields){-i - 1, n, f.version, (uint32_t)i + 1});
     }
     for (int i = n; i > n / 2; i--) {
-        c = fji_ctl_add_total(fji_ctl_with_top(c, (uint32_t)i - 1), -1); /* trim */
+        c = fji_ctl_add_total(fji_ctl_with_top(c, (uint32_t)i - 1), -1); /* retire */
         check_fields(c, (struct fields){-n, i - 1, f.version, (uint32_t)i - 1});
     }
     for (int i = n / 2; i > 0; i--) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * faults.c - the library when the system refuses: no memory, no room to grow, no threads
+ * faults.c - the library when the system refuses memory, space to grow, or threads
  *
- * A fork cannot fail, so what finds no room is run at once; what can fail says FJ_ENOMEM and
- * leaves everything as it was; without threads a pool goes on with fewer.
+ * A fork cannot fail, so a task that finds no space in the queue is run at once. A call that can
+ * fail returns FJ_ENOMEM and changes nothing. A pool that gets no threads runs with fewer workers.
  */
 #include <pthread.h>
 #include <string.h>
@@ -81,11 +81,11 @@ static long fib(int n)
     return a.result + b.result;
 }
 
-/* ---- No room to grow ------------------------------------------------------------------------ */
+/* ---- No space to grow ------------------------------------------------------------------------ */
 
 #define FORKS 500
 
-/* Whether the pool has one worker: another one could make room by taking tasks. */
+/* True if the pool has one worker. With more, a thief could make space by stealing tasks. */
 static bool no_thief;
 
 static void forks_without_room(void *arg)
@@ -142,7 +142,7 @@ FJ_TASK(long, typed_fib, int, n)
     return x + (n % 2 == 0 ? typed_fib_join(FJ, &b) : typed_fib_join(FJ, &a));
 }
 
-/* Many handles out, all beyond the room. */
+/* Forks many tasks before it joins any, so that most of them find no space. */
 FJ_TASK(long, handles, int, n, int, order)
 {
     typed_fib_task h[200];
@@ -171,7 +171,7 @@ static void typed_without_room(fj_pool *pool)
     atomic_int runs = 0;
     long r = 0;
 
-    CHECK_EQ(typed_fib_invoke(pool, &r, 5), FJ_OK); /* workers have their queues now */
+    CHECK_EQ(typed_fib_invoke(pool, &r, 5), FJ_OK); /* now the workers have their queues */
     fail_from_now(FJI_FAULT_COMMIT);
     for (int n = 50; n <= 150; n += 10) {
         CHECK_EQ(deep_invoke(pool, &r, n), FJ_OK);
@@ -198,7 +198,7 @@ FJ_TEST(typed_forks_without_room_are_run_at_once, 20)
     }
 }
 
-/* Even the memory for their results has to be waited for. */
+/* Even the memory for the results is refused at first, and the fork has to wait for it. */
 FJ_TEST(typed_forks_without_room_wait_for_memory, 20)
 {
     need_faults();
@@ -301,7 +301,7 @@ FJ_TEST(common_pool_without_memory_comes_later, 10)
     for (int i = 0; i < 3; i++) leaf_init(&l[i], i + 5);
     CHECK_EQ(fj_invoke(NULL, &l[0].task), FJ_ENOMEM);
     CHECK_EQ(fj_execute(NULL, nothing, NULL), FJ_ENOMEM);
-    fj_fork(&l[1].task); /* cannot fail */
+    fj_fork(&l[1].task); /* a fork cannot fail */
     CHECK_EQ(fj_join(&l[1].task), 6);
     fj_fork(&l[2].task);
     CHECK_EQ(fj_unfork(&l[2].task), 0);
@@ -369,9 +369,9 @@ FJ_TEST(pool_without_threads_can_be_stopped, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Now and then --------------------------------------------------------------------------- */
+/* ---- Single faults --------------------------------------------------------------------------- */
 
-/* A whole life of a pool with the k-th call of a kind failing, and some after it. */
+/* The whole life of a pool, in which `count` calls of one kind fail, beginning with the k-th. */
 static void life_with_fault(enum fji_fault kind, long k, long count, unsigned flags)
 {
     fj_pool_options o = {0};
@@ -401,7 +401,7 @@ static void life_with_fault(enum fji_fault kind, long k, long count, unsigned fl
     fjt_destroy(pool);
 }
 
-/* Two refusals in a row may leave a submission without anybody, so callers help here. */
+/* After two refusals in a row, a submission may have no worker. So callers help here. */
 static void lives_with_faults(enum fji_fault kind)
 {
     need_faults();
@@ -439,7 +439,7 @@ FJ_TEST(pool_without_the_heavy_fence_uses_full_ones, 30)
     }
 }
 
-/* ---- The points themselves ------------------------------------------------------------------ */
+/* ---- The injected faults themselves ---------------------------------------------------------- */
 
 static bool memory_comes(void)
 {
@@ -455,7 +455,7 @@ FJ_TEST(two_places_can_fail_in_one_run, 10)
     fji_fault_set(FJI_FAULT_ALLOC, 2, 1);
     fji_fault_and(FJI_FAULT_ALLOC, 5, 2);
     for (int i = 1; i <= 9; i++) CHECK_EQ(memory_comes(), i != 2 && i != 5 && i != 6);
-    fji_fault_set(FJI_FAULT_ALLOC, 3, 1); /* in place of both */
+    fji_fault_set(FJI_FAULT_ALLOC, 3, 1); /* replaces both */
     for (int i = 1; i <= 9; i++) CHECK_EQ(memory_comes(), i != 3);
 }
 
@@ -507,7 +507,7 @@ FJ_TEST(wait_may_return_without_a_reason, 10)
     need_faults();
     fail_from_now(FJI_FAULT_WAIT);
     CHECK(fji_plat_wait(&word, 0, FJ_FOREVER));
-    CHECK(!fji_plat_wait(&word, 0, fji_plat_now() - 1)); /* but not too late */
+    CHECK(!fji_plat_wait(&word, 0, fji_plat_now() - 1)); /* but not after its deadline */
 }
 
 FJ_TEST(wake_may_come_late_and_twice, 10)
@@ -522,7 +522,7 @@ FJ_TEST(wake_may_come_late_and_twice, 10)
     CHECK(fjt_now() - start >= 1000000);
 }
 
-/* All that is on time by that clock is on time by ours. */
+/* A deadline is a time of the clock that jumps. After the jump, a wait ends at its deadline. */
 FJ_TEST(clock_may_jump, 10)
 {
     uint32_t word = 0;
@@ -533,7 +533,7 @@ FJ_TEST(clock_may_jump, 10)
     CHECK(fji_plat_now() - before < 3600000000000);
     int64_t after = fji_plat_now();
     CHECK(after - before >= 3600000000000);
-    CHECK(!fji_plat_wait(&word, 0, after + 1000000)); /* and not in an hour */
+    CHECK(!fji_plat_wait(&word, 0, after + 1000000)); /* and does not take an hour */
     CHECK(fji_plat_now() >= after + 1000000);
 }
 
@@ -552,12 +552,12 @@ FJ_TEST(clock_may_stand_still_and_never_goes_back, 10)
         same += now == last;
         last = now;
     }
-    CHECK(same > 90 || fjt_now() - start >= 20000000); /* unless we stood still ourselves */
+    CHECK(same > 90 || fjt_now() - start >= 20000000); /* unless this thread was delayed */
     while (fji_plat_wait(&word, 0, last + 2000000)) {}
     CHECK(fji_plat_now() >= last + 2000000);
 }
 
-/* ---- A heavy fence that is refused though it was promised --------------------------------------- */
+/* ---- A heavy fence that is refused at run time ----------------------------------------------- */
 
 static uint32_t light_word, heavy_word, turn, light_saw;
 
@@ -576,7 +576,7 @@ static void *light_side(void *arg)
     return arg;
 }
 
-/* As the fence itself in unit/plat.c: both sides missing the other's store must not happen. */
+/* As in the test of the fence in unit/plat.c, at least one side must see the other's store. */
 FJ_TEST(refused_heavy_fence_is_made_up_for, 30)
 {
     uint64_t random = fjt_seed();
@@ -595,7 +595,7 @@ FJ_TEST(refused_heavy_fence_is_made_up_for, 30)
         fji_store_relaxed(&heavy_word, 1u);
         int64_t start = fjt_now();
         CHECK(fji_plat_barrier());
-        CHECK(fjt_now() - start >= 1000000); /* longer than any store takes to be seen */
+        CHECK(fjt_now() - start >= 1000000); /* longer than a store needs to become visible */
         uint32_t saw = fji_load_relaxed(&light_word), other_saw;
         while ((other_saw = fji_load_acquire(&light_saw)) == 0) fji_plat_yield();
         CHECK(saw == 1 || other_saw == 2);
@@ -610,7 +610,7 @@ static int count_one(void *counter)
     return FJ_OK;
 }
 
-/* What is forked and submitted while the workers go to sleep is seen by one of them. */
+/* A task that is submitted while the workers fall asleep is seen by one of them. */
 FJ_TEST(no_task_is_missed_while_the_heavy_fence_is_refused, 60)
 {
     uint64_t random = fjt_seed();

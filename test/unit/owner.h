@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owner.h - a worker's queue without a worker: what the tests of the queue share
+ * owner.h - a worker's queue without a worker: helpers for the tests of the queue
  *
- * Push and take here are fj_fork() and fj_join() without the pool: the same fast path
- * (fji_pop), then the same slow one. The boundary is kept in hot.top, as the plain tier does.
+ * Push and take are fj_fork() and fj_join() without the pool: first the same fast path (fji_pop()),
+ * then the same slow path. The boundary is in hot.top, as for plain tasks.
  */
 #ifndef FJT_OWNER_H
 #define FJT_OWNER_H
@@ -26,7 +26,7 @@ static inline void owner_free(fji_queue *q)
     fji_plat_free(q);
 }
 
-/* The queue at rest: its own invariants, and hot.top where the boundary is. */
+/* Checks a queue that no thread is using: its invariants, and that hot.top is the boundary. */
 static inline void owner_check(fji_queue *q)
 {
     unsigned state = fji_base_state(q->base);
@@ -39,7 +39,7 @@ static inline void owner_check(fji_queue *q)
     if (!q->asymmetric) CHECK_EQ(state, FJI_BASE_OPEN);
 }
 
-/* NULL: there was no room. */
+/* Returns the cell, or NULL if there was no space. */
 static inline fj_cell *owner_push(fji_queue *q, uintptr_t what)
 {
     fj_cell *p = fji_queue_room(q, q->fast.top);
@@ -76,7 +76,7 @@ static inline bool owner_push_action(fji_queue *q, fj_action_fn *fn, void *arg)
     return true;
 }
 
-/* True: it is ours. False: a thief has it. */
+/* Returns true if the owner got the task, false if a thief has it. */
 static inline bool owner_take(fji_queue *q, fj_cell *c)
 {
     fj_cell *boundary = q->fast.top;
@@ -92,7 +92,7 @@ static inline bool owner_take(fji_queue *q, fj_cell *c)
     return true;
 }
 
-/* The thief of c is through with it. */
+/* Gives the cell c back after its thief has finished the task. */
 static inline void owner_give_back(fji_queue *q, fj_cell *c)
 {
     fji_store_relaxed(&c->state, 0u);
@@ -139,7 +139,7 @@ static inline void steal_nothing(fji_queue *q)
     CHECK_EQ(fji_queue_count(q), 0);
 }
 
-/* A joiner finds its task stolen; the thief is through; the cell is given back. */
+/* The joiner finds its task stolen, the thief finishes, and the joiner gives the cell back. */
 static inline void join_stolen(fji_queue *q, int i)
 {
     fj_cell *c = tasks[i].cell;

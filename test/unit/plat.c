@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plat.c - the porting contract: what every platform layer has to keep
+ * plat.c - the porting contract, which every platform layer has to keep
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -22,12 +22,12 @@
 
 #define MS ((int64_t)1000000)
 
-/* Runs main(arg) in a thread of the layer and waits for its end. */
+/* A thread of the platform layer that runs main(arg). */
 struct started {
     void (*main)(void *);
     void *arg;
     fji_thread self;
-    uint32_t known; /* 1: self is there */
+    uint32_t known; /* 1: self is valid */
 };
 
 static void started_main(void *p)
@@ -95,7 +95,7 @@ FJ_TEST(wake_leaves_errno_alone, 10)
     CHECK_EQ(errno, 12345);
 }
 
-/* A ball between two: a wake that is lost stops the game. */
+/* Two threads hand a value to each other. If a wake-up is lost, both wait forever. */
 static void player(void *arg)
 {
     uint32_t *word = arg;
@@ -164,8 +164,8 @@ FJ_TEST(heavy_fence_is_there_once_it_was_promised, 10)
     for (int i = 0; i < 100; i++) CHECK(fji_plat_barrier());
 }
 
-/* Store, fence, load, on both sides: light on one, heavy on the other. Both missing the
- * other's store is what must not happen. */
+/* Each side stores, fences and loads: one with the light fence, one with the heavy fence. At least
+ * one side must see the other's store. */
 static uint32_t light_word, heavy_word, turn, light_saw;
 
 static void light_side(void *arg)

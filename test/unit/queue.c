@@ -2,9 +2,9 @@
 /*
  * queue.c - a worker's queue, step by step and without threads
  *
- * The thief is the same thread as the owner, so every interleaving of whole steps can be
- * written down, and after each of them the queue is looked at. Most properties are checked
- * for queues that start with 2, 4 and 64 cells, with and without the asymmetric fence.
+ * One thread is both owner and thief. So each test can write down an interleaving of whole steps,
+ * and can check the queue after each step. Most properties are checked for queues that start with
+ * 2, 4 and 64 cells, with and without the asymmetric fence.
  */
 #include "owner.h"
 
@@ -25,7 +25,7 @@ static void for_shapes(uint32_t limit, void (*check)(fji_queue *q))
     }
 }
 
-/* ---- The thieves' word ---------------------------------------------------------------------- */
+/* ---- The base word --------------------------------------------------------------------------- */
 
 static const uint64_t epochs[] = {0, 1, 1ull << 33, (1ull << 34) - 2, (1ull << 34) - 1};
 static const uint32_t indices[] = {0, 1, 2, 1u << 27, (1u << 28) - 2, (1u << 28) - 1};
@@ -151,7 +151,7 @@ FJ_TEST(takes_oldest_first_end_where_they_began, 20)
     for_shapes(LIMIT, oldest_first);
 }
 
-/* Typed code keeps the position of its next fork: what is below must stay. */
+/* Typed code keeps the position of its next fork in a register, so the cells below must stay. */
 static void settle_from(fji_queue *q)
 {
     push_all(q, 6);
@@ -240,7 +240,7 @@ static void tombs_taken_by_a_thief(fji_queue *q)
 
     push_all(q, 5);
     for (int i = 0; i < 4; i++) take_one(q, i);
-    /* Nothing but tombs below the youngest, which is stolen; then they are all the thief's. */
+    /* Below the youngest task there are only tombstones. Its thief takes all of them, too. */
     steal_one(q, 4);
     CHECK_EQ(fji_queue_steal(q, &taken), FJI_STEAL_EMPTY);
     CHECK_EQ(q->tombstones, 4);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue_open.c - a worker's queue: opening, closing, and thieves that are late
+ * queue_open.c - a worker's queue: opening, closing, and late thieves
  *
- * The thief is the same thread as the owner. One that is late has read the thieves' word some
- * time ago: whatever was done since, its CAS must fail unless the task it saw is still there.
+ * One thread is both owner and thief. A late thief has read the base word some time ago. Whatever
+ * happened since, its CAS must fail unless the task that it saw is still there.
  */
 #include "owner.h"
 
@@ -17,7 +17,8 @@ static fji_queue *closable(void)
     return owner_new(64, LIMIT, true);
 }
 
-/* Takes of a task above `low` others, until the queue is closed; how many it were. */
+/* Pushes and takes one task until the queue is closed. Returns the number of takes, or 0 if the
+ * queue stays open. */
 static int takes_until_closed(fji_queue *q)
 {
     for (int n = 1; n <= 3 * FJI_CLOSE_AFTER; n++) {
@@ -164,9 +165,9 @@ FJ_TEST(refused_heavy_fence_takes_nothing, 10)
     owner_free(q);
 }
 
-/* ---- A thief that is late ------------------------------------------------------------------- */
+/* ---- A late thief ---------------------------------------------------------------------------- */
 
-/* What the CAS of a thief that has read `b` would do now. */
+/* Does the CAS of a thief that has read `b` earlier. Returns whether it succeeds. */
 static bool late_take(fji_queue *q, uint64_t b)
 {
     uint64_t next = fji_base_make(fji_base_epoch(b), fji_base_index(b) + 1, FJI_BASE_OPEN);
@@ -184,7 +185,7 @@ FJ_TEST(late_thief_fails_after_its_task_was_taken_back, 10)
     owner_free(q);
 }
 
-/* Two task structs only, and always the same cell: nothing but the epoch tells. */
+/* The same two tasks and the same cells are used again and again, so only the epoch has changed. */
 FJ_TEST(late_thief_fails_after_cell_and_task_were_used_again, 10)
 {
     fji_queue *q = owner_new(2, 2, false);
@@ -224,7 +225,7 @@ FJ_TEST(late_thief_fails_after_tombs_were_freed, 10)
 
     push_all(q, 3);
     take_one(q, 0);
-    uint64_t b = q->base; /* about to step over the tomb */
+    uint64_t b = q->base; /* the thief is about to skip the tombstone */
     take_one(q, 2);
     take_one(q, 1);
     push_all(q, 1);
@@ -244,20 +245,21 @@ FJ_TEST(late_thief_fails_after_a_closing, 10)
     owner_free(q);
 }
 
-/* Closed, the owner changes cells without a word; opened again, the word must be another. */
+/* While the queue is closed, the owner changes cells without changing the base word. So the base
+ * word must differ after the queue is opened again. */
 FJ_TEST(late_thief_fails_after_a_closing_and_an_opening, 10)
 {
     fji_queue *q = closable();
 
     push_all(q, 3);
     steal_one(q, 0);
-    uint64_t b = q->base; /* about to take task 1 */
+    uint64_t b = q->base; /* the thief is about to take task 1 */
     CHECK(takes_until_closed(q) != 0);
     take_one(q, 2);
     take_one(q, 1);
     for (int i = 5; i < 7; i++) CHECK(owner_push_task(q, &tasks[i]));
     CHECK_EQ(fji_base_state(q->base), FJI_BASE_CLOSED);
-    q->fast.floor = UINTPTR_MAX; /* what a thief stores to be let in */
+    q->fast.floor = UINTPTR_MAX; /* what a thief stores to have the queue opened */
     take_one(q, 6);
     CHECK_EQ(fji_base_state(q->base), FJI_BASE_OPEN);
     CHECK(tasks[5].cell == q->cells + 1);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue_random.c - a worker's queue against a simple model, by random steps
+ * queue_random.c - a worker's queue compared with a simple model, by random steps
  *
- * The model is a list of what was pushed and not yet joined, oldest first, each with a mark
- * for stolen. A thief must get the oldest that is not marked, a joiner learns from the mark
- * whether it gets its own. Beside that no view of the thieves' word may ever come back with
- * another task in its cell: that is what shuts out a thief that is late.
+ * The model is a list of the tasks that were pushed and not yet joined, oldest first. A flag says
+ * whether a task is stolen. A thief must get the oldest task without that flag. A joiner must get
+ * its task if the flag is not set. In addition, a value of the base word must never occur again
+ * with another task in the cell at its index, because only this makes the CAS of a late thief fail.
  */
 #include <string.h>
 
@@ -18,19 +18,19 @@ enum kind { PLAIN, TYPED, ACTION };
 struct item {
     fj_task task;
     fj_type type;
-    fj_cell *cell; /* of a typed one */
+    fj_cell *cell; /* of a typed task */
     enum kind kind;
     bool used, stolen;
-    uint64_t stamp; /* of its push */
+    uint64_t stamp; /* the number of its push */
 };
 
 struct model {
     fji_queue *q;
     uint64_t random, pushes;
     struct item item[ITEMS];
-    struct item *list[ITEMS]; /* pushed, not joined, oldest first */
+    struct item *list[ITEMS]; /* pushed and not joined, oldest first */
     int n;
-    uint64_t seen_base, seen_stamp; /* the last view of the cell at index; 0: free */
+    uint64_t seen_base, seen_stamp; /* the last base word, and the task at its index; 0: none */
     int pushed, taken, stolen, closed, refused;
 };
 
@@ -62,7 +62,7 @@ static void forget(struct model *m, int i)
     memmove(&m->list[i], &m->list[i + 1], (size_t)(--m->n - i) * sizeof m->list[0]);
 }
 
-/* The stamp of the task in a cell, 0 if there is none. */
+/* Returns the stamp of the task in the cell, or 0 if there is none. */
 static uint64_t stamp_in(const struct model *m, const fj_cell *c)
 {
     uintptr_t what = c->item;
@@ -106,7 +106,7 @@ static void check_model(struct model *m)
 
 /* ---- The steps ------------------------------------------------------------------------------ */
 
-/* No room: nothing above the last cell that must stay is dead. */
+/* Checks that there really is no space: compaction could not free a cell either. */
 static void check_full(const fji_queue *q)
 {
     uint32_t index = fji_base_index(q->base);
@@ -195,7 +195,7 @@ static void steal(struct model *m)
     }
 }
 
-/* As a worker does that drains its queue: the topmost, if nobody joins it. */
+/* If the topmost cell holds an action, takes it, as a worker does that empties its queue. */
 static void drain_one(struct model *m)
 {
     fji_queue *q = m->q;
@@ -246,7 +246,7 @@ static void wild_step(struct model *m)
     }
 }
 
-/* Long enough without a thief the queue closes. */
+/* A step without a thief. After enough of them the queue closes. */
 static void quiet_step(struct model *m)
 {
     if (m->n < 5 && below(m, 2) == 0)

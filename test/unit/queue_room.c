@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue_room.c - memory of a worker's queue: growth, the limit, compaction, its end
+ * queue_room.c - memory of a worker's queue: growth, the limit, compaction, reset
  *
- * Cells never move when the array grows. At the limit tasks are moved down over what is
- * dead, which only plain tasks and actions can bear: a typed task's position is in somebody's
- * registers, a stolen one's is in its thief's hands.
+ * Cells never move when the array grows. At the limit, compaction moves tasks down over dead cells.
+ * It can move only plain tasks and actions: the position of a typed task is in a register of its
+ * forker, and the position of a stolen task is known to its thief.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -28,7 +28,7 @@ static int action(void *arg)
     return FJ_OK;
 }
 
-/* Its argument, so that actions can be told apart. */
+/* The argument of an action, which distinguishes it from the others. */
 static void *number(long n)
 {
     return (void *)(uintptr_t)n;
@@ -117,7 +117,7 @@ FJ_TEST(queue_is_not_made_without_memory, 10)
     owner_free(q);
 }
 
-/* 2 GiB wanted, and far less to be had. */
+/* The queue asks for 2 GiB of addresses, and far fewer are available. */
 FJ_TEST(queue_takes_fewer_addresses_when_there_are_fewer, 10)
 {
     struct rlimit few = {512ul << 20, 512ul << 20};
@@ -160,7 +160,7 @@ FJ_TEST(reset_queue_is_as_new, 10)
 
 /* ---- Compaction ----------------------------------------------------------------------------- */
 
-/* Forks one and joins the oldest, over and over: `wide` are there at a time. */
+/* Forks a task and joins the oldest one, again and again. `wide` tasks are queued at a time. */
 static void slide(fji_queue *q, int wide, int rounds)
 {
     uint32_t others = fji_queue_count(q);
@@ -321,7 +321,7 @@ FJ_TEST(stolen_action_is_a_copy, 10)
     owner_free(q);
 }
 
-/* A task forked under typed code is found by `home`, a submitted one by `home` with a mark. */
+/* Compaction updates the position of a task that typed code has forked, and of a submitted task. */
 FJ_TEST(compaction_tells_tasks_their_new_position, 10)
 {
     fji_queue *q = owner_new(8, 8, false);

@@ -2,9 +2,9 @@
 /*
  * queue_threads.c - a worker's queue with one owner and one to three thieves
  *
- * Whoever gets a task counts it in the task and adds its value to a sum of his own; at the
- * end every count is one and the sums together are what was pushed. Thieves rest now and
- * then, so that the queue closes and has to be opened again.
+ * The thread that gets a task counts this in the task, and adds the value of the task to its own
+ * sum. At the end every count is 1, and the sums add up to the sum of all values. Thieves sleep now
+ * and then, so that the queue closes and has to be opened again.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static void start_thieves(fji_queue *q, int n)
     }
 }
 
-/* The sum of all of them. */
+/* Stops the thieves and returns the sum of their sums. */
 static uint64_t end_thieves(int n)
 {
     uint64_t sum = 0;
@@ -85,7 +85,7 @@ static uint64_t end_thieves(int n)
     return sum;
 }
 
-/* Takes the task back, or waits for its thief; what the owner has got from it. */
+/* Takes the task back and returns its value, or waits for its thief and returns 0. */
 static uint64_t join(fji_queue *q, struct item *it)
 {
     fj_cell *c = it->task.cell;
@@ -97,7 +97,7 @@ static uint64_t join(fji_queue *q, struct item *it)
     return 0;
 }
 
-/* check(q, items) pushes and joins `n` items and returns the owner's sum. */
+/* Pushes and joins n items. Returns the sum of the values that the owner got. */
 typedef uint64_t owner_fn(fji_queue *q, struct item *items, long n);
 
 static void for_thieves(uint32_t first, uint32_t limit, long n, owner_fn *owner)
@@ -126,9 +126,9 @@ static void for_thieves(uint32_t first, uint32_t limit, long n, owner_fn *owner)
     free(items);
 }
 
-/* ---- Ways of an owner ----------------------------------------------------------------------- */
+/* ---- Access patterns of the owner ------------------------------------------------------------ */
 
-/* A binary tree of forks: the right half is offered, the left done meanwhile. */
+/* A binary tree: pushes a task, handles half of the others, joins the task, handles the rest. */
 static uint64_t tree(fji_queue *q, struct item *items, long n)
 {
     uint64_t sum = 0;
@@ -160,8 +160,9 @@ FJ_TEST(every_task_is_taken_once_while_the_queue_grows_from_2, 120)
     for_thieves(2, 1u << 20, fjt_rounds(1000000), all_then_joins);
 }
 
-/* Up to 100 at a time, mostly the youngest joined first, sometimes any. Positions creep then, and
- * stolen tasks pin theirs: what finds no room is done at once, as a fork does it. */
+/* Up to 100 tasks are queued. Usually the youngest is joined, sometimes any other. The boundary may
+ * then move up, and stolen tasks keep their cells, so the queue may become full. A task that finds
+ * no space is run at once, as by a fork. */
 static uint64_t any_order(fji_queue *q, struct item *items, long n)
 {
     struct item *out[100];
@@ -213,7 +214,7 @@ FJ_TEST(every_task_is_taken_once_when_joined_oldest_first, 60)
     for_thieves(4, 4096, fjt_rounds(1000000), oldest_first);
 }
 
-/* A window that slides: compaction while thieves are about. */
+/* A sliding window: the queue is compacted while thieves use it. */
 static uint64_t window(fji_queue *q, struct item *items, long n)
 {
     uint64_t sum = 0;
@@ -233,7 +234,7 @@ FJ_TEST(every_task_of_a_sliding_window_is_taken_once, 60)
     for_thieves(2, 16, fjt_rounds(1000000), window);
 }
 
-/* Nobody joins them: what does not fit the owner does itself, and in the end the rest. */
+/* The owner runs the actions that find no space, and at the end those that no thief has taken. */
 static uint64_t actions(fji_queue *q, struct item *items, long n)
 {
     uint64_t sum = 0;
@@ -256,10 +257,10 @@ FJ_TEST(every_action_is_taken_once_while_the_queue_is_compacted, 60)
     for_thieves(2, 16, fjt_rounds(1000000), actions);
 }
 
-/* ---- The same addresses over and over ------------------------------------------------------- */
+/* ---- The same addresses again and again ------------------------------------------------------ */
 
-/* Two tasks in two cells: a thief that is late finds the task it saw, in the cell where it saw
- * it, and must not get it. */
+/* Two tasks in two cells. A late thief may find the task that it saw in the cell where it saw it,
+ * and still must not get it. */
 static void two_tasks(int n, bool asymmetric, long rounds)
 {
     static struct item two[2];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * subq.c - the submission queue: first in, first out, many pushers under a lock
+ * subq.c - the submission queue: first in, first out, several pushers under a lock
  *
- * First step by step in one thread, then by random steps against a list, then with threads
- * that push, take back and steal at the same time; what each of them got adds up.
+ * The tests go step by step in one thread, then by random steps that are compared with a list, then
+ * with threads that push, take back and steal at the same time. At the end of the last ones, the
+ * sum of the values that were pushed is the sum of the values that were taken.
  */
 #include <pthread.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static void subq_free(fji_submission_queue *q)
     fji_plat_free(q);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static bool append(fji_submission_queue *q, const fji_taken *it, uint32_t *number)
 {
     return fji_submission_queue_push(q, it, number);
@@ -191,7 +192,7 @@ FJ_TEST(submitted_action_keeps_function_and_argument, 10)
     subq_free(q);
 }
 
-/* Half of the actions in sight, oldest first, never more than a batch. */
+/* A batch has at most half of the queued actions, rounded up, oldest first. */
 FJ_TEST(batch_of_actions_is_half_of_them_in_order, 10)
 {
     fji_taken taken[FJI_SUBMISSIONS_BATCH];
@@ -255,7 +256,7 @@ FJ_TEST(submission_is_taken_back_from_everywhere, 10)
         }
 }
 
-/* One stays at the front while others come and are taken back behind it. */
+/* One task stays at the front, while others are pushed and taken back behind it. */
 FJ_TEST(submissions_taken_back_leave_their_room, 10)
 {
     fji_submission_queue *q = subq_new(4, 16);
@@ -302,7 +303,7 @@ FJ_TEST(submission_queue_forgets_everything_on_reset, 10)
     subq_free(q);
 }
 
-/* What the CAS of a thief that has read `b` would do now. */
+/* Does the CAS of a thief that has read `b` earlier. Returns whether it succeeds. */
 static bool late_take(fji_submission_queue *q, uint64_t b)
 {
     uint64_t next = fji_base_make(fji_base_epoch(b), fji_base_index(b) + 1, FJI_BASE_OPEN);
@@ -330,7 +331,7 @@ FJ_TEST(late_thief_of_submissions_fails_after_a_slot_was_used_again, 10)
     subq_free(q);
 }
 
-/* ---- Against a list ------------------------------------------------------------------------- */
+/* ---- Compared with a list -------------------------------------------------------------------- */
 
 FJ_TEST(random_submissions_agree_with_a_list, 60)
 {
@@ -375,12 +376,13 @@ FJ_TEST(random_submissions_agree_with_a_list, 60)
 #define PUSHERS 3
 #define THIEVES 2
 
-/* Pushes the same few tasks over and over: each is free again when its state says so. */
+/* A thread of the test. A pusher pushes the same ten tasks again and again; a task may be pushed
+ * again when its state is 0. */
 struct member {
     fji_submission_queue *q;
     pthread_t thread;
     uint64_t pushed, got, random;
-    int first; /* a pusher's own tasks: first .. first + 9 */
+    int first; /* a pusher's own tasks are first to first + 9 */
     bool takes_back;
 };
 
@@ -390,7 +392,7 @@ static uint64_t take(fj_task *t)
 {
     uint64_t value = t->location;
 
-    /* Nobody else has it: its state goes from 1 to 0 exactly once. */
+    /* No other thread has taken it: its state changes from 1 to 0 exactly once. */
     CHECK_EQ(fji_swap_acq_rel(&t->state, 0u), 1);
     return value;
 }
@@ -495,7 +497,7 @@ FJ_TEST(every_submission_is_taken_once_or_taken_back, 60)
     crowd(2, 4, true);
 }
 
-/* One at a time, so that what is taken back is always the newest and the oldest at once. */
+/* One task at a time. When it is taken back it is both the newest and the oldest one. */
 FJ_TEST(only_submission_is_taken_once_or_taken_back, 60)
 {
     fji_submission_queue *q = subq_new(2, 2);
@@ -515,7 +517,7 @@ FJ_TEST(only_submission_is_taken_once_or_taken_back, 60)
     subq_free(q);
 }
 
-/* The older of two: what is taken back is not the newest, and the thief is just there. */
+/* Takes back the older of two tasks, not the newest, while the thief is about to steal it. */
 FJ_TEST(older_of_two_submissions_is_taken_once_or_taken_back, 60)
 {
     fji_submission_queue *q = subq_new(4, 1u << 20);
@@ -562,7 +564,7 @@ static void *batch_main(void *arg)
     }
 }
 
-/* A small array, so that it is compacted under the eyes of those who look ahead. */
+/* A small array, so that it is compacted while thieves read ahead. */
 FJ_TEST(every_action_is_taken_once_in_batches, 60)
 {
     static struct member members[3];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wheel.c - the set of moments against a sorted list
+ * wheel.c - the timing wheel compared with a sorted list
  *
- * Without threads and without a clock: random additions, removals and steps of time of every
- * size. What comes out is what the oracle says, in its order, and the invariants hold.
+ * There are no threads and no clock. Moments are added and removed at random, and time advances by
+ * steps of every size. The wheel must return the same moments as the oracle, in the same order, and
+ * its invariants must hold.
  */
 #include "queue/wheel.h"
 
@@ -18,7 +19,7 @@ static fji_wheel wheel;
 static fji_moment moments[MANY];
 static bool in[MANY];
 
-/* The oracle: the least moment that is in, by looking at all. */
+/* The oracle: the earliest moment in the wheel, found by reading all of them. */
 static int earliest(void)
 {
     int best = -1;
@@ -28,7 +29,7 @@ static int earliest(void)
     return best;
 }
 
-/* Distances of every order of magnitude, and the edges. */
+/* Returns a random distance of any order of magnitude, sometimes 0 or the maximum. */
 static int64_t distance(uint64_t *random)
 {
     uint64_t r = fjt_random(random);
@@ -96,7 +97,7 @@ static void random_steps(long steps, int64_t now, int check_every)
             }
         } else {
             int64_t by = distance(&random);
-            if (n % 16 != 0) by %= 1000000000; /* mostly less than a second */
+            if (n % 16 != 0) by %= 1000000000; /* usually less than a second */
             if (later(now, by) < INT64_MAX / 2) now = later(now, by);
             take_due(now);
         }
@@ -117,7 +118,7 @@ FJ_TEST(invariants_of_the_wheel_hold_after_every_step, 60)
     random_steps(fjt_rounds(20000), (int64_t)1 << 61, 1);
 }
 
-/* Near moments are in the heap: its middle is removed too. */
+/* Near moments are in the heap. Moments in the middle of the heap are removed too. */
 FJ_TEST(removal_from_the_heap_keeps_the_order, 60)
 {
     uint64_t random = fjt_seed();

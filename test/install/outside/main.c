@@ -2,8 +2,7 @@
 /*
  * main.c - a program outside the project that uses the installed library
  *
- * With the argument `shared` or `static` it also looks whether it was linked that
- * way.
+ * With the argument `shared` or `static`, it also checks that it uses that kind of library.
  */
 #include <dlfcn.h>
 #include <forkjoin.h>
@@ -37,10 +36,10 @@ int main(int argc, char **argv)
         void *f = (void *)(uintptr_t)fj_version;
         int shared = dladdr(f, &where) != 0 && strstr(where.dli_fname, "libforkjoin.so") != NULL;
         if (shared != (strcmp(argv[1], "shared") == 0)) {
-            printf("not linked as wanted: %s\n", argv[1]);
+            printf("not linked with the %s library\n", argv[1]);
             return 1;
         }
     }
-    puts("right");
+    puts("ok");
     return 0;
 }
