@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * completer.c - counted completers: counts, callbacks, and all that a task does
+ * completer.c - CountedCompleterTest: pending counts, callbacks, and all that other tasks do
  */
 #include "tree_checks.h"
 
 /* ---- Counts and callbacks ------------------------------------------------------------------------- */
 
-/* A completer that is never queued: all of it happens by the calls of the test. */
+/* A completer that is never queued. Only the calls of the test change it. */
 struct hand {
     fj_completer c;
     int completions, errors, code;
@@ -35,7 +35,7 @@ static int hand_error(fj_completer *c, int code, fj_completer *caller)
 static int hand_run(fj_task *t)
 {
     (void)t;
-    CHECK(!"a completer runs that nobody has queued");
+    CHECK(!"a completer runs that was never queued");
     return FJ_OK;
 }
 
@@ -88,7 +88,7 @@ static void complete_one(int32_t pending, void *value)
             continue;
         }
         hand_check(&parent, 1, 0, 0);
-        CHECK(parent.caller == &parent.c); /* told to be through, by complete() */
+        CHECK(parent.caller == &parent.c); /* complete() calls try_complete() of the parent */
         tree_check_done(&parent.c.future, FJ_OK, NULL);
     }
 }
@@ -121,7 +121,7 @@ static void fail_one(int32_t pending, int given, int code)
     tree_check_done(&c.c.future, code, NULL);
 }
 
-/* One that went well cannot fail any more, so that nobody above hears of it. */
+/* A completer that has succeeded cannot fail any more, and its ancestors are not notified. */
 static void fail_after_success(void)
 {
     struct hand c, parent;
@@ -274,7 +274,7 @@ FJ_TEST(CountedCompleterTest__testGetRoot, 30)
     tree_run(step_root, by_hand);
 }
 
-/* Counts down to zero, then once more: only that one completes it. */
+/* Counts down to zero, then calls once more. Only the last call completes the completer. */
 static void count_down(void (*call)(fj_completer *c), int calls_back)
 {
     struct hand parent, c;
@@ -357,7 +357,7 @@ static void step_next(const struct tree_how *how)
     }
     CHECK(fj_completer_next(&c.c) == &root.c);
     hand_check_open(&root, 0);
-    hand_check_open(&c, 5); /* its own count does not matter */
+    hand_check_open(&c, 5); /* its own count is not used */
     CHECK(fj_completer_next(&root.c) == NULL);
     hand_check(&root, 0, 0, 0);
     tree_check_done(&root.c.future, FJ_OK, NULL);
@@ -387,7 +387,8 @@ FJ_TEST(CountedCompleterTest__testQuietlyCompleteRoot, 30)
     tree_run(step_complete_root, by_hand);
 }
 
-/* By a call, and by a body that fails; all the way up, each hears it once. */
+/* A call, and then a body that fails. The failure reaches every ancestor, and each error callback
+ * is called once. */
 static void step_fail_upwards(const struct tree_how *how)
 {
     struct hand c[3];
@@ -822,7 +823,7 @@ FJ_TEST(CountedCompleterTest__testAbnormalInvokeAllCollectionSingleton, 30)
 
 /* ---- Ways to split ---------------------------------------------------------------------------------- */
 
-/* One visit of every element of an array, by nodes that go all at once when the root is done. */
+/* Visits every element of an array once. The nodes are freed together when the root is done. */
 struct visits {
     struct visit *node;
     atomic_int *seen;
@@ -830,7 +831,7 @@ struct visits {
     atomic_size_t nodes, completions;
 };
 
-/* Visits [lo, lo + n). */
+/* A node that visits [lo, lo + n). */
 struct visit {
     fj_completer c;
     struct visits *all;
@@ -877,7 +878,7 @@ static void visit_leaf(const struct visit *v)
     if (v->n != 0) atomic_fetch_add(&v->all->seen[v->lo], 1);
 }
 
-/* Both halves are forked, and both counted. */
+/* Forks both halves, with a pending count of 2. */
 static int visit_set_2(fj_task *t)
 {
     struct visit *v = (struct visit *)t;
@@ -894,7 +895,8 @@ static int visit_set_2(fj_task *t)
     return FJ_OK;
 }
 
-/* One half is forked, the other called: whichever ends first takes the one away. */
+/* Forks one half and calls the other, with a pending count of 1. The half that ends first
+ * decrements the count. */
 static int visit_set_1(fj_task *t)
 {
     struct visit *v = (struct visit *)t;
@@ -911,7 +913,7 @@ static int visit_set_1(fj_task *t)
     return FJ_OK;
 }
 
-/* Upper halves are forked until one element is left, each counted as it goes. */
+/* Forks upper halves until one element is left, and increments the pending count for each. */
 static int visit_add_1(fj_task *t)
 {
     struct visit *v = (struct visit *)t;
@@ -925,7 +927,7 @@ static int visit_add_1(fj_task *t)
     return FJ_OK;
 }
 
-/* The same, counted before it began; nobody needs to be called. */
+/* The same with a pending count that is set in advance. It completes without callbacks. */
 static int visit_set_log2(fj_task *t)
 {
     struct visit *v = (struct visit *)t;
@@ -936,7 +938,7 @@ static int visit_set_log2(fj_task *t)
     return FJ_OK;
 }
 
-/* pool: NULL to run it here. */
+/* Runs the visit in the pool, or in the calling thread if pool is NULL. */
 static void visit_all(fj_pool *pool, fj_task_fn *fn, size_t n)
 {
     struct visits all = {.most = 2 * n + 1};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recursive_task.c - recursive tasks with a value
+ * recursive_task.c - RecursiveTaskTest: recursive tasks with a result
  */
 #include "tree_checks.h"
 
