@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task8.c - ForkJoinTask8Test: as task.c, with the tag of a future as its state
+ * task8.c - ForkJoinTask8Test: as task.c, with the tag of a future as the state of a node
  *
- * What a node waits for is in its tag, and only there: a tag that is lost, doubled or seen
- * too early ends a node twice, never, or with half of its sum.
+ * Only the tag says which children have ended. If a tag were lost, set twice or seen too early, a
+ * node would end twice, never, or with half of its sum.
  *
- *     NEW -> HALF -> FULL     a child is done, both are; a leaf goes from NEW to FULL
- *     NEW, HALF -> BROKEN     something below has failed
+ *     NEW -> HALF -> FULL     one child is done, then both; a leaf goes from NEW to FULL
+ *     NEW, HALF -> BROKEN     a node below has failed
  */
 #include <pthread.h>
 
@@ -17,20 +17,21 @@
 #define FULL INT16_MAX
 #define BROKEN INT16_MIN
 
-/* ---- A tree that is completed from below ------------------------------------------------ */
+/* ---- A tree that is completed from the leaves upwards ----------------------------------- */
 
 struct node {
     fj_future f;
     struct node *parent;
     int n, fails;
     atomic_int begun;
-    long given[2];   /* by the first child to be done, by the second */
-    atomic_int refs; /* children, and the library or, of a root, the test */
+    long given[2]; /* results of the left and the right child */
+    /* One for each child, and one for the library, or for the test if this is a root. */
+    atomic_int refs;
 };
 
 static atomic_int nodes_alive;
 
-/* A node stays as long as anything below it, which may outlive the wait for the root. */
+/* A node stays as long as any node below it, because those may outlive the wait for the root. */
 static void node_unref(struct node *x)
 {
     while (x != NULL && atomic_fetch_sub(&x->refs, 1) == 1) {
@@ -68,8 +69,8 @@ static struct node *node_make(struct node *parent, int n, int fails)
 }
 
 /*
- * True: this child was the second, and *value is the sum. Which place is its own it knows by
- * its side; the tag carries what the other has written into the other place.
+ * Stores the result of the child on this side. Returns true if this child is the second to arrive;
+ * then *value is the sum. The change of the tag makes the result of the other child visible.
  */
 static bool node_arrive(struct node *x, int side, long *value)
 {
@@ -99,7 +100,7 @@ static void node_done(struct node *x, long value)
     }
 }
 
-/* All leaves fail; of those below a node the first one breaks it. */
+/* All leaves fail. The first failure below a node sets its tag to BROKEN. */
 static void node_failed(struct node *x)
 {
     for (; x != NULL; x = x->parent) {
@@ -128,7 +129,7 @@ static int node_run(fj_task *t)
     return FJ_PENDING;
 }
 
-/* ---- As a kind -------------------------------------------------------------------------- */
+/* ---- The functions of this kind --------------------------------------------------------- */
 
 static fj_future *tagged_make(int n, int fails)
 {
@@ -140,7 +141,7 @@ static int tagged_begun(const fj_future *f)
     return atomic_load(&((struct node *)(uintptr_t)f)->begun);
 }
 
-/* An outcome that came from outside leaves the tag alone. */
+/* An outcome that a call has set does not change the tag. */
 static int16_t tagged_tag(const fj_future *f, int code)
 {
     if (tagged_begun(f) == 0 || code == FJ_EBUSY) return NEW;
@@ -163,7 +164,7 @@ static const struct kind tagged = {
     .alive = &nodes_alive,
 };
 
-/* ---- The rows --------------------------------------------------------------------------- */
+/* ---- The methods of ForkJoinTask8Test --------------------------------------------------- */
 
 FJ_TEST(ForkJoinTask8Test__testInvoke, 30)
 {
@@ -491,7 +492,7 @@ static void *submit_main(void *pool)
     return NULL;
 }
 
-/* The only worker is here, so what is submitted stays where it is. */
+/* Runs on the only worker, so that the submission stays queued. */
 static void step_poll_submission(const struct kind *k)
 {
     fj_taken taken;
