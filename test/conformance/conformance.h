@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/inside.h"
 #include "fjtest.h"
 
 #define MS ((int64_t)1000000)
@@ -295,30 +296,7 @@ static inline int call_fail(void *arg, void **result)
 
 /* ---- Inside a pool ----------------------------------------------------------------------- */
 
-struct inside {
-    fj_task task;
-    void (*body)(void *arg);
-    void *arg;
-};
-
-static inline int inside_run(fj_task *t)
-{
-    struct inside *i = (struct inside *)t;
-
-    i->body(i->arg);
-    return FJ_OK;
-}
-
-/* Runs body(arg) on a worker of the pool and returns when it has ended. */
-static inline void inside(fj_pool *p, void (*body)(void *arg), void *arg)
-{
-    struct inside i = {.body = body, .arg = arg};
-
-    fj_task_init(&i.task, inside_run);
-    CHECK_EQ(fj_invoke_mode(p, &i.task, FJ_CALLER_BLOCKS), FJ_OK);
-}
-
-/* The same on a new pool, which is then destroyed. */
+/* Runs body(arg) on a worker of a new pool, which is then destroyed. */
 static inline void inside_pool(void (*body)(void *arg), void *arg)
 {
     fj_pool *p = conformance_pool();
