@@ -505,4 +505,26 @@ static inline void all_gives_all_values(fj_pool *p, int64_t limit)
     }
 }
 
+/* ---- On a pool --------------------------------------------------------------------------- */
+
+/* One of the checks above. */
+typedef void bulk_check(fj_pool *p, int64_t limit);
+
+static inline void on_a_pool(bulk_check *check, int64_t limit)
+{
+    fj_pool *p = conformance_pool();
+
+    check(p, limit);
+    fjt_destroy(p);
+}
+
+/* The same on a pool whose callers help. */
+static inline void on_a_direct_pool(bulk_check *check, int64_t limit)
+{
+    fj_pool *p = conformance_direct_pool();
+
+    check(p, limit);
+    fjt_destroy(p);
+}
+
 #endif /* CONFORMANCE_H */

@@ -139,111 +139,104 @@ FJ_TEST(AbstractExecutorServiceTest__testSubmitEE, 30)
     fjt_destroy(p);
 }
 
-#define ON_A_DIRECT_POOL(property, limit)       \
-    do {                                        \
-        fj_pool *p = conformance_direct_pool(); \
-        property(p, limit);                     \
-        fjt_destroy(p);                         \
-    } while (0)
-
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAny1, 30)
 {
-    ON_A_DIRECT_POOL(any_refuses_null_list, FJ_FOREVER);
+    on_a_direct_pool(any_refuses_null_list, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAny2, 30)
 {
-    ON_A_DIRECT_POOL(any_refuses_empty_list, FJ_FOREVER);
+    on_a_direct_pool(any_refuses_empty_list, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAny3, 30)
 {
-    ON_A_DIRECT_POOL(any_refuses_null_element, FJ_FOREVER);
+    on_a_direct_pool(any_refuses_null_element, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAny4, 30)
 {
-    ON_A_DIRECT_POOL(any_reports_failure, FJ_FOREVER);
+    on_a_direct_pool(any_reports_failure, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAny5, 30)
 {
-    ON_A_DIRECT_POOL(any_gives_a_value, FJ_FOREVER);
+    on_a_direct_pool(any_gives_a_value, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAll1, 30)
 {
-    ON_A_DIRECT_POOL(all_refuses_null_list, FJ_FOREVER);
+    on_a_direct_pool(all_refuses_null_list, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAll2, 30)
 {
-    ON_A_DIRECT_POOL(all_of_none_is_done, FJ_FOREVER);
+    on_a_direct_pool(all_of_none_is_done, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAll3, 30)
 {
-    ON_A_DIRECT_POOL(all_refuses_null_element, FJ_FOREVER);
+    on_a_direct_pool(all_refuses_null_element, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAll4, 30)
 {
-    ON_A_DIRECT_POOL(all_keeps_failures_apart, FJ_FOREVER);
+    on_a_direct_pool(all_keeps_failures_apart, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAll5, 30)
 {
-    ON_A_DIRECT_POOL(all_gives_all_values, FJ_FOREVER);
+    on_a_direct_pool(all_gives_all_values, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAny1, 30)
 {
-    ON_A_DIRECT_POOL(any_refuses_null_list, LONG_NS);
+    on_a_direct_pool(any_refuses_null_list, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAny2, 30)
 {
-    ON_A_DIRECT_POOL(any_refuses_empty_list, LONG_NS);
+    on_a_direct_pool(any_refuses_empty_list, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAny3, 30)
 {
-    ON_A_DIRECT_POOL(any_refuses_null_element, LONG_NS);
+    on_a_direct_pool(any_refuses_null_element, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAny4, 30)
 {
-    ON_A_DIRECT_POOL(any_reports_failure, LONG_NS);
+    on_a_direct_pool(any_reports_failure, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAny5, 30)
 {
-    ON_A_DIRECT_POOL(any_gives_a_value, LONG_NS);
+    on_a_direct_pool(any_gives_a_value, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAll1, 30)
 {
-    ON_A_DIRECT_POOL(all_refuses_null_list, LONG_NS);
+    on_a_direct_pool(all_refuses_null_list, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAll2, 30)
 {
-    ON_A_DIRECT_POOL(all_of_none_is_done, LONG_NS);
+    on_a_direct_pool(all_of_none_is_done, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAll3, 30)
 {
-    ON_A_DIRECT_POOL(all_refuses_null_element, LONG_NS);
+    on_a_direct_pool(all_refuses_null_element, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAll4, 30)
 {
-    ON_A_DIRECT_POOL(all_keeps_failures_apart, LONG_NS);
+    on_a_direct_pool(all_keeps_failures_apart, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAll5, 30)
 {
-    ON_A_DIRECT_POOL(all_gives_all_values, LONG_NS);
+    on_a_direct_pool(all_gives_all_values, LONG_NS);
 }
 
 /*
@@ -909,56 +902,49 @@ FJ_TEST(InvokeTest__testInvokeAllAfterShutdown2, 30)
     bulk_after_shutdown(false, LONG_NS);
 }
 
-#define ON_A_POOL(property, limit)       \
-    do {                                 \
-        fj_pool *p = conformance_pool(); \
-        property(p, limit);              \
-        fjt_destroy(p);                  \
-    } while (0)
-
 FJ_TEST(InvokeTest__testInvokeAnyEmpty1, 30)
 {
-    ON_A_POOL(any_refuses_empty_list, FJ_FOREVER);
+    on_a_pool(any_refuses_empty_list, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAnyEmpty2, 30)
 {
-    ON_A_POOL(any_refuses_empty_list, LONG_NS);
+    on_a_pool(any_refuses_empty_list, LONG_NS);
 }
 
 FJ_TEST(InvokeTest__testInvokeAnyNull1, 30)
 {
-    ON_A_POOL(any_refuses_null_list, FJ_FOREVER);
+    on_a_pool(any_refuses_null_list, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAnyNull2, 30)
 {
-    ON_A_POOL(any_refuses_null_element, FJ_FOREVER);
+    on_a_pool(any_refuses_null_element, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAllEmpty1, 30)
 {
-    ON_A_POOL(all_of_none_is_done, FJ_FOREVER);
+    on_a_pool(all_of_none_is_done, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAllEmpty2, 30)
 {
-    ON_A_POOL(all_of_none_is_done, LONG_NS);
+    on_a_pool(all_of_none_is_done, LONG_NS);
 }
 
 FJ_TEST(InvokeTest__testInvokeAllNull1, 30)
 {
-    ON_A_POOL(all_refuses_null_list, FJ_FOREVER);
+    on_a_pool(all_refuses_null_list, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAllNull2, 30)
 {
-    ON_A_POOL(all_refuses_null_element, FJ_FOREVER);
+    on_a_pool(all_refuses_null_element, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAllNull3, 30)
 {
-    ON_A_POOL(all_refuses_null_list, LONG_NS);
+    on_a_pool(all_refuses_null_list, LONG_NS);
 }
 
 /* The Java test passes no time unit. This library has no units, so the test calls
@@ -981,24 +967,24 @@ FJ_TEST(InvokeTest__testInvokeAllNull4, 30)
 
 FJ_TEST(InvokeTest__testInvokeAllNull5, 30)
 {
-    ON_A_POOL(all_refuses_null_element, LONG_NS);
+    on_a_pool(all_refuses_null_element, LONG_NS);
 }
 
 /* ---- InvokeTest: all of several ---------------------------------------------------------- */
 
 FJ_TEST(InvokeTest__testInvokeAll1, 30)
 {
-    ON_A_POOL(all_gives_all_values, FJ_FOREVER);
+    on_a_pool(all_gives_all_values, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAll2, 30)
 {
-    ON_A_POOL(all_keeps_failures_apart, FJ_FOREVER);
+    on_a_pool(all_keeps_failures_apart, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAll3, 30)
 {
-    ON_A_POOL(all_gives_all_values, LONG_NS);
+    on_a_pool(all_gives_all_values, LONG_NS);
 }
 
 /*

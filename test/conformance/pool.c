@@ -642,21 +642,14 @@ FJ_TEST(ForkJoinPoolTest__testInvokeUncheckedException, 30)
 
 /* ---- Any of several, all of several ------------------------------------------------------ */
 
-#define ON_A_POOL(property, limit)       \
-    do {                                 \
-        fj_pool *p = conformance_pool(); \
-        property(p, limit);              \
-        fjt_destroy(p);                  \
-    } while (0)
-
 FJ_TEST(ForkJoinPoolTest__testInvokeAny1, 30)
 {
-    ON_A_POOL(any_refuses_null_list, FJ_FOREVER);
+    on_a_pool(any_refuses_null_list, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAny2, 30)
 {
-    ON_A_POOL(any_refuses_empty_list, FJ_FOREVER);
+    on_a_pool(any_refuses_empty_list, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAny3, 30)
@@ -688,87 +681,87 @@ FJ_TEST(ForkJoinPoolTest__testInvokeAny4, 30)
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAny5, 30)
 {
-    ON_A_POOL(any_reports_failure, FJ_FOREVER);
+    on_a_pool(any_reports_failure, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAny6, 30)
 {
-    ON_A_POOL(any_gives_a_value, FJ_FOREVER);
+    on_a_pool(any_gives_a_value, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAll1, 30)
 {
-    ON_A_POOL(all_refuses_null_list, FJ_FOREVER);
+    on_a_pool(all_refuses_null_list, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAll2, 30)
 {
-    ON_A_POOL(all_of_none_is_done, FJ_FOREVER);
+    on_a_pool(all_of_none_is_done, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAll3, 30)
 {
-    ON_A_POOL(all_refuses_null_element, FJ_FOREVER);
+    on_a_pool(all_refuses_null_element, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAll4, 30)
 {
-    ON_A_POOL(all_keeps_failures_apart, FJ_FOREVER);
+    on_a_pool(all_keeps_failures_apart, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAll5, 30)
 {
-    ON_A_POOL(all_gives_all_values, FJ_FOREVER);
+    on_a_pool(all_gives_all_values, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAny1, 30)
 {
-    ON_A_POOL(any_refuses_null_list, LONG_NS);
+    on_a_pool(any_refuses_null_list, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAny2, 30)
 {
-    ON_A_POOL(any_refuses_empty_list, LONG_NS);
+    on_a_pool(any_refuses_empty_list, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAny3, 30)
 {
-    ON_A_POOL(any_refuses_null_element, LONG_NS);
+    on_a_pool(any_refuses_null_element, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAny4, 30)
 {
-    ON_A_POOL(any_reports_failure, LONG_NS);
+    on_a_pool(any_reports_failure, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAny5, 30)
 {
-    ON_A_POOL(any_gives_a_value, LONG_NS);
+    on_a_pool(any_gives_a_value, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAll1, 30)
 {
-    ON_A_POOL(all_refuses_null_list, LONG_NS);
+    on_a_pool(all_refuses_null_list, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAll2, 30)
 {
-    ON_A_POOL(all_of_none_is_done, LONG_NS);
+    on_a_pool(all_of_none_is_done, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAll3, 30)
 {
-    ON_A_POOL(all_refuses_null_element, LONG_NS);
+    on_a_pool(all_refuses_null_element, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAll4, 30)
 {
-    ON_A_POOL(all_keeps_failures_apart, LONG_NS);
+    on_a_pool(all_keeps_failures_apart, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAll5, 30)
 {
-    ON_A_POOL(all_gives_all_values, LONG_NS);
+    on_a_pool(all_gives_all_values, LONG_NS);
 }
 
 /* ---- Changing the parallelism ------------------------------------------------------------ */

@@ -1108,15 +1108,15 @@ FJ_TEST(ScheduledExecutorTest__testSubmitRunnable2, 30)
 
 /* ---- ScheduledExecutorTest: bulk calls ------------------------------------------------------- */
 
-/* Runs `body` on a pool in which a timer waits. The timer is not affected. */
-static void beside_a_timer(void (*body)(fj_pool *p, int64_t limit), int64_t limit)
+/* Makes a check on a pool in which a timer waits. The timer is not affected. */
+static void beside_a_timer(bulk_check *check, int64_t limit)
 {
     fj_pool *p = conformance_pool_of(1);
     struct beat b;
 
     beat_init(&b, 0);
     CHECK_EQ(fj_schedule(p, &b.timer, LONG_NS), FJ_OK);
-    body(p, limit);
+    check(p, limit);
     CHECK_EQ(fj_pool_delayed_count(p), 1);
     CHECK_EQ(fj_future_cancel(&b.timer.future, 0), 1);
     beat_release(&b, 0);
