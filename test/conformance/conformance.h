@@ -17,9 +17,7 @@
 
 #include "api/inside.h"
 #include "fjtest.h"
-
-#define MS ((int64_t)1000000)
-#define LONG_NS (3600 * 1000 * MS) /* longer than any test, so the watchdog ends the test first */
+#include "state_checks.h"
 
 /* ---- Waiting ----------------------------------------------------------------------------- */
 
@@ -51,20 +49,6 @@ static inline void *conformance_thread_end(pthread_t t)
 
 /* ---- Pools ------------------------------------------------------------------------------- */
 
-/* The number of workers for a test that does not require a particular one. */
-static inline int conformance_workers(void)
-{
-    const char *text = getenv("FJT_WORKERS");
-    int n = text != NULL ? atoi(text) : 0;
-    return n > 0 ? n : 4;
-}
-
-static inline unsigned conformance_flags(void)
-{
-    const char *text = getenv("FJT_FIFO");
-    return text != NULL && strcmp(text, "1") == 0 ? FJ_POOL_FIFO : 0;
-}
-
 /* A pool with exactly n workers, in the order that the environment selects. */
 static inline fj_pool *conformance_pool_of(int n)
 {
@@ -74,8 +58,7 @@ static inline fj_pool *conformance_pool_of(int n)
 /* A pool with at least n workers, for jobs that have to run at the same time. */
 static inline fj_pool *conformance_pool_for(int n)
 {
-    int workers = conformance_workers();
-    return conformance_pool_of(workers > n ? workers : n);
+    return conformance_pool_of(conformance_workers_for(n));
 }
 
 static inline fj_pool *conformance_pool(void)
@@ -108,77 +91,19 @@ static inline void check_pool_ended(fj_pool *p)
 
 /* ---- The state of a future --------------------------------------------------------------- */
 
-/* Checks that f is not done. It may be queued. */
-static inline void check_open(fj_future *f)
-{
-    void *result = &result;
-
-    CHECK(!fj_future_is_done(f));
-    CHECK(!fj_future_succeeded(f));
-    CHECK(!fj_future_failed(f));
-    CHECK(!fj_future_is_cancelled(f));
-    CHECK_EQ(fj_future_state(f), FJ_FUTURE_RUNNING);
-    CHECK_EQ(fj_future_error(f), FJ_OK);
-    CHECK_EQ(fj_future_result(f, &result), FJ_EBUSY);
-    CHECK(result == &result);
-}
-
-/* The same for a future that cannot end meanwhile: every timed wait returns FJ_ETIMEDOUT. */
-static inline void check_stuck(fj_future *f)
-{
-    void *result = &result;
-
-    check_open(f);
-    CHECK_EQ(fj_future_get(f, 0, &result), FJ_ETIMEDOUT);
-    CHECK_EQ(fj_future_get(f, INT64_MIN, &result), FJ_ETIMEDOUT);
-    CHECK_EQ(fj_future_wait(f, -1), FJ_ETIMEDOUT);
-    CHECK_EQ(fj_future_wait_quietly(f, 0), FJ_ETIMEDOUT);
-    CHECK(result == &result);
-    check_open(f);
-}
-
-/* Calls every getter twice. Calls that would resolve f again are refused and change nothing. */
-static inline void check_done(fj_future *f, int code, void *value)
-{
-    bool normal = code == FJ_OK, cancelled = code == FJ_ECANCELED;
-
-    CHECK(fj_future_is_done(f));
-    CHECK_EQ(fj_future_succeeded(f), normal);
-    CHECK_EQ(fj_future_failed(f), !normal);
-    CHECK_EQ(fj_future_is_cancelled(f), cancelled);
-    CHECK_EQ(fj_future_state(f), normal      ? FJ_FUTURE_SUCCESS
-                                 : cancelled ? FJ_FUTURE_CANCELLED
-                                             : FJ_FUTURE_FAILED);
-    CHECK_EQ(fj_future_error(f), code);
-    for (int i = 0; i < 2; i++) {
-        static const int64_t limits[] = {FJ_FOREVER, INT64_MIN};
-        void *untouched = &untouched, *got = untouched, *now = untouched;
-        CHECK_EQ(fj_future_join(f), code);
-        CHECK_EQ(fj_future_get(f, limits[i], &got), code);
-        CHECK_EQ(fj_future_result(f, &now), code);
-        CHECK(got == (normal ? value : untouched));
-        CHECK(now == got);
-        CHECK_EQ(fj_future_wait(f, limits[i]), FJ_OK);
-        CHECK_EQ(fj_future_wait_quietly(f, limits[i]), FJ_OK);
-        CHECK_EQ(fj_future_cancel(f, i), cancelled);
-        CHECK_EQ(fj_future_complete(f, f), 0);
-        CHECK_EQ(fj_future_fail(f, 99), 0);
-    }
-}
-
 static inline void check_normal(fj_future *f, void *value)
 {
-    check_done(f, FJ_OK, value);
+    state_check_done(f, FJ_OK, value);
 }
 
 static inline void check_failed(fj_future *f, int code)
 {
-    check_done(f, code, NULL);
+    state_check_done(f, code, NULL);
 }
 
 static inline void check_cancelled(fj_future *f)
 {
-    check_done(f, FJ_ECANCELED, NULL);
+    state_check_done(f, FJ_ECANCELED, NULL);
 }
 
 /* ---- Jobs -------------------------------------------------------------------------------- */
@@ -400,7 +325,7 @@ static inline void any_refuses_null_element(fj_pool *p, int64_t limit)
         f[at] = NULL;
         CHECK_EQ(fj_future_invoke_any(p, f, 2, limit, &which), FJ_EINVAL);
         CHECK_EQ(which, 77);
-        check_stuck(&j.f);
+        state_check_stuck(&j.f);
         CHECK_EQ(fj_future_invoke(p, &j.f), FJ_OK);
         job_release(&j, 1);
     }
@@ -466,7 +391,7 @@ static inline void all_refuses_null_element(fj_pool *p, int64_t limit)
         fj_future *f[2] = {&j.f, &j.f};
         f[at] = NULL;
         CHECK_EQ(fj_future_invoke_all(p, f, 2, limit), FJ_EINVAL);
-        check_stuck(&j.f);
+        state_check_stuck(&j.f);
         CHECK_EQ(fj_future_invoke(p, &j.f), FJ_OK);
         job_release(&j, 1);
     }
@@ -484,7 +409,7 @@ static inline void all_keeps_failures_apart(fj_pool *p, int64_t limit)
     }
     CHECK_EQ(fj_future_invoke_all(p, f, 5, limit), 41);
     for (int i = 0; i < 5; i++) {
-        check_done(f[i], j[i].code, &j[i]);
+        state_check_done(f[i], j[i].code, &j[i]);
         job_release(&j[i], 1);
     }
 }

@@ -20,7 +20,7 @@ FJ_TEST(AbstractExecutorServiceTest__testExecuteRunnable, 30)
     fj_future *f;
 
     CHECK_EQ(fj_future_new_action(action_count, &ran, NULL, 0, &f), FJ_OK);
-    check_stuck(f);
+    state_check_stuck(f);
     CHECK_EQ(fj_future_submit(p, f), FJ_OK);
     CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
     CHECK(result == NULL);
@@ -86,7 +86,7 @@ FJ_TEST(AbstractExecutorServiceTest__testNullTaskSubmission, 30)
     fj_future_init(&bodiless, NULL);
     CHECK_EQ(fj_future_submit(p, &bodiless), FJ_EINVAL);
     CHECK_EQ(fj_future_invoke(p, &bodiless), FJ_EINVAL);
-    check_stuck(&bodiless);
+    state_check_stuck(&bodiless);
     CHECK(!fj_pool_has_queued_submissions(p));
     fjt_destroy(p);
 }
@@ -119,7 +119,7 @@ FJ_TEST(AbstractExecutorServiceTest__testInterruptedSubmit, 60)
         caller_interrupt(&c);
         caller_end(&c);
         CHECK_EQ(atomic_load(&w.code), FJ_ECANCELED);
-        check_stuck(&j.f);
+        state_check_stuck(&j.f);
     }
     job_release(&j, 1);
     check_normal(&j.f, &j);
@@ -282,7 +282,7 @@ FJ_TEST(ExecutorsTest__testTimedCallable, 30)
     CHECK_EQ(fj_future_get(&j.f, 5 * MS, &result), FJ_ETIMEDOUT);
     CHECK(fjt_now() - begin >= 5 * MS);
     CHECK(result == &j);
-    check_stuck(&j.f);
+    state_check_stuck(&j.f);
     job_release(&j, 1);
     check_normal(&j.f, &j);
     fjt_destroy(p);
@@ -958,7 +958,7 @@ FJ_TEST(InvokeTest__testInvokeAllNull4, 30)
     job_init(&j, FJ_OK);
     CHECK_EQ(fj_future_invoke_all_quietly(p, NULL, 1), FJ_EINVAL);
     CHECK_EQ(fj_future_invoke_all_quietly(p, f, 2), FJ_EINVAL);
-    check_stuck(&j.f);
+    state_check_stuck(&j.f);
     CHECK_EQ(fj_future_invoke_all_quietly(p, f, 1), FJ_OK);
     check_normal(&j.f, &j);
     job_release(&j, 1);

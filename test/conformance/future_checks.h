@@ -6,9 +6,6 @@
  * their children complete, futures that join their children, and completers. The steps are the same
  * for all kinds. After each step the test calls every function that returns something about a
  * future.
- *
- * FJT_WORKERS is the number of workers of a test that does not require a particular one; the
- * default is 4. With FJT_FIFO=1 their pools run the oldest task first.
  */
 #ifndef FJT_FUTURE_CHECKS_H
 #define FJT_FUTURE_CHECKS_H
@@ -18,12 +15,10 @@
 #include <string.h>
 
 #include "fjtest.h"
+#include "state_checks.h"
 
 /* The code of a task that fails. */
 #define CODE 4711
-
-/* Longer than any test. */
-#define LONG_NS ((int64_t)3600 * 1000000000)
 
 /* A result is a number, which is never dereferenced. */
 static inline void *number(long n)
@@ -63,66 +58,30 @@ static inline void check_tag(const struct kind *k, const fj_future *f, int code)
 static inline void check_open(const struct kind *k, fj_future *f)
 {
     static const int64_t past[] = {0, -1, INT64_MIN};
-    void *result = &result;
     size_t which = 7;
     int begun = k->begun(f);
 
-    CHECK_EQ(fj_future_is_done(f), 0);
-    CHECK_EQ(fj_future_succeeded(f), 0);
-    CHECK_EQ(fj_future_failed(f), 0);
-    CHECK_EQ(fj_future_is_cancelled(f), 0);
-    CHECK_EQ(fj_future_state(f), FJ_FUTURE_RUNNING);
-    CHECK_EQ(fj_future_error(f), FJ_OK);
-    CHECK_EQ(fj_future_result(f, &result), FJ_EBUSY);
+    state_check_stuck(f);
     for (int i = 0; i < 3; i++) {
-        CHECK_EQ(fj_future_get(f, past[i], &result), FJ_ETIMEDOUT);
-        CHECK_EQ(fj_future_wait(f, past[i]), FJ_ETIMEDOUT);
-        CHECK_EQ(fj_future_wait_quietly(f, past[i]), FJ_ETIMEDOUT);
         CHECK_EQ(fj_future_wait_all(&f, 1, past[i]), FJ_ETIMEDOUT);
         if (!stage_alone) CHECK_EQ(fj_future_wait_any(&f, 1, past[i], &which), FJ_ETIMEDOUT);
     }
-    CHECK(result == &result); /* unchanged */
     CHECK_EQ(which, 7);
     CHECK_EQ(fj_future_is_done(f), 0);
     CHECK_EQ(k->begun(f), begun);
     check_tag(k, f, FJ_EBUSY);
 }
 
-static inline void check_flags(const fj_future *f, int code)
+/* The waits for several futures return at once, too. */
+static inline void check_group_waits(fj_future *f)
 {
-    int cancelled = code == FJ_ECANCELED;
-
-    CHECK_EQ(fj_future_is_done(f), 1);
-    CHECK_EQ(fj_future_succeeded(f), code == FJ_OK);
-    CHECK_EQ(fj_future_failed(f), code != FJ_OK);
-    CHECK_EQ(fj_future_is_cancelled(f), cancelled);
-    CHECK_EQ(fj_future_state(f), code == FJ_OK ? FJ_FUTURE_SUCCESS
-                                 : cancelled   ? FJ_FUTURE_CANCELLED
-                                               : FJ_FUTURE_FAILED);
-    CHECK_EQ(fj_future_error(f), code);
-}
-
-/* Every wait returns the outcome at once, however short its timeout is. */
-static inline void check_waits(fj_future *f, int code, void *value)
-{
-    static const int64_t times[] = {FJ_FOREVER, LONG_NS, 1, 0, -1, INT64_MIN};
-    void *result = &result, *want = code == FJ_OK ? value : (void *)&result;
+    static const int64_t limits[] = {FJ_FOREVER, LONG_NS, 1, 0, -1, INT64_MIN};
     size_t which = 7;
 
-    CHECK_EQ(fj_future_result(f, NULL), code);
-    CHECK_EQ(fj_future_result(f, &result), code);
-    CHECK(result == want);
     for (int i = 0; i < 6; i++) {
-        result = &result;
-        CHECK_EQ(fj_future_join(f), code);
-        CHECK_EQ(fj_future_get(f, times[i], NULL), code);
-        CHECK_EQ(fj_future_get(f, times[i], &result), code);
-        CHECK(result == want);
-        CHECK_EQ(fj_future_wait(f, times[i]), FJ_OK);
-        CHECK_EQ(fj_future_wait_quietly(f, times[i]), FJ_OK);
-        CHECK_EQ(fj_future_wait_all(&f, 1, times[i]), FJ_OK);
+        CHECK_EQ(fj_future_wait_all(&f, 1, limits[i]), FJ_OK);
         if (stage_alone) continue;
-        CHECK_EQ(fj_future_wait_any(&f, 1, times[i], &which), FJ_OK);
+        CHECK_EQ(fj_future_wait_any(&f, 1, limits[i], &which), FJ_OK);
         CHECK_EQ(which, 0);
     }
 }
@@ -133,18 +92,13 @@ static inline void check_done(const struct kind *k, fj_future *f, int code, void
     int begun = k->begun(f);
 
     for (int i = 0; i < 2; i++) {
-        check_flags(f, code);
-        check_waits(f, code, value);
+        state_check_done(f, code, value);
+        check_group_waits(f);
         check_tag(k, f, code);
-        CHECK_EQ(fj_future_cancel(f, i), code == FJ_ECANCELED);
-        CHECK_EQ(fj_future_complete(f, &begun), 0);
-        CHECK_EQ(fj_future_complete_quietly(f), 0);
-        CHECK_EQ(fj_future_fail(f, CODE + 1), 0);
-        CHECK_EQ(fj_future_fail(f, 0), 0);
         CHECK_EQ(k->invoke(f), code);
     }
-    check_flags(f, code);
-    check_waits(f, code, value);
+    state_check_flags(f, code);
+    state_check_waits(f, code, value);
     CHECK_EQ(k->begun(f), begun);
 }
 
@@ -166,21 +120,6 @@ static inline void check_cancelled(const struct kind *k, fj_future *f)
 }
 
 /* ---- Where the steps run ---------------------------------------------------------------- */
-
-static inline int env_workers(void)
-{
-    const char *n = getenv("FJT_WORKERS");
-    int workers = n != NULL ? atoi(n) : 4;
-
-    return workers >= 1 ? workers : 1;
-}
-
-static inline unsigned env_flags(void)
-{
-    const char *fifo = getenv("FJT_FIFO");
-
-    return fifo != NULL && strcmp(fifo, "1") == 0 ? FJ_POOL_FIFO : 0;
-}
 
 typedef void step_fn(const struct kind *k);
 
@@ -215,12 +154,12 @@ static inline void on_pool(int workers, unsigned flags, const struct kind *k, st
 
 static inline void on_workers(const struct kind *k, step_fn *step)
 {
-    on_pool(env_workers(), env_flags(), k, step);
+    on_pool(conformance_workers(), conformance_flags(), k, step);
 }
 
 static inline void on_one(const struct kind *k, step_fn *step)
 {
-    on_pool(1, env_flags(), k, step);
+    on_pool(1, conformance_flags(), k, step);
 }
 
 /* The same on a worker whose queue no other thread takes from, in the order that `flags`

@@ -374,7 +374,7 @@ static void poll_one(void *arg)
     for (int i = 0; i < 5; i++)
         if (fj_taken_task(&taken) == &p->j[i].f.task) p->which = i;
     CHECK(p->which >= 0);
-    check_open(&p->j[p->which].f);
+    state_check_open(&p->j[p->which].f);
     CHECK_EQ(fj_pool_queued_submission_count(fj_current_pool()), 4);
     fj_taken_cancel(&taken);
     check_cancelled(&p->j[p->which].f);
@@ -415,7 +415,7 @@ FJ_TEST(ForkJoinPoolTest__testDrainTasksTo, 30)
             if (fj_taken_task(&taken[k]) != &j[i].f.task) continue;
             CHECK(!seen[i]);
             seen[i] = true;
-            check_stuck(&j[i].f);
+            state_check_stuck(&j[i].f);
             fj_taken_run(&taken[k]);
             check_failed(&j[i].f, 10 + i);
         }
@@ -562,7 +562,7 @@ FJ_TEST(ForkJoinPoolTest__testSubmitAfterShutdown, 30)
     CHECK_EQ(fj_submit_action(p, action_count, NULL, NULL, &f), FJ_EREJECTED);
     CHECK(f == untouched);
     fjt_destroy(p);
-    check_stuck(&j.f); /* it can be submitted to another pool */
+    state_check_stuck(&j.f); /* it can be submitted to another pool */
     p = conformance_pool();
     CHECK_EQ(fj_future_invoke(p, &j.f), FJ_OK);
     job_release(&j, 1);
@@ -594,7 +594,7 @@ FJ_TEST(ForkJoinPoolTest__testInterruptedSubmit, 60)
         caller_interrupt(&c);
         caller_end(&c);
         CHECK_EQ(atomic_load(&w.code), FJ_ECANCELED);
-        check_stuck(&j.f); /* the interrupt ended the wait, not the job */
+        state_check_stuck(&j.f); /* the interrupt ended the wait, not the job */
         job_release(&j, 1);
         CHECK_EQ(atomic_load(&j.cancelled), 0);
         check_normal(&j.f, &j);
@@ -890,10 +890,10 @@ static void fork_wait(timed_wait *wait, int code)
     for (int i = 1; i <= 2; i++) {
         CHECK_EQ(fj_future_fork(&j.f), FJ_OK);
         CHECK_EQ(wait(&j.f, LONG_NS), FJ_OK);
-        check_done(&j.f, code, &j);
+        state_check_done(&j.f, code, &j);
         job_release(&j, i);
         CHECK_EQ(fj_future_reinit(&j.f), FJ_OK);
-        check_open(&j.f);
+        state_check_open(&j.f);
     }
 }
 
@@ -951,7 +951,7 @@ static void wait_interruptibly(void *arg)
     CHECK_EQ(fj_future_wait(open, LONG_NS), FJ_ECANCELED);
     /* Again, because nothing clears the interrupt. */
     CHECK_EQ(fj_future_wait(open, FJ_FOREVER), FJ_ECANCELED);
-    check_open(open);
+    state_check_open(open);
     wait_uninterruptibly(NULL);
 }
 
@@ -1228,8 +1228,8 @@ FJ_TEST(ForkJoinPool20Test__testExternalSubmitWhenShutdown, 30)
     CHECK_EQ(fj_future_submit_external(p, &l.j.f), FJ_EREJECTED);
     CHECK_EQ(fj_join(&i.task), FJ_OK);
     fjt_destroy(p);
-    check_stuck(&l.j.f);
-    check_stuck(&l.inside.f);
+    state_check_stuck(&l.j.f);
+    state_check_stuck(&l.inside.f);
 }
 
 FJ_TEST(ForkJoinPool20Test__testSubmit, 30)
@@ -1384,7 +1384,7 @@ FJ_TEST(ForkJoinPool20Test__testSubmittedTasksRejectedWhenShutdown, 60)
         for (int i = 0; i < 2 * n; i++) {
             bool ran = i < n || !now;
             job_release(&j[i], ran);
-            check_done(&j[i].f, ran ? FJ_OK : FJ_ECANCELED, &j[i]);
+            state_check_done(&j[i].f, ran ? FJ_OK : FJ_ECANCELED, &j[i]);
         }
         fjt_destroy(p);
     }

@@ -580,8 +580,8 @@ FJ_TEST(ForkJoinPool8Test__testSetRawResultCC, 30)
     fj_completer_init(&c, NULL, 3, counted_run, NULL, NULL);
     c.future.result = number(5);
     fj_completer_complete(&c, number(6)); /* regardless of the pending count */
-    check_flags(&c.future, FJ_OK);
-    check_waits(&c.future, FJ_OK, number(6));
+    state_check_flags(&c.future, FJ_OK);
+    state_check_waits(&c.future, FJ_OK, number(6));
     CHECK(c.future.result == number(6));
 }
 
@@ -707,7 +707,7 @@ FJ_TEST(ForkJoinPool8Test__testAwaitQuiescence1, 30)
 {
     fj_future f;
 
-    stage_pool = fjt_pool(env_workers(), env_flags());
+    stage_pool = fjt_pool(conformance_workers(), conformance_flags());
     CHECK_EQ(fj_pool_is_quiescent(stage_pool), 1);
     fj_future_init(&f, waits_for_quiet);
     CHECK_EQ(fj_future_submit(stage_pool, &f), FJ_OK);
@@ -732,7 +732,7 @@ static void quiet_round(fj_pool *p)
 
 FJ_TEST(ForkJoinPool8Test__testAwaitQuiescence2, 30)
 {
-    fj_pool *p = fjt_pool(env_workers(), env_flags());
+    fj_pool *p = fjt_pool(conformance_workers(), conformance_flags());
 
     for (int i = 0; i < 20; i++) {
         quiet_round(p);

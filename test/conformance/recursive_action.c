@@ -202,12 +202,12 @@ FJ_TEST(RecursiveActionTest__testAbnormalInvokeAllCollection, 30)
 
 FJ_TEST(RecursiveActionTest__testTryUnfork, 30)
 {
-    tree_run_alone(step_unfork, (struct tree_how){.kind = TREE_ACTION}, tree_flags());
+    tree_run_alone(step_unfork, (struct tree_how){.kind = TREE_ACTION}, conformance_flags());
 }
 
 FJ_TEST(RecursiveActionTest__testGetSurplusQueuedTaskCount, 30)
 {
-    tree_run_alone(step_surplus, (struct tree_how){.kind = TREE_ACTION}, tree_flags());
+    tree_run_alone(step_surplus, (struct tree_how){.kind = TREE_ACTION}, conformance_flags());
 }
 
 FJ_TEST(RecursiveActionTest__testPeekNextLocalTask, 30)
@@ -281,7 +281,7 @@ static void slow_wait(int code, int running, int quiet)
     else
         CHECK_EQ(fj_future_join(&s.f), code);
     CHECK_EQ(atomic_load(&s.ended), 1);
-    tree_check_done(&s.f, code, NULL);
+    state_check_done(&s.f, code, NULL);
     fj_future_fini(&s.f);
 }
 
@@ -298,7 +298,7 @@ static void slow_cancelled(int quiet)
         CHECK_EQ(fj_future_wait_quietly(&s.f, FJ_FOREVER), FJ_OK);
     else
         CHECK_EQ(fj_future_join(&s.f), FJ_ECANCELED);
-    tree_check_done(&s.f, FJ_ECANCELED, NULL);
+    state_check_done(&s.f, FJ_ECANCELED, NULL);
     fj_future_fini(&s.f);
     CHECK_EQ(atomic_load(&s.begun), 0);
 }
@@ -338,12 +338,12 @@ static void interrupted_in(fj_pool *pool)
     CHECK_EQ(fj_future_submit(pool, &f), FJ_OK);
     CHECK_EQ(fj_future_join(&f), FJ_ECANCELED);
     fj_future_fini(&f); /* waits for the body, which may still run */
-    tree_check_done(&f, FJ_ECANCELED, NULL);
+    state_check_done(&f, FJ_ECANCELED, NULL);
 }
 
 FJ_TEST(RecursiveActionTest__testJoinIgnoresInterrupts, 30)
 {
-    slow_pool = fjt_pool(tree_workers(2), tree_flags());
+    slow_pool = fjt_pool(conformance_workers_for(2), conformance_flags());
     interrupted_in(slow_pool);
     fjt_destroy(slow_pool);
 }
@@ -363,14 +363,14 @@ static int interrupted_bare(fj_task *t)
 /* The waiting task runs on a worker of another pool, or in a thread without a pool. */
 FJ_TEST(RecursiveActionTest__testJoinIgnoresInterruptsOutsideForkJoinPool, 30)
 {
-    fj_pool *other = fjt_pool(1, tree_flags());
+    fj_pool *other = fjt_pool(1, conformance_flags());
     fj_future f;
 
-    slow_pool = fjt_pool(tree_workers(1), tree_flags());
+    slow_pool = fjt_pool(conformance_workers(), conformance_flags());
     interrupted_in(other);
     fj_future_init(&f, interrupted_bare);
     CHECK_EQ(fj_future_run(&f), FJ_ECANCELED);
-    tree_check_done(&f, FJ_ECANCELED, NULL);
+    state_check_done(&f, FJ_ECANCELED, NULL);
     fjt_destroy(slow_pool);
     fjt_destroy(other);
 }
@@ -409,7 +409,7 @@ static fj_pool *knowing_pool(void)
     fj_pool_options o = {0};
 
     o.parallelism = o.max_threads = WORKERS;
-    o.flags = tree_flags();
+    o.flags = conformance_flags();
     o.on_start = worker_starts;
     o.on_stop = worker_stops;
     return fjt_pool_with(&o);
@@ -517,7 +517,7 @@ static int sort_run(fj_task *t)
 FJ_TEST(RecursiveActionTest__testSortTaskDemo, 30)
 {
     static long v[SORT_N], want[SORT_N], spare[SORT_N];
-    fj_pool *pool = fjt_pool(tree_workers(1), tree_flags());
+    fj_pool *pool = fjt_pool(conformance_workers(), conformance_flags());
     uint64_t random = fjt_seed();
     struct sort s = {.v = v, .spare = spare, .n = SORT_N};
 

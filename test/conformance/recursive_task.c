@@ -200,12 +200,12 @@ FJ_TEST(RecursiveTaskTest__testAbnormalInvokeAllCollection, 30)
 
 FJ_TEST(RecursiveTaskTest__testTryUnfork, 30)
 {
-    tree_run_alone(step_unfork, (struct tree_how){.kind = TREE_VALUE}, tree_flags());
+    tree_run_alone(step_unfork, (struct tree_how){.kind = TREE_VALUE}, conformance_flags());
 }
 
 FJ_TEST(RecursiveTaskTest__testGetSurplusQueuedTaskCount, 30)
 {
-    tree_run_alone(step_surplus, (struct tree_how){.kind = TREE_VALUE}, tree_flags());
+    tree_run_alone(step_surplus, (struct tree_how){.kind = TREE_VALUE}, conformance_flags());
 }
 
 FJ_TEST(RecursiveTaskTest__testPeekNextLocalTask, 30)

@@ -162,7 +162,7 @@ static void first_run_is_not_early(fj_pool *p, series_start_action *start_series
         UNTIL(fj_pool_delayed_count(p) == 1);
         CHECK(b.begun[0] - start >= delays[i]);
         CHECK(fj_timer_remaining(f) > 0);
-        check_stuck(f);
+        state_check_stuck(f);
         CHECK_EQ(fj_future_cancel(f, 0), 1);
         CHECK_EQ(fj_pool_delayed_count(p), 0);
         check_cancelled(f);
@@ -218,7 +218,7 @@ static void series_ends_with_shutdown(fj_pool *p, series_start_action *start_ser
 
     CHECK_EQ(start_series(p, beat_action, &b, 0, 1, &f), FJ_OK);
     UNTIL(atomic_load(&b.runs) >= BEATS);
-    check_open(f);
+    state_check_open(f);
     CHECK_EQ(fj_pool_close(p), FJ_OK);
     check_pool_ended(p);
     check_cancelled(f);
@@ -309,7 +309,7 @@ static void schedule_is_refused(fj_pool *p)
     CHECK_EQ(fj_schedule(p, &b.timer, 0), FJ_EREJECTED);
     CHECK_EQ(fj_schedule_at_fixed_rate(p, &b.timer, 0, 1), FJ_EREJECTED);
     CHECK_EQ(fj_schedule_with_fixed_delay(p, &b.timer, 0, 1), FJ_EREJECTED);
-    check_stuck(&b.timer.future);
+    state_check_stuck(&b.timer.future);
     CHECK_EQ(atomic_load(&b.runs), 0);
     fj_pool *other = conformance_pool_of(1);
     CHECK_EQ(fj_schedule(other, &b.timer, 0), FJ_OK); /* it can be scheduled on another pool */
@@ -341,7 +341,7 @@ FJ_TEST(ForkJoinPool20Test__testSchedule1b, 60)
         CHECK_EQ(fj_schedule_call(p, beat_call, &b, delays[i], &f), FJ_OK);
         CHECK_EQ(fj_pool_shutdown(p), FJ_OK);
         CHECK(!fj_pool_is_terminated(p));
-        check_open(f);
+        state_check_open(f);
         job_release(&j, 1);
         CHECK_EQ(fj_future_join(f), FJ_OK);
         check_normal(f, &b);
@@ -445,7 +445,7 @@ FJ_TEST(ForkJoinPool20Test__testShutdownNow_delayedTasks, 60)
                  FJ_OK);
     }
     CHECK_EQ(fj_pool_delayed_count(p), N);
-    for (int i = 0; i < N; i++) check_stuck(f[i]);
+    for (int i = 0; i < N; i++) state_check_stuck(f[i]);
     CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK);
     for (int i = 0; i < N; i++) check_cancelled(f[i]); /* already before the pool has ended */
     CHECK_EQ(fj_pool_await_termination(p, LONG_NS), FJ_OK);
@@ -499,13 +499,13 @@ FJ_TEST(ForkJoinPool20Test__testSubmitWithTimeoutCancels, 30)
     int64_t start = fjt_now();
     CHECK_EQ(fj_submit_with_timeout(p, overdue_call, &polls, 6 * MS, NULL, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_ETIMEDOUT); /* Java reports it as cancelled */
-    check_done(f, FJ_ETIMEDOUT, NULL);
+    state_check_done(f, FJ_ETIMEDOUT, NULL);
     CHECK(fjt_now() - start >= 6 * MS);
     fj_future_unref(f);
     CHECK_EQ(fj_submit_with_timeout(p, overdue_call, &stubborn, 6 * MS, NULL, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_ETIMEDOUT);
     atomic_store(&stubborn.may_end, 1);
-    check_done(f, FJ_ETIMEDOUT, NULL);
+    state_check_done(f, FJ_ETIMEDOUT, NULL);
     fj_future_unref(f);
     CHECK_EQ(fj_pool_close(p), FJ_OK);
     CHECK(atomic_load(&polls.saw_at) == 0 || atomic_load(&polls.saw));
@@ -527,10 +527,10 @@ static void limit_acts(int code)
     CHECK_EQ(fj_future_get(f, LONG_NS, &result), code);
     CHECK(result == (code == FJ_OK ? (void *)&o.code : NULL));
     CHECK(atomic_load(&o.acted_at) - start >= 6 * MS);
-    check_done(f, code, &o.code);
+    state_check_done(f, code, &o.code);
     atomic_store(&o.may_end, 1);
     CHECK_EQ(fj_pool_close(p), FJ_OK);
-    check_done(f, code, &o.code); /* the result of the body comes too late */
+    state_check_done(f, code, &o.code); /* the result of the body comes too late */
     CHECK_EQ(atomic_load(&o.acted), 1);
     CHECK_EQ(atomic_load(&o.saw), 1); /* the body has seen that its result is discarded */
     fj_future_unref(f);
@@ -562,7 +562,7 @@ FJ_TEST(ForkJoinPool20Test__testSubmitWithTimeout_NoTimeout, 30)
                  FJ_OK);
         CHECK_EQ(fj_future_join(f), i == 2 ? 76 : FJ_OK);
         UNTIL(fj_pool_delayed_count(p) == 0); /* no timer is left that could cancel it */
-        check_done(f, i == 2 ? 76 : FJ_OK, &o);
+        state_check_done(f, i == 2 ? 76 : FJ_OK, &o);
         fj_future_unref(f);
     }
     fjt_destroy(p);
@@ -578,7 +578,7 @@ FJ_TEST(ForkJoinPool20Test__testCancelDelayedTasksOnShutdown, 30)
 
     CHECK_EQ(fj_pool_cancel_delayed_on_shutdown(p), FJ_OK);
     CHECK_EQ(fj_schedule_call(p, beat_call, &b, LONG_NS, &f), FJ_OK);
-    check_stuck(f); /* the setting itself cancels nothing */
+    state_check_stuck(f); /* the setting itself cancels nothing */
     CHECK_EQ(fj_pool_shutdown(p), FJ_OK);
     check_cancelled(f);
     CHECK_EQ(fj_pool_await_termination(p, LONG_NS), FJ_OK);
@@ -676,7 +676,7 @@ static void embedded_first_run(fj_pool *p, series_start *start_series)
         UNTIL(atomic_load(&b.runs) == 1);
         UNTIL(fj_pool_delayed_count(p) == 1);
         CHECK(b.begun[0] - start >= delays[i]);
-        check_stuck(&b.timer.future);
+        state_check_stuck(&b.timer.future);
         CHECK_EQ(atomic_load(&b.released), 0);
         CHECK_EQ(fj_future_cancel(&b.timer.future, 1), 1);
         check_cancelled(&b.timer.future);
@@ -1046,8 +1046,8 @@ FJ_TEST(ScheduledExecutorTest__testShutdown_cancellation, 60)
         if (cancels)
             check_cancelled(&once.timer.future);
         else
-            check_open(&once.timer.future);
-        check_open(&queued.timer.future);
+            state_check_open(&once.timer.future);
+        state_check_open(&queued.timer.future);
         schedule_is_refused(p);
         CHECK(!fj_pool_is_terminated(p));
         job_release(&j, 1);
@@ -1322,7 +1322,7 @@ FJ_TEST(delayed_count_is_of_those_that_wait, 30)
     CHECK_EQ(fj_schedule_with_fixed_delay(p, &b[2].timer, INT64_MAX, 1), FJ_OK);
     UNTIL(fj_pool_delayed_count(p) == 3);
     CHECK_EQ(fj_pool_delayed_count(other), 0);
-    check_open(&queued.timer.future);
+    state_check_open(&queued.timer.future);
     job_release(&j, 1);
     beat_release(&queued, 1);
     /* Completed by a call, so it no longer waits. */

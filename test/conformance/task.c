@@ -297,12 +297,12 @@ FJ_TEST(ForkJoinTaskTest__testAbnormalInvokeAllCollection, 30)
 
 FJ_TEST(ForkJoinTaskTest__testTryUnfork, 30)
 {
-    on_alone(env_flags(), &async, step_try_unfork);
+    on_alone(conformance_flags(), &async, step_try_unfork);
 }
 
 FJ_TEST(ForkJoinTaskTest__testGetSurplusQueuedTaskCount, 30)
 {
-    on_alone(env_flags(), &async, step_surplus);
+    on_alone(conformance_flags(), &async, step_surplus);
 }
 
 FJ_TEST(ForkJoinTaskTest__testPeekNextLocalTask, 30)

@@ -438,12 +438,12 @@ FJ_TEST(ForkJoinTask8Test__testAbnormalInvokeAllCollection_Singleton, 30)
 
 FJ_TEST(ForkJoinTask8Test__testTryUnfork, 30)
 {
-    on_alone(env_flags(), &tagged, step_try_unfork);
+    on_alone(conformance_flags(), &tagged, step_try_unfork);
 }
 
 FJ_TEST(ForkJoinTask8Test__testGetSurplusQueuedTaskCount, 30)
 {
-    on_alone(env_flags(), &tagged, step_surplus);
+    on_alone(conformance_flags(), &tagged, step_surplus);
 }
 
 FJ_TEST(ForkJoinTask8Test__testPeekNextLocalTask, 30)
@@ -518,5 +518,5 @@ static void step_poll_submission(const struct kind *k)
 
 FJ_TEST(ForkJoinTask8Test__testPollSubmission, 30)
 {
-    on_alone(env_flags(), &tagged, step_poll_submission);
+    on_alone(conformance_flags(), &tagged, step_poll_submission);
 }

@@ -9,9 +9,8 @@
  *   TREE_COMPLETER  a root of completers; the tasks below it are completers
  *
  * A step is a function that runs on a worker of a new pool and receives the kind. After each change
- * of a node it calls tree_check_open() or tree_check_done(), which call every function that returns
- * something about the node. Each test destroys its pool at the end, and so checks also that nothing
- * keeps the pool from ending.
+ * of a node it calls state_check_open() or state_check_done(). Each test destroys its pool at the
+ * end, and so checks also that nothing keeps the pool from ending.
  */
 #ifndef FJT_TREE_CHECKS_H
 #define FJT_TREE_CHECKS_H
@@ -21,11 +20,11 @@
 #include <string.h>
 
 #include "fjtest.h"
+#include "state_checks.h"
 
-#define TREE_LONG_NS ((int64_t)3600 * 1000000000) /* longer than any test */
-#define TREE_N 14                                 /* 610 leaves */
-#define TREE_CODE 113                             /* the code of nodes that fail */
-#define TREE_MOST 8                               /* the largest number of nodes in one step */
+#define TREE_N 14     /* 610 leaves */
+#define TREE_CODE 113 /* the code of nodes that fail */
+#define TREE_MOST 8   /* the largest number of nodes in one step */
 
 enum tree_kind { TREE_ACTION, TREE_VALUE, TREE_COMPLETER };
 
@@ -66,21 +65,6 @@ struct tree_how {
 typedef void tree_step(const struct tree_how *how);
 
 /* ---- Pools ------------------------------------------------------------------------------------- */
-
-static inline int tree_workers(int at_least)
-{
-    const char *text = getenv("FJT_WORKERS");
-    int n = text != NULL ? atoi(text) : 4;
-
-    return n > at_least ? n : at_least;
-}
-
-static inline unsigned tree_flags(void)
-{
-    const char *text = getenv("FJT_FIFO");
-
-    return text != NULL && strcmp(text, "1") == 0 ? FJ_POOL_FIFO : 0;
-}
 
 static struct tree_node *_Atomic tree_kept;
 
@@ -123,7 +107,7 @@ static inline void tree_run_in(fj_pool *pool, tree_step *step, const struct tree
 /* Runs the step on as many workers as the environment says. */
 static inline void tree_run(tree_step *step, struct tree_how how)
 {
-    tree_run_in(fjt_pool(tree_workers(1), tree_flags()), step, &how);
+    tree_run_in(fjt_pool(conformance_workers(), conformance_flags()), step, &how);
 }
 
 static inline int tree_wait_timed(struct tree_node *n);
@@ -139,82 +123,6 @@ static inline void tree_run_alone(tree_step *step, struct tree_how how, unsigned
     o.max_threads = how.wait == tree_wait_timed ? 0 : 1;
     o.flags = flags;
     tree_run_in(fjt_pool_with(&o), step, &how);
-}
-
-/* ---- The state of a future --------------------------------------------------------------------- */
-
-/* Checks that f is not done: it is new, queued or running. The calls change nothing. */
-static inline void tree_check_open(fj_future *f)
-{
-    void *result = &result;
-
-    CHECK_EQ(fj_future_is_done(f), 0);
-    CHECK_EQ(fj_future_succeeded(f), 0);
-    CHECK_EQ(fj_future_failed(f), 0);
-    CHECK_EQ(fj_future_is_cancelled(f), 0);
-    CHECK_EQ(fj_future_state(f), FJ_FUTURE_RUNNING);
-    CHECK_EQ(fj_future_error(f), FJ_OK);
-    CHECK_EQ(fj_future_result(f, &result), FJ_EBUSY);
-    CHECK(result == &result);
-}
-
-/* The same, and every wait whose time has expired returns FJ_ETIMEDOUT. */
-static inline void tree_check_waits_end(fj_future *f)
-{
-    static const int64_t past[] = {0, -1, INT64_MIN};
-    void *result = &result;
-
-    for (size_t i = 0; i < sizeof past / sizeof past[0]; i++) {
-        CHECK_EQ(fj_future_get(f, past[i], &result), FJ_ETIMEDOUT);
-        CHECK_EQ(fj_future_wait(f, past[i]), FJ_ETIMEDOUT);
-        CHECK_EQ(fj_future_wait_quietly(f, past[i]), FJ_ETIMEDOUT);
-    }
-    CHECK(result == &result);
-    tree_check_open(f);
-}
-
-/* Calls the getters with every kind of timeout. None of them waits, because f is done. */
-static inline void tree_check_getters(fj_future *f, int code, void *value)
-{
-    static const int64_t limits[] = {FJ_FOREVER, TREE_LONG_NS, 0, -1, INT64_MIN};
-    void *untouched = &untouched;
-
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        void *result = untouched;
-        CHECK_EQ(fj_future_get(f, limits[i], &result), code);
-        CHECK(result == (code == FJ_OK ? value : untouched));
-        CHECK_EQ(fj_future_get(f, limits[i], NULL), code);
-        CHECK_EQ(fj_future_wait(f, limits[i]), FJ_OK);
-        CHECK_EQ(fj_future_wait_quietly(f, limits[i]), FJ_OK);
-    }
-    void *result = untouched;
-    CHECK_EQ(fj_future_result(f, &result), code);
-    CHECK(result == (code == FJ_OK ? value : untouched));
-    CHECK_EQ(fj_future_join(f), code);
-}
-
-/* Checks that f is done with this outcome, and that no call changes it. */
-static inline void tree_check_done(fj_future *f, int code, void *value)
-{
-    bool cancelled = code == FJ_ECANCELED;
-    enum fj_future_state state = code == FJ_OK ? FJ_FUTURE_SUCCESS
-                                 : cancelled   ? FJ_FUTURE_CANCELLED
-                                               : FJ_FUTURE_FAILED;
-
-    for (int round = 0; round < 2; round++) {
-        CHECK_EQ(fj_future_is_done(f), 1);
-        CHECK_EQ(fj_future_succeeded(f), code == FJ_OK);
-        CHECK_EQ(fj_future_failed(f), code != FJ_OK);
-        CHECK_EQ(fj_future_is_cancelled(f), cancelled);
-        CHECK_EQ(fj_future_state(f), state);
-        CHECK_EQ(fj_future_error(f), code);
-        tree_check_getters(f, code, value);
-        CHECK_EQ(fj_future_cancel(f, 0), cancelled);
-        CHECK_EQ(fj_future_cancel(f, 1), cancelled);
-        CHECK_EQ(fj_future_complete(f, &state), 0);
-        CHECK_EQ(fj_future_complete_quietly(f), 0);
-        CHECK_EQ(fj_future_fail(f, TREE_CODE + 1), 0);
-    }
 }
 
 /* ---- Nodes ------------------------------------------------------------------------------------- */
@@ -415,7 +323,7 @@ static inline int tree_join(struct tree_node *n)
 
 static inline void tree_check_new(struct tree_node *n)
 {
-    tree_check_waits_end(tree_future(n));
+    state_check_stuck(tree_future(n));
     CHECK_EQ(atomic_load(&n->runs), 0);
 }
 
@@ -425,7 +333,7 @@ static inline void tree_check_ran(struct tree_node *n)
     long want = tree_fib(n->n);
     void *value = n->kind == TREE_ACTION ? NULL : (void *)(intptr_t)want;
 
-    tree_check_done(tree_future(n), n->code, value);
+    state_check_done(tree_future(n), n->code, value);
     CHECK_EQ(atomic_load(&n->runs), 1);
     if (n->code == FJ_OK) CHECK_EQ(n->number, want);
     if (n->kind != TREE_COMPLETER) return;
@@ -436,7 +344,7 @@ static inline void tree_check_ran(struct tree_node *n)
 /* Checks that a call resolved the node, and that its body never ran. */
 static inline void tree_check_by_hand(struct tree_node *n, int code, void *value)
 {
-    tree_check_done(tree_future(n), code, value);
+    state_check_done(tree_future(n), code, value);
     CHECK_EQ(atomic_load(&n->runs), 0);
     n->no_run = 1;
 }
@@ -460,7 +368,7 @@ static inline int tree_wait_get(struct tree_node *n)
 
 static inline int tree_wait_timed(struct tree_node *n)
 {
-    return fj_future_get(tree_future(n), TREE_LONG_NS, NULL);
+    return fj_future_get(tree_future(n), LONG_NS, NULL);
 }
 
 /* This wait reports only that the node is done, so the code is read afterwards. */
@@ -575,7 +483,7 @@ static inline void step_worker_of_a_body(const struct tree_how *how)
 /* Runs a body in a thread outside the pool. A pool exists, but the body must not see it. */
 static inline void tree_run_outside(enum tree_kind kind)
 {
-    fj_pool *pool = fjt_pool(tree_workers(1), tree_flags());
+    fj_pool *pool = fjt_pool(conformance_workers(), conformance_flags());
     struct tree_node *n = tree_probe(kind);
 
     CHECK(fj_current_pool() == NULL);
@@ -827,8 +735,8 @@ static inline struct tree_pair tree_fork_two(enum tree_kind kind)
     CHECK_EQ(tree_fork(p.older), FJ_OK);
     CHECK_EQ(tree_fork(p.newer), FJ_OK);
     CHECK_EQ(fj_worker_queued(), 2);
-    tree_check_open(tree_future(p.older));
-    tree_check_open(tree_future(p.newer));
+    state_check_open(tree_future(p.older));
+    state_check_open(tree_future(p.newer));
     return p;
 }
 
@@ -843,7 +751,7 @@ static inline void step_unfork(const struct tree_how *how)
 {
     struct tree_pair p = tree_fork_two(how->kind);
 
-    tree_check_waits_end(tree_future(p.newer)); /* a wait with timeout 0 runs nothing */
+    state_check_stuck(tree_future(p.newer)); /* a wait with timeout 0 runs nothing */
     CHECK_EQ(fj_worker_queued(), 2);
     CHECK_EQ(fj_future_unfork(tree_future(p.newer)), 1);
     CHECK_EQ(fj_future_unfork(tree_future(p.newer)), 0);
@@ -881,7 +789,7 @@ static inline void step_peek(const struct tree_how *how)
     CHECK(fj_peek_local() == (const void *)(fifo ? p.older : p.newer));
     CHECK_EQ(fj_worker_queued(), 2); /* peeking does not take it */
     tree_join_and_drop(p.newer);
-    tree_check_open(tree_future(p.older));
+    state_check_open(tree_future(p.older));
     CHECK(fj_peek_local() == (const void *)p.older);
     fj_help_quiesce();
     CHECK(fj_peek_local() == NULL);
@@ -903,7 +811,7 @@ static inline void step_poll(const struct tree_how *how)
         CHECK_EQ(fj_worker_queued(), 1);
         fj_help_quiesce();
         tree_join_and_drop(other);
-        tree_check_open(tree_future(next));
+        state_check_open(tree_future(next));
         CHECK_EQ(atomic_load(&next->runs), 0);
         if (cancel) {
             next->kept = 1;
