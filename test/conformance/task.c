@@ -7,58 +7,9 @@
  * Only the step that started the tree waits, for the root. In a pool with one worker, that worker
  * has to run the rest of the tree while it waits.
  */
-#include "future_checks.h"
+#include "task_tree.h"
 
 /* ---- A tree that is completed from the leaves upwards ----------------------------------- */
-
-struct node {
-    fj_future f;
-    struct node *parent;
-    int n, fails;
-    atomic_int begun;
-    atomic_int arrived; /* number of children that are done */
-    atomic_long sum;    /* sum of the results of the children */
-    /* One for each child, and one for the library, or for the test if this is a root. */
-    atomic_int refs;
-};
-
-static atomic_int nodes_alive;
-
-/* A node stays as long as any node below it, because those may outlive the wait for the root. */
-static void node_unref(struct node *x)
-{
-    while (x != NULL && atomic_fetch_sub(&x->refs, 1) == 1) {
-        struct node *parent = x->parent;
-        free(x);
-        atomic_fetch_sub(&nodes_alive, 1);
-        x = parent;
-    }
-}
-
-static void node_released(fj_future *f)
-{
-    node_unref((struct node *)f);
-}
-
-static int node_run(fj_task *t);
-
-static struct node *node_make(struct node *parent, int n, int fails)
-{
-    struct node *x = calloc(1, sizeof *x);
-
-    CHECK(x != NULL);
-    fj_future_init(&x->f, node_run);
-    x->parent = parent;
-    x->n = n;
-    x->fails = fails;
-    atomic_init(&x->refs, 1);
-    atomic_fetch_add(&nodes_alive, 1);
-    if (parent != NULL) {
-        atomic_fetch_add(&parent->refs, 1);
-        fj_future_set_release_fn(&x->f, node_released);
-    }
-    return x;
-}
 
 /* No other thread ends these nodes, so each of these calls must succeed. */
 static void node_done(struct node *x, long value)
@@ -98,28 +49,12 @@ static int node_run(fj_task *t)
 
 /* ---- The functions of this kind --------------------------------------------------------- */
 
-static fj_future *async_make(int n, int fails)
-{
-    return &node_make(NULL, n, fails)->f;
-}
-
-static int async_begun(const fj_future *f)
-{
-    return atomic_load(&((struct node *)(uintptr_t)f)->begun);
-}
-
-static void async_drop(fj_future *f)
-{
-    fj_future_fini(f);
-    node_unref((struct node *)f);
-}
-
 static const struct kind async = {
-    .make = async_make,
+    .make = node_make_root,
     .fork = fj_future_fork,
     .invoke = fj_future_run,
-    .begun = async_begun,
-    .drop = async_drop,
+    .begun = node_begun,
+    .drop = node_drop,
     .alive = &nodes_alive,
 };
 

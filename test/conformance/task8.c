@@ -10,7 +10,7 @@
  */
 #include <pthread.h>
 
-#include "future_checks.h"
+#include "task_tree.h"
 
 #define NEW ((int16_t)0)
 #define HALF ((int16_t)-21)
@@ -18,55 +18,6 @@
 #define BROKEN INT16_MIN
 
 /* ---- A tree that is completed from the leaves upwards ----------------------------------- */
-
-struct node {
-    fj_future f;
-    struct node *parent;
-    int n, fails;
-    atomic_int begun;
-    long given[2]; /* results of the left and the right child */
-    /* One for each child, and one for the library, or for the test if this is a root. */
-    atomic_int refs;
-};
-
-static atomic_int nodes_alive;
-
-/* A node stays as long as any node below it, because those may outlive the wait for the root. */
-static void node_unref(struct node *x)
-{
-    while (x != NULL && atomic_fetch_sub(&x->refs, 1) == 1) {
-        struct node *parent = x->parent;
-        free(x);
-        atomic_fetch_sub(&nodes_alive, 1);
-        x = parent;
-    }
-}
-
-static void node_released(fj_future *f)
-{
-    node_unref((struct node *)f);
-}
-
-static int node_run(fj_task *t);
-
-static struct node *node_make(struct node *parent, int n, int fails)
-{
-    struct node *x = calloc(1, sizeof *x);
-
-    CHECK(x != NULL);
-    fj_future_init(&x->f, node_run);
-    CHECK_EQ(fj_future_tag(&x->f), NEW);
-    x->parent = parent;
-    x->n = n;
-    x->fails = fails;
-    atomic_init(&x->refs, 1);
-    atomic_fetch_add(&nodes_alive, 1);
-    if (parent != NULL) {
-        atomic_fetch_add(&parent->refs, 1);
-        fj_future_set_release_fn(&x->f, node_released);
-    }
-    return x;
-}
 
 /*
  * Stores the result of the child on this side. Returns true if this child is the second to arrive;
@@ -131,36 +82,20 @@ static int node_run(fj_task *t)
 
 /* ---- The functions of this kind --------------------------------------------------------- */
 
-static fj_future *tagged_make(int n, int fails)
-{
-    return &node_make(NULL, n, fails)->f;
-}
-
-static int tagged_begun(const fj_future *f)
-{
-    return atomic_load(&((struct node *)(uintptr_t)f)->begun);
-}
-
 /* An outcome that a call has set does not change the tag. */
 static int16_t tagged_tag(const fj_future *f, int code)
 {
-    if (tagged_begun(f) == 0 || code == FJ_EBUSY) return NEW;
+    if (node_begun(f) == 0 || code == FJ_EBUSY) return NEW;
     return code == FJ_OK ? FULL : BROKEN;
 }
 
-static void tagged_drop(fj_future *f)
-{
-    fj_future_fini(f);
-    node_unref((struct node *)f);
-}
-
 static const struct kind tagged = {
-    .make = tagged_make,
+    .make = node_make_root,
     .fork = fj_future_fork,
     .invoke = fj_future_run,
-    .begun = tagged_begun,
+    .begun = node_begun,
     .tag = tagged_tag,
-    .drop = tagged_drop,
+    .drop = node_drop,
     .alive = &nodes_alive,
 };
 
