@@ -139,47 +139,23 @@ static void bulk_end(struct bulk *b)
     }
 }
 
-/* Some jobs have begun; with few workers the others are queued. Every future must become done. */
-static void stop_during_all(int workers, int64_t delay_us)
-{
-    fj_pool *p = conformance_pool_of(workers);
-    struct bulk b;
-    struct stop s = {.pool = p, .j = b.j, .delay_us = delay_us};
-
-    bulk_init(&b, FJ_OK);
-    pthread_t t = conformance_thread(stop_bulk_main, &s);
-    int code = fj_future_invoke_all(p, b.f, BULK, FJ_FOREVER);
-    /* The stop may come between two submissions, or before a body has begun. */
-    CHECK(code == FJ_OK || code == FJ_EREJECTED || code == FJ_ECANCELED);
-    (void)conformance_thread_end(t);
-    CHECK_EQ(fj_pool_await_termination(p, LONG_NS), FJ_OK);
-    bulk_end(&b);
-    fjt_destroy(p);
-}
-
-FJ_TEST(AsyncShutdownNow__testInvokeAll, 120)
-{
-    uint64_t random = fjt_seed();
-
-    for (long i = fjt_rounds(100); i > 0; i--) {
-        stop_during_all(conformance_workers(), (int64_t)(fjt_random(&random) % 200));
-        stop_during_all(1, (int64_t)(fjt_random(&random) % 200));
-    }
-}
-
-/* The bodies fail when the pool is stopped, because a body that succeeds would end the call
- * normally. */
-static void stop_during_any(int workers, int64_t delay_us)
+/* Some jobs have begun; with few workers the others are queued. Every future must become done. The
+ * bodies of an any-of call fail when the pool is stopped, because a body that succeeds would end the
+ * call normally. */
+static void stop_during_bulk(bool any, int workers, int64_t delay_us)
 {
     fj_pool *p = conformance_pool_of(workers);
     struct bulk b;
     struct stop s = {.pool = p, .j = b.j, .delay_us = delay_us};
     size_t which = 77;
+    int own = any ? 81 : FJ_OK;
 
-    bulk_init(&b, 81);
+    bulk_init(&b, own);
     pthread_t t = conformance_thread(stop_bulk_main, &s);
-    int code = fj_future_invoke_any(p, b.f, BULK, FJ_FOREVER, &which);
-    CHECK(code == 81 || code == FJ_ECANCELED || code == FJ_EREJECTED);
+    int code = any ? fj_future_invoke_any(p, b.f, BULK, FJ_FOREVER, &which)
+                   : fj_future_invoke_all(p, b.f, BULK, FJ_FOREVER);
+    /* The stop may come between two submissions, or before a body has begun. */
+    CHECK(code == own || code == FJ_EREJECTED || code == FJ_ECANCELED);
     CHECK_EQ(which, 77);
     (void)conformance_thread_end(t);
     CHECK_EQ(fj_pool_await_termination(p, LONG_NS), FJ_OK);
@@ -187,19 +163,29 @@ static void stop_during_any(int workers, int64_t delay_us)
     fjt_destroy(p);
 }
 
-FJ_TEST(AsyncShutdownNow__testInvokeAny, 120)
+static void stop_during_bulks(bool any)
 {
     uint64_t random = fjt_seed();
 
     for (long i = fjt_rounds(100); i > 0; i--) {
-        stop_during_any(conformance_workers(), (int64_t)(fjt_random(&random) % 200));
-        stop_during_any(1, (int64_t)(fjt_random(&random) % 200));
+        stop_during_bulk(any, conformance_workers(), (int64_t)(fjt_random(&random) % 200));
+        stop_during_bulk(any, 1, (int64_t)(fjt_random(&random) % 200));
     }
+}
+
+FJ_TEST(AsyncShutdownNow__testInvokeAll, 120)
+{
+    stop_during_bulks(false);
+}
+
+FJ_TEST(AsyncShutdownNow__testInvokeAny, 120)
+{
+    stop_during_bulks(true);
 }
 
 FJ_TEST(AsyncShutdownNowInvokeAny__testInvokeAny, 120)
 {
-    for (long i = fjt_rounds(200); i > 0; i--) stop_during_any(1, i % 20 * 10);
+    for (long i = fjt_rounds(200); i > 0; i--) stop_during_bulk(true, 1, i % 20 * 10);
 }
 
 /*
