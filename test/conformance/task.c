@@ -47,7 +47,7 @@ static int node_run(fj_task *t)
     return FJ_PENDING;
 }
 
-/* ---- The functions of this kind --------------------------------------------------------- */
+/* ---- This kind of future ---------------------------------------------------------------- */
 
 static const struct kind async = {
     .make = node_make_root,

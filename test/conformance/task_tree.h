@@ -2,8 +2,8 @@
 /*
  * task_tree.h - nodes of a tree of futures that their children complete
  *
- * task.c and task8.c include this file and define node_run(), the body of a node. They differ in how
- * a child reports to its parent.
+ * task.c and task8.c include this file and define node_run(), the body of a node. They differ in
+ * how a child reports to its parent.
  */
 #ifndef TASK_TREE_H
 #define TASK_TREE_H
