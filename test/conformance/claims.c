@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * claims.c - what docs/parity.md says is different from Java, or the same
+ * claims.c - statements of docs/parity.md that no other test checks
  *
- * For the claims that no other test makes its business. claims.txt says which row is checked by
- * which test; tools/check-parity looks that none is without one.
+ * docs/parity.md compares this library with Java's pool. claims.txt names the tests that check each
+ * of its rows, and tools/check-parity checks that every row has a test or a reason why it has none.
  */
 #include <forkjoin/block.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@
 
 static atomic_int held, go, runs;
 
-/* Holds a worker until it may go. */
+/* Occupies a worker until `go` is set. */
 static int holds(void *arg)
 {
     (void)arg;
@@ -59,7 +59,7 @@ static fj_pool *pool_of(int workers, int most, int (*allow_saturation)(fj_pool *
     return fjt_pool_with(&o);
 }
 
-/* ---- Limits, construction -------------------------------------------------------------------- */
+/* ---- Limits and construction ----------------------------------------------------------------- */
 
 FJ_TEST(new_pool_has_no_thread_and_the_default_size, 10)
 {
@@ -95,7 +95,7 @@ FJ_TEST(only_the_most_threads_are_cut_down_to_the_limit, 10)
     CHECK(pool == NULL);
 }
 
-/* A floor of 20 ms: one worker that is idle for less is still there. */
+/* The keep-alive time is at least 20 ms, so a worker that has been idle for less is still there. */
 FJ_TEST(keep_alive_has_a_floor, 20)
 {
     fj_pool_options o = {0};
@@ -164,7 +164,7 @@ FJ_TEST(at_the_limit_of_threads_a_block_waits_unless_the_pool_says_no, 10)
     fjt_destroy(pool);
 }
 
-/* The limit of the common pool: by the options all threads, by the environment the spares. */
+/* max_threads limits all threads of the common pool; the environment variable limits its spares. */
 static void limit_of_the_common_pool(bool by_environment)
 {
     fj_pool_options o = {0};
@@ -175,7 +175,7 @@ static void limit_of_the_common_pool(bool by_environment)
     if (by_environment)
         CHECK_EQ(setenv("FORKJOIN_MAX_SPARES", "0", 1), 0);
     else
-        o.max_threads = 1; /* no spare then, rather than one */
+        o.max_threads = 1; /* with one worker this leaves no spare */
     CHECK_EQ(fj_common_configure(&o), FJ_OK);
     inside(NULL, blocks_at_the_limit, &saturated);
 }
@@ -198,7 +198,7 @@ static int waits_at_the_gate(void *arg)
     return fj_block_sem_wait(&gate, FJ_FOREVER);
 }
 
-/* By default the parallelism and 256 more: the next has to wait until one of them can go on. */
+/* The default limit is the parallelism plus 256. A further action waits until a thread is free. */
 FJ_TEST(most_threads_are_256_more_than_the_parallelism, 60)
 {
     enum { MORE = 300 };
@@ -224,7 +224,7 @@ FJ_TEST(common_pool_without_workers_says_so, 10)
     CHECK_EQ(fj_pool_set_parallelism(NULL, 2), FJ_ENOTSUP);
 }
 
-/* A text that is no number is ignored, and what is beside it is not. */
+/* A value that is not a number is ignored. The other settings still apply. */
 FJ_TEST(unreadable_setting_leaves_the_others, 10)
 {
     fj_pool_options o = {0};
@@ -319,7 +319,8 @@ FJ_TEST(adapted_function_is_a_future_with_a_result, 10)
     CHECK_EQ(atomic_load(&runs), 2);
 }
 
-/* A thread from outside that waits runs it itself only if it was not made interruptible. */
+/* A thread outside the pool that waits for a future runs it itself, unless the future is
+ * interruptible. */
 FJ_TEST(interruptible_future_is_not_run_by_who_waits, 10)
 {
     fj_pool *pool = fjt_pool(1, FJ_POOL_CALLER_HELPS);
@@ -340,7 +341,8 @@ FJ_TEST(interruptible_future_is_not_run_by_who_waits, 10)
     fjt_destroy(pool);
 }
 
-/* An interrupt of the caller ends the one form and not the other. */
+/* A task that invokes two futures in another pool. An interrupt ends fj_future_invoke_all(), but
+ * not fj_future_invoke_all_quietly(). */
 struct bulk {
     fj_future future;
     fj_pool *pool;
@@ -375,7 +377,7 @@ FJ_TEST(quiet_form_of_all_of_takes_no_notice_of_an_interrupt, 10)
         struct bulk b = {.pool = other, .quietly = quietly != 0, .got = 77};
         fj_future_init(&b.future, bulk_run);
         atomic_store(&held, 0);
-        if (quietly == 0) hold_one(other); /* so that there is something to wait for */
+        if (quietly == 0) hold_one(other); /* so that the call has to wait */
         atomic_store(&held, 0);
         CHECK_EQ(fj_future_submit(pool, &b.future), FJ_OK);
         until(&held);
@@ -398,7 +400,7 @@ static int looks_at_its_pool(fj_task *t)
     (void)t;
     CHECK(pool != NULL);
     CHECK(fj_current_worker() >= 0);
-    CHECK_EQ(fj_pool_thread_count(pool), 1); /* the one that is held, not the caller */
+    CHECK_EQ(fj_pool_thread_count(pool), 1); /* the occupied worker; the caller is not counted */
     fj_task a[3];
     for (int i = 0; i < 3; i++) {
         fj_task_init(&a[i], leaf_run);
@@ -479,13 +481,14 @@ FJ_TEST(steals_of_workers_that_have_left_are_kept, 20)
 {
     fj_pool_options o = {0};
 
-    o.parallelism = 1; /* a second worker could steal them from the first, which counts too */
+    /* A second worker could steal from the first, and such a steal counts as well. */
+    o.parallelism = 1;
     o.keep_alive_ns = 20 * MS;
     fj_pool *pool = fjt_pool_with(&o);
     for (int i = 0; i < 10; i++) CHECK_EQ(fj_execute(pool, counts, NULL), FJ_OK);
     CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
     while (fj_pool_thread_count(pool) != 0) fjt_sleep_us(1000);
-    CHECK_EQ(fj_pool_steal_count(pool), 10); /* submissions count */
+    CHECK_EQ(fj_pool_steal_count(pool), 10); /* taking a submission counts */
     fjt_destroy(pool);
 }
 
@@ -534,7 +537,8 @@ static int notes_who(void *arg)
     return counts(NULL);
 }
 
-/* The only worker is held until the action has run: by the caller that helps, or after its limit. */
+/* If callers help, the waiting caller runs this action, which releases the only worker. Otherwise
+ * the test releases the worker. */
 static int notes_who_and_lets_go(void *arg)
 {
     int code = notes_who(arg);
@@ -556,7 +560,7 @@ FJ_TEST(outsider_that_waits_for_quiescence_helps_only_where_that_is_wanted, 10)
         CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
         CHECK_EQ(atomic_load(&runs), 1);
         CHECK_EQ(pthread_equal(ran_by, pthread_self()) != 0, helps);
-        CHECK_EQ(fj_pool_steal_count(pool), 2); /* whoever took them */
+        CHECK_EQ(fj_pool_steal_count(pool), 2); /* also if the caller ran one */
         fjt_destroy(pool);
     }
 }
@@ -603,7 +607,7 @@ FJ_TEST(managed_block_asks_waits_and_gives_up_as_it_is_told, 10)
 {
     fj_pool *pool = fjt_pool(1, 0);
 
-    managed_blocks(NULL); /* outside it only waits */
+    managed_blocks(NULL); /* outside a pool it only waits */
     inside(pool, managed_blocks, NULL);
     fjt_destroy(pool);
 }
@@ -640,7 +644,8 @@ FJ_TEST(any_forked_task_is_taken_back_not_only_the_newest, 10)
     fjt_destroy(pool);
 }
 
-/* What a frame will join is left to it, unless the pool is FIFO; an action is taken. */
+/* fj_take_local() leaves a task that the current frame will join, unless the pool is FIFO. It takes
+ * an action. */
 static void polls(void *arg)
 {
     bool fifo = fj_pool_is_fifo(fj_current_pool()) != 0;
@@ -672,7 +677,8 @@ FJ_TEST(poll_leaves_what_will_be_joined_unless_the_pool_is_fifo, 10)
     CHECK_EQ(atomic_load(&runs), 2);
 }
 
-/* The more workers are idle, the more tasks should lie about for them: up to 8. */
+/* The surplus is the length of the queue minus the number of tasks that idle workers could use,
+ * which is at most 8. */
 static void looks_at_the_surplus(void *arg)
 {
     int target = *(const int *)arg, active, surplus, allowance = 0;
@@ -715,7 +721,7 @@ static void check_state(const fj_future *f, enum fj_future_state state, int erro
     CHECK_EQ(fj_future_is_cancelled(f), state == FJ_FUTURE_CANCELLED);
     CHECK_EQ(fj_future_error(f), error);
     CHECK_EQ(fj_future_result(f, &result), state == FJ_FUTURE_RUNNING ? FJ_EBUSY : error);
-    if (state != FJ_FUTURE_SUCCESS) CHECK(result == &runs); /* untouched */
+    if (state != FJ_FUTURE_SUCCESS) CHECK(result == &runs); /* unchanged */
 }
 
 FJ_TEST(every_question_about_a_future_has_the_same_answer, 10)
@@ -777,7 +783,7 @@ static int waiter_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Java's true, false and InterruptedException. */
+/* The results that correspond to true, false and InterruptedException in Java. */
 FJ_TEST(quiet_waits_say_done_late_or_interrupted, 10)
 {
     fj_pool *pool = fjt_pool(1, 0);
@@ -909,13 +915,14 @@ FJ_TEST(completion_callback_may_fail_and_the_root_is_known_without_its_children,
     CHECK_EQ(fj_completer_pending(middle), 3);
     memset(middle, 0, sizeof *middle);
     free(middle);
-    CHECK(fj_completer_root(&leaf) == &root); /* nobody between is asked */
+    CHECK(fj_completer_root(&leaf) == &root); /* the nodes in between are not read */
     CHECK(fj_completer_parent(&root) == NULL);
     CHECK_EQ(fj_completer_run(&root), 4);
     CHECK_EQ(fj_future_state(&root.future), FJ_FUTURE_FAILED);
 }
 
-/* Of the same root, also beside the one given; nothing of another, and nothing outside. */
+/* fj_completer_help() runs tasks of the same root, also those that are not below the given one. It
+ * runs no task of another root, and none outside a pool. */
 static int counts_and_completes(fj_task *t)
 {
     atomic_fetch_add(&runs, 1);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * completer.c - counted completers: counts, callbacks, and all that a task does
+ * completer.c - CountedCompleterTest: pending counts, callbacks, and all that other tasks do
  */
 #include "tree_checks.h"
 
 /* ---- Counts and callbacks ------------------------------------------------------------------------- */
 
-/* A completer that is never queued: all of it happens by the calls of the test. */
+/* A completer that is never queued. Only the calls of the test change it. */
 struct hand {
     fj_completer c;
     int completions, errors, code;
@@ -35,7 +35,7 @@ static int hand_error(fj_completer *c, int code, fj_completer *caller)
 static int hand_run(fj_task *t)
 {
     (void)t;
-    CHECK(!"a completer runs that nobody has queued");
+    CHECK(!"a completer runs that was never queued");
     return FJ_OK;
 }
 
@@ -44,7 +44,7 @@ static void hand_init(struct hand *h, struct hand *parent, int32_t pending)
     memset(h, 0, sizeof *h);
     fj_completer_init(&h->c, parent != NULL ? &parent->c : NULL, pending, hand_run, hand_completion,
                       hand_error);
-    tree_check_waits_end(&h->c.future);
+    state_check_stuck(&h->c.future);
     CHECK_EQ(fj_completer_pending(&h->c), pending);
 }
 
@@ -58,7 +58,7 @@ static void hand_check(struct hand *h, int completions, int errors, int32_t pend
 static void hand_check_open(struct hand *h, int32_t pending)
 {
     hand_check(h, 0, 0, pending);
-    tree_check_open(&h->c.future);
+    state_check_open(&h->c.future);
 }
 
 static const struct tree_how by_hand = {.kind = TREE_COMPLETER};
@@ -75,21 +75,21 @@ static void complete_one(int32_t pending, void *value)
     fj_completer_complete(&c.c, value);
     hand_check(&c, 1, 0, pending);
     CHECK(c.caller == &c.c);
-    tree_check_done(&c.c.future, FJ_OK, value);
+    state_check_done(&c.c.future, FJ_OK, value);
 
     for (int32_t waits_for = 0; waits_for < 2; waits_for++) {
         hand_init(&parent, NULL, waits_for);
         hand_init(&c, &parent, pending);
         fj_completer_complete(&c.c, value);
         hand_check(&c, 1, 0, pending);
-        tree_check_done(&c.c.future, FJ_OK, value);
+        state_check_done(&c.c.future, FJ_OK, value);
         if (waits_for != 0) {
             hand_check_open(&parent, 0);
             continue;
         }
         hand_check(&parent, 1, 0, 0);
-        CHECK(parent.caller == &parent.c); /* told to be through, by complete() */
-        tree_check_done(&parent.c.future, FJ_OK, NULL);
+        CHECK(parent.caller == &parent.c); /* complete() calls try_complete() of the parent */
+        state_check_done(&parent.c.future, FJ_OK, NULL);
     }
 }
 
@@ -118,10 +118,10 @@ static void fail_one(int32_t pending, int given, int code)
     hand_check(&c, 0, 1, pending);
     CHECK_EQ(c.code, code);
     CHECK(c.caller == &c.c);
-    tree_check_done(&c.c.future, code, NULL);
+    state_check_done(&c.c.future, code, NULL);
 }
 
-/* One that went well cannot fail any more, so that nobody above hears of it. */
+/* A completer that has succeeded cannot fail any more, and its ancestors are not notified. */
 static void fail_after_success(void)
 {
     struct hand c, parent;
@@ -132,7 +132,7 @@ static void fail_after_success(void)
     hand_check_open(&parent, 0);
     fj_completer_fail(&c.c, TREE_CODE);
     hand_check(&c, 1, 0, 0);
-    tree_check_done(&c.c.future, FJ_OK, NULL);
+    state_check_done(&c.c.future, FJ_OK, NULL);
     hand_check_open(&parent, 0);
 }
 
@@ -274,7 +274,7 @@ FJ_TEST(CountedCompleterTest__testGetRoot, 30)
     tree_run(step_root, by_hand);
 }
 
-/* Counts down to zero, then once more: only that one completes it. */
+/* Counts down to zero, then calls once more. Only the last call completes the completer. */
 static void count_down(void (*call)(fj_completer *c), int calls_back)
 {
     struct hand parent, c;
@@ -287,7 +287,7 @@ static void count_down(void (*call)(fj_completer *c), int calls_back)
     call(&parent.c);
     hand_check(&parent, calls_back, 0, 0);
     if (calls_back) CHECK(parent.caller == &parent.c);
-    tree_check_done(&parent.c.future, FJ_OK, NULL);
+    state_check_done(&parent.c.future, FJ_OK, NULL);
 
     hand_init(&parent, NULL, 1);
     hand_init(&c, &parent, 0);
@@ -298,7 +298,7 @@ static void count_down(void (*call)(fj_completer *c), int calls_back)
     hand_check(&c, 2 * calls_back, 0, 0);
     hand_check(&parent, calls_back, 0, 0);
     if (calls_back) CHECK(parent.caller == &c.c);
-    tree_check_done(&parent.c.future, FJ_OK, NULL);
+    state_check_done(&parent.c.future, FJ_OK, NULL);
 }
 
 static void step_try_complete(const struct tree_how *how)
@@ -357,10 +357,10 @@ static void step_next(const struct tree_how *how)
     }
     CHECK(fj_completer_next(&c.c) == &root.c);
     hand_check_open(&root, 0);
-    hand_check_open(&c, 5); /* its own count does not matter */
+    hand_check_open(&c, 5); /* its own count is not used */
     CHECK(fj_completer_next(&root.c) == NULL);
     hand_check(&root, 0, 0, 0);
-    tree_check_done(&root.c.future, FJ_OK, NULL);
+    state_check_done(&root.c.future, FJ_OK, NULL);
     hand_check_open(&c, 5);
 }
 
@@ -377,7 +377,7 @@ static void step_complete_root(const struct tree_how *how)
         for (int i = 0; i < 3; i++) hand_init(&c[i], i == 0 ? NULL : &c[i - 1], 4);
         fj_completer_complete_root(&c[from].c);
         hand_check(&c[0], 0, 0, 4);
-        tree_check_done(&c[0].c.future, FJ_OK, NULL);
+        state_check_done(&c[0].c.future, FJ_OK, NULL);
         for (int i = 1; i < 3; i++) hand_check_open(&c[i], 4);
     }
 }
@@ -387,7 +387,8 @@ FJ_TEST(CountedCompleterTest__testQuietlyCompleteRoot, 30)
     tree_run(step_complete_root, by_hand);
 }
 
-/* By a call, and by a body that fails; all the way up, each hears it once. */
+/* A call, and then a body that fails. The failure reaches every ancestor, and each error callback
+ * is called once. */
 static void step_fail_upwards(const struct tree_how *how)
 {
     struct hand c[3];
@@ -398,7 +399,7 @@ static void step_fail_upwards(const struct tree_how *how)
         hand_check(&c[i], 0, 1, 8);
         CHECK_EQ(c[i].code, TREE_CODE);
         CHECK(c[i].caller == &c[i == 2 ? 2 : i + 1].c);
-        tree_check_done(&c[i].c.future, TREE_CODE, NULL);
+        state_check_done(&c[i].c.future, TREE_CODE, NULL);
     }
     struct tree_node *n = tree_new(how->kind, TREE_N, TREE_CODE);
     CHECK_EQ(tree_fork(n), FJ_OK);
@@ -416,7 +417,7 @@ FJ_TEST(CountedCompleterTest__testCompleteExceptionally2, 30)
 
 FJ_TEST(CountedCompleterTest__testCompleteExceptionallySingleton, 30)
 {
-    tree_run_alone(step_fail_upwards, by_hand, tree_flags());
+    tree_run_alone(step_fail_upwards, by_hand, conformance_flags());
 }
 
 /* ---- Running, forking, waiting --------------------------------------------------------------------- */
@@ -600,12 +601,12 @@ FJ_TEST(CountedCompleterTest__testAbnormalInvokeAllCollection, 30)
 
 FJ_TEST(CountedCompleterTest__testTryUnfork, 30)
 {
-    tree_run_alone(step_unfork, (struct tree_how){.kind = TREE_COMPLETER}, tree_flags());
+    tree_run_alone(step_unfork, (struct tree_how){.kind = TREE_COMPLETER}, conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testGetSurplusQueuedTaskCount, 30)
 {
-    tree_run_alone(step_surplus, (struct tree_how){.kind = TREE_COMPLETER}, tree_flags());
+    tree_run_alone(step_surplus, (struct tree_how){.kind = TREE_COMPLETER}, conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testPeekNextLocalTask, 30)
@@ -642,60 +643,63 @@ FJ_TEST(CountedCompleterTest__testPollTaskAsync, 30)
 
 FJ_TEST(CountedCompleterTest__testInvokeSingleton, 30)
 {
-    tree_run_alone(step_invoke, (struct tree_how){.kind = TREE_COMPLETER}, tree_flags());
+    tree_run_alone(step_invoke, (struct tree_how){.kind = TREE_COMPLETER}, conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testQuietlyInvokeSingleton, 30)
 {
-    tree_run_alone(step_quietly_invoke, (struct tree_how){.kind = TREE_COMPLETER}, tree_flags());
+    tree_run_alone(step_quietly_invoke, (struct tree_how){.kind = TREE_COMPLETER},
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testForkJoinSingleton, 30)
 {
     tree_run_alone(step_fork, (struct tree_how){.kind = TREE_COMPLETER, .wait = tree_join},
-                   tree_flags());
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testForkGetSingleton, 30)
 {
     tree_run_alone(step_fork, (struct tree_how){.kind = TREE_COMPLETER, .wait = tree_wait_get},
-                   tree_flags());
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testForkTimedGetSingleton, 30)
 {
     tree_run_alone(step_fork, (struct tree_how){.kind = TREE_COMPLETER, .wait = tree_wait_timed},
-                   tree_flags());
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testForkQuietlyJoinSingleton, 30)
 {
     tree_run_alone(step_fork, (struct tree_how){.kind = TREE_COMPLETER, .wait = tree_wait_quiet},
-                   tree_flags());
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testForkHelpQuiesceSingleton, 30)
 {
-    tree_run_alone(step_fork_help_quiesce, (struct tree_how){.kind = TREE_COMPLETER}, tree_flags());
+    tree_run_alone(step_fork_help_quiesce, (struct tree_how){.kind = TREE_COMPLETER},
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testAbnormalInvokeSingleton, 30)
 {
     tree_run_alone(step_invoke, (struct tree_how){.kind = TREE_COMPLETER, .code = TREE_CODE},
-                   tree_flags());
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testAbnormalQuietlyInvokeSingleton, 30)
 {
     tree_run_alone(step_quietly_invoke,
-                   (struct tree_how){.kind = TREE_COMPLETER, .code = TREE_CODE}, tree_flags());
+                   (struct tree_how){.kind = TREE_COMPLETER, .code = TREE_CODE},
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testAbnormalForkJoinSingleton, 30)
 {
     tree_run_alone(step_fork,
                    (struct tree_how){.kind = TREE_COMPLETER, .code = TREE_CODE, .wait = tree_join},
-                   tree_flags());
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testAbnormalForkGetSingleton, 30)
@@ -703,7 +707,7 @@ FJ_TEST(CountedCompleterTest__testAbnormalForkGetSingleton, 30)
     tree_run_alone(
         step_fork,
         (struct tree_how){.kind = TREE_COMPLETER, .code = TREE_CODE, .wait = tree_wait_get},
-        tree_flags());
+        conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testAbnormalForkTimedGetSingleton, 30)
@@ -711,7 +715,7 @@ FJ_TEST(CountedCompleterTest__testAbnormalForkTimedGetSingleton, 30)
     tree_run_alone(
         step_fork,
         (struct tree_how){.kind = TREE_COMPLETER, .code = TREE_CODE, .wait = tree_wait_timed},
-        tree_flags());
+        conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testAbnormalForkQuietlyJoinSingleton, 30)
@@ -719,59 +723,59 @@ FJ_TEST(CountedCompleterTest__testAbnormalForkQuietlyJoinSingleton, 30)
     tree_run_alone(
         step_fork,
         (struct tree_how){.kind = TREE_COMPLETER, .code = TREE_CODE, .wait = tree_wait_quiet},
-        tree_flags());
+        conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testCancelledInvokeSingleton, 30)
 {
-    tree_run_alone(step_cancelled, (struct tree_how){.kind = TREE_COMPLETER}, tree_flags());
+    tree_run_alone(step_cancelled, (struct tree_how){.kind = TREE_COMPLETER}, conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testCancelledForkJoinSingleton, 30)
 {
     tree_run_alone(step_cancelled, (struct tree_how){.kind = TREE_COMPLETER, .wait = tree_join},
-                   tree_flags());
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testCancelledForkGetSingleton, 30)
 {
     tree_run_alone(step_cancelled, (struct tree_how){.kind = TREE_COMPLETER, .wait = tree_wait_get},
-                   tree_flags());
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testCancelledForkTimedGetSingleton, 30)
 {
     tree_run_alone(step_cancelled,
                    (struct tree_how){.kind = TREE_COMPLETER, .wait = tree_wait_timed},
-                   tree_flags());
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testCancelledForkQuietlyJoinSingleton, 30)
 {
     tree_run_alone(step_cancelled,
                    (struct tree_how){.kind = TREE_COMPLETER, .wait = tree_wait_quiet},
-                   tree_flags());
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testInvokeAll2Singleton, 30)
 {
     tree_run_alone(step_invoke_all,
                    (struct tree_how){.kind = TREE_COMPLETER, .many = 2, .form = TREE_BOTH},
-                   tree_flags());
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testInvokeAll1Singleton, 30)
 {
     tree_run_alone(step_invoke_all,
                    (struct tree_how){.kind = TREE_COMPLETER, .many = 1, .form = TREE_ARRAY},
-                   tree_flags());
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testInvokeAll3Singleton, 30)
 {
     tree_run_alone(step_invoke_all,
                    (struct tree_how){.kind = TREE_COMPLETER, .many = 3, .form = TREE_ARRAY},
-                   tree_flags());
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testInvokeAllCollectionSingleton, 30)
@@ -779,12 +783,13 @@ FJ_TEST(CountedCompleterTest__testInvokeAllCollectionSingleton, 30)
     tree_run_alone(
         step_invoke_all,
         (struct tree_how){.kind = TREE_COMPLETER, .many = TREE_MOST, .form = TREE_COLLECTION},
-        tree_flags());
+        conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testInvokeAllNPESingleton, 30)
 {
-    tree_run_alone(step_invoke_all_null, (struct tree_how){.kind = TREE_COMPLETER}, tree_flags());
+    tree_run_alone(step_invoke_all_null, (struct tree_how){.kind = TREE_COMPLETER},
+                   conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testAbnormalInvokeAll2Singleton, 30)
@@ -792,7 +797,7 @@ FJ_TEST(CountedCompleterTest__testAbnormalInvokeAll2Singleton, 30)
     tree_run_alone(
         step_invoke_all,
         (struct tree_how){.kind = TREE_COMPLETER, .code = TREE_CODE, .many = 2, .form = TREE_BOTH},
-        tree_flags());
+        conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testAbnormalInvokeAll1Singleton, 30)
@@ -800,7 +805,7 @@ FJ_TEST(CountedCompleterTest__testAbnormalInvokeAll1Singleton, 30)
     tree_run_alone(
         step_invoke_all,
         (struct tree_how){.kind = TREE_COMPLETER, .code = TREE_CODE, .many = 1, .form = TREE_ARRAY},
-        tree_flags());
+        conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testAbnormalInvokeAll3Singleton, 30)
@@ -808,7 +813,7 @@ FJ_TEST(CountedCompleterTest__testAbnormalInvokeAll3Singleton, 30)
     tree_run_alone(
         step_invoke_all,
         (struct tree_how){.kind = TREE_COMPLETER, .code = TREE_CODE, .many = 3, .form = TREE_ARRAY},
-        tree_flags());
+        conformance_flags());
 }
 
 FJ_TEST(CountedCompleterTest__testAbnormalInvokeAllCollectionSingleton, 30)
@@ -817,12 +822,12 @@ FJ_TEST(CountedCompleterTest__testAbnormalInvokeAllCollectionSingleton, 30)
         step_invoke_all,
         (struct tree_how){
             .kind = TREE_COMPLETER, .code = TREE_CODE, .many = TREE_MOST, .form = TREE_COLLECTION},
-        tree_flags());
+        conformance_flags());
 }
 
 /* ---- Ways to split ---------------------------------------------------------------------------------- */
 
-/* One visit of every element of an array, by nodes that go all at once when the root is done. */
+/* Visits every element of an array once. The nodes are freed together when the root is done. */
 struct visits {
     struct visit *node;
     atomic_int *seen;
@@ -830,7 +835,7 @@ struct visits {
     atomic_size_t nodes, completions;
 };
 
-/* Visits [lo, lo + n). */
+/* A node that visits [lo, lo + n). */
 struct visit {
     fj_completer c;
     struct visits *all;
@@ -877,7 +882,7 @@ static void visit_leaf(const struct visit *v)
     if (v->n != 0) atomic_fetch_add(&v->all->seen[v->lo], 1);
 }
 
-/* Both halves are forked, and both counted. */
+/* Forks both halves, with a pending count of 2. */
 static int visit_set_2(fj_task *t)
 {
     struct visit *v = (struct visit *)t;
@@ -894,7 +899,8 @@ static int visit_set_2(fj_task *t)
     return FJ_OK;
 }
 
-/* One half is forked, the other called: whichever ends first takes the one away. */
+/* Forks one half and calls the other, with a pending count of 1. The half that ends first
+ * decrements the count. */
 static int visit_set_1(fj_task *t)
 {
     struct visit *v = (struct visit *)t;
@@ -911,7 +917,7 @@ static int visit_set_1(fj_task *t)
     return FJ_OK;
 }
 
-/* Upper halves are forked until one element is left, each counted as it goes. */
+/* Forks upper halves until one element is left, and increments the pending count for each. */
 static int visit_add_1(fj_task *t)
 {
     struct visit *v = (struct visit *)t;
@@ -925,7 +931,7 @@ static int visit_add_1(fj_task *t)
     return FJ_OK;
 }
 
-/* The same, counted before it began; nobody needs to be called. */
+/* The same with a pending count that is set in advance. It completes without callbacks. */
 static int visit_set_log2(fj_task *t)
 {
     struct visit *v = (struct visit *)t;
@@ -936,7 +942,7 @@ static int visit_set_log2(fj_task *t)
     return FJ_OK;
 }
 
-/* pool: NULL to run it here. */
+/* Runs the visit in the pool, or in the calling thread if pool is NULL. */
 static void visit_all(fj_pool *pool, fj_task_fn *fn, size_t n)
 {
     struct visits all = {.most = 2 * n + 1};
@@ -946,7 +952,7 @@ static void visit_all(fj_pool *pool, fj_task_fn *fn, size_t n)
     CHECK(all.node != NULL && all.seen != NULL);
     fj_completer *root = &visit_new(&all, NULL, 0, n, fn)->c;
     CHECK_EQ(pool != NULL ? fj_completer_invoke(pool, root) : fj_completer_run(root), FJ_OK);
-    tree_check_done(&root->future, FJ_OK, NULL);
+    state_check_done(&root->future, FJ_OK, NULL);
     CHECK_EQ(fj_completer_pending(root), 0);
     for (size_t i = 0; i < n; i++) CHECK_EQ(atomic_load(&all.seen[i]), 1);
     CHECK_EQ(atomic_load(&all.completions), fn == visit_set_log2 ? 0 : atomic_load(&all.nodes));
@@ -972,7 +978,7 @@ static void step_visit(const struct tree_how *how)
 
 FJ_TEST(CountedCompleter8Test__testRecursiveDecomposition, 60)
 {
-    fj_pool *pool = fjt_pool(tree_workers(1), tree_flags());
+    fj_pool *pool = fjt_pool(conformance_workers(), conformance_flags());
 
     visit_sizes(pool);
     fjt_destroy(pool);

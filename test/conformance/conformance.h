@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * conformance.h - what the conformance tests of the pool share
+ * conformance.h - helpers of the conformance tests of the pool
  *
- * Pools as the environment wants them (FJT_WORKERS, FJT_FIFO), the checks of a future's state
- * that follow each step, jobs whose course a test controls, callers that can be interrupted,
- * and the properties of the bulk calls, which several tables ask for.
+ * It has pools whose size and order the environment selects (FJT_WORKERS, FJT_FIFO), checks of the
+ * state of a future, jobs that a test controls, callers that can be interrupted, and checks of the
+ * bulk calls that several test classes of Java require.
  */
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
@@ -15,14 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/inside.h"
 #include "fjtest.h"
-
-#define MS ((int64_t)1000000)
-#define LONG_NS (3600 * 1000 * MS) /* longer than any test: never over before the watchdog */
+#include "state_checks.h"
 
 /* ---- Waiting ----------------------------------------------------------------------------- */
 
-/* Without a limit of its own: the limit of the test is the only one. */
+/* Waits for a condition. Only the time limit of the test ends the wait. */
 #define UNTIL(cond) \
     for (int until_turn = 0; !(cond); until_turn++) until_give_way(until_turn)
 
@@ -50,31 +49,16 @@ static inline void *conformance_thread_end(pthread_t t)
 
 /* ---- Pools ------------------------------------------------------------------------------- */
 
-/* Workers for a test that does not need a certain number. */
-static inline int conformance_workers(void)
-{
-    const char *text = getenv("FJT_WORKERS");
-    int n = text != NULL ? atoi(text) : 0;
-    return n > 0 ? n : 4;
-}
-
-static inline unsigned conformance_flags(void)
-{
-    const char *text = getenv("FJT_FIFO");
-    return text != NULL && strcmp(text, "1") == 0 ? FJ_POOL_FIFO : 0;
-}
-
-/* With exactly n workers; in the order that the environment says. */
+/* A pool with exactly n workers, in the order that the environment selects. */
 static inline fj_pool *conformance_pool_of(int n)
 {
     return fjt_pool(n, conformance_flags());
 }
 
-/* With at least n workers, for jobs that have to run at the same time. */
+/* A pool with at least n workers, for jobs that have to run at the same time. */
 static inline fj_pool *conformance_pool_for(int n)
 {
-    int workers = conformance_workers();
-    return conformance_pool_of(workers > n ? workers : n);
+    return conformance_pool_of(conformance_workers_for(n));
 }
 
 static inline fj_pool *conformance_pool(void)
@@ -82,7 +66,7 @@ static inline fj_pool *conformance_pool(void)
     return conformance_pool_of(conformance_workers());
 }
 
-/* Whose callers run their own tasks, as far as they may: as direct as a pool can be. */
+/* A pool whose callers help, so that they run their own tasks if possible. */
 static inline fj_pool *conformance_direct_pool(void)
 {
     return fjt_pool(conformance_workers(), conformance_flags() | FJ_POOL_CALLER_HELPS);
@@ -105,93 +89,35 @@ static inline void check_pool_ended(fj_pool *p)
     CHECK_EQ(fj_pool_await_termination(p, 0), FJ_OK);
 }
 
-/* ---- How a future stands ----------------------------------------------------------------- */
-
-/* Not done, whether it was queued or not. */
-static inline void check_open(fj_future *f)
-{
-    void *result = &result;
-
-    CHECK(!fj_future_is_done(f));
-    CHECK(!fj_future_succeeded(f));
-    CHECK(!fj_future_failed(f));
-    CHECK(!fj_future_is_cancelled(f));
-    CHECK_EQ(fj_future_state(f), FJ_FUTURE_RUNNING);
-    CHECK_EQ(fj_future_error(f), FJ_OK);
-    CHECK_EQ(fj_future_result(f, &result), FJ_EBUSY);
-    CHECK(result == &result);
-}
-
-/* The same for one that cannot become done meanwhile: getters find their time over. */
-static inline void check_stuck(fj_future *f)
-{
-    void *result = &result;
-
-    check_open(f);
-    CHECK_EQ(fj_future_get(f, 0, &result), FJ_ETIMEDOUT);
-    CHECK_EQ(fj_future_get(f, INT64_MIN, &result), FJ_ETIMEDOUT);
-    CHECK_EQ(fj_future_wait(f, -1), FJ_ETIMEDOUT);
-    CHECK_EQ(fj_future_wait_quietly(f, 0), FJ_ETIMEDOUT);
-    CHECK(result == &result);
-    check_open(f);
-}
-
-/* Every getter, twice; what comes too late is refused and changes nothing. */
-static inline void check_done(fj_future *f, int code, void *value)
-{
-    bool normal = code == FJ_OK, cancelled = code == FJ_ECANCELED;
-
-    CHECK(fj_future_is_done(f));
-    CHECK_EQ(fj_future_succeeded(f), normal);
-    CHECK_EQ(fj_future_failed(f), !normal);
-    CHECK_EQ(fj_future_is_cancelled(f), cancelled);
-    CHECK_EQ(fj_future_state(f), normal      ? FJ_FUTURE_SUCCESS
-                                 : cancelled ? FJ_FUTURE_CANCELLED
-                                             : FJ_FUTURE_FAILED);
-    CHECK_EQ(fj_future_error(f), code);
-    for (int i = 0; i < 2; i++) {
-        static const int64_t limits[] = {FJ_FOREVER, INT64_MIN};
-        void *untouched = &untouched, *got = untouched, *now = untouched;
-        CHECK_EQ(fj_future_join(f), code);
-        CHECK_EQ(fj_future_get(f, limits[i], &got), code);
-        CHECK_EQ(fj_future_result(f, &now), code);
-        CHECK(got == (normal ? value : untouched));
-        CHECK(now == got);
-        CHECK_EQ(fj_future_wait(f, limits[i]), FJ_OK);
-        CHECK_EQ(fj_future_wait_quietly(f, limits[i]), FJ_OK);
-        CHECK_EQ(fj_future_cancel(f, i), cancelled);
-        CHECK_EQ(fj_future_complete(f, f), 0);
-        CHECK_EQ(fj_future_fail(f, 99), 0);
-    }
-}
+/* ---- The state of a future --------------------------------------------------------------- */
 
 static inline void check_normal(fj_future *f, void *value)
 {
-    check_done(f, FJ_OK, value);
+    state_check_done(f, FJ_OK, value);
 }
 
 static inline void check_failed(fj_future *f, int code)
 {
-    check_done(f, code, NULL);
+    state_check_done(f, code, NULL);
 }
 
 static inline void check_cancelled(fj_future *f)
 {
-    check_done(f, FJ_ECANCELED, NULL);
+    state_check_done(f, FJ_ECANCELED, NULL);
 }
 
 /* ---- Jobs -------------------------------------------------------------------------------- */
 
-/* A future with a body that does what the test has written into it. Its result is itself. */
+/* A future whose body does what the other fields say. Its result is the job itself. */
 struct job {
     fj_future f;
-    int code;       /* what the body returns */
-    bool polls;     /* a body that is held gives up when it sees that it should */
-    fj_future *nap; /* the body waits for this first, as one who can be interrupted */
+    int code;       /* the code that the body returns */
+    bool polls;     /* if may_end is 0, the body also ends when fj_is_cancelled() returns 1 */
+    fj_future *nap; /* if not NULL, the body first waits for this; an interrupt ends the wait */
     atomic_int begun, may_end, ended;
-    atomic_int cancelled; /* the body has seen that it should give up */
-    atomic_int stopping;  /* and that its pool stops */
-    atomic_int woken;     /* what the wait for `nap` returned; 1: not yet */
+    atomic_int cancelled; /* the body has seen fj_is_cancelled() */
+    atomic_int stopping;  /* the body has seen fj_is_stopping() */
+    atomic_int woken;     /* what the wait for `nap` returned; 1 if it has not returned */
 };
 
 static inline int job_run(fj_task *t)
@@ -208,7 +134,7 @@ static inline int job_run(fj_task *t)
     return j->code;
 }
 
-/* Ends at once, with this code. */
+/* A job that ends at once with `code`. */
 static inline void job_init(struct job *j, int code)
 {
     memset(j, 0, sizeof *j);
@@ -218,21 +144,23 @@ static inline void job_init(struct job *j, int code)
     atomic_init(&j->woken, 1);
 }
 
-/* Ends when the test says so, and not before. */
+/* A job that ends when the test sets may_end. */
 static inline void job_init_held(struct job *j)
 {
     job_init(j, FJ_OK);
     atomic_init(&j->may_end, 0);
 }
 
-/* Ends when it is cancelled, or when the test says so: a loop that looks at fj_is_cancelled(). */
+/* A job that ends when it is cancelled or when the test sets may_end. It polls
+ * fj_is_cancelled(). */
 static inline void job_init_polls(struct job *j)
 {
     job_init_held(j);
     j->polls = true;
 }
 
-/* Ends when it is interrupted: sleeps in the library, and a spare stands in for it. */
+/* A job that ends when it is interrupted. It sleeps in the library, and another worker replaces
+ * it. */
 static inline void job_init_sleeps(struct job *j, fj_future *never)
 {
     job_init(j, FJ_OK);
@@ -245,7 +173,7 @@ static inline void job_begun(struct job *j)
     UNTIL(atomic_load(&j->begun));
 }
 
-/* Ended, let go of by the library, and run as often as that. */
+/* Lets the job end, waits until the library no longer uses it, and checks the number of runs. */
 static inline void job_release(struct job *j, int runs)
 {
     atomic_store(&j->may_end, 1);
@@ -254,7 +182,7 @@ static inline void job_release(struct job *j, int runs)
     CHECK_EQ(atomic_load(&j->ended), runs);
 }
 
-/* The same where it may have been cancelled before it began, or not. */
+/* The same for a job that may have been cancelled before it began. */
 static inline void job_release_loser(struct job *j)
 {
     atomic_store(&j->may_end, 1);
@@ -263,7 +191,7 @@ static inline void job_release_loser(struct job *j)
     CHECK_EQ(atomic_load(&j->ended), atomic_load(&j->begun));
 }
 
-/* Keeps one worker busy, until job_release(). */
+/* Occupies one worker until job_release(). */
 static inline void job_occupy(fj_pool *p, struct job *j)
 {
     job_init_held(j);
@@ -271,7 +199,7 @@ static inline void job_occupy(fj_pool *p, struct job *j)
     job_begun(j);
 }
 
-/* Fire and forget: counts. */
+/* An action that counts its runs. */
 static inline int action_count(void *counter)
 {
     atomic_fetch_add((atomic_int *)counter, 1);
@@ -284,7 +212,7 @@ static inline int call_identity(void *arg, void **result)
     return FJ_OK;
 }
 
-/* The code that `arg` points to. */
+/* Returns the code that `arg` points to. */
 static inline int call_fail(void *arg, void **result)
 {
     (void)result;
@@ -293,30 +221,7 @@ static inline int call_fail(void *arg, void **result)
 
 /* ---- Inside a pool ----------------------------------------------------------------------- */
 
-struct inside {
-    fj_task task;
-    void (*body)(void *arg);
-    void *arg;
-};
-
-static inline int inside_run(fj_task *t)
-{
-    struct inside *i = (struct inside *)t;
-
-    i->body(i->arg);
-    return FJ_OK;
-}
-
-/* body(arg) on a worker of the pool; returns when it is over. */
-static inline void inside(fj_pool *p, void (*body)(void *arg), void *arg)
-{
-    struct inside i = {.body = body, .arg = arg};
-
-    fj_task_init(&i.task, inside_run);
-    CHECK_EQ(fj_invoke_mode(p, &i.task, FJ_CALLER_BLOCKS), FJ_OK);
-}
-
-/* On a new pool, which is then closed. */
+/* Runs body(arg) on a worker of a new pool, which is then destroyed. */
 static inline void inside_pool(void (*body)(void *arg), void *arg)
 {
     fj_pool *p = conformance_pool();
@@ -328,15 +233,16 @@ static inline void inside_pool(void (*body)(void *arg), void *arg)
 /* ---- Callers that can be interrupted ----------------------------------------------------- */
 
 /*
- * Only a task can be interrupted: it stands for the thread that Java interrupts. It belongs to
- * a pool of its own, so that what happens to it does not happen to the pool it calls.
+ * In this library only a task can be interrupted, so a task takes the place of the thread that Java
+ * interrupts. It belongs to a pool of its own, so that an interrupt does not affect the pool that
+ * it calls.
  */
 struct caller {
     fj_future f;
     fj_pool *home;
     void (*body)(void *arg);
     void *arg;
-    bool before; /* the body begins when the interrupt is there */
+    bool before; /* the body waits for the interrupt before it starts */
     atomic_int begun;
 };
 
@@ -347,7 +253,7 @@ static inline int caller_run(fj_task *t)
     atomic_store(&c->begun, 1);
     if (c->before) UNTIL(fj_is_cancelled());
     c->body(c->arg);
-    CHECK(fj_is_cancelled() || !c->before); /* nothing takes the request away */
+    CHECK(fj_is_cancelled() || !c->before); /* nothing clears the interrupt */
     return FJ_OK;
 }
 
@@ -368,7 +274,7 @@ static inline void caller_interrupt(struct caller *c)
     CHECK_EQ(fj_future_cancel(&c->f, 1), 1);
 }
 
-/* When its body has returned. */
+/* Waits until the body has returned, and destroys the caller. */
 static inline void caller_end(struct caller *c)
 {
     fj_future_fini(&c->f);
@@ -376,7 +282,7 @@ static inline void caller_end(struct caller *c)
     fjt_destroy(c->home);
 }
 
-/* body(arg) on a caller that was interrupted before. */
+/* Runs body(arg) on a caller that is already interrupted. */
 static inline void interrupted_before(void (*body)(void *arg), void *arg)
 {
     struct caller c;
@@ -388,7 +294,7 @@ static inline void interrupted_before(void (*body)(void *arg), void *arg)
 
 /* ---- Any of several ---------------------------------------------------------------------- */
 
-/* The properties that the tables ask of every pool, with and without a limit. */
+/* Each of these checks is made with and without a timeout. */
 
 static inline void any_refuses_null_list(fj_pool *p, int64_t limit)
 {
@@ -408,7 +314,7 @@ static inline void any_refuses_empty_list(fj_pool *p, int64_t limit)
     CHECK_EQ(which, 77);
 }
 
-/* Nothing is left of the call: the one beside the NULL can be used as if nothing had been. */
+/* A refused call has no effect: the future beside the NULL can still be used. */
 static inline void any_refuses_null_element(fj_pool *p, int64_t limit)
 {
     for (int at = 0; at < 2; at++) {
@@ -419,7 +325,7 @@ static inline void any_refuses_null_element(fj_pool *p, int64_t limit)
         f[at] = NULL;
         CHECK_EQ(fj_future_invoke_any(p, f, 2, limit, &which), FJ_EINVAL);
         CHECK_EQ(which, 77);
-        check_stuck(&j.f);
+        state_check_stuck(&j.f);
         CHECK_EQ(fj_future_invoke(p, &j.f), FJ_OK);
         job_release(&j, 1);
     }
@@ -485,13 +391,13 @@ static inline void all_refuses_null_element(fj_pool *p, int64_t limit)
         fj_future *f[2] = {&j.f, &j.f};
         f[at] = NULL;
         CHECK_EQ(fj_future_invoke_all(p, f, 2, limit), FJ_EINVAL);
-        check_stuck(&j.f);
+        state_check_stuck(&j.f);
         CHECK_EQ(fj_future_invoke(p, &j.f), FJ_OK);
         job_release(&j, 1);
     }
 }
 
-/* Five, of which the odd ones fail, each with a code of its own. */
+/* Five jobs, of which those with an odd index fail, each with a different code. */
 static inline void all_keeps_failures_apart(fj_pool *p, int64_t limit)
 {
     struct job j[5];
@@ -503,7 +409,7 @@ static inline void all_keeps_failures_apart(fj_pool *p, int64_t limit)
     }
     CHECK_EQ(fj_future_invoke_all(p, f, 5, limit), 41);
     for (int i = 0; i < 5; i++) {
-        check_done(f[i], j[i].code, &j[i]);
+        state_check_done(f[i], j[i].code, &j[i]);
         job_release(&j[i], 1);
     }
 }
@@ -522,6 +428,28 @@ static inline void all_gives_all_values(fj_pool *p, int64_t limit)
         check_normal(f[i], &j[i]);
         job_release(&j[i], 1);
     }
+}
+
+/* ---- On a pool --------------------------------------------------------------------------- */
+
+/* One of the checks above. */
+typedef void bulk_check(fj_pool *p, int64_t limit);
+
+static inline void on_a_pool(bulk_check *check, int64_t limit)
+{
+    fj_pool *p = conformance_pool();
+
+    check(p, limit);
+    fjt_destroy(p);
+}
+
+/* The same on a pool whose callers help. */
+static inline void on_a_direct_pool(bulk_check *check, int64_t limit)
+{
+    fj_pool *p = conformance_direct_pool();
+
+    check(p, limit);
+    fjt_destroy(p);
 }
 
 #endif /* CONFORMANCE_H */

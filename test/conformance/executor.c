@@ -2,10 +2,10 @@
 /*
  * executor.c - conformance with Java: a pool as an ExecutorService
  *
- * One test for each method of AbstractExecutorServiceTest, ExecutorsTest and the regression
- * tests SubmitTest, InvokeTest and CloseTest that has a meaning in C, named after it. Those of
- * AbstractExecutorServiceTest, whose executor runs everything in its caller, are on a pool
- * whose callers help.
+ * There is one test for each method of AbstractExecutorServiceTest, ExecutorsTest and the
+ * regression tests SubmitTest, InvokeTest and CloseTest that has a meaning in C, named after the
+ * method. The executor of AbstractExecutorServiceTest runs everything in its caller, so those tests
+ * use a pool whose callers help.
  */
 #include "conformance.h"
 #include <forkjoin/block.h>
@@ -20,7 +20,7 @@ FJ_TEST(AbstractExecutorServiceTest__testExecuteRunnable, 30)
     fj_future *f;
 
     CHECK_EQ(fj_future_new_action(action_count, &ran, NULL, 0, &f), FJ_OK);
-    check_stuck(f);
+    state_check_stuck(f);
     CHECK_EQ(fj_future_submit(p, f), FJ_OK);
     CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
     CHECK(result == NULL);
@@ -86,7 +86,7 @@ FJ_TEST(AbstractExecutorServiceTest__testNullTaskSubmission, 30)
     fj_future_init(&bodiless, NULL);
     CHECK_EQ(fj_future_submit(p, &bodiless), FJ_EINVAL);
     CHECK_EQ(fj_future_invoke(p, &bodiless), FJ_EINVAL);
-    check_stuck(&bodiless);
+    state_check_stuck(&bodiless);
     CHECK(!fj_pool_has_queued_submissions(p));
     fjt_destroy(p);
 }
@@ -105,7 +105,7 @@ static void wait_long(void *arg)
     CHECK(result == w);
 }
 
-/* By one whose time to wait is limited, before and during the wait. */
+/* A caller is interrupted before or during a wait with a timeout. */
 FJ_TEST(AbstractExecutorServiceTest__testInterruptedSubmit, 60)
 {
     fj_pool *p = conformance_direct_pool();
@@ -119,7 +119,7 @@ FJ_TEST(AbstractExecutorServiceTest__testInterruptedSubmit, 60)
         caller_interrupt(&c);
         caller_end(&c);
         CHECK_EQ(atomic_load(&w.code), FJ_ECANCELED);
-        check_stuck(&j.f);
+        state_check_stuck(&j.f);
     }
     job_release(&j, 1);
     check_normal(&j.f, &j);
@@ -139,116 +139,109 @@ FJ_TEST(AbstractExecutorServiceTest__testSubmitEE, 30)
     fjt_destroy(p);
 }
 
-#define ON_A_DIRECT_POOL(property, limit)       \
-    do {                                        \
-        fj_pool *p = conformance_direct_pool(); \
-        property(p, limit);                     \
-        fjt_destroy(p);                         \
-    } while (0)
-
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAny1, 30)
 {
-    ON_A_DIRECT_POOL(any_refuses_null_list, FJ_FOREVER);
+    on_a_direct_pool(any_refuses_null_list, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAny2, 30)
 {
-    ON_A_DIRECT_POOL(any_refuses_empty_list, FJ_FOREVER);
+    on_a_direct_pool(any_refuses_empty_list, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAny3, 30)
 {
-    ON_A_DIRECT_POOL(any_refuses_null_element, FJ_FOREVER);
+    on_a_direct_pool(any_refuses_null_element, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAny4, 30)
 {
-    ON_A_DIRECT_POOL(any_reports_failure, FJ_FOREVER);
+    on_a_direct_pool(any_reports_failure, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAny5, 30)
 {
-    ON_A_DIRECT_POOL(any_gives_a_value, FJ_FOREVER);
+    on_a_direct_pool(any_gives_a_value, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAll1, 30)
 {
-    ON_A_DIRECT_POOL(all_refuses_null_list, FJ_FOREVER);
+    on_a_direct_pool(all_refuses_null_list, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAll2, 30)
 {
-    ON_A_DIRECT_POOL(all_of_none_is_done, FJ_FOREVER);
+    on_a_direct_pool(all_of_none_is_done, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAll3, 30)
 {
-    ON_A_DIRECT_POOL(all_refuses_null_element, FJ_FOREVER);
+    on_a_direct_pool(all_refuses_null_element, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAll4, 30)
 {
-    ON_A_DIRECT_POOL(all_keeps_failures_apart, FJ_FOREVER);
+    on_a_direct_pool(all_keeps_failures_apart, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testInvokeAll5, 30)
 {
-    ON_A_DIRECT_POOL(all_gives_all_values, FJ_FOREVER);
+    on_a_direct_pool(all_gives_all_values, FJ_FOREVER);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAny1, 30)
 {
-    ON_A_DIRECT_POOL(any_refuses_null_list, LONG_NS);
+    on_a_direct_pool(any_refuses_null_list, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAny2, 30)
 {
-    ON_A_DIRECT_POOL(any_refuses_empty_list, LONG_NS);
+    on_a_direct_pool(any_refuses_empty_list, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAny3, 30)
 {
-    ON_A_DIRECT_POOL(any_refuses_null_element, LONG_NS);
+    on_a_direct_pool(any_refuses_null_element, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAny4, 30)
 {
-    ON_A_DIRECT_POOL(any_reports_failure, LONG_NS);
+    on_a_direct_pool(any_reports_failure, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAny5, 30)
 {
-    ON_A_DIRECT_POOL(any_gives_a_value, LONG_NS);
+    on_a_direct_pool(any_gives_a_value, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAll1, 30)
 {
-    ON_A_DIRECT_POOL(all_refuses_null_list, LONG_NS);
+    on_a_direct_pool(all_refuses_null_list, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAll2, 30)
 {
-    ON_A_DIRECT_POOL(all_of_none_is_done, LONG_NS);
+    on_a_direct_pool(all_of_none_is_done, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAll3, 30)
 {
-    ON_A_DIRECT_POOL(all_refuses_null_element, LONG_NS);
+    on_a_direct_pool(all_refuses_null_element, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAll4, 30)
 {
-    ON_A_DIRECT_POOL(all_keeps_failures_apart, LONG_NS);
+    on_a_direct_pool(all_keeps_failures_apart, LONG_NS);
 }
 
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAll5, 30)
 {
-    ON_A_DIRECT_POOL(all_gives_all_values, LONG_NS);
+    on_a_direct_pool(all_gives_all_values, LONG_NS);
 }
 
 /*
- * The only worker gets the last first, and is held in it until the time is over: those before
- * it are never begun. On a pool whose callers block, since one that helps would be held too.
+ * The only worker begins one job and is held in it beyond the timeout, so no other job begins. The
+ * pool is one whose callers block, because a caller that helps would be held as well.
  */
 FJ_TEST(AbstractExecutorServiceTest__testTimedInvokeAll6, 60)
 {
@@ -289,7 +282,7 @@ FJ_TEST(ExecutorsTest__testTimedCallable, 30)
     CHECK_EQ(fj_future_get(&j.f, 5 * MS, &result), FJ_ETIMEDOUT);
     CHECK(fjt_now() - begin >= 5 * MS);
     CHECK(result == &j);
-    check_stuck(&j.f);
+    state_check_stuck(&j.f);
     job_release(&j, 1);
     check_normal(&j.f, &j);
     fjt_destroy(p);
@@ -297,7 +290,7 @@ FJ_TEST(ExecutorsTest__testTimedCallable, 30)
 
 /* ---- SubmitTest -------------------------------------------------------------------------- */
 
-/* An action or a function whose course the test controls: where futures are allocated. */
+/* An action or a call that the test controls, for futures that the library allocates. */
 struct body {
     atomic_int begun, may_end, ended, cancelled, stopping, slept;
     bool polls;
@@ -309,7 +302,7 @@ static int body_action(void *arg)
 
     atomic_store(&b->begun, 1);
     UNTIL(atomic_load(&b->may_end) || (b->polls && fj_is_cancelled()));
-    atomic_store(&b->slept, fj_sleep_ns(1)); /* breaks off when there is an interrupt */
+    atomic_store(&b->slept, fj_sleep_ns(1)); /* returns FJ_ECANCELED if the task is interrupted */
     atomic_store(&b->cancelled, fj_is_cancelled());
     atomic_store(&b->stopping, fj_is_stopping());
     atomic_store(&b->ended, 1);
@@ -368,7 +361,7 @@ FJ_TEST(SubmitTest__testExecute, 30)
     CHECK_EQ(atomic_load(&ran), 100);
 }
 
-/* Refused while it is shut down and still busy, and when it has ended. */
+/* A pool that is shut down refuses submissions while it is still busy, and after it has ended. */
 static void refused_after_shutdown(int (*submit)(fj_pool *p, atomic_int *ran))
 {
     fj_pool *p = conformance_pool();
@@ -429,7 +422,8 @@ FJ_TEST(SubmitTest__testExecuteAfterShutdown, 30)
     refused_after_shutdown(try_execute);
 }
 
-/* Without interrupt the body goes on: it may look, but its waits are not broken. */
+/* A cancel without interrupt does not end the waits of the body. The body can see it in
+ * fj_is_cancelled(). */
 static void cancel_leaves_the_body_alone(bool call)
 {
     fj_pool *p = conformance_pool();
@@ -499,7 +493,8 @@ static void stop_reaches_the_body(fj_pool *p, struct body *b)
     CHECK_EQ(atomic_load(&b->slept), FJ_ECANCELED);
 }
 
-/* It had begun, so its outcome is its own. */
+/* The body had already begun when the pool was stopped, so the future gets the result of the
+ * body. */
 static void stop_reaches_what_was_submitted(bool call)
 {
     fj_pool *p = conformance_pool();
@@ -559,7 +554,7 @@ FJ_TEST(SubmitTest__testExecuteNull, 30)
     fj_pool *p = conformance_pool();
 
     CHECK_EQ(fj_execute(p, NULL, NULL), FJ_EINVAL);
-    CHECK_EQ(fj_pool_thread_count(p), 0); /* nobody was woken for it */
+    CHECK_EQ(fj_pool_thread_count(p), 0); /* no worker was started for it */
     fjt_destroy(p);
 }
 
@@ -580,7 +575,7 @@ FJ_TEST(InvokeTest__testInvokeAny1, 30)
     fjt_destroy(p);
 }
 
-/* The loser sleeps, wherever it is in the list. */
+/* One of the two jobs sleeps, the first or the second. */
 static void any_of_one_that_sleeps(int64_t limit)
 {
     for (int at = 0; at < 2; at++) {
@@ -594,7 +589,7 @@ static void any_of_one_that_sleeps(int64_t limit)
         CHECK_EQ(which, 1 - at);
         check_normal(f[1 - at], &j[1 - at]);
         check_cancelled(f[at]);
-        fjt_destroy(p); /* ends: the sleeper was woken, or never began */
+        fjt_destroy(p); /* it ends, because the sleeping job was interrupted or never began */
         for (int i = 0; i < 2; i++) fj_future_fini(f[i]);
         if (atomic_load(&j[at].begun)) CHECK_EQ(atomic_load(&j[at].woken), FJ_ECANCELED);
     }
@@ -605,7 +600,8 @@ FJ_TEST(InvokeTest__testInvokeAny2, 30)
     any_of_one_that_sleeps(FJ_FOREVER);
 }
 
-/* A winner that waits until the loser has begun, so that an interrupt is what ends it. */
+/* A job that succeeds only after the other job has begun, so that an interrupt has to end the
+ * other. */
 struct winner {
     struct job j;
     struct job *loser;
@@ -648,7 +644,7 @@ FJ_TEST(InvokeTest__testInvokeAny3, 60)
     any_interrupts_the_loser(FJ_FOREVER);
 }
 
-/* One that ends after another. */
+/* A job that ends after another one. */
 struct after {
     struct job j;
     fj_future *first;
@@ -669,7 +665,7 @@ static void after_init(struct after *a, fj_future *first, int code)
     a->first = first;
 }
 
-/* The code is that of the last to fail, whatever its place in the list. */
+/* The call returns the code of the job that fails last, whatever its place in the list. */
 FJ_TEST(InvokeTest__testInvokeAny4, 30)
 {
     for (int at = 0; at < 2; at++) {
@@ -709,7 +705,7 @@ FJ_TEST(InvokeTest__testInvokeAny5, 30)
     }
 }
 
-/* A success that comes when the other has failed already. */
+/* One job succeeds after the other has failed. */
 FJ_TEST(InvokeTest__testInvokeAny6, 30)
 {
     for (int at = 0; at < 2; at++) {
@@ -742,7 +738,7 @@ FJ_TEST(InvokeTest__testInvokeAnyWithTimeout2, 60)
     any_interrupts_the_loser(LONG_NS);
 }
 
-/* Nobody succeeds in time; those that have begun are interrupted. */
+/* No job succeeds before the timeout. The jobs that have begun are interrupted. */
 FJ_TEST(InvokeTest__testInvokeAnyWithTimeout3, 30)
 {
     fj_pool *p = conformance_pool_for(2);
@@ -765,7 +761,7 @@ FJ_TEST(InvokeTest__testInvokeAnyWithTimeout3, 30)
 
 /* ---- InvokeTest: a caller that is interrupted -------------------------------------------- */
 
-/* A bulk call of jobs that sleep, made by a caller of another pool. */
+/* A bulk call of jobs that sleep. A caller of another pool makes it. */
 struct bulk {
     fj_pool *pool;
     struct job j[2];
@@ -870,7 +866,7 @@ FJ_TEST(InvokeTest__testInvokeAllInterrupt6, 60)
 
 /* ---- InvokeTest: refused ----------------------------------------------------------------- */
 
-/* None of them runs, and each is done. */
+/* No job runs, and each future is done. */
 static void bulk_after_shutdown(bool any, int64_t limit)
 {
     fj_pool *p = conformance_pool();
@@ -906,59 +902,53 @@ FJ_TEST(InvokeTest__testInvokeAllAfterShutdown2, 30)
     bulk_after_shutdown(false, LONG_NS);
 }
 
-#define ON_A_POOL(property, limit)       \
-    do {                                 \
-        fj_pool *p = conformance_pool(); \
-        property(p, limit);              \
-        fjt_destroy(p);                  \
-    } while (0)
-
 FJ_TEST(InvokeTest__testInvokeAnyEmpty1, 30)
 {
-    ON_A_POOL(any_refuses_empty_list, FJ_FOREVER);
+    on_a_pool(any_refuses_empty_list, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAnyEmpty2, 30)
 {
-    ON_A_POOL(any_refuses_empty_list, LONG_NS);
+    on_a_pool(any_refuses_empty_list, LONG_NS);
 }
 
 FJ_TEST(InvokeTest__testInvokeAnyNull1, 30)
 {
-    ON_A_POOL(any_refuses_null_list, FJ_FOREVER);
+    on_a_pool(any_refuses_null_list, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAnyNull2, 30)
 {
-    ON_A_POOL(any_refuses_null_element, FJ_FOREVER);
+    on_a_pool(any_refuses_null_element, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAllEmpty1, 30)
 {
-    ON_A_POOL(all_of_none_is_done, FJ_FOREVER);
+    on_a_pool(all_of_none_is_done, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAllEmpty2, 30)
 {
-    ON_A_POOL(all_of_none_is_done, LONG_NS);
+    on_a_pool(all_of_none_is_done, LONG_NS);
 }
 
 FJ_TEST(InvokeTest__testInvokeAllNull1, 30)
 {
-    ON_A_POOL(all_refuses_null_list, FJ_FOREVER);
+    on_a_pool(all_refuses_null_list, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAllNull2, 30)
 {
-    ON_A_POOL(all_refuses_null_element, FJ_FOREVER);
+    on_a_pool(all_refuses_null_element, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAllNull3, 30)
 {
-    ON_A_POOL(all_refuses_null_list, LONG_NS);
+    on_a_pool(all_refuses_null_list, LONG_NS);
 }
 
-/* Java refuses a missing unit of time here; in its place, the form that is not interrupted. */
+/* The Java test passes no time unit. This library has no units, so the test calls
+ * fj_future_invoke_all_quietly() instead. */
 FJ_TEST(InvokeTest__testInvokeAllNull4, 30)
 {
     fj_pool *p = conformance_pool();
@@ -968,7 +958,7 @@ FJ_TEST(InvokeTest__testInvokeAllNull4, 30)
     job_init(&j, FJ_OK);
     CHECK_EQ(fj_future_invoke_all_quietly(p, NULL, 1), FJ_EINVAL);
     CHECK_EQ(fj_future_invoke_all_quietly(p, f, 2), FJ_EINVAL);
-    check_stuck(&j.f);
+    state_check_stuck(&j.f);
     CHECK_EQ(fj_future_invoke_all_quietly(p, f, 1), FJ_OK);
     check_normal(&j.f, &j);
     job_release(&j, 1);
@@ -977,30 +967,30 @@ FJ_TEST(InvokeTest__testInvokeAllNull4, 30)
 
 FJ_TEST(InvokeTest__testInvokeAllNull5, 30)
 {
-    ON_A_POOL(all_refuses_null_element, LONG_NS);
+    on_a_pool(all_refuses_null_element, LONG_NS);
 }
 
 /* ---- InvokeTest: all of several ---------------------------------------------------------- */
 
 FJ_TEST(InvokeTest__testInvokeAll1, 30)
 {
-    ON_A_POOL(all_gives_all_values, FJ_FOREVER);
+    on_a_pool(all_gives_all_values, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAll2, 30)
 {
-    ON_A_POOL(all_keeps_failures_apart, FJ_FOREVER);
+    on_a_pool(all_keeps_failures_apart, FJ_FOREVER);
 }
 
 FJ_TEST(InvokeTest__testInvokeAll3, 30)
 {
-    ON_A_POOL(all_gives_all_values, LONG_NS);
+    on_a_pool(all_gives_all_values, LONG_NS);
 }
 
 /*
- * At the limit the one that still runs is cancelled and interrupted; the others keep what they
- * have. Should the limit be over before they are through, on a loaded machine, the round says
- * nothing and is made again with a longer one.
+ * At the timeout the job that still runs is cancelled and interrupted; the others keep their
+ * outcomes. On a loaded machine the timeout may expire before the short jobs have ended. The round
+ * then proves nothing and is repeated with a longer timeout.
  */
 FJ_TEST(InvokeTest__testInvokeAll4, 60)
 {
@@ -1082,7 +1072,7 @@ FJ_TEST(CloseTest__testCloseWithRunningTasks, 60)
         CHECK_EQ(atomic_load(&j.ended), 0);
         job_release(&j, 1);
         (void)conformance_thread_end(t);
-        CHECK_EQ(atomic_load(&j.cancelled), 0); /* waited for, not stopped */
+        CHECK_EQ(atomic_load(&j.cancelled), 0); /* it was waited for, not stopped */
         check_normal(&j.f, &j);
         fjt_destroy(p);
     }
@@ -1124,9 +1114,10 @@ FJ_TEST(CloseTest__testTerminateBeforeClose, 30)
 }
 
 /*
- * An interrupt does not shorten a close, whose caller must be able to rely on the end; it is
- * the caller who turns it into a stop. The running job sees that, close still waits for it,
- * and the caller still sees its own interrupt (caller_run() looks).
+ * An interrupt does not shorten fj_pool_close(), because its caller relies on the end of the pool.
+ * The interrupted caller stops the pool itself first. The running job sees the stop,
+ * fj_pool_close() still waits for the job, and the caller still sees its own interrupt, which
+ * caller_run() checks.
  */
 FJ_TEST(CloseTest__testInterruptBeforeClose, 30)
 {
@@ -1145,7 +1136,8 @@ FJ_TEST(CloseTest__testInterruptBeforeClose, 30)
     fjt_destroy(p);
 }
 
-/* Interrupted in close: waits on. A stop by another thread then reaches the job, and it ends. */
+/* A caller that is interrupted in fj_pool_close() keeps waiting. When another thread stops the
+ * pool, the job sees the stop and ends. */
 FJ_TEST(CloseTest__testInterruptDuringClose, 60)
 {
     for (long i = fjt_rounds(50); i > 0; i--) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forkjoin_regress.c - conformance with Java: what its regression tests of fork/join guard
+ * forkjoin_regress.c - conformance with Java: the JDK's regression tests of fork/join
  *
- * One test for each file, or method, of the JDK's forkjoin regression tests that has a meaning
- * in C: stops that must bring waiting threads back, signals that must not be missed, errors
- * that must reach somebody and leave nothing behind, common pools without threads.
+ * There is one test for each file or method of the JDK's forkjoin regression tests that has a
+ * meaning in C. They check that a stop ends every wait, that no wake-up is lost, that errors are
+ * reported and leave no memory behind, and that a common pool without threads works.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -15,11 +15,11 @@
 
 #include "conformance.h"
 
-/* ---- A pool is stopped while somebody waits ---------------------------------------------- */
+/* ---- A pool is stopped while a thread waits ---------------------------------------------- */
 
 struct stop {
     fj_pool *pool;
-    struct job *j; /* the stop comes when this one has begun */
+    struct job *j; /* the stop comes when this job has begun */
     int64_t delay_us;
 };
 
@@ -33,7 +33,7 @@ static void *stop_main(void *arg)
     return NULL;
 }
 
-/* For a job that runs, or for one that is queued behind it. */
+/* How the test waits for a job that runs or that is queued behind it. */
 typedef int stop_wait(fj_future *f);
 
 static int stop_get(fj_future *f)
@@ -50,7 +50,7 @@ static void stop_during_get(stop_wait *wait, int workers, bool queued, int64_t d
 {
     fj_pool *p = conformance_pool_of(workers);
     struct job *j = calloc((size_t)workers + 1, sizeof *j);
-    int runs = queued ? workers : 1; /* so many that the last one has to queue */
+    int runs = queued ? workers : 1; /* with one job per worker, the last job stays queued */
 
     CHECK(j != NULL);
     for (int i = 0; i <= workers; i++) job_init_polls(&j[i]);
@@ -61,7 +61,7 @@ static void stop_during_get(stop_wait *wait, int workers, bool queued, int64_t d
     struct stop s = {.pool = p, .j = &j[0], .delay_us = delay_us};
     pthread_t t = conformance_thread(stop_main, &s);
     int code = wait(&last->f);
-    CHECK_EQ(code, queued ? FJ_ECANCELED : FJ_OK); /* what had begun ends as it will */
+    CHECK_EQ(code, queued ? FJ_ECANCELED : FJ_OK); /* a job that had begun keeps its own outcome */
     (void)conformance_thread_end(t);
     CHECK_EQ(fj_pool_await_termination(p, LONG_NS), FJ_OK);
     for (int i = 0; i < runs; i++) {
@@ -106,7 +106,7 @@ struct bulk {
     fj_future *f[BULK];
 };
 
-/* Bodies that look at fj_is_cancelled(), so each that has begun ends when the pool is stopped. */
+/* The bodies poll fj_is_cancelled(), so each body that has begun ends when the pool is stopped. */
 static void bulk_init(struct bulk *b, int code)
 {
     for (int i = 0; i < BULK; i++) {
@@ -116,7 +116,7 @@ static void bulk_init(struct bulk *b, int code)
     }
 }
 
-/* The stop comes when any of them has begun. */
+/* Stops the pool when any of the jobs has begun. */
 static void *stop_bulk_main(void *arg)
 {
     struct stop *s = arg;
@@ -139,46 +139,23 @@ static void bulk_end(struct bulk *b)
     }
 }
 
-/* Some have begun, the rest is queued if there are few workers: all come to an end. */
-static void stop_during_all(int workers, int64_t delay_us)
-{
-    fj_pool *p = conformance_pool_of(workers);
-    struct bulk b;
-    struct stop s = {.pool = p, .j = b.j, .delay_us = delay_us};
-
-    bulk_init(&b, FJ_OK);
-    pthread_t t = conformance_thread(stop_bulk_main, &s);
-    int code = fj_future_invoke_all(p, b.f, BULK, FJ_FOREVER);
-    /* The stop may have come between two of the submissions, or before a body was begun. */
-    CHECK(code == FJ_OK || code == FJ_EREJECTED || code == FJ_ECANCELED);
-    (void)conformance_thread_end(t);
-    CHECK_EQ(fj_pool_await_termination(p, LONG_NS), FJ_OK);
-    bulk_end(&b);
-    fjt_destroy(p);
-}
-
-FJ_TEST(AsyncShutdownNow__testInvokeAll, 120)
-{
-    uint64_t random = fjt_seed();
-
-    for (long i = fjt_rounds(100); i > 0; i--) {
-        stop_during_all(conformance_workers(), (int64_t)(fjt_random(&random) % 200));
-        stop_during_all(1, (int64_t)(fjt_random(&random) % 200));
-    }
-}
-
-/* Bodies fail when they are stopped, since one that succeeded would be the answer. */
-static void stop_during_any(int workers, int64_t delay_us)
+/* Some jobs have begun; with few workers the others are queued. Every future must become done. The
+ * bodies of an any-of call fail when the pool is stopped, because a body that succeeds would end the
+ * call normally. */
+static void stop_during_bulk(bool any, int workers, int64_t delay_us)
 {
     fj_pool *p = conformance_pool_of(workers);
     struct bulk b;
     struct stop s = {.pool = p, .j = b.j, .delay_us = delay_us};
     size_t which = 77;
+    int own = any ? 81 : FJ_OK;
 
-    bulk_init(&b, 81);
+    bulk_init(&b, own);
     pthread_t t = conformance_thread(stop_bulk_main, &s);
-    int code = fj_future_invoke_any(p, b.f, BULK, FJ_FOREVER, &which);
-    CHECK(code == 81 || code == FJ_ECANCELED || code == FJ_EREJECTED);
+    int code = any ? fj_future_invoke_any(p, b.f, BULK, FJ_FOREVER, &which)
+                   : fj_future_invoke_all(p, b.f, BULK, FJ_FOREVER);
+    /* The stop may come between two submissions, or before a body has begun. */
+    CHECK(code == own || code == FJ_EREJECTED || code == FJ_ECANCELED);
     CHECK_EQ(which, 77);
     (void)conformance_thread_end(t);
     CHECK_EQ(fj_pool_await_termination(p, LONG_NS), FJ_OK);
@@ -186,24 +163,34 @@ static void stop_during_any(int workers, int64_t delay_us)
     fjt_destroy(p);
 }
 
-FJ_TEST(AsyncShutdownNow__testInvokeAny, 120)
+static void stop_during_bulks(bool any)
 {
     uint64_t random = fjt_seed();
 
     for (long i = fjt_rounds(100); i > 0; i--) {
-        stop_during_any(conformance_workers(), (int64_t)(fjt_random(&random) % 200));
-        stop_during_any(1, (int64_t)(fjt_random(&random) % 200));
+        stop_during_bulk(any, conformance_workers(), (int64_t)(fjt_random(&random) % 200));
+        stop_during_bulk(any, 1, (int64_t)(fjt_random(&random) % 200));
     }
+}
+
+FJ_TEST(AsyncShutdownNow__testInvokeAll, 120)
+{
+    stop_during_bulks(false);
+}
+
+FJ_TEST(AsyncShutdownNow__testInvokeAny, 120)
+{
+    stop_during_bulks(true);
 }
 
 FJ_TEST(AsyncShutdownNowInvokeAny__testInvokeAny, 120)
 {
-    for (long i = fjt_rounds(200); i > 0; i--) stop_during_any(1, i % 20 * 10);
+    for (long i = fjt_rounds(200); i > 0; i--) stop_during_bulk(true, 1, i % 20 * 10);
 }
 
 /*
- * Two bodies and a stop that meet: it comes exactly when both are begun, or both are queued, or
- * anywhere between. Every outcome is right, but there must be one.
+ * A stop meets two bodies at any moment: when both are queued, when both have begun, or in between.
+ * Any outcome is correct, but the call must return.
  */
 static atomic_int any_arrived;
 
@@ -275,7 +262,8 @@ static void fail_many(fj_pool *p, long n)
     }
 }
 
-/* What a failure leaves would be some ten bytes at least, and there are a million of them. */
+/* If a failure left memory behind, that would be at least ten bytes for each of a million
+ * failures. */
 FJ_TEST(forkjoin__FJExceptionTableLeak, 300)
 {
     fj_pool *p = conformance_pool();
@@ -285,7 +273,7 @@ FJ_TEST(forkjoin__FJExceptionTableLeak, 300)
     long before = resident_bytes();
     fail_many(p, n);
     long after = resident_bytes();
-    /* A sanitizer keeps what was freed, and finds leaks by itself. */
+    /* A sanitizer keeps freed memory, and reports leaks itself. */
     if (!fjt_sanitized()) CHECK(after - before < 8 * n || after - before < (4 << 20));
     fjt_destroy(p);
 }
@@ -310,7 +298,8 @@ static int throw_code(void *arg)
     return (int)(intptr_t)arg;
 }
 
-/* The errors of actions reach the handler, once each; those that somebody waits for do not. */
+/* on_error is called once for each action that fails. It is not called for a future that is
+ * joined. */
 FJ_TEST(forkjoin__ThrowingRunnable, 60)
 {
     static struct thrown t;
@@ -334,7 +323,7 @@ FJ_TEST(forkjoin__ThrowingRunnable, 60)
     CHECK_EQ(atomic_load(&t.wrong), 0);
 }
 
-/* ---- Several wait for one ---------------------------------------------------------------- */
+/* ---- Several threads wait for one future ------------------------------------------------- */
 
 struct waits {
     fj_future *f;
@@ -354,7 +343,7 @@ static void *wait_main(void *waits)
     return NULL;
 }
 
-/* One waiter is interrupted; the one beside it waits on, and gets the outcome. */
+/* One waiter is interrupted. The other keeps waiting and gets the outcome. */
 FJ_TEST(GetMultipleWaiters__testGet, 60)
 {
     fj_pool *p = conformance_pool();
@@ -419,7 +408,8 @@ static double cubic(double x)
 
 static int area_run(fj_task *t);
 
-/* Halves an interval until two trapezia are as good as one, a half by whoever likes to. */
+/* Halves an interval until the sum of two trapezoids is close to that of one. The policy says when
+ * the left half is forked. */
 static double integrate(double l, double r, double fl, double fr, double area, enum policy policy)
 {
     double m = l + (r - l) / 2, fm = cubic(m);
@@ -484,7 +474,8 @@ static bool attacked(const struct board *b, int column)
     return false;
 }
 
-/* One task for each next queen, in a list; joined in the order in which they were forked. */
+/* Forks one task for each valid position of the next queen, and joins them in the order of the
+ * forks. */
 static int board_run(fj_task *t)
 {
     struct board *b = (struct board *)t, *first = NULL, **last = &first;
@@ -532,7 +523,7 @@ FJ_TEST(forkjoin__NQueensCS, 300)
     }
 }
 
-/* ---- Signals that must not be missed ----------------------------------------------------- */
+/* ---- Wake-ups that must not be lost ------------------------------------------------------ */
 
 struct pair {
     atomic_int second;
@@ -542,7 +533,7 @@ static int first_of_pair(void *arg)
 {
     struct pair *p = arg;
 
-    /* Gives its core away, but stays: only another worker can set it. */
+    /* Yields the CPU but does not end, so only another worker can set the flag. */
     while (!atomic_load(&p->second)) sched_yield();
     return FJ_OK;
 }
@@ -570,7 +561,7 @@ FJ_TEST(forkjoin__Starvation, 300)
     fjt_destroy(p);
 }
 
-/* Each is submitted about when the worker, through with the one before, goes idle. */
+/* Submits each action at about the time at which the worker goes idle after the last one. */
 FJ_TEST(forkjoin__SubmissionTest, 300)
 {
     fj_pool *p = conformance_pool_of(1);
@@ -634,7 +625,7 @@ static int sum_task_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Everything a thread from outside can do by waiting for it comes to an end. */
+/* Every task that a thread outside the pool waits for must end. */
 static void common_works(void)
 {
     for (int kind = 0; kind < 3; kind++) {
@@ -643,7 +634,7 @@ static void common_works(void)
         int code = FJ_OK, task_code = FJ_OK;
         fj_future_init(&s.f, sum_run);
         fj_task_init(&t.task, sum_task_run);
-        if (kind == 0) { /* here */
+        if (kind == 0) { /* in the calling thread */
             code = fj_future_run(&s.f);
             task_code = sum_task_run(&t.task);
         } else if (kind == 1) {
@@ -681,7 +672,8 @@ static int refuse(fj_pool *p, void *arg)
     return 0;
 }
 
-/* The other configuration of the same row: there may be workers, but none gets a thread. */
+/* The other configuration of the same row: the pool may have workers, but it is refused every
+ * thread. */
 FJ_TEST(forkjoin__ThreadLessCommon_refused, 60)
 {
     fj_pool_options o = {0};
@@ -696,19 +688,21 @@ FJ_TEST(forkjoin__ThreadLessCommon_refused, 60)
     CHECK(atomic_load(&refusals) > 0);
 }
 
-/* With one CPU there is still a worker: what nobody waits for is run. */
+/* With one CPU the common pool still has a worker, so that it runs actions that no thread waits
+ * for. */
 FJ_TEST(forkjoin__Uniprocessor, 60)
 {
     cpu_set_t all, one;
     atomic_int ran = 0;
 
     CHECK_EQ(unsetenv("FORKJOIN_PARALLELISM"), 0);
-    if (sched_getaffinity(0, sizeof all, &all) != 0) fjt_skip("no affinity here");
+    if (sched_getaffinity(0, sizeof all, &all) != 0) fjt_skip("CPU affinity is not supported");
     CPU_ZERO(&one);
     for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
         if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
     if (sched_setaffinity(0, sizeof one, &one) != 0) fjt_skip("the affinity cannot be changed");
-    if (fj_available_parallelism() != 1) fjt_skip("affinity is not looked at here");
+    if (fj_available_parallelism() != 1)
+        fjt_skip("the number of CPUs does not follow the affinity");
     CHECK(fj_common_parallelism() >= 1);
     for (int i = 1; i <= 100; i++) {
         CHECK_EQ(fj_execute(NULL, action_count, &ran), FJ_OK);

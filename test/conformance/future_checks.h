@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * future_checks.h - how a future must look before and after its end, and the steps that bring
- * it there, for every kind of future
+ * future_checks.h - checks of a future's state and the steps that change it, for several kinds
  *
- * A kind says how a task that computes fib(n) is made, queued and run: by futures that are
- * completed by their children, by futures that join, by completers. The steps are the same
- * for all of them, and after each one everything that can be asked of a future is asked.
- *
- * FJT_WORKERS: workers where a test needs no certain number, default 4. FJT_FIFO=1: their
- * pools run oldest first.
+ * A kind says how a task that computes fib(n) is created, queued and run. There are futures that
+ * their children complete, futures that join their children, and completers. The steps are the same
+ * for all kinds. After each step the test calls every function that returns something about a
+ * future.
  */
 #ifndef FJT_FUTURE_CHECKS_H
 #define FJT_FUTURE_CHECKS_H
@@ -18,133 +15,90 @@
 #include <string.h>
 
 #include "fjtest.h"
+#include "state_checks.h"
 
-/* What a task that fails fails with. */
+/* The code of a task that fails. */
 #define CODE 4711
 
-/* Longer than any test may take. */
-#define LONG_NS ((int64_t)3600 * 1000000000)
-
-/* A result is a number that is never followed as a pointer. */
+/* A result is a number, which is never dereferenced. */
 static inline void *number(long n)
 {
     return (void *)(intptr_t)n;
 }
 
 struct kind {
-    /* A new task for fib(n), on the heap; one that fails with CODE if so asked. */
+    /* Returns a new task for fib(n), on the heap. If `fails` is not 0, it fails with CODE. */
     fj_future *(*make)(int n, int fails);
     int (*fork)(fj_future *f);
     int (*invoke)(fj_future *f);
-    /* How often its own body has begun. */
+    /* Returns how often the body of f has begun. */
     int (*begun)(const fj_future *f);
-    /* The tag it must have when it stands so; NULL: 0. code: FJ_EBUSY while it is open. */
+    /* Returns the tag that f must have; NULL means 0. `code` is FJ_EBUSY while f is not done. */
     int16_t (*tag)(const fj_future *f, int code);
-    /* The end of it. What it has forked may still run. */
+    /* Frees f. Tasks that it has forked may still run. */
     void (*drop)(fj_future *f);
-    /* Tasks of this kind whose memory is not freed; after the pool is gone there are none. */
+    /* Number of tasks of this kind that are not freed. It is 0 after the pool is destroyed. */
     atomic_int *alive;
 };
 
 /*
- * The step counts on the queue of its only worker: nothing is called that lets another thread
- * in. Waiting for one of several does, even if there is nothing to wait for.
+ * The step depends on the queue of its only worker, so it makes no call that lets another thread
+ * run in the pool. fj_future_wait_any() does so even if there is nothing to wait for.
  */
 static bool stage_alone;
 
-/* ---- How a future stands ---------------------------------------------------------------- */
+/* ---- The state of a future -------------------------------------------------------------- */
 
 static inline void check_tag(const struct kind *k, const fj_future *f, int code)
 {
     CHECK_EQ(fj_future_tag(f), k->tag != NULL ? k->tag(f, code) : 0);
 }
 
-/* Not done, and nobody can make it so meanwhile: looking at it must not make a difference. */
+/* Checks that f is not done. No thread can end it meanwhile, and the checks must not change it. */
 static inline void check_open(const struct kind *k, fj_future *f)
 {
     static const int64_t past[] = {0, -1, INT64_MIN};
-    void *result = &result;
     size_t which = 7;
     int begun = k->begun(f);
 
-    CHECK_EQ(fj_future_is_done(f), 0);
-    CHECK_EQ(fj_future_succeeded(f), 0);
-    CHECK_EQ(fj_future_failed(f), 0);
-    CHECK_EQ(fj_future_is_cancelled(f), 0);
-    CHECK_EQ(fj_future_state(f), FJ_FUTURE_RUNNING);
-    CHECK_EQ(fj_future_error(f), FJ_OK);
-    CHECK_EQ(fj_future_result(f, &result), FJ_EBUSY);
+    state_check_stuck(f);
     for (int i = 0; i < 3; i++) {
-        CHECK_EQ(fj_future_get(f, past[i], &result), FJ_ETIMEDOUT);
-        CHECK_EQ(fj_future_wait(f, past[i]), FJ_ETIMEDOUT);
-        CHECK_EQ(fj_future_wait_quietly(f, past[i]), FJ_ETIMEDOUT);
         CHECK_EQ(fj_future_wait_all(&f, 1, past[i]), FJ_ETIMEDOUT);
         if (!stage_alone) CHECK_EQ(fj_future_wait_any(&f, 1, past[i], &which), FJ_ETIMEDOUT);
     }
-    CHECK(result == &result); /* untouched */
     CHECK_EQ(which, 7);
     CHECK_EQ(fj_future_is_done(f), 0);
     CHECK_EQ(k->begun(f), begun);
     check_tag(k, f, FJ_EBUSY);
 }
 
-static inline void check_flags(const fj_future *f, int code)
+/* The waits for several futures return at once, too. */
+static inline void check_group_waits(fj_future *f)
 {
-    int cancelled = code == FJ_ECANCELED;
-
-    CHECK_EQ(fj_future_is_done(f), 1);
-    CHECK_EQ(fj_future_succeeded(f), code == FJ_OK);
-    CHECK_EQ(fj_future_failed(f), code != FJ_OK);
-    CHECK_EQ(fj_future_is_cancelled(f), cancelled);
-    CHECK_EQ(fj_future_state(f), code == FJ_OK ? FJ_FUTURE_SUCCESS
-                                 : cancelled   ? FJ_FUTURE_CANCELLED
-                                               : FJ_FUTURE_FAILED);
-    CHECK_EQ(fj_future_error(f), code);
-}
-
-/* All that waits returns at once with the outcome, however short its time is. */
-static inline void check_waits(fj_future *f, int code, void *value)
-{
-    static const int64_t times[] = {FJ_FOREVER, LONG_NS, 1, 0, -1, INT64_MIN};
-    void *result = &result, *want = code == FJ_OK ? value : (void *)&result;
+    static const int64_t limits[] = {FJ_FOREVER, LONG_NS, 1, 0, -1, INT64_MIN};
     size_t which = 7;
 
-    CHECK_EQ(fj_future_result(f, NULL), code);
-    CHECK_EQ(fj_future_result(f, &result), code);
-    CHECK(result == want);
     for (int i = 0; i < 6; i++) {
-        result = &result;
-        CHECK_EQ(fj_future_join(f), code);
-        CHECK_EQ(fj_future_get(f, times[i], NULL), code);
-        CHECK_EQ(fj_future_get(f, times[i], &result), code);
-        CHECK(result == want);
-        CHECK_EQ(fj_future_wait(f, times[i]), FJ_OK);
-        CHECK_EQ(fj_future_wait_quietly(f, times[i]), FJ_OK);
-        CHECK_EQ(fj_future_wait_all(&f, 1, times[i]), FJ_OK);
+        CHECK_EQ(fj_future_wait_all(&f, 1, limits[i]), FJ_OK);
         if (stage_alone) continue;
-        CHECK_EQ(fj_future_wait_any(&f, 1, times[i], &which), FJ_OK);
+        CHECK_EQ(fj_future_wait_any(&f, 1, limits[i], &which), FJ_OK);
         CHECK_EQ(which, 0);
     }
 }
 
-/* Done with `code`, with `value` if that is FJ_OK; and whatever is tried, it stays so. */
+/* Checks that f is done with `code`, and with `value` if that is FJ_OK. No call changes that. */
 static inline void check_done(const struct kind *k, fj_future *f, int code, void *value)
 {
     int begun = k->begun(f);
 
     for (int i = 0; i < 2; i++) {
-        check_flags(f, code);
-        check_waits(f, code, value);
+        state_check_done(f, code, value);
+        check_group_waits(f);
         check_tag(k, f, code);
-        CHECK_EQ(fj_future_cancel(f, i), code == FJ_ECANCELED);
-        CHECK_EQ(fj_future_complete(f, &begun), 0);
-        CHECK_EQ(fj_future_complete_quietly(f), 0);
-        CHECK_EQ(fj_future_fail(f, CODE + 1), 0);
-        CHECK_EQ(fj_future_fail(f, 0), 0);
         CHECK_EQ(k->invoke(f), code);
     }
-    check_flags(f, code);
-    check_waits(f, code, value);
+    state_check_flags(f, code);
+    state_check_waits(f, code, value);
     CHECK_EQ(k->begun(f), begun);
 }
 
@@ -158,7 +112,7 @@ static inline void check_failed(const struct kind *k, fj_future *f)
     check_done(k, f, CODE, NULL);
 }
 
-/* Cancelled before it began. */
+/* Checks that f was cancelled before its body began. */
 static inline void check_cancelled(const struct kind *k, fj_future *f)
 {
     check_done(k, f, FJ_ECANCELED, NULL);
@@ -166,21 +120,6 @@ static inline void check_cancelled(const struct kind *k, fj_future *f)
 }
 
 /* ---- Where the steps run ---------------------------------------------------------------- */
-
-static inline int env_workers(void)
-{
-    const char *n = getenv("FJT_WORKERS");
-    int workers = n != NULL ? atoi(n) : 4;
-
-    return workers >= 1 ? workers : 1;
-}
-
-static inline unsigned env_flags(void)
-{
-    const char *fifo = getenv("FJT_FIFO");
-
-    return fifo != NULL && strcmp(fifo, "1") == 0 ? FJ_POOL_FIFO : 0;
-}
 
 typedef void step_fn(const struct kind *k);
 
@@ -190,7 +129,7 @@ struct stage {
     step_fn *step;
 };
 
-/* The pool that the step is on; NULL: it was started outside. */
+/* The pool that runs the step. NULL if a thread outside any pool runs it. */
 static fj_pool *stage_pool;
 
 static inline int stage_run(fj_task *t)
@@ -201,7 +140,7 @@ static inline int stage_run(fj_task *t)
     return FJ_OK;
 }
 
-/* step(k) by a worker of a new pool, which is ended after it. */
+/* Runs step(k) on a worker of a new pool, which is destroyed afterwards. */
 static inline void on_pool(int workers, unsigned flags, const struct kind *k, step_fn *step)
 {
     struct stage s = {.k = k, .step = step};
@@ -215,22 +154,23 @@ static inline void on_pool(int workers, unsigned flags, const struct kind *k, st
 
 static inline void on_workers(const struct kind *k, step_fn *step)
 {
-    on_pool(env_workers(), env_flags(), k, step);
+    on_pool(conformance_workers(), conformance_flags(), k, step);
 }
 
 static inline void on_one(const struct kind *k, step_fn *step)
 {
-    on_pool(1, env_flags(), k, step);
+    on_pool(1, conformance_flags(), k, step);
 }
 
-/* The same on a worker that no other thread takes from, in this order. */
+/* The same on a worker whose queue no other thread takes from, in the order that `flags`
+ * selects. */
 static inline void on_alone(unsigned flags, const struct kind *k, step_fn *step)
 {
     stage_alone = true;
     on_pool(1, flags, k, step);
 }
 
-/* step(k) by this thread: what it forks goes to the common pool. */
+/* Runs step(k) in the calling thread. Its forks go to the common pool. */
 static inline void outside(const struct kind *k, step_fn *step)
 {
     stage_pool = NULL;
@@ -258,7 +198,7 @@ static inline fj_future *forked(const struct kind *k, int n, int fails)
     return f;
 }
 
-/* Done, its body has run once, and it cannot be queued again as it is. */
+/* Checks that f is done, that its body has run once, and that it cannot be forked again. */
 static inline void end_of_forked(const struct kind *k, fj_future *f, int code, long value)
 {
     check_done(k, f, code, number(value));
@@ -292,7 +232,7 @@ static inline void step_fork_join(const struct kind *k)
 {
     fj_future *f = forked(k, 8, 0);
 
-    CHECK_EQ(k->fork(f), FJ_EINVAL); /* it is there once */
+    CHECK_EQ(k->fork(f), FJ_EINVAL); /* it is already queued */
     CHECK_EQ(fj_future_join(f), FJ_OK);
     end_of_forked(k, f, FJ_OK, 21);
 }
@@ -396,7 +336,7 @@ static inline void step_abnormal_fork_quietly_join(const struct kind *k)
     end_of_forked(k, f, CODE, 0);
 }
 
-/* The code that a failure without one is given, and no run. */
+/* A failure without a code gets FJ_EFAILED, and the body does not run. */
 static inline void step_complete_exceptionally_null(const struct kind *k)
 {
     fj_future *f = made(k, 8, 0);
@@ -420,7 +360,7 @@ static inline void step_complete_exceptionally(const struct kind *k)
     CHECK_EQ(fj_future_fail(g, CODE), 1);
     CHECK_EQ(k->fork(g), FJ_OK);
     CHECK_EQ(fj_future_join(g), CODE);
-    fj_future_fini(g); /* by now it has been in the hands of a worker */
+    fj_future_fini(g); /* returns after a worker has taken it */
     check_failed(k, g);
     CHECK_EQ(k->begun(g), 0);
     k->drop(g);
@@ -448,7 +388,7 @@ static inline fj_future *cancelled_forked(const struct kind *k)
 static inline void end_of_cancelled(const struct kind *k, fj_future *f)
 {
     check_cancelled(k, f);
-    fj_future_fini(f); /* by now a worker has had it, if it was queued */
+    fj_future_fini(f); /* if it was queued, returns after a worker has taken it */
     check_cancelled(k, f);
     k->drop(f);
 }
@@ -495,7 +435,7 @@ static inline void step_cancelled_fork_quietly_join(const struct kind *k)
     end_of_cancelled(k, f);
 }
 
-/* ---- Steps: completed by hand ----------------------------------------------------------- */
+/* ---- Steps: completed by a call --------------------------------------------------------- */
 
 static inline void step_complete(const struct kind *k)
 {
@@ -531,7 +471,7 @@ static inline void step_quietly_complete(const struct kind *k)
     k->drop(g);
 }
 
-/* What is stored is what is read; while the task is open it cannot be had as an outcome. */
+/* A stored result can be read back. While the task is not done, the getters do not return it. */
 static inline void step_set_raw_result(const struct kind *k)
 {
     fj_future *f = made(k, 8, 0);
@@ -548,9 +488,10 @@ static inline void step_set_raw_result(const struct kind *k)
     k->drop(f);
 }
 
-/* ---- Steps: again ----------------------------------------------------------------------- */
+/* ---- Steps: reset and run again --------------------------------------------------------- */
 
-/* Three times, run here and queued in turn; failing or not, it is new again each time. */
+/* Six rounds, alternately run here and forked. After each one the future is reset, whether it
+ * failed or not. */
 static inline void reinit_rounds(const struct kind *k, int fails)
 {
     fj_future *f = made(k, 8, fails);
@@ -572,12 +513,13 @@ static inline void reinit_rounds(const struct kind *k, int fails)
         (void)fj_future_set_tag(f, 9);
         CHECK_EQ(fj_future_reinit(f), FJ_OK);
         CHECK_EQ(fj_future_error(f), FJ_OK);
-        if (!fails) CHECK(f->result == number(21)); /* stays until there is another */
+        if (!fails) CHECK(f->result == number(21)); /* kept until the next result is stored */
     }
     k->drop(f);
 }
 
-/* What was cancelled or completed by hand is new again, too, and then runs. */
+/* A future that was cancelled, completed or failed by a call can be reset as well, and then
+ * runs. */
 static inline void step_reinit(const struct kind *k)
 {
     reinit_rounds(k, 0);
@@ -593,7 +535,7 @@ static inline void step_reinit(const struct kind *k)
         end_of_forked(k, f, FJ_OK, 21);
     }
     fj_future *f = made(k, 8, 0);
-    CHECK_EQ(fj_future_reinit(f), FJ_EBUSY); /* it is new */
+    CHECK_EQ(fj_future_reinit(f), FJ_EBUSY); /* it is not done */
     check_open(k, f);
     k->drop(f);
 }
@@ -603,9 +545,9 @@ static inline void step_reinit_abnormal(const struct kind *k)
     reinit_rounds(k, 1);
 }
 
-/* ---- Steps: several --------------------------------------------------------------------- */
+/* ---- Steps: several futures ------------------------------------------------------------- */
 
-/* A structured task that runs a future and returns how that ended. */
+/* A structured task that runs a future and returns its code. */
 struct runner {
     fj_task task;
     const struct kind *k;
@@ -619,7 +561,7 @@ static inline int runner_run(fj_task *t)
     return r->k->invoke(r->f);
 }
 
-/* fib(7), fib(8), fib(9); the one at `failing` fails. */
+/* Computes fib(7), fib(8) and fib(9). The one with the index `failing` fails. */
 struct several {
     struct runner runner[3];
     fj_task *task[3];
@@ -639,7 +581,7 @@ static inline void several_make(struct several *s, const struct kind *k, int n, 
     }
 }
 
-/* Every one of them is done, also beside one that has failed. */
+/* Every future is done, also if another one has failed. */
 static inline void several_end(struct several *s, const struct kind *k)
 {
     static const long fib[] = {13, 21, 34};
@@ -673,7 +615,7 @@ static inline void list_round(const struct kind *k, int n, int failing)
     several_end(&s, k);
 }
 
-/* Futures themselves: the call returns the first error, each of them has its own. */
+/* Futures instead of tasks: the call returns the first error, and each future has its own code. */
 static inline void futures_round(const struct kind *k, int failing)
 {
     struct several s;
@@ -729,7 +671,8 @@ static inline void step_abnormal_invoke_all_futures(const struct kind *k)
     for (int i = 0; i < 3; i++) futures_round(k, i);
 }
 
-/* NULL at `hole` of n: refused, and nothing has begun, so that all can be used afterwards. */
+/* A list of n with NULL at `hole` is refused. No body has begun, so all futures can still be
+ * used. */
 static inline void null_round(const struct kind *k, int n, int hole)
 {
     struct several s;
@@ -765,9 +708,9 @@ static inline void step_invoke_all_null(const struct kind *k)
         for (int hole = 0; hole < n; hole++) null_round(k, n, hole);
 }
 
-/* ---- Steps: where am I ------------------------------------------------------------------ */
+/* ---- Steps: in which pool a body runs --------------------------------------------------- */
 
-/* Completes itself with the pool it finds itself in. */
+/* Completes itself with its current pool as the result. */
 static inline int pool_run(fj_task *t)
 {
     fj_future *f = (fj_future *)t;
@@ -797,7 +740,7 @@ static inline void step_get_pool(const struct kind *k)
     pool_seen_by(fj_future_fork, stage_pool);
 }
 
-/* By a thread of no pool. */
+/* In a thread that belongs to no pool. */
 static inline void step_get_pool_outside(const struct kind *k)
 {
     (void)k;
@@ -812,13 +755,13 @@ static inline void step_in_pool(const struct kind *k)
 
     CHECK(fj_current_pool() != NULL);
     CHECK(fj_current_worker() >= 0);
-    CHECK_EQ(fj_future_join(f), FJ_OK); /* still so after a wait */
+    CHECK_EQ(fj_future_join(f), FJ_OK); /* unchanged by the wait */
     CHECK(fj_current_pool() != NULL);
     CHECK(fj_current_worker() >= 0);
     end_of_forked(k, f, FJ_OK, 21);
 }
 
-/* Also after the thread has worked for the common pool for a while. */
+/* The thread belongs to no pool, also after it has helped the common pool. */
 static inline void step_in_no_pool(const struct kind *k)
 {
     fj_future *f;
@@ -839,7 +782,7 @@ static inline void step_try_unfork(const struct kind *k)
 {
     fj_future *g = forked(k, 9, 0), *f = forked(k, 8, 0);
 
-    check_open(k, f); /* a look at what is queued here does not run it */
+    check_open(k, f); /* checking a queued future does not run it */
     CHECK_EQ(fj_worker_queued(), 2);
     CHECK_EQ(fj_future_unfork(f), 1);
     CHECK_EQ(fj_worker_queued(), 1);
@@ -848,7 +791,7 @@ static inline void step_try_unfork(const struct kind *k)
     check_open(k, f);
     CHECK_EQ(k->begun(f), 0);
     end_of_forked(k, g, FJ_OK, 34);
-    CHECK_EQ(k->fork(f), FJ_OK); /* it is as new */
+    CHECK_EQ(k->fork(f), FJ_OK); /* it can be forked again */
     CHECK_EQ(fj_future_join(f), FJ_OK);
     CHECK_EQ(fj_future_unfork(f), 0);
     end_of_forked(k, f, FJ_OK, 21);
@@ -868,14 +811,14 @@ static inline void step_surplus(const struct kind *k)
     end_of_forked(k, h, FJ_OK, 13);
 }
 
-/* newest: whether the worker runs its newest task first. */
+/* `newest` says whether the worker runs its newest task first. */
 static inline void peek_round(const struct kind *k, bool newest)
 {
     CHECK(fj_peek_local() == NULL);
     fj_future *g = forked(k, 9, 0), *f = forked(k, 8, 0);
 
     CHECK(fj_peek_local() == (newest ? f : g));
-    CHECK(fj_peek_local() == (newest ? f : g)); /* it was not taken */
+    CHECK(fj_peek_local() == (newest ? f : g)); /* peeking does not take it */
     CHECK_EQ(fj_worker_queued(), 2);
     CHECK_EQ(fj_future_join(f), FJ_OK);
     check_normal(k, f, 21);
@@ -885,7 +828,8 @@ static inline void peek_round(const struct kind *k, bool newest)
     end_of_forked(k, g, FJ_OK, 34);
 }
 
-/* run: last of all, as a wait lets a second thread in, which then takes its share of a queue. */
+/* The round with `run` comes last, because its wait lets a second thread run in the pool, which may
+ * then steal. */
 static inline void poll_round(const struct kind *k, bool newest, int (*take)(fj_taken *), bool run)
 {
     fj_future *g = forked(k, 9, 0), *f = forked(k, 8, 0);

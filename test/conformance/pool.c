@@ -2,15 +2,15 @@
 /*
  * pool.c - conformance with Java: ForkJoinPool, its states, submissions and counts
  *
- * One test for each method of ForkJoinPoolTest, ForkJoinPool19Test and ForkJoinPool20Test that
- * has a meaning in C, named after it.
+ * There is one test for each method of ForkJoinPoolTest, ForkJoinPool19Test and ForkJoinPool20Test
+ * that has a meaning in C, named after the method.
  */
 #include <forkjoin/block.h>
 #include <limits.h>
 
 #include "conformance.h"
 
-/* ---- Making ------------------------------------------------------------------------------ */
+/* ---- Creating a pool --------------------------------------------------------------------- */
 
 FJ_TEST(ForkJoinPoolTest__testDefaultInitialState, 30)
 {
@@ -43,7 +43,7 @@ FJ_TEST(ForkJoinPoolTest__testConstructor1, 30)
         CHECK_EQ(fj_pool_create(&p, &o), FJ_EINVAL);
         CHECK(p == untouched);
     }
-    for (int i = 0; i < 3; i++) { /* 0 is the default, not none */
+    for (int i = 0; i < 3; i++) { /* 0 selects the default */
         o.parallelism = taken[i];
         fj_pool *p = fjt_pool_with(&o);
         CHECK_EQ(fj_pool_parallelism(p), i == 0 ? fj_available_parallelism() : taken[i]);
@@ -51,7 +51,8 @@ FJ_TEST(ForkJoinPoolTest__testConstructor1, 30)
     }
 }
 
-/* No factory means the library's own; nowhere to put the pool is refused. */
+/* If create_thread is NULL, the library starts the threads. A NULL pointer for the result is
+ * refused. */
 FJ_TEST(ForkJoinPoolTest__testConstructor2, 30)
 {
     fj_pool_options o = {0};
@@ -146,7 +147,7 @@ FJ_TEST(ForkJoinPoolTest__testAwaitTermination_timesOut, 30)
     fjt_destroy(p);
 }
 
-/* Workers that never get started because their hook says no. */
+/* Workers that end at once because on_start returns an error. */
 struct bad_start {
     atomic_int starts, stops, errors, wrong;
     _Atomic(fj_pool *) pool;
@@ -209,8 +210,8 @@ FJ_TEST(ForkJoinPoolTest__testSetUncaughtExceptionHandler, 60)
 struct fib {
     fj_future f;
     int n, r;
-    pthread_mutex_t *lock; /* every leaf takes it, if there is one */
-    long *leaves;          /* counted under it */
+    pthread_mutex_t *lock; /* if not NULL, every leaf locks it */
+    long *leaves;          /* number of leaves, guarded by the lock */
 };
 
 static int lock_try(void *arg)
@@ -351,14 +352,14 @@ FJ_TEST(ForkJoinPoolTest__testBlockingForkJoinTask, 60)
     fjt_destroy(p);
 }
 
-/* ---- Taking out what was submitted ------------------------------------------------------- */
+/* ---- Taking submitted tasks out of the queues -------------------------------------------- */
 
 struct polled {
     struct job j[5];
     int which;
 };
 
-/* On the only worker, so that nobody else can have begun any of them. */
+/* Runs on the only worker, so that no other thread can have begun any of the jobs. */
 static void poll_one(void *arg)
 {
     struct polled *p = arg;
@@ -373,7 +374,7 @@ static void poll_one(void *arg)
     for (int i = 0; i < 5; i++)
         if (fj_taken_task(&taken) == &p->j[i].f.task) p->which = i;
     CHECK(p->which >= 0);
-    check_open(&p->j[p->which].f);
+    state_check_open(&p->j[p->which].f);
     CHECK_EQ(fj_pool_queued_submission_count(fj_current_pool()), 4);
     fj_taken_cancel(&taken);
     check_cancelled(&p->j[p->which].f);
@@ -393,7 +394,7 @@ FJ_TEST(ForkJoinPoolTest__testPollSubmission, 30)
     fjt_destroy(p);
 }
 
-/* What is taken is run by hand, by a thread that is no worker. */
+/* A thread outside the pool takes the tasks and runs them. */
 FJ_TEST(ForkJoinPoolTest__testDrainTasksTo, 30)
 {
     fj_pool *p = conformance_pool_of(1);
@@ -414,7 +415,7 @@ FJ_TEST(ForkJoinPoolTest__testDrainTasksTo, 30)
             if (fj_taken_task(&taken[k]) != &j[i].f.task) continue;
             CHECK(!seen[i]);
             seen[i] = true;
-            check_stuck(&j[i].f);
+            state_check_stuck(&j[i].f);
             fj_taken_run(&taken[k]);
             check_failed(&j[i].f, 10 + i);
         }
@@ -426,7 +427,7 @@ FJ_TEST(ForkJoinPoolTest__testDrainTasksTo, 30)
     fjt_destroy(p);
 }
 
-/* ---- Actions and functions --------------------------------------------------------------- */
+/* ---- Actions and calls ------------------------------------------------------------------- */
 
 FJ_TEST(ForkJoinPoolTest__testExecuteRunnable, 30)
 {
@@ -489,7 +490,7 @@ FJ_TEST(ForkJoinPoolTest__testSubmitRunnable2, 30)
     fjt_destroy(p);
 }
 
-/* As it is asked by two threads, one of them with a limit. */
+/* The second of two threads that wait; this one has a timeout. */
 static void *get_for_long(void *f)
 {
     return (void *)(intptr_t)fj_future_get(f, LONG_NS, NULL);
@@ -508,7 +509,7 @@ FJ_TEST(ForkJoinPoolTest__testCancellationExceptionInGet, 30)
     CHECK_EQ(fj_future_get(&j.f, FJ_FOREVER, NULL), FJ_ECANCELED);
     CHECK_EQ((intptr_t)conformance_thread_end(t), FJ_ECANCELED);
     check_cancelled(&j.f);
-    fj_future_fini(&j.f); /* returns: the body has seen it, nobody has let it end */
+    fj_future_fini(&j.f); /* returns because the body has seen the cancel; may_end was not set */
     CHECK_EQ(atomic_load(&j.cancelled), 1);
     CHECK_EQ(atomic_load(&j.stopping), 0);
     check_cancelled(&j.f);
@@ -561,7 +562,7 @@ FJ_TEST(ForkJoinPoolTest__testSubmitAfterShutdown, 30)
     CHECK_EQ(fj_submit_action(p, action_count, NULL, NULL, &f), FJ_EREJECTED);
     CHECK(f == untouched);
     fjt_destroy(p);
-    check_stuck(&j.f); /* as new: another pool takes it */
+    state_check_stuck(&j.f); /* it can be submitted to another pool */
     p = conformance_pool();
     CHECK_EQ(fj_future_invoke(p, &j.f), FJ_OK);
     job_release(&j, 1);
@@ -593,7 +594,7 @@ FJ_TEST(ForkJoinPoolTest__testInterruptedSubmit, 60)
         caller_interrupt(&c);
         caller_end(&c);
         CHECK_EQ(atomic_load(&w.code), FJ_ECANCELED);
-        check_stuck(&j.f); /* it was the waiting that ended, not what was waited for */
+        state_check_stuck(&j.f); /* the interrupt ended the wait, not the job */
         job_release(&j, 1);
         CHECK_EQ(atomic_load(&j.cancelled), 0);
         check_normal(&j.f, &j);
@@ -641,21 +642,14 @@ FJ_TEST(ForkJoinPoolTest__testInvokeUncheckedException, 30)
 
 /* ---- Any of several, all of several ------------------------------------------------------ */
 
-#define ON_A_POOL(property, limit)       \
-    do {                                 \
-        fj_pool *p = conformance_pool(); \
-        property(p, limit);              \
-        fjt_destroy(p);                  \
-    } while (0)
-
 FJ_TEST(ForkJoinPoolTest__testInvokeAny1, 30)
 {
-    ON_A_POOL(any_refuses_null_list, FJ_FOREVER);
+    on_a_pool(any_refuses_null_list, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAny2, 30)
 {
-    ON_A_POOL(any_refuses_empty_list, FJ_FOREVER);
+    on_a_pool(any_refuses_empty_list, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAny3, 30)
@@ -669,7 +663,7 @@ FJ_TEST(ForkJoinPoolTest__testInvokeAny3, 30)
     fjt_destroy(p);
 }
 
-/* One that would wait for good beside a NULL: does not keep the pool from ending. */
+/* A job that would sleep forever, beside a NULL. It does not keep the pool from ending. */
 FJ_TEST(ForkJoinPoolTest__testInvokeAny4, 30)
 {
     fj_pool *p = conformance_pool();
@@ -687,92 +681,92 @@ FJ_TEST(ForkJoinPoolTest__testInvokeAny4, 30)
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAny5, 30)
 {
-    ON_A_POOL(any_reports_failure, FJ_FOREVER);
+    on_a_pool(any_reports_failure, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAny6, 30)
 {
-    ON_A_POOL(any_gives_a_value, FJ_FOREVER);
+    on_a_pool(any_gives_a_value, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAll1, 30)
 {
-    ON_A_POOL(all_refuses_null_list, FJ_FOREVER);
+    on_a_pool(all_refuses_null_list, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAll2, 30)
 {
-    ON_A_POOL(all_of_none_is_done, FJ_FOREVER);
+    on_a_pool(all_of_none_is_done, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAll3, 30)
 {
-    ON_A_POOL(all_refuses_null_element, FJ_FOREVER);
+    on_a_pool(all_refuses_null_element, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAll4, 30)
 {
-    ON_A_POOL(all_keeps_failures_apart, FJ_FOREVER);
+    on_a_pool(all_keeps_failures_apart, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testInvokeAll5, 30)
 {
-    ON_A_POOL(all_gives_all_values, FJ_FOREVER);
+    on_a_pool(all_gives_all_values, FJ_FOREVER);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAny1, 30)
 {
-    ON_A_POOL(any_refuses_null_list, LONG_NS);
+    on_a_pool(any_refuses_null_list, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAny2, 30)
 {
-    ON_A_POOL(any_refuses_empty_list, LONG_NS);
+    on_a_pool(any_refuses_empty_list, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAny3, 30)
 {
-    ON_A_POOL(any_refuses_null_element, LONG_NS);
+    on_a_pool(any_refuses_null_element, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAny4, 30)
 {
-    ON_A_POOL(any_reports_failure, LONG_NS);
+    on_a_pool(any_reports_failure, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAny5, 30)
 {
-    ON_A_POOL(any_gives_a_value, LONG_NS);
+    on_a_pool(any_gives_a_value, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAll1, 30)
 {
-    ON_A_POOL(all_refuses_null_list, LONG_NS);
+    on_a_pool(all_refuses_null_list, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAll2, 30)
 {
-    ON_A_POOL(all_of_none_is_done, LONG_NS);
+    on_a_pool(all_of_none_is_done, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAll3, 30)
 {
-    ON_A_POOL(all_refuses_null_element, LONG_NS);
+    on_a_pool(all_refuses_null_element, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAll4, 30)
 {
-    ON_A_POOL(all_keeps_failures_apart, LONG_NS);
+    on_a_pool(all_keeps_failures_apart, LONG_NS);
 }
 
 FJ_TEST(ForkJoinPoolTest__testTimedInvokeAll5, 30)
 {
-    ON_A_POOL(all_gives_all_values, LONG_NS);
+    on_a_pool(all_gives_all_values, LONG_NS);
 }
 
-/* ---- Another size ------------------------------------------------------------------------ */
+/* ---- Changing the parallelism ------------------------------------------------------------ */
 
-/* n jobs that are all running at one moment: ends only if the pool has n workers. */
+/* Runs n jobs at the same time, which ends only if the pool has n workers. */
 static void all_at_once(fj_pool *p, int n)
 {
     struct job *j = calloc((size_t)n, sizeof *j);
@@ -816,7 +810,7 @@ FJ_TEST(ForkJoinPool19Test__testSetParallelismBadArgs, 30)
     fjt_destroy(p);
 }
 
-/* ---- Lazily ------------------------------------------------------------------------------ */
+/* ---- Lazy submission --------------------------------------------------------------------- */
 
 static void lazy_inside(void *arg)
 {
@@ -826,7 +820,8 @@ static void lazy_inside(void *arg)
     CHECK_EQ(fj_future_join(&j->f), FJ_OK);
 }
 
-/* Later work, a join from outside, one inside, and the end of the pool bring a worker by. */
+/* A later submission, a join from outside, a join from inside, and the end of the pool each make a
+ * worker run a lazy submission. */
 FJ_TEST(ForkJoinPool19Test__testLazySubmit, 60)
 {
     for (long i = fjt_rounds(100); i > 0; i--) {
@@ -851,7 +846,7 @@ FJ_TEST(ForkJoinPool19Test__testLazySubmit, 60)
     }
 }
 
-/* ---- Waiting without a report ------------------------------------------------------------ */
+/* ---- Waits that do not report the outcome ------------------------------------------------ */
 
 static void quietly_invoke(void *arg)
 {
@@ -886,7 +881,7 @@ FJ_TEST(ForkJoinPool19Test__testForkJoin, 30)
 
 typedef int timed_wait(fj_future *f, int64_t timeout_ns);
 
-/* Inside a task: f is done by a fork and a wait with a limit, twice, with a reset between. */
+/* In a task: forks a job and waits with a timeout, twice, with a reset in between. */
 static void fork_wait(timed_wait *wait, int code)
 {
     struct job j;
@@ -895,14 +890,14 @@ static void fork_wait(timed_wait *wait, int code)
     for (int i = 1; i <= 2; i++) {
         CHECK_EQ(fj_future_fork(&j.f), FJ_OK);
         CHECK_EQ(wait(&j.f, LONG_NS), FJ_OK);
-        check_done(&j.f, code, &j);
+        state_check_done(&j.f, code, &j);
         job_release(&j, i);
         CHECK_EQ(fj_future_reinit(&j.f), FJ_OK);
-        check_open(&j.f);
+        state_check_open(&j.f);
     }
 }
 
-/* One that is cancelled before it is forked. */
+/* The same with a job that is cancelled before it is forked. */
 static void fork_wait_cancelled(timed_wait *wait)
 {
     struct job j;
@@ -923,7 +918,7 @@ static void wait_uninterruptibly(void *arg)
     fork_wait_cancelled(fj_future_wait_quietly);
 }
 
-/* A wait that has to sleep, since the one it waits for is held in another pool. */
+/* A wait that has to sleep, because the job is held in another pool. */
 static void wait_held(void *arg)
 {
     struct waiter *w = arg;
@@ -954,8 +949,9 @@ static void wait_interruptibly(void *arg)
     fj_future *open = arg;
 
     CHECK_EQ(fj_future_wait(open, LONG_NS), FJ_ECANCELED);
-    CHECK_EQ(fj_future_wait(open, FJ_FOREVER), FJ_ECANCELED); /* as often as it is asked */
-    check_open(open);
+    /* Again, because nothing clears the interrupt. */
+    CHECK_EQ(fj_future_wait(open, FJ_FOREVER), FJ_ECANCELED);
+    state_check_open(open);
     wait_uninterruptibly(NULL);
 }
 
@@ -1022,7 +1018,7 @@ FJ_TEST(ForkJoinPool19Test__testAbnormalTimedQuietlyJoinUninterruptibly, 30)
 
 /* ---- Closing ----------------------------------------------------------------------------- */
 
-/* The outcome can still be asked for when the pool is gone. */
+/* The outcome can still be read after the pool is destroyed. */
 FJ_TEST(ForkJoinPool19Test__testClose, 60)
 {
     for (long i = fjt_rounds(200); i > 0; i--) {
@@ -1088,9 +1084,9 @@ FJ_TEST(ForkJoinPool19Test__testCloseCommonPool, 60)
     fib_check(&f, 55);
 }
 
-/* ---- Where a submission is put ----------------------------------------------------------- */
+/* ---- Which queue a submission goes to ---------------------------------------------------- */
 
-/* A submission queue, also when it is a worker of the pool that submits. */
+/* fj_submit_external() uses a submission queue, even if a worker of the pool calls it. */
 static void external_submit(void *arg)
 {
     fj_pool *p = arg;
@@ -1121,7 +1117,7 @@ struct counted {
     fj_task t[3];
 };
 
-/* On the only worker, so that the counts stay. */
+/* Runs on the only worker, so that no other thread changes the counts. */
 static void external_counts(void *arg)
 {
     struct counted *c = arg;
@@ -1167,7 +1163,7 @@ static int task_note(fj_task *t)
     return FJ_OK;
 }
 
-/* What the body gets and what is joined is the task that was given. */
+/* The body receives the task that was submitted. */
 FJ_TEST(ForkJoinPool20Test__testExternalSubmitReturnsTask, 30)
 {
     fj_pool *p = conformance_pool();
@@ -1201,7 +1197,7 @@ struct late {
     fj_task t, inside_t, own;
 };
 
-/* A worker of a pool that is shut down may add to its own queue, but not from outside. */
+/* A worker of a pool that is shut down may push to its own queue, but not to a submission queue. */
 static void submit_late(void *arg)
 {
     struct late *l = arg;
@@ -1232,8 +1228,8 @@ FJ_TEST(ForkJoinPool20Test__testExternalSubmitWhenShutdown, 30)
     CHECK_EQ(fj_future_submit_external(p, &l.j.f), FJ_EREJECTED);
     CHECK_EQ(fj_join(&i.task), FJ_OK);
     fjt_destroy(p);
-    check_stuck(&l.j.f);
-    check_stuck(&l.inside.f);
+    state_check_stuck(&l.j.f);
+    state_check_stuck(&l.inside.f);
 }
 
 FJ_TEST(ForkJoinPool20Test__testSubmit, 30)
@@ -1284,7 +1280,7 @@ struct busy_counted {
     atomic_int begun, counts, counted, own;
 };
 
-/* Busy, but tells how many tasks its own queue has when it is asked. */
+/* Occupies a worker, and reports the length of its own queue when the test asks for it. */
 static int busy_count(fj_task *t)
 {
     struct busy_counted *b = (struct busy_counted *)t;
@@ -1359,7 +1355,8 @@ FJ_TEST(ForkJoinPool20Test__testNullTaskSubmission, 30)
     fjt_destroy(p);
 }
 
-/* Running jobs that take no notice, queued ones behind them, and the two kinds of shutdown. */
+/* Jobs that ignore the shutdown are running, and more jobs are queued behind them. The rounds
+ * alternate between fj_pool_shutdown() and fj_pool_shutdown_now(). */
 FJ_TEST(ForkJoinPool20Test__testSubmittedTasksRejectedWhenShutdown, 60)
 {
     int n = conformance_workers();
@@ -1387,7 +1384,7 @@ FJ_TEST(ForkJoinPool20Test__testSubmittedTasksRejectedWhenShutdown, 60)
         for (int i = 0; i < 2 * n; i++) {
             bool ran = i < n || !now;
             job_release(&j[i], ran);
-            check_done(&j[i].f, ran ? FJ_OK : FJ_ECANCELED, &j[i]);
+            state_check_done(&j[i].f, ran ? FJ_OK : FJ_ECANCELED, &j[i]);
         }
         fjt_destroy(p);
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool8.c - ForkJoinPool8Test: all is started by a thread of no pool, so it runs in the common
- * pool or in the caller
+ * pool8.c - ForkJoinPool8Test: tasks of a thread that belongs to no pool
  *
- * FJT_WORKERS, if set, is the parallelism of the common pool; 0 is a size, too. Its order is
- * not for a test to choose, so FJT_FIFO concerns only the pools that tests make themselves.
+ * These tasks run in the common pool or in the calling thread. FJT_WORKERS, if set, is the
+ * parallelism of the common pool, and may be 0. A test cannot select the order of the common pool,
+ * so FJT_FIFO applies only to the pools that the tests create.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -12,7 +12,7 @@
 
 #include "future_checks.h"
 
-/* Before the frame starts a test, hence before the common pool is made. */
+/* Runs before the test framework starts a test, and so before the common pool is created. */
 __attribute__((constructor)) static void common_size(void)
 {
     const char *n = getenv("FJT_WORKERS");
@@ -106,9 +106,9 @@ struct counted {
     int n, fails;
     atomic_int begun;
     long r;
-    struct counted *child;          /* two of them */
-    _Atomic(struct counted *) pair; /* of a root: all pairs below it */
-    struct counted *next;           /* of the first of a pair: the next pair */
+    struct counted *child;          /* array of two */
+    _Atomic(struct counted *) pair; /* in a root: list of all pairs below it */
+    struct counted *next;           /* in the first of a pair: the next pair */
 };
 
 static atomic_int counted_alive;
@@ -124,7 +124,8 @@ static void counted_init(struct counted *x, struct counted *parent, int n, int f
     x->fails = fails;
 }
 
-/* Kept by the root: beside one that has failed others still run and tell their parents. */
+/* The root keeps all pairs until the end, because after a failure other nodes still run and access
+ * their parents. */
 static struct counted *counted_pair(struct counted *x)
 {
     struct counted *root = (struct counted *)fj_completer_root(&x->c);
@@ -134,7 +135,7 @@ static struct counted *counted_pair(struct counted *x)
     two->next = atomic_load(&root->pair);
     while (!atomic_compare_exchange_weak(&root->pair, &two->next, two)) {}
     counted_init(&two[0], x, x->n - 1, x->fails);
-    counted_init(&two[1], x, x->n - 2, 0); /* one leaf fails */
+    counted_init(&two[1], x, x->n - 2, 0); /* one leaf of the tree fails */
     return two;
 }
 
@@ -191,7 +192,7 @@ static int counted_begun(const fj_future *f)
     return atomic_load(&((struct counted *)(uintptr_t)f)->begun);
 }
 
-/* When all that may be below it is over. */
+/* Frees the tree after all tasks below it have ended. */
 static void counted_drop(fj_future *f)
 {
     struct counted *x = (struct counted *)f;
@@ -259,8 +260,8 @@ FJ_TEST(ForkJoinPool8Test__testCommonPoolShutDown, 30)
 /* ---- Interrupts ------------------------------------------------------------------------- */
 
 /*
- * A thread of no pool cannot be interrupted, but a task can: it stands for that thread. It
- * cancels itself, so that the request is there from the first wait on, and stays.
+ * A thread that belongs to no pool cannot be interrupted, so a task takes its place. The task
+ * cancels itself, so that it is interrupted before its first wait and stays so.
  */
 static int interrupted_run(fj_task *t)
 {
@@ -274,13 +275,13 @@ static int interrupted_run(fj_task *t)
     CHECK_EQ(fj_future_wait(&never, FJ_FOREVER), FJ_ECANCELED);
     CHECK_EQ(fj_future_wait_quietly(&never, 1000), FJ_ETIMEDOUT);
     for (int fails = 0; fails < 2; fails++) {
-        /* Not made(): its looks are such waits. */
+        /* Not made(), because its checks include interruptible waits. */
         fj_future *f = k->make(8, fails), *g = k->make(8, fails);
         CHECK_EQ(k->fork(f), FJ_OK);
         CHECK_EQ(k->fork(g), FJ_OK);
         CHECK_EQ(fj_future_join(f), fails ? CODE : FJ_OK);
         CHECK_EQ(fj_future_wait_quietly(g, FJ_FOREVER), FJ_OK);
-        end_of_forked(k, f, fails ? CODE : FJ_OK, 21); /* what is done is told all the same */
+        end_of_forked(k, f, fails ? CODE : FJ_OK, 21); /* an interrupt does not hide an outcome */
         end_of_forked(k, g, fails ? CODE : FJ_OK, 21);
     }
     fj_future *f = k->make(8, 0);
@@ -578,9 +579,9 @@ FJ_TEST(ForkJoinPool8Test__testSetRawResultCC, 30)
     outside(&counted, step_set_raw_result);
     fj_completer_init(&c, NULL, 3, counted_run, NULL, NULL);
     c.future.result = number(5);
-    fj_completer_complete(&c, number(6)); /* whatever its count is */
-    check_flags(&c.future, FJ_OK);
-    check_waits(&c.future, FJ_OK, number(6));
+    fj_completer_complete(&c, number(6)); /* regardless of the pending count */
+    state_check_flags(&c.future, FJ_OK);
+    state_check_waits(&c.future, FJ_OK, number(6));
     CHECK(c.future.result == number(6));
 }
 
@@ -654,7 +655,7 @@ struct job {
     atomic_int seen_quiet;
 };
 
-/* While it runs the pool is not quiet. */
+/* The pool is not quiescent while this runs. */
 static int job_run(fj_task *t)
 {
     struct job *j = (struct job *)t;
@@ -674,7 +675,7 @@ static void job_check(struct job *j)
     fj_future_fini(&j->f);
 }
 
-/* Quiet it is, but a worker that was woken for nothing may still search. */
+/* The pool is quiescent, but a worker that was woken without need may still search. */
 static void check_pool_comes_to_rest(fj_pool *p)
 {
     while (!fj_pool_is_quiescent(p) || fj_pool_active_count(p) != 0) fjt_sleep_us(20);
@@ -698,7 +699,7 @@ static int waits_for_quiet(fj_task *t)
     CHECK_EQ(fj_pool_await_quiescence(stage_pool, LONG_NS), FJ_OK);
     job_check(&j);
     CHECK_EQ(fj_worker_queued(), 0);
-    CHECK_EQ(fj_pool_is_quiescent(stage_pool), 0); /* this task runs */
+    CHECK_EQ(fj_pool_is_quiescent(stage_pool), 0); /* this task is still running */
     return FJ_OK;
 }
 
@@ -706,7 +707,7 @@ FJ_TEST(ForkJoinPool8Test__testAwaitQuiescence1, 30)
 {
     fj_future f;
 
-    stage_pool = fjt_pool(env_workers(), env_flags());
+    stage_pool = fjt_pool(conformance_workers(), conformance_flags());
     CHECK_EQ(fj_pool_is_quiescent(stage_pool), 1);
     fj_future_init(&f, waits_for_quiet);
     CHECK_EQ(fj_future_submit(stage_pool, &f), FJ_OK);
@@ -731,7 +732,7 @@ static void quiet_round(fj_pool *p)
 
 FJ_TEST(ForkJoinPool8Test__testAwaitQuiescence2, 30)
 {
-    fj_pool *p = fjt_pool(env_workers(), env_flags());
+    fj_pool *p = fjt_pool(conformance_workers(), conformance_flags());
 
     for (int i = 0; i < 20; i++) {
         quiet_round(p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recursive_action.c - recursive tasks without a value
+ * recursive_action.c - RecursiveActionTest: recursive tasks without a result
  */
 #include "tree_checks.h"
 
@@ -202,12 +202,12 @@ FJ_TEST(RecursiveActionTest__testAbnormalInvokeAllCollection, 30)
 
 FJ_TEST(RecursiveActionTest__testTryUnfork, 30)
 {
-    tree_run_alone(step_unfork, (struct tree_how){.kind = TREE_ACTION}, tree_flags());
+    tree_run_alone(step_unfork, (struct tree_how){.kind = TREE_ACTION}, conformance_flags());
 }
 
 FJ_TEST(RecursiveActionTest__testGetSurplusQueuedTaskCount, 30)
 {
-    tree_run_alone(step_surplus, (struct tree_how){.kind = TREE_ACTION}, tree_flags());
+    tree_run_alone(step_surplus, (struct tree_how){.kind = TREE_ACTION}, conformance_flags());
 }
 
 FJ_TEST(RecursiveActionTest__testPeekNextLocalTask, 30)
@@ -244,7 +244,7 @@ FJ_TEST(RecursiveActionTest__testPollTaskAsync, 30)
 
 /* ---- Waiting while interrupted ------------------------------------------------------------------- */
 
-/* Takes its time, so that whoever does not wait for it sees it unfinished. */
+/* A future that takes 3 ms, so that a thread that does not wait for it sees that it is not done. */
 struct slow {
     fj_future f;
     atomic_int begun, ended;
@@ -261,7 +261,7 @@ static int slow_run(fj_task *t)
     return s->code;
 }
 
-/* Where the slow ones run: the pool of the one that waits, or another. */
+/* The pool that runs the slow futures: that of the waiting task, or another. */
 static fj_pool *slow_pool;
 
 static void slow_wait(int code, int running, int quiet)
@@ -281,11 +281,11 @@ static void slow_wait(int code, int running, int quiet)
     else
         CHECK_EQ(fj_future_join(&s.f), code);
     CHECK_EQ(atomic_load(&s.ended), 1);
-    tree_check_done(&s.f, code, NULL);
+    state_check_done(&s.f, code, NULL);
     fj_future_fini(&s.f);
 }
 
-/* Cancelled before, in the queue. */
+/* A future that is cancelled before it is queued. */
 static void slow_cancelled(int quiet)
 {
     struct slow s;
@@ -298,7 +298,7 @@ static void slow_cancelled(int quiet)
         CHECK_EQ(fj_future_wait_quietly(&s.f, FJ_FOREVER), FJ_OK);
     else
         CHECK_EQ(fj_future_join(&s.f), FJ_ECANCELED);
-    tree_check_done(&s.f, FJ_ECANCELED, NULL);
+    state_check_done(&s.f, FJ_ECANCELED, NULL);
     fj_future_fini(&s.f);
     CHECK_EQ(atomic_load(&s.begun), 0);
 }
@@ -314,7 +314,7 @@ static void slow_waits(void)
     }
 }
 
-/* A task that is interrupted, as its first act, and waits nevertheless. */
+/* A task that interrupts itself first, and then waits nevertheless. */
 static int interrupted_run(fj_task *t)
 {
     fj_future *me = (fj_future *)t, never;
@@ -325,7 +325,8 @@ static int interrupted_run(fj_task *t)
     slow_waits();
     CHECK_EQ(fj_is_cancelled(), 1);
     fj_future_init(&never, NULL);
-    CHECK_EQ(fj_future_get(&never, FJ_FOREVER, NULL), FJ_ECANCELED); /* this one would notice */
+    /* An interrupt does end this wait. */
+    CHECK_EQ(fj_future_get(&never, FJ_FOREVER, NULL), FJ_ECANCELED);
     return FJ_OK;
 }
 
@@ -336,18 +337,18 @@ static void interrupted_in(fj_pool *pool)
     fj_future_init(&f, interrupted_run);
     CHECK_EQ(fj_future_submit(pool, &f), FJ_OK);
     CHECK_EQ(fj_future_join(&f), FJ_ECANCELED);
-    fj_future_fini(&f); /* its body goes on after that */
-    tree_check_done(&f, FJ_ECANCELED, NULL);
+    fj_future_fini(&f); /* waits for the body, which may still run */
+    state_check_done(&f, FJ_ECANCELED, NULL);
 }
 
 FJ_TEST(RecursiveActionTest__testJoinIgnoresInterrupts, 30)
 {
-    slow_pool = fjt_pool(tree_workers(2), tree_flags());
+    slow_pool = fjt_pool(conformance_workers_for(2), conformance_flags());
     interrupted_in(slow_pool);
     fjt_destroy(slow_pool);
 }
 
-/* In a thread of no pool, cancelled; its future is all that tells. */
+/* The same in a thread that belongs to no pool. Only its future shows the cancel. */
 static int interrupted_bare(fj_task *t)
 {
     fj_future *me = (fj_future *)t;
@@ -359,22 +360,22 @@ static int interrupted_bare(fj_task *t)
     return FJ_OK;
 }
 
-/* The one that waits is a worker of another pool, or of none. */
+/* The waiting task runs on a worker of another pool, or in a thread without a pool. */
 FJ_TEST(RecursiveActionTest__testJoinIgnoresInterruptsOutsideForkJoinPool, 30)
 {
-    fj_pool *other = fjt_pool(1, tree_flags());
+    fj_pool *other = fjt_pool(1, conformance_flags());
     fj_future f;
 
-    slow_pool = fjt_pool(tree_workers(1), tree_flags());
+    slow_pool = fjt_pool(conformance_workers(), conformance_flags());
     interrupted_in(other);
     fj_future_init(&f, interrupted_bare);
     CHECK_EQ(fj_future_run(&f), FJ_ECANCELED);
-    tree_check_done(&f, FJ_ECANCELED, NULL);
+    state_check_done(&f, FJ_ECANCELED, NULL);
     fjt_destroy(slow_pool);
     fjt_destroy(other);
 }
 
-/* ---- What a worker knows of itself ------------------------------------------------------------------ */
+/* ---- What a worker reports about itself ------------------------------------------------------------- */
 
 #define WORKERS 4
 
@@ -408,7 +409,7 @@ static fj_pool *knowing_pool(void)
     fj_pool_options o = {0};
 
     o.parallelism = o.max_threads = WORKERS;
-    o.flags = tree_flags();
+    o.flags = conformance_flags();
     o.on_start = worker_starts;
     o.on_stop = worker_stops;
     return fjt_pool_with(&o);
@@ -441,7 +442,7 @@ FJ_TEST(RecursiveActionTest__testWorkerGetPool, 30)
     CHECK_EQ(atomic_load(&known.wrong), 0);
 }
 
-/* All at the same time, so that each is on a worker of its own. */
+/* All tasks run at the same time, so that each is on a different worker. */
 static int meet_run(fj_task *t)
 {
     int worker = fj_current_worker();
@@ -516,7 +517,7 @@ static int sort_run(fj_task *t)
 FJ_TEST(RecursiveActionTest__testSortTaskDemo, 30)
 {
     static long v[SORT_N], want[SORT_N], spare[SORT_N];
-    fj_pool *pool = fjt_pool(tree_workers(1), tree_flags());
+    fj_pool *pool = fjt_pool(conformance_workers(), conformance_flags());
     uint64_t random = fjt_seed();
     struct sort s = {.v = v, .spare = spare, .n = SORT_N};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recursive_task.c - recursive tasks with a value
+ * recursive_task.c - RecursiveTaskTest: recursive tasks with a result
  */
 #include "tree_checks.h"
 
@@ -200,12 +200,12 @@ FJ_TEST(RecursiveTaskTest__testAbnormalInvokeAllCollection, 30)
 
 FJ_TEST(RecursiveTaskTest__testTryUnfork, 30)
 {
-    tree_run_alone(step_unfork, (struct tree_how){.kind = TREE_VALUE}, tree_flags());
+    tree_run_alone(step_unfork, (struct tree_how){.kind = TREE_VALUE}, conformance_flags());
 }
 
 FJ_TEST(RecursiveTaskTest__testGetSurplusQueuedTaskCount, 30)
 {
-    tree_run_alone(step_surplus, (struct tree_how){.kind = TREE_VALUE}, tree_flags());
+    tree_run_alone(step_surplus, (struct tree_how){.kind = TREE_VALUE}, conformance_flags());
 }
 
 FJ_TEST(RecursiveTaskTest__testPeekNextLocalTask, 30)

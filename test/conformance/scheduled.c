@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scheduled.c - delayed and periodic tasks as Java's pools have them
+ * scheduled.c - conformance with Java: delayed and periodic tasks
  *
- * One test for each method of ScheduledExecutorTest that has a meaning in C, and for those of
- * ForkJoinPool20Test and ExecutorsTest that are about time, named after it. The first class is
- * about pools with one thread of the caller's own tasks: its tests use one worker and timers
- * embedded in the test's structs; the second uses the allocated forms on pools of every size.
- * Times are bounded from below only. That a series does not drift is seen from the moments it
- * was due at, which do not depend on how late the machine is.
+ * There is one test for each method of ScheduledExecutorTest that has a meaning in C, and for each
+ * method of ForkJoinPool20Test and ExecutorsTest that concerns time. It is named after the method.
+ * The tests of ScheduledExecutorTest use one worker and timers that are embedded in structs of the
+ * test. The others use allocated timers, on pools of every size.
+ *
+ * Times have only lower bounds. Whether a series drifts is checked with the times at which its runs
+ * were due, which do not depend on how late the machine runs them.
  */
 #include "conformance.h"
 
-/* ---- Tasks that know when they ran ----------------------------------------------------------- */
+/* ---- Tasks that record when they ran --------------------------------------------------------- */
 
 enum { BEATS = 8, OVER = 71 };
 
-/* Runs until `last` runs are through, then ends with OVER; last == 0: goes on. Result: itself. */
+/* Returns OVER in run number `last` and FJ_OK in every other run; if `last` is 0, it never ends the
+ * series. The result is the beat itself. */
 struct beat {
     fj_timer timer;
-    fj_future *f; /* where its time is read; the timer's own, or the allocated one */
+    fj_future *f; /* the future of the timer, or the allocated one; its remaining time is read */
     int last;
     atomic_int runs, released;
     int64_t begun[BEATS], ended[BEATS];
-    int64_t due_low[BEATS], due_high[BEATS]; /* the moment a run was due at lies between */
+    int64_t due_low[BEATS], due_high[BEATS]; /* each run was due between these two times */
 };
 
 static int beat_once(struct beat *b)
@@ -31,7 +33,7 @@ static int beat_once(struct beat *b)
 
     if (n < BEATS) {
         b->begun[n] = fjt_now();
-        if (n % 2 == 0) fjt_sleep_us(300); /* what a series could add up */
+        if (n % 2 == 0) fjt_sleep_us(300); /* a delay that a drifting series would accumulate */
         if (b->f != NULL) {
             int64_t before = fjt_now(), left = fj_timer_remaining(b->f);
             b->due_low[n] = before + left;
@@ -77,7 +79,8 @@ static void beat_init(struct beat *b, int last)
     b->last = last;
 }
 
-/* The library has let go of it, after so many runs, and has said so once. */
+/* Waits until the library no longer uses the timer. Checks that the release function was called
+ * once, after `runs` runs. */
 static void beat_release(struct beat *b, int runs)
 {
     fj_future_fini(&b->timer.future);
@@ -85,7 +88,7 @@ static void beat_release(struct beat *b, int runs)
     CHECK_EQ(atomic_load(&b->runs), runs);
 }
 
-/* ---- Properties that both classes ask for ---------------------------------------------------- */
+/* ---- Checks for both classes ----------------------------------------------------------------- */
 
 static const int64_t delays[] = {-1, 0, 1, MS, 13 * MS};
 enum { DELAYS = 5 };
@@ -146,7 +149,8 @@ typedef int series_start(fj_pool *pool, fj_timer *t, int64_t delay_ns, int64_t p
 typedef int series_start_action(fj_pool *pool, fj_action_fn *action, void *arg, int64_t delay_ns,
                                 int64_t period_ns, fj_future **f);
 
-/* The first run after the delay, and then the next in an hour: it waits, and can be cancelled. */
+/* The first run comes after the delay. The next one is due in an hour, so the series waits and can
+ * be cancelled. */
 static void first_run_is_not_early(fj_pool *p, series_start_action *start_series)
 {
     for (int i = 0; i < DELAYS; i++) {
@@ -158,7 +162,7 @@ static void first_run_is_not_early(fj_pool *p, series_start_action *start_series
         UNTIL(fj_pool_delayed_count(p) == 1);
         CHECK(b.begun[0] - start >= delays[i]);
         CHECK(fj_timer_remaining(f) > 0);
-        check_stuck(f);
+        state_check_stuck(f);
         CHECK_EQ(fj_future_cancel(f, 0), 1);
         CHECK_EQ(fj_pool_delayed_count(p), 0);
         check_cancelled(f);
@@ -167,7 +171,7 @@ static void first_run_is_not_early(fj_pool *p, series_start_action *start_series
     }
 }
 
-/* Of a series with this period: run i was due at start + i * period, not when i - 1 was late. */
+/* Run i of a series is due at start + i * period, even if run i - 1 was late. */
 static void rate_is_kept(fj_pool *p, int64_t period)
 {
     struct beat b;
@@ -188,7 +192,7 @@ static void rate_is_kept(fj_pool *p, int64_t period)
     CHECK(b.begun[BEATS - 1] - before >= BEATS * period);
 }
 
-/* Every gap is from the end of one run to the beginning of the next. */
+/* A gap lasts from the end of one run to the start of the next. */
 static void gaps_are_kept(fj_pool *p, int64_t gap)
 {
     struct beat b;
@@ -206,7 +210,7 @@ static void gaps_are_kept(fj_pool *p, int64_t gap)
     CHECK(b.begun[BEATS - 1] - start >= (BEATS - 1) * gap);
 }
 
-/* Ends with the pool, not before. */
+/* The series ends when the pool is closed, and not before. */
 static void series_ends_with_shutdown(fj_pool *p, series_start_action *start_series)
 {
     struct beat b = {.last = 0};
@@ -214,7 +218,7 @@ static void series_ends_with_shutdown(fj_pool *p, series_start_action *start_ser
 
     CHECK_EQ(start_series(p, beat_action, &b, 0, 1, &f), FJ_OK);
     UNTIL(atomic_load(&b.runs) >= BEATS);
-    check_open(f);
+    state_check_open(f);
     CHECK_EQ(fj_pool_close(p), FJ_OK);
     check_pool_ended(p);
     check_cancelled(f);
@@ -224,7 +228,7 @@ static void series_ends_with_shutdown(fj_pool *p, series_start_action *start_ser
     CHECK_EQ(atomic_load(&b.runs), runs);
 }
 
-/* What is never due again is no harm to what is. */
+/* A series that is never due again does not delay other timers. */
 static void overflow_is_harmless(fj_pool *p)
 {
     static const int64_t huge[] = {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_MAX / 1000};
@@ -254,7 +258,7 @@ static void overflow_is_harmless(fj_pool *p)
     fjt_destroy(p);
 }
 
-/* NULL in every place where there must be something. */
+/* Passes NULL for each argument that must not be NULL. */
 static void schedule_nothing(void *arg)
 {
     fj_pool *p = arg;
@@ -288,7 +292,7 @@ static void schedule_nothing(void *arg)
     CHECK_EQ(atomic_load(&b.runs), 0);
 }
 
-/* Every form of scheduling is refused; nothing is left of the attempt. */
+/* Every scheduling call is refused and has no other effect. */
 static void schedule_is_refused(fj_pool *p)
 {
     fj_future *untouched = (fj_future *)(void *)p, *f = untouched;
@@ -305,10 +309,10 @@ static void schedule_is_refused(fj_pool *p)
     CHECK_EQ(fj_schedule(p, &b.timer, 0), FJ_EREJECTED);
     CHECK_EQ(fj_schedule_at_fixed_rate(p, &b.timer, 0, 1), FJ_EREJECTED);
     CHECK_EQ(fj_schedule_with_fixed_delay(p, &b.timer, 0, 1), FJ_EREJECTED);
-    check_stuck(&b.timer.future);
+    state_check_stuck(&b.timer.future);
     CHECK_EQ(atomic_load(&b.runs), 0);
     fj_pool *other = conformance_pool_of(1);
-    CHECK_EQ(fj_schedule(other, &b.timer, 0), FJ_OK); /* it is as new */
+    CHECK_EQ(fj_schedule(other, &b.timer, 0), FJ_OK); /* it can be scheduled on another pool */
     beat_release(&b, 1);
     fjt_destroy(other);
 }
@@ -323,7 +327,8 @@ FJ_TEST(ForkJoinPool20Test__testSchedule1, 30)
     fjt_destroy(p);
 }
 
-/* The only worker is busy until the shutdown is through: the task runs after it, for certain. */
+/* The only worker is occupied until fj_pool_shutdown() has returned, so the task always runs after
+ * it. */
 FJ_TEST(ForkJoinPool20Test__testSchedule1b, 60)
 {
     for (int i = 0; i < DELAYS; i++) {
@@ -336,7 +341,7 @@ FJ_TEST(ForkJoinPool20Test__testSchedule1b, 60)
         CHECK_EQ(fj_schedule_call(p, beat_call, &b, delays[i], &f), FJ_OK);
         CHECK_EQ(fj_pool_shutdown(p), FJ_OK);
         CHECK(!fj_pool_is_terminated(p));
-        check_open(f);
+        state_check_open(f);
         job_release(&j, 1);
         CHECK_EQ(fj_future_join(f), FJ_OK);
         check_normal(f, &b);
@@ -440,9 +445,9 @@ FJ_TEST(ForkJoinPool20Test__testShutdownNow_delayedTasks, 60)
                  FJ_OK);
     }
     CHECK_EQ(fj_pool_delayed_count(p), N);
-    for (int i = 0; i < N; i++) check_stuck(f[i]);
+    for (int i = 0; i < N; i++) state_check_stuck(f[i]);
     CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK);
-    for (int i = 0; i < N; i++) check_cancelled(f[i]); /* before the end, too */
+    for (int i = 0; i < N; i++) check_cancelled(f[i]); /* already before the pool has ended */
     CHECK_EQ(fj_pool_await_termination(p, LONG_NS), FJ_OK);
     check_pool_ended(p);
     CHECK_EQ(fj_pool_delayed_count(p), 0);
@@ -451,12 +456,12 @@ FJ_TEST(ForkJoinPool20Test__testShutdownNow_delayedTasks, 60)
     CHECK_EQ(atomic_load(&b.runs), 0);
 }
 
-/* A body that has more to do than its limit allows. */
+/* A body that runs longer than its timeout. */
 struct overdue {
-    bool stubborn; /* ends when it is told to, not when it is cancelled */
+    bool stubborn; /* ends only when may_end is set, not when it is cancelled */
     atomic_int may_end, saw;
     _Atomic int64_t saw_at;
-    /* What the action at the limit has seen, and does. */
+    /* Used by the on_timeout function. */
     fj_pool *pool;
     int code;
     atomic_int acted;
@@ -479,12 +484,12 @@ static void overdue_act(fj_future *f, void *arg)
     struct overdue *o = arg;
 
     atomic_store(&o->acted_at, fjt_now());
-    CHECK(fj_current_pool() == NULL); /* a thread of the timers */
+    CHECK(fj_current_pool() == NULL); /* the timer thread */
     CHECK_EQ(o->code == FJ_OK ? fj_future_complete(f, &o->code) : fj_future_fail(f, o->code), 1);
     atomic_fetch_add(&o->acted, 1);
 }
 
-/* Also where the body keeps the only worker: the limit needs none. */
+/* This works also if the body occupies the only worker, because the timeout needs none. */
 FJ_TEST(ForkJoinPool20Test__testSubmitWithTimeoutCancels, 30)
 {
     fj_pool *p = conformance_pool();
@@ -493,14 +498,14 @@ FJ_TEST(ForkJoinPool20Test__testSubmitWithTimeoutCancels, 30)
 
     int64_t start = fjt_now();
     CHECK_EQ(fj_submit_with_timeout(p, overdue_call, &polls, 6 * MS, NULL, &f), FJ_OK);
-    CHECK_EQ(fj_future_join(f), FJ_ETIMEDOUT); /* which Java calls cancelled */
-    check_done(f, FJ_ETIMEDOUT, NULL);
+    CHECK_EQ(fj_future_join(f), FJ_ETIMEDOUT); /* Java reports it as cancelled */
+    state_check_done(f, FJ_ETIMEDOUT, NULL);
     CHECK(fjt_now() - start >= 6 * MS);
     fj_future_unref(f);
     CHECK_EQ(fj_submit_with_timeout(p, overdue_call, &stubborn, 6 * MS, NULL, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), FJ_ETIMEDOUT);
     atomic_store(&stubborn.may_end, 1);
-    check_done(f, FJ_ETIMEDOUT, NULL);
+    state_check_done(f, FJ_ETIMEDOUT, NULL);
     fj_future_unref(f);
     CHECK_EQ(fj_pool_close(p), FJ_OK);
     CHECK(atomic_load(&polls.saw_at) == 0 || atomic_load(&polls.saw));
@@ -508,7 +513,8 @@ FJ_TEST(ForkJoinPool20Test__testSubmitWithTimeoutCancels, 30)
     fjt_destroy(p);
 }
 
-/* The limit acts while the body keeps the only worker: it needs none. */
+/* The on_timeout function ends the future. It needs no worker, so the body may occupy the only
+ * one. */
 static void limit_acts(int code)
 {
     fj_pool *p = conformance_pool();
@@ -521,12 +527,12 @@ static void limit_acts(int code)
     CHECK_EQ(fj_future_get(f, LONG_NS, &result), code);
     CHECK(result == (code == FJ_OK ? (void *)&o.code : NULL));
     CHECK(atomic_load(&o.acted_at) - start >= 6 * MS);
-    check_done(f, code, &o.code);
+    state_check_done(f, code, &o.code);
     atomic_store(&o.may_end, 1);
     CHECK_EQ(fj_pool_close(p), FJ_OK);
-    check_done(f, code, &o.code); /* what the body returns comes too late */
+    state_check_done(f, code, &o.code); /* the result of the body comes too late */
     CHECK_EQ(atomic_load(&o.acted), 1);
-    CHECK_EQ(atomic_load(&o.saw), 1); /* that its result is not wanted */
+    CHECK_EQ(atomic_load(&o.saw), 1); /* the body has seen that its result is discarded */
     fj_future_unref(f);
     fjt_destroy(p);
 }
@@ -555,8 +561,8 @@ FJ_TEST(ForkJoinPool20Test__testSubmitWithTimeout_NoTimeout, 30)
                                         i == 1 ? overdue_act : NULL, &f),
                  FJ_OK);
         CHECK_EQ(fj_future_join(f), i == 2 ? 76 : FJ_OK);
-        UNTIL(fj_pool_delayed_count(p) == 0); /* nothing is left that could cancel it */
-        check_done(f, i == 2 ? 76 : FJ_OK, &o);
+        UNTIL(fj_pool_delayed_count(p) == 0); /* no timer is left that could cancel it */
+        state_check_done(f, i == 2 ? 76 : FJ_OK, &o);
         fj_future_unref(f);
     }
     fjt_destroy(p);
@@ -572,7 +578,7 @@ FJ_TEST(ForkJoinPool20Test__testCancelDelayedTasksOnShutdown, 30)
 
     CHECK_EQ(fj_pool_cancel_delayed_on_shutdown(p), FJ_OK);
     CHECK_EQ(fj_schedule_call(p, beat_call, &b, LONG_NS, &f), FJ_OK);
-    check_stuck(f); /* the policy alone does nothing */
+    state_check_stuck(f); /* the setting itself cancels nothing */
     CHECK_EQ(fj_pool_shutdown(p), FJ_OK);
     check_cancelled(f);
     CHECK_EQ(fj_pool_await_termination(p, LONG_NS), FJ_OK);
@@ -607,7 +613,7 @@ FJ_TEST(ExecutorsTest__testNewSingleThreadScheduledExecutor, 30)
     fjt_destroy(p);
 }
 
-/* Several at a time, of which each has its own moment. */
+/* Several timers, each with its own delay. */
 FJ_TEST(ExecutorsTest__testNewScheduledThreadPool, 30)
 {
     enum { N = 20 };
@@ -658,7 +664,7 @@ FJ_TEST(ScheduledExecutorTest__testSchedule3, 30)
     fjt_destroy(p);
 }
 
-/* As first_run_is_not_early(), of a timer in a struct of the test. */
+/* As first_run_is_not_early(), with a timer that is embedded in a struct of the test. */
 static void embedded_first_run(fj_pool *p, series_start *start_series)
 {
     for (int i = 0; i < DELAYS; i++) {
@@ -666,11 +672,11 @@ static void embedded_first_run(fj_pool *p, series_start *start_series)
         beat_init(&b, 0);
         int64_t start = fjt_now();
         CHECK_EQ(start_series(p, &b.timer, delays[i], LONG_NS), FJ_OK);
-        CHECK_EQ(start_series(p, &b.timer, delays[i], LONG_NS), FJ_EINVAL); /* not new */
+        CHECK_EQ(start_series(p, &b.timer, delays[i], LONG_NS), FJ_EINVAL); /* already scheduled */
         UNTIL(atomic_load(&b.runs) == 1);
         UNTIL(fj_pool_delayed_count(p) == 1);
         CHECK(b.begun[0] - start >= delays[i]);
-        check_stuck(&b.timer.future);
+        state_check_stuck(&b.timer.future);
         CHECK_EQ(atomic_load(&b.released), 0);
         CHECK_EQ(fj_future_cancel(&b.timer.future, 1), 1);
         check_cancelled(&b.timer.future);
@@ -694,7 +700,8 @@ FJ_TEST(ScheduledExecutorTest__testSchedule5, 30)
     fjt_destroy(p);
 }
 
-/* The next of a series after the end of a slow run: from when it was due, or from that end. */
+/* At a fixed rate the second run is due one period after the first one was due, not after it
+ * ended. */
 FJ_TEST(ScheduledExecutorTest__testFixedRateSequence, 60)
 {
     fj_pool *p = conformance_pool_of(1);
@@ -772,7 +779,7 @@ static void submit_is_refused(fj_pool *p)
 FJ_TEST(ScheduledExecutorTest__testSubmittedTasksRejectedWhenShutdown, 60)
 {
     for (int now = 0; now < 2; now++) {
-        for (int used = 0; used < 2; used++) { /* with and without timers before */
+        for (int used = 0; used < 2; used++) { /* with and without an earlier timer */
             fj_pool *p = conformance_pool_of(1);
             struct job j;
             struct beat b;
@@ -795,9 +802,9 @@ FJ_TEST(ScheduledExecutorTest__testSubmittedTasksRejectedWhenShutdown, 60)
     }
 }
 
-/* ---- ScheduledExecutorTest: what the pool says of itself ------------------------------------- */
+/* ---- ScheduledExecutorTest: what the pool reports -------------------------------------------- */
 
-/* A job that the timers start; the thread that does so is not one of the pool's. */
+/* A job that a timer starts. The timer thread does not count as a thread of the pool. */
 struct late_job {
     fj_timer timer;
     bool polls;
@@ -836,7 +843,7 @@ FJ_TEST(ScheduledExecutorTest__testGetActiveCount, 30)
     CHECK_EQ(fj_pool_active_count(p), 0);
     late_job_start(p, &j, MS);
     UNTIL(atomic_load(&j.begun));
-    UNTIL(fj_pool_active_count(p) == 1); /* another may have come to look for work */
+    UNTIL(fj_pool_active_count(p) == 1); /* another worker may be searching */
     late_job_release(&j, 1);
     UNTIL(fj_pool_active_count(p) == 0);
     fjt_destroy(p);
@@ -849,7 +856,7 @@ FJ_TEST(ScheduledExecutorTest__testGetPoolSize, 30)
 
     CHECK_EQ(fj_pool_thread_count(p), 0);
     late_job_start(p, &waits, LONG_NS);
-    CHECK_EQ(fj_pool_thread_count(p), 0); /* nobody is needed yet */
+    CHECK_EQ(fj_pool_thread_count(p), 0); /* no worker is needed yet */
     late_job_start(p, &j, MS);
     UNTIL(atomic_load(&j.begun));
     CHECK_EQ(fj_pool_thread_count(p), 1);
@@ -878,7 +885,7 @@ FJ_TEST(ScheduledExecutorTest__testIsShutdown, 30)
     fjt_destroy(p);
 }
 
-/* Not while a timer waits, nor while it runs. */
+/* The pool has not ended while a timer waits or runs. */
 FJ_TEST(ScheduledExecutorTest__testIsTerminated, 30)
 {
     fj_pool *p = conformance_pool_of(1);
@@ -910,7 +917,7 @@ FJ_TEST(ScheduledExecutorTest__testIsTerminating, 30)
     UNTIL(atomic_load(&j.begun));
     CHECK(!fj_pool_is_terminating(p));
     CHECK_EQ(fj_pool_shutdown(p), FJ_OK);
-    CHECK(!fj_pool_is_terminating(p)); /* shut down, and not told to stop */
+    CHECK(!fj_pool_is_terminating(p)); /* it is shut down, but not stopped */
     late_job_release(&j, 1);
     CHECK_EQ(fj_pool_await_termination(p, LONG_NS), FJ_OK);
     CHECK(fj_pool_is_terminated(p));
@@ -932,7 +939,7 @@ FJ_TEST(ScheduledExecutorTest__testPurge, 30)
                  FJ_OK);
         CHECK_EQ(fj_pool_delayed_count(p), i + 1);
     }
-    for (int i = 0, left = N; i < N; i++) { /* every seventh, all the way round */
+    for (int i = 0, left = N; i < N; i++) { /* visits all in steps of seven */
         struct beat *gone = &b[i * 7 % N];
         CHECK_EQ(fj_future_cancel(&gone->timer.future, i % 2), 1);
         CHECK_EQ(fj_pool_delayed_count(p), --left);
@@ -943,7 +950,7 @@ FJ_TEST(ScheduledExecutorTest__testPurge, 30)
 
 /* ---- ScheduledExecutorTest: shutdown --------------------------------------------------------- */
 
-/* As many run as there are workers; the others are queued, or wait for their time. */
+/* As many jobs run as there are workers. The others are queued or wait for their time. */
 FJ_TEST(ScheduledExecutorTest__testShutdownNow, 60)
 {
     enum { MOST = 64 };
@@ -1008,8 +1015,8 @@ FJ_TEST(ScheduledExecutorTest__testShutdownNow_delayedTasks, 30)
 }
 
 /*
- * With the default, and with the policy that cancels what waits. The only worker is busy until
- * the shutdown is through, so that nothing runs before it but what is meant to.
+ * With the default, and with the setting that cancels waiting timers. The only worker is occupied
+ * until fj_pool_shutdown() has returned, so that no timer except `ran` runs before.
  */
 FJ_TEST(ScheduledExecutorTest__testShutdown_cancellation, 60)
 {
@@ -1018,12 +1025,12 @@ FJ_TEST(ScheduledExecutorTest__testShutdown_cancellation, 60)
         struct beat queued, once, rate, delay, ran;
         struct job j;
         if (cancels) CHECK_EQ(fj_pool_cancel_delayed_on_shutdown(p), FJ_OK);
-        beat_init(&ran, 0); /* a series that has run once, and waits for its next */
+        beat_init(&ran, 0); /* a series that has run once and waits for its next run */
         CHECK_EQ(fj_schedule_at_fixed_rate(p, &ran.timer, 0, LONG_NS), FJ_OK);
         UNTIL(atomic_load(&ran.runs) == 1);
         UNTIL(fj_pool_delayed_count(p) == 1);
         job_occupy(p, &j);
-        beat_init(&queued, 0); /* whose time has come */
+        beat_init(&queued, 0); /* a timer that has fired and is queued */
         CHECK_EQ(fj_schedule(p, &queued.timer, 0), FJ_OK);
         UNTIL(fj_pool_delayed_count(p) == 1);
         beat_init(&once, 0);
@@ -1039,8 +1046,8 @@ FJ_TEST(ScheduledExecutorTest__testShutdown_cancellation, 60)
         if (cancels)
             check_cancelled(&once.timer.future);
         else
-            check_open(&once.timer.future);
-        check_open(&queued.timer.future);
+            state_check_open(&once.timer.future);
+        state_check_open(&queued.timer.future);
         schedule_is_refused(p);
         CHECK(!fj_pool_is_terminated(p));
         job_release(&j, 1);
@@ -1099,17 +1106,17 @@ FJ_TEST(ScheduledExecutorTest__testSubmitRunnable2, 30)
     submit_action(&given);
 }
 
-/* ---- ScheduledExecutorTest: several ---------------------------------------------------------- */
+/* ---- ScheduledExecutorTest: bulk calls ------------------------------------------------------- */
 
-/* On a pool that has a timer waiting: it takes no part. */
-static void beside_a_timer(void (*body)(fj_pool *p, int64_t limit), int64_t limit)
+/* Makes a check on a pool in which a timer waits. The timer is not affected. */
+static void beside_a_timer(bulk_check *check, int64_t limit)
 {
     fj_pool *p = conformance_pool_of(1);
     struct beat b;
 
     beat_init(&b, 0);
     CHECK_EQ(fj_schedule(p, &b.timer, LONG_NS), FJ_OK);
-    body(p, limit);
+    check(p, limit);
     CHECK_EQ(fj_pool_delayed_count(p), 1);
     CHECK_EQ(fj_future_cancel(&b.timer.future, 0), 1);
     beat_release(&b, 0);
@@ -1217,8 +1224,8 @@ FJ_TEST(ScheduledExecutorTest__testTimedInvokeAll5, 30)
 }
 
 /*
- * Should the limit be over before the short ones are through, on a loaded machine, the round
- * says nothing of them and is made again with a longer one.
+ * On a loaded machine the timeout may expire before the short jobs have ended. The round then
+ * proves nothing about them and is repeated with a longer timeout.
  */
 FJ_TEST(ScheduledExecutorTest__testTimedInvokeAll6, 60)
 {
@@ -1245,9 +1252,9 @@ FJ_TEST(ScheduledExecutorTest__testTimedInvokeAll6, 60)
     }
 }
 
-/* ---- What these classes leave out ------------------------------------------------------------ */
+/* ---- Tests without a counterpart in these classes -------------------------------------------- */
 
-/* Whatever is longer away has more time left, in whichever order they came. */
+/* A timer with a longer delay has more time left, in whatever order the timers were scheduled. */
 FJ_TEST(remaining_times_have_the_order_of_the_delays, 30)
 {
     enum { N = 50 };
@@ -1275,7 +1282,7 @@ FJ_TEST(remaining_times_have_the_order_of_the_delays, 30)
     fjt_destroy(p);
 }
 
-/* What is done has no next run, and no time until it. */
+/* A timer that is done has no next run and no remaining time. */
 FJ_TEST(no_time_remains_of_what_is_done, 30)
 {
     fj_pool *p = conformance_pool();
@@ -1298,7 +1305,7 @@ FJ_TEST(no_time_remains_of_what_is_done, 30)
     fjt_destroy(p);
 }
 
-/* Each that waits counts once, of whichever kind; what runs or is queued does not. */
+/* Each waiting timer of any kind counts once. A timer that is queued or runs does not count. */
 FJ_TEST(delayed_count_is_of_those_that_wait, 30)
 {
     fj_pool *p = conformance_pool_of(1), *other = conformance_pool_of(1);
@@ -1315,10 +1322,11 @@ FJ_TEST(delayed_count_is_of_those_that_wait, 30)
     CHECK_EQ(fj_schedule_with_fixed_delay(p, &b[2].timer, INT64_MAX, 1), FJ_OK);
     UNTIL(fj_pool_delayed_count(p) == 3);
     CHECK_EQ(fj_pool_delayed_count(other), 0);
-    check_open(&queued.timer.future);
+    state_check_open(&queued.timer.future);
     job_release(&j, 1);
     beat_release(&queued, 1);
-    CHECK_EQ(fj_future_complete(&b[0].timer.future, &j), 1); /* by hand: it waits no more */
+    /* Completed by a call, so it no longer waits. */
+    CHECK_EQ(fj_future_complete(&b[0].timer.future, &j), 1);
     CHECK_EQ(fj_pool_delayed_count(p), 2);
     check_normal(&b[0].timer.future, &j);
     CHECK_EQ(fj_future_fail(&b[1].timer.future, 5), 1);
@@ -1331,7 +1339,7 @@ FJ_TEST(delayed_count_is_of_those_that_wait, 30)
     fjt_destroy(p);
 }
 
-/* A timer that is done can be made new, and be of another kind then. */
+/* A timer that is done can be reset and then scheduled as another kind. */
 FJ_TEST(timer_made_new_is_scheduled_again, 30)
 {
     fj_pool *p = conformance_pool();

@@ -1,65 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task.c - ForkJoinTaskTest: futures whose body leaves them open and whose children end them
+ * task.c - ForkJoinTaskTest: futures that their children complete
  *
- * No body of these trees waits. It forks two children and says that it is not finished; a
- * child that is done tells its parent, and the second to do so completes it, and so on
- * upwards. Only whoever has started the tree waits, for the root: on a pool with one worker
- * that is the worker that should run the rest of the tree.
+ * No body of these trees waits. It forks two children and returns FJ_PENDING. A child that is done
+ * reports to its parent, and the second of the two completes the parent, and so on up to the root.
+ * Only the step that started the tree waits, for the root. In a pool with one worker, that worker
+ * has to run the rest of the tree while it waits.
  */
-#include "future_checks.h"
+#include "task_tree.h"
 
-/* ---- A tree that is completed from below ------------------------------------------------ */
+/* ---- A tree that is completed from the leaves upwards ----------------------------------- */
 
-struct node {
-    fj_future f;
-    struct node *parent;
-    int n, fails;
-    atomic_int begun;
-    atomic_int arrived; /* children that are done */
-    atomic_long sum;    /* of what they gave */
-    atomic_int refs;    /* children, and the library or, of a root, the test */
-};
-
-static atomic_int nodes_alive;
-
-/* A node stays as long as anything below it, which may outlive the wait for the root. */
-static void node_unref(struct node *x)
-{
-    while (x != NULL && atomic_fetch_sub(&x->refs, 1) == 1) {
-        struct node *parent = x->parent;
-        free(x);
-        atomic_fetch_sub(&nodes_alive, 1);
-        x = parent;
-    }
-}
-
-static void node_released(fj_future *f)
-{
-    node_unref((struct node *)f);
-}
-
-static int node_run(fj_task *t);
-
-static struct node *node_make(struct node *parent, int n, int fails)
-{
-    struct node *x = calloc(1, sizeof *x);
-
-    CHECK(x != NULL);
-    fj_future_init(&x->f, node_run);
-    x->parent = parent;
-    x->n = n;
-    x->fails = fails;
-    atomic_init(&x->refs, 1);
-    atomic_fetch_add(&nodes_alive, 1);
-    if (parent != NULL) {
-        atomic_fetch_add(&parent->refs, 1);
-        fj_future_set_release_fn(&x->f, node_released);
-    }
-    return x;
-}
-
-/* Nobody else ends these nodes, so each end is the one that counts. */
+/* No other thread ends these nodes, so each of these calls must succeed. */
 static void node_done(struct node *x, long value)
 {
     for (;;) {
@@ -67,12 +19,12 @@ static void node_done(struct node *x, long value)
         x = x->parent;
         if (x == NULL) return;
         atomic_fetch_add(&x->sum, value);
-        if (atomic_fetch_add(&x->arrived, 1) == 0) return; /* its sibling goes on from here */
+        if (atomic_fetch_add(&x->arrived, 1) == 0) return; /* the sibling continues from here */
         value = atomic_load(&x->sum);
     }
 }
 
-/* One leaf fails: with it all above it, at once, while the rest of the tree goes on. */
+/* One leaf fails, and with it all its ancestors at once, while the rest of the tree continues. */
 static void node_failed(struct node *x)
 {
     for (; x != NULL; x = x->parent) CHECK_EQ(fj_future_fail(&x->f, CODE), 1);
@@ -95,34 +47,18 @@ static int node_run(fj_task *t)
     return FJ_PENDING;
 }
 
-/* ---- As a kind -------------------------------------------------------------------------- */
-
-static fj_future *async_make(int n, int fails)
-{
-    return &node_make(NULL, n, fails)->f;
-}
-
-static int async_begun(const fj_future *f)
-{
-    return atomic_load(&((struct node *)(uintptr_t)f)->begun);
-}
-
-static void async_drop(fj_future *f)
-{
-    fj_future_fini(f);
-    node_unref((struct node *)f);
-}
+/* ---- This kind of future ---------------------------------------------------------------- */
 
 static const struct kind async = {
-    .make = async_make,
+    .make = node_make_root,
     .fork = fj_future_fork,
     .invoke = fj_future_run,
-    .begun = async_begun,
-    .drop = async_drop,
+    .begun = node_begun,
+    .drop = node_drop,
     .alive = &nodes_alive,
 };
 
-/* ---- The rows --------------------------------------------------------------------------- */
+/* ---- The methods of ForkJoinTaskTest ---------------------------------------------------- */
 
 FJ_TEST(ForkJoinTaskTest__testInvoke, 30)
 {
@@ -296,12 +232,12 @@ FJ_TEST(ForkJoinTaskTest__testAbnormalInvokeAllCollection, 30)
 
 FJ_TEST(ForkJoinTaskTest__testTryUnfork, 30)
 {
-    on_alone(env_flags(), &async, step_try_unfork);
+    on_alone(conformance_flags(), &async, step_try_unfork);
 }
 
 FJ_TEST(ForkJoinTaskTest__testGetSurplusQueuedTaskCount, 30)
 {
-    on_alone(env_flags(), &async, step_surplus);
+    on_alone(conformance_flags(), &async, step_surplus);
 }
 
 FJ_TEST(ForkJoinTaskTest__testPeekNextLocalTask, 30)

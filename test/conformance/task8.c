@@ -1,75 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task8.c - ForkJoinTask8Test: as task.c, with the tag of a future as its state
+ * task8.c - ForkJoinTask8Test: as task.c, with the tag of a future as the state of a node
  *
- * What a node waits for is in its tag, and only there: a tag that is lost, doubled or seen
- * too early ends a node twice, never, or with half of its sum.
+ * Only the tag says which children have ended. If a tag were lost, set twice or seen too early, a
+ * node would end twice, never, or with half of its sum.
  *
- *     NEW -> HALF -> FULL     a child is done, both are; a leaf goes from NEW to FULL
- *     NEW, HALF -> BROKEN     something below has failed
+ *     NEW -> HALF -> FULL     one child is done, then both; a leaf goes from NEW to FULL
+ *     NEW, HALF -> BROKEN     a node below has failed
  */
 #include <pthread.h>
 
-#include "future_checks.h"
+#include "task_tree.h"
 
 #define NEW ((int16_t)0)
 #define HALF ((int16_t)-21)
 #define FULL INT16_MAX
 #define BROKEN INT16_MIN
 
-/* ---- A tree that is completed from below ------------------------------------------------ */
-
-struct node {
-    fj_future f;
-    struct node *parent;
-    int n, fails;
-    atomic_int begun;
-    long given[2];   /* by the first child to be done, by the second */
-    atomic_int refs; /* children, and the library or, of a root, the test */
-};
-
-static atomic_int nodes_alive;
-
-/* A node stays as long as anything below it, which may outlive the wait for the root. */
-static void node_unref(struct node *x)
-{
-    while (x != NULL && atomic_fetch_sub(&x->refs, 1) == 1) {
-        struct node *parent = x->parent;
-        free(x);
-        atomic_fetch_sub(&nodes_alive, 1);
-        x = parent;
-    }
-}
-
-static void node_released(fj_future *f)
-{
-    node_unref((struct node *)f);
-}
-
-static int node_run(fj_task *t);
-
-static struct node *node_make(struct node *parent, int n, int fails)
-{
-    struct node *x = calloc(1, sizeof *x);
-
-    CHECK(x != NULL);
-    fj_future_init(&x->f, node_run);
-    CHECK_EQ(fj_future_tag(&x->f), NEW);
-    x->parent = parent;
-    x->n = n;
-    x->fails = fails;
-    atomic_init(&x->refs, 1);
-    atomic_fetch_add(&nodes_alive, 1);
-    if (parent != NULL) {
-        atomic_fetch_add(&parent->refs, 1);
-        fj_future_set_release_fn(&x->f, node_released);
-    }
-    return x;
-}
+/* ---- A tree that is completed from the leaves upwards ----------------------------------- */
 
 /*
- * True: this child was the second, and *value is the sum. Which place is its own it knows by
- * its side; the tag carries what the other has written into the other place.
+ * Stores the result of the child on this side. Returns true if this child is the second to arrive;
+ * then *value is the sum. The change of the tag makes the result of the other child visible.
  */
 static bool node_arrive(struct node *x, int side, long *value)
 {
@@ -99,7 +51,7 @@ static void node_done(struct node *x, long value)
     }
 }
 
-/* All leaves fail; of those below a node the first one breaks it. */
+/* All leaves fail. The first failure below a node sets its tag to BROKEN. */
 static void node_failed(struct node *x)
 {
     for (; x != NULL; x = x->parent) {
@@ -128,42 +80,26 @@ static int node_run(fj_task *t)
     return FJ_PENDING;
 }
 
-/* ---- As a kind -------------------------------------------------------------------------- */
+/* ---- The functions of this kind --------------------------------------------------------- */
 
-static fj_future *tagged_make(int n, int fails)
-{
-    return &node_make(NULL, n, fails)->f;
-}
-
-static int tagged_begun(const fj_future *f)
-{
-    return atomic_load(&((struct node *)(uintptr_t)f)->begun);
-}
-
-/* An outcome that came from outside leaves the tag alone. */
+/* An outcome that a call has set does not change the tag. */
 static int16_t tagged_tag(const fj_future *f, int code)
 {
-    if (tagged_begun(f) == 0 || code == FJ_EBUSY) return NEW;
+    if (node_begun(f) == 0 || code == FJ_EBUSY) return NEW;
     return code == FJ_OK ? FULL : BROKEN;
 }
 
-static void tagged_drop(fj_future *f)
-{
-    fj_future_fini(f);
-    node_unref((struct node *)f);
-}
-
 static const struct kind tagged = {
-    .make = tagged_make,
+    .make = node_make_root,
     .fork = fj_future_fork,
     .invoke = fj_future_run,
-    .begun = tagged_begun,
+    .begun = node_begun,
     .tag = tagged_tag,
-    .drop = tagged_drop,
+    .drop = node_drop,
     .alive = &nodes_alive,
 };
 
-/* ---- The rows --------------------------------------------------------------------------- */
+/* ---- The methods of ForkJoinTask8Test --------------------------------------------------- */
 
 FJ_TEST(ForkJoinTask8Test__testInvoke, 30)
 {
@@ -437,12 +373,12 @@ FJ_TEST(ForkJoinTask8Test__testAbnormalInvokeAllCollection_Singleton, 30)
 
 FJ_TEST(ForkJoinTask8Test__testTryUnfork, 30)
 {
-    on_alone(env_flags(), &tagged, step_try_unfork);
+    on_alone(conformance_flags(), &tagged, step_try_unfork);
 }
 
 FJ_TEST(ForkJoinTask8Test__testGetSurplusQueuedTaskCount, 30)
 {
-    on_alone(env_flags(), &tagged, step_surplus);
+    on_alone(conformance_flags(), &tagged, step_surplus);
 }
 
 FJ_TEST(ForkJoinTask8Test__testPeekNextLocalTask, 30)
@@ -491,7 +427,7 @@ static void *submit_main(void *pool)
     return NULL;
 }
 
-/* The only worker is here, so what is submitted stays where it is. */
+/* Runs on the only worker, so that the submission stays queued. */
 static void step_poll_submission(const struct kind *k)
 {
     fj_taken taken;
@@ -517,5 +453,5 @@ static void step_poll_submission(const struct kind *k)
 
 FJ_TEST(ForkJoinTask8Test__testPollSubmission, 30)
 {
-    on_alone(env_flags(), &tagged, step_poll_submission);
+    on_alone(conformance_flags(), &tagged, step_poll_submission);
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tree_checks.h - what recursive tasks and completers have in common: pools, states, steps
+ * tree_checks.h - pools, checks and steps for recursive tasks and completers
  *
- * One computation, Fibonacci numbers as a tree of tasks, in three kinds:
+ * All tests compute Fibonacci numbers with a tree of tasks, in one of three kinds:
  *
- *   TREE_ACTION     a future without a result, below it structured tasks
- *   TREE_VALUE      a future with a result, below it futures
- *   TREE_COMPLETER  a root of completers, below it completers
+ *   TREE_ACTION     a future without a result; the tasks below it are structured tasks
+ *   TREE_VALUE      a future with a result; the tasks below it are futures
+ *   TREE_COMPLETER  a root of completers; the tasks below it are completers
  *
- * A step is a function that runs on a worker of a fresh pool and is told the kind. Whatever
- * it does to a node it then asks tree_check_open() or tree_check_done() for every answer that
- * the library gives about it. The pool is destroyed at the end of each test, so every test
- * shows at the same time that nothing is left behind that keeps a pool from ending.
+ * A step is a function that runs on a worker of a new pool and receives the kind. After each change
+ * of a node it calls state_check_open() or state_check_done(). Each test destroys its pool at the
+ * end, and so checks also that nothing keeps the pool from ending.
  */
 #ifndef FJT_TREE_CHECKS_H
 #define FJT_TREE_CHECKS_H
@@ -21,11 +20,11 @@
 #include <string.h>
 
 #include "fjtest.h"
+#include "state_checks.h"
 
-#define TREE_LONG_NS ((int64_t)3600 * 1000000000) /* a limit that no test comes near */
-#define TREE_N 14                                 /* 610 leaves */
-#define TREE_CODE 113                             /* the code of those that fail */
-#define TREE_MOST 8                               /* most nodes run together by a step */
+#define TREE_N 14     /* 610 leaves */
+#define TREE_CODE 113 /* the code of nodes that fail */
+#define TREE_MOST 8   /* the largest number of nodes in one step */
 
 enum tree_kind { TREE_ACTION, TREE_VALUE, TREE_COMPLETER };
 
@@ -36,27 +35,27 @@ struct tree_node {
     } head;
     enum tree_kind kind;
     int n;
-    int code;    /* one leaf fails with it, unless it is 0 */
-    int kept;    /* freed after the pool, since tasks below it may outlive the wait for it */
-    int no_run;  /* its body must never run, looked at when the pool is gone */
-    long number; /* the result, as the body sees it */
+    int code;    /* if not 0, one leaf fails with it */
+    int kept;    /* freed after the pool, because tasks below it may outlive the wait for it */
+    int no_run;  /* its body must not run; checked after the pool is destroyed */
+    long number; /* the result that the body computes */
     atomic_int runs, completions, errors;
-    int error;            /* what on_error was told last */
-    fj_completer *caller; /* the same for both callbacks */
+    int error;            /* the code of the last call of on_error */
+    fj_completer *caller; /* the caller argument of the last callback of either kind */
     struct tree_node *child[2];
     struct tree_node *next;
 };
 
-/* How a step waits for what it has forked; returns the code that the wait has shown. */
+/* How a step waits for a forked node. Returns the code of the node. */
 typedef int tree_wait(struct tree_node *n);
 
-/* The forms of invoke_all: two tasks, pointers to them, one after the other in memory. */
+/* How several tasks are passed: two pointers, an array of pointers, an array of structs. */
 enum tree_form { TREE_BOTH, TREE_ARRAY, TREE_COLLECTION };
 
-/* What a step is to do, as far as it asks. */
+/* The parameters of a step. A step reads only those that it needs. */
 struct tree_how {
     enum tree_kind kind;
-    int code; /* with which the task, or one of several, fails */
+    int code; /* the code with which the task, or one of several, fails */
     tree_wait *wait;
     int many;
     enum tree_form form;
@@ -66,21 +65,6 @@ struct tree_how {
 typedef void tree_step(const struct tree_how *how);
 
 /* ---- Pools ------------------------------------------------------------------------------------- */
-
-static inline int tree_workers(int at_least)
-{
-    const char *text = getenv("FJT_WORKERS");
-    int n = text != NULL ? atoi(text) : 4;
-
-    return n > at_least ? n : at_least;
-}
-
-static inline unsigned tree_flags(void)
-{
-    const char *text = getenv("FJT_FIFO");
-
-    return text != NULL && strcmp(text, "1") == 0 ? FJ_POOL_FIFO : 0;
-}
 
 static struct tree_node *_Atomic tree_kept;
 
@@ -120,16 +104,17 @@ static inline void tree_run_in(fj_pool *pool, tree_step *step, const struct tree
     tree_free_kept();
 }
 
-/* On as many workers as the environment says. */
+/* Runs the step on as many workers as the environment says. */
 static inline void tree_run(tree_step *step, struct tree_how how)
 {
-    tree_run_in(fjt_pool(tree_workers(1), tree_flags()), step, &how);
+    tree_run_in(fjt_pool(conformance_workers(), conformance_flags()), step, &how);
 }
 
 static inline int tree_wait_timed(struct tree_node *n);
 
-/* On one thread that no other replaces: it must do everything itself, and nobody takes its tasks. A
- * wait with a limit runs nothing itself, so there the pool is as the reference has it. */
+/* Runs the step on one thread, which no other thread replaces. It must run everything itself, and
+ * no other thread takes its tasks. A wait with a timeout runs no tasks, so for that wait the pool
+ * may add threads, as in the Java test. */
 static inline void tree_run_alone(tree_step *step, struct tree_how how, unsigned flags)
 {
     fj_pool_options o = {0};
@@ -138,82 +123,6 @@ static inline void tree_run_alone(tree_step *step, struct tree_how how, unsigned
     o.max_threads = how.wait == tree_wait_timed ? 0 : 1;
     o.flags = flags;
     tree_run_in(fjt_pool_with(&o), step, &how);
-}
-
-/* ---- States ------------------------------------------------------------------------------------ */
-
-/* Not done, whether it is new, queued or running. Only looks. */
-static inline void tree_check_open(fj_future *f)
-{
-    void *result = &result;
-
-    CHECK_EQ(fj_future_is_done(f), 0);
-    CHECK_EQ(fj_future_succeeded(f), 0);
-    CHECK_EQ(fj_future_failed(f), 0);
-    CHECK_EQ(fj_future_is_cancelled(f), 0);
-    CHECK_EQ(fj_future_state(f), FJ_FUTURE_RUNNING);
-    CHECK_EQ(fj_future_error(f), FJ_OK);
-    CHECK_EQ(fj_future_result(f, &result), FJ_EBUSY);
-    CHECK(result == &result);
-}
-
-/* The same, and waits whose time is over say so. */
-static inline void tree_check_waits_end(fj_future *f)
-{
-    static const int64_t past[] = {0, -1, INT64_MIN};
-    void *result = &result;
-
-    for (size_t i = 0; i < sizeof past / sizeof past[0]; i++) {
-        CHECK_EQ(fj_future_get(f, past[i], &result), FJ_ETIMEDOUT);
-        CHECK_EQ(fj_future_wait(f, past[i]), FJ_ETIMEDOUT);
-        CHECK_EQ(fj_future_wait_quietly(f, past[i]), FJ_ETIMEDOUT);
-    }
-    CHECK(result == &result);
-    tree_check_open(f);
-}
-
-/* The getters, with a limit of any kind: once it is done there is nothing to wait for. */
-static inline void tree_check_getters(fj_future *f, int code, void *value)
-{
-    static const int64_t limits[] = {FJ_FOREVER, TREE_LONG_NS, 0, -1, INT64_MIN};
-    void *untouched = &untouched;
-
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        void *result = untouched;
-        CHECK_EQ(fj_future_get(f, limits[i], &result), code);
-        CHECK(result == (code == FJ_OK ? value : untouched));
-        CHECK_EQ(fj_future_get(f, limits[i], NULL), code);
-        CHECK_EQ(fj_future_wait(f, limits[i]), FJ_OK);
-        CHECK_EQ(fj_future_wait_quietly(f, limits[i]), FJ_OK);
-    }
-    void *result = untouched;
-    CHECK_EQ(fj_future_result(f, &result), code);
-    CHECK(result == (code == FJ_OK ? value : untouched));
-    CHECK_EQ(fj_future_join(f), code);
-}
-
-/* Done with that outcome, for good: nothing decides it a second time. */
-static inline void tree_check_done(fj_future *f, int code, void *value)
-{
-    bool cancelled = code == FJ_ECANCELED;
-    enum fj_future_state state = code == FJ_OK ? FJ_FUTURE_SUCCESS
-                                 : cancelled   ? FJ_FUTURE_CANCELLED
-                                               : FJ_FUTURE_FAILED;
-
-    for (int round = 0; round < 2; round++) {
-        CHECK_EQ(fj_future_is_done(f), 1);
-        CHECK_EQ(fj_future_succeeded(f), code == FJ_OK);
-        CHECK_EQ(fj_future_failed(f), code != FJ_OK);
-        CHECK_EQ(fj_future_is_cancelled(f), cancelled);
-        CHECK_EQ(fj_future_state(f), state);
-        CHECK_EQ(fj_future_error(f), code);
-        tree_check_getters(f, code, value);
-        CHECK_EQ(fj_future_cancel(f, 0), cancelled);
-        CHECK_EQ(fj_future_cancel(f, 1), cancelled);
-        CHECK_EQ(fj_future_complete(f, &state), 0);
-        CHECK_EQ(fj_future_complete_quietly(f), 0);
-        CHECK_EQ(fj_future_fail(f, TREE_CODE + 1), 0);
-    }
 }
 
 /* ---- Nodes ------------------------------------------------------------------------------------- */
@@ -248,7 +157,7 @@ static inline void tree_keep(struct tree_node *n)
     } while (!atomic_compare_exchange_weak(&tree_kept, &head, n));
 }
 
-/* The node of a structured task: it has no head that anybody could ask. */
+/* A node that is a structured task. It has no future that a test could check. */
 struct tree_small {
     fj_task task;
     int n, code;
@@ -367,7 +276,7 @@ static inline int tree_completer_run(fj_task *t)
     return FJ_OK;
 }
 
-/* A root that computes a Fibonacci number, and fails with `code` unless that is 0. */
+/* Returns a root that computes a Fibonacci number. If `code` is not 0, it fails with that code. */
 static inline struct tree_node *tree_new(enum tree_kind kind, int n, int code)
 {
     if (kind == TREE_COMPLETER) return tree_completer(NULL, n, code, tree_completer_run);
@@ -377,8 +286,9 @@ static inline struct tree_node *tree_new(enum tree_kind kind, int n, int code)
 }
 
 /*
- * The end of a root. A future is released first. A root of completers may go as soon as a wait
- * for it has returned, if it was completed from below; any other stays until the pool is gone.
+ * Frees a root. A future is finished with fj_future_fini() first. A root of completers may be freed
+ * when a wait for it has returned, if its children completed it. Otherwise it stays until the pool
+ * is destroyed.
  */
 static inline void tree_drop(struct tree_node *n)
 {
@@ -413,17 +323,17 @@ static inline int tree_join(struct tree_node *n)
 
 static inline void tree_check_new(struct tree_node *n)
 {
-    tree_check_waits_end(tree_future(n));
+    state_check_stuck(tree_future(n));
     CHECK_EQ(atomic_load(&n->runs), 0);
 }
 
-/* It ran once and ended as it was made to. */
+/* Checks that the node ran once and has the expected outcome. */
 static inline void tree_check_ran(struct tree_node *n)
 {
     long want = tree_fib(n->n);
     void *value = n->kind == TREE_ACTION ? NULL : (void *)(intptr_t)want;
 
-    tree_check_done(tree_future(n), n->code, value);
+    state_check_done(tree_future(n), n->code, value);
     CHECK_EQ(atomic_load(&n->runs), 1);
     if (n->code == FJ_OK) CHECK_EQ(n->number, want);
     if (n->kind != TREE_COMPLETER) return;
@@ -431,10 +341,10 @@ static inline void tree_check_ran(struct tree_node *n)
     CHECK_EQ(atomic_load(&n->errors), n->code != FJ_OK);
 }
 
-/* It was decided by hand and never ran. */
+/* Checks that a call resolved the node, and that its body never ran. */
 static inline void tree_check_by_hand(struct tree_node *n, int code, void *value)
 {
-    tree_check_done(tree_future(n), code, value);
+    state_check_done(tree_future(n), code, value);
     CHECK_EQ(atomic_load(&n->runs), 0);
     n->no_run = 1;
 }
@@ -458,10 +368,10 @@ static inline int tree_wait_get(struct tree_node *n)
 
 static inline int tree_wait_timed(struct tree_node *n)
 {
-    return fj_future_get(tree_future(n), TREE_LONG_NS, NULL);
+    return fj_future_get(tree_future(n), LONG_NS, NULL);
 }
 
-/* Reports only that it is over: the code is looked up. */
+/* This wait reports only that the node is done, so the code is read afterwards. */
 static inline int tree_wait_quiet(struct tree_node *n)
 {
     CHECK_EQ(fj_future_wait_quietly(tree_future(n), FJ_FOREVER), FJ_OK);
@@ -476,11 +386,11 @@ static inline void step_fork(const struct tree_how *how)
     CHECK_EQ(tree_fork(n), FJ_OK);
     CHECK_EQ(how->wait(n), how->code);
     tree_check_ran(n);
-    CHECK_EQ(tree_fork(n), FJ_EINVAL); /* once queued it must be made anew first */
+    CHECK_EQ(tree_fork(n), FJ_EINVAL); /* a queued future must be reset first */
     tree_drop(n);
 }
 
-/* Cancelled, then forked and waited for; run here if there is no wait. */
+/* Cancels a node, then forks it and waits for it, or runs it here if there is no wait. */
 static inline void step_cancelled(const struct tree_how *how)
 {
     for (int interrupt = 0; interrupt < 2; interrupt++) {
@@ -494,7 +404,7 @@ static inline void step_cancelled(const struct tree_how *how)
     }
 }
 
-/* The code that comes back is not looked at: all of it can be read from the task. */
+/* Ignores the code of the call. The future itself has the whole outcome. */
 static inline void step_quietly_invoke(const struct tree_how *how)
 {
     struct tree_node *n = tree_new(how->kind, TREE_N, how->code);
@@ -505,7 +415,7 @@ static inline void step_quietly_invoke(const struct tree_how *how)
     tree_drop(n);
 }
 
-/* Quiet is when nothing runs any more, so what was forked is done by then, not soon after. */
+/* A quiescent pool runs nothing, so the forked node is already done when the call returns. */
 static inline void step_fork_help_quiesce(const struct tree_how *how)
 {
     struct tree_node *n = tree_new(how->kind, TREE_N, 0);
@@ -543,7 +453,7 @@ static inline struct tree_node *tree_probe(enum tree_kind kind)
     return n;
 }
 
-/* Inline and forked, it is the pool of the caller. */
+/* The pool is that of the caller, whether the body runs inline or is forked. */
 static inline void step_pool_of_a_body(const struct tree_how *how)
 {
     for (int forked = 0; forked < 2; forked++) {
@@ -570,10 +480,10 @@ static inline void step_worker_of_a_body(const struct tree_how *how)
     tree_drop(n);
 }
 
-/* The step of a test that stays outside: it has a pool, of which nothing is to be seen. */
+/* Runs a body in a thread outside the pool. A pool exists, but the body must not see it. */
 static inline void tree_run_outside(enum tree_kind kind)
 {
-    fj_pool *pool = fjt_pool(tree_workers(1), tree_flags());
+    fj_pool *pool = fjt_pool(conformance_workers(), conformance_flags());
     struct tree_node *n = tree_probe(kind);
 
     CHECK(fj_current_pool() == NULL);
@@ -589,9 +499,9 @@ static inline void tree_run_outside(enum tree_kind kind)
     tree_free_kept();
 }
 
-/* ---- Decided by hand, made anew -------------------------------------------------------------------- */
+/* ---- Resolved by a call, and reset ------------------------------------------------------------------ */
 
-/* What was stored is read back once it is done; what was not, is NULL. */
+/* A stored result is returned when the future is done. If none was stored, it is NULL. */
 static inline void step_set_result(const struct tree_how *how)
 {
     for (int stored = 0; stored < 2; stored++) {
@@ -635,7 +545,7 @@ static inline void step_complete_exceptionally(const struct tree_how *how)
     }
 }
 
-/* Three times: forked, run here, forked. */
+/* Runs a node three times, forked in the first and the last round, with a reset after each. */
 static inline void step_reinit(const struct tree_how *how)
 {
     struct tree_node *n = tree_new(how->kind, TREE_N, how->code);
@@ -653,12 +563,12 @@ static inline void step_reinit(const struct tree_how *how)
         atomic_store(&n->runs, 0);
     }
     tree_check_new(n);
-    /* There is nothing to undo. */
+    /* It is not done, so it cannot be reset. */
     if (how->code == FJ_OK) CHECK_EQ(fj_future_reinit(tree_future(n)), FJ_EBUSY);
     tree_drop(n);
 }
 
-/* ---- Several at once -------------------------------------------------------------------------------- */
+/* ---- Several nodes at once -------------------------------------------------------------------------- */
 
 static inline int tree_small_all(struct tree_small *t, int n, enum tree_form form)
 {
@@ -670,7 +580,7 @@ static inline int tree_small_all(struct tree_small *t, int n, enum tree_form for
     return fj_invoke_all(at, (size_t)n);
 }
 
-/* Structured tasks: the error comes out of the call, and all are back when it returns. */
+/* Structured tasks: the call returns the error, and all tasks have ended when it returns. */
 static inline void tree_all_small(int n, int failing, enum tree_form form)
 {
     struct tree_small t[TREE_MOST];
@@ -685,7 +595,7 @@ static inline void tree_all_small(int n, int failing, enum tree_form form)
     for (int i = 0; i < n; i++) CHECK_EQ(t[i].number, tree_fib(t[i].n));
 }
 
-/* Completers below a parent: the error of one is the error of the parent. */
+/* Completers below a parent: an error of one is the error of the parent. */
 static inline void tree_all_below(int n, int failing)
 {
     struct tree_node *many = calloc((size_t)n + 1, sizeof *many), *parent = many + n;
@@ -706,7 +616,7 @@ static inline void tree_all_below(int n, int failing)
     CHECK_EQ(fj_completer_join(&parent->head.completer), failing >= 0 ? TREE_CODE : FJ_OK);
     CHECK_EQ(atomic_load(&parent->completions), failing < 0);
     CHECK_EQ(atomic_load(&parent->errors), failing >= 0);
-    fj_help_quiesce(); /* those beside the one that failed still run */
+    fj_help_quiesce(); /* the others still run after one has failed */
     for (int i = 0; i < n; i++) {
         CHECK_EQ(atomic_load(&many[i].runs), 1);
         CHECK_EQ(atomic_load(&many[i].completions), i != failing);
@@ -720,7 +630,7 @@ static inline void tree_all_below(int n, int failing)
     free(many);
 }
 
-/* Futures, of completers too: all are done, and the error is found in the one that has it. */
+/* Futures, also those of completers: all are done, and the failed one has the error code. */
 static inline void tree_all_futures(enum tree_kind kind, int n, int failing, enum tree_form form)
 {
     struct tree_node *node[TREE_MOST];
@@ -741,7 +651,7 @@ static inline void tree_all_futures(enum tree_kind kind, int n, int failing, enu
     }
 }
 
-/* With a code: each of them in turn is the one that fails. */
+/* If there is a code, each node in turn is the one that fails. */
 static inline void step_invoke_all(const struct tree_how *how)
 {
     int first = how->code == FJ_OK ? -1 : 0, last = how->code == FJ_OK ? -1 : how->many - 1;
@@ -755,7 +665,8 @@ static inline void step_invoke_all(const struct tree_how *how)
     }
 }
 
-/* Refused before anything was begun: those that were there are as new and run afterwards. */
+/* The call is refused before any node has begun. The nodes are unchanged and can be run
+ * afterwards. */
 static inline void tree_null_futures(enum tree_kind kind, int null)
 {
     struct tree_node *node[3];
@@ -810,9 +721,9 @@ static inline void step_invoke_all_null(const struct tree_how *how)
     fj_help_quiesce();
 }
 
-/* ---- The own queue, on one thread -------------------------------------------------------------------- */
+/* ---- The queue of the worker, on one thread ---------------------------------------------------------- */
 
-/* Two in the own queue, the older one first; nobody but the caller can take them. */
+/* Two nodes in the queue of the calling worker. No other thread can take them. */
 struct tree_pair {
     struct tree_node *older, *newer;
 };
@@ -824,8 +735,8 @@ static inline struct tree_pair tree_fork_two(enum tree_kind kind)
     CHECK_EQ(tree_fork(p.older), FJ_OK);
     CHECK_EQ(tree_fork(p.newer), FJ_OK);
     CHECK_EQ(fj_worker_queued(), 2);
-    tree_check_open(tree_future(p.older));
-    tree_check_open(tree_future(p.newer));
+    state_check_open(tree_future(p.older));
+    state_check_open(tree_future(p.newer));
     return p;
 }
 
@@ -840,7 +751,7 @@ static inline void step_unfork(const struct tree_how *how)
 {
     struct tree_pair p = tree_fork_two(how->kind);
 
-    tree_check_waits_end(tree_future(p.newer)); /* a wait without time looks, and runs nothing */
+    state_check_stuck(tree_future(p.newer)); /* a wait with timeout 0 runs nothing */
     CHECK_EQ(fj_worker_queued(), 2);
     CHECK_EQ(fj_future_unfork(tree_future(p.newer)), 1);
     CHECK_EQ(fj_future_unfork(tree_future(p.newer)), 0);
@@ -849,7 +760,7 @@ static inline void step_unfork(const struct tree_how *how)
     tree_check_ran(p.older);
     CHECK_EQ(fj_future_unfork(tree_future(p.older)), 0);
     tree_check_new(p.newer);
-    CHECK_EQ(tree_fork(p.newer), FJ_OK); /* it is as new */
+    CHECK_EQ(tree_fork(p.newer), FJ_OK); /* it can be forked again */
     tree_join_and_drop(p.newer);
     tree_join_and_drop(p.older);
 }
@@ -862,7 +773,7 @@ static inline void step_surplus(const struct tree_how *how)
     for (int i = 0; i < 3; i++) {
         n[i] = tree_new(how->kind, TREE_N, 0);
         CHECK_EQ(tree_fork(n[i]), FJ_OK);
-        CHECK_EQ(fj_worker_surplus(), i + 1); /* one worker, and it is not idle */
+        CHECK_EQ(fj_worker_surplus(), i + 1); /* the only worker is not idle */
     }
     fj_help_quiesce();
     CHECK_EQ(fj_worker_surplus(), 0);
@@ -876,16 +787,16 @@ static inline void step_peek(const struct tree_how *how)
     CHECK(fj_peek_local() == NULL);
     struct tree_pair p = tree_fork_two(how->kind);
     CHECK(fj_peek_local() == (const void *)(fifo ? p.older : p.newer));
-    CHECK_EQ(fj_worker_queued(), 2); /* it is still there */
+    CHECK_EQ(fj_worker_queued(), 2); /* peeking does not take it */
     tree_join_and_drop(p.newer);
-    tree_check_open(tree_future(p.older));
+    state_check_open(tree_future(p.older));
     CHECK(fj_peek_local() == (const void *)p.older);
     fj_help_quiesce();
     CHECK(fj_peek_local() == NULL);
     tree_join_and_drop(p.older);
 }
 
-/* Takes the next one; the other runs and the one taken does not, until it is told to. */
+/* Takes the next node. The other one runs; the taken one runs only when the test runs it. */
 static inline void step_poll(const struct tree_how *how)
 {
     bool fifo = fj_pool_is_fifo(fj_current_pool()) != 0;
@@ -900,7 +811,7 @@ static inline void step_poll(const struct tree_how *how)
         CHECK_EQ(fj_worker_queued(), 1);
         fj_help_quiesce();
         tree_join_and_drop(other);
-        tree_check_open(tree_future(next));
+        state_check_open(tree_future(next));
         CHECK_EQ(atomic_load(&next->runs), 0);
         if (cancel) {
             next->kept = 1;

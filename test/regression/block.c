@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * block.c - workers that wait: replaced while they do, and not more than that
+ * block.c - the pool replaces workers that wait, and bounds the number of replacements
  *
- * A worker waits when the task it joins runs elsewhere, or when it invokes something in another
- * pool. The pool then has to go on with somebody else, must not add threads without bound, and
- * must get rid of them afterwards.
+ * A worker waits when it joins a task that another worker runs, or when it invokes a task in
+ * another pool. The pool must then run its other tasks on another thread. It must not add threads
+ * without bound, and the added threads must end when they are no longer needed.
  */
 #define _GNU_SOURCE
 #include "regression.h"
@@ -57,7 +57,7 @@ FJ_TEST(two_fifo_pools_may_wait_for_each_other, 60)
     ping_pong(FJ_POOL_FIFO);
 }
 
-/* ---- Blocked for longer than idle workers stay ------------------------------------------ */
+/* ---- Blocked for longer than the keep-alive time ---------------------------------------- */
 
 struct held {
     fj_task task, inner;
@@ -73,7 +73,7 @@ static int held_inner(fj_task *t)
     return FJ_OK;
 }
 
-/* Waits for a task of the other pool: nothing to help with. */
+/* Waits for a task of another pool, so it has nothing to help with. */
 static int held_run(fj_task *t)
 {
     struct held *h = (struct held *)t;
@@ -82,7 +82,7 @@ static int held_run(fj_task *t)
     return fj_invoke(h->other, &h->inner);
 }
 
-/* `blocked` of `workers` wait; the rest idle until they leave; then work comes. */
+/* Blocks `blocked` of `workers` workers until the idle ones have ended, then executes actions. */
 static void submit_beside_blocked(int workers, int blocked)
 {
     fj_pool *p = fjt_pool(workers, 0), *other = fjt_pool(blocked, 0);
@@ -126,14 +126,14 @@ FJ_TEST(work_is_run_while_the_only_worker_is_blocked, 60)
     for (long i = fjt_rounds(10); i > 0; i--) submit_beside_blocked(1, 1);
 }
 
-/* ---- Idle for longer than idle workers stay --------------------------------------------- */
+/* ---- Idle for longer than the keep-alive time ------------------------------------------- */
 
-/* Once the first has left the others follow soon, whatever the order of their sleeping. */
+/* After the first worker has ended, the others end soon, in whatever order they fell asleep. */
 FJ_TEST(all_idle_workers_leave, 120)
 {
     fj_pool_options o = {0};
     o.parallelism = 64;
-    o.keep_alive_ns = 1; /* taken as the least there is */
+    o.keep_alive_ns = 1; /* below the minimum, so the pool uses its minimum */
     fj_pool *p = fjt_pool_with(&o);
 
     for (long i = fjt_rounds(15); i > 0; i--) {
@@ -165,7 +165,7 @@ FJ_TEST(all_idle_workers_leave_while_some_are_woken, 120)
     fjt_destroy(p);
 }
 
-/* ---- Threads have a bound --------------------------------------------------------------- */
+/* ---- The number of threads is bounded --------------------------------------------------- */
 
 #define DEPTH 12
 
@@ -176,7 +176,7 @@ struct branch {
     long leaves;
 };
 
-/* Joins oldest first; some leaves take so long that whoever waits for them blocks. */
+/* Joins the oldest child first. Some leaves take so long that their joiner blocks. */
 static int branch_run(fj_task *t)
 {
     struct branch *b = (struct branch *)t;
@@ -230,7 +230,7 @@ FJ_TEST(spare_threads_leave_after_their_use, 60)
     fjt_destroy(p);
 }
 
-/* Spares that were made for blocked workers leave also while the pool goes on working. */
+/* The threads that replaced blocked workers end even while the pool has work. */
 FJ_TEST(spare_threads_leave_while_others_work, 60)
 {
     fj_pool *p = fjt_pool(2, 0), *other = fjt_pool(6, 0);
@@ -266,7 +266,7 @@ static int count_saturation(fj_pool *pool, void *arg)
     return 0;
 }
 
-/* No thread to spare: whoever has to wait does so without a replacement. */
+/* The pool may not add a thread, so a worker that has to wait blocks without a replacement. */
 FJ_TEST(at_the_limit_of_threads_joins_still_give_results, 60)
 {
     atomic_int asked = 0;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * counts.c - the counts in the control word, after everything that changes them
+ * counts.c - the counts in the control word, after every event that changes them
  *
- * At rest active is 0, total is the number of threads alive, and the idle stack holds each of
- * them once (regression_rest() waits for that, so a count that was lost shows as a test that does
- * not end). A count lost for good would also show as a pool that never again has all its
- * workers busy at one moment (regression_all_at_once()).
+ * When the pool is at rest, `active` is 0, `total` is the number of live threads, and the idle
+ * stack holds each worker once. regression_rest() waits for this state, so a test hangs if a count
+ * is wrong. If a count is wrong for good, the pool also can no longer have all its workers busy at
+ * the same time; regression_all_at_once() checks that.
  */
 #define _GNU_SOURCE
 #include "regression.h"
 
-/* ---- Idling, leaving, coming back ------------------------------------------------------- */
+/* ---- Workers go idle, end and start again ----------------------------------------------- */
 
-/* Bursts of work; in between the workers idle, and some of them leave. */
+/* Executes bursts of actions. Between bursts the workers are idle, and some of them end. */
 static void idle_trim_regrow(fj_pool *p, int n, long rounds)
 {
     uint64_t seed = fjt_seed();
@@ -38,7 +38,7 @@ FJ_TEST(counts_agree_after_many_workers_came_and_went, 60)
 {
     fj_pool *p = fjt_pool(6, 0);
 
-    p->keep_alive_ns = 50000; /* below what the options allow */
+    p->keep_alive_ns = 50000; /* below the minimum of the options */
     idle_trim_regrow(p, 6, fjt_rounds(4000));
 }
 
@@ -65,7 +65,7 @@ FJ_TEST(counts_agree_with_the_smallest_keep_alive, 60)
     fjt_destroy(p);
 }
 
-/* ---- Threads that do not come ----------------------------------------------------------- */
+/* ---- Threads that do not start ---------------------------------------------------------- */
 
 #define DEPTH 8
 
@@ -75,7 +75,7 @@ struct link {
     atomic_int *ran;
 };
 
-/* Gives somebody else the time to take the child, then blocks in its join. */
+/* Sleeps so that another worker can steal the child, then blocks in the join. */
 static int link_run(fj_task *t)
 {
     struct link *l = (struct link *)t;
@@ -197,7 +197,7 @@ FJ_TEST(workers_that_end_in_their_start_hook_cost_no_count, 60)
     fjt_destroy(p);
 }
 
-/* A thread that cannot be had once is no reason to wait for ever. */
+/* A failed thread start must not block the caller forever. */
 FJ_TEST(a_task_is_run_though_the_first_thread_failed, 60)
 {
     for (int helps = 0; helps < 2; helps++) {
@@ -276,7 +276,8 @@ FJ_TEST(resizing_under_load_costs_no_count, 60)
     fjt_destroy(p);
 }
 
-/* The limit of spares that nobody has given goes with the size; one that was given stays. */
+/* The default limit of threads changes with the parallelism; a limit set in the options does
+ * not. */
 FJ_TEST(default_limit_of_threads_follows_the_size, 10)
 {
     fj_pool_options o = {0};
@@ -307,12 +308,12 @@ FJ_TEST(default_limit_of_threads_follows_the_size, 10)
     fjt_destroy(p);
 }
 
-/* ---- The ends of the range -------------------------------------------------------------- */
+/* ---- The largest parallelism ------------------------------------------------------------ */
 
 static int at_most_four(fj_pool *pool, void *arg)
 {
     (void)arg;
-    return fj_pool_thread_count(pool) <= 4; /* the one that is asked for is counted */
+    return fj_pool_thread_count(pool) <= 4; /* the count includes the requested thread */
 }
 
 FJ_TEST(the_largest_parallelism_is_counted_right, 60)

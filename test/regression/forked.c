@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forked.c - fork() at bad moments and in bad places, and a system that gives no threads
+ * forked.c - fork() at difficult moments and in difficult places, and systems without threads
  *
- * In the child of fork() every pool is there and none of its threads. Whenever the fork() came
- * and whoever called it: a task that the caller had submitted is done or cancelled, the queues
- * are sound, and the caller keeps its places. Where no thread is to be had, whoever waits runs
- * what is queued.
+ * In the child process of fork() every pool exists, but none of its threads. Any thread may call
+ * fork(), at any moment. In the child process a task that this thread had submitted is done or
+ * cancelled, the queues are intact, and a worker or guest that called fork() is still a worker or
+ * guest. If the system starts no threads, a thread that waits runs the queued tasks itself.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -57,7 +57,7 @@ static void fib_by(fj_pool *p, enum fj_caller caller)
     CHECK_EQ(f.result, FIB_RESULT);
 }
 
-/* Everything a pool can be asked for, once. */
+/* Uses the main calls of a pool once each. */
 static void use_pool(fj_pool *p)
 {
     struct fib f = {.n = FIB_N};
@@ -73,14 +73,14 @@ static void use_pool(fj_pool *p)
     UNTIL(atomic_load(&ran) == 20);
 }
 
-/* Keeps a pool busy for good, with pauses in which its workers go to sleep. */
+/* Keeps a pool busy until it stops. The pauses let its workers go to sleep. */
 static int load_action(void *pool)
 {
     struct fib f = {.n = FIB_N};
 
     fj_task_init(&f.task, fib_run);
     int code = fj_invoke_mode(pool, &f.task, FJ_CALLER_DEFAULT);
-    if (fj_is_stopping()) return FJ_OK; /* what it had forked may have been cancelled */
+    if (fj_is_stopping()) return FJ_OK; /* tasks that it forked may have been cancelled */
     CHECK_EQ(code, FJ_OK);
     CHECK_EQ(f.result, FIB_RESULT);
     fjt_sleep_us(100);
@@ -94,8 +94,8 @@ static void load_begin(fj_pool *p)
 
 /* ---- Child processes ------------------------------------------------------------ */
 
-/* The end of a child that has lost threads, whose memory a leak check would ask for: what they had
- * just allocated and told nobody of. */
+/* Ends a child process without a leak report. The threads of the parent do not exist here, so a
+ * leak check would report memory that they had just allocated and not yet stored anywhere. */
 __attribute__((noreturn)) static void child_end(void)
 {
     if (getenv("FJT_LEAKS_CHECKED") != NULL) execl("/bin/true", "true", (char *)NULL);
@@ -118,26 +118,27 @@ static void child_must_end_well(pid_t pid)
 
     while (waitpid(pid, &status, 0) < 0) CHECK_EQ(errno, EINTR);
     if (WIFSIGNALED(status))
-        fjt_fail(__FILE__, __LINE__, "the child was killed by signal %d", WTERMSIG(status));
+        fjt_fail(__FILE__, __LINE__, "the child process was killed by signal %d", WTERMSIG(status));
     CHECK_EQ(WEXITSTATUS(status), 0);
 }
 
-/* Threads of these tests, or that of the frame, may allocate at the moment of the fork, and the
- * child does too. */
+/* Threads of the test or of the test framework may allocate at the moment of the fork, and the
+ * child process allocates as well. */
 static void need_fork_with_threads(void)
 {
-    if (FJI_TSAN) fjt_skip("ThreadSanitizer knows no threads after fork()");
-    if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator keeps the locks of threads that are gone");
+    if (FJI_TSAN) fjt_skip("ThreadSanitizer does not support new threads after fork()");
+    if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator may stay locked after fork()");
 }
 
 /* ---- The end of the process ------------------------------------------------------------ */
 
-/* In a child that has not used the library: makes the common pool busy, then ends by `end`. */
+/* In a child process that has not used the library: makes the common pool busy, then calls
+ * `end`. */
 static void end_while_busy(void (*end)(int), long rounds)
 {
     uint64_t seed = fjt_seed();
 
-    if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator keeps the locks of threads that are gone");
+    if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator may stay locked after fork()");
     CHECK_EQ(setenv("FORKJOIN_PARALLELISM", "3", 1), 0);
     for (long i = 0; i < rounds; i++) {
         int64_t moment = regression_below(&seed, 1000000);
@@ -208,7 +209,7 @@ FJ_TEST(fork_a_hundred_times_under_load_each_child_uses_its_copies, 60)
             CHECK_EQ(fj_pool_destroy(p), FJ_OK);
             child_end();
         }
-        if (i % 8 == 0) use_pool(p); /* meanwhile */
+        if (i % 8 == 0) use_pool(p); /* while the child process runs */
         child_must_end_well(pid);
     }
     use_pool(p);
@@ -223,7 +224,8 @@ static int short_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Whenever the fork() comes: done, or cancelled, but never waited for in vain. */
+/* At whatever moment the fork() comes, the child process finds each task done or cancelled. Its
+ * join never waits forever. */
 FJ_TEST(fork_at_any_moment_leaves_the_child_no_task_that_never_ends, 60)
 {
     need_fork_with_threads();
@@ -256,7 +258,8 @@ static int until_set(void *arg)
     return FJ_OK;
 }
 
-/* The child of the child of the child ...: what the first has queued is lost in the last. */
+/* Each process forks the next one, `depth` times in all. A task that the first process has queued
+ * is cancelled in the last one. */
 static void lost_after(int depth)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -285,11 +288,11 @@ FJ_TEST(fork_by_child_after_child_leaves_the_last_no_task_that_never_ends, 60)
     need_fork_with_threads();
     lost_after(1);
     lost_after(31);
-    lost_after(32); /* where a number of five bits comes back */
+    lost_after(32); /* a generation number of five bits would wrap here */
     lost_after(64);
 }
 
-/* ---- fork() in bad places ------------------------------------------------------------ */
+/* ---- fork() in difficult places ------------------------------------------------------ */
 
 static struct {
     fj_pool *pool;
@@ -313,7 +316,8 @@ static int late_run(fj_task *t)
     return 5;
 }
 
-/* On a worker that the child has started: forks into a queue as old as the parent. */
+/* Runs on a worker that the child process has started. It forks into a queue that the parent
+ * process created. */
 static int later_root(fj_task *t)
 {
     struct late stolen[2] = {{.value = 0}, {.value = 0}};
@@ -331,13 +335,13 @@ static int later_root(fj_task *t)
     return FJ_OK;
 }
 
-/* In the child, on the worker that went on, once the stolen task has ended. */
+/* Runs in the child process, on the worker that called fork(), after the stolen task has ended. */
 static int after_the_theft(void *arg)
 {
     static fj_task later[4];
     (void)arg;
 
-    /* One after the other, by the two other workers: one of them is the thief. */
+    /* The two other workers run these one after the other. One of them is the thief. */
     for (int i = 0; i < 4; i++) {
         atomic_store(&theft.later_ran, false);
         fj_task_init(&later[i], later_root);
@@ -366,7 +370,7 @@ static int robbed_root(fj_task *t)
     atomic_store(&theft.over, false);
     fj_task_init(&stolen, stolen_forking);
     fj_fork(&stolen);
-    UNTIL(atomic_load(&theft.over)); /* by another worker */
+    UNTIL(atomic_load(&theft.over)); /* another worker runs it */
     return fj_join(&stolen);
 }
 
@@ -400,7 +404,7 @@ static int index_run(fj_task *t)
     return FJ_OK;
 }
 
-/* A worker of theft.pool that runs a task of the common pool, which has no workers. */
+/* A worker of theft.pool, which runs a task of the common pool. The common pool has no workers. */
 static int host_run(fj_task *t)
 {
     int index = fj_current_worker();
@@ -412,7 +416,7 @@ static int host_run(fj_task *t)
     if (theft.pid != 0) return FJ_OK;
     CHECK(fj_current_pool() == theft.pool);
     CHECK_EQ(fj_current_worker(), index);
-    for (int i = 0; i < 50; i++) { /* new workers of the child: our place is not theirs */
+    for (int i = 0; i < 50; i++) { /* new workers of the child process must not get our index */
         struct late l = {.value = -1};
         fj_task_init(&l.task, index_run);
         CHECK_EQ(fj_submit_external(theft.pool, &l.task), FJ_OK);
@@ -453,7 +457,7 @@ FJ_TEST(unloading_the_shared_library_leaves_its_workers_their_code, 30)
     for (int i = 0; i < 100; i++) CHECK_EQ(execute(NULL, regression_count, &ran), FJ_OK);
     CHECK_EQ(dlclose(library), 0);
     UNTIL(atomic_load(&ran) == 100);
-    fjt_sleep_us(50000); /* the workers go to sleep in code that must still be there */
+    fjt_sleep_us(50000); /* the workers go to sleep: their code must still be mapped */
 }
 
 /* ---- A system without threads ------------------------------------------------------------ */
@@ -497,7 +501,8 @@ FJ_TEST(system_without_threads_join_runs_what_was_submitted, 60)
         CHECK_EQ(fj_join(&f[i].task), FJ_OK);
         CHECK_EQ(f[i].result, FIB_RESULT);
     }
-    for (int i = 0; i < 10; i++) fj_fork(&f[i].task); /* outside: to the common pool */
+    /* A thread outside any pool forks into the common pool. */
+    for (int i = 0; i < 10; i++) fj_fork(&f[i].task);
     for (int i = 0; i < 10; i++) CHECK_EQ(fj_join(&f[i].task), FJ_OK);
     fjt_destroy(p);
 }
@@ -539,7 +544,7 @@ FJ_TEST(system_that_gives_threads_again_gives_the_pool_its_workers, 60)
     fjt_destroy(p);
 }
 
-/* Asked before each start. */
+/* The pool calls this before it starts a thread. */
 static int refuse_every_second(fj_pool *p, void *arg)
 {
     (void)p;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * futures.c - one outcome, seen by all, reaching nobody else; and no touch of what was let go
+ * futures.c - a future has one outcome, and the library does not use a future after it is released
  *
- * The end of a future is where most can go wrong at once: somebody cancels, somebody completes,
- * the body returns, waiters leave because of their limit or because they are interrupted
- * themselves, and the memory goes with the last of them.
+ * Several threads may end a future at the same time: one cancels it, one completes it, and the
+ * worker returns from its body. Meanwhile waiters leave because of a timeout or because they are
+ * interrupted. The last waiter may free the memory of the future.
+ *
+ * "TRAPS n" refers to row n of docs/traps.md. The comment above a test describes the bug that the
+ * test finds.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,13 +24,13 @@
 #define MS ((int64_t)1000000)
 #define LONG_NS (600 * 1000 * MS)
 
-/* ---- Futures that do as they are told ------------------------------------------------------ */
+/* ---- A future that the test controls ------------------------------------------------------- */
 
 struct job {
     fj_future f;
     atomic_int begun, may_end, ended;
     int code;
-    long payload; /* plain: only what orders the outcome makes it safe to read */
+    long payload; /* not atomic: only the order of the outcome makes it safe to read */
 };
 
 static int job_run(fj_task *t)
@@ -50,7 +53,8 @@ static void job_init(struct job *j, int may_end, int code)
     j->code = code;
 }
 
-/* A thread that does `act` once a round, about when the others do theirs. */
+/* A thread that cancels or completes *f once per round, at about the time at which the test thread
+ * acts. */
 struct racer {
     pthread_barrier_t line;
     long rounds;
@@ -74,7 +78,8 @@ static void *cancel_each_round(void *arg)
 
 /* ---- One outcome ----------------------------------------------------------------------------- */
 
-/* TRAPS 39: "is it done? no: add the bits" lets a cancel change what was decided in between. */
+/* TRAPS 39: a cancel checks that the future is not done, and then sets its bits although the future
+ * was completed in between. */
 FJ_TEST(outcome_once_seen_never_changes, 60)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -128,7 +133,8 @@ static int crowd_inside(void *arg)
     return FJ_OK;
 }
 
-/* TRAPS 40: a waiter that gives up cannot get out from between the others, and spins. */
+/* TRAPS 40: a waiter that times out cannot remove itself from the middle of the list of waiters,
+ * and spins. */
 FJ_TEST(waiters_leave_from_the_middle_and_the_rest_sleep, 60)
 {
     enum { EACH = 5 };
@@ -165,11 +171,11 @@ static void *wait_and_count(void *arg)
 
     CHECK_EQ(fj_future_wait_quietly(c->f, LONG_NS), FJ_OK);
     atomic_int *back = c->back;
-    if (atomic_fetch_sub(back, 1) == 1) free(c->f); /* the last one */
+    if (atomic_fetch_sub(back, 1) == 1) free(c->f); /* the last waiter */
     return NULL;
 }
 
-/* TRAPS 45: whoever wakes the waiters goes through what belongs to one that has left. */
+/* TRAPS 45: the completing thread reads the list node of a waiter that has already returned. */
 FJ_TEST(hundred_waiters_take_the_future_with_them, 60)
 {
     enum { N = 100 };
@@ -193,7 +199,8 @@ struct torn {
     fj_future *awaited;
 };
 
-/* Waits; when the wait went well, the request to stop must still be there. */
+/* Waits for a future. Even if the wait succeeds, the request to cancel must still be visible
+ * afterwards. */
 static int torn_run(void *arg)
 {
     struct torn *t = arg;
@@ -222,7 +229,7 @@ static void *complete_each_round(void *arg)
     return NULL;
 }
 
-/* TRAPS 41: the wait swallows the interrupt and then leaves with the result. */
+/* TRAPS 41: the wait clears the interrupt and then returns the result. */
 FJ_TEST(interrupt_is_still_seen_after_a_wait_that_went_well, 60)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -239,7 +246,8 @@ FJ_TEST(interrupt_is_still_seen_after_a_wait_that_went_well, 60)
         r.f = &awaited;
         CHECK_EQ(fj_submit_action(p, torn_run, &torn, NULL, &f), FJ_OK);
         UNTIL(atomic_load(&torn.waits));
-        regression_spin_ns(regression_below(&seed, 60000)); /* asleep, or not yet */
+        /* The waiter may or may not be asleep by now. */
+        regression_spin_ns(regression_below(&seed, 60000));
         pthread_barrier_wait(&r.line);
         regression_spin_ns(regression_below(&seed, 3000));
         CHECK_EQ(fj_future_cancel(f, 1), 1);
@@ -253,7 +261,7 @@ FJ_TEST(interrupt_is_still_seen_after_a_wait_that_went_well, 60)
         fj_future_unref(f);
     }
     pthread_join(t, NULL);
-    printf("# %ld of %ld waits went well\n", well, r.rounds);
+    printf("# %ld of %ld waits succeeded\n", well, r.rounds);
     fjt_destroy(p);
 }
 
@@ -294,7 +302,7 @@ static int brief(void *arg)
     return FJ_OK;
 }
 
-/* TRAPS 42: by the time the signal is sent the thread runs something else. */
+/* TRAPS 42: when the signal is sent, the thread already runs another task. */
 FJ_TEST(signal_for_one_task_never_reaches_the_next, 60)
 {
     fj_pool *p = pool_with_signal(1);
@@ -332,7 +340,7 @@ static int bystander_until(void *arg)
     return FJ_OK;
 }
 
-/* TRAPS 42: a future that its body has left open still knows the thread that ran it. */
+/* TRAPS 42: a future whose body has returned FJ_PENDING still refers to the thread that ran it. */
 FJ_TEST(cancel_of_a_future_left_open_reaches_nobody, 30)
 {
     fj_pool *p = pool_with_signal(1);
@@ -341,7 +349,7 @@ FJ_TEST(cancel_of_a_future_left_open_reaches_nobody, 30)
 
     fj_future_init(&open, left_open);
     CHECK_EQ(fj_future_submit(p, &open), FJ_OK);
-    fj_future_fini(&open); /* its body has ended */
+    fj_future_fini(&open); /* waits until its body has ended */
     CHECK_EQ(fj_submit_action(p, bystander_until, &step, NULL, &b), FJ_OK);
     UNTIL(atomic_load(&step) == 1);
     CHECK_EQ(fj_future_cancel(&open, 1), 1);
@@ -353,7 +361,8 @@ FJ_TEST(cancel_of_a_future_left_open_reaches_nobody, 30)
     fjt_destroy(p);
 }
 
-/* TRAPS 42, 44: the same when that thread's pool is no more; ASan sees it. */
+/* TRAPS 42, 44: the same after the pool of that thread was destroyed. AddressSanitizer reports
+ * it. */
 FJ_TEST(future_left_open_is_cancelled_after_its_pool_is_gone, 30)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -367,8 +376,8 @@ FJ_TEST(future_left_open_is_cancelled_after_its_pool_is_gone, 30)
     CHECK_EQ(fj_future_join(&open), FJ_ECANCELED);
 }
 
-/* TRAPS 44: whoever asks for the outcome follows the future to the pool that ran it. ASan sees
- * it. */
+/* TRAPS 44: a call that reads the outcome follows a pointer to the pool that ran the future.
+ * AddressSanitizer reports it. */
 FJ_TEST(outcome_is_told_when_the_pool_is_gone, 30)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -394,7 +403,7 @@ FJ_TEST(outcome_is_told_when_the_pool_is_gone, 30)
     CHECK_EQ(fj_future_reinit(&j.f), FJ_OK);
 }
 
-/* ---- What is said ------------------------------------------------------------------------------- */
+/* ---- What the calls return ---------------------------------------------------------------------- */
 
 static int call_code(void *arg, void **result)
 {
@@ -420,14 +429,14 @@ static void check_told(fj_future *f, int code)
     CHECK_EQ(fj_future_state(f), cancelled ? FJ_FUTURE_CANCELLED : FJ_FUTURE_FAILED);
 }
 
-/* TRAPS 43: whoever asks cannot tell a cancelled one from one that failed. */
+/* TRAPS 43: a caller cannot distinguish a cancelled future from a failed one. */
 FJ_TEST(cancelled_is_told_from_failed_by_every_call, 30)
 {
     fj_pool *p = fjt_pool(1, 0);
     struct job busy, j[2];
     fj_future *f[2];
 
-    for (int n = 0; n < 3; n++) { /* queued, running, by hand */
+    for (int n = 0; n < 3; n++) { /* the future is queued, is running, or was never submitted */
         job_init(&busy, 0, FJ_OK);
         if (n == 0) CHECK_EQ(fj_future_submit(p, &busy.f), FJ_OK);
         for (int i = 0; i < 2; i++) {
@@ -482,8 +491,8 @@ static void *complete_what_comes(void *arg)
     }
 }
 
-/* TRAPS 44: whoever completes looks at the future again after it said done. What was waited
- * for is poisoned at once and must stay so. */
+/* TRAPS 44: the completing thread reads the future after it has set "done". The test overwrites the
+ * future as soon as its wait returns, and the pattern must stay. */
 FJ_TEST(future_is_not_touched_after_its_waiter_is_back, 60)
 {
     static fj_future grave[GRAVES];
@@ -510,7 +519,7 @@ static int at_once(fj_task *t)
     return FJ_OK;
 }
 
-/* The frame of this is the next one's. */
+/* Each call uses the same stack frame as the call before it. */
 __attribute__((noinline)) static void in_a_frame(fj_pool *p, bool cancel)
 {
     fj_future f;
@@ -524,7 +533,7 @@ __attribute__((noinline)) static void in_a_frame(fj_pool *p, bool cancel)
     __asm__ volatile("" ::"r"(&f) : "memory");
 }
 
-/* TRAPS 44: the same for one that a worker ran, on the stack, released and gone. */
+/* TRAPS 44: the same for a future on the stack, which a worker runs and which is released. */
 FJ_TEST(future_of_a_worker_is_not_touched_after_its_release, 60)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -547,14 +556,14 @@ static int root_failed(fj_completer *c, int code, fj_completer *caller)
     (void)c;
     (void)code;
     (void)caller;
-    /* Time enough for a release that should not return yet. */
+    /* Long enough for a release that returns too early. */
     for (int i = 0; i < 1000 && !atomic_load(&root_released); i++) fjt_sleep_us(100);
     if (atomic_load(&root_released)) atomic_store(&root_touched, 1);
     return 1;
 }
 
-/* TRAPS 44: a root that was cancelled while it was queued is given free, and then looked at
- * once more by the pool that drops it. */
+/* TRAPS 44: a root is cancelled while it is queued and is then released. The pool that discards it
+ * must not use it after that. */
 FJ_TEST(cancelled_root_is_not_touched_after_its_release, 30)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -610,8 +619,8 @@ static void *complete_with_payload(void *arg)
     return NULL;
 }
 
-/* TRAPS 46: done is said before what belongs to it is written. Only the future orders the
- * payload, so TSan tells; and the values are checked. */
+/* TRAPS 46: "done" becomes visible before the result. Only the future orders the payload, so
+ * ThreadSanitizer reports a missing order. The test also checks the values. */
 FJ_TEST(outcome_is_there_for_whoever_sees_done, 60)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -623,7 +632,7 @@ FJ_TEST(outcome_is_there_for_whoever_sees_done, 60)
     for (long i = 0; i < rounds; i++) {
         job_init(&j, 1, FJ_OK);
         bool by_hand = i % 8 == 0;
-        atomic_store(&s.job, &j); /* it looks at a future that is not even queued */
+        atomic_store(&s.job, &j); /* the other thread polls a future that is not queued yet */
         if (by_hand) {
             (void)complete_with_payload(&j);
         } else {
@@ -637,7 +646,7 @@ FJ_TEST(outcome_is_there_for_whoever_sees_done, 60)
     fjt_destroy(p);
 }
 
-/* ---- Tags, made anew ----------------------------------------------------------------------------- */
+/* ---- Tags, and futures that are reset ------------------------------------------------------------ */
 
 struct tagger {
     fj_future *f;
@@ -655,8 +664,8 @@ static void *tag_on(void *arg)
     return NULL;
 }
 
-/* TRAPS 47: completing stores the word as a whole, and a tag set meanwhile is lost; or the
- * other way round. */
+/* TRAPS 47: completion stores the whole word, so that a tag set at that moment is lost; or setting
+ * a tag loses the outcome. */
 FJ_TEST(tags_and_outcomes_do_not_disturb_each_other, 60)
 {
     enum { EACH = 300 };
@@ -679,7 +688,7 @@ FJ_TEST(tags_and_outcomes_do_not_disturb_each_other, 60)
     fjt_destroy(p);
 }
 
-/* TRAPS 48: what somebody may still wait for, or run, is made new under their feet. */
+/* TRAPS 48: a future is reset while a thread still waits for it or runs it. */
 FJ_TEST(future_that_is_still_in_use_cannot_be_made_new, 30)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -692,7 +701,7 @@ FJ_TEST(future_that_is_still_in_use_cannot_be_made_new, 30)
     UNTIL(atomic_load(&j.begun));
     CHECK_EQ(fj_future_reinit(&j.f), FJ_EBUSY);
     CHECK_EQ(fj_future_cancel(&j.f, 0), 1);
-    CHECK_EQ(fj_future_reinit(&j.f), FJ_EBUSY); /* its body runs */
+    CHECK_EQ(fj_future_reinit(&j.f), FJ_EBUSY); /* its body is still running */
     atomic_store(&j.may_end, 1);
     fj_future_fini(&j.f);
     CHECK_EQ(fj_future_reinit(&j.f), FJ_OK);
@@ -724,7 +733,7 @@ static void *wait_again(void *arg)
     return NULL;
 }
 
-/* TRAPS 48: bits of the former life keep the waiters of the next from sleeping or waking. */
+/* TRAPS 48: bits of the previous use keep the next waiters from sleeping or from being woken. */
 FJ_TEST(future_made_new_wakes_its_waiters_each_time, 60)
 {
     static struct again a;
@@ -766,7 +775,8 @@ static int failing(void *arg, void **result)
     return code;
 }
 
-/* TRAPS 49: each failure leaves something behind; or several share one that is then freed. */
+/* TRAPS 49: each failure leaks an object; or several futures share an object that one of them
+ * frees. */
 FJ_TEST(failing_trees_leave_nothing_behind, 60)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -781,12 +791,12 @@ FJ_TEST(failing_trees_leave_nothing_behind, 60)
         fj_future_unref(f);
     }
     CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
-    /* 127 futures of 200 bytes and more in each of these rounds. */
+    /* Each of these rounds creates 127 futures of at least 200 bytes. */
     if (!fjt_sanitized()) CHECK(mallinfo2().uordblks <= before + 100000);
     fjt_destroy(p);
 }
 
-/* ---- The thread under a body ------------------------------------------------------------------- */
+/* ---- The thread that runs a body --------------------------------------------------------------- */
 
 static int cancels_its_thread(fj_task *t)
 {
@@ -799,7 +809,7 @@ static int cancels_its_thread(fj_task *t)
     return 8;
 }
 
-/* TRAPS 50: a body is ended by the cancelling of its thread, and the worker with it. */
+/* TRAPS 50: thread cancellation ends a body, and the worker with it. */
 FJ_TEST(cancelling_the_thread_of_a_body_ends_nothing, 30)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -825,7 +835,7 @@ struct places {
     atomic_int ready, may_end;
 };
 
-/* Fills its own queue and the submission queues, and waits for none of it. */
+/* Fills its own queue and the submission queues, and waits for none of the futures. */
 static int places_run(void *arg)
 {
     struct places *s = arg;
@@ -864,7 +874,8 @@ static void *wait_for_places(void *arg)
     return NULL;
 }
 
-/* TRAPS 15: somewhere a future is left that nobody runs and nobody ends, and its waiters. */
+/* TRAPS 15: a future stays queued where no worker runs or cancels it, and its waiters sleep
+ * forever. */
 FJ_TEST(stop_ends_every_future_wherever_it_is, 60)
 {
     static struct places s;
@@ -901,7 +912,7 @@ static void *stop_soon(void *arg)
     return NULL;
 }
 
-/* TRAPS 15, 52: the pool ends, and whoever waits for one of several is not told. */
+/* TRAPS 15, 52: the pool ends, and a thread that waits for any of several futures is not woken. */
 FJ_TEST(any_of_ends_when_its_pool_stops, 60)
 {
     enum { N = 5 };
@@ -930,7 +941,7 @@ FJ_TEST(any_of_ends_when_its_pool_stops, 60)
     }
 }
 
-/* ---- Several ---------------------------------------------------------------------------------- */
+/* ---- Several futures -------------------------------------------------------------------------- */
 
 static int takes_a_while(fj_task *t)
 {
@@ -938,7 +949,8 @@ static int takes_a_while(fj_task *t)
     return fj_sleep_ns(10 * MS);
 }
 
-/* TRAPS 51: each wait has the limit for itself, and all together have none. */
+/* TRAPS 51: the timeout applies to each future in turn, so that the whole call takes longer than
+ * its timeout. */
 FJ_TEST(limit_of_all_of_is_one_for_all, 30)
 {
     enum { N = 40 };
@@ -946,7 +958,8 @@ FJ_TEST(limit_of_all_of_is_one_for_all, 30)
     fj_future f[N], *list[N];
     int cancelled = 0;
 
-    o.parallelism = o.max_threads = 1; /* one after the other, each within the limit */
+    /* The futures run one after the other, each within the timeout. */
+    o.parallelism = o.max_threads = 1;
     fj_pool *p = fjt_pool_with(&o);
     for (int i = 0; i < N; i++) {
         fj_future_init(&f[i], takes_a_while);
@@ -972,7 +985,7 @@ struct any_case {
     fj_pool *pool;
 };
 
-/* Cancels each once it has begun, in whatever order that is. */
+/* Cancels each future once its body has begun, in the order in which the bodies begin. */
 static void any_cancel_running(struct any_case *c)
 {
     for (int left = c->n; left > 0; sched_yield())
@@ -984,7 +997,7 @@ static void any_cancel_running(struct any_case *c)
         }
 }
 
-/* Does to the futures of an any-of what the case says, while somebody waits for them. */
+/* Does what the case requires to the futures of an any-of call, while the test waits for them. */
 static void *any_disturb(void *arg)
 {
     struct any_case *c = arg;
@@ -1023,7 +1036,8 @@ static void any_round(int n, int workers, enum how how)
     fjt_destroy(c.pool);
 }
 
-/* TRAPS 52: one of them ends in a way that is not counted, and nobody is left to succeed. */
+/* TRAPS 52: a future ends in a way that is not counted, so that the call waits for a success that
+ * cannot come. */
 FJ_TEST(any_of_ends_however_its_futures_end, 60)
 {
     static const int sizes[] = {1, 2, 5};
@@ -1035,7 +1049,7 @@ FJ_TEST(any_of_ends_however_its_futures_end, 60)
                     any_round(sizes[i], workers, (enum how)how);
 }
 
-/* TRAPS 52: one that cannot be submitted leaves those before it queued or running. */
+/* TRAPS 52: one future cannot be submitted, and those before it stay queued or keep running. */
 FJ_TEST(any_of_with_a_hole_or_a_used_future_starts_nothing, 30)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -1091,12 +1105,13 @@ __attribute__((noinline)) static void siblings_in_a_frame(fj_pool *p, bool by_ha
     }
     CHECK_EQ(fj_future_invoke_all(p, f, 3, FJ_FOREVER), 3);
     CHECK_EQ(fj_future_error(f[0]), 3);
-    for (int i = 1; i < 3; i++) CHECK_EQ(s[i].mine[7], 7); /* it is through */
+    for (int i = 1; i < 3; i++) CHECK_EQ(s[i].mine[7], 7); /* its body has ended */
     memset((void *)s, POISON, sizeof s);
     __asm__ volatile("" ::"r"(s) : "memory");
 }
 
-/* TRAPS 53: the call returns with the error while siblings in the caller's frame still run. */
+/* TRAPS 53: the call returns the error while other futures in the caller's stack frame still
+ * run. */
 FJ_TEST(all_of_waits_for_the_siblings_of_one_that_failed, 60)
 {
     fj_pool *p = fjt_pool(3, 0);
@@ -1105,7 +1120,7 @@ FJ_TEST(all_of_waits_for_the_siblings_of_one_that_failed, 60)
     fjt_destroy(p);
 }
 
-/* TRAPS 53: the same for one that was completed by hand while its body runs. */
+/* TRAPS 53: the same for a future that its own body completes before it returns. */
 FJ_TEST(all_of_waits_for_bodies_of_futures_completed_by_hand, 60)
 {
     fj_pool *p = fjt_pool(3, 0);

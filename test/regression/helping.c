@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * helping.c - what a worker does while it waits in a join
+ * helping.c - which tasks a worker runs while it waits in a join
  *
- * Only tasks that belong to the joined one: so a lock may be held over a join, the stack never
- * gets deeper than the tree of the tasks, and nothing unrelated can come in between. And the
- * other side of it: what a worker has forked is there for the others while it computes, and
- * its own endless work does not shut out what comes from outside.
+ * While it waits in a join, a worker runs only descendants of the joined task. A program may
+ * therefore hold a lock across a join, the nesting on a stack is never deeper than the tree of
+ * tasks, and no unrelated task runs in between.
+ *
+ * Two more properties are tested here. While a worker computes, other workers can steal the tasks
+ * that it has forked. A worker that always has tasks of its own still takes submissions.
  */
 #include <stdlib.h>
 
 #include "regression.h"
 
-/* ---- A lock held over a join -------------------------------------------------------------- */
+/* ---- A lock held across a join ------------------------------------------------------------ */
 
 #define LOCKERS 200
 
 struct lock_test {
     pthread_mutex_t mutex;
-    int counter; /* under the mutex */
+    int counter; /* guarded by the mutex */
     atomic_int began, outside_ran;
 };
 
@@ -55,7 +57,7 @@ static int harmless(fj_task *t)
     return FJ_OK;
 }
 
-/* The joined task: long enough for its joiner to look for something to do. */
+/* The joined task. It runs long enough for its joiner to look for something to run. */
 static int joined_run(fj_task *t)
 {
     fj_task own[8];
@@ -86,7 +88,7 @@ static int holder_run(fj_task *t)
     h->joined.all = h->all;
     fj_task_init(&h->joined.task, joined_run);
     fj_fork(&h->joined.task);
-    UNTIL(atomic_load(&h->all->began)); /* by another worker */
+    UNTIL(atomic_load(&h->all->began)); /* another worker has stolen it */
     pthread_mutex_lock(&h->all->mutex);
     for (int i = 0; i < LOCKERS; i++) {
         h->own[i].all = h->all;
@@ -127,23 +129,23 @@ FJ_TEST(helping_in_a_join_does_not_take_a_task_that_wants_a_lock_the_joiner_hold
 /* ---- Whose tasks run in a join -------------------------------------------------------------- */
 
 /*
- * A running task. It is named by its parent's record and its number among the children, which
- * the parent knows before it runs. While a task runs, so do all those above it.
+ * A running task. It is identified by the record of its parent and its number among the children,
+ * which the parent knows before the child runs. While a task runs, all its ancestors run too.
  */
 struct life {
     const struct life *parent;
     int number;
 };
 
-/* What this thread may begin to run now: `number` of `parent`, or what descends from it. */
+/* What this thread may start now: child `number` of `parent`, or a descendant of that child. */
 struct expected {
-    const struct life *parent; /* NULL: anything, no task is on this stack */
+    const struct life *parent; /* NULL: any task, because no task is on this stack */
     int number;
 };
 
 static __thread struct expected expected;
 static __thread int nesting;
-static atomic_long helped; /* tasks run inside a join that were not the joined one */
+static atomic_long helped; /* tasks run inside a join other than the joined task */
 
 static struct expected expect(const struct life *parent, int number)
 {
@@ -166,7 +168,7 @@ static bool life_is_expected(const struct life *l)
     return false;
 }
 
-/* On entry of a body; `before` goes to life_ends(). */
+/* Called at the start of a body. Its result is passed to life_ends(). */
 static struct expected life_begins(const struct life *l)
 {
     if (!life_is_expected(l))
@@ -199,7 +201,7 @@ static uint64_t seed_of_child(uint64_t seed, int i)
     return fjt_random(&s);
 }
 
-/* How many there are, by one thread. */
+/* Returns the number of nodes, computed by one thread. */
 static long random_tree_size(uint64_t seed, int depth)
 {
     int n;
@@ -345,7 +347,8 @@ static void note_depth(int depth)
     while (was < depth && !atomic_compare_exchange_weak(&deepest, &was, depth)) {}
 }
 
-/* One eighth to the left: at most so many levels for a million leaves. */
+/* The left child gets one eighth of the leaves, so a tree of a million leaves has at most this many
+ * levels. */
 #define UNBALANCED_LEVELS 110
 
 struct unbalanced {
@@ -428,10 +431,10 @@ FJ_TEST(stack_left_shrinks_with_the_depth_of_the_calls, 10)
     fj_task_init(&root, stack_left_run);
     CHECK_EQ(fj_invoke_mode(p, &root, FJ_CALLER_BLOCKS), FJ_OK);
     fjt_destroy(p);
-    CHECK(fj_stack_left() > 0); /* outside: whatever it is, an answer */
+    CHECK(fj_stack_left() > 0); /* outside a pool the value is not specified, but there is one */
 }
 
-/* ---- Work is not hidden --------------------------------------------------------------------- */
+/* ---- A busy worker does not hide its tasks -------------------------------------------------- */
 
 static atomic_int leaves_ran;
 static __thread bool is_forker;
@@ -444,7 +447,8 @@ static int leaf_elsewhere(fj_task *t)
     return FJ_OK;
 }
 
-/* Computes until all its tasks were run, without a call of the library. */
+/* Computes until other workers have run all its tasks, and makes no call into the library
+ * meanwhile. */
 static int long_leaf(fj_task *t)
 {
     fj_task own[10];
@@ -469,7 +473,7 @@ FJ_TEST(long_computation_does_not_hide_what_was_forked_before_it, 60)
 
         for (long round = 0; round < fjt_rounds(200); round++) {
             fj_task root;
-            if (round % 16 == 0) fjt_sleep_us(200); /* so that the others sleep */
+            if (round % 16 == 0) fjt_sleep_us(200); /* let the other workers go to sleep */
             fj_task_init(&root, long_leaf);
             CHECK_EQ(fj_invoke_mode(p, &root, FJ_CALLER_BLOCKS), FJ_OK);
         }
@@ -511,15 +515,15 @@ FJ_TEST(long_computation_does_not_hide_typed_tasks_either, 60)
     fjt_destroy(p);
 }
 
-/* ---- Endless work of one's own --------------------------------------------------------------- */
+/* ---- A worker that always has tasks of its own ----------------------------------------------- */
 
 struct endless {
     fj_pool *pool;
     atomic_bool stop;
-    atomic_int chains; /* that have not ended */
+    atomic_int chains; /* number of chains that have not ended */
 };
 
-/* Always has a successor. */
+/* Executes a successor until `stop` is set. */
 static int endless_action(void *arg)
 {
     struct endless *e = arg;

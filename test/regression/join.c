@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * join.c - joins in any order, what a waiting worker runs, and how deep that goes
+ * join.c - joins in any order, which tasks a waiting worker runs, and how deep they nest
  *
- * While it waits a worker may run only what belongs to the task it waits for. Then whatever is
- * nested on one stack is a chain of descendants, so that no lock held across a join can be
- * wanted by what the join runs, and no stack is deeper than the tree.
+ * While it waits in a join, a worker runs only descendants of the joined task. The bodies on one
+ * stack are therefore a chain of descendants. If a lock is held across a join, no task that the
+ * join runs waits for that lock, and no stack is deeper than the tree of tasks.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -133,7 +133,7 @@ struct node {
     unsigned path;
 };
 
-/* The joins this thread is in, innermost first, and how many bodies are on its stack. */
+/* The joins that this thread is in, innermost first, and the number of bodies on its stack. */
 struct waiting {
     const struct node *joined;
     const struct waiting *outer;
@@ -213,7 +213,7 @@ static void *plant(void *arg)
     return NULL;
 }
 
-/* Trees from three threads at once, so that there is always something unrelated to run. */
+/* Three threads invoke trees at the same time, so that unrelated tasks are always available. */
 static void plant_trees(int workers, unsigned flags)
 {
     enum { DEPTH = 5 };
@@ -245,7 +245,7 @@ FJ_TEST(a_join_by_a_helping_caller_runs_only_what_belongs_to_it, 60)
     plant_trees(2, FJ_POOL_CALLER_HELPS);
 }
 
-/* The same on the typed tier. */
+/* The same with typed tasks. */
 FJ_VOID_TASK(typed_node, const struct node *, n)
 {
     struct node child[BRANCHES];
@@ -301,7 +301,8 @@ struct locker {
     int *guarded;
 };
 
-/* All of them want the one mutex and join below it; it tells who would wait for himself. */
+/* All tasks lock the same mutex and join while they hold it. The mutex checks for errors, so a
+ * thread that locks it twice gets an error. */
 static int locker_run(fj_task *t)
 {
     struct locker *l = (struct locker *)t;
@@ -309,11 +310,12 @@ static int locker_run(fj_task *t)
 
     int err = pthread_mutex_lock(l->mutex);
     if (err != 0)
-        fjt_fail(__FILE__, __LINE__, "taken by a task of the join that holds it: %d", err);
+        fjt_fail(__FILE__, __LINE__,
+                 "the join of the holder runs a task that locks the same mutex: %d", err);
     ++*l->guarded;
     fj_task_init(&tree.task, node_run);
     fj_fork(&tree.task);
-    fjt_sleep_us(20); /* somebody steals it: the join has to wait */
+    fjt_sleep_us(20); /* lets another worker steal it, so that the join waits */
     CHECK_EQ(fj_join(&tree.task), FJ_OK);
     CHECK_EQ(pthread_mutex_unlock(l->mutex), 0);
     return FJ_OK;
@@ -374,7 +376,7 @@ struct lopsided {
     fj_task task;
     long leaves;
     int depth;
-    long *sum; /* of this node, written by it alone */
+    long *sum; /* sum of this node; only this node writes it */
 };
 
 static atomic_int tallest;
@@ -385,7 +387,8 @@ static void note_max(atomic_int *most, int n)
     while (was < n && !atomic_compare_exchange_weak(most, &was, n)) {}
 }
 
-/* One eighth to one side; the large part is forked, and often stolen. */
+/* Gives one eighth of the leaves to one child. The larger child is forked first and is often
+ * stolen. */
 static int lopsided_run(fj_task *t)
 {
     struct lopsided *n = (struct lopsided *)t;
@@ -401,7 +404,7 @@ static int lopsided_run(fj_task *t)
         fj_task_init(&little.task, lopsided_run);
         fj_fork(&large.task);
         fj_fork(&little.task);
-        CHECK_EQ(fj_join(&large.task), FJ_OK); /* the bad order */
+        CHECK_EQ(fj_join(&large.task), FJ_OK); /* the unfavourable order: oldest first */
         CHECK_EQ(fj_join(&little.task), FJ_OK);
         *n->sum = a + b;
     } else {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * limits.c - calls with a limit whose pool ends before the limit is over
+ * limits.c - a pool that stops before the timeout of a future, and timers without a thread
+ *
+ * The first test stops a pool while the body of a future with a timeout still runs. The second test
+ * destroys a pool that can start no thread while its timers fire.
  */
 #include "regression.h"
 
@@ -14,7 +17,8 @@ static int until_told(void *arg, void **result)
     return FJ_OK;
 }
 
-/* The limit is the only one who could still decide it: the stop has to. */
+/* The body is still running and the timeout is one hour away, so the stop has to cancel the
+ * future. */
 FJ_TEST(call_with_a_limit_is_over_when_its_pool_stops_though_its_body_is_not, 60)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -36,8 +40,8 @@ static int never_mind(void *arg)
     return FJ_OK;
 }
 
-/* A start that is refused counts as a thread for a moment. Whoever waits for the end of the pool at
- * that moment must not rely on it. */
+/* A refused thread start counts as a thread for a moment. A thread that waits for the end of the
+ * pool at that moment must not rely on this count. */
 FJ_TEST(pool_that_gets_no_thread_ends_though_its_timers_ask_for_one, 60)
 {
     uint64_t random = fjt_seed();
@@ -46,7 +50,7 @@ FJ_TEST(pool_that_gets_no_thread_ends_though_its_timers_ask_for_one, 60)
         fj_pool_options o = {0};
         fj_future *f[3];
         o.parallelism = 1;
-        o.stack_bytes = SIZE_MAX / 2; /* no system has it */
+        o.stack_bytes = SIZE_MAX / 2; /* no system grants such a stack */
         fj_pool *p = fjt_pool_with(&o);
         for (int k = 0; k < 3; k++) {
             int64_t delay = (int64_t)(fjt_random(&random) % 40000);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory.c - queues that grow under thieves, records that are used again, memory that is not there
+ * memory.c - queues that grow while thieves steal, records that are reused, allocations that fail
  *
- * Nothing a scanner may hold is freed before the pool, addresses come back at once and must not
- * be mistaken for what stood there before, and whatever allocation fails, a task that was
- * accepted is run.
+ * Memory that a thief may read is freed only together with the pool. A task may be reused at the
+ * same address at once, and must not be mistaken for the earlier task. Every accepted task is run,
+ * even if an allocation fails.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void grow_to(fj_pool *p, size_t n)
     free(c.units);
 }
 
-/* A new pool each time: its queues begin small. */
+/* Each round uses a new pool, because its queues start small. */
 FJ_TEST(a_queue_grows_under_thieves, 60)
 {
     for (long i = fjt_rounds(20); i > 0; i--) {
@@ -63,7 +63,7 @@ FJ_TEST(a_queue_grows_under_thieves, 60)
     }
 }
 
-/* What does not fit any more is run at its fork. */
+/* Tasks beyond the last cell of the queue go to a submission queue. */
 FJ_TEST(a_queue_that_cannot_grow_any_further_loses_nothing, 60)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -142,7 +142,8 @@ static int steady_run(void *arg)
     return FJ_OK;
 }
 
-/* One task at a time, for ever: positions must not creep up to the end of the range. */
+/* One task at a time, many times: the positions must not move towards the end of the reserved
+ * range. */
 static void run_steadily(unsigned flags)
 {
     fj_pool *p = fjt_pool(1, flags);
@@ -169,7 +170,7 @@ FJ_TEST(a_fifo_queue_in_steady_use_does_not_grow, 60)
     run_steadily(FJ_POOL_FIFO);
 }
 
-/* Actions, and typed code between them, under which nothing may be moved. */
+/* Alternates actions with typed code. While typed code runs, the queue must not be compacted. */
 FJ_TASK(long, small_tree, long, n)
 {
     if (n < 2) return n;
@@ -202,12 +203,12 @@ FJ_TEST(a_fifo_queue_in_steady_use_by_typed_code_does_not_grow, 60)
         CHECK_EQ(fj_invoke(p, &t), FJ_OK);
         if (i % 16 == 0) CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
     }
-    /* At most 16 bursts wait: 800 actions, and the typed code above them. */
+    /* At most 16 bursts are queued: 800 actions, and the typed code above them. */
     CHECK(fji_pool_worker(p, 0)->q.capacity <= 4096);
     fjt_destroy(p);
 }
 
-/* ---- Records used again ----------------------------------------------------------------- */
+/* ---- Records that are reused ------------------------------------------------------------ */
 
 struct churner {
     fj_pool *pool;
@@ -230,7 +231,8 @@ static void *churn_main(void *arg)
     return NULL;
 }
 
-/* Workers come and go all the time while others scan their records: more than the pool has. */
+/* Workers start and end all the time while others scan their records. The test runs until the pool
+ * has started more workers than its parallelism, so that records are reused. */
 static void churn(unsigned flags)
 {
     fj_pool *p = fjt_pool(8, flags);
@@ -263,7 +265,7 @@ FJ_TEST(workers_may_come_and_go_while_others_scan_fifo, 60)
     churn(FJ_POOL_FIFO);
 }
 
-/* ---- Addresses used again --------------------------------------------------------------- */
+/* ---- Addresses that are reused ---------------------------------------------------------- */
 
 struct pair {
     fj_task task;
@@ -271,7 +273,7 @@ struct pair {
     long rounds;
 };
 
-/* The same two structs and the same two positions, again and again. */
+/* Forks the same two tasks at the same two positions, again and again. */
 static int pair_run(fj_task *t)
 {
     struct pair *p = (struct pair *)t;
@@ -336,7 +338,7 @@ static void *resubmit(void *arg)
     return NULL;
 }
 
-/* With CALLER_HELPS a joiner takes its task back from the middle of the queue. */
+/* With FJ_POOL_CALLER_HELPS a joiner takes its task back from the middle of the queue. */
 static void submit_the_same(unsigned flags)
 {
     fj_pool *p = fjt_pool(3, flags);
@@ -358,9 +360,9 @@ FJ_TEST(an_address_submitted_again_at_once_is_run_again_by_helpers, 60)
     submit_the_same(FJ_POOL_CALLER_HELPS);
 }
 
-/* ---- Memory that is not there ----------------------------------------------------------- */
+/* ---- Allocations that fail -------------------------------------------------------------- */
 
-#define WIDE 200 /* more than queues begin with */
+#define WIDE 200 /* more than the initial capacity of a queue */
 
 FJ_TASK(long, faulty_sum, long, from, long, n)
 {
@@ -427,7 +429,7 @@ static void fork_with_faults(fj_pool *p, struct unit *units)
     CHECK_EQ(sum, err == FJ_OK ? WIDE * (WIDE + 1) / 2 : -1);
 }
 
-/* Everything that asks for memory, in a pool of its own. */
+/* Uses every call that allocates memory, in a new pool. */
 static void work_with_faults(int workers, unsigned flags, bool actions)
 {
     static struct unit units[WIDE];
@@ -450,8 +452,9 @@ static void work_with_faults(int workers, unsigned flags, bool actions)
 
 #define FOR_EVER 1000000000
 
-/* The k-th call fails, and `count` - 1 after it, for every k until none of them is reached. Where
- * there is never a worker again nobody but a joiner can run anything: no actions then. */
+/* Lets the k-th call fail and the `count` - 1 calls after it, for k = 1, 2, ... until a run makes
+ * fewer than k calls. If no worker can ever start, only a joiner runs tasks; then the test executes
+ * no actions. */
 static void fail_every_call(enum fji_fault kind, long count, unsigned flags)
 {
     work_with_faults(1, 0, true);

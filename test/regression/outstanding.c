@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * outstanding.c - as many queued tasks as there is memory for
+ * outstanding.c - more queued tasks than a worker's queue has cells
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 static atomic_long ran;
 static long wanted;
 
-/* More than the queue of a worker has room for. */
+/* Returns more than the number of cells of a worker's queue. */
 static long many(void)
 {
     return (long)FJI_QUEUE_RESERVED + fjt_rounds(200000);
@@ -58,7 +58,7 @@ FJ_TEST(worker_has_more_actions_than_its_queue_has_cells, 120)
     in_pool_of_one(executes);
 }
 
-/* The same while a cell of a joined task lies below, which nothing can be moved over. */
+/* The same above the tombstones of two joined tasks, which the queue cannot compact away. */
 static int executes_above_tombs(fj_task *t)
 {
     fj_task a[3];
@@ -80,7 +80,7 @@ FJ_TEST(worker_has_more_actions_than_cells_above_joined_tasks, 120)
     in_pool_of_one(executes_above_tombs);
 }
 
-/* Forks, joined in both orders. */
+/* Forks tasks and joins them oldest first or youngest first. */
 static int forks(long step)
 {
     fj_task *a = calloc((size_t)wanted, sizeof *a);
@@ -113,7 +113,7 @@ FJ_TEST(worker_has_more_forks_than_its_queue_has_cells, 120)
     in_pool_of_one(forks_joined_oldest_first);
 }
 
-/* Futures and submitted tasks of the worker itself. */
+/* Queues futures that the worker forks or submits itself. */
 static int submits(fj_task *t)
 {
     fj_future *f = calloc((size_t)wanted, sizeof *f);
@@ -138,7 +138,7 @@ FJ_TEST(worker_has_more_futures_than_its_queue_has_cells, 120)
     in_pool_of_one(submits);
 }
 
-/* A token reaches tasks that the queue had no room for. */
+/* The token of a call also reaches tasks beyond the last cell of the queue. */
 static fj_token token;
 static atomic_long cancelled;
 
@@ -159,7 +159,7 @@ static int forks_with_a_token(fj_task *t)
         fj_task_init(&a[i], sees_its_token);
         fj_fork(&a[i]);
     }
-    while (atomic_load(&ran) == 0) sched_yield(); /* the other worker has begun */
+    while (atomic_load(&ran) == 0) sched_yield(); /* the other worker has begun to steal */
     for (long i = wanted; i-- > 0;) CHECK_EQ(fj_join(&a[i]), FJ_OK);
     free(a);
     return FJ_OK;
@@ -180,7 +180,7 @@ FJ_TEST(token_reaches_tasks_beyond_the_queue, 120)
     fjt_destroy(p);
 }
 
-/* From outside, more than the former limit, then as little memory as before. */
+/* Submissions from outside the pool: 4.2 million of them, after which the memory is returned. */
 static atomic_int open_gate;
 
 static int gate(void *arg)
@@ -203,7 +203,7 @@ FJ_TEST(memory_of_many_submissions_is_given_back, 120)
         atomic_store(&open_gate, 1);
         CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
         CHECK_EQ(atomic_load(&ran), n);
-        for (int k = 0; k < 200; k++) { /* the worker gives it back before it sleeps */
+        for (int k = 0; k < 200; k++) { /* the worker returns the memory before it goes to sleep */
             FILE *f = fopen("/proc/self/statm", "r");
             long all, resident = 0;
             if (f == NULL || fscanf(f, "%ld %ld", &all, &resident) != 2) resident = 0;
@@ -212,7 +212,7 @@ FJ_TEST(memory_of_many_submissions_is_given_back, 120)
             if (pages * 4096 < 60000000) break;
             fjt_sleep_us(20000);
         }
-        if (!fjt_sanitized()) CHECK(pages * 4096 < 60000000); /* 134 MB were in use */
+        if (!fjt_sanitized()) CHECK(pages * 4096 < 60000000); /* the queued actions used 134 MB */
     }
     fjt_destroy(p);
 }

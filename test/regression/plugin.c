@@ -2,9 +2,9 @@
 /*
  * plugin.c - a plugin that contains the static library is unloaded
  *
- * It has used the common pool and ended it by fj_common_shutdown(). Then nothing of it is left in
- * the process: no thread, no mapping, no handler around fork(), nothing that the end of a thread
- * would call.
+ * The plugin has used the common pool and has ended it with fj_common_shutdown(). After the unload
+ * nothing of the plugin is left in the process: no thread, no mapping, no fork() handler, and no
+ * destructor of thread-local data.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -59,7 +59,7 @@ static int threads_alive(void)
     return n;
 }
 
-/* Lines of /proc/self/maps, and those that name the plugin. */
+/* Returns the number of lines of /proc/self/maps, and in *of_plugin those that name the plugin. */
 static int mappings(int *of_plugin)
 {
     const char *path = FJT_PLUGIN;
@@ -82,7 +82,7 @@ static void *end_at_once(void *arg)
     return arg;
 }
 
-/* The handlers of what is not there any more would be called here. */
+/* Calls fork() and ends a thread. Both would call a handler that the plugin has left behind. */
 static void fork_and_thread_work(void)
 {
     pthread_t thread;
@@ -102,15 +102,15 @@ static void check_gone(const struct plugin *p, int threads)
     int left;
 
     CHECK_EQ(dlclose(p->handle), 0);
-    UNTIL(threads_alive() <= threads); /* one that was joined is in the list for a moment */
+    UNTIL(threads_alive() <= threads); /* /proc lists a joined thread for a moment */
     (void)mappings(&left);
-    if (!fjt_sanitized()) CHECK_EQ(left, 0); /* AddressSanitizer keeps what it has symbols of */
+    if (!fjt_sanitized()) CHECK_EQ(left, 0); /* AddressSanitizer keeps modules mapped */
     fork_and_thread_work();
 }
 
-/* The first rounds leave what the C library keeps: arenas, and a little for each stack that it keeps
- * for the next threads, of which a later round may need one more. A block of the library in each of
- * at least 20 later rounds would be 128000 bytes and more. */
+/* The first rounds leave memory that the C library keeps: arenas, and a little for each cached
+ * thread stack, of which a later round may need one more. If the library leaked one block in each
+ * of at least 20 later rounds, that would be at least 128000 bytes. */
 FJ_TEST(plugin_is_unloaded_again_and_again, 120)
 {
     int threads = threads_alive(), of_plugin, maps = 0;
@@ -118,7 +118,7 @@ FJ_TEST(plugin_is_unloaded_again_and_again, 120)
     size_t heap = 0;
 
     CHECK_EQ(setenv("FORKJOIN_PARALLELISM", "3", 1), 0);
-    (void)mallopt(M_ARENA_MAX, 1); /* else memory is found in one, or in another */
+    (void)mallopt(M_ARENA_MAX, 1); /* with several arenas the figure would vary */
     for (long i = 0; i < rounds; i++) {
         struct plugin p = plugin_load();
         CHECK_EQ(p.use(), 0);
@@ -147,7 +147,7 @@ FJ_TEST(plugin_that_was_not_used_is_unloaded, 60)
     }
 }
 
-/* A destructor of the plugin is early enough. */
+/* The plugin may call fj_common_shutdown() in its destructor. */
 FJ_TEST(plugin_ends_the_common_pool_while_it_is_unloaded, 60)
 {
     int threads = threads_alive();
@@ -186,7 +186,7 @@ static void *outlive_main(void *arg)
     CHECK_EQ(outlive.plugin.use(), 0);
     atomic_fetch_add(&outlive.used, 1);
     while (!atomic_load(&outlive.unloaded)) fjt_sleep_us(100);
-    return NULL; /* what it had of the plugin in thread-local memory is gone */
+    return NULL; /* the plugin's thread-local data is already unmapped */
 }
 
 FJ_TEST(threads_that_have_used_a_plugin_end_after_it, 60)
@@ -208,12 +208,12 @@ FJ_TEST(threads_that_have_used_a_plugin_end_after_it, 60)
     }
 }
 
-/* In the child of fork() the plugin is as good as in the parent. */
+/* The plugin works in the child process of fork() as it does in the parent. */
 FJ_TEST(child_of_fork_unloads_a_plugin, 60)
 {
     int threads = threads_alive();
 
-    if (fjt_sanitized()) fjt_skip("the sanitizers do not go on after fork() with threads");
+    if (fjt_sanitized()) fjt_skip("the sanitizers do not support threads after fork()");
     for (int i = 0; i < 5; i++) {
         struct plugin p = plugin_load();
         CHECK_EQ(p.use(), 0);

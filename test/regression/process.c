@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * process.c - the pool and the process around it: CPUs, environment, exit, fork, signals
+ * process.c - the pool and its process: CPUs, environment, exit, fork, signals
  *
- * Every test is a process of its own, so each may set its environment, its affinity or a filter
- * of system calls before the library is first used. Where it forks, a failure in the child fails
- * the test, and the child does not outlive it.
+ * The test framework runs each test in its own process, so a test may set the environment, the
+ * affinity or a filter of system calls before the first use of the library. If a test forks, a
+ * failure in its child process fails the test, and the child process ends with the test.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -77,22 +77,22 @@ static void check_typed_fib(fj_pool *p, int n, long result)
 
 static int in_child;
 
-/* Children of these tests start threads of their own and allocate, and a thread of the parent,
- * that of the frame at least, may be allocating at the moment of the fork. */
+/* The child processes of these tests start threads and allocate. A thread of the parent, at least
+ * that of the test framework, may be allocating at the moment of the fork. */
 static void need_threads_after_fork(void)
 {
-    if (FJI_TSAN) fjt_skip("ThreadSanitizer knows no threads after fork()");
-    if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator keeps the locks of threads that are gone");
+    if (FJI_TSAN) fjt_skip("ThreadSanitizer does not support new threads after fork()");
+    if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator may stay locked after fork()");
 }
 
-/* In the child: gone when the test is. */
+/* In the child process: the kernel kills it when the test ends. */
 static void child_begin(void)
 {
     in_child = 1;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* LeakSanitizer would look for the threads of the parent when a child exits. */
+/* LeakSanitizer would look for the threads of the parent when a child process exits. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
@@ -106,11 +106,11 @@ static void await_child(pid_t pid)
     CHECK(pid > 0);
     while (waitpid(pid, &status, 0) < 0) CHECK_EQ(errno, EINTR);
     if (WIFSIGNALED(status))
-        fjt_fail(__FILE__, __LINE__, "child ended by signal %d", WTERMSIG(status));
+        fjt_fail(__FILE__, __LINE__, "the child process was killed by signal %d", WTERMSIG(status));
     CHECK_EQ(WEXITSTATUS(status), 0);
 }
 
-/* ---- No worker at all ------------------------------------------------------------------- */
+/* ---- No workers at all ------------------------------------------------------------------ */
 
 struct forks_outside {
     fj_task task;
@@ -123,7 +123,7 @@ static int note_ran(fj_task *t)
     return 3;
 }
 
-/* All that a thread can ask of the common pool without a worker to help it. */
+/* Uses every call that must work in a common pool without workers. */
 static void use_common_alone(bool actions)
 {
     struct forks_outside t[6] = {{.ran = 0}};
@@ -204,7 +204,8 @@ FJ_TEST(on_one_cpu_the_common_pool_has_one_worker, 30)
 {
     unsetenv("FORKJOIN_PARALLELISM");
     restrict_to(1);
-    if (fj_available_parallelism() != 1) fjt_skip("CPUs are not counted by affinity");
+    if (fj_available_parallelism() != 1)
+        fjt_skip("the number of CPUs does not follow the affinity");
     CHECK_EQ(fj_common_parallelism(), 1);
     fj_pool *p = fjt_pool(0, 0);
     CHECK_EQ(fj_pool_parallelism(p), 1);
@@ -312,7 +313,7 @@ static void *load_main(void *arg)
     return NULL;
 }
 
-/* What the child may expect: pools as good as new, whatever was going on. */
+/* What must work in the child process, whatever the parent was doing at the fork. */
 static void use_in_the_child(fj_pool *p)
 {
     child_begin();
@@ -368,7 +369,8 @@ static int until_set(void *arg)
     return FJ_OK;
 }
 
-/* Queued in the parent, so that it cannot be run in the child as well. */
+/* The parent has queued these tasks and runs them, so the child process must not run them as
+ * well. */
 FJ_TEST(what_is_queued_at_a_fork_is_cancelled_in_the_child, 60)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -404,7 +406,7 @@ FJ_TEST(what_is_queued_at_a_fork_is_cancelled_in_the_child, 60)
     fjt_destroy(p);
 }
 
-/* ---- fork() by a worker ----------------------------------------------------------------- */
+/* ---- fork() in a worker ----------------------------------------------------------------- */
 
 #define OFFERED 5
 
@@ -424,7 +426,7 @@ static int held_run(fj_task *t)
 
 struct forker {
     fj_task task;
-    int stolen; /* how many others have begun when it forks */
+    int stolen; /* number of its tasks that other workers have begun when it calls fork() */
 };
 
 static void forker_child(struct held *h, int stolen)
@@ -448,7 +450,8 @@ static void forker_child(struct held *h, int stolen)
     _exit(0);
 }
 
-/* Some of what it has forked is being run by others: that is lost to the child. */
+/* Other workers run some of its tasks when it calls fork(). Those tasks are cancelled in the child
+ * process. */
 static int forker_run(fj_task *t)
 {
     int stolen = ((struct forker *)t)->stolen;
@@ -483,7 +486,7 @@ FJ_TEST(a_worker_may_fork_the_process, 60)
     }
 }
 
-/* ---- fork() while the common pool is made ----------------------------------------------- */
+/* ---- fork() while the common pool is created -------------------------------------------- */
 
 static void *make_common(void *arg)
 {
@@ -492,7 +495,7 @@ static void *make_common(void *arg)
     return NULL;
 }
 
-/* A process in which one thread makes the common pool while another one forks. */
+/* A process in which one thread creates the common pool while another calls fork(). */
 static void fork_beside_a_maker(int wait_ns)
 {
     pthread_t t = regression_thread(make_common, NULL);
@@ -575,7 +578,7 @@ static int sleeper(fj_task *t)
     return 4;
 }
 
-/* Every wait of the caller is interrupted again and again. */
+/* A timer signal interrupts every wait of the caller, again and again. */
 FJ_TEST(signals_do_not_disturb_whoever_waits, 60)
 {
     struct sigaction act = {.sa_handler = on_signal}; /* no SA_RESTART */
@@ -615,7 +618,7 @@ static void refuse_membarrier(int err)
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        fjt_skip("no filter of system calls");
+        fjt_skip("system calls cannot be filtered");
     CHECK_EQ(syscall(SYS_membarrier, 0, 0, 0), -1);
     CHECK_EQ(errno, err);
 }

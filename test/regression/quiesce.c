@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quiesce.c - "nothing is running or queued" must not be said too early, and must be said
+ * quiesce.c - a pool is reported as quiescent exactly when no task is running or queued
  *
- * A task that hops from worker to worker is always somewhere, and a look at one queue after
- * the other can miss it everywhere. Those who wait for quiet by helping must neither wait for
- * each other nor leave while one of them still runs something.
+ * A task that moves from worker to worker always exists, but a thread that checks one queue after
+ * the other can miss it in each of them. Threads that help until the pool is quiescent must not
+ * wait for each other, and none of them may return while another still runs a task.
  */
 #define _GNU_SOURCE
 #include "regression.h"
 
-/* ---- False quiet ------------------------------------------------------------------------ */
+/* ---- Quiescence reported too early ------------------------------------------------------ */
 
 struct hopper {
     fj_pool *pool;
@@ -17,7 +17,8 @@ struct hopper {
     atomic_bool begun;
 };
 
-/* Each run leaves one successor and ends, so that exactly one is alive at any time. */
+/* Each run executes one successor and ends, so there is always one such action until the last
+ * ends. */
 static int hop(void *arg)
 {
     struct hopper *h = arg;
@@ -27,14 +28,15 @@ static int hop(void *arg)
     if (n > 1) {
         atomic_store(&h->left, n - 1);
         CHECK_EQ(fj_execute(h->pool, hop, h), FJ_OK);
-        if (n % 5 == 0) regression_spin_ns(n % 3000); /* the successor is taken meanwhile */
+        /* Another worker takes the successor meanwhile. */
+        if (n % 5 == 0) regression_spin_ns(n % 3000);
     } else {
         atomic_store(&h->left, 0);
     }
     return FJ_OK;
 }
 
-/* As often as it goes; gives way now and then, for a machine with one core. */
+/* Asks as often as possible. Yields every 256 turns, for machines with one CPU. */
 static void look_until_quiet(fj_pool *p)
 {
     for (int turn = 1; !fj_pool_is_quiescent(p); turn++)
@@ -101,7 +103,7 @@ FJ_TEST(a_nest_of_forks_is_never_missed, 60)
     fjt_destroy(p);
 }
 
-/* A ring of tasks, so that none is submitted again before its last run is over. */
+/* A ring of tasks, so that no task is submitted again before its last run has ended. */
 #define RING 256
 
 struct relay {
@@ -110,7 +112,7 @@ struct relay {
     struct hopper *hopper;
 };
 
-/* Through the submission queues: taken by whoever comes first. */
+/* Submits its successor through the submission queues, so any worker may take it. */
 static int relay_run(fj_task *t)
 {
     struct relay *r = (struct relay *)t;
@@ -141,7 +143,7 @@ FJ_TEST(a_task_that_submits_its_successor_is_never_missed, 60)
     fjt_destroy(p);
 }
 
-/* ---- A caller that works for the pool counts as well ------------------------------------ */
+/* ---- A caller that helps counts as well ------------------------------------------------- */
 
 struct guest {
     fj_task task;
@@ -182,7 +184,7 @@ FJ_TEST(a_helping_caller_is_never_missed, 60)
     fjt_destroy(p);
 }
 
-/* ---- Helping until quiet, by several at once -------------------------------------------- */
+/* ---- Several threads help until the pool is quiescent ----------------------------------- */
 
 struct quiet_crowd {
     fj_pool *pool;
@@ -199,7 +201,8 @@ static int crowd_leaf(void *arg)
     return FJ_OK;
 }
 
-/* Everybody starts in the same moment, leaves some actions, and must find all of them done. */
+/* All helpers start at the same moment. Each executes some actions and must find all of them done
+ * when fj_help_quiesce() returns. */
 static int crowd_help(void *arg)
 {
     struct quiet_crowd *c = arg;
@@ -249,7 +252,7 @@ FJ_TEST(several_that_help_until_quiet_leave_nothing_undone_fifo, 60)
     help_in_a_crowd(true, FJ_POOL_FIFO);
 }
 
-/* ---- Quiet means done ------------------------------------------------------------------- */
+/* ---- Quiescent means that every action has ended ---------------------------------------- */
 
 FJ_TEST(after_await_quiescence_every_action_is_done, 60)
 {

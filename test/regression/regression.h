@@ -18,7 +18,8 @@
 
 /* ---- Waiting ---------------------------------------------------------------------------- */
 
-/* Yields, and after 2000 turns sleeps: the thread that makes the condition true may need this CPU. */
+/* Returns at once in the first 50 turns, then yields, and sleeps from turn 2000 on. The thread that
+ * makes the condition true may need this CPU. */
 static inline void regression_give_way(int turn)
 {
     if (turn < 50) return;
@@ -31,7 +32,7 @@ static inline void regression_give_way(int turn)
 #define UNTIL(cond) \
     for (int regression_turn = 0; !(cond); regression_turn++) regression_give_way(regression_turn)
 
-/* Busy for about `ns`, without a call into the library. */
+/* Spins for about `ns` nanoseconds without a call into the library. */
 static inline void regression_spin_ns(int64_t ns)
 {
     int64_t end = fjt_now() + ns;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rest.c - single bugs that belong to no group: signals, clocks, locks held by others, layout
+ * rest.c - bugs that belong to no other group: signals, clocks, held locks, memory layout
+ *
+ * "TRAPS n" refers to row n of docs/traps.md. The comment above a test describes the bug that the
+ * test finds.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +21,7 @@
 #define MS ((int64_t)1000000)
 #define LONG_NS (600 * 1000 * MS)
 
-/* ---- Signals for workers that sleep -------------------------------------------------------------- */
+/* ---- Signals to sleeping workers ----------------------------------------------------------------- */
 
 static void on_signal(int sig)
 {
@@ -48,7 +51,7 @@ static void *shoot(void *arg)
     return NULL;
 }
 
-/* TRAPS 4: a sleep that a signal has ended is taken for a wake-up, or its wake-up is lost. */
+/* TRAPS 4: a worker takes a sleep that a signal has ended for a wake-up, or loses its wake-up. */
 FJ_TEST(workers_are_woken_though_signals_end_their_sleep, 60)
 {
     struct sigaction act = {.sa_handler = on_signal}; /* no SA_RESTART */
@@ -57,7 +60,7 @@ FJ_TEST(workers_are_woken_though_signals_end_their_sleep, 60)
 
     CHECK_EQ(sigaction(SIGUSR1, &act, NULL), 0);
     o.parallelism = 4;
-    o.max_threads = 4; /* none leaves before the pool does, so that its thread is there */
+    o.max_threads = 4; /* no worker ends before the pool does, so that its thread stays valid */
     o.spin_ns = -1;
     o.interrupt_signal = SIGUSR1;
     o.on_start = arm;
@@ -78,7 +81,7 @@ FJ_TEST(workers_are_woken_though_signals_end_their_sleep, 60)
     fjt_destroy(p);
 }
 
-/* ---- Heat ------------------------------------------------------------------------------------- */
+/* ---- CPU use ---------------------------------------------------------------------------------- */
 
 /* TRAPS 6: every single task wakes workers that find nothing, or keeps them searching. */
 FJ_TEST(task_now_and_then_costs_little_cpu, 60)
@@ -109,7 +112,7 @@ static int get_it(void *f)
     return fj_future_get(f, FJ_FOREVER, NULL);
 }
 
-/* TRAPS 9: the word that counts the changes of a lot is compared as if it only ever grew. */
+/* TRAPS 9: the counter of a wait bucket is compared as if it never wrapped. */
 FJ_TEST(lot_that_wraps_still_wakes, 60)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -123,7 +126,7 @@ FJ_TEST(lot_that_wraps_still_wakes, 60)
         CHECK_EQ(fj_submit_action(p, get_it, &awaited, NULL, &f), FJ_OK);
         if (i % 3 != 0) {
             UNTIL((fji_load_acquire(&awaited.task.state) & FJI_OBSERVED) != 0);
-            fji_wait_bucket_notify(lot); /* for somebody else's future */
+            fji_wait_bucket_notify(lot); /* as for another future in the same bucket */
         }
         regression_spin_ns(regression_below(&seed, 100000));
         CHECK_EQ(fj_future_complete(&awaited, NULL), 1);
@@ -133,7 +136,7 @@ FJ_TEST(lot_that_wraps_still_wakes, 60)
     fjt_destroy(p);
 }
 
-/* TRAPS 9: pseudo-random numbers of workers start or end at 0 and stay there. */
+/* TRAPS 9: the pseudo-random number of a worker becomes 0 and then stays 0. */
 FJ_TEST(random_numbers_of_workers_never_end, 10)
 {
     static fji_worker w;
@@ -145,11 +148,11 @@ FJ_TEST(random_numbers_of_workers_never_end, 10)
     }
 }
 
-/* ---- How many CPUs -------------------------------------------------------------------------------- */
+/* ---- The number of CPUs --------------------------------------------------------------------------- */
 
 static int fake_cpus = -1;
 
-/* In place of the system's: the library asks this one. */
+/* Replaces the function of the C library, so that the pool sees `fake_cpus` CPUs. */
 int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
 {
     if (fake_cpus < 0) {
@@ -167,18 +170,19 @@ int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
     return 0;
 }
 
-/* TRAPS 10: a machine with more CPUs than the limit, or with one, gets no pool. */
+/* TRAPS 10: on a machine with more CPUs than the limit, or with one CPU, no pool can be created. */
 FJ_TEST(any_number_of_cpus_gives_a_pool, 30)
 {
     static const int numbers[] = {0, 1, 2, 1025, 32766, 32767, 32768, 40000, 500000};
 
     fake_cpus = 1;
-    if (fj_available_parallelism() != 1) fjt_skip("affinity is not looked at here");
+    if (fj_available_parallelism() != 1)
+        fjt_skip("the number of CPUs does not follow the affinity");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         fake_cpus = numbers[i];
         int n = fj_available_parallelism();
         CHECK(n >= 1 && n <= FJ_MAX_WORKERS);
-        if (fake_cpus > 0) CHECK(n <= fake_cpus); /* fewer where there is a quota */
+        if (fake_cpus > 0) CHECK(n <= fake_cpus); /* fewer if there is a CPU quota */
         fj_pool *p = fjt_pool(0, 0);
         CHECK_EQ(fj_pool_parallelism(p), n);
         atomic_int ran = 0;
@@ -188,7 +192,7 @@ FJ_TEST(any_number_of_cpus_gives_a_pool, 30)
     }
 }
 
-/* TRAPS 10: the same for the common pool, whose threads for blocked ones come on top. */
+/* TRAPS 10: the same for the common pool, which must also leave space for spare threads. */
 FJ_TEST(common_pool_of_a_huge_machine_works, 30)
 {
     fake_cpus = 40000;
@@ -199,7 +203,7 @@ FJ_TEST(common_pool_of_a_huge_machine_works, 30)
     UNTIL(atomic_load(&ran) == 1);
 }
 
-/* ---- The end against whoever holds a lock ---------------------------------------------------------- */
+/* ---- The end of a pool while a lock is held -------------------------------------------------------- */
 
 static atomic_int destroyed;
 
@@ -210,7 +214,7 @@ static void *destroy_it(void *p)
     return NULL;
 }
 
-/* TRAPS 14: the pool is freed while somebody has the lock under which workers are entered. */
+/* TRAPS 14: the pool is freed while another thread holds the lock under which workers register. */
 FJ_TEST(end_waits_for_whoever_holds_the_lock, 60)
 {
     uint64_t seed = fjt_seed();
@@ -239,7 +243,7 @@ FJ_TEST(end_waits_for_whoever_holds_the_lock, 60)
 static int never_run(fj_task *t)
 {
     (void)t;
-    fjt_fail(__FILE__, __LINE__, "a future that was refused runs");
+    fjt_fail(__FILE__, __LINE__, "the pool runs a future that it has refused");
 }
 
 static int call_never(void *arg, void **result)
@@ -284,7 +288,7 @@ static void check_refused(fj_pool *p)
     CHECK_EQ(fj_completer_invoke(p, &c), FJ_EREJECTED);
     CHECK(made == NULL);
     CHECK(!fj_future_is_done(&f));
-    fj_future_fini(&f); /* returns at once: nobody has it */
+    fj_future_fini(&f); /* returns at once, because the pool does not use it */
 }
 
 static void *refused_elsewhere(void *p)
@@ -293,7 +297,8 @@ static void *refused_elsewhere(void *p)
     return NULL;
 }
 
-/* TRAPS 18: a thread that has submitted before has a way that does not ask any more. */
+/* TRAPS 18: a thread that has submitted before takes a fast path that does not check for
+ * shutdown. */
 FJ_TEST(futures_of_a_known_submitter_are_refused_too, 30)
 {
     fj_pool *p = fjt_pool(1, 0), *other = fjt_pool(1, 0);
@@ -306,7 +311,7 @@ FJ_TEST(futures_of_a_known_submitter_are_refused_too, 30)
     pthread_join(regression_thread(refused_elsewhere, p), NULL);
     fj_future_init(&f, fine);
     CHECK_EQ(fj_future_submit(p, &f), FJ_EREJECTED);
-    CHECK_EQ(fj_future_submit(other, &f), FJ_OK); /* it is as new */
+    CHECK_EQ(fj_future_submit(other, &f), FJ_OK); /* a refused future can be submitted again */
     CHECK_EQ(fj_future_join(&f), FJ_OK);
     fj_future_fini(&f);
     atomic_store(&enough, 1);
@@ -318,7 +323,7 @@ FJ_TEST(futures_of_a_known_submitter_are_refused_too, 30)
     fjt_destroy(other);
 }
 
-/* ---- Quiet ------------------------------------------------------------------------------------- */
+/* ---- Quiescence -------------------------------------------------------------------------------- */
 
 static int brief(fj_task *t)
 {
@@ -327,7 +332,7 @@ static int brief(fj_task *t)
     return FJ_OK;
 }
 
-/* TRAPS 23: a pool is called quiet while the last task has not yet been marked as done. */
+/* TRAPS 23: the pool is reported as quiescent before the last task is marked as done. */
 FJ_TEST(futures_are_done_when_their_pool_is_quiet, 60)
 {
     enum { N = 8 };
@@ -358,8 +363,8 @@ static int look_who(void *ran)
     return regression_count(ran);
 }
 
-/* TRAPS 24: whoever waits for quiet runs strangers' tasks on its own stack, though nobody
- * said that callers help. */
+/* TRAPS 24: a thread that waits for quiescence runs unrelated tasks on its own stack, although the
+ * pool does not have FJ_POOL_CALLER_HELPS. */
 FJ_TEST(waiting_for_quiet_runs_nothing_unless_callers_help, 60)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -410,14 +415,14 @@ static int full_body(void *arg)
 
     (void)arg;
     UNTIL(atomic_load(&full.here) == 2);
-    if (!last) { /* keeps the other thread of the pool */
+    if (!last) { /* occupies the other thread of the pool */
         UNTIL(atomic_load(&full.may_go));
         return FJ_OK;
     }
     CHECK_EQ(fj_managed_block(not_ready, must_not_block, &full.blocked), FJ_ESATURATED);
     CHECK_EQ(fj_block_begin(&b), FJ_ESATURATED);
     CHECK(b.worker == &full && b.token == 77);
-    fj_future_init(&f, NULL); /* what cannot fail waits all the same */
+    fj_future_init(&f, NULL); /* calls that cannot return FJ_ESATURATED wait nevertheless */
     CHECK_EQ(fj_future_get(&f, 2 * MS, &result), FJ_ETIMEDOUT);
     CHECK(result == &full);
     CHECK_EQ(fj_sleep_ns(MS), FJ_OK);
@@ -425,7 +430,8 @@ static int full_body(void *arg)
     return FJ_OK;
 }
 
-/* TRAPS 28: at the limit a wait fails half done: it has waited, or has written its result. */
+/* TRAPS 28: at the limit of threads a wait returns an error after it has already waited or stored a
+ * result. */
 FJ_TEST(wait_refused_at_the_limit_has_done_nothing, 30)
 {
     fj_pool_options o = {0};
@@ -451,7 +457,7 @@ static int gives_up(void *arg)
     return arg != NULL ? -5 : 0;
 }
 
-/* Every wait that can end badly, as the number says. */
+/* Makes one of the waits that can fail, as `kind` says. */
 static int bad_wait(void *arg)
 {
     int kind = (int)(intptr_t)arg;
@@ -477,7 +483,7 @@ static int bad_wait(void *arg)
     return FJ_OK;
 }
 
-/* TRAPS 29: a wait that ends by an error does not give its count back. */
+/* TRAPS 29: a wait that returns an error leaves the count of blocked workers too high. */
 FJ_TEST(waits_that_end_badly_cost_no_count, 60)
 {
     enum { N = 6, WORKERS = 3 };
@@ -508,7 +514,7 @@ FJ_TEST(waits_that_end_badly_cost_no_count, 60)
     }
 }
 
-/* ---- Locks over waits ------------------------------------------------------------------------------ */
+/* ---- Locks held across waits ----------------------------------------------------------------------- */
 
 static pthread_mutex_t guarded = PTHREAD_MUTEX_INITIALIZER;
 static long guarded_sum;
@@ -522,7 +528,7 @@ static int wants_the_lock(fj_task *t)
     return FJ_OK;
 }
 
-/* Waits for one of its futures with the lock held, while others that want it are queued. */
+/* Waits for one of its futures while it holds the lock. The other futures wait for the lock. */
 static int holds_the_lock(fj_task *t)
 {
     fj_future other[4], mine;
@@ -545,7 +551,8 @@ static int holds_the_lock(fj_task *t)
     return FJ_OK;
 }
 
-/* TRAPS 31: while it waits for one future the holder of a lock runs another that wants it. */
+/* TRAPS 31: the holder of a lock waits for one future and helps by running another that locks the
+ * same mutex. */
 FJ_TEST(mutex_may_be_held_over_the_wait_for_a_future, 60)
 {
     enum { N = 6 };
@@ -588,7 +595,7 @@ static int waits_raw(void *arg)
     return FJ_OK;
 }
 
-/* TRAPS 32: whoever looks why a pool hangs, hangs too. */
+/* TRAPS 32: the dump of a pool that hangs hangs as well. */
 FJ_TEST(pool_that_hangs_with_all_its_locks_held_can_be_dumped, 30)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -612,7 +619,7 @@ FJ_TEST(pool_that_hangs_with_all_its_locks_held_can_be_dumped, 30)
     fjt_destroy(p);
 }
 
-/* ---- What tasks leave in the thread --------------------------------------------------------------- */
+/* ---- What tasks leave in thread-local variables --------------------------------------------------- */
 
 static _Thread_local int dirt;
 static atomic_int resets, found_dirt;
@@ -633,7 +640,7 @@ static int adds_dirt(fj_task *t)
     return FJ_OK;
 }
 
-/* Finds a clean thread, and what its own forks leave there stays until it ends. */
+/* Must find a clean thread. What its own forks leave there stays until it ends. */
 static int starts_clean(fj_task *t)
 {
     fj_task child[20];
@@ -665,8 +672,8 @@ static fj_pool *pool_that_wipes(void)
     return fjt_pool_with(&o);
 }
 
-/* TRAPS 37: what one submission leaves in the thread is there for the next; or is wiped in
- * the middle of it. */
+/* TRAPS 37: the next submission finds what a submission has left in the thread; or the reset comes
+ * in the middle of a submission. */
 FJ_TEST(thread_is_wiped_between_submissions_and_not_within, 30)
 {
     enum { N = 50 };
@@ -687,7 +694,7 @@ FJ_TEST(thread_is_wiped_between_submissions_and_not_within, 30)
     fjt_destroy(p);
 }
 
-/* TRAPS 37: the same for actions of several callers that are taken at one go. */
+/* TRAPS 37: the same for actions of several callers that a worker takes in one batch. */
 FJ_TEST(thread_is_wiped_between_actions_taken_together, 30)
 {
     fj_pool *p = pool_that_wipes();
@@ -742,7 +749,8 @@ static void *fork_and_unfork(void *number)
     return NULL;
 }
 
-/* TRAPS 62: what was seen on top before the lock was got is taken as if it were still there. */
+/* TRAPS 62: a thread takes the task that it saw at the top of the queue before it had the lock,
+ * although another task may be there now. */
 FJ_TEST(threads_take_back_their_own_from_a_shared_queue, 60)
 {
     pthread_t t[3];
@@ -752,7 +760,7 @@ FJ_TEST(threads_take_back_their_own_from_a_shared_queue, 60)
     for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
 }
 
-/* ---- Completers that go ----------------------------------------------------------------------------- */
+/* ---- Completers that are freed ---------------------------------------------------------------------- */
 
 struct node {
     fj_completer c;
@@ -806,8 +814,8 @@ static int root_run(fj_task *t)
     return FJ_OK;
 }
 
-/* TRAPS 65: whoever looks for tasks of its own root reads one of another, which is being run
- * and freed. ASan sees it. */
+/* TRAPS 65: a helper that looks for tasks of its own root reads a task of another root, which may
+ * be run and freed at that moment. AddressSanitizer reports it. */
 FJ_TEST(helpers_do_not_look_into_the_completers_of_others, 60)
 {
     enum { N = 16 };
@@ -824,7 +832,7 @@ FJ_TEST(helpers_do_not_look_into_the_completers_of_others, 60)
     fjt_destroy(p);
 }
 
-/* ---- Threads that are stopped at a bad moment --------------------------------------------------------- */
+/* ---- Threads that are preempted at a bad moment ------------------------------------------------------- */
 
 static int become_urgent(fj_pool *pool, int worker, void *arg)
 {
@@ -853,8 +861,8 @@ static void *submit_and_take_back(void *p)
     return NULL;
 }
 
-/* TRAPS 68: a worker that may not be preempted waits, spinning, for a thread that it keeps
- * from its only CPU. */
+/* TRAPS 68: a worker with a real-time priority spins until another thread has run, but keeps that
+ * thread from its only CPU. */
 FJ_TEST(urgent_worker_does_not_starve_those_it_waits_for, 60)
 {
     struct sched_param priority = {.sched_priority = 1}, normal = {.sched_priority = 0};
@@ -863,10 +871,10 @@ FJ_TEST(urgent_worker_does_not_starve_those_it_waits_for, 60)
     pthread_t t[3];
 
     if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority) != 0)
-        fjt_skip("may not raise priorities");
+        fjt_skip("real-time priorities are not permitted");
     CHECK_EQ(pthread_setschedparam(pthread_self(), SCHED_OTHER, &normal), 0);
     CHECK_EQ(sched_getaffinity(0, sizeof one, &one), 0);
-    for (size_t i = 0, seen = 0; i < CPU_SETSIZE; i++) /* keeps the first */
+    for (size_t i = 0, seen = 0; i < CPU_SETSIZE; i++) /* keeps the first CPU only */
         if (CPU_ISSET(i, &one) && seen++ > 0) CPU_CLR(i, &one);
     CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);
     o.parallelism = o.max_threads = 1;
@@ -885,8 +893,8 @@ static void *submit_one(void *p)
     return NULL;
 }
 
-/* TRAPS 69: while the holders of the queues' locks do not run, submitters go from one queue
- * to the next without end. */
+/* TRAPS 69: while the holders of all queue locks are preempted, submitters try one queue after
+ * another without sleeping. */
 FJ_TEST(submitters_sleep_while_every_queue_is_locked, 30)
 {
     enum { N = 32 };
@@ -894,7 +902,7 @@ FJ_TEST(submitters_sleep_while_every_queue_is_locked, 30)
     pthread_t t[N];
     int queued = 0;
 
-    /* Each submission goes to a queue that is not locked, and makes it if need be. */
+    /* Each submission goes to a queue that is not locked, and creates the queue if necessary. */
     for (uint32_t locked = 0; locked < p->nsubmissions; queued++) {
         CHECK_EQ(fj_execute(p, regression_count, &storm_ran), FJ_OK);
         locked = 0;
@@ -924,7 +932,7 @@ FJ_TEST(submitters_sleep_while_every_queue_is_locked, 30)
 static atomic_int asked_for_wall_time;
 
 #if !FJI_ASAN && !FJI_TSAN
-/* In place of the system's: the library asks these. */
+/* Replaces the function of the C library, so that the test counts reads of other clocks. */
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
     if (clock != CLOCK_MONOTONIC && clock != CLOCK_PROCESS_CPUTIME_ID)
@@ -933,7 +941,7 @@ int clock_gettime(clockid_t clock, struct timespec *t)
 }
 #endif
 
-/* TRAPS 73: a step of the wall clock ends every wait, or none ever again. */
+/* TRAPS 73: when the wall clock is set, every wait ends at once, or none ever ends. */
 FJ_TEST(no_wait_asks_for_the_wall_clock, 30)
 {
     fj_pool_options o = {0};
@@ -946,7 +954,7 @@ FJ_TEST(no_wait_asks_for_the_wall_clock, 30)
     o.keep_alive_ns = 20 * MS;
     fj_pool *p = fjt_pool_with(&o);
     regression_all_at_once(p, 3);
-    UNTIL(fj_pool_thread_count(p) == 0); /* after keep-alive */
+    UNTIL(fj_pool_thread_count(p) == 0); /* after the keep-alive time */
     CHECK_EQ(fj_execute(p, regression_count, &ran), FJ_OK);
     UNTIL(atomic_load(&ran) == 1);
     fj_future_init(&never, NULL);
@@ -958,12 +966,12 @@ FJ_TEST(no_wait_asks_for_the_wall_clock, 30)
     CHECK_EQ(atomic_load(&asked_for_wall_time), 0);
 }
 
-/* ---- Layout ---------------------------------------------------------------------------------------- */
+/* ---- Memory layout --------------------------------------------------------------------------------- */
 
 #define APART(type, a, b) \
     CHECK(offsetof(type, a) / FJI_CACHE_PAIR != offsetof(type, b) / FJI_CACHE_PAIR)
 
-/* TRAPS 74: what one thread writes all the time lies in the line that others read. */
+/* TRAPS 74: a word that one thread often writes shares a cache line with words that others read. */
 FJ_TEST(words_of_different_writers_lie_apart, 10)
 {
     fj_pool *p = fjt_pool(2, 0);

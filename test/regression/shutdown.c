@@ -2,9 +2,9 @@
 /*
  * shutdown.c - the end of a pool, against everything that may happen at the same time
  *
- * Every accepted task ends run or cancelled, every other one is refused; a shutdown without
- * "now" takes nothing away from what runs; and what await_termination says is final: no
- * thread of the pool is left, no hook is still to come, the memory may go.
+ * Every accepted task is run or cancelled, and every other task is refused. fj_pool_shutdown() does
+ * not disturb running tasks. When fj_pool_await_termination() returns FJ_OK, no thread of the pool
+ * is left, no hook is called any more, and the pool may be freed.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -77,7 +77,7 @@ struct heirs {
     atomic_int ran, stopped;
 };
 
-/* Leaves two actions behind that nobody waits for. */
+/* Executes two more actions, which no thread waits for. */
 static int heirs_run(void *arg)
 {
     struct heirs *h = arg;
@@ -101,7 +101,7 @@ FJ_TEST(shutdown_lets_actions_leave_actions_behind, 120)
         CHECK_EQ(fj_execute(p, heirs_run, &h), FJ_OK);
         regression_spin_ns(regression_below(&seed, 100000));
         CHECK_EQ(fj_pool_close(p), FJ_OK);
-        /* Each of the first 2^depth - 1 leaves two. */
+        /* Each of the first 2^depth - 1 actions executes two more. */
         CHECK_EQ(atomic_load(&h.ran), 2 * ((1 << h.depth) - 1) + 1);
         CHECK_EQ(atomic_load(&h.stopped), 0);
         fjt_destroy(p);
@@ -156,7 +156,7 @@ FJ_TEST(shutdown_waits_for_a_task_that_helps_until_quiet, 60)
     }
 }
 
-/* ---- Submitters against the end --------------------------------------------------------- */
+/* ---- Submitters against the end of the pool --------------------------------------------- */
 
 #define SUBMITTERS 8
 #define MOST_TASKS 200
@@ -177,7 +177,7 @@ struct rush {
     bool now, lazy;
     pthread_barrier_t gate;
     atomic_bool over;
-    atomic_int accepted, ran, dropped; /* actions */
+    atomic_int accepted, ran, dropped; /* numbers of actions */
 };
 
 struct submitter {
@@ -199,7 +199,7 @@ static int submit_somehow(fj_pool *p, fj_task *t, int how)
     return fj_submit_lazy(p, t);
 }
 
-/* Submits until it is refused, then joins what was accepted. */
+/* Submits until the pool refuses a task, then joins the accepted tasks. */
 static void rush_once(struct submitter *s)
 {
     struct rush *r = s->rush;
@@ -288,7 +288,7 @@ FJ_TEST(shutdown_now_runs_or_cancels_every_accepted_task, 120)
     rush_against_the_end(true, false);
 }
 
-/* Nobody is woken for them, so the end itself has to see to it that they are run. */
+/* A lazy submission wakes no worker, so the shutdown itself has to make sure that it is run. */
 FJ_TEST(shutdown_runs_what_is_queued_lazily_at_that_moment, 60)
 {
     rush_against_the_end(false, true);
@@ -301,8 +301,9 @@ static int endless(void *arg)
 }
 
 /*
- * The same by hand: a lazy submitter that has seen an open pool, and is then held up with the
- * lock of its queue until the only worker has gone idle in the pool that was shut down.
+ * The same step by step. A lazy submitter has seen that the pool is open. It is then delayed while
+ * it holds the lock of its queue, until the only worker has gone idle in the pool that was shut
+ * down.
  */
 FJ_TEST(shutdown_runs_what_a_slow_submitter_queues_lazily, 30)
 {
@@ -332,7 +333,7 @@ FJ_TEST(shutdown_runs_what_a_slow_submitter_queues_lazily, 30)
     fjt_destroy(p);
 }
 
-/* ---- Threads that are just coming or going ---------------------------------------------- */
+/* ---- Threads that are just starting or ending ------------------------------------------- */
 
 struct hooks {
     atomic_int started, stopped;
@@ -388,7 +389,7 @@ FJ_TEST(stop_waits_for_workers_that_are_just_starting, 120)
     }
 }
 
-/* Workers that leave for lack of work are late in their last hook when the pool is stopped. */
+/* An idle worker that ends is still in its on_stop hook when the pool is stopped. */
 FJ_TEST(the_end_waits_for_a_worker_that_leaves_for_lack_of_work, 60)
 {
     for (long i = fjt_rounds(20); i > 0; i--) {
@@ -419,7 +420,7 @@ FJ_TEST(shutdown_waits_for_a_worker_that_leaves_for_lack_of_work, 60)
 
 /* ---- The end is the end ----------------------------------------------------------------- */
 
-/* Under AddressSanitizer, memory that is still touched shows. */
+/* AddressSanitizer reports a thread that still uses the pool. */
 FJ_TEST(a_terminated_pool_may_be_freed_at_once, 120)
 {
     uint64_t seed = fjt_seed();
@@ -438,7 +439,7 @@ FJ_TEST(a_terminated_pool_may_be_freed_at_once, 120)
     }
 }
 
-/* The same when idle workers are leaving at that very moment. */
+/* The same while idle workers are ending. */
 FJ_TEST(a_pool_whose_workers_are_leaving_may_be_freed_at_once, 120)
 {
     uint64_t seed = fjt_seed();
@@ -470,7 +471,7 @@ FJ_TEST(a_timed_wait_for_the_end_of_a_busy_pool_is_over_in_time, 30)
     fjt_destroy(p);
 }
 
-/* ---- From inside, without workers, without a signal ------------------------------------- */
+/* ---- From a task, without workers, without a wake-up ------------------------------------ */
 
 struct inside {
     fj_task task;
@@ -564,9 +565,9 @@ FJ_TEST(shutdown_runs_what_was_queued_lazily, 60)
     }
 }
 
-/* ---- Queued everywhere when the stop comes ---------------------------------------------- */
+/* ---- Tasks in every queue when the pool stops ------------------------------------------- */
 
-#define LOCAL 300 /* more than a queue begins with */
+#define LOCAL 300 /* more than the initial capacity of a queue */
 
 struct stuffed {
     fj_task task;
@@ -587,7 +588,7 @@ static void stuffed_judge(struct stuffed *s, struct offered *t)
         s->cancelled++;
 }
 
-/* Fills its own queue with both kinds of tasks, waits for the stop, then joins them all. */
+/* Fills its own queue with submitted and forked tasks, waits for the stop, then joins them all. */
 static int stuffed_run(fj_task *t)
 {
     struct stuffed *s = (struct stuffed *)t;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timers.c - moments at which timers get lost, run once too often, or touch what is gone
+ * timers.c - moments at which a timer is lost, runs once too often, or uses freed memory
  *
- * A timer is taken out by whoever cancels it, by the thread of the timers, by the worker that
- * has run it and by a shutdown, and its memory goes with the one that was last. The order in
- * which the wheel gives them out is tested without threads, in unit/wheel.c.
+ * The thread that cancels a timer, the timer thread, the worker that runs it and a shutdown can all
+ * remove it. The last of them releases its memory. unit/wheel.c tests the order in which the timing
+ * wheel returns timers, without threads.
+ *
+ * "TRAPS n" refers to row n of docs/traps.md. In this file the comment above a test describes what
+ * must hold.
  */
 #define _GNU_SOURCE
 #include <forkjoin/block.h>
@@ -25,7 +28,7 @@ static int count_call(void *arg, void **result)
 
 /* ---- Timers on the heap ---------------------------------------------------------------------- */
 
-/* Its memory is overwritten and freed by whoever is the last to let it go. */
+/* A timer on the heap. Its release function overwrites and frees it. */
 struct loose {
     fj_timer timer;
     atomic_int *runs, *released;
@@ -92,8 +95,8 @@ static int held_call(void *go, void **result)
     return held(go);
 }
 
-/* TRAPS 15: whoever waits for a timer gets an answer when the pool stops: for one that waits,
- * for a series between two runs, for one that is queued, and for the limit of another. */
+/* TRAPS 15: when the pool stops, every thread that waits for a timer returns. The timers are one
+ * that waits, a series between two runs, one that is queued, and the timeout of a future. */
 FJ_TEST(stop_wakes_those_who_wait_for_timers, 60)
 {
     enum { KINDS = 5, WAYS = 4 };
@@ -110,16 +113,17 @@ FJ_TEST(stop_wakes_those_who_wait_for_timers, 60)
         UNTIL(fj_pool_delayed_count(p) == 1);
         atomic_store(&held_begun, 0);
         CHECK_EQ(fj_execute(p, held, &go), FJ_OK);
-        UNTIL(atomic_load(&held_begun)); /* nothing else is run from now on */
+        UNTIL(atomic_load(&held_begun)); /* the only worker is occupied, so nothing else runs */
         CHECK_EQ(fj_schedule_action(p, regression_count, &runs, LONG_NS, &f[1]), FJ_OK);
         CHECK_EQ(fj_schedule_action(p, regression_count, &runs, INT64_MAX, &f[2]), FJ_OK);
         CHECK_EQ(fj_submit_with_timeout(p, count_call, &runs, LONG_NS, NULL, &f[3]), FJ_OK);
-        CHECK_EQ(fj_schedule_action(p, regression_count, &runs, 0, &f[4]), FJ_OK); /* soon queued */
+        CHECK_EQ(fj_schedule_action(p, regression_count, &runs, 0, &f[4]), FJ_OK); /* queued soon */
         for (int i = 0; i < KINDS * WAYS; i++) {
             w[i] = (struct waiter){.f = f[i % KINDS], .how = i / KINDS};
             t[i] = regression_thread(wait_for_timer, &w[i]);
         }
-        if (round % 2 == 0) UNTIL(fj_pool_delayed_count(p) == 4); /* else at any moment */
+        /* In odd rounds the stop comes at any moment. */
+        if (round % 2 == 0) UNTIL(fj_pool_delayed_count(p) == 4);
         CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK);
         for (int i = 0; i < KINDS * WAYS; i++) {
             pthread_join(t[i], NULL);
@@ -141,7 +145,7 @@ static int open_ended(void *arg, void **result)
     return FJ_PENDING;
 }
 
-/* TRAPS 15: a body that leaves its future open has not ended it: the limit still does. */
+/* TRAPS 15: a body that returns FJ_PENDING leaves its future open. The timeout still ends it. */
 FJ_TEST(limit_ends_what_its_body_left_open, 20)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -174,8 +178,8 @@ static int sleeps_long(void *arg, void **result)
     return fj_sleep_ns(LONG_NS);
 }
 
-/* TRAPS 35: a pool without workers gets one for its timers; every form of them works there, and
- * the callers do nothing but wait. */
+/* TRAPS 35: a pool without workers gets one for its timers. Every kind of timer works there, and
+ * the callers only wait. */
 FJ_TEST(common_pool_of_no_workers_runs_every_kind_of_timer, 30)
 {
     atomic_int runs = 0;
@@ -208,7 +212,8 @@ static int refuse_some(fj_pool *pool, void *arg)
     return atomic_fetch_sub(&refusals, 1) <= 0;
 }
 
-/* TRAPS 35: refused workers lose no timer: what was fired in vain runs when one comes. */
+/* TRAPS 35: no timer is lost while the pool is refused workers. A timer that fires without a worker
+ * runs when a worker starts. */
 FJ_TEST(timers_outlast_the_refusal_of_workers, 60)
 {
     fj_pool_options o = {0};
@@ -221,7 +226,7 @@ FJ_TEST(timers_outlast_the_refusal_of_workers, 60)
     fj_pool *p = fjt_pool_with(&o);
     CHECK_EQ(fj_schedule_action(p, regression_count, &runs, 0, &f), FJ_OK);
     CHECK_EQ(fj_schedule_action_at_fixed_rate(p, nine_at_last, &runs, MS, MS, &g), FJ_OK);
-    while (!fj_future_is_done(f)) { /* each one fires, and asks for a worker again */
+    while (!fj_future_is_done(f)) { /* each of these fires and requests a worker again */
         fj_future *h;
         CHECK_EQ(fj_schedule_action(p, regression_count, &runs, MS, &h), FJ_OK);
         fj_future_unref(h);
@@ -252,8 +257,8 @@ static int one_run(fj_task *t)
     return FJ_OK;
 }
 
-/* TRAPS 54: near and far timers, of which many are taken out of the middle: what is near comes,
- * and is not hidden behind what is hours away; it does not come early, nor twice. */
+/* TRAPS 54: many of the near and far timers are cancelled in the middle. Every near timer fires,
+ * although others are hours away. No timer fires early or twice. */
 FJ_TEST(timers_taken_out_of_the_middle_hide_none, 120)
 {
     enum { N = 4000 };
@@ -293,7 +298,8 @@ FJ_TEST(timers_taken_out_of_the_middle_hide_none, 120)
 
 /* ---- TRAPS 55 -------------------------------------------------------------------------------- */
 
-/* TRAPS 55: delays and limits at the edges of their type, and one that is due between them. */
+/* TRAPS 55: delays and timeouts at the ends of their range, with timers that are due at once in
+ * between. */
 FJ_TEST(times_at_the_edges_do_not_wrap, 30)
 {
     static const int64_t never[] = {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2 + 1, INT64_MAX / 2};
@@ -330,8 +336,8 @@ FJ_TEST(times_at_the_edges_do_not_wrap, 30)
 
 /* ---- TRAPS 56 -------------------------------------------------------------------------------- */
 
-/* TRAPS 56: a shutdown at the moment of firing: what was accepted runs, once, and the pool waits
- * for it; a series, whether it waits, is queued or runs, does not keep the pool. */
+/* TRAPS 56: a shutdown while timers fire. Every accepted timer runs once, and the pool waits for
+ * it. A series does not keep the pool alive, whether it waits, is queued or runs. */
 FJ_TEST(shutdown_while_timers_fire_loses_none, 120)
 {
     uint64_t seed = fjt_seed();
@@ -378,8 +384,8 @@ static void *cancel_when_told(void *arg)
     return NULL;
 }
 
-/* TRAPS 56: the pool waits for its timers only; they are cancelled while it is being destroyed.
- * Whoever cancels touches nothing of the pool after it could end. */
+/* TRAPS 56: the pool waits only for its timers, and they are cancelled while it is being destroyed.
+ * The cancelling thread does not use the pool once the pool may end. */
 FJ_TEST(cancelling_the_last_timers_of_a_pool_that_goes, 120)
 {
     for (long round = fjt_rounds(1500); round > 0; round--) {
@@ -407,8 +413,8 @@ FJ_TEST(cancelling_the_last_timers_of_a_pool_that_goes, 120)
 
 /* ---- TRAPS 57 -------------------------------------------------------------------------------- */
 
-/* TRAPS 57: a million timers of an hour, each cancelled at once, leave nothing: neither in the
- * count nor in memory. One that is in use would cost 150 bytes and more. */
+/* TRAPS 57: a million timers of one hour, each cancelled at once, leave nothing in the count of
+ * timers or in memory. One timer that stayed would cost at least 150 bytes. */
 FJ_TEST(cancelled_timers_do_not_pile_up, 120)
 {
     long n = fjt_rounds(1000000), warm = n / 100;
@@ -429,7 +435,7 @@ FJ_TEST(cancelled_timers_do_not_pile_up, 120)
     CHECK_EQ(atomic_load(&runs), 0);
 }
 
-/* TRAPS 57: the same for limits of work that was done in time. */
+/* TRAPS 57: the same for the timeouts of calls that ended in time. */
 FJ_TEST(limits_that_were_kept_do_not_pile_up, 120)
 {
     long n = fjt_rounds(50000), warm = n / 10;
@@ -442,7 +448,7 @@ FJ_TEST(limits_that_were_kept_do_not_pile_up, 120)
         if (i == warm) before = mallinfo2().uordblks;
         CHECK_EQ(fj_submit_with_timeout(p, count_call, &runs, LONG_NS, NULL, &f), FJ_OK);
         CHECK_EQ(fj_future_join(f), FJ_OK);
-        CHECK_EQ(fj_pool_delayed_count(p), 0); /* whoever is done has no limit any more */
+        CHECK_EQ(fj_pool_delayed_count(p), 0); /* a future that is done has no timeout any more */
         fj_future_unref(f);
     }
     CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
@@ -451,7 +457,7 @@ FJ_TEST(limits_that_were_kept_do_not_pile_up, 120)
     CHECK_EQ(atomic_load(&runs), n);
 }
 
-/* TRAPS 57: many at a time, cancelled in an order that has nothing to do with their times. */
+/* TRAPS 57: many timers are cancelled in an order that does not depend on their times. */
 FJ_TEST(crowd_of_timers_leaves_in_any_order, 60)
 {
     enum { N = 20000 };
@@ -501,8 +507,8 @@ static void *read_times(void *arg)
     return NULL;
 }
 
-/* TRAPS 58: times and counts are read while the timers are fired, run, armed again and
- * cancelled. For ThreadSanitizer, most of all. */
+/* TRAPS 58: threads read times and counts while timers fire, run, are armed again and are
+ * cancelled. The test is mainly for ThreadSanitizer. */
 FJ_TEST(times_are_read_while_timers_work, 60)
 {
     enum { N = 12 };
@@ -527,8 +533,8 @@ FJ_TEST(times_are_read_while_timers_work, 60)
     fjt_destroy(p);
 }
 
-/* TRAPS 58: memory that goes when the library lets go of it, while it is cancelled, fired and
- * run: by whichever of them, once, and not touched after that. */
+/* TRAPS 58: a timer is released while it may be cancelled, fired and run. The library calls the
+ * release function once, and does not use the memory after that. */
 FJ_TEST(timers_are_let_go_once_by_the_last, 120)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -538,7 +544,8 @@ FJ_TEST(timers_are_let_go_once_by_the_last, 120)
 
     for (long i = 0; i < n; i++) {
         struct loose *l[3];
-        for (int k = 0; k < 3; k++) { /* one is cancelled, one fires, beside one that waits */
+        /* 0 is cancelled before it is scheduled, 1 fires, 2 is cancelled while it waits. */
+        for (int k = 0; k < 3; k++) {
             l[k] = loose_make(&runs, &released);
             if (k == 0) continue;
             CHECK_EQ(fj_schedule(p, &l[k]->timer, k == 1 ? regression_below(&seed, 3000) : LONG_NS),
@@ -546,7 +553,8 @@ FJ_TEST(timers_are_let_go_once_by_the_last, 120)
         }
         CHECK_EQ(fj_future_cancel(&l[0]->timer.future, 0), 1); /* before it was scheduled */
         CHECK_EQ(fj_future_cancel(&l[2]->timer.future, 1), 1); /* LAST TOUCH */
-        loose_released(&l[0]->timer.future);                   /* it never was the library's */
+        /* It never belonged to the library. */
+        loose_released(&l[0]->timer.future);
     }
     UNTIL(atomic_load(&released) == 3 * n);
     CHECK_EQ(atomic_load(&runs), n);
@@ -565,10 +573,10 @@ static int series_run(fj_task *t)
 {
     struct series *s = (struct series *)t;
 
-    CHECK_EQ(atomic_fetch_add(&s->inside, 1), 0); /* never twice at a time */
+    CHECK_EQ(atomic_fetch_add(&s->inside, 1), 0); /* never two runs at a time */
     atomic_fetch_add(&s->runs, 1);
     atomic_fetch_sub(&s->inside, 1);
-    atomic_store(&s->at_end, 1); /* what comes next is the rearming */
+    atomic_store(&s->at_end, 1); /* after this the series is armed again */
     return FJ_OK;
 }
 
@@ -596,8 +604,8 @@ static void *cancel_at_end(void *arg)
     return NULL;
 }
 
-/* TRAPS 59: cancelled by two at a time, at the end of a run, while it is armed again: one
- * outcome, let go of once, and no run after that; the memory is used again at once. */
+/* TRAPS 59: two threads cancel a series at the end of a run, while it is armed again. It has one
+ * outcome, is released once, and does not run after that. Its memory is reused at once. */
 FJ_TEST(series_cancelled_at_the_end_of_a_run_is_over, 240)
 {
     fj_pool *p = fjt_pool(2, 0);
@@ -643,7 +651,7 @@ static int naps(void *arg)
     return FJ_OK;
 }
 
-/* TRAPS 59: an interrupt reaches the run that is going on, and ends the series. */
+/* TRAPS 59: an interrupt reaches the current run and ends the series. */
 FJ_TEST(series_is_interrupted_in_its_run, 60)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -673,11 +681,12 @@ static void blocks_at_limit(fj_future *f, void *arg)
 {
     struct blocking *b = arg;
 
-    CHECK(fj_current_pool() == NULL); /* a thread of the timers, not a worker */
+    CHECK(fj_current_pool() == NULL); /* the timer thread, not a worker */
     CHECK(fj_current_worker() < 0);
     atomic_fetch_add(&b->inside, 1);
     UNTIL(atomic_load(&b->go));
-    (void)fj_future_complete(f, b); /* or its body has, which waits for the same */
+    /* Has no effect if the body, which waits for the same flag, has already ended the future. */
+    (void)fj_future_complete(f, b);
 }
 
 static int blocks(void *arg)
@@ -695,8 +704,8 @@ static int blocks_call(void *arg, void **result)
     return blocks(arg);
 }
 
-/* TRAPS 60: what a timer runs blocks a worker at most, and what happens at a limit no worker: as
- * long as there is another one, the other timers come. */
+/* TRAPS 60: an action of a timer blocks at most one worker, and an on_timeout function blocks no
+ * worker. As long as another worker is free, the other timers run. */
 FJ_TEST(blocking_actions_delay_no_other_timer, 60)
 {
     fj_pool *p = fjt_pool(4, 0);
@@ -715,7 +724,8 @@ FJ_TEST(blocking_actions_delay_no_other_timer, 60)
         fj_future_unref(g);
     }
     CHECK_EQ(atomic_load(&runs), 50);
-    CHECK_EQ(atomic_load(&b.inside), 4); /* and a series that is late does not overtake itself */
+    /* A late series does not start a second run at the same time. */
+    CHECK_EQ(atomic_load(&b.inside), 4);
     atomic_store(&b.go, 1);
     CHECK_EQ(fj_future_join(f[0]), FJ_OK);
     CHECK_EQ(fj_future_join(f[1]), FJ_OK);
@@ -741,7 +751,7 @@ static int waits_for_a_timer(void *arg)
     return n->code;
 }
 
-/* TRAPS 60: the only worker waits in an action for a timer: another stands in for it. */
+/* TRAPS 60: the only worker waits in an action for a timer. Another worker replaces it. */
 FJ_TEST(action_waits_for_a_timer_of_its_own_pool, 60)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -754,7 +764,8 @@ FJ_TEST(action_waits_for_a_timer_of_its_own_pool, 60)
     fjt_destroy(p);
 }
 
-/* TRAPS 60: a limit ends what keeps the only worker: it needs none itself. */
+/* TRAPS 60: a timeout ends the future that occupies the only worker, because it needs no worker
+ * itself. */
 FJ_TEST(limit_reaches_what_keeps_the_only_worker, 20)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -768,8 +779,8 @@ FJ_TEST(limit_reaches_what_keeps_the_only_worker, 20)
     fjt_destroy(p);
 }
 
-/* TRAPS 56: what a shutdown leaves waiting is out of the wheel for a moment; who cancels it then
- * must not make the pool wait for its time. */
+/* TRAPS 56: a shutdown removes the timers that keep waiting from the wheel for a moment. If a
+ * thread cancels such a timer at that moment, the pool must not wait until the timer would fire. */
 struct cancelling {
     pthread_t thread;
     fj_future *f[16];
@@ -834,7 +845,7 @@ static void looks_on(fj_future *f, void *arg)
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-/* TRAPS 58: a future that outlives its pool does not lead back to it. */
+/* TRAPS 58: a future that outlives its pool does not refer to that pool. */
 FJ_TEST(timer_left_open_is_decided_after_its_pool_is_gone, 30)
 {
     fj_pool *p = fjt_pool(1, 0);
@@ -851,7 +862,7 @@ FJ_TEST(timer_left_open_is_decided_after_its_pool_is_gone, 30)
     CHECK_EQ(fj_future_cancel(limited, 1), 1);
     fj_future_fini(&t.future);
     fj_future_unref(limited);
-    p = fjt_pool(1, 0); /* and one whose limit never comes is not left open for ever */
+    p = fjt_pool(1, 0); /* a stop ends a future whose timeout never comes */
     CHECK_EQ(fj_submit_with_timeout(p, left_open_call, NULL, FJ_FOREVER, NULL, &stopped), FJ_OK);
     CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK);
     fjt_destroy(p);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wake.c - work is offered: somebody must come, and nobody in vain
+ * wake.c - a worker wakes for every task, and workers without work stay asleep
  *
- * Lost wake-ups show as a test that does not end. So most of these are loops in which every
- * round ends only if the pool has woken, or started, a worker for each task; the producer's
- * timing is varied around the moment at which a worker goes idle.
+ * After a lost wake-up a test hangs. Most of these tests are loops in which a round ends only if
+ * the pool has woken or started a worker for each task. The timing of the producer varies around
+ * the moment at which a worker goes idle.
  */
 #define _GNU_SOURCE
 #include "regression.h"
@@ -60,7 +60,8 @@ struct lone_forks {
     long rounds;
 };
 
-/* Forks one task at a time and waits, without the library, until somebody else has run it. */
+/* Forks one task at a time and waits, without calling the library, until another worker has run
+ * it. */
 static int fork_one_by_one(fj_task *t)
 {
     uint64_t seed = fjt_seed();
@@ -101,7 +102,7 @@ FJ_TEST(a_fork_is_seen_by_a_worker_going_idle_fifo, 60)
     fork_beside_an_idler(FJ_POOL_FIFO);
 }
 
-/* ---- Pairs: a queue that was not empty still needs a signal ----------------------------- */
+/* ---- Pairs: a queue that was not empty still needs a wake-up ---------------------------- */
 
 struct pair {
     atomic_int second, done;
@@ -138,7 +139,7 @@ FJ_TEST(the_second_of_a_pair_gets_a_worker_of_its_own, 60)
     fjt_destroy(p);
 }
 
-/* The same, both pushed into a worker's own queue. */
+/* The same with both actions pushed into a worker's own queue. */
 static int push_pairs(void *arg)
 {
     for (long i = fjt_rounds(20000); i > 0; i--) {
@@ -181,7 +182,7 @@ static int noop(fj_task *t)
     return FJ_OK;
 }
 
-/* The first task ends only after the second was waited for: both must have been started. */
+/* The first task ends only after the second was joined, so two workers must have started. */
 static void starve(unsigned flags)
 {
     fj_pool *p = fjt_pool(2, flags);
@@ -259,7 +260,7 @@ static void spinners_init(struct spinners *s, int k)
     }
 }
 
-/* Forks all of them and computes, without the library, until all have run elsewhere. */
+/* Forks all tasks and waits, without calling the library, until other workers have run them all. */
 static int spinners_fork(fj_task *t)
 {
     struct spinners *s = (struct spinners *)t;
@@ -332,7 +333,7 @@ static void *wake_by_single_tasks(void *arg)
     return NULL;
 }
 
-/* 64 workers, woken one by one by three threads; the books are looked at in between. */
+/* Three threads wake 64 workers one by one. In between the test checks the counts. */
 static void wake_many(uint32_t pushes_before_the_wrap)
 {
     fj_pool *p = pool_without_spin(MANY, 0);
@@ -368,7 +369,7 @@ FJ_TEST(the_idle_stack_survives_the_wrap_of_its_version, 60)
     wake_many(1000);
 }
 
-/* ---- No load, no heat ------------------------------------------------------------------- */
+/* ---- An idle pool uses no CPU time ------------------------------------------------------ */
 
 static void check_cold(unsigned flags)
 {
@@ -395,7 +396,7 @@ FJ_TEST(an_idle_fifo_pool_uses_no_cpu, 30)
     check_cold(FJ_POOL_FIFO);
 }
 
-/* ---- A worker that never runs out of own tasks ------------------------------------------ */
+/* ---- A worker that always has tasks of its own ------------------------------------------ */
 
 struct feeder {
     atomic_int enough, over;
@@ -410,7 +411,7 @@ static int feed_itself(void *arg)
     return FJ_OK;
 }
 
-/* The only way to end it: an outside task, on the one worker there is. */
+/* Only a submission can end the feeder, on the only worker of the pool. */
 static int say_enough(void *arg)
 {
     atomic_store(&((struct feeder *)arg)->enough, 1);
@@ -445,7 +446,7 @@ FJ_TEST(a_fifo_worker_that_feeds_itself_still_takes_submissions, 30)
 
 #define OFFERS 10
 
-/* Enough pairs of fork and join to close the own queue again. */
+/* Makes enough pairs of fork and join to close the worker's own queue again. */
 static int close_own_queue(void)
 {
     for (int i = 0; i < 2 * FJI_CLOSE_AFTER; i++) {
@@ -462,7 +463,7 @@ struct leaf {
     int64_t least_ns;
 };
 
-/* After the forks the library is not called again until all of them have been started. */
+/* After the forks it does not call the library until other workers have started all the tasks. */
 static int long_leaf(fj_task *t)
 {
     struct said s[OFFERS];
