@@ -214,8 +214,8 @@ static int action_run(void *arg)
 
     if (c->program->mode == FJP_QUIESCES && c->number % 4 == 0) {
         fj_help_quiesce();
-        /* fj_help_quiesce() counts as quiescent, so the main thread may already have freed the
-         * program. */
+        /* A worker in fj_help_quiesce() counts as idle, so the program may already be freed
+         * here. */
         return FJ_OK;
     }
     atomic_fetch_add(&c->program->wrong[c->pool], code);
