@@ -102,8 +102,9 @@ class Results:
             return [d.result() for d in [two.submit(self.run, *job) for job in jobs]]
 
     def each(self, tests):
-        """Runs tests, two at a time. tests: (name, function) of each. A function may raise Failure or
-        Skip of test/lines.py."""
+        """Runs tests, two at a time. tests: (name, function) of each.
+
+        A function may raise Failure or Skip of test/lines.py."""
         with concurrent.futures.ThreadPoolExecutor(max_workers=JOBS) as two:
             for done in [two.submit(self.one, name, function) for name, function in tests]:
                 done.result()
