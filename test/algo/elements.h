@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * elements.h - arrays of elements of any size that know who they are
+ * elements.h - arrays of elements of any size that the tests can recognise
  *
- * An element is the number of its place at the beginning, in as many bytes as it has, four at
- * most, and what follows from that number in the others. Its key is looked up in a table: so a
- * comparison can tell whether what it is given is an element at all, and a result whether it
- * has every element once, whole, and equal ones in their order.
+ * An element of `size` bytes holds its number, which is its index before the sort, in its first
+ * four bytes (in all of them if `size` is below 4). The number determines the other bytes. The key
+ * of an element is in a table, at the index of that number. A comparison can therefore check that
+ * each of its arguments is an element. A check of the result can tell whether it holds each element
+ * exactly once and undamaged, and whether equal elements have kept their order.
  */
 #ifndef ELEMENTS_H
 #define ELEMENTS_H
@@ -20,17 +21,18 @@
 struct elements {
     size_t n, size;
     unsigned char *base;
-    unsigned *key;       /* by number */
-    atomic_ulong calls;  /* of the comparison */
-    int lie;             /* how the comparison lies, 0: not */
-    fj_token *token;     /* cancelled in the call */
-    unsigned long at;    /* with this number, from 1; 0: never */
-    fj_progress *look;   /* that never goes back, nor beyond */
-    uint64_t most;       /* this */
-    atomic_ullong shown; /* what was seen of it */
+    unsigned *key;       /* of each element, by its number */
+    atomic_ulong calls;  /* calls of the comparison so far */
+    int lie;             /* how the comparison contradicts itself, an `enum lie` */
+    fj_token *token;     /* cancelled by the comparison */
+    unsigned long at;    /* the call that cancels it, counted from 1; 0: none */
+    fj_progress *look;   /* if not NULL, checked in each call of the comparison */
+    uint64_t most;       /* the largest value that it may show */
+    atomic_ullong shown; /* the largest value that it has shown */
 };
 
-/* Short runs (--scale) try every so many cases only, other ones with each seed. */
+/* Whether to try a case of n elements. Arrays of up to 16 elements are always tried. A run with a
+ * small scale tries only some of the larger ones; the seed determines which. */
 static inline bool case_is_tried(size_t n)
 {
     static atomic_ulong cases;
@@ -64,18 +66,19 @@ static inline void element_make(unsigned char *e, size_t size, uint32_t id)
     for (size_t i = 4; i < size; i++) e[i] = rest_of(id, i);
 }
 
-/* Fails the test unless there is an element at e. Returns its number. */
+/* Fails the test unless the bytes at e are an element. Returns the number of the element. */
 static inline uint32_t element_check(const struct elements *s, const unsigned char *e, int line)
 {
     uint32_t id = id_of(e, s->size);
 
-    if (id >= s->n) fjt_fail(__FILE__, line, "no element: %u of %zu", id, s->n);
+    if (id >= s->n) fjt_fail(__FILE__, line, "not an element: number %u of %zu", id, s->n);
     for (size_t i = 4; i < s->size; i++)
-        if (e[i] != rest_of(id, i)) fjt_fail(__FILE__, line, "element %u: byte %zu", id, i);
+        if (e[i] != rest_of(id, i))
+            fjt_fail(__FILE__, line, "element %u: byte %zu is wrong", id, i);
     return id;
 }
 
-/* The most elements that can be told apart. */
+/* The largest number of elements that have different numbers. */
 static inline size_t elements_most(size_t size)
 {
     return size == 1 ? 256 : size == 2 ? 65536 : (size_t)1 << 24;
@@ -94,7 +97,8 @@ static inline void elements_init(struct elements *s, size_t n, size_t size)
     if (n > elements_most(size)) n = elements_most(size);
     s->n = n;
     s->size = size;
-    s->base = malloc(n * size + (n == 0)); /* exactly: what is beyond belongs to a sanitizer */
+    /* The exact size, so that a sanitizer reports accesses beyond it. */
+    s->base = malloc(n * size + (n == 0));
     s->key = calloc(n + 1, sizeof *s->key);
     CHECK(s->base != NULL && s->key != NULL);
     elements_fill(s);
@@ -140,7 +144,8 @@ enum lie {
     LIES
 };
 
-/* What a comparison that contradicts itself says; call: its number. */
+/* The result of the comparison number `call`, of the keys x and y, if it contradicts itself as
+ * `lie` says. */
 static inline int lie_say(int lie, unsigned long call, unsigned x, unsigned y)
 {
     uint64_t r = call * 0x9e3779b97f4a7c15u;
@@ -151,14 +156,14 @@ static inline int lie_say(int lie, unsigned long call, unsigned x, unsigned y)
         case ALWAYS_1: return 1;
         case ALWAYS_MINUS_1: return -1;
         case ALWAYS_0: return 0;
-        case EXTREME: return x < y ? INT32_MIN : x > y ? INT32_MAX : 0; /* no lie */
+        case EXTREME: return x < y ? INT32_MIN : x > y ? INT32_MAX : 0; /* consistent */
         case NEVER_EQUAL: return x < y ? -1 : 1;
         case BY_TURNS: return call % 2 == 0 ? 1 : -1;
         default: return (x > y) - (x < y);
     }
 }
 
-/* The progress that is looked at grows, and not beyond its end. */
+/* Checks that the progress does not decrease and does not exceed its maximum. */
 static inline void element_look(struct elements *s)
 {
     unsigned long long before = atomic_load(&s->shown), now = fj_progress_done(s->look);
@@ -178,7 +183,7 @@ static inline int element_compare(const void *a, const void *b, void *arg)
     return lie_say(s->lie, call, x, y);
 }
 
-/* Every element is there once. */
+/* Checks that the array at `at` holds every element once. */
 static inline void elements_check_all(const struct elements *s, const unsigned char *at, int line)
 {
     unsigned char *seen = calloc(s->n + 1, 1);
@@ -186,12 +191,12 @@ static inline void elements_check_all(const struct elements *s, const unsigned c
     CHECK(seen != NULL);
     for (size_t i = 0; i < s->n; i++) {
         uint32_t id = element_check(s, at + i * s->size, line);
-        if (seen[id]++) fjt_fail(__FILE__, line, "element %u twice, of %zu", id, s->n);
+        if (seen[id]++) fjt_fail(__FILE__, line, "element %u occurs twice, of %zu", id, s->n);
     }
     free(seen);
 }
 
-/* And in order; equal ones in the order of their numbers if `stable`. */
+/* Checks also that they are in order. If `stable`, equal ones are in the order of their numbers. */
 static inline void elements_check_sorted(const struct elements *s, const unsigned char *at,
                                          bool stable, int line)
 {
@@ -199,8 +204,9 @@ static inline void elements_check_sorted(const struct elements *s, const unsigne
     for (size_t i = 1; i < s->n; i++) {
         uint32_t p = id_of(at + (i - 1) * s->size, s->size), q = id_of(at + i * s->size, s->size);
         if (s->key[p] > s->key[q] || (stable && s->key[p] == s->key[q] && p > q))
-            fjt_fail(__FILE__, line, "%u before %u at %zu of %zu, size %zu, keys %u %u", p, q, i,
-                     s->n, s->size, s->key[p], s->key[q]);
+            fjt_fail(__FILE__, line,
+                     "wrong order: %u before %u at %zu of %zu, size %zu, keys %u %u", p, q, i, s->n,
+                     s->size, s->key[p], s->key[q]);
     }
 }
 

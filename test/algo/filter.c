@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filter.c - filters and partitions against a loop that copies one by one
+ * filter.c - filters and partitions, compared with a loop that copies one element at a time
  */
 #include <forkjoin/algo.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 
 enum { MOST = 1000 };
 
-/* On pools of these many workers, in a task of theirs: thousands of calls that wake nobody. */
+/* Calls fn in a task of pools of 1, 2, 4 and 8 workers. No call has to wake a worker, so thousands
+ * of calls are quick. */
 static void within_workers(place_fn *fn, void *arg)
 {
     for (int n = 1; n <= 8; n *= 2) {
@@ -31,16 +32,16 @@ static void *room(size_t bytes)
     return p;
 }
 
-/* Elements whose bytes all say where they stand, and which are meant in one of several ways. */
+/* Elements whose bytes all depend on their index. One of seven patterns selects some of them. */
 struct sieve {
     size_t n, size;
     unsigned pattern;
     unsigned char *in;
-    unsigned char *asked; /* how often */
-    size_t bad;           /* where `code` is returned, and `token` cancelled */
+    unsigned char *asked; /* how often the predicate was called for each element */
+    size_t bad;           /* the element at which `code` is returned and `token` is cancelled */
     int code;
     fj_token *token;
-    int nested; /* asking starts another filter */
+    int nested; /* if not 0, the predicate itself calls a filter */
 };
 
 static bool meant(const struct sieve *s, size_t i)
@@ -74,7 +75,7 @@ static void sieve_free(struct sieve *s)
 
 static void sieve_within(void);
 
-/* Whether element i is meant, or what ends it. */
+/* Whether element i is selected, or the code that ends the call. */
 static int sieve_ask(struct sieve *s, size_t i)
 {
     s->asked[i]++;
@@ -117,7 +118,7 @@ static int sieve_run(struct sieve *s, unsigned way, void *out, size_t *count,
     }
 }
 
-/* What should stand in out; returns how many are meant. */
+/* Writes the expected output to `want`. Returns how many elements are selected. */
 static size_t sieve_want(const struct sieve *s, bool both, unsigned char *want)
 {
     size_t at = 0, count = 0;
@@ -141,11 +142,12 @@ static void sieve_case(unsigned way, size_t n, size_t size, unsigned pattern,
     unsigned char *want = room(n * size);
     size_t wanted = sieve_want(&s, way >= PARTITION, want);
     size_t used = way >= PARTITION ? n : wanted;
-    unsigned char *out = room(used * size); /* not a byte more than is promised */
+    unsigned char *out = room(used * size); /* exactly the bytes that the call may write */
     CHECK_EQ(sieve_run(&s, way, out, &count, how), FJ_OK);
     CHECK_EQ(count, wanted);
     if (memcmp(out, want, used * size) != 0)
-        fjt_fail(__FILE__, __LINE__, "way %u, n %zu, size %zu, pattern %u", way, n, size, pattern);
+        fjt_fail(__FILE__, __LINE__, "wrong output: way %u, n %zu, size %zu, pattern %u", way, n,
+                 size, pattern);
     for (size_t i = 0; i < n; i++) CHECK_EQ(s.asked[i], 1);
     free(want);
     free(out);
@@ -225,7 +227,7 @@ FJ_TEST(many_are_sieved, 60)
     many(NULL, &state);
 }
 
-/* ---- Ends before the end -------------------------------------------------------------------------- */
+/* ---- Calls that end early ------------------------------------------------------------------- */
 
 static void fails_at_each_position(fj_pool *pool, void *arg)
 {
@@ -272,7 +274,9 @@ static void cancels_at_each_position(fj_pool *pool, void *arg)
             s.token = &token;
             int code = sieve_run(&s, way, out, &count,
                                  &(fj_algo_options){.pool = pool, .grain = 10, .token = &token});
-            if (code == FJ_OK) { /* all other parts had been begun: not if it has two passes */
+            /* All other chunks had begun. A partition has two passes, so this cannot happen
+             * there. */
+            if (code == FJ_OK) {
                 CHECK(way < PARTITION);
                 for (size_t i = 0; i < N; i++) CHECK_EQ(s.asked[i], 1);
             } else {
@@ -305,7 +309,7 @@ FJ_TEST(progress_counts_elements, 20)
     fjt_destroy(pool);
 }
 
-/* ---- Memory, misuse ------------------------------------------------------------------------------- */
+/* ---- Lack of memory, invalid arguments ------------------------------------------------------ */
 
 FJ_TEST(without_memory_it_is_done_alone, 20)
 {
@@ -388,7 +392,7 @@ FJ_TEST(what_cannot_be_meant_is_refused, 10)
     sieve_free(&s);
 }
 
-/* ---- Nested, and many at a time ------------------------------------------------------------------- */
+/* ---- Nested calls, many calls at a time ----------------------------------------------------- */
 
 FJ_TEST(filters_are_nested, 30)
 {

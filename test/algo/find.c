@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * find.c - searches against a loop from left to right
+ * find.c - searches, compared with a loop from left to right
  */
 #include <forkjoin/algo.h>
 #include <limits.h>
@@ -13,7 +13,8 @@
 
 enum { MOST = 1000 };
 
-/* On pools of these many workers, in a task of theirs: thousands of calls that wake nobody. */
+/* Calls fn in a task of pools of 1, 2, 4 and 8 workers. No call has to wake a worker, so thousands
+ * of calls are quick. */
 static void within_workers(place_fn *fn, void *arg)
 {
     for (int n = 1; n <= 8; n *= 2) {
@@ -24,12 +25,12 @@ static void within_workers(place_fn *fn, void *arg)
     }
 }
 
-/* A range in which some are looked for. */
+/* A range in which some elements match. */
 struct field {
     size_t begin, n;
     unsigned char hit[MOST];
-    unsigned char searched[MOST]; /* how often */
-    size_t bad;                   /* where `code` is returned, and `token` cancelled */
+    unsigned char searched[MOST]; /* how often each element was searched */
+    size_t bad;                   /* returns `code` and cancels `token` */
     int code;
     fj_token *token;
 };
@@ -42,7 +43,7 @@ static void field_make(struct field *f, size_t begin, size_t n)
     f->bad = SIZE_MAX;
 }
 
-/* Whether element i, counted from 0, is looked for, or what ends it. */
+/* Whether element i, counted from 0, matches, or the code that ends the call. */
 static int field_look(struct field *f, size_t i)
 {
     f->searched[i]++;
@@ -160,7 +161,7 @@ FJ_TEST(ranges_may_end_at_the_last_number, 10)
     fjt_destroy(pool);
 }
 
-/* ---- What is not searched ------------------------------------------------------------------------- */
+/* ---- Chunks that are not searched ----------------------------------------------------------- */
 
 static int find_at_hundred(size_t begin, size_t end, size_t *at, void *arg)
 {
@@ -171,7 +172,8 @@ static int find_at_hundred(size_t begin, size_t end, size_t *at, void *arg)
     return FJ_OK;
 }
 
-/* With a grain of 1 there are as many parts as elements: they must not even be gone through. */
+/* With a grain of 1 there are as many chunks as elements. The call must skip them without visiting
+ * each of them. */
 FJ_TEST(what_lies_right_of_it_is_skipped_all_at_once, 20)
 {
     fj_pool *pool = fjt_pool(2, 0);
@@ -227,9 +229,9 @@ FJ_TEST(progress_is_whole_when_it_was_found, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Ends before the end -------------------------------------------------------------------------- */
+/* ---- Calls that end early ------------------------------------------------------------------- */
 
-/* All four; which is whose result does not matter. */
+/* Calls one of the four searches. Checks that its result is not written if it returns a code. */
 static int run_one(struct field *f, int which, const fj_algo_options *how)
 {
     size_t at = 77;
@@ -268,7 +270,8 @@ FJ_TEST(a_code_ends_it_wherever_it_comes, 30)
     within_workers(fails_at_each_position, NULL);
 }
 
-/* A hit left of the error, or right of it: one worker goes from left to right. */
+/* One element matches and another one returns an error. One worker goes from left to right, so the
+ * first of the two determines the result. */
 static void hits_and_errors(fj_pool *pool, void *arg)
 {
     (void)arg;
@@ -311,7 +314,7 @@ static void cancels_at_each_position(fj_pool *pool, void *arg)
             f.token = &token;
             int code = run_one(&f, which,
                                &(fj_algo_options){.pool = pool, .grain = 2, .token = &token});
-            if (code == FJ_OK) /* all was searched by then */
+            if (code == FJ_OK) /* the whole range had been searched by then */
                 for (size_t i = 0; i < N; i++) CHECK_EQ(f.searched[i], 1);
             else
                 CHECK_EQ(code, FJ_ECANCELED);
@@ -353,7 +356,7 @@ FJ_TEST(what_cannot_be_meant_is_refused, 10)
     CHECK_EQ(yes, 1);
 }
 
-/* ---- Nested, and many at a time ------------------------------------------------------------------- */
+/* ---- Nested calls, many calls at a time ----------------------------------------------------- */
 
 static int searches_in_a_loop(size_t begin, size_t end, void *arg)
 {
@@ -378,7 +381,7 @@ FJ_TEST(many_searches_at_a_time, 60)
     fjt_destroy(pool);
 }
 
-/* ---- An error before a hit ----------------------------------------------------------------------- */
+/* ---- An error before a hit ------------------------------------------------------------------ */
 
 struct race {
     fj_pool *pool;
@@ -386,7 +389,8 @@ struct race {
     atomic_int begun, late;
 };
 
-/* The first element fails once the second is begun, which is found after that. */
+/* The chunk of element 0 waits until that of element 1 has begun, and then fails. Element 1 is
+ * found only after that. */
 static int fails_then_hits(size_t begin, size_t end, size_t *at, void *arg)
 {
     struct race *r = arg;

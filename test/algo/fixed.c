@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fixed.c - reductions whose tree is always the same: so are the bits
+ * fixed.c - fj_reduce_deterministic(): always the same tree, and so the same bits
  */
 #include <forkjoin/block.h>
 #include <stdatomic.h>
@@ -10,9 +10,10 @@
 #include "algo/memory.h"
 #include "places.h"
 
-/* ---- What the tree is, told a second time -------------------------------------------------------- */
+/* ---- The expected tree ---------------------------------------------------------------------- */
 
-/* The largest power of two that is not above half the root of n. */
+/* The size of a leaf: `grain`, or the largest power of two that is at most half the square root of
+ * n. */
 static size_t tree_leaf(size_t n, size_t grain)
 {
     size_t leaf = 1;
@@ -59,20 +60,20 @@ static void tree_do(const struct tree *t, void *out)
         tree_node(t, 0, (n - 1) / t->leaf + 1, out);
 }
 
-/* ---- Hashes: neither associative nor commutative, so they show the tree ---------------------------- */
+/* ---- Hashes: neither associative nor commutative, so they depend on the tree ---------------- */
 
 enum { WORDS_MOST = 520 };
 
-/* An accumulator of any size: all words hold the same unless somebody has spoilt one. */
+/* An accumulator of `words` words. Word i is word 0 plus i, unless an accumulator was damaged. */
 struct hash_job {
     size_t words;
-    size_t fails, cancels; /* the leaf with this element; SIZE_MAX: none */
-    long combine_fails;    /* the combine with this number; negative: none */
+    size_t fails, cancels; /* the leaf with this element fails or cancels; SIZE_MAX: none */
+    long combine_fails;    /* the number of the combine call that fails; negative: none */
     atomic_long combined;
     int64_t nap_ns;
     fj_token token;
-    bool deaf;                     /* the oracle asks: nothing of the above */
-    atomic_uint_least64_t workers; /* a bit for each that took part */
+    bool deaf;                     /* the expected result is computed: none of the above happens */
+    atomic_uint_least64_t workers; /* one bit for each worker that ran a leaf */
 };
 
 static uint64_t hash(uint64_t a, uint64_t b)
@@ -166,7 +167,7 @@ static void hash_check(fj_pool *pool, struct hash_job *j, size_t begin, size_t e
     CHECK(j->words == WORDS_MOST || result[j->words] == 1 + j->words);
 }
 
-/* ---- The tree ------------------------------------------------------------------------------------ */
+/* ---- The tree ------------------------------------------------------------------------------- */
 
 static void all_small_sizes(fj_pool *pool, void *arg)
 {
@@ -215,7 +216,8 @@ FJ_TEST(tree_is_the_same_from_everywhere, 20)
     place_everywhere(random_large_sizes, NULL);
 }
 
-/* Leaves that sleep are given away: the frame of a part, deep ones too, is used by others. */
+/* Leaves that sleep are stolen. Thieves then use the frame of a chunk, also frames deep in the
+ * tree. */
 FJ_TEST(tree_is_as_told_when_parts_are_taken, 30)
 {
     static const size_t words[] = {1, 16, 17, 100};
@@ -225,7 +227,7 @@ FJ_TEST(tree_is_as_told_when_parts_are_taken, 30)
             fj_pool *pool = fjt_pool(workers, 0);
             struct hash_job j = hash_job_of(words[i]);
             j.nap_ns = 20000;
-            for (int more = 1; more != 0;) { /* until somebody has helped */
+            for (int more = 1; more != 0;) { /* until at least two workers have run leaves */
                 hash_check(pool, &j, 0, 150, 2);
                 uint64_t who = atomic_load(&j.workers);
                 more = (who & (who - 1)) == 0;
@@ -267,7 +269,7 @@ FJ_TEST(ranges_may_be_as_large_as_they_can, 10)
     CHECK_EQ(sum, 5000);
 }
 
-/* The tree has so many leaves that parts of it need the larger frame. */
+/* The number of leaves is so large that some chunks need the larger frame. */
 FJ_TEST(trees_may_be_deep, 20)
 {
     for (int workers = 1; workers <= 4; workers *= 2) {
@@ -278,7 +280,7 @@ FJ_TEST(trees_may_be_deep, 20)
     }
 }
 
-/* ---- Doubles ------------------------------------------------------------------------------------- */
+/* ---- Doubles -------------------------------------------------------------------------------- */
 
 static int double_fold(size_t begin, size_t end, void *acc, void *arg)
 {
@@ -323,7 +325,7 @@ FJ_TEST(sums_of_doubles_have_the_same_bits_in_every_run, 30)
     free(x);
 }
 
-/* ---- Errors -------------------------------------------------------------------------------------- */
+/* ---- Errors --------------------------------------------------------------------------------- */
 
 static void one_ending(fj_pool *pool, struct hash_job *j, int wanted)
 {
@@ -347,7 +349,7 @@ static void endings_everywhere(fj_pool *pool, void *arg)
             fails.fails = at;
             one_ending(pool, &fails, 55);
             cancels.cancels = at;
-            /* Nothing looks at the token after the last leaf. */
+            /* No code checks the token after the last leaf. */
             if (at < 117 && nap == 0) one_ending(pool, &cancels, FJ_ECANCELED);
             combines.combine_fails = (long)at / 3;
             one_ending(pool, &combines, at < 117 ? 66 : FJ_OK);
@@ -408,7 +410,7 @@ FJ_TEST(progress_counts_every_element, 10)
     }
 }
 
-/* ---- Without memory ------------------------------------------------------------------------------ */
+/* ---- Without memory ------------------------------------------------------------------------- */
 
 FJ_TEST(memory_is_needed_for_the_first_part_only, 30)
 {

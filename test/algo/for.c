@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * for.c - loops: every element once, in parts as large as was asked for
+ * for.c - loops: every element once, in chunks of the requested size
  */
 #include <limits.h>
 #include <stdatomic.h>
@@ -10,15 +10,15 @@
 #include "places.h"
 #include "plat/ticks.h"
 
-/* What the bodies of one call have seen: how often each element from `first` on. */
+/* What the bodies of one call have seen: how often each element, starting with `first`. */
 struct seen {
     size_t first, n;
     atomic_uchar *times;
     atomic_size_t parts, smallest, largest;
-    size_t heavy;    /* element that takes longer, SIZE_MAX: none */
-    size_t fails;    /* the part with this element fails, SIZE_MAX: none */
-    int code;        /* with this code */
-    int64_t spin_us; /* of each element */
+    size_t heavy;    /* an element that takes longer; SIZE_MAX: none */
+    size_t fails;    /* the chunk with this element fails; SIZE_MAX: none */
+    int code;        /* the code that it returns */
+    int64_t spin_us; /* the time of each element */
 };
 
 static void seen_init(struct seen *s, size_t first, size_t n)
@@ -66,7 +66,7 @@ static int see(size_t begin, size_t end, void *arg)
         if (s->spin_us != 0) fjt_spin_us(s->spin_us);
         if (i == s->heavy) fjt_spin_us(200);
     }
-    if (end < s->first + s->n) note_size(s, end - begin); /* the last may be smaller */
+    if (end < s->first + s->n) note_size(s, end - begin); /* the last chunk may be smaller */
     return begin <= s->fails && s->fails < end ? s->code : FJ_OK;
 }
 
@@ -83,7 +83,7 @@ static void check_at_most_once(const struct seen *s)
     for (size_t i = 0; i < s->n; i++) CHECK(atomic_load(&s->times[i]) <= 1);
 }
 
-/* ---- Every element once ------------------------------------------------------------------------- */
+/* ---- Every element once --------------------------------------------------------------------- */
 
 static void all_sizes(fj_pool *pool, void *arg)
 {
@@ -164,7 +164,7 @@ FJ_TEST(large_loops_from_anywhere, 30)
     place_everywhere(some_large, NULL);
 }
 
-/* Long enough elements that the loop is split, however large its parts are found to be. */
+/* The elements take so long that the loop is shared, whatever chunk size the call chooses. */
 static void slow_elements(fj_pool *pool, void *arg)
 {
     struct seen s;
@@ -186,7 +186,7 @@ FJ_TEST(slow_elements_from_everywhere, 30)
     place_everywhere(slow_elements, NULL);
 }
 
-/* ---- Uneven ones -------------------------------------------------------------------------------- */
+/* ---- Elements of unequal cost --------------------------------------------------------------- */
 
 static void heavy_anywhere(fj_pool *pool, void *arg)
 {
@@ -239,7 +239,7 @@ FJ_TEST(rows_that_grow, 20)
     place_everywhere(triangles, NULL);
 }
 
-/* ---- Parts -------------------------------------------------------------------------------------- */
+/* ---- Chunks --------------------------------------------------------------------------------- */
 
 static void exact_parts(fj_pool *pool, void *arg)
 {
@@ -289,8 +289,9 @@ FJ_TEST(parts_that_are_found_stay_within_their_bounds, 20)
     place_workers(bounded_parts, NULL);
 }
 
-/* An element takes a known time at least, so a part has a known number at most, however loaded the
- * machine is: parts that are found are no longer than promised by half as much again. */
+/* An element takes at least ELEMENT_TICKS, so the measured time of a chunk limits its number of
+ * elements even on a loaded machine. A chunk whose size the call chose takes at most 1.5 times
+ * PART_TICKS_MOST. */
 enum { ELEMENT_TICKS = 1000, PART_TICKS_MOST = 4 * 16000 };
 
 static int take_ticks(size_t lo, size_t hi, void *arg)
@@ -333,13 +334,13 @@ FJ_TEST(a_grain_beyond_the_range_is_one_part, 10)
         seen_again(&s, 100);
         CHECK_EQ(fj_for(0, 100, see, &s, &how), FJ_OK);
         check_all_once(&s);
-        CHECK_EQ(atomic_load(&s.parts), 0); /* it was the last one */
+        CHECK_EQ(atomic_load(&s.parts), 0); /* the only chunk was the last one */
     }
     seen_free(&s);
     fjt_destroy(p);
 }
 
-/* ---- The ends of size_t ------------------------------------------------------------------------- */
+/* ---- The ends of size_t --------------------------------------------------------------------- */
 
 static void near_the_end(fj_pool *pool, void *arg)
 {
@@ -384,7 +385,7 @@ static void endless_loops(fj_pool *pool, void *arg)
 {
     (void)arg;
     for (int at = 0; at < 40; at += 1 + at / 3) {
-        /* Bounded, or a body that does nothing is soon given all that is left. */
+        /* Without a limit, a body that does nothing soon gets one chunk with the whole rest. */
         fj_algo_options how = {.pool = pool, .grain = at % 2 == 0 ? 1 : 0, .max_grain = 1000};
         struct endless e = {.stop_at = at, .code = 8 + at};
         CHECK_EQ(fj_for(0, SIZE_MAX, endless_part, &e, &how), 8 + at);
@@ -403,7 +404,7 @@ FJ_TEST(a_loop_over_all_numbers_ends_when_it_is_told_to, 20)
     place_everywhere(endless_loops, NULL);
 }
 
-/* ---- Errors ------------------------------------------------------------------------------------- */
+/* ---- Errors --------------------------------------------------------------------------------- */
 
 static void fail_anywhere(fj_pool *pool, void *arg)
 {
@@ -443,7 +444,7 @@ FJ_TEST(with_one_worker_nothing_runs_after_a_failure, 20)
             s.fails = k;
             CHECK_EQ(fj_for(0, 100, see, &s, &(fj_algo_options){.pool = p, .grain = grain}), 3);
             for (size_t i = 0; i <= k; i++) CHECK_EQ(atomic_load(&s.times[i]), 1);
-            /* Not beyond the part that failed. */
+            /* No element behind the chunk that failed. */
             size_t i = k;
             while (i < 100 && atomic_load(&s.times[i]) == 1) i++;
             if (grain != 0) CHECK(i <= k + grain);
@@ -477,13 +478,14 @@ FJ_TEST(when_every_part_fails_one_of_their_codes_is_returned, 20)
     }
 }
 
-/* Two parts fail, the second when the worker of the first has nothing left but to wait. */
+/* Two chunks fail. The second one does so when the worker of the first is waiting and no longer
+ * running. */
 static int race_part(size_t begin, size_t end, void *arg)
 {
     atomic_int *begun = arg;
 
     (void)end;
-    if (begin == 0) return FJ_OK; /* may be done before anything is given away */
+    if (begin == 0) return FJ_OK; /* this chunk may be done before a thief takes the others */
     bool first = atomic_fetch_add(begun, 1) == 0;
     while (atomic_load(begun) < 2) fjt_sleep_us(10);
     if (first) return 1;
@@ -501,7 +503,7 @@ FJ_TEST(of_two_codes_the_first_is_returned, 20)
     }
 }
 
-/* From the failure on each part takes so long that to do them all would take minutes. */
+/* After the failure each chunk takes so long that to run all of them would take minutes. */
 struct late {
     atomic_int begun, failed;
 };
@@ -531,7 +533,7 @@ FJ_TEST(parts_that_are_not_begun_are_skipped_after_a_failure, 20)
     fjt_destroy(p);
 }
 
-/* ---- Arguments ---------------------------------------------------------------------------------- */
+/* ---- Invalid arguments ---------------------------------------------------------------------- */
 
 static int never(size_t begin, size_t end, void *arg)
 {
@@ -549,7 +551,7 @@ FJ_TEST(what_cannot_be_meant_runs_nothing, 10)
     CHECK_EQ(fj_for(7, 7, never, NULL, NULL), FJ_OK);
 }
 
-/* ---- Arrays ------------------------------------------------------------------------------------- */
+/* ---- Arrays --------------------------------------------------------------------------------- */
 
 struct lengths {
     size_t in_size, out_size;
@@ -558,7 +560,8 @@ struct lengths {
     int code;
 };
 
-/* Every byte of an element of `out` becomes the sum of those of its element of `in`, plus one. */
+/* Sets every byte of an element of `out` to the sum of the bytes of the same element of `in`, plus
+ * one. */
 static int sum_bytes(const void *in, void *out, size_t n, void *arg)
 {
     const struct lengths *l = arg;
@@ -591,7 +594,7 @@ static void transform_once(fj_pool *pool, size_t n, struct lengths l, size_t gra
                           &(fj_algo_options){.pool = pool, .grain = grain}),
              FJ_OK);
     CHECK(memcmp(out, want, n * l.out_size + 1) == 0);
-    if (l.in_size == l.out_size) { /* and in place */
+    if (l.in_size == l.out_size) { /* the same in place */
         l.out = in;
         CHECK_EQ(fj_transform(in, l.in_size, in, l.in_size, n, sum_bytes, &l,
                               &(fj_algo_options){.pool = pool, .grain = grain}),
@@ -636,5 +639,5 @@ FJ_TEST(transform_says_what_cannot_be_meant, 10)
     CHECK_EQ(b[0], 0);
     CHECK_EQ(fj_transform(NULL, 1, NULL, 1, 0, sum_bytes, &l, NULL), FJ_OK);
     CHECK_EQ(fj_transform(a, 1, b, 1, 8, sum_bytes, &l, NULL), 6);
-    CHECK_EQ(b[0], 2); /* what a body has done stays done */
+    CHECK_EQ(b[0], 2); /* what a body has written stays */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * for_2d.c - loops over tiles: every cell once, tiles of the side that was asked for
+ * for_2d.c - loops over tiles: every cell once, in tiles of the requested side
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "places.h"
 
 struct grid {
-    size_t rows, columns, side; /* side: 0: any up to 64 */
+    size_t rows, columns, side; /* of a tile; 0: any side up to 64 */
     atomic_uchar *times;
-    size_t fail_row, fail_column; /* SIZE_MAX: none */
+    size_t fail_row, fail_column; /* the cell that fails; SIZE_MAX: none */
     int code;
 };
 
@@ -115,7 +115,7 @@ FJ_TEST(random_grids_of_random_tiles, 30)
     place_workers(grids_at_random, NULL);
 }
 
-/* ---- Errors ------------------------------------------------------------------------------------- */
+/* ---- Errors --------------------------------------------------------------------------------- */
 
 static void fail_in_any_cell(fj_pool *pool, void *arg)
 {
@@ -185,7 +185,7 @@ static void endless_grids(fj_pool *pool, void *arg)
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         for (size_t k = 0; k < sizeof side / sizeof side[0]; k++) {
             struct endless e = {.rows = shape[i][0], .columns = shape[i][1], .code = 44};
-            /* How many tiles there are is small with large ones. */
+            /* If tiles are large, there are too few of them to stop at the 20th. */
             e.stop_at = side[k] > 64 ? 0 : 20;
             fj_algo_options how = {.pool = pool, .grain = side[k]};
             CHECK_EQ(fj_for_2d(e.rows, e.columns, endless_tile, &e, &how), 44);
@@ -204,7 +204,7 @@ FJ_TEST(more_cells_than_can_be_counted_end_with_the_first_error, 20)
     place_workers(endless_grids, NULL);
 }
 
-/* Few tiles that together are as many rows, or columns, as there are numbers. */
+/* Few tiles, although the number of rows or columns is as large as size_t allows. */
 struct giant {
     size_t rows, columns;
     atomic_size_t tall, wide, tiles;
@@ -243,7 +243,7 @@ FJ_TEST(tiles_as_large_as_numbers_go, 20)
     place_workers(giants, NULL);
 }
 
-/* ---- Arguments ---------------------------------------------------------------------------------- */
+/* ---- Invalid arguments ---------------------------------------------------------------------- */
 
 static int never(size_t r0, size_t r1, size_t c0, size_t c1, void *arg)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * halves.c - what is cancelled between being forked and being begun is not missed
+ * halves.c - a cancel between the fork and the start of a task is not missed
  *
- * Whoever does the first of two halves cancels the call, or stops the pool, at each of its steps,
- * and waits until somebody has come for the second one, which may not be begun any more. If nothing
- * else is looked at afterwards, FJ_OK would mean a result with a hole.
+ * A call has two halves. Each step of the call in turn cancels the call or shuts the pool down, and
+ * then sleeps long enough for the other worker to take the second half. That half is then skipped.
+ * If the call did not check for this afterwards, it would return FJ_OK with an incomplete result.
  */
 #include <forkjoin/sort.h>
 #include <stdatomic.h>
@@ -14,8 +14,8 @@
 #include "places.h"
 
 static atomic_long steps;
-static long ends_at;  /* the step that ends it, -1: none */
-static fj_pool *stop; /* NULL: it is cancelled */
+static long ends_at;  /* the step that ends the call; -1: none */
+static fj_pool *stop; /* the pool that it shuts down; NULL: it cancels the token */
 static fj_token token;
 
 static void step(void)
@@ -28,14 +28,14 @@ static void step(void)
     fjt_sleep_us(300);
 }
 
-/* ---- The calls ---------------------------------------------------------------------------------- */
+/* ---- The calls ------------------------------------------------------------------------------ */
 
 enum { N = 128 };
 
 static unsigned data[N], merged[N];
 static atomic_int times[2];
 
-/* A call of two parts; it is FJ_OK only if the result was whole. */
+/* Makes a call that has two chunks. If the code is FJ_OK, checks that the result is complete. */
 typedef int call(const fj_algo_options *how);
 
 static int body(size_t begin, size_t end, void *arg)
@@ -159,7 +159,7 @@ static int by_stable(const fj_algo_options *how)
     return sorted(stable(data, N, how));
 }
 
-/* Two runs whose elements alternate, put together by a merge. */
+/* Makes two runs whose elements alternate in the merged result. */
 static void split_runs(void)
 {
     for (unsigned i = 0; i < N; i++) data[i] = i < N / 2 ? 2 * i : 2 * i - N + 1;
@@ -182,9 +182,9 @@ static int by_typed_merge(const fj_algo_options *how)
     return code;
 }
 
-/* ---- Tests --------------------------------------------------------------------------------------- */
+/* ---- Tests ---------------------------------------------------------------------------------- */
 
-/* Ends it at step `at`; returns how many there were. */
+/* Runs the call and ends it at step `at`. Returns the number of steps. */
 static long one_end(call *run, size_t grain, bool stops, long at, long *ended)
 {
     fj_pool *pool = fjt_pool(2, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histogram.c - counts of keys in arrays against a loop
+ * histogram.c - histograms of keys in arrays, compared with a loop
  */
 #include <forkjoin/algo.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 
 enum { MOST = 1000 };
 
-/* On pools of these many workers, in a task of theirs: thousands of calls that wake nobody. */
+/* Calls fn in a task of pools of 1, 2, 4 and 8 workers. No call has to wake a worker, so thousands
+ * of calls are quick. */
 static void within_workers(place_fn *fn, void *arg)
 {
     for (int n = 1; n <= 8; n *= 2) {
@@ -31,12 +32,12 @@ static void *room(size_t bytes)
     return p;
 }
 
-/* n keys below `keys`, in one of several patterns, of one of two types. */
+/* n keys below `keys` in one of four patterns, as bytes and as 32-bit numbers. */
 struct keys {
     size_t n, keys;
     uint8_t *a8;
     uint32_t *a32;
-    uint64_t *want; /* one more than its number, for what stood there before */
+    uint64_t *want; /* the expected counts, each with the initial 1 */
 };
 
 static uint32_t key_at(size_t i, size_t keys, unsigned pattern)
@@ -82,7 +83,7 @@ static void keys_case(size_t n, size_t keys, unsigned pattern, const fj_algo_opt
     for (int bytes = keys <= 256; bytes >= 0; bytes--) {
         uint64_t *counts = room(keys * 8);
 
-        for (size_t i = 0; i < keys; i++) counts[i] = 1; /* is added to */
+        for (size_t i = 0; i < keys; i++) counts[i] = 1; /* the call adds to this */
         CHECK_EQ(keys_count(&k, bytes != 0, counts, how), FJ_OK);
         CHECK(memcmp(counts, k.want, keys * 8) == 0);
         free(counts);

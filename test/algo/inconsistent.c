@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inconsistent.c - comparisons and tests that contradict themselves do no harm
+ * inconsistent.c - comparisons and predicates that contradict themselves do no harm
  */
 #include "fjtest.h"
 
@@ -14,7 +14,7 @@ static size_t below(size_t n)
     return (size_t)(fjt_random(&seed) % n);
 }
 
-/* A trial of this call with everything else at random. */
+/* A trial of this call whose other parameters are random. */
 static struct trial trial_of(enum call call, enum answer answer, size_t size, size_t n)
 {
     static const unsigned keys[] = {0, 1, 2, 5, 100, 1u << 31};
@@ -30,7 +30,8 @@ static struct trial trial_of(enum call call, enum answer answer, size_t size, si
     return t;
 }
 
-/* Short runs (--scale) make every so many trials only, other ones with each seed. */
+/* Whether to run this trial. A run with a small scale runs only some of them; the seed determines
+ * which ones. */
 static bool trial_is_due(void)
 {
     static unsigned long trials;
@@ -44,7 +45,7 @@ static enum answer any_answer(void)
     return (enum answer)below(ANSWERS);
 }
 
-/* ---- One thread --------------------------------------------------------------------------------- */
+/* ---- One worker or two ---------------------------------------------------------------------- */
 
 FJ_TEST(every_size_of_elements, 60)
 {
@@ -117,7 +118,7 @@ FJ_TEST(tests_of_filters_and_searches, 60)
     fjt_destroy(pool);
 }
 
-/* ---- Many threads ------------------------------------------------------------------------------- */
+/* ---- Many workers --------------------------------------------------------------------------- */
 
 FJ_TEST(many_workers, 60)
 {
@@ -138,7 +139,7 @@ FJ_TEST(many_workers, 60)
     fjt_destroy(pool);
 }
 
-/* Ranges which all workers cut together. */
+/* Arrays so large that all workers partition a range together. */
 FJ_TEST(large_arrays, 60)
 {
     static const size_t sizes[] = {4, 72};
@@ -155,7 +156,7 @@ FJ_TEST(large_arrays, 60)
     fjt_destroy(pool);
 }
 
-/* ---- Cancels, no memory ------------------------------------------------------------------------- */
+/* ---- Cancels and lack of memory ------------------------------------------------------------- */
 
 FJ_TEST(cancelled_by_a_comparison, 60)
 {
@@ -191,7 +192,7 @@ FJ_TEST(without_memory, 60)
     fjt_destroy(pool);
 }
 
-/* ---- One that was found ------------------------------------------------------------------------- */
+/* ---- Cases that have failed before ---------------------------------------------------------- */
 
 FJ_TEST(large_elements_by_a_coin, 60)
 {
@@ -203,8 +204,8 @@ FJ_TEST(large_elements_by_a_coin, 60)
         }
 }
 
-/* The comparison calls every pivot equal to what is before it, and before all that follows: each
- * cut then takes one element off the range. */
+/* The comparison says that each pivot is equal to the elements before it, and less than all
+ * elements after it. Each partition step then removes only one element from the range. */
 FJ_TEST(cuts_that_take_one_element_are_limited, 60)
 {
     fj_pool *pool = fjt_pool(1, 0);

@@ -2,13 +2,14 @@
 /*
  * inconsistent.h - sorts, merges, filters and searches whose comparison contradicts itself
  *
- * A trial is one call on elements that can be recognised, with a comparison that answers as the
- * trial says. Whatever it answers: the call returns after n log n comparisons, the result has
- * the same elements, the comparison sees elements only, and nothing outside the arrays is
- * written. Guard bytes surround each array; AddressSanitizer also reports reads of them.
+ * A trial is one call on elements that can be recognised. The trial determines what the comparison
+ * returns. Whatever it returns, the call ends after a number of comparisons in the order of n log
+ * n, the result holds the same elements, the comparison is called only with elements, and nothing
+ * outside the arrays is written. Guard bytes surround each array; AddressSanitizer also reports
+ * reads of them.
  *
- * The includer defines INCONSISTENT_FAIL(...), which ends the program with a message. Only one
- * trial runs at a time.
+ * The file that includes this header defines INCONSISTENT_FAIL(...), which ends the program with a
+ * message. Only one trial runs at a time.
  */
 #ifndef INCONSISTENT_H
 #define INCONSISTENT_H
@@ -38,9 +39,9 @@
 #define ROOM_OPEN(p, n) ((void)(p), (void)(n))
 #endif
 
-/* ---- A trial ------------------------------------------------------------------------------------ */
+/* ---- A trial -------------------------------------------------------------------------------- */
 
-/* What is called. */
+/* The function to call. */
 enum call {
     CALL_SORT,
     CALL_STABLE_SORT,
@@ -55,21 +56,21 @@ enum call {
     CALLS
 };
 
-/* What the comparison answers. */
+/* What the comparison returns. */
 enum answer {
     ANSWER_TRUTH,
     ANSWER_RANDOM,
     ANSWER_NEVER,
     ANSWER_ALWAYS,
     ANSWER_ALTERNATES,
-    ANSWER_NOT_AFTER,  /* less or equal in place of less */
-    ANSWER_ROUND,      /* a before b before c before a */
-    ANSWER_OFTEN_TRUE, /* wrong at every 16th call, about */
-    ANSWER_TURNS,      /* another order after each 128 calls */
+    ANSWER_NOT_AFTER,  /* less than or equal, where less than is expected */
+    ANSWER_ROUND,      /* a cycle: a before b before c before a */
+    ANSWER_OFTEN_TRUE, /* wrong in about one call of 16 */
+    ANSWER_TURNS,      /* reverses its order after every 128 calls */
     ANSWER_BOTH,       /* x before y if and only if y before x */
-    ANSWER_BY_ADDRESS, /* where the elements lie */
-    ANSWER_COPY_FIRST, /* a copy of an element is before those in the array */
-    ANSWER_SCRIPT,     /* one bit of the script for each call */
+    ANSWER_BY_ADDRESS, /* by the addresses of the elements */
+    ANSWER_COPY_FIRST, /* a copy of an element is before all elements in the array */
+    ANSWER_SCRIPT,     /* one bit of `script` for each call */
     ANSWERS
 };
 
@@ -79,12 +80,12 @@ struct trial {
     enum call call;
     enum answer answer;
     size_t size;       /* bytes of an element; the typed calls take one of typed_sizes[] */
-    size_t n;          /* elements, of both runs together */
-    size_t na;         /* those of the first run of a merge, at most n */
-    unsigned keys;     /* 0: ascending, 1: descending, else this number of different keys */
-    uint64_t seed;     /* of random answers */
-    bool no_memory;    /* the library gets none, in builds with faults */
-    unsigned long end; /* the comparison that cancels the call; 0: none */
+    size_t n;          /* elements; for a merge, those of both runs */
+    size_t na;         /* elements of the first run of a merge, at most n */
+    unsigned keys;     /* 0: ascending, 1: descending, else the number of different keys */
+    uint64_t seed;     /* of the random answers */
+    bool no_memory;    /* every allocation of the library fails, in builds with faults */
+    unsigned long end; /* the comparison that cancels the call, from 1; 0: none */
     const uint8_t *script;
     size_t script_bytes;
     fj_pool *pool;
@@ -93,15 +94,16 @@ struct trial {
 
 static struct {
     const struct trial *is;
-    unsigned ids; /* elements have the numbers below it */
+    unsigned ids; /* the numbers of the elements are below this */
     atomic_ulong calls;
     fj_token token;
-    const unsigned char *array; /* that is sorted */
+    const unsigned char *array; /* the array that is sorted */
 } trial_now;
 
-/* ---- Elements ----------------------------------------------------------------------------------- */
+/* ---- Elements ------------------------------------------------------------------------------- */
 
-/* The number of an element is in its first four bytes. The others follow from it. */
+/* The number of an element is in its first four bytes, or in all bytes if it has fewer. The number
+ * determines the other bytes. */
 
 static inline size_t id_bytes(size_t size)
 {
@@ -119,7 +121,8 @@ static inline void element_make(unsigned char *e, size_t size, uint32_t id)
     for (size_t i = 4; i < size; i++) e[i] = rest_of(id, i);
 }
 
-/* The number of the element at e; compares every `step`th of its bytes and the last one. */
+/* Checks that there is an element at e, by comparing every `step`th byte and the last one. Returns
+ * its number. */
 static inline uint32_t element_check(const unsigned char *e, size_t step, int line)
 {
     size_t size = trial_now.is->size;
@@ -129,12 +132,14 @@ static inline uint32_t element_check(const unsigned char *e, size_t step, int li
     bool fine = id < trial_now.ids && (size <= 4 || e[size - 1] == rest_of(id, size - 1));
     for (size_t i = 4; fine && i < size; i += step) fine = e[i] == rest_of(id, i);
     if (!fine)
-        INCONSISTENT_FAIL("line %d: no element: call %d, answer %d, size %zu, n %zu, id %u", line,
-                          trial_now.is->call, trial_now.is->answer, size, trial_now.is->n, id);
+        INCONSISTENT_FAIL("line %d: not an element: call %d, answer %d, size %zu, n %zu, id %u",
+                          line, trial_now.is->call, trial_now.is->answer, size, trial_now.is->n,
+                          id);
     return id;
 }
 
-/* Two small elements may have the same number. */
+/* How many different numbers the n elements have. Elements of less than four bytes may share
+ * numbers. */
 static inline unsigned ids_of(size_t n, size_t size)
 {
     size_t most = size < 4 ? (size_t)1 << 8 * size : (size_t)1 << 30;
@@ -142,7 +147,7 @@ static inline unsigned ids_of(size_t n, size_t size)
     return (unsigned)(n < most ? n : most);
 }
 
-/* Every element of the trial is at `at`, as often as it was made. */
+/* Checks that each element of the trial is at `at` as often as it was made. */
 static inline void elements_check(const unsigned char *at)
 {
     const struct trial *t = trial_now.is;
@@ -153,16 +158,16 @@ static inline void elements_check(const unsigned char *at)
     for (size_t i = 0; i < n; i++) count[element_check(at + i * t->size, 1, __LINE__)]++;
     for (size_t id = 0; id < ids; id++)
         if (count[id] != n / ids + (id < n % ids))
-            INCONSISTENT_FAIL("element %zu is there %u times: call %d, answer %d, size %zu, n %zu",
+            INCONSISTENT_FAIL("element %zu occurs %u times: call %d, answer %d, size %zu, n %zu",
                               id, count[id], t->call, t->answer, t->size, n);
     free(count);
 }
 
-/* ---- Arrays ------------------------------------------------------------------------------------- */
+/* ---- Arrays --------------------------------------------------------------------------------- */
 
 enum { ROOM_GUARD = 1024, ROOM_FILL = 0xe7 };
 
-/* An array between guard bytes. */
+/* An array between two regions of guard bytes. */
 struct room {
     unsigned char *all, *base;
     size_t bytes;
@@ -180,7 +185,7 @@ static inline struct room room_make(size_t bytes)
     return r;
 }
 
-/* Elements of the trial: n from the number `first` on. */
+/* An array of n elements of the trial, numbered from `first` on. */
 static inline struct room room_of(size_t first, size_t n)
 {
     size_t size = trial_now.is->size;
@@ -191,7 +196,7 @@ static inline struct room room_of(size_t first, size_t n)
     return r;
 }
 
-/* What `used` bytes of the array leave is as it was made; frees the room. */
+/* Checks that no byte was written except the first `used` bytes of the array. Frees the array. */
 static inline void room_end(struct room *r, size_t used)
 {
     const struct trial *t = trial_now.is;
@@ -201,23 +206,23 @@ static inline void room_end(struct room *r, size_t used)
     for (size_t i = 0; i < r->bytes + 2 * ROOM_GUARD; i++) {
         if (i >= ROOM_GUARD && i < ROOM_GUARD + used) continue;
         if (r->all[i] != ROOM_FILL)
-            INCONSISTENT_FAIL("byte %td of %zu is written: call %d, answer %d, size %zu, n %zu",
+            INCONSISTENT_FAIL("byte %td of %zu was written: call %d, answer %d, size %zu, n %zu",
                               r->all + i - r->base, r->bytes, t->call, t->answer, t->size, t->n);
     }
     free(r->all);
 }
 
-/* The elements are those of room_of(first, n), in this order. */
+/* Checks that the array still holds the elements that room_of(first, n) made, in the same order. */
 static inline void room_check_same(const struct room *r, size_t first, size_t n)
 {
     size_t size = trial_now.is->size;
 
     for (size_t i = 0; i < n; i++)
         if (element_check(r->base + i * size, 1, __LINE__) != (first + i) % trial_now.ids)
-            INCONSISTENT_FAIL("a call has changed its input");
+            INCONSISTENT_FAIL("a call changed its input");
 }
 
-/* ---- Answers ------------------------------------------------------------------------------------ */
+/* ---- Answers -------------------------------------------------------------------------------- */
 
 static inline uint64_t answer_mix(uint64_t x)
 {
@@ -235,7 +240,8 @@ static inline uint32_t answer_key(uint32_t id)
                           : (uint32_t)(answer_mix(id + 1 + t->seed) % t->keys);
 }
 
-/* A bit of the script, which begins again at its end, then as it is or turned around. */
+/* Returns one bit of the script. After its end the script starts again. If the seed is odd, every
+ * second pass is inverted. */
 static inline bool answer_script(unsigned long call)
 {
     const struct trial *t = trial_now.is;
@@ -254,7 +260,7 @@ static inline bool in_array(const void *e)
     return (uintptr_t)e - (uintptr_t)trial_now.array < t->n * t->size;
 }
 
-/* Whether x is before y, says the comparison. */
+/* Whether the comparison says that *a is before *b. */
 static inline bool answer_less(const void *a, const void *b)
 {
     const struct trial *t = trial_now.is;
@@ -276,14 +282,16 @@ static inline bool answer_less(const void *a, const void *b)
         case ANSWER_BOTH: return answer_mix(i ^ j) & 1;
         case ANSWER_BY_ADDRESS: return (uintptr_t)a < (uintptr_t)b;
         case ANSWER_COPY_FIRST:
-            if (call < 2) return call != 0; /* neither ascending nor descending */
+            if (call < 2) /* The array is neither ascending nor descending. */
+                return call != 0;
             return in_array(b) && !in_array(a);
         case ANSWER_SCRIPT: return answer_script(call);
         default: return x < y;
     }
 }
 
-/* The same as a number; what is not before is equal at times, and extreme at times. */
+/* The same answer as a number. "Not before" is 0 or 1, depending on the seed. In one call of 8 the
+ * number is extreme. */
 static inline int answer_compare(const void *a, const void *b, void *arg)
 {
     bool less = answer_less(a, b);
@@ -305,7 +313,7 @@ static inline int answer_test(const void *x, void *arg)
     return answer_less(x, x);
 }
 
-/* Answers anything: an index of the part, before it, behind it. */
+/* Sets *at to an index inside the chunk, before it or behind it, or leaves it. */
 static inline int answer_find(size_t begin, size_t end, size_t *at, void *arg)
 {
     unsigned long call = atomic_fetch_add_explicit(&trial_now.calls, 1, memory_order_relaxed);
@@ -322,7 +330,7 @@ static inline int answer_find(size_t begin, size_t end, size_t *at, void *arg)
     return FJ_OK;
 }
 
-/* ---- Types -------------------------------------------------------------------------------------- */
+/* ---- Types ---------------------------------------------------------------------------------- */
 
 #define ANSWER_LESS(x, y) answer_less(&(x), &(y))
 
@@ -367,7 +375,7 @@ static const struct typed {
 
 enum { TYPED = sizeof typed_sizes / sizeof typed_sizes[0] };
 
-/* The type for elements of `size` bytes, or the next larger one. */
+/* The type for elements of `size` bytes, or the next larger type. */
 static inline const struct typed *typed_of(size_t size)
 {
     size_t i = 0;
@@ -376,9 +384,9 @@ static inline const struct typed *typed_of(size_t size)
     return &typed_sizes[i];
 }
 
-/* ---- Calls -------------------------------------------------------------------------------------- */
+/* ---- Calls ---------------------------------------------------------------------------------- */
 
-/* More comparisons are never needed, whatever they answer. */
+/* An upper bound of the comparisons that a call may make, whatever they return. */
 static inline unsigned long calls_most(size_t n)
 {
     unsigned long most = 100;
@@ -443,10 +451,11 @@ static inline void trial_filter(const struct trial *t, const fj_algo_options *ho
                                how);
 
     if (code != FJ_OK && (code != FJ_ECANCELED || t->end == 0)) INCONSISTENT_FAIL("code %d", code);
-    if (count > t->n) INCONSISTENT_FAIL("%zu of %zu are kept", count, t->n);
+    if (count > t->n) INCONSISTENT_FAIL("a filter kept %zu of %zu elements", count, t->n);
     if (code == FJ_OK && all) elements_check(out.base);
     for (size_t i = 0; i < count; i++) (void)element_check(out.base + i * t->size, 1, __LINE__);
-    if (atomic_load(&trial_now.calls) > t->n) INCONSISTENT_FAIL("a test is called twice");
+    if (atomic_load(&trial_now.calls) > t->n)
+        INCONSISTENT_FAIL("the predicate was called more than once for an element");
     room_check_same(&in, 0, t->n);
     room_end(&in, in.bytes);
     room_end(&out, code == FJ_OK && !all ? count * t->size : out.bytes);
@@ -470,7 +479,7 @@ static inline void trial_find(const struct trial *t, const fj_algo_options *how)
     room_end(&r, r.bytes);
 }
 
-/* Makes the call and looks at what has come of it. */
+/* Makes the call and checks its result. */
 static inline void trial_run(struct trial t)
 {
     fj_algo_options how = {.pool = t.pool, .grain = t.grain};
@@ -480,7 +489,7 @@ static inline void trial_run(struct trial t)
     trial_now.ids = ids_of(t.n, t.size);
     atomic_store(&trial_now.calls, 0);
     fj_token_init(&trial_now.token, NULL);
-    if (t.call == CALL_QSORT || t.call == CALL_FIND) t.end = 0; /* they take no token here */
+    if (t.call == CALL_QSORT || t.call == CALL_FIND) t.end = 0; /* these calls take no token here */
     if (t.end != 0) how.token = &trial_now.token;
     if (t.no_memory) fji_algo_fail_after(0);
     switch (t.call) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * merge.c - merging two sorted arrays: ordered, equal ones of the first before the second
+ * merge.c - merging two sorted arrays: sorted, equal elements of the first array come first
  */
 #include "elements.h"
 #include "places.h"
@@ -8,8 +8,8 @@
 enum { GUARD = 64 };
 
 /*
- * The elements of s are the two runs, one after the other: numbers below `na` are of the
- * first, so the order wanted is that of a stable sort of all.
+ * The elements of s are those of the first run, followed by those of the second. Elements with a
+ * number below `na` are in the first run. The expected result is that of a stable sort of s.
  */
 struct runs {
     struct elements s;
@@ -45,7 +45,7 @@ static int key_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Keys at random below `most`, each run sorted. */
+/* Random keys below `most`, sorted in each run. */
 static void runs_keys(struct runs *r, unsigned most, uint64_t *seed)
 {
     for (size_t i = 0; i < r->s.n; i++) r->s.key[i] = (unsigned)(fjt_random(seed) >> 33) % most;
@@ -59,7 +59,7 @@ static int runs_merge(struct runs *r, const fj_algo_options *how)
                     how);
 }
 
-/* The runs are as they were, and nothing was written beyond the result. */
+/* Checks that the runs have not changed and that nothing was written beyond the result. */
 static void check_around(const struct runs *r)
 {
     size_t size = r->s.size;
@@ -88,12 +88,12 @@ static void check_one(size_t na, size_t nb, size_t size, unsigned most, const fj
     runs_free(&r);
 }
 
-/* ---- Order -------------------------------------------------------------------------------------- */
+/* ---- Order ---------------------------------------------------------------------------------- */
 
 static const size_t sizes[] = {4, 8, 16, 3, 32, 12, 100, 24, 40};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* Bit i of `mix` says which run the i-th element of the result is of. */
+/* Bit i of `mix` determines which run holds element i of the result. */
 static void check_mix(unsigned mix, size_t n, size_t size, unsigned same,
                       const fj_algo_options *how)
 {
@@ -183,7 +183,7 @@ FJ_TEST(merges_from_everywhere, 30)
     place_everywhere(large_ones, &n);
 }
 
-/* ---- What is compared --------------------------------------------------------------------------- */
+/* ---- Number of comparisons ------------------------------------------------------------------ */
 
 static unsigned long calls_of(size_t na, size_t nb, unsigned a_first, unsigned b_first)
 {
@@ -247,9 +247,9 @@ FJ_TEST(runs_that_are_not_sorted_lose_nothing, 30)
     }
 }
 
-/* ---- Cancelling, progress, misuse ----------------------------------------------------------------- */
+/* ---- Cancelling, progress, invalid arguments ------------------------------------------------ */
 
-/* Cancels in the call `at`; false: there were not so many. */
+/* Cancels in comparison number `at`. Returns false if the merge needed fewer comparisons. */
 static bool cancelled_at(fj_pool *pool, unsigned long at)
 {
     uint64_t seed = fjt_seed();

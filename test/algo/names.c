@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * names.c - LESS may be a macro that speaks of the user's own variables, whatever their names are
+ * names.c - LESS may be a macro that uses the caller's variables, whatever their names are
  */
 #include <forkjoin/sort.h>
 
 #include "fjtest.h"
 
-/* They are meant to be the same as names inside of the macros. */
+/* Variables of the caller have the same names as variables inside the macros, on purpose. */
 #pragma GCC diagnostic ignored "-Wshadow"
 
 enum { N = 300 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * number_sort.c - sorts of numbers, and of keys with values, against the same by comparing
+ * number_sort.c - sorts of numbers, and of keys with values, compared with qsort()
  */
 #include <math.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include "algo/memory.h"
 #include "places.h"
 
-/* ---- Patterns of bits --------------------------------------------------------------------------- */
+/* ---- Patterns of bits ----------------------------------------------------------------------- */
 
 enum {
     RANDOM,
@@ -22,12 +22,12 @@ enum {
     PIPE,
     FEW,
     SMALL_RANGE,
-    ONE_BUCKET, /* nearly all agree in their upper bits */
-    OUTLIERS,   /* all equal but a few */
-    WIDE_FEW,   /* few different ones, which differ in all bits */
-    LOW_SKEW,   /* most are small, some are not */
-    GROUPS,     /* many agree in their upper half */
-    NEGATIVES,  /* in order apart from the sign */
+    ONE_BUCKET, /* nearly all have the same upper bits */
+    OUTLIERS,   /* all are equal except a few */
+    WIDE_FEW,   /* few different values, which differ in all bits */
+    LOW_SKEW,   /* most are small */
+    GROUPS,     /* many have the same upper half */
+    NEGATIVES,  /* ascending except for some sign bits */
     PATTERNS
 };
 
@@ -52,9 +52,9 @@ static uint64_t pattern(int kind, size_t i, size_t n, uint64_t *seed)
     }
 }
 
-/* ---- Types -------------------------------------------------------------------------------------- */
+/* ---- Types ---------------------------------------------------------------------------------- */
 
-/* A type is known by how to make one of 64 random bits, and by the order it should have. */
+/* How to make a value from 64 random bits, and the order that the sort must produce. */
 typedef struct type {
     const char *name;
     size_t size;
@@ -113,9 +113,10 @@ TYPE(f64, double, double_of(bits))
 TYPE(kv32, fj_kv32, ((fj_kv32){(uint32_t)(bits ^ bits >> 32), (uint32_t)i}))
 TYPE(kv64, fj_kv64, ((fj_kv64){bits, i}))
 
-/* By what the header says: NaNs at the ends by their sign, zeros by theirs; else by value. NaNs
- * of one sign, by their bits, so that the same array comes out. Signs are given: there are machines
- * on which a NaN of another width has lost its own. */
+/* The order that the header documents. NaNs come first or last, by their sign. -0 comes before +0.
+ * All other numbers are ordered by value. NaNs of the same sign are ordered by their bits, so that
+ * the result can be compared byte by byte. The caller passes the signs, because on some machines
+ * the conversion of a NaN to another width loses its sign. */
 static int float_order(double a, double b, bool a_minus, bool b_minus, int64_t a_bits,
                        int64_t b_bits)
 {
@@ -180,10 +181,10 @@ static const type types[] = {ROW(i8, int8_t),    ROW(u8, uint8_t),   ROW(i16, in
                              ROW(f64, double),   ROW(kv32, fj_kv32), ROW(kv64, fj_kv64)};
 enum { TYPES = sizeof types / sizeof types[0] };
 
-/* ---- Against the oracle ------------------------------------------------------------------------- */
+/* ---- Compared with qsort() ------------------------------------------------------------------ */
 
 typedef struct pair {
-    unsigned char *a, *b; /* to be sorted, and sorted */
+    unsigned char *a, *b; /* the array to be sorted, and the expected result */
 } pair;
 
 static pair pair_make(const type *t, size_t n, int kind, uint64_t *seed)
@@ -213,7 +214,8 @@ static void check_sort(const type *t, fj_pool *pool, size_t n, int kind, uint64_
     CHECK_EQ(t->sort(p.a, n, &how), FJ_OK);
     for (size_t i = 0; i < n; i++)
         if (memcmp(p.a + i * t->size, p.b + i * t->size, t->size) != 0)
-            fjt_fail(__FILE__, __LINE__, "%s, pattern %d: element %zu of %zu", t->name, kind, i, n);
+            fjt_fail(__FILE__, __LINE__, "%s, pattern %d: element %zu of %zu is wrong", t->name,
+                     kind, i, n);
     CHECK_EQ(fj_progress_done(&progress), n);
     CHECK_EQ(fj_progress_total(&progress), n);
     pair_free(p);
@@ -303,7 +305,7 @@ FJ_TEST(from_everywhere, 60)
     place_everywhere(some_of_each, &seed);
 }
 
-/* ---- Floats ------------------------------------------------------------------------------------- */
+/* ---- Floats --------------------------------------------------------------------------------- */
 
 FJ_TEST(zeros_infinities_and_nans, 10)
 {
@@ -337,7 +339,7 @@ FJ_TEST(zeros_infinities_and_nans, 10)
     }
 }
 
-/* ---- Without memory ----------------------------------------------------------------------------- */
+/* ---- Without memory ------------------------------------------------------------------------- */
 
 FJ_TEST(without_memory_it_is_the_same, 60)
 {
@@ -364,9 +366,9 @@ FJ_TEST(with_only_some_of_the_memory, 60)
     fjt_destroy(pool);
 }
 
-/* ---- Cancelling --------------------------------------------------------------------------------- */
+/* ---- Cancelling ----------------------------------------------------------------------------- */
 
-/* Cancels after some time, or as soon as so much is done. */
+/* A thread that cancels the sort after a delay, or as soon as the progress reaches `done`. */
 typedef struct canceller {
     pthread_t thread;
     fj_token token;
@@ -386,7 +388,7 @@ static void *canceller_run(void *arg)
     return NULL;
 }
 
-/* Sorts a copy of p.a: all elements are there. */
+/* Sorts a copy of p.a while `c` cancels it, and checks that no element is lost. */
 static void cancelled_sort(const type *t, fj_pool *pool, size_t n, pair p, canceller *c)
 {
     fj_algo_options how = {.pool = pool, .token = &c->token, .progress = &c->progress};
@@ -461,7 +463,7 @@ FJ_TEST(cancelled_before_it_begins, 10)
     }
 }
 
-/* ---- Arguments ---------------------------------------------------------------------------------- */
+/* ---- Arguments ------------------------------------------------------------------------------ */
 
 FJ_TEST(what_cannot_be_meant, 10)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pipeline.c - items through stages: each once, in order where that is said, never too many
+ * pipeline.c - pipelines: each stage sees each item once, and in order if it is an ordered stage
+ *
+ * A pipeline never has more items in flight than its limit.
  */
 #include <forkjoin/block.h>
 #include <stdatomic.h>
@@ -10,13 +12,13 @@
 #include "algo/memory.h"
 #include "places.h"
 
-/* ---- A pipeline that knows what must happen ------------------------------------------------------ */
+/* ---- A pipeline that checks itself ---------------------------------------------------------- */
 
 enum { STAGES_MOST = 6 };
 
 enum fate { UNDER_WAY, LEFT, EATEN, DROPPED };
 
-/* What a stage does with an item. */
+/* What a stage does with an item. EAT: sets it to NULL, so that it goes no further. */
 enum deed { PASS, EAT, FAIL_KEEPING, FAIL_EATING, CANCEL };
 
 struct world;
@@ -24,18 +26,18 @@ struct world;
 struct thing {
     struct world *world;
     size_t id;
-    size_t number;     /* in the order of the first stage, if that has one */
-    atomic_int stage;  /* the next it must see */
-    atomic_int fate;   /* how it ended */
-    atomic_int shared; /* stages that have it now */
+    size_t number;     /* position in the order of the first stage, unless that is parallel */
+    atomic_int stage;  /* the stage that must see it next */
+    atomic_int fate;   /* how it ended, an `enum fate` */
+    atomic_int shared; /* stages that use it now: 0 or 1 */
 };
 
 struct step {
     struct world *world;
     size_t index;
     atomic_int inside;
-    size_t seen;     /* by a stage of one at a time */
-    size_t *numbers; /* that it has seen, in their order */
+    size_t seen;     /* items seen, if the stage is not parallel */
+    size_t *numbers; /* their ids, in the order in which it saw them */
 };
 
 struct world {
@@ -46,19 +48,19 @@ struct world {
     atomic_size_t made;
     size_t numbered;
     atomic_long alive;
-    atomic_int ends; /* calls of the first stage that said it is the end */
+    atomic_int ends; /* calls of the first stage that returned no item */
 
-    /* An exception: what stage `where` does with the thing `who`. */
+    /* Stage `where` does `deed` with the thing whose id is `who`. */
     size_t where, who;
     enum deed deed;
-    unsigned eats; /* one of so many things at each stage but the first; 0: none */
+    unsigned eats; /* each stage but the first eats about one of this many things; 0: none */
     fj_token token;
     atomic_bool cancelled;
-    atomic_long late; /* calls that were begun after that */
-    uint64_t noise;   /* how stages waste time; 0: they do not */
+    atomic_long late; /* calls that began after the cancel */
+    uint64_t noise;   /* seed of the delays in the stages; 0: no delays */
 };
 
-/* A number that depends on what it is for, not on when it is asked. */
+/* A random number that depends only on a and b, so that it is the same in every run. */
 static uint64_t mix(uint64_t a, uint64_t b)
 {
     uint64_t state = a * 0x9e3779b97f4a7c15u ^ b * 0xc2b2ae3d27d4eb4fu;
@@ -193,7 +195,8 @@ static int world_run(struct world *w, fj_pool *pool, fj_progress *progress)
     return fj_pipeline(stages, w->stages, w->tokens, thing_drop, &how);
 }
 
-/* Ordered stages have seen what the first made in its order; all of them in the same. */
+/* Checks that each ordered stage saw the things in the order in which the first stage made them. If
+ * the first stage is parallel, all ordered stages must have seen them in the same order. */
 static void world_check_order(struct world *w)
 {
     size_t *rank = calloc(w->things + 1, sizeof *rank);
@@ -204,7 +207,7 @@ static void world_check_order(struct world *w)
     for (size_t s = 1; s < w->stages; s++) {
         const struct step *p = &w->step[s];
         if (w->kind[s] != FJ_STAGE_ORDERED) continue;
-        if (!known) /* the first ordered stage says it for those that follow */
+        if (!known) /* the first ordered stage defines the order for the later ones */
             for (size_t k = 0; k < p->seen; k++) rank[p->numbers[k]] = k;
         known = true;
         for (size_t k = 1; k < p->seen; k++) CHECK(rank[p->numbers[k - 1]] < rank[p->numbers[k]]);
@@ -219,7 +222,7 @@ static size_t world_count(const struct world *w, enum fate fate)
     return n;
 }
 
-/* What must be so however it ended. */
+/* Checks what must hold, whatever the code is. */
 static void world_check(struct world *w, int code)
 {
     size_t made = atomic_load(&w->made);
@@ -251,7 +254,7 @@ static struct world world_random(uint64_t *r, size_t things)
     return w;
 }
 
-/* ---- All goes well ------------------------------------------------------------------------------- */
+/* ---- Without errors ------------------------------------------------------------------------- */
 
 static void random_pipelines(fj_pool *pool, void *arg)
 {
@@ -291,7 +294,7 @@ FJ_TEST(pipelines_run_from_everywhere, 20)
     place_everywhere(random_pipelines, &eats);
 }
 
-/* Every pipeline of up to three stages, with every number of tokens and items. */
+/* Every pipeline of up to three stages, with 1 to 5 items in flight and 0 to 7 items in total. */
 static void small_pipelines(fj_pool *pool, void *arg)
 {
     (void)arg;
@@ -321,7 +324,7 @@ FJ_TEST(small_pipelines_of_all_kinds, 20)
     }
 }
 
-/* ---- Errors and cancels -------------------------------------------------------------------------- */
+/* ---- Errors and cancels --------------------------------------------------------------------- */
 
 static void one_exception(fj_pool *pool, const struct world *plan, size_t where, size_t who,
                           enum deed deed)
@@ -413,13 +416,13 @@ FJ_TEST(errors_without_drop_are_errors_all_the_same, 10)
     CHECK_EQ(fj_pipeline(stages, 2, 4, NULL, NULL), 13);
 }
 
-/* ---- Misuse, memory ------------------------------------------------------------------------------ */
+/* ---- Invalid arguments, lack of memory ------------------------------------------------------ */
 
 static int never_called(void **item, void *arg)
 {
     (void)item;
     (void)arg;
-    fjt_fail(__FILE__, __LINE__, "called");
+    fjt_fail(__FILE__, __LINE__, "a stage was called");
 }
 
 FJ_TEST(misuse_is_found_before_anything_is_run, 10)
@@ -495,14 +498,14 @@ FJ_TEST(many_tokens_for_few_items, 10)
     world_free(&w);
 }
 
-/* ---- At the same time ---------------------------------------------------------------------------- */
+/* ---- At the same time ----------------------------------------------------------------------- */
 
 struct meeting {
     atomic_int in;
     int wanted;
 };
 
-/* Returns when as many as are wanted are inside at once. */
+/* Returns after `wanted` calls have arrived, so that many calls must run at the same time. */
 static int meet(void **item, void *arg)
 {
     struct meeting *m = arg;
@@ -548,7 +551,7 @@ FJ_TEST(stages_may_block, 20)
     }
 }
 
-/* ---- Stages that are parallel themselves --------------------------------------------------------- */
+/* ---- Stages that are parallel themselves ---------------------------------------------------- */
 
 static int add_part(size_t begin, size_t end, void *arg)
 {
@@ -589,7 +592,7 @@ FJ_TEST(stages_may_be_parallel_themselves, 20)
     place_workers(nested_stages, NULL);
 }
 
-/* ---- Many ---------------------------------------------------------------------------------------- */
+/* ---- Many ----------------------------------------------------------------------------------- */
 
 struct flood {
     uint64_t next, last, seen;
@@ -630,7 +633,8 @@ FJ_TEST(million_tiny_items, 30)
     }
 }
 
-/* What the stack of a worker was at its first stage, and how far it went below that. */
+/* The free stack of this worker at its first stage, and the most stack that any worker used below
+ * that. */
 static _Thread_local size_t stack_first;
 static atomic_size_t stack_deepest;
 
@@ -647,8 +651,8 @@ static int nap_and_note_stack(void **item, void *arg)
     return fj_sleep_ns(10 * 1000);
 }
 
-/* Runners wait for others, which wait for others: all of them must come to work again before
- * they have used up threads, or stacks. */
+/* A runner waits for other runners, which wait for others. Each must return before the pool runs
+ * out of threads or stack. */
 FJ_TEST(long_pipeline_needs_no_more_threads_than_a_short_one, 30)
 {
     for (int workers = 1; workers <= 4; workers *= 2) {

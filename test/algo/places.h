@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * places.h - the same call from everywhere: outside and inside, of this pool and of another
+ * places.h - runs a test function in pools of several kinds, from outside and from a task
  */
 #ifndef PLACES_H
 #define PLACES_H
@@ -9,7 +9,7 @@
 
 #include "fjtest.h"
 
-/* Something that calls algorithms on `pool`, which may be NULL. */
+/* A function that calls algorithms on `pool`. `pool` may be NULL. */
 typedef void place_fn(fj_pool *pool, void *arg);
 
 struct place_task {
@@ -37,7 +37,7 @@ static inline void place_inside(fj_pool *in, place_fn *fn, fj_pool *named, void 
     CHECK_EQ(fj_invoke(in, &t.task), FJ_OK);
 }
 
-/* On pools of these many workers, from outside. */
+/* Calls fn(pool, arg) from outside, on pools of 1, 2, 4 and 8 workers. */
 static inline void place_workers(place_fn *fn, void *arg)
 {
     static const int counts[] = {1, 2, 4, 8};

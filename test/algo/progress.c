@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * progress.c - counts that everybody may read, and the line on a terminal
+ * progress.c - progress counts, which any thread may read, and the progress bar on a terminal
  */
 #define _GNU_SOURCE
 
@@ -22,7 +22,7 @@
 #include "algo/memory.h"
 #include "fjtest.h"
 
-/* ---- Counts -------------------------------------------------------------------------------------- */
+/* ---- Counts --------------------------------------------------------------------------------- */
 
 FJ_TEST(counts_are_what_was_added, 10)
 {
@@ -78,11 +78,11 @@ FJ_TEST(counts_lose_nothing, 10)
     fjt_destroy(pool);
 }
 
-/* ---- A terminal of our own ----------------------------------------------------------------------- */
+/* ---- A pseudoterminal ----------------------------------------------------------------------- */
 
 struct screen {
     int master, slave;
-    char text[65536]; /* all that was written to it */
+    char text[65536]; /* all output so far */
     size_t length;
 };
 
@@ -93,9 +93,9 @@ static void screen_open(struct screen *s, int columns)
     memset(s, 0, sizeof *s);
     s->master = posix_openpt(O_RDWR | O_NOCTTY);
     if (s->master < 0 || grantpt(s->master) != 0 || unlockpt(s->master) != 0)
-        fjt_skip("no pseudo terminal");
+        fjt_skip("no pseudoterminal");
     s->slave = open(ptsname(s->master), O_RDWR | O_NOCTTY);
-    if (s->slave < 0) fjt_skip("no pseudo terminal");
+    if (s->slave < 0) fjt_skip("no pseudoterminal");
     CHECK(ioctl(s->master, TIOCSWINSZ, &size) == 0);
 }
 
@@ -105,7 +105,7 @@ static void screen_close(struct screen *s)
     close(s->master);
 }
 
-/* Reads what is there, or waits for something. */
+/* Reads the available output, or waits up to `ms` milliseconds for some. */
 static void screen_read(struct screen *s, int ms)
 {
     struct pollfd ready = {.fd = s->master, .events = POLLIN};
@@ -116,7 +116,7 @@ static void screen_read(struct screen *s, int ms)
     s->text[s->length] = '\0';
 }
 
-/* Waits until `n` lines are complete that began at `from` or later; the last of them. */
+/* Waits until `n` lines that begin at `from` or later are complete. Returns the last of them. */
 static char *screen_line(struct screen *s, size_t from, int n)
 {
     for (;;) {
@@ -136,7 +136,7 @@ static char *screen_line(struct screen *s, size_t from, int n)
     }
 }
 
-/* Columns of a line, wide characters of three bytes and more as two. */
+/* The number of columns of a line. A character of three or more bytes counts as two columns. */
 static size_t columns_of(const char *line)
 {
     size_t n = 0;
@@ -158,7 +158,7 @@ static fj_progress_bar *bar_on(struct screen *s, const fj_progress *p, const cha
     return bar;
 }
 
-/* ---- The line ------------------------------------------------------------------------------------ */
+/* ---- The progress line ---------------------------------------------------------------------- */
 
 FJ_TEST(line_shows_label_bar_percent_and_count, 10)
 {
@@ -196,7 +196,8 @@ FJ_TEST(line_goes_on_and_is_removed_at_the_end, 10)
     screen_close(&s);
 }
 
-/* The time that is left is that of the whole at the rate so far: some figure, in its place. */
+/* The remaining time is computed from the rate so far. The test checks only that a time is
+ * shown. */
 FJ_TEST(line_shows_the_rate_and_the_time_left, 10)
 {
     struct screen s;
@@ -273,7 +274,7 @@ FJ_TEST(control_characters_do_not_reach_the_terminal, 10)
     screen_close(&s);
 }
 
-/* A line on a new terminal of so many columns. */
+/* Checks the line on a new terminal with `width` columns. */
 static void check_width(int width)
 {
     static const char label[] = "a l\xc3\xb6ng label \xe6\xbc\xa2\xe5\xad\x97 that is cut to fit";
@@ -317,7 +318,7 @@ FJ_TEST(line_follows_the_width_of_the_terminal, 20)
     screen_close(&s);
 }
 
-/* ---- Nothing to show ----------------------------------------------------------------------------- */
+/* ---- Without a usable terminal -------------------------------------------------------------- */
 
 FJ_TEST(nothing_is_written_to_what_is_no_terminal, 10)
 {
@@ -339,7 +340,7 @@ FJ_TEST(nothing_is_written_to_what_is_no_terminal, 10)
     fj_progress_bar_stop(bar);
 }
 
-/* However soon it is stopped: what was drawn is removed. */
+/* Even if a bar is stopped at once, what it drew is removed. */
 FJ_TEST(bars_may_be_stopped_at_once, 10)
 {
     struct screen s;
@@ -385,7 +386,7 @@ FJ_TEST(terminal_may_go_away, 10)
     fj_progress_bar_stop(bar);
 }
 
-/* ---- The surroundings ---------------------------------------------------------------------------- */
+/* ---- Process state: errno, signals, fork(), threads ----------------------------------------- */
 
 FJ_TEST(label_is_copied, 10)
 {
@@ -434,7 +435,7 @@ FJ_TEST(errno_is_left_alone, 10)
     CHECK_EQ(errno, 1234);
 }
 
-/* Threads that block every signal that can be blocked, by what the system tells of them. */
+/* Counts the threads that block every signal that can be blocked, as /proc reports them. */
 static int deaf_threads(void)
 {
     DIR *d = opendir("/proc/self/task");
@@ -448,7 +449,7 @@ static int deaf_threads(void)
         if (f == NULL) continue;
         while (fgets(line, sizeof line, f) != NULL) {
             unsigned long long mask;
-            /* All of 1 to 31 but SIGKILL (9) and SIGSTOP (19). */
+            /* Signals 1 to 31 except SIGKILL (9) and SIGSTOP (19). */
             if (sscanf(line, "SigBlk: %llx", &mask) == 1) n += (mask & 0x7ffbfeff) == 0x7ffbfeff;
         }
         fclose(f);
@@ -467,7 +468,7 @@ FJ_TEST(thread_of_the_bar_blocks_all_signals, 10)
     pthread_sigmask(SIG_BLOCK, &after, &before);
     int seen = deaf_threads();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (seen == 0) fjt_skip("masks cannot be seen here"); /* under an emulator */
+    if (seen == 0) fjt_skip("signal masks cannot be read here"); /* for example under an emulator */
     screen_open(&s, 80);
     fj_progress_init(&p, 0);
     int deaf = deaf_threads();
@@ -480,7 +481,8 @@ FJ_TEST(thread_of_the_bar_blocks_all_signals, 10)
     screen_close(&s);
 }
 
-/* Calls that the system would end the thread in are gone through first. */
+/* The thread has a pending cancellation. The bar must start and stop before the thread acts on
+ * it. */
 static void *shows_and_ends(void *arg)
 {
     struct screen *s = arg;
@@ -489,7 +491,7 @@ static void *shows_and_ends(void *arg)
     pthread_cancel(pthread_self());
     fj_progress_init(&p, 10);
     fj_progress_bar_stop(bar_on(s, &p, "x"));
-    s->length = 1; /* told to whoever joins it */
+    s->length = 1; /* tells the joining thread that the bar was stopped */
     pthread_testcancel();
     return NULL;
 }
@@ -500,7 +502,7 @@ FJ_TEST(thread_about_to_be_cancelled_takes_its_bar_down, 10)
     pthread_t thread;
     void *result = NULL;
 
-    if (fjt_sanitized()) fjt_skip("threads that are unwound confuse the sanitizers");
+    if (fjt_sanitized()) fjt_skip("the sanitizers do not support threads that are cancelled");
     screen_open(&s, 80);
     s.length = 0;
     CHECK_EQ(pthread_create(&thread, NULL, shows_and_ends, &s), 0);
@@ -528,7 +530,7 @@ FJ_TEST(child_of_fork_may_stop_what_it_has_not, 10)
     }
     CHECK(waitpid(child, &status, 0) == child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-    (void)screen_line(&s, s.length, 1); /* that of the parent goes on */
+    (void)screen_line(&s, s.length, 1); /* the bar of the parent continues */
     fj_progress_bar_stop(bar);
     screen_close(&s);
 }

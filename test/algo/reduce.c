@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reduce.c - reductions and counts: the same as from left to right, however it was shared out
+ * reduce.c - reductions and counts: the same result as a loop, however the range was shared
  */
 #include <forkjoin/block.h>
 #include <stdatomic.h>
@@ -10,17 +10,17 @@
 #include "algo/memory.h"
 #include "places.h"
 
-/* ---- Stretches: only neighbours may be combined -------------------------------------------------- */
+/* ---- Intervals: only neighbours may be combined --------------------------------------------- */
 
 struct stretch {
-    size_t begin, end; /* equal: nothing yet */
+    size_t begin, end; /* if they are equal, the accumulator is empty */
     uint64_t sum;
 };
 
 struct stretch_job {
     int64_t nap_ns;
-    size_t fails; /* the part with this element, SIZE_MAX: none */
-    int code;     /* with this */
+    size_t fails; /* the chunk with this element fails; SIZE_MAX: none */
+    int code;     /* the code that it returns */
     int combine_code;
     atomic_int combined;
 };
@@ -137,7 +137,8 @@ FJ_TEST(ranges_up_to_the_largest_number_are_folded, 20)
     fjt_destroy(p);
 }
 
-/* Parts that sleep are taken by others, on any machine. */
+/* While one worker sleeps in a chunk, another worker takes chunks, even on a machine with one
+ * CPU. */
 static void sleepers(fj_pool *pool, void *arg)
 {
     struct stretch_job j = {.fails = SIZE_MAX, .nap_ns = 50000};
@@ -153,7 +154,7 @@ FJ_TEST(parts_that_block_are_folded_from_everywhere, 30)
     place_everywhere(sleepers, NULL);
 }
 
-/* ---- Errors ------------------------------------------------------------------------------------- */
+/* ---- Errors --------------------------------------------------------------------------------- */
 
 static void fail_anywhere(fj_pool *pool, void *arg)
 {
@@ -178,7 +179,7 @@ FJ_TEST(a_code_of_combine_leaves_the_result, 30)
     fj_pool *p = fjt_pool(4, 0);
     int failed = 0;
 
-    while (failed < 20) { /* combine is called only if something was taken */
+    while (failed < 20) { /* combine is called only if a chunk was stolen */
         struct stretch_job j = {.fails = SIZE_MAX, .nap_ns = 20000, .combine_code = -31};
         struct stretch s = untouched;
         int code = stretch_reduce(0, 64, &j, &s, &(fj_algo_options){.pool = p, .grain = 1});
@@ -242,7 +243,7 @@ FJ_TEST(a_reduction_that_cannot_be_meant_leaves_the_result, 10)
     CHECK_EQ(fj_reduce(9, 0, stretch_fold, stretch_combine, id, size, &j, &s, NULL), FJ_EINVAL);
     CHECK(is_untouched(&s));
     CHECK_EQ(fj_reduce(9, 9, stretch_fold, stretch_combine, id, size, &j, &s, NULL), FJ_OK);
-    CHECK(memcmp(&s, &nothing, sizeof s) == 0); /* of nothing: the identity */
+    CHECK(memcmp(&s, &nothing, sizeof s) == 0); /* an empty range gives the identity */
 }
 
 FJ_TEST(the_identity_may_lie_where_the_result_goes, 20)
@@ -260,11 +261,12 @@ FJ_TEST(the_identity_may_lie_where_the_result_goes, 20)
     fjt_destroy(p);
 }
 
-/* ---- Accumulators of any size -------------------------------------------------------------------- */
+/* ---- Accumulators of any size --------------------------------------------------------------- */
 
 /*
- * The bytes are pairs (a, b), each a map x -> a * x + b modulo 251; of an odd size the last byte
- * is the number of the last element. Maps one after the other: associative, not commutative.
+ * The accumulator is a row of byte pairs (a, b). Each pair is a map x -> a * x + b modulo 251. If
+ * the size is odd, the last byte comes from the index of the last element. Composing maps is
+ * associative but not commutative.
  */
 struct maps {
     size_t size;
@@ -306,7 +308,9 @@ static int maps_combine(void *left, const void *right, void *arg)
 
 enum { MAPS_MOST = 1000 };
 
-/* Reduces n elements into accumulators of `size` bytes and compares. Returns the code. */
+/* Reduces n elements into an accumulator of `size` bytes. If that returns FJ_OK, compares the
+ * result with that of a loop; otherwise checks that the result was not written. Returns the
+ * code. */
 static int maps_check(fj_pool *pool, size_t size, size_t n, size_t grain, int64_t nap_ns)
 {
     unsigned char identity[MAPS_MOST], want[MAPS_MOST], got[MAPS_MOST + 1];
@@ -348,7 +352,7 @@ FJ_TEST(maps_are_composed_in_order_from_everywhere, 30)
     place_everywhere(maps_that_are_shared, NULL);
 }
 
-/* ---- Without memory ----------------------------------------------------------------------------- */
+/* ---- Without memory ------------------------------------------------------------------------- */
 
 FJ_TEST(without_memory_for_parts_the_result_is_the_same, 30)
 {
@@ -361,7 +365,8 @@ FJ_TEST(without_memory_for_parts_the_result_is_the_same, 30)
             fji_algo_fail_after(after);
             int code = maps_check(p, sizes[i], 60, 1, 20000);
             fji_algo_fail_after(-1);
-            /* The first is for the whole, if it is large. */
+            /* The first allocation is for the whole call, if the accumulator has more than 256
+             * bytes. */
             CHECK_EQ(code, after == 0 && sizes[i] > 256 ? FJ_ENOMEM : FJ_OK);
         }
     fjt_destroy(p);
@@ -379,7 +384,7 @@ FJ_TEST(small_accumulators_need_no_memory, 30)
     fjt_destroy(p);
 }
 
-/* ---- Counts ------------------------------------------------------------------------------------- */
+/* ---- Counts --------------------------------------------------------------------------------- */
 
 struct tally {
     size_t keys;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rules.c - what holds for all loops and reductions: where they run, what ends them, progress
+ * rules.c - rules for all loops and reductions: where bodies run, what ends a call, progress
  *
- * Each algorithm is given the same body, which gets a part of 0 <= i < n, by an adapter.
+ * Each adapter calls one algorithm with the same kind of body. The body receives a chunk [begin,
+ * end) of the range [0, n).
  */
 #include <forkjoin/block.h>
 #include <pthread.h>
@@ -12,7 +13,7 @@
 
 #include "places.h"
 
-/* ---- Adapters ----------------------------------------------------------------------------------- */
+/* ---- Adapters ------------------------------------------------------------------------------- */
 
 typedef int adapter(size_t n, fj_for_fn *body, void *arg, const fj_algo_options *how);
 
@@ -148,7 +149,7 @@ static int by_histogram(size_t n, fj_for_fn *body, void *arg, const fj_algo_opti
 static adapter *const all[] = {by_for,   by_rows,   by_columns,  by_transform,
                                by_steps, by_reduce, by_histogram};
 
-/* Calls test(run, arg) for every algorithm. */
+/* The tests call test(run, arg) for the adapter of every algorithm. */
 typedef void each_fn(adapter *run, void *arg);
 
 static void each(each_fn *test, void *arg)
@@ -156,7 +157,7 @@ static void each(each_fn *test, void *arg)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) test(all[i], arg);
 }
 
-/* ---- Where it runs ------------------------------------------------------------------------------ */
+/* ---- Where the bodies run ------------------------------------------------------------------- */
 
 struct visit {
     adapter *run;
@@ -220,7 +221,7 @@ FJ_TEST(a_common_pool_without_workers_runs_it_in_the_caller, 20)
     CHECK_EQ(fj_pool_thread_count(NULL), 0);
 }
 
-/* Plain accesses on purpose: ThreadSanitizer sees whether they are ordered. */
+/* The accesses are not atomic, so that ThreadSanitizer reports them unless they are ordered. */
 static int add_one(size_t begin, size_t end, void *arg)
 {
     int *a = arg;
@@ -249,7 +250,7 @@ FJ_TEST(what_came_before_is_seen_by_bodies_and_what_they_did_by_the_caller, 20)
     each(ordered, NULL);
 }
 
-/* ---- Nested ------------------------------------------------------------------------------------- */
+/* ---- Nested calls --------------------------------------------------------------------------- */
 
 struct nest {
     adapter *run[3];
@@ -354,7 +355,7 @@ FJ_TEST(bodies_may_fork_and_sleep, 30)
     }
 }
 
-/* ---- Several callers ---------------------------------------------------------------------------- */
+/* ---- Several callers ------------------------------------------------------------------------ */
 
 struct caller {
     pthread_t thread;
@@ -385,16 +386,16 @@ FJ_TEST(several_threads_call_at_the_same_time, 30)
     fjt_destroy(p);
 }
 
-/* ---- Cancelling --------------------------------------------------------------------------------- */
+/* ---- Cancelling ----------------------------------------------------------------------------- */
 
 struct stop {
     adapter *run;
-    size_t n, at; /* in the part with this element */
+    size_t n, at; /* the call is stopped in the chunk with element `at` */
     fj_token *token;
-    fj_pool *pool; /* is shut down, or */
+    fj_pool *pool; /* if not NULL, the body shuts this pool down */
     fj_future *future;
-    atomic_size_t done, last; /* elements; the highest begun */
-    fj_token *how_token;      /* and on */
+    atomic_size_t done, last; /* elements done; the highest `begin` of a chunk */
+    fj_token *how_token;      /* the token and the pool of the call */
     fj_pool *how_pool;
     atomic_int stopped;
     int code;
@@ -407,7 +408,7 @@ static int stop_part(size_t begin, size_t end, void *arg)
 
     while (begin > last && !atomic_compare_exchange_weak(&s->last, &last, begin)) continue;
     atomic_fetch_add(&s->done, end - begin);
-    if (atomic_load(&s->stopped)) fjt_sleep_us(100); /* to do them all would take long */
+    if (atomic_load(&s->stopped)) fjt_sleep_us(100); /* to run all chunks would take long */
     if (begin > s->at || s->at >= end) return FJ_OK;
     if (s->token != NULL) fj_token_cancel(s->token);
     if (s->future != NULL) fj_future_cancel(s->future, 0);
@@ -457,7 +458,8 @@ static void cancel_at_every_position(adapter *run, void *arg)
             s.token = s.how_token = &token;
             int code = stop_call(&s);
             if (workers > 1) continue;
-            /* Alone it goes from left to right: nothing beyond k, so only the last is all. */
+            /* With one worker, chunks run from left to right and none begins after chunk k. The
+             * call is complete only if k is the last chunk. */
             CHECK_EQ(code, k == 39 ? FJ_OK : FJ_ECANCELED);
             CHECK_EQ(atomic_load(&s.last), k);
         }
@@ -473,9 +475,9 @@ FJ_TEST(cancelled_at_any_position_no_other_part_is_begun, 30)
     each(cancel_at_every_position, &flags);
 }
 
-/* A task that makes the call, and is itself cancelled. */
+/* A task that makes the call and is itself cancelled. */
 struct stop_task {
-    fj_future future; /* or its task alone */
+    fj_future future; /* some tests use only its task */
     struct stop *stop;
 };
 
@@ -487,7 +489,7 @@ static int stop_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Calls it in a task of `in` with a token that the body cancels. */
+/* Makes the call in a task of `in` whose token the body cancels. */
 static void cancel_the_caller(adapter *run, fj_pool *in, fj_pool *on, fj_token *other)
 {
     fj_token token;
@@ -561,7 +563,7 @@ static void by_the_future(adapter *run, void *arg)
     s.future = &t.future;
     CHECK_EQ(fj_future_submit(p, &t.future), FJ_OK);
     CHECK_EQ(fj_future_join(&t.future), FJ_ECANCELED);
-    fj_future_fini(&t.future); /* its body has ended */
+    fj_future_fini(&t.future); /* the body has ended when this returns */
     CHECK_EQ(s.code, FJ_ECANCELED);
     fjt_destroy(p);
 }
@@ -571,7 +573,7 @@ FJ_TEST(cancelled_by_the_future_of_the_calling_task, 20)
     each(by_the_future, NULL);
 }
 
-/* The caller is cancelled before it calls. */
+/* A task that cancels its own token before it makes the call. */
 struct doomed {
     fj_task task;
     adapter *run;
@@ -622,7 +624,7 @@ FJ_TEST(in_a_task_that_is_cancelled_already_nothing_runs, 20)
     each(cancelled_callers, NULL);
 }
 
-/* ---- Pools that stop ---------------------------------------------------------------------------- */
+/* ---- Pools that are shut down --------------------------------------------------------------- */
 
 static void stop_the_pool(adapter *run, void *arg)
 {
@@ -728,7 +730,7 @@ FJ_TEST(tasks_of_a_pool_that_is_shut_down_may_still_call, 20)
     each(shut_down_inside, NULL);
 }
 
-/* ---- Options ------------------------------------------------------------------------------------ */
+/* ---- Options -------------------------------------------------------------------------------- */
 
 static void bad_options(adapter *run, void *arg)
 {
@@ -776,7 +778,7 @@ FJ_TEST(options_that_can_be_meant_run_everything, 10)
     each(good_options, NULL);
 }
 
-/* ---- Progress ----------------------------------------------------------------------------------- */
+/* ---- Progress ------------------------------------------------------------------------------- */
 
 struct reader {
     fj_progress *progress;
@@ -914,7 +916,7 @@ FJ_TEST(one_progress_serves_several_calls_at_the_same_time, 20)
     fjt_destroy(p);
 }
 
-/* ---- Short loops -------------------------------------------------------------------------------- */
+/* ---- Short loops ---------------------------------------------------------------------------- */
 
 static int tiny(size_t begin, size_t end, void *arg)
 {
@@ -932,12 +934,12 @@ static bool is_at_rest(fj_pool *p)
     return s.threads == 0 && s.started == 0 && s.parks == 0 && s.openings == 0 && s.steals == 0;
 }
 
-/* Whether short calls in a pool that has no thread yet leave it so. A thread that is taken off its
- * processor in the middle of a call finds it long, so this may be false now and then. */
+/* Whether short calls in a pool that has no thread yet start none. If the system preempts the
+ * calling thread, its call is not short, so a single try may fail. */
 static bool short_calls_wake_nobody(adapter *run)
 {
     fj_pool *p = fjt_pool(4, FJ_POOL_CALLER_HELPS);
-    size_t longer = fjt_sanitized() ? 10 : 100; /* there it is not short */
+    size_t longer = fjt_sanitized() ? 10 : 100; /* under a sanitizer 100 elements are not short */
     int a[100] = {0};
 
     CHECK(is_at_rest(p));
@@ -951,7 +953,7 @@ static bool short_calls_wake_nobody(adapter *run)
     return yes;
 }
 
-/* The least time of a call with one worker, ns. */
+/* The shortest time of a call with one worker, in ns. */
 static int64_t shortest_call(void)
 {
     fj_pool *p = fjt_pool(1, FJ_POOL_CALLER_HELPS);
@@ -970,10 +972,10 @@ static int64_t shortest_call(void)
 
 FJ_TEST(a_short_loop_wakes_nobody, 60)
 {
-    if (shortest_call() > 2500) fjt_skip("no call is short here"); /* under valgrind */
+    if (shortest_call() > 2500) fjt_skip("no call is short here"); /* for example under valgrind */
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         int tries = 0;
-        if (all[i] == by_steps) continue; /* each of these is worth a task */
+        if (all[i] == by_steps) continue; /* each function gets a task */
         while (!short_calls_wake_nobody(all[i])) CHECK(++tries < 300);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scan.c - running totals against a loop that makes them one by one
+ * scan.c - running totals, compared with a loop that adds one element at a time
  */
 #include <forkjoin/algo.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 
 enum { MOST = 1000 };
 
-/* On pools of these many workers, in a task of theirs: thousands of calls that wake nobody. */
+/* Calls fn in a task of pools of 1, 2, 4 and 8 workers. No call has to wake a worker, so thousands
+ * of calls are quick. */
 static void within_workers(place_fn *fn, void *arg)
 {
     for (int n = 1; n <= 8; n *= 2) {
@@ -37,31 +38,31 @@ static void wait_for(const int *word, int n)
     while (__atomic_load_n(word, __ATOMIC_ACQUIRE) < n) fjt_sleep_us(20);
 }
 
-/* ---- Sums --------------------------------------------------------------------------------------- */
+/* ---- Sums ----------------------------------------------------------------------------------- */
 
-/* One type: values that are whole and small, so that sums of floats are exact. */
-#define SUM_TYPE(name, T, U, fn)                                                                  \
-    static void name##_case(size_t n, unsigned flags, bool in_place, const fj_algo_options *how)  \
-    {                                                                                             \
-        T *in = room(n * sizeof *in), *out = in_place ? in : room(n * sizeof *out);               \
-        T *want = room(n * sizeof *want);                                                         \
-        uint64_t state = fjt_seed() + n;                                                          \
-        U sum = 0;                                                                                \
-                                                                                                  \
-        for (size_t i = 0; i < n; i++) {                                                          \
-            in[i] = (T)((int)(fjt_random(&state) % 17) - 8);                                      \
-            U before = sum;                                                                       \
-            sum = (U)(sum + (U)in[i]);                                                            \
-            want[i] = (T)(flags == FJ_SCAN_EXCLUSIVE ? before : sum);                             \
-        }                                                                                         \
-        CHECK_EQ(fn(in, out, n, flags, how), FJ_OK);                                              \
-        for (size_t i = 0; i < n; i++)                                                            \
-            if (!(out[i] == want[i]))                                                             \
-                fjt_fail(__FILE__, __LINE__, "%s: n %zu flags %u place %d at %zu", #fn, n, flags, \
-                         in_place, i);                                                            \
-        free(want);                                                                               \
-        free(in);                                                                                 \
-        if (out != in) free(out);                                                                 \
+/* Checks one type. The values are small integers, so that sums of floats are exact. */
+#define SUM_TYPE(name, T, U, fn)                                                                   \
+    static void name##_case(size_t n, unsigned flags, bool in_place, const fj_algo_options *how)   \
+    {                                                                                              \
+        T *in = room(n * sizeof *in), *out = in_place ? in : room(n * sizeof *out);                \
+        T *want = room(n * sizeof *want);                                                          \
+        uint64_t state = fjt_seed() + n;                                                           \
+        U sum = 0;                                                                                 \
+                                                                                                   \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            in[i] = (T)((int)(fjt_random(&state) % 17) - 8);                                       \
+            U before = sum;                                                                        \
+            sum = (U)(sum + (U)in[i]);                                                             \
+            want[i] = (T)(flags == FJ_SCAN_EXCLUSIVE ? before : sum);                              \
+        }                                                                                          \
+        CHECK_EQ(fn(in, out, n, flags, how), FJ_OK);                                               \
+        for (size_t i = 0; i < n; i++)                                                             \
+            if (!(out[i] == want[i]))                                                              \
+                fjt_fail(__FILE__, __LINE__, "%s: n %zu, flags %u, in place %d: sum %zu is wrong", \
+                         #fn, n, flags, in_place, i);                                              \
+        free(want);                                                                                \
+        free(in);                                                                                  \
+        if (out != in) free(out);                                                                  \
     }
 
 SUM_TYPE(i32, int32_t, uint32_t, fj_scan_i32)
@@ -131,7 +132,7 @@ FJ_TEST(sums_of_many_are_those_of_a_loop, 60)
     sums_of_many(NULL, &state);
 }
 
-/* Results that are larger than caches are stored in another way. */
+/* Results that are larger than the caches are written with other instructions. */
 FJ_TEST(sums_of_more_than_a_cache_are_those_of_a_loop, 60)
 {
     fj_pool *pool = fjt_pool(2, 0);
@@ -153,7 +154,8 @@ FJ_TEST(integers_wrap, 10)
     CHECK(b[1] == INT64_MIN && b[2] == INT64_MAX);
 }
 
-/* More parts than a table has: they get larger. */
+/* With this grain there would be more chunks than the table has entries, so chunks become
+ * larger. */
 FJ_TEST(a_small_grain_makes_no_more_parts_than_the_table_has, 30)
 {
     fj_pool *pool = fjt_pool(4, 0);
@@ -163,9 +165,9 @@ FJ_TEST(a_small_grain_makes_no_more_parts_than_the_table_has, 30)
     fjt_destroy(pool);
 }
 
-/* ---- An operation whose order matters ------------------------------------------------------------- */
+/* ---- An operation that is not commutative --------------------------------------------------- */
 
-/* x -> m * x + b: one after the other. */
+/* A map x -> m * x + b. The operation composes two of them. */
 typedef struct step {
     uint32_t m, b;
 } step;
@@ -185,12 +187,12 @@ static step step_at(size_t i)
 struct line {
     size_t begin, n;
     step *out;
-    unsigned char *folded, *emitted; /* how often */
-    int folds;                       /* parts folded so far */
-    size_t bad;                      /* the element at which `how_bad` happens; SIZE_MAX: none */
-    int in_fold, in_emit;            /* codes returned there */
-    fj_token *token;                 /* cancelled there */
-    int (*also)(struct line *l, size_t lo); /* what emit does first; may be NULL */
+    unsigned char *folded, *emitted;        /* how often each element was */
+    int folds;                              /* chunks folded so far */
+    size_t bad;                             /* returns a code or cancels `token`; SIZE_MAX: none */
+    int in_fold, in_emit;                   /* what fold and emit return at element `bad` */
+    fj_token *token;                        /* emit cancels it at element `bad` */
+    int (*also)(struct line *l, size_t lo); /* emit calls it first; may be NULL */
 };
 
 static void line_make(struct line *l, size_t begin, size_t n)
@@ -319,7 +321,7 @@ FJ_TEST(ranges_may_end_at_the_last_number, 10)
     fjt_destroy(pool);
 }
 
-/* The first part is emitted only when `all` others are folded, by the other worker. */
+/* Emits the first chunk only after the other worker has folded all other chunks. */
 static int after_all_folds(struct line *l, size_t lo)
 {
     if (lo == l->begin) wait_for(&l->folds, (int)l->n - 1);
@@ -330,7 +332,7 @@ FJ_TEST(others_fold_what_lies_ahead_and_it_is_emitted_in_the_end, 20)
 {
     fj_pool *pool = fjt_pool(2, 0);
 
-    for (size_t n = 2; n <= 12; n++) { /* so many are folded ahead */
+    for (size_t n = 2; n <= 12; n++) { /* this number of chunks can be folded ahead */
         struct line l;
         step total;
 
@@ -364,7 +366,7 @@ FJ_TEST(the_total_of_nothing_is_the_identity, 10)
     line_free(&l);
 }
 
-/* ---- Ends before the end -------------------------------------------------------------------------- */
+/* ---- Calls that end early ------------------------------------------------------------------- */
 
 static void fails_at_each_position(fj_pool *pool, void *arg)
 {
@@ -381,7 +383,7 @@ static void fails_at_each_position(fj_pool *pool, void *arg)
             l.in_fold = where != 0 ? 7 : 0;
             l.in_emit = where != 1 ? 7 : 0;
             int code = line_run(&l, &(fj_algo_options){.pool = pool, .grain = 2}, &total);
-            if (code == FJ_OK) { /* not folded */
+            if (code == FJ_OK) { /* the chunk was emitted without being folded */
                 CHECK_EQ(where, 1);
                 line_check(&l, &total);
             } else {
@@ -450,7 +452,7 @@ static void cancels_at_each_position(fj_pool *pool, void *arg)
         l.token = &token;
         int code = line_run(&l, &(fj_algo_options){.pool = pool, .grain = 3, .token = &token},
                             &total);
-        if (code == FJ_OK) { /* every other part had been begun */
+        if (code == FJ_OK) { /* every other chunk had begun */
             line_check(&l, &total);
         } else {
             CHECK_EQ(code, FJ_ECANCELED);
@@ -479,7 +481,7 @@ FJ_TEST(alone_a_cancel_leaves_the_rest_undone, 10)
              FJ_ECANCELED);
     for (size_t i = 0; i < 100; i++) CHECK_EQ(l.emitted[i], i < 15);
     line_free(&l);
-    line_make(&l, 0, 100); /* cancelled before */
+    line_make(&l, 0, 100); /* with a token that is already cancelled */
     CHECK_EQ(line_run(&l, &(fj_algo_options){.pool = pool, .grain = 5, .token = &token}, NULL),
              FJ_ECANCELED);
     for (size_t i = 0; i < 100; i++) CHECK_EQ(l.emitted[i] + l.folded[i], 0);
@@ -512,13 +514,13 @@ FJ_TEST(progress_counts_what_is_emitted, 20)
     fjt_destroy(pool);
 }
 
-/* ---- Elements of any kind ------------------------------------------------------------------------- */
+/* ---- Elements of any size ------------------------------------------------------------------- */
 
 struct kind {
     size_t size;
 };
 
-/* Bytes are added; the first two are a step as above, whose order matters. */
+/* Adds all bytes except the first two, which are a map as above, so the order matters. */
 static void kind_op(void *left, const void *right, void *arg)
 {
     size_t size = ((const struct kind *)arg)->size, i = 0;
@@ -595,7 +597,7 @@ FJ_TEST(any_number_of_elements_is_scanned, 30)
     within_workers(kinds_of_every_number, NULL);
 }
 
-/* ---- Memory --------------------------------------------------------------------------------------- */
+/* ---- Lack of memory ------------------------------------------------------------------------- */
 
 FJ_TEST(without_memory_it_is_done_alone, 20)
 {
@@ -606,7 +608,7 @@ FJ_TEST(without_memory_it_is_done_alone, 20)
     for (size_t n = 0; n < 200; n++) line_case(0, n, &(fj_algo_options){.pool = pool, .grain = 2});
     for (unsigned kind = 0; kind < 16; kind++)
         sum_case(kind, 3000, &(fj_algo_options){.pool = pool, .grain = 10});
-    fji_algo_fail_after(1); /* the accumulator is had, the table is not */
+    fji_algo_fail_after(1); /* the accumulator is allocated, the table is not */
     for (unsigned k = 0; k < 4; k++, fji_algo_fail_after(1))
         kind_case(400, 100, either(k), k / 2 != 0, &(fj_algo_options){.pool = pool, .grain = 2});
     fji_algo_fail_after(-1);
@@ -624,7 +626,7 @@ FJ_TEST(without_memory_for_a_large_accumulator_it_is_not_begun, 10)
     fji_algo_fail_after(-1);
 }
 
-/* ---- Misuse --------------------------------------------------------------------------------------- */
+/* ---- Invalid arguments ---------------------------------------------------------------------- */
 
 FJ_TEST(what_cannot_be_meant_is_refused, 10)
 {
@@ -665,7 +667,7 @@ FJ_TEST(what_cannot_be_meant_is_refused, 10)
     CHECK_EQ(fj_scan_each(a, a, 8, 4, kind_op, a, &k, 7, NULL), FJ_EINVAL);
 }
 
-/* ---- Nested, and many at a time ------------------------------------------------------------------- */
+/* ---- Nested calls, many calls at a time ----------------------------------------------------- */
 
 static int scan_within(struct line *l, size_t lo)
 {
@@ -704,8 +706,8 @@ static int scans_in_a_loop(size_t begin, size_t end, void *arg)
     return FJ_OK;
 }
 
-/* More workers than processors, so that they are stopped anywhere; parts so small that all is
- * claiming, folding and moving on. */
+/* There are more workers than CPUs, so the system may preempt a worker anywhere. The chunks are so
+ * small that most of the work is claiming chunks and folding ahead. */
 FJ_TEST(tiny_parts_and_many_workers, 60)
 {
     fj_pool *pool = fjt_pool(8, 0);

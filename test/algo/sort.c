@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort.c - sorts by comparison: ordered, stable, each element once, whatever is compared how
+ * sort.c - sorts by comparison: ordered, stable, each element once, for any comparison
  */
 #include <pthread.h>
 
@@ -23,7 +23,7 @@ static int call_qsort(void *base, size_t n, size_t size, fj_compare_fn *cmp, voi
 
 static sort_fn *const sorts[] = {fj_sort, fj_stable_sort, call_qsort};
 
-/* Sorts s as it is, and looks at the result. */
+/* Sorts s and checks the result. */
 static void check_sort(struct elements *s, sort_fn *sort, const fj_algo_options *how)
 {
     CHECK_EQ(sort(s->base, s->n, s->size, element_compare, s, how), FJ_OK);
@@ -43,7 +43,7 @@ static void check_one(size_t n, size_t size, enum pattern p, sort_fn *sort,
     elements_free(&s);
 }
 
-/* ---- Order -------------------------------------------------------------------------------------- */
+/* ---- Order ---------------------------------------------------------------------------------- */
 
 static const size_t sizes[] = {4, 8, 1, 16, 2, 32, 12, 100, 24, 7, 33, 256};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
@@ -146,7 +146,7 @@ FJ_TEST(sorts_inside_loops, 30)
     fjt_destroy(pool);
 }
 
-/* A comparison that sorts something itself. */
+/* A comparison that itself sorts an array. */
 static int sorting_compare(const void *a, const void *b, void *arg)
 {
     check_one(100, 8, RANDOM, fj_stable_sort, &(fj_algo_options){.grain = 16});
@@ -186,7 +186,7 @@ FJ_TEST(any_grain_will_do, 30)
     fjt_destroy(pool);
 }
 
-/* ---- What is compared --------------------------------------------------------------------------- */
+/* ---- Number of comparisons, kinds of elements ----------------------------------------------- */
 
 static unsigned long calls_of(size_t n, size_t size, enum pattern p)
 {
@@ -216,13 +216,13 @@ FJ_TEST(random_elements_take_no_more_than_n_log_n_comparisons, 30)
 {
     for (size_t n = 2; n <= 40000; n = n * 3 / 2 + 1) {
         unsigned long most = n + 8, calls = calls_of(n, 8, RANDOM);
-        for (size_t k = n; k > 1; k = (k + 1) / 2) most += n; /* n rounded up log n */
+        for (size_t k = n; k > 1; k = (k + 1) / 2) most += n; /* n times log2 of n, rounded up */
         CHECK(calls <= most - n);
     }
 }
 
-/* What pointers point to is fetched before it is compared; many of them, and numbers that only
- * look like them. */
+/* The library prefetches the objects that elements point to. The tests sort pointers, and numbers
+ * that only look like pointers. */
 static int pointed_compare(const void *a, const void *b, void *arg)
 {
     const unsigned *x = *(const unsigned *const *)a, *y = *(const unsigned *const *)b;
@@ -291,7 +291,7 @@ FJ_TEST(elements_are_compared_where_they_are_aligned, 30)
     }
 }
 
-/* ---- Comparisons that contradict themselves ------------------------------------------------------ */
+/* ---- Comparisons that contradict themselves ------------------------------------------------- */
 
 static void lied_to(size_t n, size_t size, int lie, sort_fn *sort, const fj_algo_options *how)
 {
@@ -325,7 +325,7 @@ FJ_TEST(comparisons_that_contradict_themselves_lose_nothing, 30)
     place_workers(lies, NULL);
 }
 
-/* ---- Without memory ----------------------------------------------------------------------------- */
+/* ---- Without memory ------------------------------------------------------------------------- */
 
 FJ_TEST(without_memory_it_is_sorted_in_place, 30)
 {
@@ -397,9 +397,9 @@ FJ_TEST(without_memory_it_takes_n_log_n_comparisons, 30)
     }
 }
 
-/* ---- Cancelling --------------------------------------------------------------------------------- */
+/* ---- Cancelling ----------------------------------------------------------------------------- */
 
-/* Cancels in the call `at`; false: there were not so many. */
+/* Cancels in comparison number `at`. Returns false if the sort needed fewer comparisons. */
 static bool cancelled_at(fj_pool *pool, size_t n, size_t size, unsigned long at, sort_fn *sort,
                          enum pattern p)
 {
@@ -478,7 +478,7 @@ struct canceller {
     atomic_int go, stop;
 };
 
-/* Cancels some time after it is told to go. */
+/* Waits until `go` is set, then cancels the token after a random time. */
 static void *cancel_some_time(void *arg)
 {
     struct canceller *c = arg;
@@ -511,7 +511,9 @@ FJ_TEST(cancelled_at_any_time_nothing_is_lost, 30)
         CHECK(code == FJ_OK || code == FJ_ECANCELED);
         if (code == FJ_OK) elements_check_sorted(&s, s.base, false, __LINE__);
         elements_check_all(&s, s.base, __LINE__);
-        while (!fj_token_is_cancelled(&c.token)) fjt_sleep_us(10); /* the token is its until then */
+        while (!fj_token_is_cancelled(&c.token))
+            /* The other thread uses the token until it has cancelled it. */
+            fjt_sleep_us(10);
         elements_free(&s);
     }
     atomic_store(&c.stop, 1);
@@ -596,7 +598,7 @@ FJ_TEST(a_pool_that_stops_cancels, 30)
     }
 }
 
-/* ---- Progress and misuse ------------------------------------------------------------------------ */
+/* ---- Progress, invalid arguments ------------------------------------------------------------ */
 
 static void progress_of(fj_pool *pool, void *arg)
 {

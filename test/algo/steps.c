@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * steps.c - calls of several functions: each once, and none after one has failed
+ * steps.c - fj_invoke_functions(): calls each function once, and none after one has failed
  */
 #include <forkjoin/block.h>
 #include <limits.h>
@@ -98,7 +98,7 @@ FJ_TEST(with_one_worker_steps_run_in_order_up_to_the_first_that_fails, 20)
     fjt_destroy(p);
 }
 
-/* Two steps that wait for each other: each is worth a task of its own. */
+/* The two functions wait for each other, so each of them must get a task of its own. */
 static atomic_int arrived;
 
 static int meet(void *arg)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * typed_merge.c - FJ_MERGE: ordered, equal ones of the first before the second, nothing lost
+ * typed_merge.c - FJ_MERGE: sorted, equal elements of the first run come first, nothing lost
  */
 #include <forkjoin/sort.h>
 #include <stdatomic.h>
@@ -9,7 +9,7 @@
 
 #include "places.h"
 
-/* An element knows where it came from: `from` counts through both runs. */
+/* An element holds its original index `from`, which counts through both runs. */
 struct item {
     uint32_t key, from;
 };
@@ -27,8 +27,8 @@ FJ_MERGE(merge_u8, uint8_t, PLAIN);
 FJ_MERGE(merge_items, struct item, BY_KEY);
 FJ_MERGE(merge_large, struct large, BY_ITEM);
 
-/* na and nb sorted items with keys below `keys`; and where they are merged to, with one more at
- * each end. */
+/* na and nb sorted items with keys below `keys`, and the output array with one guard item at each
+ * end. */
 struct runs {
     struct item *a, *out;
     size_t na, nb;
@@ -42,7 +42,7 @@ static void runs_init(struct runs *r, size_t na, size_t nb, uint32_t keys, uint6
     r->out = calloc(na + nb + 2, sizeof *r->out);
     CHECK(r->a != NULL && r->out != NULL);
     for (size_t i = 0; i < na + nb; i++) {
-        /* Ascending by chance, so that no sort is needed to make them. */
+        /* Random increments make the keys ascend, so that no sort is needed. */
         uint32_t last = i == 0 || i == na ? 0 : r->a[i - 1].key;
         size_t left = i < na ? na - i : na + nb - i;
         r->a[i].key = last + (uint32_t)(fjt_random(seed) % (2 * (keys - last) / left + 1));
@@ -62,7 +62,8 @@ static int runs_merge(struct runs *r, const fj_algo_options *how)
     return merge_items(r->a, r->na, r->a + r->na, r->nb, r->out + 1, how);
 }
 
-/* Ordered by key and then by origin, as only a stable merge has it; so each is there once. */
+/* Checks that items are ordered by key and then by original index, as after a stable merge. This
+ * order also implies that each item occurs once. */
 static void runs_check(const struct runs *r)
 {
     size_t n = r->na + r->nb;
@@ -163,7 +164,7 @@ FJ_TEST(elements_may_be_small_or_large, 30)
     }
 }
 
-/* ---- Answers that contradict each other ----------------------------------------------------------- */
+/* ---- Comparisons that contradict themselves ------------------------------------------------- */
 
 static uint64_t whim = 1;
 
@@ -198,7 +199,7 @@ FJ_TEST(without_an_order_each_element_is_there_once, 30)
     fjt_destroy(pool);
 }
 
-/* ---- Cancels, progress, misuse --------------------------------------------------------------------- */
+/* ---- Cancelling, progress, invalid arguments ------------------------------------------------ */
 
 static atomic_long calls_left;
 static fj_token *token_now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * typed_sort.c - FJ_SORT and FJ_STABLE_SORT: sorted, nothing lost, whatever is compared how
+ * typed_sort.c - FJ_SORT and FJ_STABLE_SORT: sorted, nothing lost, for all elements and comparisons
  */
 #include <forkjoin/sort.h>
 #include <stdatomic.h>
@@ -10,9 +10,9 @@
 #include "algo/memory.h"
 #include "places.h"
 
-/* ---- Elements ----------------------------------------------------------------------------------- */
+/* ---- Elements ------------------------------------------------------------------------------- */
 
-/* An element knows where it came from, and whether it is one. */
+/* An element holds its original index. real_N() tells whether some bytes are an element. */
 #define ELEMENT(bytes)                                         \
     struct element_##bytes {                                   \
         uint32_t key, from;                                    \
@@ -50,7 +50,7 @@ FJ_STABLE_SORT(stable_24, struct element_24, BY_KEY);
 FJ_STABLE_SORT(stable_72, struct element_72, BY_KEY);
 FJ_STABLE_SORT(stable_256, struct element_256, BY_KEY);
 
-/* Pointers as elements, compared by a function. */
+/* Elements that are pointers, compared by a function. */
 static inline int shorter(const char *x, const char *y)
 {
     return strlen(x) < strlen(y);
@@ -59,7 +59,7 @@ static inline int shorter(const char *x, const char *y)
 FJ_SORT(quick_text, const char *, shorter);
 FJ_STABLE_SORT(stable_text, const char *, shorter);
 
-/* ---- Patterns ----------------------------------------------------------------------------------- */
+/* ---- Patterns ------------------------------------------------------------------------------- */
 
 enum { RANDOM, SORTED, REVERSED, EQUAL, PIPE, FEW, SAW, NEARLY, TWO_RUNS, PATTERNS };
 
@@ -78,7 +78,7 @@ static uint32_t pattern(int kind, size_t i, size_t n, uint64_t *seed)
     }
 }
 
-/* Sorts n elements of one of the types on `pool` and looks at the result. */
+/* Sorts n elements of one type on `pool` and checks the result. */
 #define CHECKED_SORT(bytes)                                                                     \
     static void checked_##bytes(fj_pool *pool, size_t n, int kind, uint64_t *seed, bool stable) \
     {                                                                                           \
@@ -135,7 +135,7 @@ typedef void checked_fn(fj_pool *pool, size_t n, int kind, uint64_t *seed, bool 
 static checked_fn *const checked[] = {checked_u32, checked_16, checked_24, checked_72, checked_256};
 enum { TYPES = sizeof checked / sizeof checked[0] };
 
-/* ---- Sizes and types ---------------------------------------------------------------------------- */
+/* ---- Sizes and types ------------------------------------------------------------------------ */
 
 FJ_TEST(every_small_size, 30)
 {
@@ -174,7 +174,7 @@ FJ_TEST(every_pattern_of_tiny_arrays, 30)
         }
 }
 
-/* Zeros and ones: a network or a merge that sorts all of them sorts everything. */
+/* A sorting network or a merge that sorts all sequences of zeros and ones sorts everything. */
 FJ_TEST(zeros_and_ones, 30)
 {
     uint64_t seed = fjt_seed();
@@ -222,7 +222,7 @@ FJ_TEST(from_everywhere, 60)
     place_everywhere(one_of_each, &seed);
 }
 
-/* Large enough for cuts by all workers. */
+/* Arrays so large that all workers partition them together. */
 FJ_TEST(very_large_ones, 60)
 {
     fj_pool *four = fjt_pool(4, 0), *eight = fjt_pool(8, 0);
@@ -268,12 +268,12 @@ FJ_TEST(bytes_and_threes_and_pointers, 30)
     }
 }
 
-/* ---- Comparisons that contradict themselves ----------------------------------------------------- */
+/* ---- Comparisons that contradict themselves ------------------------------------------------- */
 
-static int lie; /* how */
+static int lie; /* how the comparison contradicts itself */
 static _Thread_local uint64_t lie_seed;
 static atomic_long compared;
-static long cancel_at = -1; /* the comparison that cancels */
+static long cancel_at = -1; /* the number of the comparison that cancels the sort; -1: none */
 static fj_token cancel_token;
 
 enum { ALWAYS, NEVER, NOT_AFTER, AT_RANDOM, ROUND, OFTEN, TRUTH, LIES };
@@ -282,10 +282,10 @@ static int false_less(const struct element_16 *x, const struct element_16 *y)
 {
     long count = atomic_fetch_add_explicit(&compared, 1, memory_order_relaxed);
 
-    CHECK(real_16(x) && real_16(y)); /* nothing else is ever compared */
+    CHECK(real_16(x) && real_16(y)); /* only elements may be compared */
     if (count == cancel_at) fj_token_cancel(&cancel_token);
     switch (lie) {
-        case ALWAYS: return count != 1; /* neither ascending nor descending */
+        case ALWAYS: return count != 1; /* so that the array is neither ascending nor descending */
         case NEVER: return count == 1;
         case NOT_AFTER: return x->key <= y->key;
         case AT_RANDOM: return fjt_random(&lie_seed) & 1;
@@ -322,7 +322,8 @@ static int sort_false(struct element_16 *a, size_t n, bool stable, const fj_algo
     return stable ? stable_false(a, n, how) : quick_false(a, n, how);
 }
 
-/* Sorts with lies; n log n comparisons, however it is lied to. */
+/* Sorts with every kind of contradicting comparison. Checks that no element is lost and that the
+ * number of comparisons stays in the order of n log n. */
 static void lied_to(fj_pool *pool, size_t n, bool stable, int kind, uint64_t *seed)
 {
     struct element_16 *a = malloc(n * sizeof *a + 1);
@@ -370,8 +371,9 @@ FJ_TEST(lies_without_memory, 60)
 }
 
 /*
- * An adversary makes up the order while it is asked: what has been compared little is larger
- * than all that has an order. Quicksort without a way out takes n * n comparisons then.
+ * The adversary chooses the order of the elements while the sort runs. An element without a value
+ * is greater than all elements that have one; a value is assigned as late as possible. Quicksort
+ * without a fallback takes about n * n comparisons then.
  */
 static size_t gas, solid;
 static uint32_t candidate;
@@ -412,9 +414,9 @@ FJ_TEST(an_adversary_gets_n_log_n, 60)
     fjt_destroy(pool);
 }
 
-/* ---- Cancelling --------------------------------------------------------------------------------- */
+/* ---- Cancelling ----------------------------------------------------------------------------- */
 
-/* Sorts n, cancelled by comparison number `at`; returns how many there were. */
+/* Sorts n elements; comparison number `at` cancels the sort. Returns the number of comparisons. */
 static long cancelled_sort(fj_pool *pool, size_t n, bool stable, int kind, long at, uint64_t *seed)
 {
     struct element_16 *a = malloc(n * sizeof *a + 1);
@@ -509,7 +511,7 @@ static int inner_sort_run(fj_task *t)
     return FJ_OK;
 }
 
-/* The token of the call is not the one that is cancelled, but that of the task around it. */
+/* The call itself has no token; the token of the task that makes the call is cancelled. */
 FJ_TEST(cancelled_with_the_task_that_calls_it, 60)
 {
     fj_pool *pool = fjt_pool(4, 0);
@@ -535,7 +537,7 @@ FJ_TEST(cancelled_with_the_task_that_calls_it, 60)
     fjt_destroy(pool);
 }
 
-/* ---- Memory and arguments ----------------------------------------------------------------------- */
+/* ---- Memory and arguments ------------------------------------------------------------------- */
 
 FJ_TEST(without_memory_it_is_stable_all_the_same, 60)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * exit.c - a process that a test forks ends by _exit(): its counts of lines are saved too
+ * exit.c - saves the coverage counts of a child process, which ends with _exit()
  *
- * Linked into the test programs of the coverage presets, with --wrap=_exit.
+ * The coverage presets link this file into the test programs, with --wrap=_exit.
  */
 void __gcov_dump(void);
 void __real__exit(int status) __attribute__((noreturn));

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the scripts here share: test programs run in another way, two at a time.
+"""Functions that the scripts in this folder share: they run test programs, two at a time.
 
-A program is named as everywhere, FOLDER/NAME, and a test in it FOLDER/NAME/TEST. Results are told
-in the lines of test/lines.py.
+A program is named FOLDER/NAME, and a test in it FOLDER/NAME/TEST. Results are printed in the format
+of test/lines.py.
 """
 
 import argparse
@@ -21,7 +21,7 @@ SUMMARY = re.compile(r"# \S+: \d+ passed, \d+ failed, \d+ skipped")
 
 
 def parser(text):
-    """The arguments that all of them take. The whole text of the script is its help."""
+    """Returns a parser for the arguments that all scripts take. `text` is the help text."""
     p = argparse.ArgumentParser(description=text,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--list", action="store_true", help="print the names of the tests")
@@ -31,14 +31,14 @@ def parser(text):
 
 
 def sources(folders):
-    """Names of the test programs in these folders of test/."""
+    """Yields the names of the test programs in these folders of test/."""
     for folder in folders:
         for source in sorted(glob.glob(os.path.join(ROOT, "test", folder, "*.c"))):
             yield f"{folder}/{os.path.basename(source)[:-2]}"
 
 
 def say_command(command):
-    """Runs a build step; ends the script with its output if it fails."""
+    """Runs a build step. If it fails, prints its output and ends the script."""
     done = subprocess.run(command, cwd=ROOT, text=True, errors="replace",
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode != 0:
@@ -48,14 +48,14 @@ def say_command(command):
 
 
 def build(preset):
-    """Configures and builds a preset; returns its folder."""
+    """Configures and builds a preset. Returns its folder."""
     say_command(["cmake", "--preset", preset])
     say_command(["cmake", "--build", "--preset", preset, "--parallel", str(JOBS)])
     return os.path.join(ROOT, "build", preset)
 
 
 class Results:
-    """Counts lines of tests and prints them; quiet: only what did not pass."""
+    """Counts the results of tests and prints them. If `quiet`, prints no test that passed."""
 
     def __init__(self, name, args, quiet=False):
         self.name = name
@@ -78,7 +78,7 @@ class Results:
             print(f"{what} {text}", flush=True)
 
     def run(self, label, command, env=None):
-        """Runs one test program, whose tests are told as LABEL/TEST."""
+        """Runs one test program. Its tests are printed as LABEL/TEST."""
         done = subprocess.run(command, cwd=ROOT, env=dict(os.environ, **(env or {})), text=True,
                               errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         told, failed, summary = [], 0, False
@@ -97,12 +97,14 @@ class Results:
         return done.stdout
 
     def run_all(self, jobs):
-        """jobs: (label, command, env) of programs, two at a time."""
+        """Runs programs, two at a time. jobs: (label, command, env) of each."""
         with concurrent.futures.ThreadPoolExecutor(max_workers=JOBS) as two:
             return [d.result() for d in [two.submit(self.run, *job) for job in jobs]]
 
     def each(self, tests):
-        """tests: (name, function) that raise Failure or Skip of test/lines.py, two at a time."""
+        """Runs tests, two at a time. tests: (name, function) of each.
+
+        A function may raise Failure or Skip of test/lines.py."""
         with concurrent.futures.ThreadPoolExecutor(max_workers=JOBS) as two:
             for done in [two.submit(self.one, name, function) for name, function in tests]:
                 done.result()
@@ -110,7 +112,7 @@ class Results:
     def one(self, name, function):
         try:
             function()
-        except Exception as e:  # noqa: BLE001 - told as the result of the test
+        except Exception as e:  # noqa: BLE001 - printed as the result of the test
             kind = type(e).__name__
             if kind not in ("Failure", "Skip"):
                 raise

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crowded.c - too many workers, too few CPUs, and workers that get hardly any time
+ * crowded.c - more workers than CPUs, and workers that get little CPU time
  */
 #include "environment.h"
 
@@ -8,13 +8,13 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* ---- Many on few ----------------------------------------------------------------------------- */
+/* ---- Many workers on few CPUs --------------------------------------------------------------- */
 
 FJ_TEST(two_hundred_and_fifty_six_workers_share_what_there_is, 60)
 {
     fj_pool *p = fjt_pool(256, 0);
 
-    regression_all_at_once(p, 256); /* all of them are there */
+    regression_all_at_once(p, 256); /* all of them are started */
     for (long i = fjt_rounds(30); i > 0; i--) use_pool(p);
     regression_rest(p);
     fjt_destroy(p);
@@ -48,11 +48,12 @@ FJ_TEST(eight_workers_on_one_cpu_work, 60)
     }
 }
 
-/* ---- Hardly any time --------------------------------------------------------------------------- */
+/* ---- Little CPU time ------------------------------------------------------------------------ */
 
 static atomic_int refused_policies;
 
-/* Every second worker runs only when nobody else wants to, the others with little weight. */
+/* Every second worker runs only while no other thread wants the CPU; the others have a low
+ * priority. */
 static int on_start(fj_pool *p, int worker, void *arg)
 {
     struct sched_param none = {.sched_priority = 0};
@@ -84,7 +85,7 @@ FJ_TEST(workers_with_hardly_any_time_get_everything_done, 60)
     o.on_start = on_start;
     fj_pool *p = fjt_pool_with(&o);
     regression_all_at_once(p, 4);
-    if (atomic_load(&refused_policies) == 4) fjt_skip("threads cannot be made less urgent");
+    if (atomic_load(&refused_policies) == 4) fjt_skip("the priority of threads cannot be lowered");
     for (int i = 0; i < 2; i++) hogs[i] = regression_thread(hog, &over);
     for (long i = fjt_rounds(5); i > 0; i--) use_pool(p);
     atomic_store(&over, true);
@@ -92,20 +93,22 @@ FJ_TEST(workers_with_hardly_any_time_get_everything_done, 60)
     fjt_destroy(p);
 }
 
-/* ---- A quota ------------------------------------------------------------------------------------ */
+/* ---- A CPU quota ---------------------------------------------------------------------------- */
 
 static bool put(const char *dir, const char *file, const char *text)
 {
     char path[400];
 
     snprintf(path, sizeof path, "%s/%s", dir, file);
-    int fd = open(path, O_WRONLY | O_CLOEXEC); /* one that is there: the folder may be none */
+    /* The file must already exist; the folder may be that of no control group. */
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0) return false;
     bool ok = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
     return close(fd) == 0 && ok;
 }
 
-/* Half of a CPU in slices of 10 ms; version 2 first, then 1. */
+/* Limits the group to half of a CPU in periods of 10 ms, by control groups of version 2 or else of
+ * version 1. */
 static bool limit_group(const char *dir)
 {
     if (put(dir, "cpu.max", "5000 10000")) return true;
@@ -145,6 +148,6 @@ FJ_TEST(process_with_half_a_cpu_gets_everything_done, 60)
         }
         while (rmdir(dir) != 0 && errno == EBUSY) fjt_sleep_us(1000);
     }
-    if (status == 77) fjt_skip("there is no group of processes whose CPU time can be limited");
+    if (status == 77) fjt_skip("there is no control group whose CPU time can be limited");
     CHECK_EQ(status, 0);
 }

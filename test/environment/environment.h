@@ -25,7 +25,7 @@
 
 #define MS ((int64_t)1000000)
 
-/* ---- Work ---------------------------------------------------------------------------------- */
+/* ---- Work ----------------------------------------------------------------------------------- */
 
 struct fib {
     fj_task task;
@@ -73,7 +73,7 @@ static inline int call_doubles(void *arg, void **result)
     return FJ_OK;
 }
 
-/* Everything that a thread may ask a pool for, with every result looked at. */
+/* Makes every kind of call that a thread may make on a pool, and checks every result. */
 static inline void use_pool(fj_pool *p)
 {
     struct fib f[8];
@@ -110,7 +110,7 @@ static inline void use_pool(fj_pool *p)
     UNTIL(atomic_load(&ran) == 8);
 }
 
-/* ---- Threads that do so until they are told not to --------------------------------------------- */
+/* ---- Threads that use a pool until they are stopped ----------------------------------------- */
 
 struct users {
     fj_pool *pool;
@@ -145,13 +145,14 @@ static inline void end_users(struct users *u)
     for (int i = 0; i < u->n; i++) pthread_join(u->thread[i], NULL);
 }
 
-/* ---- Child processes --------------------------------------------------------------------------- */
+/* ---- Child processes ------------------------------------------------------------------------ */
 
-/* Children that start threads and allocate: a thread of the parent may have been at it. */
+/* The child process starts threads and allocates memory. A thread of the parent may have held a
+ * lock for that at the time of the fork. */
 static inline void need_processes(void)
 {
-    if (FJI_TSAN) fjt_skip("ThreadSanitizer knows no threads after fork()");
-    if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator keeps the locks of threads that are gone");
+    if (FJI_TSAN) fjt_skip("ThreadSanitizer does not support threads after fork()");
+    if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator may stay locked after fork()");
 }
 
 static inline void child_begin(void)
@@ -169,7 +170,7 @@ static inline void child_ended_well(pid_t pid)
     CHECK_EQ(WEXITSTATUS(status), 0);
 }
 
-/* body() in a process of its own, which has not used the library before. */
+/* Runs body() in a child process, which has not used the library before. */
 static inline void in_child(void (*body)(void *), void *arg)
 {
     pid_t pid = fork();

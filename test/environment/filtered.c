@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filtered.c - a program that locks itself in: system calls are refused from some moment on
+ * filtered.c - the program restricts its own system calls while it runs
  *
- * The filter is set for all threads at once, with pools at work. Afterwards membarrier is gone
- * though it was promised, waits return at once with an error each time, no thread is to be had.
+ * The filter is set for all threads at once while pools are busy. From then on membarrier fails
+ * although its registration succeeded, or every wait returns at once with an error, or no thread
+ * can be started.
  */
 #include "environment.h"
 
@@ -19,7 +20,7 @@
 
 static void need_filters(void)
 {
-    if (FJI_TSAN || FJI_ASAN) fjt_skip("sanitizers need the system calls");
+    if (FJI_TSAN || FJI_ASAN) fjt_skip("sanitizers need these system calls");
 }
 
 static void set_filter(struct sock_filter *code, unsigned short n)
@@ -28,7 +29,7 @@ static void set_filter(struct sock_filter *code, unsigned short n)
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0)
-        fjt_skip("no filter of system calls");
+        fjt_skip("system calls cannot be filtered here");
 }
 
 #define LOAD(what) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, what))
@@ -36,7 +37,7 @@ static void set_filter(struct sock_filter *code, unsigned short n)
 #define FAIL(err) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)(err))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-/* Every call of that number. */
+/* Makes every call of this number fail. */
 static void refuse(long number, int err)
 {
     struct sock_filter code[] = {LOAD(nr), UNLESS(number, 1), FAIL(err), ALLOW};
@@ -44,9 +45,9 @@ static void refuse(long number, int err)
     set_filter(code, sizeof code / sizeof code[0]);
 }
 
-/* ---- The heavy fence ----------------------------------------------------------------------------- */
+/* ---- The heavy fence ------------------------------------------------------------------------ */
 
-/* What has been forked, executed and submitted before, during and after. */
+/* Uses the pools before, while and after membarrier is refused. */
 static void lose_membarrier(int err)
 {
     fj_pool *p = fjt_pool(3, 0), *one = fjt_pool(1, 0);
@@ -82,7 +83,7 @@ FJ_TEST(membarrier_that_is_forbidden_all_of_a_sudden_is_made_up_for, 60)
     lose_membarrier(EPERM);
 }
 
-/* A task behind a long one can be stolen all the same, only later. */
+/* A task that is queued behind a long one is still stolen without membarrier, only later. */
 struct behind {
     fj_task task;
     atomic_int ran;
@@ -101,7 +102,7 @@ static int long_leaf(fj_task *t)
     (void)t;
     fj_task_init(&b.task, behind_run);
     fj_fork(&b.task);
-    UNTIL(atomic_load(&b.ran)); /* by somebody else */
+    UNTIL(atomic_load(&b.ran)); /* a thief runs it */
     return fj_join(&b.task);
 }
 
@@ -118,9 +119,10 @@ FJ_TEST(task_behind_a_long_one_is_stolen_without_membarrier, 60)
     fjt_destroy(p);
 }
 
-/* ---- Waits ------------------------------------------------------------------------------------------ */
+/* ---- Waits ---------------------------------------------------------------------------------- */
 
-/* Those of the library: absolute, monotonic, private. The C library waits in other ways. */
+/* Makes the waits of the library fail: absolute, monotonic and private ones. The C library uses
+ * other kinds of waits. */
 static void refuse_waits(int err)
 {
     struct sock_filter code[] = {LOAD(nr),      UNLESS(SYS_futex, 3),
@@ -133,7 +135,7 @@ static void refuse_waits(int err)
 static void work_without_waits(int err)
 {
     need_filters();
-    if (FJI_SYMMETRIC) fjt_skip("waits may be those of the C library, which needs them");
+    if (FJI_SYMMETRIC) fjt_skip("the C library needs the waits that this test refuses");
     fj_pool *p = fjt_pool(2, 0);
     use_pool(p);
     refuse_waits(err);
@@ -154,7 +156,7 @@ FJ_TEST(waits_that_are_never_begun_lose_nothing, 60)
     work_without_waits(EAGAIN);
 }
 
-/* ---- Threads ------------------------------------------------------------------------------------------ */
+/* ---- Threads -------------------------------------------------------------------------------- */
 
 static void refuse_threads(void)
 {
@@ -179,7 +181,7 @@ FJ_TEST(program_that_may_start_no_more_threads_does_it_with_those_there, 60)
     fj_pool *has = fjt_pool(2, 0), *none = fjt_pool(2, 0);
 
     need_filters();
-    use_pool(has); /* workers and a thread for timers */
+    use_pool(has); /* starts the workers and the timer thread */
     refuse_threads();
     for (long i = fjt_rounds(30); i > 0; i--) {
         use_pool(has);

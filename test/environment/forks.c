@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forks.c - fork() in a loop, by several threads at once, of a process whose pools are busy
+ * forks.c - several threads call fork() in a loop while the pools of the process are busy
  *
- * Children use the pools they find, use a common pool that was never made or was busy, fork
- * again, exit in different ways, or become another program.
+ * The child processes use the pools they inherit, or a common pool that did not exist or was busy,
+ * fork again, exit in different ways, or execute another program.
  */
 #include "environment.h"
 
@@ -99,7 +99,8 @@ FJ_TEST(children_of_a_process_with_a_busy_common_pool_live_as_they_like, 120)
     fork_under_load(true);
 }
 
-/* Without handlers, without a copy of the memory: nothing of the pool may be touched. */
+/* posix_spawn() calls no fork handlers and does not copy the memory, so nothing of the pool may be
+ * changed. */
 FJ_TEST(programs_are_spawned_by_tasks_under_load, 60)
 {
     fj_pool *p = fjt_pool(2, 0);

@@ -2,15 +2,15 @@
 /*
  * leaving.c - threads that are cancelled, tasks that jump, a library that is unloaded
  *
- * A body must not be left by longjmp or pthread_exit; jumping about inside it is its own affair.
- * Workers cannot be cancelled. A thread from outside can, but not inside a wait of the library.
+ * A body must not be left by longjmp() or pthread_exit(), but it may jump inside itself. Workers
+ * cannot be cancelled. An outside thread can be cancelled, but not inside a wait of the library.
  */
 #include "environment.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
 
-/* ---- Jumps inside a body -------------------------------------------------------------------------- */
+/* ---- Jumps inside a body -------------------------------------------------------------------- */
 
 struct jumper {
     fj_task task;
@@ -24,7 +24,7 @@ static void jump_from_below(struct jumper *j, int depth)
 
     fj_task_init(&f.task, fib_run);
     fj_fork(&f.task);
-    CHECK_EQ(fj_join(&f.task), FJ_OK); /* what was forked below is joined before */
+    CHECK_EQ(fj_join(&f.task), FJ_OK); /* every fork below is joined before the jump */
     if (depth == 0) longjmp(j->back, 7);
     if (depth > 0) jump_from_below(j, depth - 1);
 }
@@ -36,7 +36,7 @@ static int jumper_run(fj_task *t)
     struct fib over = {.n = 10};
 
     fj_task_init(&over.task, fib_run);
-    fj_fork(&over.task); /* from here to the end, over all jumps */
+    fj_fork(&over.task); /* stays forked during all jumps */
     int from = setjmp(j->back);
     if (from == 0 || --left > 0) jump_from_below(j, j->depth);
     CHECK_EQ(from, 7);
@@ -58,13 +58,13 @@ FJ_TEST(body_may_jump_about_inside_itself, 30)
     fjt_destroy(p);
 }
 
-/* ---- Cancellation ----------------------------------------------------------------------------------- */
+/* ---- Cancellation --------------------------------------------------------------------------- */
 
 static int be_cancelled(void *counter)
 {
     pthread_cancel(pthread_self());
     pthread_testcancel();
-    fjt_sleep_us(10); /* here, too, a thread would end that lets itself be cancelled */
+    fjt_sleep_us(10); /* this is a cancellation point too */
     return regression_count(counter);
 }
 
@@ -81,7 +81,7 @@ FJ_TEST(workers_cannot_be_cancelled, 30)
 
 static void need_unwinding(void)
 {
-    if (FJI_ASAN) fjt_skip("AddressSanitizer takes a thread that is unwound for an overflow");
+    if (FJI_ASAN) fjt_skip("AddressSanitizer reports a cancelled thread as an overflow");
 }
 
 struct cancelled {
@@ -98,7 +98,7 @@ static int until_open(fj_task *t)
     return 5;
 }
 
-/* The wait goes on to its end, after which the thread does end. */
+/* The wait returns only when it is complete. The thread is cancelled after that. */
 static void *waits_and_ends(void *arg)
 {
     struct cancelled *c = arg;
@@ -127,7 +127,7 @@ FJ_TEST(thread_cancelled_in_a_wait_comes_back_from_it_first, 60)
         void *result = NULL;
         pthread_t t = regression_thread(waits_and_ends, &c);
         UNTIL(atomic_load(&c.waits));
-        if (i % 2 == 0) fjt_sleep_us(200); /* asleep by then */
+        if (i % 2 == 0) fjt_sleep_us(200); /* the thread is asleep by then */
         CHECK_EQ(pthread_cancel(t), 0);
         atomic_store(&c.open, 1);
         CHECK_EQ(pthread_join(t, &result), 0);
@@ -138,7 +138,7 @@ FJ_TEST(thread_cancelled_in_a_wait_comes_back_from_it_first, 60)
     fjt_destroy(p);
 }
 
-/* Making pools, reading files for that, and taking them down. */
+/* Creates pools, which reads files, and destroys them, while a cancellation is pending. */
 static void *makes_and_ends(void *arg)
 {
     fj_pool *p = NULL;
@@ -167,7 +167,7 @@ FJ_TEST(thread_about_to_be_cancelled_makes_pools_and_takes_them_down, 30)
     }
 }
 
-/* ---- The shared library ------------------------------------------------------------------------------- */
+/* ---- The shared library --------------------------------------------------------------------- */
 
 static struct {
     int (*create)(fj_pool **, const fj_pool_options *);
@@ -205,7 +205,8 @@ FJ_TEST(library_is_loaded_and_unloaded_again_and_again, 30)
     }
 }
 
-/* Whoever has unloaded it finds the same library, and his pool, when he loads it again. */
+/* A program that unloads the library and loads it again finds the same library and the same
+ * pool. */
 FJ_TEST(pool_outlives_the_unloading_of_its_library, 30)
 {
     void *library = load_library();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * limits.c - limits of the process: threads, addresses, stacks; and an environment of garbage
+ * limits.c - resource limits for threads, addresses and stacks; and invalid environment variables
  *
- * Each runs in a child process, which sets its limits before it uses the library. What is refused
- * says so or is done by fewer threads; nothing that was accepted is lost; and when the limit is
- * lifted the pool is as good as any.
+ * Each test runs in a child process that sets its limits before it uses the library. A call that
+ * cannot be served returns an error, or fewer threads do the work. Nothing that was accepted is
+ * lost. When the limit is removed, the pool works without restrictions.
  */
 #include "environment.h"
 
@@ -16,7 +16,7 @@ static bool may(int err)
     return err == FJ_OK || err == FJ_ENOMEM;
 }
 
-/* Everything but timers, which need a thread of their own. */
+/* Makes every kind of call except timers, which need a thread of their own. */
 static void use_without_timers(fj_pool *p)
 {
     struct fib f[100];
@@ -61,16 +61,16 @@ static void set_limit(limit_of which, rlim_t soft)
     CHECK_EQ(setrlimit(which, &l), 0);
 }
 
-/* ---- Threads ------------------------------------------------------------------------------------ */
+/* ---- Threads -------------------------------------------------------------------------------- */
 
-/* As somebody who has no other process; root has no limit. */
+/* Runs as a user that has no other process, because the limit does not apply to root. */
 static void work_with_few_threads(void *arg)
 {
     uid_t nobody = (uid_t)(100000 + getpid() % 100000);
     rlim_t most = *(rlim_t *)arg;
 
     if (getuid() == 0 && setresuid(nobody, nobody, nobody) != 0) _exit(77);
-    if (getuid() != nobody) most = 0; /* others count too: no more threads at all */
+    if (getuid() != nobody) most = 0; /* the user has other processes: allow no further thread */
     set_limit(RLIMIT_NPROC, most);
     fj_pool *p = fjt_pool(8, 0);
     for (long i = fjt_rounds(10); i > 0; i--) {
@@ -89,7 +89,7 @@ FJ_TEST(pool_makes_do_with_the_threads_it_gets, 60)
     for (rlim_t most = 1; most <= 4; most++) in_child(work_with_few_threads, &most);
 }
 
-/* ---- Addresses ----------------------------------------------------------------------------------- */
+/* ---- Addresses ------------------------------------------------------------------------------ */
 
 static rlim_t bytes_mapped(void)
 {
@@ -130,7 +130,7 @@ FJ_TEST(pool_makes_do_with_the_addresses_it_gets, 60)
     }
 }
 
-/* ---- Stacks -------------------------------------------------------------------------------------- */
+/* ---- Stacks --------------------------------------------------------------------------------- */
 
 static void use_stacks_of(size_t bytes)
 {
@@ -148,12 +148,12 @@ FJ_TEST(workers_have_stacks_of_any_size_or_the_callers_do_the_work, 60)
     static const size_t odd[] = {1, 4095, 4096, 65536 + 1, 100000, (size_t)1 << 46, SIZE_MAX};
 
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) use_stacks_of(odd[i]);
-    if (fjt_sanitized()) return; /* frames are larger there */
+    if (fjt_sanitized()) return; /* frames are larger in such builds */
     use_stacks_of((size_t)PTHREAD_STACK_MIN);
     use_stacks_of((size_t)PTHREAD_STACK_MIN + 1);
 }
 
-/* The system's size is read when a program begins: this one begins again. */
+/* The C library reads the limit when a program starts, so the test executes its program again. */
 FJ_TEST(limit_on_stacks_does_not_make_those_of_workers_too_small, 60)
 {
     static const rlim_t limits[] = {65536, 256 * 1024, 1 << 20, 64 << 20, RLIM_INFINITY};
@@ -180,7 +180,7 @@ FJ_TEST(limit_on_stacks_does_not_make_those_of_workers_too_small, 60)
     }
 }
 
-/* ---- The environment ------------------------------------------------------------------------------ */
+/* ---- The environment ------------------------------------------------------------------------ */
 
 static void work_in_garbage(void *value)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * signals.c - thousands of signals at everybody, none of whose calls is restarted
+ * signals.c - thousands of signals to all threads, without restarting system calls
  *
- * Outside threads get an alarm a thousand times a second; workers that let a signal through, and
- * all others, get that from a thread that does nothing else. No wait may end early, fail or be
- * taken for a wake-up, and the time limits of waits hold.
+ * The process gets an alarm signal a thousand times a second. A separate thread sends signals to
+ * the workers, which do not block them, and to the other threads. No wait may end early, fail or
+ * take a signal for a wake-up, and the timeouts of waits must hold.
  */
 #include "environment.h"
 #include <forkjoin/block.h>
@@ -33,11 +33,11 @@ static void say_how_many(void)
     fflush(stdout);
 }
 
-/* ---- The storm ---------------------------------------------------------------------------------- */
+/* ---- Sending signals ------------------------------------------------------------------------ */
 
 #define MOST 64
 
-/* Who is to be shot at. */
+/* The threads that get signals. */
 static struct {
     pthread_mutex_t mutex;
     pthread_t thread[MOST];
@@ -99,7 +99,7 @@ static void on_stop(fj_pool *p, int worker, void *arg)
     leave_range(my_place);
 }
 
-/* A pool whose workers are shot at. */
+/* A pool whose workers get signals. */
 static fj_pool *pool_in_range(int workers)
 {
     fj_pool_options o = {0};
@@ -111,7 +111,7 @@ static fj_pool *pool_in_range(int workers)
     return fjt_pool_with(&o);
 }
 
-/* ---- Tests -------------------------------------------------------------------------------------- */
+/* ---- Tests ---------------------------------------------------------------------------------- */
 
 FJ_TEST(pool_works_while_its_workers_are_shot_at, 60)
 {
@@ -138,7 +138,7 @@ struct waiter {
     atomic_int done;
 };
 
-/* Each kind of managed wait, in the worker; every one is interrupted many times. */
+/* Makes each kind of managed wait in a worker. Signals interrupt each of them many times. */
 static int wait_in_all_ways(void *arg)
 {
     struct waiter *w = arg;
@@ -226,7 +226,8 @@ FJ_TEST(waits_outside_outlast_every_signal, 60)
     say_how_many();
 }
 
-/* The thousand alarms a second go to whichever thread lets them through: all but the workers. */
+/* The thousand alarms a second go to any thread that does not block them, which excludes the
+ * workers. */
 FJ_TEST(alarm_a_thousand_times_a_second_changes_nothing, 60)
 {
     struct itimerval every = {.it_interval = {.tv_usec = 1000}, .it_value = {.tv_usec = 1000}};
@@ -256,7 +257,7 @@ FJ_TEST(alarm_a_thousand_times_a_second_changes_nothing, 60)
     say_how_many();
 }
 
-/* ---- Stopped and continued ------------------------------------------------------------------------ */
+/* ---- Stopped and continued ------------------------------------------------------------------ */
 
 static void work_for_a_while(void *arg)
 {

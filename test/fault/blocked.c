@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * blocked.c - a thread that is refused when a worker blocks is asked for again
+ * blocked.c - if a blocked worker cannot be replaced, the pool tries again to start a thread
  *
  * Each program needs a second thread, because its only worker waits for a task that is queued. The
- * start of that thread is refused, by the system, by `allow_thread` or by `create`, and granted
- * later. The program has to end, whether or not the pool is called again.
+ * start of that thread is refused at first, by the system, by `allow_thread` or by `create_thread`,
+ * and granted later. The program has to end, whether or not the pool is called again.
  */
 #include "programs.h"
 
@@ -55,7 +55,7 @@ static void wait_once(const fj_pool_options *o, bool later)
     gate_end(&gate);
 }
 
-/* ---- The system refuses -------------------------------------------------------------------------------- */
+/* ---- The system refuses --------------------------------------------------------------------- */
 
 FJ_TEST(refused_replacement_is_asked_for_again, 240)
 {
@@ -72,7 +72,7 @@ FJ_TEST(refused_replacement_is_asked_for_again, 240)
             }
 }
 
-/* ---- The options refuse ---------------------------------------------------------------------------------- */
+/* ---- The options refuse --------------------------------------------------------------------- */
 
 static atomic_int asked;
 static int refuse_from, refuse_until;
@@ -112,7 +112,7 @@ FJ_TEST(replacement_refused_by_the_options_is_asked_for_again, 240)
         }
 }
 
-/* ---- Every second one, by chance --------------------------------------------------------------------------- */
+/* ---- Every second start is refused, at random ----------------------------------------------- */
 
 struct chain {
     fj_task task;
@@ -135,7 +135,7 @@ static int posts(fj_task *t)
     return FJ_OK;
 }
 
-/* Forks a child that completes a future, and waits for that. */
+/* Forks a child that completes a future, and waits for the future. */
 static int chain_run(fj_task *t)
 {
     const struct chain *c = (struct chain *)t;
@@ -161,7 +161,7 @@ FJ_TEST(pool_never_gets_stuck_when_every_second_start_is_refused, 240)
 
     o.parallelism = 4;
     o.max_threads = 20;
-    o.keep_alive_ns = 1; /* the least: threads leave, and others are started */
+    o.keep_alive_ns = 1; /* the minimum, so that threads exit and others are started */
     o.allow_thread = by_chance;
     atomic_store(&dice, fjt_seed());
     fj_pool *p = fjt_pool_with(&o);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chance.c - faults of several kinds at once, by chance
+ * chance.c - random faults of several kinds at once
  *
- * A seed chooses which kinds of faults occur and how often: one in how many calls. One test sets
- * refusals only, one sets spurious events only (the program must not notice them), one sets both.
+ * The seed selects the kinds of faults that occur, and for each kind how often it occurs: in one of
+ * 2 calls, for example. One test sets refusals only. One sets spurious events only, which the
+ * program must not notice. One sets both.
  */
 #include "programs.h"
 
@@ -17,7 +18,8 @@ static const enum fji_fault spurious[] = {
     FJI_FAULT_WAKE_MORE, FJI_FAULT_JUMP,      FJI_FAULT_STILL,
 };
 
-/* Those that take time, and the clock, are rarer: what is slow and not wrong finds nothing. */
+/* Events that cost time, and those of the clock, are rarer: they would slow the test down without
+ * finding more. */
 static long rarity(enum fji_fault kind, uint64_t *seed)
 {
     static const long one_in[] = {2, 5, 20, 100};

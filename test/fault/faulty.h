@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * faulty.h - faults that are set, and what may come of them
+ * faulty.h - sets faults, and tells which results they explain
  *
- * A program of these tests asks may() of every code it gets: FJ_OK, or the error that a fault
- * which was set, and has been met, accounts for. Any other code is a failure of the test. Where
- * the headers say that something cannot fail the programs do not ask.
+ * A program of these tests checks every code that it gets with may(): the code is FJ_OK, or the
+ * error that a fault explains which was set and has occurred. Any other code fails the test. The
+ * programs do not use may() for calls that cannot fail according to the headers.
  */
 #ifndef FAULTY_H
 #define FAULTY_H
@@ -42,9 +42,10 @@ static inline void need_faults(void)
     if (!FJI_FAULTS) fjt_skip("built without faults");
 }
 
-/* ---- What is set ------------------------------------------------------------------------- */
+/* ---- Setting faults ------------------------------------------------------------------------- */
 
-/* The call from which on a kind may fail, by fji_fault_calls(); 0: it does not. */
+/* For each kind, the number of the first call that may fail, as fji_fault_calls() counts. 0: none
+ * fails. */
 static long fault_from[FJI_FAULT_N];
 
 static inline void set_fault(enum fji_fault kind, long n, long count)
@@ -59,7 +60,7 @@ static inline void set_chance(enum fji_fault kind, uint64_t seed, long one_in)
     fji_fault_random(kind, seed, one_in);
 }
 
-/* From now on nothing fails. */
+/* Ends all faults. No later call fails. */
 static inline void calm(void)
 {
     for (int kind = 0; kind < FJI_FAULT_N; kind++) {
@@ -69,7 +70,7 @@ static inline void calm(void)
     }
 }
 
-/* Whether such a fault was set and has been met. */
+/* Whether a fault of this kind was set and has occurred. */
 static inline bool met(enum fji_fault kind)
 {
     return fault_from[kind] != 0 && fji_fault_calls(kind) >= fault_from[kind];
@@ -85,7 +86,8 @@ static inline bool no_thread(void)
     return met(FJI_FAULT_THREAD) || met(FJI_FAULT_ATTR) || met(FJI_FAULT_ALLOC);
 }
 
-/* What a call may return that needs memory; and one that needs a thread as well. */
+/* may(): whether a call that needs memory may return this code. may_timer(): the same for a call
+ * that also needs a thread. */
 static inline bool may(int err)
 {
     return err == FJ_OK || (err == FJ_ENOMEM && no_memory());
@@ -96,17 +98,17 @@ static inline bool may_timer(int err)
     return may(err) || (err == FJ_EAGAIN && no_thread());
 }
 
-#define CHECK_MAY(err)                                                                \
-    do {                                                                              \
-        int faulty_err = (err);                                                       \
-        if (!may(faulty_err))                                                         \
-            fjt_fail(__FILE__, __LINE__, "%s = %s", #err, fj_error_name(faulty_err)); \
+#define CHECK_MAY(err)                                                               \
+    do {                                                                             \
+        int faulty_err = (err);                                                      \
+        if (!may(faulty_err))                                                        \
+            fjt_fail(__FILE__, __LINE__, "%s: %s", #err, fj_error_name(faulty_err)); \
     } while (0)
 
-/* ---- What is left behind ------------------------------------------------------------------ */
+/* ---- Threads and memory that are left ------------------------------------------------------- */
 
-/* A thread of the common pool, which stays: tasks that a thread from outside has to run
- * itself, for want of everything, fork into that pool. */
+/* Whether this is a thread of the common pool, which persists. If no resource is available, an
+ * outside thread runs a submitted task itself, and what that task forks goes to the common pool. */
 static inline bool is_common_thread(const char *task)
 {
     char path[300], name[16] = "";
@@ -131,13 +133,13 @@ static inline int threads_alive(void)
     return n;
 }
 
-/* A thread that was joined may still be on its way out for a moment. */
+/* Waits until at most n threads are left. A thread that was joined may still exist for a moment. */
 static inline void await_threads(int n)
 {
     while (threads_alive() > n) sched_yield();
 }
 
-/* Pages of address space: what LeakSanitizer does not see. */
+/* The number of mapped pages. LeakSanitizer does not report mapped pages. */
 static inline long pages_mapped(void)
 {
     FILE *f = fopen("/proc/self/statm", "re");
@@ -149,20 +151,21 @@ static inline long pages_mapped(void)
     return pages;
 }
 
-/* Ranges of queues are 64 MiB and more; the stacks that glibc keeps are 40 MiB at most. */
+/* Checks that no range of a queue is left mapped. Such a range has at least 64 MiB; the stacks that
+ * glibc keeps have at most 40 MiB. */
 static inline void check_pages(long before)
 {
     long grown = pages_mapped() - before;
 
-    /* The common pool, which a thread that gets nothing falls back to, is never given back. */
+    /* The common pool, which such an outside thread uses, is never unmapped. */
     if (fjt_sanitized() || before < 0 || fji_common_if_made() != NULL) return;
     if (grown > (60l << 20) / (long)fji_plat_page())
-        fjt_fail(__FILE__, __LINE__, "%ld pages of addresses were not given back", grown);
+        fjt_fail(__FILE__, __LINE__, "%ld pages were not unmapped", grown);
 }
 
 static inline void one_arena(void)
 {
-    mallopt(M_ARENA_MAX, 1); /* one for each thread would look like a leak of addresses */
+    mallopt(M_ARENA_MAX, 1); /* an arena for each thread would look like leaked pages */
 }
 
 #endif /* FAULTY_H */

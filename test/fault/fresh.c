@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fresh.c - refusals in a fresh process: what is asked for once and for all, and the common pool
+ * fresh.c - refusals in a new process: resources that are requested only once, and the common pool
  *
- * Each run is a child process of its own, forked before the library was ever used. The common
- * pool may be impossible to make for a while; what needs it says so, or is run by the caller.
+ * Each run is a child process, forked before the library was first used. The common pool may be
+ * impossible to create for a while. A call that needs it then returns an error, or the caller runs
+ * the task itself.
  */
 #include "programs.h"
 
@@ -18,11 +19,11 @@
 static void need_fresh_processes(void)
 {
     need_faults();
-    if (FJI_TSAN) fjt_skip("ThreadSanitizer knows no threads after fork()");
-    if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator keeps the locks of threads that are gone");
+    if (FJI_TSAN) fjt_skip("ThreadSanitizer does not support threads after fork()");
+    if (FJI_ASAN) fjt_skip("AddressSanitizer's allocator may stay locked after fork()");
 }
 
-/* ---- All that the common pool is asked for ---------------------------------------------------- */
+/* ---- Uses of the common pool ---------------------------------------------------------------- */
 
 static void use_common_tasks(void)
 {
@@ -96,9 +97,10 @@ static void use_own(void)
     run_plain(2);
 }
 
-/* ---- Processes -------------------------------------------------------------------------------- */
+/* ---- Processes ------------------------------------------------------------------------------ */
 
-/* Whether the call that was to be refused has been made. */
+/* Runs `use` in a child process in which calls n to n + count - 1 of this kind are refused. Returns
+ * whether call n was made. */
 static bool in_a_process(void (*use)(void), enum fji_fault kind, long n, long count)
 {
     int status = -1;
@@ -114,7 +116,8 @@ static bool in_a_process(void (*use)(void), enum fji_fault kind, long n, long co
     }
     CHECK_EQ(waitpid(pid, &status, 0), pid);
     if (WIFSIGNALED(status))
-        fjt_fail(__FILE__, __LINE__, "%s %ld: signal %d", fault_names[kind], n, WTERMSIG(status));
+        fjt_fail(__FILE__, __LINE__, "%s, call %ld: signal %d", fault_names[kind], n,
+                 WTERMSIG(status));
     CHECK(WEXITSTATUS(status) == MET || WEXITSTATUS(status) == NOT_MET);
     return WEXITSTATUS(status) == MET;
 }
@@ -137,7 +140,8 @@ static void sweep_all(void (*use)(void))
 
     need_fresh_processes();
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) sweep(use, kinds[i], &points);
-    (void)in_a_process(use, FJI_FAULT_BARRIER, 1, FOR_EVER); /* from the beginning, or never */
+    /* The first call determines the kind of fence for the whole process. */
+    (void)in_a_process(use, FJI_FAULT_BARRIER, 1, FOR_EVER);
     printf("# %ld refusals\n", points);
     fflush(stdout);
 }
@@ -152,9 +156,9 @@ FJ_TEST(first_pool_whatever_is_refused, 120)
     sweep_all(use_own);
 }
 
-/* ---- Handlers around fork() ----------------------------------------------------------------------- */
+/* ---- Handlers for fork() -------------------------------------------------------------------- */
 
-/* Refused with the first pool, they come with the second. */
+/* The registration of the handlers is refused for the first pool and repeated for the second. */
 FJ_TEST(refused_handlers_of_fork_are_asked_for_again, 30)
 {
     int status = -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * limits.c - a submission with a limit that is refused leaves no limit behind, and calls no action
+ * limits.c - a refused submission with a timeout leaves no timer behind and calls no action
  */
 #include "programs.h"
 
@@ -19,7 +19,8 @@ static int ends(void *arg, void **result)
     return FJ_OK;
 }
 
-/* The n-th call of a kind and the `count` - 1 after it are refused while one is submitted. */
+/* Submits one task while call n of this kind and the count - 1 calls after it are refused. Returns
+ * whether call n was made. */
 static bool submit_refused(enum fji_fault kind, long n, long count, int64_t limit)
 {
     fj_pool *p = pool_of(2, 0);
@@ -70,7 +71,8 @@ FJ_TEST(refused_submission_with_a_limit_leaves_nothing_behind, 120)
     }
 }
 
-/* No thread for the stand-in: the action is called by the only one, and delays the others. */
+/* No spare timer thread can be started while an action runs. The only timer thread calls the action
+ * itself, which delays the other timeouts. */
 static atomic_int may_return;
 
 static void acts_slowly(fj_future *f, void *arg)
@@ -96,7 +98,7 @@ FJ_TEST(limits_are_kept_without_a_thread_to_spare, 60)
     (void)fj_future_join(f);
     fj_future_unref(f);
     CHECK_EQ(fj_pool_await_quiescence(p, FJ_FOREVER), FJ_OK);
-    set_fault(FJI_FAULT_THREAD, 1, FOR_EVER); /* its threads are there */
+    set_fault(FJI_FAULT_THREAD, 1, FOR_EVER); /* the pool already has its threads */
     CHECK_EQ(fj_submit_with_timeout(p, left_open, NULL, 0, acts_slowly, &f), FJ_OK);
     CHECK_EQ(fj_submit_with_timeout(p, left_open, NULL, 1000, NULL, &g), FJ_OK);
     CHECK_EQ(fj_future_wait(g, 2000000), FJ_ETIMEDOUT);

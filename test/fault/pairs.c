@@ -2,8 +2,8 @@
 /*
  * pairs.c - two refusals in one run: any two calls of any two kinds
  *
- * All pairs are some ten thousand for a program; at scale 1 every so manieth is tried, from a
- * random one on, at scale 100 nearly all.
+ * A program has some ten thousand pairs. At scale 1 about 120 of them are tried, at equal distances
+ * from a random first one. At scale 100 nearly all are tried.
  */
 #include "programs.h"
 
@@ -12,7 +12,7 @@ static const enum fji_fault kinds[] = {FJI_FAULT_ALLOC, FJI_FAULT_COMMIT, FJI_FA
 
 #define N_KINDS ((int)(sizeof kinds / sizeof kinds[0]))
 
-/* How often a program makes a call of each kind, in a run without faults. */
+/* Counts the calls of each kind that a program makes in a run without faults. */
 static void count_calls(void (*run)(int), long *calls)
 {
     for (int k = 0; k < N_KINDS; k++) calls[k] = fji_fault_calls(kinds[k]);

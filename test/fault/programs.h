@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * programs.h - small programs that use all parts of the library, to be run while it is refused
- * this and that
+ * programs.h - small programs that use all parts of the library, to be run while calls are refused
  *
- * Each makes its own pool, or does nothing if there is none to be had, checks every result, and
- * takes everything down. Halfway it may be told to end in calm: then the pool must do without
- * any error what it did before. A number `n` varies what does not matter.
+ * Each program creates its own pool, or returns at once if that is refused. It checks every result
+ * and destroys the pool. Some runs end all faults before the last step. The pool must then do
+ * without any error what it did before. The number `n` varies details of a program.
  */
 #ifndef PROGRAMS_H
 #define PROGRAMS_H
@@ -21,9 +20,9 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- Pools --------------------------------------------------------------------------------- */
+/* ---- Pools ---------------------------------------------------------------------------------- */
 
-/* NULL: refused. */
+/* Returns NULL if the pool is refused. */
 static fj_pool *pool_with(const fj_pool_options *o)
 {
     fj_pool *p = NULL;
@@ -45,9 +44,9 @@ static fj_pool *pool_of(int workers, unsigned flags)
 }
 
 /*
- * In a body: whether it is run by a thread that waits for it and for which not even a record was
- * to be had. Then it is outside: what it forks goes to the common pool or is run at once, and
- * nothing can interrupt it.
+ * In a body: whether it runs without a worker. This happens if a thread outside the pool waits for
+ * the task and no worker record is available for that thread. The thread then runs the body itself.
+ * What the body forks goes to the common pool or runs at once, and nothing can interrupt the body.
  */
 static bool bare(void)
 {
@@ -78,7 +77,7 @@ static int fib_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Whether it was accepted; then the result is right. */
+/* Returns whether the task was accepted. If so, checks its result. */
 static bool use_fib(fj_pool *p, enum fj_caller caller)
 {
     struct fib f = {.n = 10};
@@ -111,14 +110,14 @@ static void leaf_init(struct leaf *l, int code)
     l->code = code;
 }
 
-#define MANY 150 /* more than a queue begins with */
+#define MANY 150 /* more than the initial size of a queue */
 
 struct wide {
     fj_task task;
     int order;
 };
 
-/* Forks cannot fail, whatever is refused. */
+/* Forks cannot fail, whatever calls are refused. */
 static int wide_run(fj_task *t)
 {
     int order = ((struct wide *)t)->order;
@@ -151,7 +150,7 @@ static void use_wide(fj_pool *p, int order)
 
 /* ---- The end of a program ------------------------------------------------------------------- */
 
-/* All is as it should be again, if it is told so; and gone. */
+/* Destroys the pool. If `in_calm`, ends all faults first and checks that the pool works. */
 static void end_pool(fj_pool *p, bool in_calm)
 {
     struct leaf l;
@@ -166,7 +165,7 @@ static void end_pool(fj_pool *p, bool in_calm)
     fjt_destroy(p);
 }
 
-/* ---- Programs: a pool comes and goes ---------------------------------------------------------- */
+/* ---- Programs: a pool is created and destroyed ---------------------------------------------- */
 
 static void run_life(int n)
 {
@@ -198,7 +197,7 @@ static void run_plain(int n)
     end_pool(p, n % 2 == 0);
 }
 
-/* ---- Programs: typed tasks ---------------------------------------------------------------------- */
+/* ---- Programs: typed tasks ------------------------------------------------------------------ */
 
 FJ_TASK(long, typed_fib, int, n)
 {
@@ -252,7 +251,7 @@ static void run_typed(int n)
     end_pool(p, n % 2 == 0);
 }
 
-/* ---- Programs: submissions from outside --------------------------------------------------------- */
+/* ---- Programs: submissions from outside ----------------------------------------------------- */
 
 struct submitter {
     fj_pool *pool;
@@ -308,7 +307,7 @@ static void run_outside(int n)
     end_pool(p, n % 2 == 0);
 }
 
-/* What is queued and never waited for is run, or drained, or refused. */
+/* A task that is queued and that no thread waits for is run, drained or refused. */
 static void run_drain(int n)
 {
     fj_pool *p = pool_of(1, 0);
@@ -344,7 +343,7 @@ static void run_drain(int n)
     CHECK_EQ(atomic_load(&actions), sent);
 }
 
-/* ---- Programs: futures ------------------------------------------------------------------------------ */
+/* ---- Programs: futures ---------------------------------------------------------------------- */
 
 #define SOME 12
 
@@ -379,7 +378,7 @@ static void check_work(struct work *w, bool accepted)
 {
     void *result = NULL;
 
-    if (!accepted) { /* as new */
+    if (!accepted) { /* the future is still in its initial state */
         CHECK_EQ(atomic_load(&w->runs), 0);
         CHECK_EQ(fj_future_is_done(&w->future), 0);
         CHECK_EQ(fj_future_run(&w->future), work_code(w->n));
@@ -434,7 +433,7 @@ static void use_calls(fj_pool *p)
     }
 }
 
-/* In the pool: forked ones, adapted ones. */
+/* In the pool: forks futures and a future made from a call. */
 static int future_forker(fj_task *t)
 {
     static _Thread_local struct work w[MANY];
@@ -458,7 +457,7 @@ static int future_forker(fj_task *t)
     return FJ_OK;
 }
 
-/* Those that wait for several. */
+/* Calls that wait for several futures. */
 static void use_bulk(fj_pool *p)
 {
     struct work w[SOME];
@@ -473,7 +472,7 @@ static void use_bulk(fj_pool *p)
         }
         err = round == 0 ? fj_future_invoke_all(p, list, SOME, FJ_FOREVER)
                          : fj_future_invoke_any(p, list, SOME, FJ_FOREVER, &which);
-        bool all = round == 0 && err == work_code(4); /* the first of them that fails */
+        bool all = round == 0 && err == work_code(4); /* the first of them in order that fails */
         if (!all) CHECK_MAY(err);
         for (int i = 0; i < SOME; i++) {
             CHECK(fj_future_is_done(list[i]));
@@ -505,7 +504,7 @@ static int endless(fj_task *t)
     return bare() || fj_sleep_ns(FJ_FOREVER) == FJ_ECANCELED ? FJ_OK : 1;
 }
 
-/* Cancelled, completed, failed: while they wait, and while they run. */
+/* Cancels, completes and fails futures while they are queued and while they run. */
 static void run_cancelled(int n)
 {
     fj_pool *p = pool_of(2, 0);
@@ -528,12 +527,12 @@ static void run_cancelled(int n)
         (void)fj_future_cancel(&f[i], 1);
     }
     CHECK(result == &f[0]);
-    CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK); /* the bodies of those completed sleep on */
+    CHECK_EQ(fj_pool_shutdown_now(p), FJ_OK); /* the bodies of the completed futures still sleep */
     for (int i = 0; i < 9; i++) fj_future_fini(&f[i]);
     fjt_destroy(p);
 }
 
-/* ---- Programs: completers ----------------------------------------------------------------------------- */
+/* ---- Programs: completers ------------------------------------------------------------------- */
 
 struct sum {
     fj_completer c;
@@ -568,7 +567,8 @@ static struct sum *sum_make(struct sum *parent, int from, int to)
     return s;
 }
 
-/* What goes to the common pool has nobody there who waits for it. */
+/* A task forked without a worker goes to the common pool, where this program does not wait for
+ * it. */
 static void sum_fork(struct sum *s)
 {
     if (bare())
@@ -615,7 +615,7 @@ static int add_sum(void *into, const void *right, void *arg)
 static void run_completers(int n)
 {
     fj_pool *p = pool_of(2, n % 3 == 0 ? FJ_POOL_CALLER_HELPS : 0);
-    static long big[64]; /* more than fits the stack of the library */
+    static long big[64]; /* larger than the accumulators that the library keeps on the stack */
     static const long zero[64];
     fj_algo_options how = {.pool = p, .grain = 10};
     int err;
@@ -631,9 +631,10 @@ static void run_completers(int n)
     end_pool(p, n % 2 == 0);
 }
 
-/* ---- Programs: timers ------------------------------------------------------------------------------------ */
+/* ---- Programs: timers ----------------------------------------------------------------------- */
 
-/* Outcomes of one that was accepted: it may also find no room in a queue when it is due. */
+/* Whether an accepted timer may end with this code. It is cancelled if the queue has no space for
+ * its task when it is due. */
 static bool may_end(int code, int wanted)
 {
     return code == wanted || (code == FJ_ECANCELED && no_memory());
@@ -689,14 +690,14 @@ static void run_timers(int n)
     CHECK(may_timer(err = fj_submit_with_timeout(p, call_sleeps, NULL, 200000, NULL, &f)));
     if (err == FJ_OK) CHECK(may_end(fj_future_get(f, FJ_FOREVER, NULL), FJ_ETIMEDOUT));
     if (err == FJ_OK) fj_future_unref(f);
-    CHECK_EQ(fj_pool_delayed_count(p), 0); /* no limit of what was refused is left */
+    CHECK_EQ(fj_pool_delayed_count(p), 0); /* no timer of a refused submission is left */
     CHECK(may_timer(err = fj_schedule_call(p, call_run, &value, FJ_FOREVER, &f)));
     if (err == FJ_OK) CHECK_EQ(fj_future_cancel(f, n % 2), 1);
     if (err == FJ_OK) fj_future_unref(f);
     end_pool(p, n % 2 == 0);
 }
 
-/* ---- Programs: waits, with spares -------------------------------------------------------------------------- */
+/* ---- Programs: waits, with replacement threads ---------------------------------------------- */
 
 struct waits {
     sem_t sem;
@@ -734,7 +735,7 @@ static int wait_action(void *arg)
     return FJ_OK;
 }
 
-/* Waits that end by themselves or from outside, so that no thread in reserve is needed. */
+/* Waits that end by themselves or from outside, so that no replacement thread is needed. */
 static void run_blocking(int n)
 {
     fj_pool *p = pool_of(2, 0);
@@ -754,9 +755,9 @@ static void run_blocking(int n)
     CHECK_EQ(sem_destroy(&w.sem), 0);
 }
 
-/* ---- Programs: tokens ---------------------------------------------------------------------------------------- */
+/* ---- Programs: tokens ----------------------------------------------------------------------- */
 
-#define NESTED 20 /* more scopes than a worker begins with */
+#define NESTED 20 /* more than the initial number of scopes of a worker */
 
 struct scoped {
     fj_task task;
@@ -815,7 +816,7 @@ static void run_tokens(int n)
     end_pool(p, n % 2 == 0);
 }
 
-/* ---- Programs: pools in pools --------------------------------------------------------------------------------- */
+/* ---- Programs: pools in pools --------------------------------------------------------------- */
 
 static int inner_pool(fj_task *t)
 {
@@ -840,14 +841,14 @@ static void run_nested(int n)
     end_pool(p, n % 2 == 0);
 }
 
-/* ---- Programs: stopped under load ------------------------------------------------------------------------------- */
+/* ---- Programs: stopped under load ----------------------------------------------------------- */
 
 struct load {
     fj_task task;
     atomic_int *running;
 };
 
-/* What it forks may be cancelled before it has begun. */
+/* The forked tasks may be cancelled before they begin. */
 static int load_run(fj_task *t)
 {
     struct leaf l[3];
@@ -909,9 +910,9 @@ static void run_stopped(int n)
     fjt_destroy(p);
 }
 
-/* ---- All of them ---------------------------------------------------------------------------------------------------- */
+/* ---- All of them ---------------------------------------------------------------------------- */
 
-/* The common pool is made, used and ended, twice. Another program may have left one. */
+/* Creates, uses and ends the common pool, twice. Another program may have left one. */
 static void run_common(int n)
 {
     CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refusals.c - every call by which the library asks the system for something is refused, one
- * after the other
+ * refusals.c - refuses each call by which the library requests a resource, one after the other
  *
- * For each program and each kind of call: the first is refused, once, then from there on for
- * ever; then the second, and so on until a run does not get that far. Nothing may crash, hang,
- * leak, return a wrong code or a wrong result, and the pool must be as good as new when the
- * system has come to its senses.
+ * For each program and each kind of call, the first call is refused, in one run only that one, in
+ * another run all later ones too. Then the same is done from the second call on, and so on until a
+ * run does not make that many calls. The program may not crash, hang, leak, or return a wrong code
+ * or a wrong result. When calls succeed again, the pool must work as if nothing had been refused.
  */
 #include "programs.h"
 
@@ -17,8 +16,8 @@ static const enum fji_fault kinds[] = {
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
 
-/* Beyond this many calls of a kind only some are tried: a program that idles in another order
- * each time has no last one. */
+/* Beyond this many calls of a kind only some are tried. The number of calls of a program whose
+ * workers go idle in a different order each time has no fixed limit. */
 static long most_points(void)
 {
     return fjt_rounds(40);
@@ -36,7 +35,9 @@ static void sweep_kind(void (*run)(int), enum fji_fault kind, long count, long *
         await_threads(threads);
         if (fji_fault_calls(kind) - before < n) break;
         ++*points;
-        if (kind == FJI_FAULT_MEMBARRIER && n >= most_points() / 4) break; /* a ms each */
+        if (kind == FJI_FAULT_MEMBARRIER && n >= most_points() / 4)
+            /* Each of these takes about 1 ms. */
+            break;
     }
 }
 
@@ -46,7 +47,7 @@ static void sweep(const char *name, void (*run)(int))
 
     need_faults();
     one_arena();
-    run(1); /* what is kept for good is there then */
+    run(1); /* allocates what the library keeps until the process ends */
     run(2);
     long pages = pages_mapped();
     for (size_t i = 0; i < N_KINDS; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spill.c - more typed tasks than there are cells for, without any memory
+ * spill.c - more typed forks than there are cells, without any memory
  *
- * A typed fork cannot fail. Without room in the queue its task is run at once and its result kept
- * in a cell; without memory for that in one of FJI_OVERFLOW_RESERVE cells that all threads share; and
- * if these are used up the fork waits for memory.
+ * A typed fork cannot fail. If its queue has no space, the fork runs the task at once and keeps its
+ * result in an overflow cell. If there is no memory for that cell, the fork takes one of
+ * FJI_OVERFLOW_RESERVE cells that all threads share. If those are used up, the fork waits for memory.
  */
 #include <pthread.h>
 
@@ -20,7 +20,7 @@ FJ_TASK(long, square, int, n)
     return (long)n * n;
 }
 
-/* Forks all of them, then joins them: from the oldest, the youngest, or here and there. */
+/* Forks all tasks, then joins them: oldest first, youngest first, or in a mixed order. */
 FJ_TASK(long, many, int, order)
 {
     square_task h[MANY];
@@ -57,8 +57,9 @@ static void refuse_memory(void)
 static int all; /* tasks that are forked in this round */
 
 /*
- * Memory is back once a fork waits for it: each asks for memory once, and again and again only if
- * the reserve is used up too. It has to come to that, since there are more tasks than cells.
+ * Makes memory available again once a fork waits for it. Each fork requests memory once; it repeats
+ * the request only if the reserve is used up too. There are more tasks than cells, so some fork
+ * must wait before all tasks are forked.
  */
 static void *gives_memory_back(void *arg)
 {
@@ -77,8 +78,8 @@ static int nothing(void *arg)
     return FJ_OK;
 }
 
-/* A pool with one worker, so that nobody else takes from its queue, which has been started while
- * there was memory; and a queue for the submissions of this thread. */
+/* A pool with one worker, so that no thief takes from its queue. The worker is started, and the
+ * submission queue of this thread is created, while there is memory. */
 static fj_pool *pool_of_one(void)
 {
     fj_pool_options o = {0};
@@ -131,7 +132,7 @@ static void *invokes_many(void *arg)
     return NULL;
 }
 
-/* The reserve is one for all threads: two pools ask for its cells at the same time. */
+/* All threads share the reserve. The workers of two pools request its cells at the same time. */
 FJ_TEST(typed_forks_of_two_pools_without_memory_share_the_reserve, 30)
 {
     need_faults();

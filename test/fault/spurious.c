@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spurious.c - events that the system is allowed to produce at any time: a wait that returns
- * without a reason or begins late, a wake-up that comes late or twice, a clock that jumps or stands
- * still
+ * spurious.c - events that the system may produce at any time, although nothing has failed
  *
- * None of these events is an error, so no call of the library may return an error because of one.
- * A program first gets one event of a kind: at the first system call of that kind, then in another
- * run at the second, and so on. Then it gets the event at every call; a clock gets only as many in
- * a row as a clock can do.
+ * A wait may return without a reason or begin late, a wake-up may come late or twice, a clock may
+ * jump or stand still. None of these events is an error, so no call of the library may return an
+ * error because of one. A program first gets one event of a kind: in the first run at the first
+ * call of that kind, in the next run at the second call, and so on. Then it gets the event at every
+ * call, up to the number of consecutive events in the table.
  */
 #include "programs.h"
 

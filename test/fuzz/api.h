@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * api.h - what the two halves of api_fuzz.c know of each other
+ * api.h - declarations shared by api_fuzz.c and api_calls.c
  */
 #ifndef FUZZ_API_H
 #define FUZZ_API_H
@@ -18,7 +18,7 @@
         if (!(cond)) fjp_fail(__FILE__, __LINE__, "failed: %s", #cond); \
     } while (0)
 
-/* got is one of the codes that follow. */
+/* Fails unless `got` is one of the codes that follow. */
 #define ONE_OF(got, ...)                                          \
     do {                                                          \
         const int fuzz_allowed[] = {__VA_ARGS__};                 \
@@ -29,7 +29,7 @@
 void api_one_of(const char *file, int line, const char *text, int got, const int *allowed,
                 size_t n);
 
-/* ---- What is called ------------------------------------------------------------------------------ */
+/* ---- Jobs and actors ------------------------------------------------------------------------ */
 
 enum { JOB_PLAIN, JOB_FAILS, JOB_OPEN, JOB_FORKS, JOB_SLEEPS, JOB_MISUSES, JOB_SHUTS, JOBS };
 
@@ -41,7 +41,7 @@ struct job {
         fj_completer completer;
     } is;
     int what;
-    bool queued; /* since it was made */
+    bool queued; /* since it was initialised */
     bool body;
     atomic_int runs;
 };
@@ -64,7 +64,7 @@ struct api_shared {
 
 extern struct api_shared shared;
 
-/* ---- api_calls.c --------------------------------------------------------------------------------- */
+/* ---- api_calls.c ---------------------------------------------------------------------------- */
 
 int api_next(struct actor *a);
 int64_t api_any_time(struct actor *a);

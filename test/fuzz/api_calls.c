@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * api_calls.c - bytes are calls: those on tasks, futures, timers and completers
+ * api_calls.c - decodes bytes into calls on tasks, futures, timers and completers
  */
 #include <forkjoin/algo.h>
 #include <forkjoin/block.h>
@@ -16,7 +16,7 @@ void api_one_of(const char *file, int line, const char *text, int got, const int
 {
     for (size_t i = 0; i < n; i++)
         if (allowed[i] == got) return;
-    fjp_fail(file, line, "%s = %d (%s)", text, got, fj_error_name(got));
+    fjp_fail(file, line, "%s returned %d (%s)", text, got, fj_error_name(got));
 }
 
 int api_next(struct actor *a)
@@ -57,7 +57,7 @@ fj_pool *api_any_pool(struct actor *a)
     return shared.pool[byte & 1];
 }
 
-/* ---- Bodies ---------------------------------------------------------------------------------------- */
+/* ---- Bodies --------------------------------------------------------------------------------- */
 
 static int leaf_run(fj_task *t)
 {
@@ -87,7 +87,7 @@ static void misuse_inside(void)
         ONE_OF(fj_pool_shutdown_now(here), FJ_ENOTSUP);
         return;
     }
-    /* A guest is no worker of the pool by all accounts but this one. */
+    /* A guest is not a worker of the pool, but these calls refuse it like one. */
     ONE_OF(fj_pool_destroy(here), FJ_EDEADLK);
     ONE_OF(fj_pool_close(here), FJ_EDEADLK);
     ONE_OF(fj_pool_await_termination(here, FJ_FOREVER), FJ_EDEADLK);
@@ -151,7 +151,7 @@ static void timeout_run(fj_future *f, void *arg)
     (void)fj_future_fail(f, 6);
 }
 
-/* ---- Tasks ----------------------------------------------------------------------------------------- */
+/* ---- Tasks ---------------------------------------------------------------------------------- */
 
 static void check_submitted(const fj_pool *pool, int got)
 {
@@ -234,7 +234,7 @@ void api_call_invoke_all(struct actor *a)
         list[i] = &x[i];
     }
     if (api_next(a) % 2 == 0)
-        ONE_OF(fj_invoke_all(list, n), FJ_OK, FJ_ECANCELED); /* another thread may drop them */
+        ONE_OF(fj_invoke_all(list, n), FJ_OK, FJ_ECANCELED); /* another thread may cancel them */
     else
         ONE_OF(fj_invoke_array(x, n, sizeof x[0]), FJ_OK, FJ_ECANCELED);
 }
@@ -264,9 +264,9 @@ void api_call_token(struct actor *a)
         ONE_OF(got, dead ? FJ_ECANCELED : FJ_OK, FJ_ECANCELED);
 }
 
-/* ---- Futures --------------------------------------------------------------------------------------- */
+/* ---- Futures -------------------------------------------------------------------------------- */
 
-/* What anybody may do to any future, done or not. */
+/* A random call that any thread may make on any future, done or not. */
 static void meddle(struct actor *a, fj_future *f)
 {
     void *result = a;
@@ -329,7 +329,7 @@ static int submit_future(fj_pool *pool, fj_future *f, int how)
     }
 }
 
-/* Whether somebody decides it without help. */
+/* Whether the future becomes done without further calls. */
 static bool ends_alone(const struct job *j)
 {
     return j->queued && j->what != JOB_OPEN;
@@ -488,7 +488,7 @@ void api_call_made(struct actor *a)
     CHECK((*f != NULL) == (got == FJ_OK));
 }
 
-/* ---- Timers and completers ---------------------------------------------------------------------------- */
+/* ---- Timers and completers ------------------------------------------------------------------ */
 
 void api_timer_renew(struct job *j, int what)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * api_fuzz.c - bytes are calls, right and wrong ones, in any order, from one to three threads
+ * api_fuzz.c - decodes bytes into calls, valid and invalid, in any order, from one to three threads
  *
- * Every call that the headers give an answer to may come: NULL, sizes and counts that cannot be,
- * enormous values, a second submit, a second cancel, a pool that is shut down. What they call
- * undefined is left out. Each answer is one of those that are promised for the state that the
- * object is in; nothing crashes, hangs, leaks, or writes where it should not.
+ * The fuzzer makes every call whose result the headers define: with NULL, impossible sizes and
+ * counts, very large values, a second submit, a second cancel, on a pool that is shut down. It
+ * makes no call that the headers call undefined. Each result must be one of those that the headers
+ * promise for the state of the object. No call may crash, hang, leak, or write outside its objects.
  *
- * Byte 0: bits 0-1 threads (1 to 3), 2-3 workers of the first pool, 4 FIFO, 5 callers help. Then
- * each thread has its share of the bytes. Pools and the futures of `shared` are everybody's; what
- * is in an actor is used by one thread alone.
+ * Byte 0: bits 0-1 threads (1 to 3), 2-3 workers of the first pool, 4 FIFO, 5 callers help. Each
+ * thread gets an equal share of the remaining bytes. All threads use the pools and the futures of
+ * `shared`. Only one thread uses the objects of an actor.
  */
 #include <errno.h>
 #include <forkjoin/block.h>
@@ -19,7 +19,7 @@
 
 #include "fuzz/api.h"
 
-/* ---- Pools -------------------------------------------------------------------------------------------- */
+/* ---- Pools ---------------------------------------------------------------------------------- */
 
 static void release_all(struct actor *a)
 {
@@ -69,7 +69,8 @@ static void call_create(struct actor *a)
     CHECK((pool != NULL) == (got == FJ_OK));
     ONE_OF(fj_pool_create(NULL, o), FJ_EINVAL);
     if (pool != NULL && (target > 8 || a->own != NULL)) {
-        ONE_OF(fj_pool_destroy(pool), FJ_OK); /* too many threads, once there is work */
+        /* It would have too many threads as soon as it has work. */
+        ONE_OF(fj_pool_destroy(pool), FJ_OK);
     } else if (pool != NULL) {
         a->own = pool;
         fjp_watch(pool);
@@ -131,7 +132,7 @@ static void call_pool(struct actor *a)
             old = api_any_code(a);
             if (old < 1) ONE_OF(fj_pool_set_parallelism(pool, old), FJ_EINVAL, FJ_ENOTSUP);
             old = pool != NULL ? fj_pool_set_parallelism(pool, 1 + how % 4) : 1;
-            CHECK(old >= 1 || (old == FJ_EINVAL && pool == a->own)); /* with max_threads */
+            CHECK(old >= 1 || (old == FJ_EINVAL && pool == a->own)); /* if max_threads is set */
             break;
         case 8: (void)fj_pool_is_quiescent(pool), (void)fj_pool_is_terminated(pool); break;
         case 9: CHECK(fj_pool_thread_count(pool) >= 0 && fj_pool_active_count(pool) >= 0); break;
@@ -154,7 +155,7 @@ static void call_drain(struct actor *a)
             fj_taken_cancel(&taken[i]);
         else
             fj_taken_run(&taken[i]);
-        fj_taken_run(&taken[i]); /* once more is nothing */
+        fj_taken_run(&taken[i]); /* a second run has no effect */
     }
     fj_taken_run(NULL);
     fj_taken_cancel(NULL);
@@ -212,7 +213,7 @@ static void call_outside(struct actor *a)
     if (api_next(a) % 4 == 0) fj_help_quiesce();
 }
 
-/* ---- A whole input ------------------------------------------------------------------------------------- */
+/* ---- One input ------------------------------------------------------------------------------ */
 
 static void (*const calls[])(struct actor *) = {
     api_call_task,       api_call_tasks_wrongly,
@@ -311,8 +312,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     for (int i = 1; i < threads; i++) pthread_join(actor[i].thread, NULL);
     shared_end();
     free(actor);
-    /* What the common pool still has in its queues would be taken for leaked: they are in memory
-     * that the leak check does not look into. */
+    /* The queues of the common pool are in memory that the leak check does not scan. Objects that
+     * are only queued there would count as leaked. */
     ONE_OF(fj_pool_await_quiescence(NULL, FJ_FOREVER), FJ_OK);
     fuzz_end();
     return 0;

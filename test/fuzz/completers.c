@@ -2,9 +2,9 @@
 /*
  * completers.c - random programs: children as roots of completers, and trees below them
  *
- * A node that is run as a completer fails with its code, if it has one; else it is through when
- * its body and all its children are. One that swallows keeps a failure from its parent and tells
- * it that it is through instead.
+ * A node that runs as a completer fails with its code, unless that is FJ_OK. Otherwise it completes
+ * when its body and all its children have completed. A node that swallows failures does not pass a
+ * failure to its parent; it counts as completed for the parent instead.
  */
 #include "fuzz/node.h"
 
@@ -15,9 +15,9 @@ static fjp_node *node_of(fj_completer *c)
     return (fjp_node *)(void *)c;
 }
 
-/* ---- What the oracle knows -------------------------------------------------------------------------- */
+/* ---- What the oracle knows ------------------------------------------------------------------ */
 
-/* How the children of one are forked. */
+/* How a node forks its children. */
 static int grow_way(const fjp_node *n)
 {
     int way = n->arg % 3;
@@ -51,14 +51,15 @@ static bool may_fail_with(const fjp_node *n, int code)
     return false;
 }
 
-/* ---- The tree ---------------------------------------------------------------------------------------- */
+/* ---- The tree ------------------------------------------------------------------------------- */
 
 static void arrive(fjp_node *n)
 {
     FJP_CHECK_EQ(atomic_fetch_add(&n->arrived, 1), 0);
 }
 
-/* All below n is through: not before, and once. */
+/* Called when all children of n have completed. Checks that this happens only once and not too
+ * early. */
 static int complete_node(fj_completer *c, fj_completer *caller)
 {
     fjp_node *n = node_of(c);
@@ -78,7 +79,7 @@ static int complete_node(fj_completer *c, fj_completer *caller)
     return FJ_OK;
 }
 
-/* Told to the parent before it can be told by the library. */
+/* Tells the parent, before the library can call the parent's function. */
 static int completer_up(fj_completer *c, fj_completer *caller)
 {
     int code = complete_node(c, caller);
@@ -111,14 +112,14 @@ static void completer_make(fjp_node *c, fjp_node *parent)
     fjp_expect(c, 1, 1);
 }
 
-/* The children of a node that is itself one: they are forked, and nobody waits. */
+/* Forks the children of a node that is itself a completer. No thread waits for them. */
 static void grow(fjp_node *n)
 {
     fj_completer *me = &n->is.completer;
     int way = grow_way(n);
 
     for (int i = 0; i < n->children; i++) completer_make(&n->child[i], n);
-    if (way == 0) return; /* fork_all, as the last thing */
+    if (way == 0) return; /* the body calls fork_all as its last step */
     if (way == 1) fj_completer_set_pending(me, n->children);
     if (way != 1) fj_completer_add_pending(me, n->children);
     for (int i = 0; i < n->children; i++) {
@@ -129,7 +130,7 @@ static void grow(fjp_node *n)
     }
 }
 
-/* By hand what fj_completer_try_complete() does. */
+/* Does with the other calls what fj_completer_try_complete() does. */
 static void complete_by_hand(fj_completer *me)
 {
     fj_completer *caller = me;
@@ -148,7 +149,7 @@ static int completer_run(fj_task *t)
     bool parent = in_tree_parent(n) && n->children > 0;
 
     int code = fjp_body(n);
-    if (code != FJ_OK) return code; /* it has failed, whatever becomes of the children */
+    if (code != FJ_OK) return code; /* the node has failed, whatever its children return */
     if (parent && grow_way(n) == 0) {
         FJP_CHECK_EQ(fj_completer_fork_all(me, n->child, (size_t)n->children, sizeof n->child[0]),
                      FJ_OK);
@@ -162,7 +163,7 @@ static int completer_run(fj_task *t)
     return FJ_OK;
 }
 
-/* ---- Roots ------------------------------------------------------------------------------------------- */
+/* ---- Roots ---------------------------------------------------------------------------------- */
 
 static int root_run(fjp_node *n, fjp_node *c, int way)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * faults_fuzz.c - the same as graph_fuzz.c while calls of the system fail: results are right, or
- * the call has said that there was no memory or no thread
+ * faults_fuzz.c - runs the programs of graph_fuzz.c while system calls fail
+ *
+ * Each result is right, or the call has returned an error for lack of memory or of a thread.
  */
 #include "fuzz/host.h"
 

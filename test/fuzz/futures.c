@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * futures.c - random programs: children as futures, by hand, allocated, and as timers
+ * futures.c - random programs: children as futures, embedded and allocated, and as timers
  */
 #include <sched.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@ static int future_run(fj_task *t)
     fjp_node *c = (fjp_node *)(void *)t;
     int code = fjp_body(c);
 
-    /* Atomic: somebody may complete it with the result as it is. */
+    /* Atomic, because another thread may complete the future, which reads `result`. */
     __atomic_store_n(&c->is.future.result, (void *)&c->value, __ATOMIC_RELAXED);
     return code;
 }
@@ -23,7 +23,7 @@ static void future_init(fjp_node *c)
     fjp_expect(c, 1, 1);
 }
 
-/* ---- Starting and waiting ----------------------------------------------------------------------- */
+/* ---- Starting and waiting ------------------------------------------------------------------- */
 
 enum { START_FORK, START_SUBMIT, START_EXTERNAL, START_LAZY, STARTS };
 
@@ -39,7 +39,8 @@ static int start_some_way(const fjp_node *n, fj_future *f, const fjp_node *c, in
     }
 }
 
-/* A wait that ended without the future being done, if it may have been broken off. */
+/* Handles a wait that returned `got` although the future may not be done. If it is not, checks that
+ * the wait may have been interrupted, and waits again. */
 static void waited_in_vain(const fjp_node *n, fj_future *f, int got)
 {
     if (fj_future_is_done(f)) return;
@@ -47,7 +48,7 @@ static void waited_in_vain(const fjp_node *n, fj_future *f, int got)
     FJP_CHECK_EQ(fj_future_wait_quietly(f, FJ_FOREVER), FJ_OK);
 }
 
-/* The time of the wait is over, not that of the future. */
+/* Whether the timeout of the wait has expired, not that of the future. */
 static bool waits_on(const fj_future *f, int got)
 {
     return got == FJ_ETIMEDOUT && !fj_future_is_done(f);
@@ -81,7 +82,7 @@ static void await_some_way(const fjp_node *n, fj_future *f, int way)
     FJP_CHECK(fj_future_is_done(f));
 }
 
-/* All ways to look at it say the same. Returns its code. */
+/* Checks that all queries of a future agree. Returns its code. */
 static int look_at(fj_future *f, void **result)
 {
     void *was = *result;
@@ -101,7 +102,7 @@ static int look_at(fj_future *f, void **result)
     return code;
 }
 
-/* c is done, and nobody has meddled with it. */
+/* Checks c, which is done, if no other thread has completed or cancelled it. */
 static void settle_future(fjp_node *n, fjp_node *c, fj_future *f)
 {
     void *result = NULL;
@@ -111,23 +112,23 @@ static void settle_future(fjp_node *n, fjp_node *c, fj_future *f)
     fjp_settle(n, c, code);
 }
 
-/* ---- As futures --------------------------------------------------------------------------------- */
+/* ---- As futures ----------------------------------------------------------------------------- */
 
-/* True: it is queued. */
+/* Starts c as a future. Returns whether it was accepted. */
 static bool future_start(fjp_node *n, fjp_node *c, int way)
 {
     fj_future *f = &c->is.future;
     bool own = !n->outside && c->pool == n->pool;
 
     future_init(c);
-    if ((way & 12) == 12) { /* at once, and waited for */
+    if ((way & 12) == 12) { /* runs it and waits for it */
         int got = own ? fj_future_run(f) : fj_future_invoke(fjp_where(c), f);
         if ((got == FJ_EREJECTED || got == FJ_ENOMEM) && fjp_refused(n, c, got)) return false;
         FJP_CHECK(got == c->code || fjp_may_drop(n));
         return true;
     }
     if (fjp_refused(n, c, start_some_way(n, f, c, way))) return false;
-    FJP_CHECK_EQ(fj_future_submit(fjp_where(c), f), FJ_EINVAL); /* it is queued already */
+    FJP_CHECK_EQ(fj_future_submit(fjp_where(c), f), FJ_EINVAL); /* it is already queued */
     if ((way & 12) == 8 && fj_future_unfork(f)) {
         FJP_CHECK_EQ(atomic_load(&c->runs), 0);
         if (fjp_refused(n, c, start_some_way(n, f, c, way + 1))) return false;
@@ -172,9 +173,9 @@ void fjp_futures(fjp_node *n)
     }
 }
 
-/* ---- A future, and others that wait for it -------------------------------------------------------- */
+/* ---- A future, and tasks that wait for it --------------------------------------------------- */
 
-/* What the others do first. */
+/* Waits for the future of another node, before the body of n continues. */
 void fjp_cross_wait(fjp_node *n)
 {
     fjp_node *c = n->waits;
@@ -208,11 +209,11 @@ void fjp_cross(fjp_node *n)
     fj_future_fini(f);
 }
 
-/* ---- Futures that others decide too --------------------------------------------------------------- */
+/* ---- Futures that other threads resolve too ------------------------------------------------- */
 
 enum { RACE_BEFORE, RACE_SELF, RACE_MEDDLER, RACE_BOTH };
 
-static char race_mark; /* its address is a result */
+static char race_mark; /* its address is used as a result */
 
 struct race {
     fjp_node *c;
@@ -239,7 +240,7 @@ static void race_start(fjp_node *n, struct race *r, int i)
     if (n->arg % 4 == RACE_BEFORE) {
         fjp_do(&r->deed[0]);
         FJP_CHECK_EQ(r->deed[0].won, 1);
-        r->c->high = 0; /* what is decided is never run */
+        r->c->high = 0; /* a future that is already resolved never runs */
     }
     r->there = !fjp_refused(n, r->c, start_some_way(n, &r->c->is.future, r->c, n->arg + i));
     if (!r->there) return;
@@ -259,7 +260,7 @@ static bool deed_cancels(const fjp_deed *d)
     return d->kind == FJP_CANCEL || d->kind == FJP_INTERRUPT;
 }
 
-/* That the outcome is what this deed, which has won, wanted. */
+/* Checks that the outcome is that of this deed, whose call succeeded. */
 static void race_won(const struct race *r, const fjp_deed *d, int code, void *result)
 {
     switch (d->kind) {
@@ -281,7 +282,7 @@ static void race_settle(fjp_node *n, struct race *r)
         if (!r->deed[k].won) continue;
         race_won(r, &r->deed[k], code, result);
         if (deed_cancels(&r->deed[k]))
-            cancels = 1; /* every cancel of a cancelled one says so */
+            cancels = 1; /* every cancel of a cancelled future returns 1 */
         else
             winners++;
     }
@@ -310,7 +311,7 @@ void fjp_race(fjp_node *n)
     }
 }
 
-/* ---- All of, one of -------------------------------------------------------------------------------- */
+/* ---- Groups: all or any --------------------------------------------------------------------- */
 
 enum { GROUP_ALL, GROUP_QUIETLY, GROUP_TIMED, GROUP_ANY };
 
@@ -330,7 +331,7 @@ static void group_check(const fjp_node *n, int got, size_t which)
 {
     const fjp_program *p = n->program;
     int way = n->arg % 4;
-    bool some = false; /* can succeed */
+    bool some = false; /* at least one can succeed */
 
     for (int i = 0; i < n->children; i++) some |= n->child[i].code == FJ_OK;
     if (got == FJ_OK) {
@@ -343,7 +344,7 @@ static void group_check(const fjp_node *n, int got, size_t which)
     if (got == FJ_ENOMEM && p->faults) return;
     bool fails = way == GROUP_ALL || way == GROUP_TIMED || !some || fjp_may_drop(n);
     if (way != GROUP_QUIETLY && fails && group_code(n, got)) return;
-    fjp_fail(__FILE__, __LINE__, "group of kind %d: %d", way, got);
+    fjp_fail(__FILE__, __LINE__, "group of kind %d returned %d", way, got);
 }
 
 static int group_invoke(const fjp_node *n, fj_future **f, size_t *which)
@@ -380,14 +381,14 @@ void fjp_group(fjp_node *n)
             settle_future(n, c, f[i]);
             continue;
         }
-        /* Only what was given up; it may have begun. */
+        /* Only a future that was cancelled may be missing. Its body may have begun. */
         FJP_CHECK(got != FJ_OK || n->arg % 4 == GROUP_ANY || fjp_may_drop(n));
         c->low = 0;
         if (c->counts) atomic_store(&n->tainted, true);
     }
 }
 
-/* ---- Allocated --------------------------------------------------------------------------------------- */
+/* ---- Allocated futures ---------------------------------------------------------------------- */
 
 static int call_run(void *arg, void **result)
 {
@@ -438,13 +439,13 @@ void fjp_calls(fjp_node *n)
     }
 }
 
-/* ---- Timers -------------------------------------------------------------------------------------------- */
+/* ---- Timers --------------------------------------------------------------------------------- */
 
 #define SERIES_CODE 300
 
 enum fjp_timer_way fjp_timer_way(const fjp_node *n)
 {
-    /* A worker that waits for a timer needs another one to run it. */
+    /* A worker that waits for a timer needs another worker to run it. */
     if (n->program->tight && !n->outside) return FJP_ONCE_ALONE;
     return (enum fjp_timer_way)(n->arg & 7);
 }
@@ -454,7 +455,7 @@ static int series_length(const fjp_node *c)
     return 1 + (int)(c->number % 4);
 }
 
-/* Ends by itself after some runs, unless it is one that is cancelled. */
+/* A series ends by itself after some runs, unless it is one that is cancelled. */
 static int timer_run(fj_task *t)
 {
     fjp_node *c = (fjp_node *)(void *)t;
@@ -499,8 +500,8 @@ static int timer_start(fjp_node *n, fjp_node *c, enum fjp_timer_way way, fj_futu
     }
 }
 
-/* Whether the pool may have given it up: a series at shutdown, any when it stops; and what is
- * due and finds no memory. */
+/* Whether the pool may have cancelled the timer: a series at shutdown, any timer when the pool is
+ * stopped, and any timer for whose task there is no memory when it is due. */
 static bool timer_may_go(const fjp_node *n, const fjp_node *c)
 {
     const fjp_program *p = n->program;
@@ -555,12 +556,12 @@ void fjp_timers(fjp_node *n)
             await_some_way(n, f[i], n->arg >> 4);
         }
         timer_settle(n, c, way, f[i]);
-        fj_future_fini(f[i]);  /* of an embedded one, */
-        fj_future_unref(f[i]); /* of an allocated one */
+        fj_future_fini(f[i]);  /* has an effect on an embedded future only */
+        fj_future_unref(f[i]); /* has an effect on an allocated future only */
     }
 }
 
-/* One that was left alone: true if it was. */
+/* Finishes a timer that no thread has waited for. Returns whether it was one. */
 bool fjp_timer_finish(fjp_node *c)
 {
     if (!atomic_exchange(&c->held, false)) return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graph_fuzz.c - bytes are a program of tasks, which computes what the oracle says
+ * graph_fuzz.c - decodes bytes into a program of tasks and compares it with the oracle
  */
 #include "fuzz/host.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * host.c - what the fuzzers run in: failures, and a watchdog that dumps the pools
+ * host.c - the environment of the fuzzers: failures, and a watchdog that dumps the pools
  */
 #include "fuzz/host.h"
 
@@ -27,7 +27,7 @@ static struct {
 
 void (*fuzz_finish)(void);
 
-/* ---- Pools ------------------------------------------------------------------------------------ */
+/* ---- Pools ---------------------------------------------------------------------------------- */
 
 static void put_pool(fj_pool *from, fj_pool *to)
 {
@@ -55,7 +55,7 @@ static void print_line(const char *text, void *arg)
     fprintf(stderr, "    %s\n", text);
 }
 
-/* Those that have something to do. */
+/* Dumps the pools that have work or are shut down. */
 static void dump_pools(void)
 {
     char text[300];
@@ -71,7 +71,7 @@ static void dump_pools(void)
     pthread_mutex_unlock(&watched.mutex);
 }
 
-/* ---- The present input ------------------------------------------------------------------------- */
+/* ---- The current input ---------------------------------------------------------------------- */
 
 void fuzz_keep(const char *kind)
 {
@@ -112,7 +112,7 @@ static long limit_seconds(void)
     return n > 0 ? n : 60;
 }
 
-/* Looks four times in the limit whether the input is still the same. */
+/* Checks four times within the time limit whether the same input is still running. */
 static void *watchdog_main(void *arg)
 {
     struct timespec quarter = {limit_seconds() / 4, limit_seconds() % 4 * 250000000};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * meddler.c - a thread from outside that decides futures and cancels tokens
+ * meddler.c - an outside thread that completes, fails and cancels futures and cancels tokens
  */
 #include <forkjoin/block.h>
 #include <pthread.h>

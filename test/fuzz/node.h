@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * node.h - what the parts of random programs know of each other
+ * node.h - declarations shared by the files of the random programs
  */
 #ifndef FJP_NODE_H
 #define FJP_NODE_H
@@ -17,7 +17,7 @@
 
 #define FJP_US ((int64_t)1000)
 
-/* How a body has its children run. */
+/* How a body runs its children. */
 enum fjp_op {
     FJP_LEAF,
     FJP_FORK,       /* forked; joined, waited for or unforked in any order */
@@ -26,30 +26,30 @@ enum fjp_op {
     FJP_TYPED,      /* as typed tasks */
     FJP_ELSEWHERE,  /* in the other pool */
     FJP_TOKEN,      /* under a token */
-    FJP_ACTIONS,    /* fj_execute(): nobody waits */
+    FJP_ACTIONS,    /* fj_execute(): no thread waits for them */
     FJP_REDUCE,     /* no children: fj_reduce() */
-    FJP_BLOCK,      /* forked, after a wait for something else */
-    FJP_LOCAL,      /* forked, and tasks taken by hand meanwhile */
-    FJP_LOOK,       /* forked, and the pool looked at */
+    FJP_BLOCK,      /* forked, after another blocking wait */
+    FJP_LOCAL,      /* forked; meanwhile the body takes tasks from the queues itself */
+    FJP_LOOK,       /* forked; meanwhile the body reads the state of the pool */
     FJP_FUTURES,    /* as futures */
-    FJP_RACE,       /* as futures whose outcome others decide too */
-    FJP_GROUP,      /* all of, one of */
-    FJP_CROSS,      /* a future, and tasks that wait for it */
-    FJP_CALLS,      /* as allocated futures */
-    FJP_TIMERS,     /* later, or again and again */
+    FJP_RACE,       /* as futures that other threads also complete, fail or cancel */
+    FJP_GROUP,      /* as a group: waits for all or for any of them */
+    FJP_CROSS,      /* one future, and tasks that wait for it */
+    FJP_CALLS,      /* as futures that the library allocates */
+    FJP_TIMERS,     /* as timers, once or periodically */
     FJP_COMPLETERS, /* as completers */
     FJP_OPS
 };
 
 /*
- * What else bodies do. Each of these is right by itself but together they would wait for what
- * is below them on their own stack.
+ * What else bodies do. Each of these modes is safe by itself. Together, a body could wait for a
+ * task that is below it on its own stack.
  */
 enum fjp_mode {
     FJP_PLAIN,
-    FJP_CROSSES,  /* tasks wait for futures of others */
-    FJP_POLLS,    /* tasks run whatever they take from the queues */
-    FJP_QUIESCES, /* actions help until the pool is quiet */
+    FJP_CROSSES,  /* tasks wait for futures of other nodes */
+    FJP_POLLS,    /* tasks run what they take from the queues */
+    FJP_QUIESCES, /* actions call fj_help_quiesce() */
 };
 
 typedef struct fjp_node fjp_node;
@@ -61,52 +61,53 @@ struct fjp_node {
         fj_future future;
         fj_completer completer;
         fj_timer timer;
-    } is; /* first: how it is queued */
+    } is; /* must be the first field; the node is queued as one of these */
     fjp_program *program;
-    fjp_node *child; /* one after the other */
+    fjp_node *child; /* array of the children */
     int children;
     enum fjp_op op;
     int arg;
-    int code;           /* what the body returns */
-    int pool;           /* in which it runs */
-    int most;           /* runs of the body */
-    bool outside;       /* not a task but a thread */
-    bool interruptible; /* somebody may interrupt it, or what it belongs to */
-    bool counts;        /* its value is part of its parent's */
+    int code;           /* that the body returns */
+    int pool;           /* index of the pool in which the body runs */
+    int most;           /* the most runs of the body */
+    bool outside;       /* runs in an outside thread, not as a task */
+    bool interruptible; /* this node, or one above it, may be interrupted */
+    bool counts;        /* its value is part of its parent's value */
     bool typed;         /* a typed task, or below one */
-    bool open;          /* its body leaves it undecided */
-    atomic_bool held;   /* a timer that nobody has waited for */
-    fjp_node *waits;    /* a future to wait for first */
+    bool open;          /* its body returns FJ_PENDING */
+    atomic_bool held;   /* a timer that no thread has waited for yet */
+    fjp_node *waits;    /* a future that the body waits for first */
     uint64_t number, want, extra, value;
     atomic_int runs;
-    int low, high;       /* how often it must and may have run, as far as is known */
-    atomic_bool tainted; /* something below it did not run, and was not meant to */
-    /* Completers. */
+    int low, high;       /* bounds of `runs`, as far as they are known */
+    atomic_bool tainted; /* a node below it did not run, and was allowed not to */
+    /* Only for completers. */
     atomic_int completions, arrived, swallowed;
-    bool in_tree; /* is run as a completer */
+    bool in_tree; /* runs as a completer */
 };
 
 struct fjp_program {
     fj_pool *pool[2];
-    bool common[2];         /* it is the common pool */
-    atomic_long *errors[2]; /* sum of the codes that on_error got */
-    atomic_long wrong[2];   /* sum of the codes of actions */
+    bool common[2];         /* this is the common pool */
+    atomic_long *errors[2]; /* sum of the codes that on_error received */
+    atomic_long wrong[2];   /* sum of the codes that actions returned */
     fjp_node *node;
     int nodes;
     enum fjp_mode mode;
-    int ends;   /* 0: not; 1: shutdown; 2: shutdown_now */
-    bool tight; /* nobody stands in for who waits */
+    int ends;   /* the first pool: 0: stays; 1: shutdown; 2: shutdown_now */
+    bool tight; /* waiting workers are not replaced */
     bool faults;
     int64_t end_after_ns;
-    atomic_int ending, ended; /* shutdown was called; has returned: see fjp_is_ending() */
+    atomic_int ending, ended; /* shutdown was called; it has returned: see fjp_is_ending() */
     atomic_long ran;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    long guarded; /* by the mutex */
+    long guarded; /* protected by the mutex */
     atomic_long guarded_too;
 };
 
-/* A dump is for pools that hang: it reads what others write, and ThreadSanitizer says so. */
+/* A dump is intended for pools that hang. It reads fields that other threads write, which
+ * ThreadSanitizer reports. */
 #if defined(__SANITIZE_THREAD__)
 #define FJP_TSAN 1
 #elif defined(__has_feature)
@@ -118,7 +119,7 @@ struct fjp_program {
 #define FJP_TSAN 0
 #endif
 
-/* ---- Checks ---------------------------------------------------------------------------------- */
+/* ---- Checks --------------------------------------------------------------------------------- */
 
 #define FJP_CHECK(cond)                                                 \
     do {                                                                \
@@ -133,55 +134,60 @@ struct fjp_program {
     } while (0)
 
 /*
- * Whether shutdown was called, for a thread that was refused for it. A refusal orders nothing, so a
- * load might not see it yet; this reads the last value there is.
+ * Whether shutdown was called, for a thread whose call was refused because of it. A refusal does
+ * not order memory, so a load might still return the old value. A read-modify-write reads the new
+ * one.
  */
 static inline bool fjp_is_ending(const fjp_program *p)
 {
     return atomic_fetch_add((atomic_int *)(uintptr_t)&p->ending, 0) != 0;
 }
 
-/* ---- program.c ------------------------------------------------------------------------------- */
+/* ---- program.c ------------------------------------------------------------------------------ */
 
-/* The body, however it is carried: counts the run, runs the children, returns the code. */
+/* The body of a node, whatever it is queued as: counts the run, runs the children, returns the
+ * code. */
 int fjp_body(fjp_node *n);
 int fjp_task_run(fj_task *t);
 
-/* Has the children run in the plainest way. */
+/* Runs the children in the simplest way. */
 void fjp_plain_children(fjp_node *n);
 
 fj_pool *fjp_here(const fjp_node *n);
 fj_pool *fjp_where(const fjp_node *child);
 
-/* Before it is started: how often it may run, when all goes well and in any case. */
+/* Sets the bounds of the runs of c before it is started. The lower bound becomes 0 if the pool may
+ * drop tasks. */
 void fjp_expect(fjp_node *c, int low, int high);
 
-/* c, a child of n, has come back with `got`, and nobody has meddled with it. */
+/* Checks c, a child of n that has ended with code `got`, if no other thread has completed or
+ * cancelled it. */
 void fjp_settle(fjp_node *n, fjp_node *c, int got);
-/* The same without a word of its code. */
+/* The same without its code. */
 void fjp_settle_runs(fjp_node *n, fjp_node *c);
-/* c, or all that was to be started by the call, was not: true unless FJ_OK. */
+/* Whether `err` is an error, so that c was not started. Fails unless the error is allowed here. */
 bool fjp_refused(fjp_node *n, fjp_node *c, int err);
-/* c did not run. */
+/* Checks that c did not run, and records it. */
 void fjp_never_ran(fjp_node *n, fjp_node *c);
 
-/* Whether waits in the body of n may end early, and tasks may be dropped. */
+/* fjp_may_break(): whether waits in the body of n may end early. fjp_may_drop(): whether its pool
+ * may drop tasks. */
 bool fjp_may_break(const fjp_node *n);
 bool fjp_may_drop(const fjp_node *n);
 
 void fjp_order(int *order, int n, int arg);
 uint64_t fjp_mix(uint64_t value, uint64_t with);
 
-/* ---- meddler.c -------------------------------------------------------------------------------- */
+/* ---- meddler.c ------------------------------------------------------------------------------ */
 
-/* What a thread of its own does on demand, from outside. */
+/* What the meddler, a separate outside thread, does on request. */
 enum fjp_deed_kind {
     FJP_COMPLETE,
     FJP_COMPLETE_QUIETLY,
     FJP_FAIL,
     FJP_CANCEL,
     FJP_INTERRUPT,
-    FJP_DEEDS, /* the ones above decide a future */
+    FJP_DEEDS, /* the kinds above complete, fail or cancel a future */
     FJP_CANCEL_TOKEN,
     FJP_NOTHING
 };
@@ -197,13 +203,13 @@ typedef struct fjp_deed {
     sem_t done;
 } fjp_deed;
 
-/* Does it here. */
+/* Does it in the calling thread. */
 void fjp_do(fjp_deed *d);
-/* Has it done by the meddler; waits for that. */
+/* fjp_have_done() gives it to the meddler. fjp_await_done() waits until the meddler has done it. */
 void fjp_have_done(fjp_deed *d);
 void fjp_await_done(fjp_deed *d);
 
-/* ---- The operations ---------------------------------------------------------------------------- */
+/* ---- The operations ------------------------------------------------------------------------- */
 
 void fjp_fork(fjp_node *n);
 void fjp_invoke(fjp_node *n);
@@ -228,8 +234,8 @@ void fjp_completers(fjp_node *n);
 bool fjp_completer_ok(const fjp_node *n);
 bool fjp_swallows(const fjp_node *n);
 
-/* Which child operations leave the value of a child out of its parent's; decided by the tree
- * alone, so that the oracle knows it too. */
+/* Whether n leaves the values of its children out of its own value. This depends only on the tree,
+ * so the oracle knows it too. */
 bool fjp_token_spares(const fjp_node *n);
 bool fjp_group_spares(const fjp_node *n);
 

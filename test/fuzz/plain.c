@@ -17,7 +17,7 @@ static void task_init(fjp_node *c)
     fjp_expect(c, 1, 1);
 }
 
-/* ---- Forks ------------------------------------------------------------------------------------ */
+/* ---- Forks ---------------------------------------------------------------------------------- */
 
 static void join_some_way(fjp_node *n, fjp_node *c, int way)
 {
@@ -83,7 +83,7 @@ void fjp_invoke(fjp_node *n)
     FJP_CHECK_EQ(got, first);
 }
 
-/* ---- Submissions ------------------------------------------------------------------------------- */
+/* ---- Submissions ---------------------------------------------------------------------------- */
 
 static int submit_some_way(fj_pool *pool, fjp_node *c, int way)
 {
@@ -102,7 +102,7 @@ void fjp_submit(fjp_node *n)
         task_init(c);
         int err = submit_some_way(fjp_where(c), c, (n->arg >> i) % 4);
         there[i] = !fjp_refused(n, c, err);
-        FJP_CHECK(!late || !there[i]); /* shutdown has returned before */
+        FJP_CHECK(!late || !there[i]); /* shutdown had returned before the call */
     }
     fjp_order(order, n->children, n->arg);
     for (int i = 0; i < n->children; i++) {
@@ -111,7 +111,7 @@ void fjp_submit(fjp_node *n)
     }
 }
 
-/* Of calls that start a task and wait for it. */
+/* Checks the result of a call that starts a task and waits for it. */
 static void settle_invoked(fjp_node *n, fjp_node *c, int got)
 {
     if (got == FJ_EREJECTED || got == FJ_ENOMEM)
@@ -131,7 +131,7 @@ void fjp_elsewhere(fjp_node *n)
     }
 }
 
-/* ---- Typed ------------------------------------------------------------------------------------- */
+/* ---- Typed ---------------------------------------------------------------------------------- */
 
 FJ_TASK(int, typed_child, fjp_node *, c)
 {
@@ -165,13 +165,13 @@ void fjp_typed(fjp_node *n)
     for (int i = 0; i < n->children; i++) {
         fjp_node *c = &n->child[i];
         if (err == FJ_OK)
-            fjp_settle_runs(n, c); /* typed ones are not dropped */
+            fjp_settle_runs(n, c); /* typed tasks are never dropped */
         else
             settle_invoked(n, c, err);
     }
 }
 
-/* ---- Tokens ------------------------------------------------------------------------------------ */
+/* ---- Tokens --------------------------------------------------------------------------------- */
 
 enum { TOKEN_ALONE, TOKEN_BELOW, TOKEN_DEAD, TOKEN_DIES };
 
@@ -205,7 +205,7 @@ void fjp_token(fjp_node *n)
     FJP_CHECK_EQ(fj_token_is_cancelled(&token), way >= TOKEN_DEAD);
 }
 
-/* ---- Actions ----------------------------------------------------------------------------------- */
+/* ---- Actions -------------------------------------------------------------------------------- */
 
 static int action_run(void *arg)
 {
@@ -214,7 +214,9 @@ static int action_run(void *arg)
 
     if (c->program->mode == FJP_QUIESCES && c->number % 4 == 0) {
         fj_help_quiesce();
-        return FJ_OK; /* those who wait for quiescence do not wait for this: the program may be gone */
+        /* A worker in fj_help_quiesce() counts as idle, so the program may already be freed
+         * here. */
+        return FJ_OK;
     }
     atomic_fetch_add(&c->program->wrong[c->pool], code);
     return code;
@@ -229,12 +231,12 @@ void fjp_actions(fjp_node *n)
     }
 }
 
-/* ---- Map and reduce ---------------------------------------------------------------------------- */
+/* ---- Map and reduce ------------------------------------------------------------------------- */
 
-/* x -> a x + b: putting one after the other is associative, and the order matters. */
+/* A map x -> a x + b. Composing two maps is associative but not commutative. */
 struct affine {
     uint64_t a, b;
-    unsigned char rest[384]; /* not all of it is always used */
+    unsigned char rest[384]; /* not always used in full */
 };
 
 static size_t reduce_length(const fjp_node *n)
@@ -242,14 +244,16 @@ static size_t reduce_length(const fjp_node *n)
     return 1 + (size_t)(n->arg * 3 % 200);
 }
 
-/* The code at a place, or 0. */
+/* The code that the element at this index returns, or 0. */
 static int reduce_bad(const fjp_node *n, size_t at)
 {
     size_t length = reduce_length(n);
 
     if ((n->arg & 16) == 0) return 0;
     if (at == length / 3) return 100;
-    return at == length - length / 4 ? 100 : 0; /* which of two codes is returned is left open */
+    /* Both elements return the same code, because it is not defined which of two codes is
+     * returned. */
+    return at == length - length / 4 ? 100 : 0;
 }
 
 static struct affine affine_at(const fjp_node *n, size_t at)
@@ -314,7 +318,7 @@ void fjp_reduce(fjp_node *n)
     atomic_store(&n->tainted, true);
 }
 
-/* ---- Waits for something else -------------------------------------------------------------------- */
+/* ---- Other blocking waits ------------------------------------------------------------------- */
 
 static int ready_at_last(void *arg)
 {
@@ -404,7 +408,7 @@ void fjp_block(fjp_node *n)
     if ((n->arg & 64) != 0) wait_some_way(n);
 }
 
-/* ---- By hand ------------------------------------------------------------------------------------ */
+/* ---- Tasks taken from the queues ------------------------------------------------------------ */
 
 static size_t take_some_way(const fjp_node *n, fj_taken *taken)
 {
@@ -433,7 +437,7 @@ void fjp_local(fjp_node *n)
     join_all(n);
 }
 
-/* ---- Looking ------------------------------------------------------------------------------------ */
+/* ---- The state of the pool ------------------------------------------------------------------ */
 
 static void count_line(const char *text, void *arg)
 {
@@ -456,7 +460,7 @@ static void look(fjp_node *n, fj_pool *pool)
     (void)fj_worker_surplus();
     if (n->outside) return;
     if (!n->program->faults) FJP_CHECK(!fj_pool_is_terminated(fjp_here(n)));
-    /* This very task runs. */
+    /* The calling task is running. */
     if (!fjp_may_drop(n) && !n->program->faults) FJP_CHECK(!fj_pool_is_quiescent(fjp_here(n)));
 }
 

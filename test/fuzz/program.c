@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * program.c - random programs: decoding, the oracle, the pools, and the look at the end
+ * program.c - random programs: decoding, the oracle, the pools, and the final checks
  */
 #include <pthread.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 #include "fuzz/node.h"
 #include "plat/plat.h"
 
-/* ---- Values ----------------------------------------------------------------------------------- */
+/* ---- Values --------------------------------------------------------------------------------- */
 
 uint64_t fjp_mix(uint64_t value, uint64_t with)
 {
@@ -19,7 +19,8 @@ uint64_t fjp_mix(uint64_t value, uint64_t with)
     return value ^ (value >> 29);
 }
 
-/* What a node makes of the values of its children. */
+/* Computes the value of a node from those of its children: the expected value if `wanted`, else the
+ * one of this run. */
 static uint64_t value_of(const fjp_node *n, bool wanted)
 {
     uint64_t value = n->number;
@@ -44,7 +45,7 @@ static void oracle(fjp_node *n)
     for (int i = 0; i < n->children && n->op == FJP_COMPLETERS; i++) {
         if (fjp_completer_ok(&n->child[i])) continue;
         n->child[i].counts = false;
-        /* All below a root that fails see that it has. */
+        /* If a root fails, the nodes below it see the failure. */
         if (!n->in_tree) may_be_told(&n->child[i]);
     }
     n->want = value_of(n, true);
@@ -60,7 +61,7 @@ void fjp_order(int *order, int n, int arg)
     }
 }
 
-/* ---- Decoding --------------------------------------------------------------------------------- */
+/* ---- Decoding ------------------------------------------------------------------------------- */
 
 struct reader {
     const uint8_t *at;
@@ -90,7 +91,7 @@ static fjp_node *new_nodes(fjp_program *p, int *n)
     return first;
 }
 
-/* Where something else would be wrong, or would wait for ever. */
+/* Replaces operations that would be invalid here, or that could wait forever. */
 static enum fjp_op legal_op(const fjp_node *n, int byte)
 {
     const fjp_program *p = n->program;
@@ -120,7 +121,7 @@ static bool moves_children(const fjp_node *n)
     }
 }
 
-/* What follows for a child from the way its parent runs it. */
+/* Sets what follows for a child from the operation of its parent. */
 static void inherit(const fjp_node *n, fjp_node *c)
 {
     bool away = moves_children(n) && (!n->program->tight || n->pool == 0);
@@ -141,7 +142,7 @@ static void inherit(const fjp_node *n, fjp_node *c)
             break;
         case FJP_GROUP:
             c->counts = !fjp_group_spares(n);
-            /* If one is refused the others are cancelled. */
+            /* If one is refused, the others are cancelled. */
             c->interruptible |= !c->counts || n->program->ends != 0 || n->program->faults;
             break;
         case FJP_TIMERS: {
@@ -160,7 +161,7 @@ static void inherit(const fjp_node *n, fjp_node *c)
 static void decode(struct reader *r, fjp_node *n, int depth)
 {
     n->op = legal_op(n, next_byte(r));
-    if (n->most > 1) n->op = FJP_LEAF; /* runs again and again */
+    if (n->most > 1) n->op = FJP_LEAF; /* it runs several times */
     if (n->op == FJP_LEAF && !n->outside) {
         n->arg = next_byte(r);
         n->code = n->arg % 8 == 7 ? n->arg : FJ_OK;
@@ -198,11 +199,11 @@ static void show_all(const fjp_program *p, int pools, int outsides)
     for (int i = 0; i < outsides; i++) show(&p->node[i], 0);
 }
 
-/* ---- Pools ------------------------------------------------------------------------------------ */
+/* ---- Pools ---------------------------------------------------------------------------------- */
 
 static const int worker_counts[4] = {1, 2, 3, 8};
 
-/* Kept for the programs that come after, by the bits of byte 0 that say how they are. */
+/* Pools that are kept for later programs, by the bits of byte 0 that describe them. */
 static struct kept {
     fj_pool *pool;
     atomic_long errors;
@@ -257,7 +258,7 @@ static void create(struct kept *k, int key, bool faults)
     o.on_stop = kept_stop;
     o.on_error = kept_error;
     int err = fj_pool_create(&k->pool, &o);
-    if (err != FJ_OK && faults) { /* it may; the program goes on without the fault */
+    if (err != FJ_OK && faults) { /* This is allowed. The program continues without the fault. */
         FJP_CHECK_EQ(err, FJ_ENOMEM);
         for (int i = 0; i < FJI_FAULT_N; i++) fji_fault_set((enum fji_fault)i, 1, 0);
         err = fj_pool_create(&k->pool, &o);
@@ -301,7 +302,7 @@ static void leave_pools(fjp_program *p, int byte)
     }
 }
 
-/* ---- Running a node ---------------------------------------------------------------------------- */
+/* ---- Running a node ------------------------------------------------------------------------- */
 
 fj_pool *fjp_here(const fjp_node *n)
 {
@@ -385,7 +386,7 @@ static void (*const operations[FJP_OPS])(fjp_node *) = {
     [FJP_CALLS] = fjp_calls,     [FJP_TIMERS] = fjp_timers,       [FJP_COMPLETERS] = fjp_completers,
 };
 
-/* A little time, so that others come in between. */
+/* Wastes a little time, so that other threads run in between. */
 static void dawdle(int arg)
 {
     if ((arg & 15) == 15) sched_yield();
@@ -394,8 +395,8 @@ static void dawdle(int arg)
 
 static void check_place(const fjp_node *n)
 {
-    /* Without memory a thread from outside runs it as it is, and so does whoever stops a pool
-     * with a typed task that nobody has begun. */
+    /* Without memory an outside thread may run the task itself, without a worker. The thread that
+     * stops a pool runs the typed tasks that have not begun. */
     if (n->program->faults || (n->typed && n->program->ends == 2)) return;
     fj_pool *pool = fj_current_pool();
     if (pool != fjp_here(n))
@@ -409,13 +410,14 @@ int fjp_body(fjp_node *n)
 {
     int before = atomic_fetch_add(&n->runs, 1);
 
-    if (before >= n->most) fjp_fail(__FILE__, __LINE__, "operation %d was run twice", (int)n->op);
+    if (before >= n->most)
+        fjp_fail(__FILE__, __LINE__, "operation %d was run too often", (int)n->op);
     atomic_fetch_add(&n->program->ran, 1);
     if (!n->outside) check_place(n);
     if (n->waits != NULL) fjp_cross_wait(n);
     if (n->op == FJP_LEAF) dawdle(n->arg);
     if (operations[n->op] != NULL && (n->children > 0 || n->op == FJP_REDUCE)) operations[n->op](n);
-    /* In a tree of completers the children are not there yet. */
+    /* In a tree of completers the children have not run yet. */
     if (!n->in_tree || n->op != FJP_COMPLETERS) n->value = value_of(n, false);
     return n->open ? FJ_PENDING : n->code;
 }
@@ -425,7 +427,7 @@ int fjp_task_run(fj_task *t)
     return fjp_body((fjp_node *)(void *)t);
 }
 
-/* ---- A whole program ---------------------------------------------------------------------------- */
+/* ---- One program ---------------------------------------------------------------------------- */
 
 static void *outside_main(void *arg)
 {
@@ -443,7 +445,7 @@ static void run_outsides(fjp_program *p, int outsides)
     for (int i = 1; i < outsides; i++) pthread_join(thread[i], NULL);
 }
 
-/* A thread of its own: whoever stops a pool may have to run typed tasks of it. */
+/* Runs in a separate thread, because the thread that stops a pool may have to run typed tasks. */
 static void *end_pool(void *arg)
 {
     fjp_program *p = arg;
@@ -469,8 +471,8 @@ static void await_pools(fjp_program *p)
 }
 
 /*
- * Until nothing runs in either. What runs in one may have started something in the other, or left
- * a timer alone: so until there was nothing new twice.
+ * Waits until nothing runs in either pool. A task of one pool may have started something in the
+ * other pool or left a timer, so this repeats until there was nothing new twice in a row.
  */
 static void await_rest(fjp_program *p)
 {
@@ -493,7 +495,8 @@ static void check_rest(fjp_program *p)
         FJP_CHECK_EQ(s.blocked, 0);
         FJP_CHECK_EQ(fj_pool_delayed_count(p->pool[i]), 0);
         FJP_CHECK_EQ(s.state, i == 0 && p->ends != 0 ? 3 : 0);
-        /* What a thread of no pool has taken by hand is told to nobody. */
+        /* The code of an action that a thread of no pool has taken and run is not reported to
+         * on_error. */
         if (p->errors[i] != NULL && !(p->faults && p->mode == FJP_POLLS))
             FJP_CHECK_EQ(atomic_load(p->errors[i]), atomic_load(&p->wrong[i]));
     }
@@ -506,7 +509,7 @@ static void check_nodes(const fjp_program *p)
         const fjp_node *n = &p->node[i];
         int runs = atomic_load(&n->runs);
         if (runs < n->low || runs > n->high)
-            fjp_fail(__FILE__, __LINE__, "node %d, operation %d: %d runs, not %d to %d", i,
+            fjp_fail(__FILE__, __LINE__, "node %d, operation %d: ran %d times, not %d to %d", i,
                      (int)n->op, runs, n->low, n->high);
         bool exact = runs == 1 && n->most == 1 && !atomic_load(&n->tainted);
         if (n->in_tree && n->op == FJP_COMPLETERS && atomic_load(&n->completions) == 0)

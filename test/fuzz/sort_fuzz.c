@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort_fuzz.c - bytes are a call of a sort, a merge, a filter or a search, and the answers of its
- * comparison
+ * sort_fuzz.c - decodes bytes into a sort, merge, filter or search, and its comparison's answers
  *
- *     0     bits 0-3 the call, 4-6 how the comparison answers, 7 see byte 3
+ *     0     bits 0-3 the call, 4-6 what the comparison answers, 7 see byte 3
  *     1     bits 0-1 workers (1, 2, 4, or the common pool), 2 no memory, 3 a comparison cancels,
  *           4-5 grain, 6-7 keys
- *     2     size of an element, or which type
- *     3-4   number of elements: byte 3, or eight times that; with bit 3 of byte 4 its bits 0-2 are
- *           the higher byte. Its bits 4-7 are for the size
- *     5     the part of them in the first run; bit 0: the script answers
- *     6-7   seed, and which comparison cancels; bit 0 of byte 6: other answers
- *     then  the script: a bit for each answer, from the beginning again at its end
+ *     2     size of an element, or index of the type
+ *     3-4   number of elements: byte 3, times eight if bit 7 of byte 0 is set. If bit 3 of byte 4
+ *           is set, bits 0-2 of byte 4 are the higher byte instead. Bits 4-7 are added to the size
+ *     5     share of the elements in the first run; bit 0: the script answers
+ *     6-7   seed, and which comparison cancels; bit 0 of byte 6: the second half of the answers
+ *     then  the script: one bit for each answer; after its end it starts again
  */
 #include <stdio.h>
 
@@ -29,7 +28,8 @@ static void finish(void)
     for (int i = 0; i < POOLS; i++) {
         if (pools[i] == NULL) continue;
         fjp_unwatch(pools[i]);
-        if (fj_pool_destroy(pools[i]) != FJ_OK) fjp_fail(__FILE__, __LINE__, "destroy");
+        if (fj_pool_destroy(pools[i]) != FJ_OK)
+            fjp_fail(__FILE__, __LINE__, "a pool cannot be destroyed");
     }
 }
 
@@ -48,7 +48,8 @@ static fj_pool *pool_of(unsigned i)
     if (pools[i] != NULL) return pools[i];
     memset(&o, 0, sizeof o);
     o.parallelism = 1 << i;
-    if (fj_pool_create(&pools[i], &o) != FJ_OK) fjp_fail(__FILE__, __LINE__, "no pool");
+    if (fj_pool_create(&pools[i], &o) != FJ_OK)
+        fjp_fail(__FILE__, __LINE__, "a pool cannot be created");
     fjp_watch(pools[i]);
     return pools[i];
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * standalone.c - main() for a fuzzer without an engine: files again, then random inputs
+ * standalone.c - main() for a fuzzer without an engine: runs files, then random inputs
  *
  *     graph [--seconds N] [--runs N] [--seed S] [FILE...]
  *
- * The last line says how many inputs were run, and of how many bytes.
+ * The last line of output says how many inputs were run, and the total size of the random ones.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@ static int64_t now_ns(void)
     return t.tv_sec * (int64_t)1000000000 + t.tv_nsec;
 }
 
-/* Exactly n bytes in memory of their own, so that reading beyond them is seen. */
+/* Runs the input from a block of exactly n bytes, so that a sanitizer reports reads beyond it. */
 static void run_bytes(const uint8_t *bytes, size_t n)
 {
     uint8_t *copy = malloc(n > 0 ? n : 1);
@@ -59,8 +59,8 @@ static int run_file(const char *name)
 }
 
 /*
- * Most are short, as what is wrong is found soonest in small programs. Bits that cost threads
- * (see program.h) are rare.
+ * Makes a random input. Most are short, because small programs show errors soonest. Bits that need
+ * threads (see program.h) are rarely set.
  */
 static size_t make_bytes(uint64_t *state, uint8_t *bytes)
 {

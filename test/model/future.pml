@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * future.pml - one outcome for a future's word, and waits that can be interrupted
+ * future.pml - a future gets one outcome, and waits can be interrupted
  *
- * Modelled: a future that is run once by a Runner; an Owner that sleeps on the word until DONE,
- * then until LET_GO, and then frees the memory. With CANCELLER, somebody who cancels with
- * interrupt, with COMPLETER, one who completes it by hand (future_decide()). With NAPPER, a
- * worker whose task waits for the future in its lot; with INTERRUPTER, that task is itself
- * interrupted. With SIGNAL the pool has an interrupt_signal. What the body does is chosen at
- * the start: end at once; wait in a lot until it is interrupted; end only after the Napper is
- * back; leave the outcome to somebody else (FJ_PENDING); wait in a system call for the signal.
- * The waits for an interrupt end by themselves if nobody has cancelled and nothing else moves.
+ * Modelled: a future whose body is run once by a Runner, and an Owner that sleeps on the word until
+ * DONE, then until LET_GO (RELEASED in the sources), and then frees the memory. With CANCELLER,
+ * another thread cancels the future and interrupts its body. With COMPLETER, another thread
+ * completes it (future_decide()). With NAPPER, a worker waits for the future in its wait bucket
+ * (lot) by an interruptible wait (nap). With INTERRUPTER, the task of that worker is itself
+ * interrupted. With SIGNAL, the pool has an interrupt_signal. The body of the future is chosen at
+ * the start: it ends at once; it waits in a bucket until it is interrupted; it ends only after the
+ * Napper has returned; it leaves the outcome to another thread (FJ_PENDING); or it waits in a
+ * system call for the signal. A wait for an interrupt ends by itself if there was no cancel and no
+ * other process can move.
  *
- * Checked: the outcome is decided once, and whoever looks finds it complete and sees that one;
- * every waiter returns; nobody touches the future once it is freed, nor the runner's worker
- * (and with it the pool) once the runner has gone on; a task whose token is set is not left
- * asleep in its lot; the signal reaches no other task. A waiter that is not woken is an end
- * state that is not one.
+ * Checked: the outcome is set once, and a thread that sees DONE finds it complete; every waiter
+ * returns; no thread touches the future after it is freed, nor the runner's worker (and with it the
+ * pool) after the runner has continued with another task; a task whose token is set does not stay
+ * asleep in its bucket; the signal reaches no other task. Spin reports a waiter that is not woken
+ * as an invalid end state.
  *
- * Memory: stores of naps and tokens may be delayed past anything but the full fence
- * behind them, so a missing fence is seen though the next step is a read-modify-write, as it
- * would be on machines weaker than TSO. Everything else is a plain access followed by a
- * read-modify-write, which a buffer cannot reorder.
+ * Memory: stores to `nap` and to tokens may be delayed past everything but the full fence that
+ * follows them. A missing fence is therefore found even if the next step is a read-modify-write, as
+ * it would be on machines weaker than TSO. Every other access is a plain access followed by a
+ * read-modify-write, which a store buffer cannot reorder.
  *
- * Bounds: one future, one of each of those named, each of them acts once; a call on a future
- * that is freed already is the caller's fault and not made. Left out: OBSERVED_ANY (as
- * OBSERVED, in another lot), two futures in one lot and time limits (a bump or a wake too
- * many), the number of the thief in the word (taskword.pml), futures that wait for their time
+ * Bounds: one future, one process of each kind, each acts once. No call is made on a future that is
+ * already freed, because that would be an error of the caller. Left out: OBSERVED_ANY (like
+ * OBSERVED, in another bucket), two futures in one bucket and timeouts (both only cause additional
+ * wake-ups), the number of the thief in the word (taskword.pml), futures that wait for their time
  * and are in no queue.
  */
 
@@ -54,7 +56,7 @@
 #define OBSERVED 64
 #define SIGNALLABLE 128
 
-/* Outcomes, and who decides them. */
+/* Outcomes, and what set them. */
 #define BY_BODY 1
 #define BY_CANCEL 2
 #define BY_HAND 3
@@ -67,28 +69,28 @@
 
 /* The future. */
 byte word;
-byte own;       /* what the body has left */
+byte own;       /* the outcome that the body has stored */
 byte given;
 bit token;
-bit signalled;  /* in the token */
-bit told;       /* the same, without an interrupt: completed by hand */
+bit signalled;  /* a flag in the token: the signal was sent */
+bit told;       /* the same without an interrupt: completed by another thread */
 
-/* The rest of the world. */
+/* Everything else. */
 bit napper_token;
-bit nap[2];     /* 0: the runner, in lot 1; 1: the Napper, in lot 0 */
+bit nap[2];     /* an interruptible wait: 0: the runner, in bucket 1; 1: the Napper, in bucket 0 */
 byte lot[2];
-bit asleep[3];  /* in these lots, 2: the Owner, on the word */
+bit asleep[3];  /* 0 and 1: in these buckets; 2: the Owner, on the word */
 bit signal;     /* sent and not yet received */
-bit gone_on;    /* the runner has gone on to the next task, or has ended */
+bit gone_on;    /* the runner has continued with the next task, or has ended */
 bit freed;
 bit napper_back;
-byte calls;     /* of hands that have not decided yet */
+byte calls;     /* Hand processes that have not finished */
 byte winner;
 byte body;
 
 #if defined(M_NO_NAP_FENCE) || defined(M_NO_TOKEN_FENCE)
 #define LATE 1
-bit late_nap[2], late_token, late_napper_token; /* stores under way */
+bit late_nap[2], late_token, late_napper_token; /* stores that have not reached memory */
 #else
 #define LATE 0
 #endif
@@ -120,7 +122,7 @@ inline bump(i)
     asleep[1 - i] = 0
 }
 
-/* fji_wake_interruptible(), for the token of the future alone and for any. */
+/* fji_wake_interruptible(): for the token of the future only, and for any token. */
 inline poke_own()
 {
     if
@@ -151,7 +153,7 @@ inline wake(old)
     fi
 }
 
-/* By somebody who has seen DONE. */
+/* Checks the outcome in a thread that has seen DONE. */
 inline outcome()
 {
     atomic {
@@ -165,7 +167,7 @@ inline outcome()
     }
 }
 
-/* Sleeps in lot 1 until the token is set: sleep_until(), await_interruptible(). */
+/* Sleeps in bucket 1 until the token is set: sleep_until(), await_interruptible(). */
 inline nap_until_interrupted()
 {
     NAP(0);
@@ -192,7 +194,7 @@ inline nap_until_interrupted()
     nap[0] = 0
 }
 
-/* The signal is let through in the call alone: files_wait(). */
+/* The signal is unblocked only during the system call: files_wait(). */
 inline call_until_interrupted()
 {
     do
@@ -213,7 +215,7 @@ proctype Runner()
     /* future_execute() */
     atomic { TOUCH; if :: word & (DONE | COMPLETING) -> goto finish :: else fi }
 #if SIGNAL
-    /* future_body_signallable(): one read-modify-write, behind the store of who it is */
+    /* future_body_signallable(): one read-modify-write, after the store of the runner's worker */
 #ifdef M_RUNNER_LATE
     atomic { TOUCH; s = word }
     if
@@ -273,7 +275,7 @@ finish: /* fji_future_finish() */
         atomic { /* CAS */
             TOUCH;
 #ifdef M_FINISH_OR
-            s = word; /* no comparison: the bits are added to what is there */
+            s = word; /* no comparison: the bits are added to the current value */
             n = s | n;
 #endif
             if
@@ -298,7 +300,7 @@ finish: /* fji_future_finish() */
     wake(s);
 #endif
     if
-    :: was_signalled -> signal = 0 /* in the yield */
+    :: was_signalled -> signal = 0 /* consumed in the yield */
     :: else
     fi;
     atomic { gone_on = 1; assert(!signal) }
@@ -312,7 +314,7 @@ proctype Hand(byte who)
 
     if
     :: true
-    :: body != PENDING || who != BY_HAND -> goto out /* does nothing at all */
+    :: body != PENDING || who != BY_HAND -> goto out /* does nothing */
     fi;
     atomic {
         if
@@ -361,7 +363,7 @@ set_token:
 #ifdef M_RUNNER_STAYS
         :: s & SIGNALLABLE ->
 #else
-        :: (s & SIGNALLABLE) && !(s & LET_GO) -> /* as it was before COMPLETING */
+        :: (s & SIGNALLABLE) && !(s & LET_GO) -> /* the value before COMPLETING */
 #endif
             atomic { TOUCH_WORKER; TOUCH; signalled = 1 }
             atomic { TOUCH_WORKER; signal = 1 }

@@ -1,40 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * idle.pml - sleeping and waking: is there ever a task that nobody comes for?
+ * idle.pml - going idle and waking up: a queued task never stays while all workers sleep
  *
- * Modelled: WORKERS workers that scan, take, and having found nothing push themselves on
- * the idle stack of the control word, pass the heavy fence, look again at the queues and
- * park; a producer that is itself a worker and forks FORKS tasks into its own queue; a
- * submitter that puts SUBMITS tasks into a second one. Both pass only a light fence before
- * they look at the control word (TSO: their store waits in a buffer), and the heavy fence
- * empties the buffers, one thread after the other. SYMMETRIC: they pass a full one instead,
- * and there is no heavy fence. Optionally (LOCKS) the producer at last holds its queue
- * LOCKED for a while, after which it looks at the control word (but NO_LOOK), and which is
- * no empty queue to whoever meets it (but LOCKED_IS_EMPTY): one of the two is enough.
+ * Modelled: WORKERS workers that scan the queues and take tasks. A worker that has found nothing
+ * pushes itself onto the idle stack of the control word, passes the heavy fence, rescans the queues
+ * and parks. A producer, which is itself a worker, forks FORKS tasks into its own queue. A
+ * submitter puts SUBMITS tasks into a second queue. Both pass only a light fence before they read
+ * the control word (TSO: their store waits in a buffer). The heavy fence empties the buffers, one
+ * thread after the other. With SYMMETRIC, producer and submitter pass a full fence instead, and
+ * there is no heavy fence. With LOCKS, the producer finally holds its queue LOCKED for a while.
+ * Afterwards it reads the control word (not with NO_LOOK), and a worker that finds the queue LOCKED
+ * does not treat it as empty (except with LOCKED_IS_EMPTY). One of the two is enough.
  *
- * The count in the control word is the number of workers that are not idle less the number
- * aimed at; there are SURPLUS workers more than that, so it is negative while more than
- * SURPLUS are idle, and only then does a signal wake anybody. A waker pops the top, swaps
- * the park word to ACTIVE and calls the kernel only if it was PARKED; the kernel compares
- * before it lets a thread sleep. A worker whose second look finds something signals, which
- * may pop itself or another, and then waits for its own park word. It does not leave off
- * looking because it was woken meanwhile: see M_RESCAN_EARLY. If it is woken before, while it
- * waits for the heavy fence, it owes the look and makes it when it has taken a task (but
- * M_OWES_NOTHING). A worker that takes a task and sees another one behind it signals (but
- * NO_PROPAGATION).
+ * The count in the control word is the number of workers that are not idle minus the target. There
+ * are SURPLUS workers more than the target, so the count is negative while more than SURPLUS
+ * workers are idle. Only then does a signal (wake_one in the sources) wake a worker. The signalling
+ * thread pops the top worker, swaps its park word to ACTIVE and calls the kernel only if the park
+ * word was PARKED. The kernel compares the park word before it lets a thread sleep. A worker whose
+ * rescan finds a task signals, which may pop itself or another worker, and then waits for its own
+ * park word. It does not stop the rescan because it was woken meanwhile: see M_RESCAN_EARLY. If it
+ * is woken earlier, while it waits for the heavy fence, it owes the rescan and makes it after it
+ * has taken a task (not with M_OWES_NOTHING). A worker that takes a task and sees another task
+ * behind it signals (not with NO_PROPAGATION).
  *
- * LIMIT: so many permits. A signal that would wake takes one and hands it to the worker that it
- * wakes; without one it wakes nobody and leaves `waived`. A worker gives its permit back, or
- * passes it on if that is set, when it has taken a task, and gives it back before it goes idle.
- * It clears `waived` before its second look and sets it again if that finds something.
+ * LIMIT is the number of permits (searching slots in the sources). A signal that would wake a
+ * worker takes a permit and passes it to that worker. If there is no permit, the signal wakes no
+ * worker and sets `waived` (WAKE_DEFERRED). A worker that has taken a task gives its permit back,
+ * or passes it on if `waived` is set or it has seen another task. It also gives the permit back
+ * before it goes idle. It clears `waived` before its rescan and sets it again if the rescan finds a
+ * task.
  *
- * Checked: when nothing can move any more no task is queued. Producer and submitter never
- * take a task back. LONG: a task that was begun never ends, so the check becomes "no task
- * waits while a worker sleeps"; it needs as many workers as tasks.
+ * Checked: when no process can move, no task is queued. Producer and submitter never take a task
+ * back. With LONG, a task that has begun never ends, so the check becomes "no task waits while a
+ * worker sleeps". This needs as many workers as tasks.
  *
- * Left out: ABA on the stack (idle_aba.pml), how a task is taken (queue.pml, subq.pml: here
- * it is one step), creation and end of workers, blocked workers and their replacements,
- * spinning before the sleep, timeouts, machines weaker than TSO.
+ * Left out: ABA on the stack (idle_aba.pml), how a task is taken (queue.pml and subq.pml; here it
+ * is one step), the start and exit of workers, blocked workers and their replacements, spinning
+ * before the sleep, timeouts, machines weaker than TSO.
  */
 
 #ifndef WORKERS
@@ -60,31 +62,31 @@
 #endif
 
 #ifndef LIMIT
-#define LIMIT 0 /* as many as there are workers, and nobody counts */
+#define LIMIT 0 /* no limit, and permits are not counted */
 #endif
 
-/* The sign of the control word. */
+/* Whether the count in the control word is negative. */
 #define NEGATIVE (idle > SURPLUS)
 
 #define ACTIVE 0
 #define IDLE 1
 #define PARKED 2
 
-byte queue[2];  /* tasks in memory: the producer's, the submission queue */
-byte buffer[2]; /* tasks in the store buffers of producer and submitter */
-bit locked;     /* the producer's queue */
-bit unlocking;  /* and the store that ends it, in its buffer */
+byte queue[2];  /* tasks in memory: the producer's queue, the submission queue */
+byte buffer[2]; /* tasks in the store buffers of the producer and the submitter */
+bit locked;     /* the producer's queue is LOCKED */
+bit unlocking;  /* the store that ends LOCKED is in the buffer */
 
-byte stack[WORKERS]; /* the idle ones, the last is the top */
-byte idle;           /* how many */
+byte stack[WORKERS]; /* the idle workers; the last one is the top */
+byte idle;           /* the number of idle workers */
 byte park[WORKERS];
 bit asleep[WORKERS];
-bit over[2];         /* producer and submitter */
-byte count;          /* permits that are out */
+bit over[2];         /* the producer and the submitter have ended */
+byte count;          /* permits in use */
 bit waived;
 bit permit[WORKERS];
 
-/* ---- The parts that a mutation takes out ---- */
+/* ---- The parts that a mutation removes ---- */
 
 #if defined(M_NO_HEAVY_FENCE) || SYMMETRIC
 #define HEAVY_FENCE skip
@@ -132,8 +134,8 @@ bit permit[WORKERS];
     more = queue[q] > 0 && PROPAGATE
 
 /*
- * Wakes one worker if one is idle; `s` is the caller's. The CAS waits until the caller's
- * stores, if it has any, are in memory.
+ * Wakes one worker if one is idle; `s` is a variable of the caller. The CAS waits until the
+ * caller's stores, if it has any, are in memory.
  */
 #define NOBODY WORKERS
 #ifdef M_NO_SECOND_LOOK
@@ -157,7 +159,7 @@ inline signal(stores)
         atomic {
             if
             :: !seen && !has -> break
-            :: !seen && has -> /* one permit too many: somebody may have relied on it */
+            :: !seen && has -> /* gives the permit back; another signal may have relied on it */
                 has = 0; count--;
                 if
                 :: RELIED_ON
@@ -205,7 +207,7 @@ proctype Worker(byte me)
 #endif
 
 scan:
-    atomic { /* either queue first; one worker too many does not even look */
+    atomic { /* starts with either queue; a surplus worker does not scan at all */
         if
         :: q = 0
         :: q = 1
@@ -430,7 +432,7 @@ end_empty:
     od
 }
 
-/* Nothing can move. */
+/* Runs when no other process can move. */
 proctype Watcher()
 {
 end_watch:

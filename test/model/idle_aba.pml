@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * idle_aba.pml - the stack of idle workers alone, with load and CAS apart
+ * idle_aba.pml - only the stack of idle workers, with load and CAS as separate steps
  *
- * Modelled: the part of the control word that is a stack: index of the top worker and a
- * version that changes with every push. WORKERS workers push themselves, wait until they
- * are popped and push themselves again; SIGNALLERS pop. Each reads the word, then the link
- * of the top worker (or writes its own), then does the CAS, with anything in between.
+ * Modelled: the part of the control word that is a stack: the index of the top worker, and a
+ * version that changes with every push. WORKERS workers push themselves, wait until they are popped
+ * and push themselves again. SIGNALLERS processes pop. Each process reads the word, then reads the
+ * link of the top worker (or writes its own link), then does the CAS. Other processes may run
+ * between these steps.
  *
- * Bounds: none in time; all states are visited. A version is known by whether it is still
- * the one that was read, which is exact because it only grows.
+ * Bounds: none in time; all states are visited. The model stores no version, only whether it is
+ * still the one that a process has read; this is exact, because a version only grows.
  *
- * Checked: who is popped was on the stack; what is left is what was below; every idle
- * worker can be reached from the top.
+ * Checked: a popped worker was on the stack; the workers below it remain; every idle worker can be
+ * reached from the top.
  *
- * Left out: counts, park words (idle.pml), wrap of the version, workers that leave. A
- * link is written before the CAS that publishes it, so store buffers change nothing here.
+ * Left out: counts, park words (idle.pml), wrap of the version, workers that exit. A link is
+ * written before the CAS that publishes it, so store buffers make no difference here.
  */
 
 #ifndef WORKERS
@@ -30,7 +31,7 @@
 byte top = NONE;
 byte link[WORKERS];
 bit idle[WORKERS];
-byte view[ALL]; /* the version a process has read: 0 none, 1 the current one, 2 older */
+byte view[ALL]; /* the version that a process has read: 0 none, 1 the current one, 2 an older one */
 
 byte k;
 byte n;
@@ -49,7 +50,7 @@ byte n;
     }
 #endif
 
-/* As many can be reached as are idle, and only those. */
+/* Checks that exactly the idle workers can be reached from the top. */
 inline check()
 {
     d_step {

@@ -2,34 +2,34 @@
 /*
  * queue.pml - the worker's queue of src/queue.h: one owner, THIEVES thieves
  *
- * Modelled: push, take of the topmost cell (fji_pop() and its slow path), take of any
- * other cell, settle, give back, close, opening by the owner and by a thief, steal with
- * its heavy fence, and the skipping of TOMBs. The machine is TSO: the owner's stores to
- * cells and to floor, and a thief's store to floor, wait in a buffer of their thread and
- * reach memory one by one, in order, at any later moment; loads see the own buffer first;
- * a CAS and a full fence wait until it is empty; the heavy fence empties every other
- * thread's, one thread after the other.
+ * Modelled: push, take of the topmost cell (fji_pop() and its slow path), take of any other cell,
+ * reclaiming (here called settle), give back, close, opening by the owner and by a thief, steal
+ * with its heavy fence, and skipping tombstones (TOMB). The machine is TSO. The owner's stores to
+ * cells and to floor, and a thief's store to floor, wait in a buffer of their thread. They reach
+ * memory one by one, in order, at any later moment. A load sees the buffer of its own thread first.
+ * A CAS and a full fence wait until that buffer is empty. The heavy fence empties the buffers of
+ * all other threads, one thread after the other.
  *
- * Bounds: N cells, B stores in the owner's buffer. The programs have no end: the owner
- * does any operation that is allowed at the moment, the thieves steal for ever, and every
- * reachable state is visited. An epoch is known by whether it is still the one that a
- * thief has read, which is exact because it only grows. A task is known by its cell and
- * one bit that changes with every push there: the next but one is the same again, as if
- * its memory had been used again. Who has stolen a task no longer matters, so that two
- * thieves are two at a time, and the owner may give a cell back at once, which covers a
- * task that is done as well as one that is detached.
+ * Bounds: N cells, B stores in the owner's buffer. The processes never end: the owner does any
+ * operation that is allowed at the moment, the thieves steal forever, and every reachable state is
+ * visited. The model stores no epoch, only whether a thief has read the current one; this is exact,
+ * because an epoch only grows. A task is identified by its cell and by one bit that changes with
+ * every push to that cell. The task after the next one is therefore the same again, as if its
+ * memory had been reused. The model does not record which thief stole a task, so two Thief
+ * processes stand for any number of thieves of which two act at a time. The owner may give a stolen
+ * cell back at once, which covers a task that is done as well as one that is detached.
  *
- * Checked: a task is taken once, by one; what is dropped was a TOMB of a task that its
- * owner has; what the owner waits for was stolen; nothing queued lies below index; the
- * invariants of queue.h whenever the owner is between two operations (but TASKS_ONLY); no
- * deadlock. With NONE_CHECK: a thief that finds the cell FREE or END, whether base has
- * changed meanwhile or not, has not overlooked a task that was there all the time.
+ * Checked: a task is taken once, by one thread; a dropped TOMB belonged to a task that the owner
+ * took; a task that the owner waits for was stolen; no queued task is below index; the invariants
+ * of queue.h hold whenever the owner is between two operations (not with TASKS_ONLY); there is no
+ * deadlock. With NONE_CHECK: if a thief finds the cell FREE or END, whether or not base has changed
+ * meanwhile, it has not missed a task that was there all the time.
  *
- * Left out: machines weaker than TSO; wrap of the epoch; growth and compaction (subq.pml
- * has the LOCKED state); what is in a cell besides `what`; livelock.
+ * Left out: machines weaker than TSO; wrap of the epoch; growth and compaction (subq.pml has the
+ * LOCKED state); the fields of a cell other than `what`, its item; livelock.
  *
- * Programs: WITH_TOMBS allows takes and givings back that are not topmost, WITH_CLOSE that
- * the queue is ever CLOSED.
+ * Options: WITH_TOMBS allows taking and giving back cells that are not topmost. WITH_CLOSE allows
+ * the queue to be CLOSED.
  */
 
 #ifndef N
@@ -48,36 +48,36 @@
 #define WITH_CLOSE 1
 #endif
 
-/* Values of a cell. T0 and T1: a task, pushed an even or odd number of times ago. */
+/* Values of a cell. T0 and T0 + 1: a task; the bit alternates with each push to the cell. */
 #define FREE 0
 #define TOMB 1
 #define CLAIM 2
 #define T0 3
 #define END 5
 
-/* What became of the task of a cell. */
-#define NOTHING 0 /* there is none, or its owner has it back */
+/* The state of the task that was pushed last into a cell. */
+#define NOTHING 0 /* there is none, or its owner took it */
 #define QUEUED 1
 #define STOLEN 2
 
-/* Floor as a position; N stands in the buffer for the address of floor. */
+/* Floor is a position. N is the address of floor in the buffer. */
 #define MAX 9
 
-byte mem[N + 1];  /* `what` in memory */
-byte own[N + 1];  /* `what` as the owner sees it */
-byte floor;       /* in memory */
+byte mem[N + 1];  /* the cells in memory */
+byte own[N + 1];  /* the cells as the owner sees them */
+byte floor;       /* floor in memory */
 byte ba[B];       /* the owner's store buffer: addresses, */
 byte bv[B];       /* values, */
-byte bn;          /* length */
+byte bn;          /* number of stores */
 byte idx;         /* base: index, */
 bit closed;       /* state */
-byte st[N];       /* of the task pushed last into a cell */
+byte st[N];       /* state of the task pushed last into a cell */
 bit gen[N];
-bit asked[THIEVES]; /* a thief's buffer: floor = MAX */
-byte view[THIEVES]; /* the epoch a thief has read: 0 none, 1 the current one, 2 older */
+bit asked[THIEVES]; /* a thief's buffer holds the store floor = MAX */
+byte view[THIEVES]; /* the epoch that a thief has read: 0 none, 1 the current one, 2 an older one */
 
 #ifdef NONE_CHECK
-/* Cells whose task was in memory when a thief read base and is still nobody's. */
+/* The cells whose task was in memory when a thief read base and has not been taken since. */
 bit there[THIEVES * N];
 #define GONE(c)       \
     there[c] = 0;     \
@@ -126,9 +126,9 @@ bit there[THIEVES * N];
 #define SAY_NONE skip
 #endif
 
-byte k; /* scratch, always 0 between steps */
+byte k; /* scratch variable, always 0 between steps */
 
-/* A new epoch. */
+/* Starts a new epoch. */
 #if THIEVES > 1
 #define BUMP                               \
     d_step {                               \
@@ -166,7 +166,7 @@ inline drain_owner()
     od
 }
 
-/* To be used in an atomic whose guard says bn < B. */
+/* Used only in an atomic step whose guard is bn < B. */
 #define PUT(a, v) \
     ba[bn] = a;   \
     bv[bn] = v;   \
@@ -194,7 +194,7 @@ inline load_floor(to)
     }
 }
 
-/* ---- The parts that a mutation takes out ---- */
+/* ---- The parts that a mutation removes ---- */
 
 #ifdef M_TOMB_FIRST /* a thief may drop it before the owner has decided */
 #define UNDECIDED TOMB
@@ -278,7 +278,8 @@ inline load_floor(to)
 #define SECOND_READ v = mem[i]
 #endif
 
-/* A thief's only store, floor = MAX, reaches memory; a thief waits until it has. */
+/* REACH: a thief's only store, floor = MAX, reaches memory. FULL_FENCE: a thief waits until it
+ * has. */
 #define REACH(t)                               \
     if                                         \
     :: asked[t] -> floor = MAX; asked[t] = 0 \
@@ -293,15 +294,15 @@ inline load_floor(to)
     cl = 0
 
 #define TOPMOST(c) (own[(c) + 1] == FREE || own[(c) + 1] == END)
-#define BELOW(c) own[(c > 0 -> (c) - 1 : 0)] /* where c > 0 */
+#define BELOW(c) own[(c > 0 -> (c) - 1 : 0)] /* only if c > 0 */
 
-/* What the owner may do with cell c, being between two operations. */
+/* What the owner may do with cell c between two operations. */
 #define CAN_PUSH(c) (own[c] == FREE && (c == 0 || BELOW(c) != FREE))
 #define CAN_TAKE(c) (own[c] >= T0 && (WITH_TOMBS || TOPMOST(c)))
 #define CAN_GIVE(c) (st[c] == STOLEN && (WITH_TOMBS || TOPMOST(c)))
 #define CAN_SETTLE(c) (own[c] == TOMB && TOPMOST(c))
 
-/* The invariants that hold there. */
+/* Checks the invariants between two operations of the owner. */
 inline check()
 {
     load_floor(f);
@@ -314,14 +315,14 @@ inline check()
         do
         :: k < N ->
 #ifndef TASKS_ONLY
-            assert(k >= idx || own[k] != FREE); /* I1 */
+            assert(k >= idx || own[k] != FREE); /* invariant I1 */
             assert(own[k] != FREE || own[k + 1] == FREE || own[k + 1] == END);
             assert(own[k] != TOMB || !closed);
             assert(st[k] == NOTHING || own[k] == T0 + gen[k]);
             assert(st[k] != NOTHING || own[k] == FREE || own[k] == TOMB);
             assert(st[k] != STOLEN || k < idx);
 #endif
-            assert(st[k] != QUEUED || k >= idx); /* no thief would ever come to it */
+            assert(st[k] != QUEUED || k >= idx); /* else no thief would ever reach it */
             k++
         :: else -> break
         od;
@@ -330,7 +331,7 @@ inline check()
     }
 }
 
-/* The owner has decided that c is its own. */
+/* The owner has won cell c. */
 inline claim()
 {
     d_step {
@@ -395,7 +396,7 @@ rest:
         :: what == SETTLE -> goto settle
         :: else -> /* push */
 #ifndef TASKS_ONLY
-            assert(idx <= c); /* I4 */
+            assert(idx <= c); /* invariant I4 */
 #endif
             gen[c] = 1 - gen[c];
             st[c] = QUEUED;
@@ -403,7 +404,7 @@ rest:
             goto rest
         fi
     }
-    atomic { /* a light fence is nothing on this machine */
+    atomic { /* a light fence does nothing on this machine */
         load_floor(f);
         if
         :: c >= f ->
@@ -423,9 +424,9 @@ decide:
         bc = closed;
         if
         :: bi > c ->
-            assert(st[c] == STOLEN); /* else the wait for it has no end */
+            assert(st[c] == STOLEN); /* else the owner would wait forever */
             bn < B;
-            PUT_CELL(c, T0 + gen[c]); /* as it was */
+            PUT_CELL(c, T0 + gen[c]); /* restores the cell */
             goto rest
         :: bi <= c && bc && !CLOSED_TAKES
         :: bi == c && !bc
@@ -453,7 +454,7 @@ ours:
         fi
     }
 
-close: /* bi: index as base had it when c was decided */
+close: /* bi: the index of base when c was decided */
 #ifdef M_CLOSE_CAS_FIRST
     atomic {
         bn == 0;
@@ -475,7 +476,7 @@ close: /* bi: index as base had it when c was decided */
     }
 #endif
 
-give_back: /* its task is done, or detached, and then the cell is of no use to its thief */
+give_back: /* the task is done or detached; its thief no longer uses the cell */
     atomic {
         bn < B;
         what = 0;
@@ -499,7 +500,7 @@ settle: /* c and any number of TOMBs below it */
         od;
         SETTLE_CAS
     }
-lower: /* index to at most lo */
+lower: /* lowers index to at most lo */
     atomic {
         bi = idx;
         bc = closed;
@@ -514,7 +515,7 @@ lower: /* index to at most lo */
         :: idx == bi && closed == bc -> idx = (bi < lo -> bi : lo); BUMP_LOWER
         :: else ->
 #ifndef TASKS_ONLY
-            assert(!bc); /* CLOSED and empty: nobody can have changed base */
+            assert(!bc); /* CLOSED and empty: no thief can have changed base */
 #endif
             if
             :: bc -> bn < B; PUT(N, MAX)
@@ -541,7 +542,7 @@ lower: /* index to at most lo */
         goto rest
     }
 
-entomb: /* opens first: a queue with a TOMB is OPEN */
+entomb: /* opens first, because a queue with a TOMB is OPEN */
     atomic {
         bi = idx;
         bc = closed;
@@ -554,7 +555,7 @@ entomb: /* opens first: a queue with a TOMB is OPEN */
         bn == 0;
         if
         :: idx == bi && closed -> closed = 0
-        :: else /* a thief did */
+        :: else /* a thief has opened it */
         fi
     }
 bury:
@@ -585,9 +586,9 @@ again:
         :: else
         fi;
         KEEP_FIRST_READ;
-        ASK /* CLOSED, and a task in sight: floor = MAX */
+        ASK /* CLOSED, and there is a task: floor = MAX */
     }
-    /* The owner may come by and open; else the heavy fence. */
+    /* The owner may open the queue first; otherwise the heavy fence follows. */
     atomic {
 #ifdef M_VIEW_AFTER_ASKING
         if
@@ -619,7 +620,7 @@ cas:
             idx = i + 1;
             closed = 0;
             if
-            :: v == TOMB -> assert(st[i] == NOTHING) /* dropped */
+            :: v == TOMB -> assert(st[i] == NOTHING) /* the thief drops it */
             :: else -> assert(st[i] == QUEUED && v == T0 + gen[i]); st[i] = STOLEN; GONE(i)
             fi
         :: else

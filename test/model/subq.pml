@@ -2,24 +2,24 @@
 /*
  * subq.pml - the submission queue of src/queue.h, and the LOCKED state
  *
- * Modelled: one holder of the lock, who pushes, takes a task back from anywhere in the
- * queue, and at the end of the array moves what is left to the front under LOCKED; THIEVES
- * thieves. Who holds the lock changes nothing: getting it empties the store buffer, and
- * it is got only after the stores of the last holder are in memory. The machine is TSO:
- * stores to slots, and the store to base that ends LOCKED, wait in the holder's buffer and
- * reach memory in order at any later moment. ACTIONS of the tasks are actions: nobody takes
- * one back, and a thief that finds two in a row takes both by one CAS.
+ * Modelled: one process that holds the lock, and THIEVES thieves. The holder pushes, takes a task
+ * back from anywhere in the queue, and at the end of the array moves the remaining tasks to the
+ * front under LOCKED. Which thread holds the lock makes no difference: acquiring the lock empties
+ * the store buffer of the thread, and succeeds only after the stores of the previous holder are in
+ * memory. The machine is TSO: stores to slots, and the store to base that ends LOCKED, wait in the
+ * holder's buffer and reach memory in order at any later moment. ACTIONS of the tasks are actions:
+ * no thread takes one back, and a thief that finds two in a row takes both with one CAS.
  *
- * Bounds: N slots, K tasks that are pushed again and again, B stores in the buffer. The
- * programs have no end and every reachable state is visited. An epoch is known by whether
- * it is still the one a thief has read, which is exact because it only grows.
+ * Bounds: N slots, K tasks that are pushed again and again, B stores in the buffer. The processes
+ * never end and every reachable state is visited. The model stores no epoch, only whether a thief
+ * has read the current one; this is exact, because an epoch only grows.
  *
- * Checked: a task is taken once, by one, from where it is; a dropped TOMB was nobody's
- * task; a removal that finds its task stolen is right; a thief says NONE only if no task
- * was there all the time since it began to look; no deadlock.
+ * Checked: a task is taken once, by one thread, from its slot; a dropped TOMB was not the slot of a
+ * queued task; a removal that reports its task as stolen is right; a thief reports NONE only if no
+ * task was there during its whole attempt; there is no deadlock.
  *
- * Left out: growth; the lock itself; machines weaker than TSO; wrap of the epoch. The
- * worker's queue compacts by the same steps, and is OPEN and without TOMBs above meanwhile.
+ * Left out: growth; the lock itself; machines weaker than TSO; wrap of the epoch. The worker's
+ * queue compacts by the same steps; it is OPEN meanwhile and has no TOMBs above.
  */
 
 #ifndef N
@@ -45,7 +45,7 @@
 #define END 3
 #define TASK 4
 
-#define BASE N /* stands in the buffer for the address of base */
+#define BASE N /* the address of base in the buffer */
 
 byte mem[N + 1]; /* slots in memory */
 byte own[N + 1]; /* slots as the holder sees them */
@@ -55,17 +55,17 @@ byte bv[B];
 byte bn;
 byte idx;        /* base */
 bit locked;
-byte view[THIEVES]; /* the epoch a thief has read: 0 none, 1 the current one, 2 older */
+byte view[THIEVES]; /* the epoch that a thief has read: 0 none, 1 the current one, 2 an older one */
 
 bit queued[K];
-byte pos[K];     /* where, if queued */
-bit seen[K];     /* its push is over */
-bit there[THIEVES * K]; /* has been there since the thief read base */
+byte pos[K];     /* its slot, if queued */
+bit seen[K];     /* its push has ended */
+bit there[THIEVES * K]; /* it has been there since the thief read base */
 
-byte k; /* scratch, 0 between steps */
+byte k; /* scratch variables, 0 between steps */
 byte t;
 
-/* ---- The parts that a mutation takes out ---- */
+/* ---- The parts that a mutation removes ---- */
 
 #ifdef M_TOMB_FIRST
 #define UNDECIDED TOMB
@@ -87,7 +87,7 @@ byte t;
 #else
 #define BUMP_LOCK BUMP
 #endif
-#ifdef M_NO_LOCK /* moves while thieves may take */
+#ifdef M_NO_LOCK /* moves tasks while thieves may take */
 #define LOCK skip
 #else
 #define LOCK locked = 1
@@ -103,7 +103,7 @@ byte t;
 #define LOCKED_ANSWER skip
 #endif
 
-#ifdef M_BATCH_ANY /* tasks that can be taken back are taken by two as well */
+#ifdef M_BATCH_ANY /* two tasks that can be taken back may also be taken together */
 #define IN_BATCH(v) ((v) >= TASK)
 #else
 #define IN_BATCH(v) ((v) >= TASK && (v) < TASK + ACTIONS)
@@ -275,7 +275,7 @@ compact:
         :: own[p] == TOMB
         :: else ->
             bn < B;
-            k = 0; /* the task moves */
+            k = 0; /* records the new slot of the task */
             do
             :: k < K && own[p] == TASK + k && queued[k] -> pos[k] = to; break
             :: k < K && !(own[p] == TASK + k && queued[k]) -> k++
@@ -309,7 +309,7 @@ compact:
     }
 
 remove:
-    atomic { /* finds it, unless it was stolen since */
+    atomic { /* the task may have been stolen since */
         if
         :: !queued[c] -> goto unlocked
         :: else
@@ -328,7 +328,7 @@ decide:
         bi = idx;
         if
         :: bi > p ->
-            assert(!queued[c]); /* else it is nobody's */
+            assert(!queued[c]); /* else no thread would run it */
             bn < B;
             PUT_SLOT(p, TOMB);
             goto unlocked

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * taskword.pml - completion against waiting on a task's 32-bit state word
+ * taskword.pml - completion and waiting on a task's 32-bit state word
  *
- * Modelled: a queued task that is claimed once, by a thief, by the sweep of a pool that is
- * being stopped, or by its joiner; whoever claimed it as a stranger writes the result and
- * then sets DONE by one fetch_or, and wakes by address only if the old value had WAITING;
- * before that it has put its own number into the word (MARK), also by a fetch_or.
- * JOINERS joiners look, set WAITING by a fetch_or that also brings back DONE, and let the
- * kernel compare the word before they sleep. The last of them to return frees the memory at
- * once. One wake-up may come from nowhere, as from the former life of the address.
+ * Modelled: a queued task that is claimed once: by a thief, by the sweep of a pool that is being
+ * stopped, or by its joiner. A thief or the sweep (a Stranger process) puts its own number into the
+ * word (MARK) with a fetch_or, writes the result and then sets DONE with one fetch_or. It calls the
+ * kernel's wake, which takes an address, only if the old value had WAITING. JOINERS joiners read
+ * the word, set WAITING with a fetch_or that also returns DONE, and let the kernel compare the word
+ * before they sleep. The last joiner that returns frees the memory at once. One spurious wake-up
+ * may occur, as if it was sent to an earlier task at this address.
  *
- * Checked: nobody but the kernel's wake, which needs only the address, comes near a task
- * that is freed; a joiner that returns finds the result; every joiner returns.
+ * Checked: after a task is freed, only the kernel's wake uses its address; a joiner that returns
+ * finds the result; every joiner returns.
  *
  * Bounds: one task. Left out: machines weaker than TSO (the result is a plain store before a
- * read-modify-write, so TSO has nothing to add either); helping and spinning while waiting.
+ * read-modify-write, so TSO makes no difference); helping and spinning while waiting.
  */
 
 #ifndef JOINERS
 #define JOINERS 1
 #endif
 
-bit done;       /* the state word, */
+bit done;       /* the state word: */
 bit waiting;    /* three of its bits */
 bit mark;
 bit result;
@@ -64,7 +64,7 @@ proctype Stranger()
     atomic {
         TOUCH;
 #ifdef M_MARK_STORED
-        waiting = 0; /* a store, made of the 0 that the word was born with */
+        waiting = 0; /* a plain store, which clears WAITING */
 #endif
         mark = 1
     }
@@ -100,7 +100,7 @@ proctype Joiner(byte me)
     bit old, seen;
 
 #if JOINERS == 1
-    atomic { /* not yet taken: run it here */
+    atomic { /* no thief has it: the joiner runs it */
         if
         :: !claimed -> claimed = 1; goto free
         :: else
@@ -115,7 +115,7 @@ again:
         :: else
         fi
     }
-    atomic { /* fetch_or; what it was is what the kernel is to compare with */
+    atomic { /* fetch_or; the kernel compares the word with the resulting value */
         TOUCH;
         waiting = 1;
         seen = mark;
@@ -128,7 +128,7 @@ again:
     }
 #else
     }
-    atomic { TOUCH; seen = mark; old = done } /* the word is read a second time */
+    atomic { TOUCH; seen = mark; old = done } /* reads the word a second time */
 #endif
     atomic { /* the kernel */
         TOUCH;
@@ -157,7 +157,7 @@ free:
     }
 }
 
-/* A wake that was meant for another task at this address. */
+/* A wake-up that was sent for an earlier task at this address. */
 proctype Ghost()
 {
 end_ghost:

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ledger.c - every task has a number: what was given out must have been run, once
+ * ledger.c - every task has a number; each issued number must be run exactly once
  *
- * Two accounts, of what was issued and of what was done, each with a count, the sum of the
- * numbers, the sum of their squares and the xor of their hashes. A task that is lost, run twice,
- * or run with what belongs to another makes them differ. Each thread writes to a page of its
- * own, so that nothing is shared that could hide a race; threads that come after a thousand
- * others share the pages of those.
+ * There are two accounts, one of the issued numbers and one of the numbers done. Each holds a
+ * count, the sum of the numbers, the sum of their squares and the xor of their hashes. They differ
+ * if a task is lost, run twice, or run with the data of another task. Each thread writes to a page
+ * of its own, so that the accounts do not synchronise threads and hide a race. If there are more
+ * than 1024 threads, some share a page.
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -38,7 +38,7 @@ static struct page *page_of_thread(void)
     return mine;
 }
 
-/* Invertible, so that two numbers never have the same. */
+/* The function is invertible, so two numbers never have the same hash. */
 static uint64_t hash(uint64_t x)
 {
     x = (x ^ (x >> 31)) * 0xd6e8feb86659fd93u;

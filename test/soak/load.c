@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * load.c - the loads: what threads from outside do with pools
+ * load.c - the pools, and the choice of a load: what outside threads do with pools
  */
 #include "load.h"
 
@@ -68,7 +68,7 @@ void soak_world_reset(void)
     (void)fj_pool_set_parallelism(soak_world.pool[1], soak_world.workers);
 }
 
-/* ---- Pools that come and go, and sizes -------------------------------------------------------- */
+/* ---- Temporary pools, and sizes ------------------------------------------------------------- */
 
 static void load_nothing(fj_pool *p)
 {
@@ -85,7 +85,7 @@ static void load_short_life(fj_pool *unused)
         load_quiesce, load_tree, load_timers, load_actions, load_blocking, load_nothing, load_stop};
     some[soak_below(sizeof some / sizeof some[0])](p);
     if (soak_below(3) == 0) SOAK_CHECK(fj_pool_shutdown(p) == FJ_OK);
-    soak_unwatch(p); /* it is not looked at while it goes */
+    soak_unwatch(p); /* the dump does not read it while it is destroyed */
     SOAK_CHECK(fj_pool_destroy(p) == FJ_OK);
 }
 
@@ -97,7 +97,7 @@ static void load_resize(fj_pool *unused)
     load_tree(soak_world.pool[1]);
 }
 
-/* ---- One of them ------------------------------------------------------------------------------ */
+/* ---- One load ------------------------------------------------------------------------------- */
 
 static const struct load {
     const char *name;

@@ -13,7 +13,7 @@
 
 #include "load.h"
 
-/* ---- Futures --------------------------------------------------------------------------------- */
+/* ---- Futures -------------------------------------------------------------------------------- */
 
 struct job {
     fj_future future;
@@ -37,7 +37,8 @@ static void job_init(struct job *j, int kind)
     fj_future_init(&j->future, job_run);
 }
 
-/* A job that is over: run once, or cancelled before, and then nobody else counts it. */
+/* Checks a finished job. It ran once, or it was cancelled before it began; then this function
+ * reports its number as done. */
 static void job_over(struct job *j)
 {
     fj_future_fini(&j->future);
@@ -109,7 +110,7 @@ void load_futures(fj_pool *p)
         int err = fj_future_get(all[i], (int64_t)soak_below(100) * US, NULL);
         if (err == FJ_ETIMEDOUT) err = fj_future_join(all[i]);
         SOAK_CHECK(err == job_expected(&job[i]));
-        /* One that was completed before it was begun never runs. */
+        /* A future that was completed before its body began never runs. */
         if (job[i].kind != JOB_OPEN) {
             job_over(&job[i]);
             continue;
@@ -137,7 +138,7 @@ void load_cancel(fj_pool *p)
     }
 }
 
-/* Any of several: the rest is cancelled. */
+/* Waits for any of several futures; the others are cancelled. */
 void load_any(fj_pool *p)
 {
     struct job job[6];
@@ -162,7 +163,7 @@ static int call_run(void *arg, void **result)
     return FJ_OK;
 }
 
-/* Those that the library allocates. */
+/* Uses futures that the library allocates. */
 void load_calls(fj_pool *p)
 {
     fj_future *f[JOBS];
@@ -180,7 +181,7 @@ void load_calls(fj_pool *p)
     }
 }
 
-/* ---- Completers ------------------------------------------------------------------------------ */
+/* ---- Completers ----------------------------------------------------------------------------- */
 
 struct part {
     fj_completer c;
@@ -209,7 +210,7 @@ static void part_init(struct part *p, struct part *parent, int depth)
     fj_completer_init(&p->c, parent != NULL ? &parent->c : NULL, 0, part_run, part_complete, NULL);
 }
 
-/* All of a tree lie in one array, which is freed when the root is done. */
+/* All nodes of a tree are in one array, which is freed when the root is done. */
 static int part_run(fj_task *t)
 {
     struct part *p = (struct part *)t;
@@ -266,7 +267,7 @@ void load_reduce(fj_pool *p)
     SOAK_CHECK(got == n);
 }
 
-/* ---- Timers ---------------------------------------------------------------------------------- */
+/* ---- Timers --------------------------------------------------------------------------------- */
 
 struct alarm {
     fj_timer timer;
@@ -354,7 +355,7 @@ void load_limits(fj_pool *p)
         SOAK_CHECK(code == FJ_OK || code == FJ_ETIMEDOUT);
         fj_future_unref(f[i]);
     }
-    /* One that took too long may still run or be queued: l is this frame's. */
+    /* A task that exceeded its timeout may still be queued or running, and it uses l. */
     SOAK_CHECK(fj_pool_await_quiescence(p, FJ_FOREVER) == FJ_OK);
     for (int i = 0; i < N; i++) {
         SOAK_CHECK(atomic_load(&l[i].runs) <= 1);

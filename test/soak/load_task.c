@@ -11,15 +11,15 @@
 
 #include "load.h"
 
-/* ---- Trees of structured tasks --------------------------------------------------------------- */
+/* ---- Trees of structured tasks -------------------------------------------------------------- */
 
 struct node {
     fj_task task;
     uint64_t id;
     int depth;
-    long size; /* of the tree below, itself included */
+    long size; /* nodes of the tree below, including this one */
     fj_token *token;
-    bool stops; /* its pool is stopped at some moment: what is queued then never runs */
+    bool stops; /* its pool is stopped meanwhile: tasks that are queued then never run */
 };
 
 static int node_run(fj_task *t);
@@ -30,7 +30,7 @@ static void node_init(struct node *n, int depth, fj_token *token)
     fj_task_init(&n->task, node_run);
 }
 
-/* Back in one of the ways there are. */
+/* Joins the task in one of three ways. */
 static void node_join(struct node *n)
 {
     uint32_t how = soak_below(3);
@@ -99,7 +99,7 @@ FJ_TASK(long, branch, uint64_t, id, int, depth)
     branch_fork(FJ, &b, ledger_issue(), depth - 1);
     if (soak_below(4) == 0) size += branch_call(FJ, ledger_issue(), depth - 1);
     if (soak_below(4) == 0) {
-        size += branch_join(FJ, &a); /* out of order */
+        size += branch_join(FJ, &a); /* not in the reverse order of the forks */
         return size + branch_join(FJ, &b);
     }
     size += branch_join(FJ, &b);
@@ -114,7 +114,7 @@ void load_typed(fj_pool *p)
     SOAK_CHECK(size >= 1);
 }
 
-/* ---- Actions --------------------------------------------------------------------------------- */
+/* ---- Actions -------------------------------------------------------------------------------- */
 
 static int action_run(void *arg)
 {
@@ -122,14 +122,14 @@ static int action_run(void *arg)
     return FJ_OK;
 }
 
-/* Nobody waits for them: they are missed at the next rest. */
+/* No thread waits for these actions. They are counted at the next rest. */
 void load_actions(fj_pool *p)
 {
     for (int n = (int)soak_below(400); n > 0; n--)
         SOAK_CHECK(fj_execute(p, action_run, (void *)(uintptr_t)ledger_issue()) == FJ_OK);
 }
 
-/* ---- Blocking -------------------------------------------------------------------------------- */
+/* ---- Blocking ------------------------------------------------------------------------------- */
 
 struct waiter {
     fj_task task;
@@ -165,7 +165,7 @@ static int waiter_run(fj_task *t)
     return FJ_OK;
 }
 
-/* The thread outside lets them go on, one by one. */
+/* The outside thread releases the blocked tasks, one by one. */
 void load_blocking(fj_pool *p)
 {
     enum { N = 6 };
@@ -190,7 +190,7 @@ void load_blocking(fj_pool *p)
     sem_destroy(&sem);
 }
 
-/* ---- Pools in pools -------------------------------------------------------------------------- */
+/* ---- Pools in pools ------------------------------------------------------------------------- */
 
 struct nest {
     fj_task task;
@@ -226,14 +226,14 @@ void load_nested(fj_pool *p)
     SOAK_CHECK(fj_invoke(p, &n.task) == FJ_OK);
 }
 
-/* ---- The end of a pool ----------------- -------------------------------------------------------- */
+/* ---- The end of a pool ---------------------------------------------------------------------- */
 
 struct burst {
     fj_task task;
     uint64_t id;
 };
 
-/* Actions in its own queue, and then whatever there is. */
+/* Pushes actions to its own queue, then runs tasks until the pool is quiescent. */
 static int burst_run(fj_task *t)
 {
     struct burst *b = (struct burst *)t;
@@ -252,7 +252,7 @@ void load_quiesce(fj_pool *p)
     SOAK_CHECK(fj_invoke(p, &b.task) == FJ_OK);
 }
 
-/* A pool that is stopped: what nobody has begun is cancelled, the rest was run. */
+/* Stops a pool that has work. Tasks that have not begun are cancelled; all others are run. */
 void load_stop(fj_pool *p)
 {
     struct node n[8];

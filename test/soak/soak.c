@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * soak.c - rounds of mixed load and rest, for as long as it is told
+ * soak.c - rounds of mixed load and rest, for a given time
  *
- * A round: some threads from outside do one load after the other, for a moment; then everything
- * comes to rest, and what must hold then is looked at. In the first rounds the pools grow to what
- * they need; after that memory, threads and files stay as they are, to the byte.
+ * In a round, some outside threads run one load after the other for a short time. Then everything
+ * comes to rest, and the program checks what must hold at rest. In the first rounds the pools grow
+ * to the size they need. After that the allocated memory may grow by at most MEMORY_MORE bytes,
+ * only the expected threads may exist, and the number of open files must not change.
  *
- * Exit status: 0, or 1 if something did not hold, or 3 if nothing moved for too long.
+ * Exit status: 0 if everything held, 1 if something did not, 3 if the program made no progress.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,7 +29,7 @@
 #define IDLE_US 20000
 #define IDLE_LOOKS 20
 
-/* Rounds until the pools have what they need, and what may be more afterwards. */
+/* The rounds in which pools may grow, and how much more is allowed afterwards. */
 #define WARM_ROUNDS 20
 #define MEMORY_MORE 1024
 #define RESIDENT_MORE (8 << 20)
@@ -40,11 +41,11 @@ static int64_t seconds = 60;
 static uint64_t seed;
 static int workers = 4, patience = 120;
 static atomic_long rounds;
-static atomic_int phase; /* changes: something moves */
+static atomic_int phase; /* changes while there is progress */
 static atomic_bool actors_stop, over;
 static _Atomic(fj_pool *) watched[MAX_WATCHED];
 
-/* ---- Time and numbers ------------------------------------------------------------------------ */
+/* ---- Time and numbers ----------------------------------------------------------------------- */
 
 int64_t soak_now(void)
 {
@@ -73,7 +74,7 @@ uint32_t soak_below(uint32_t n)
     return (uint32_t)((z >> 32) % n);
 }
 
-/* ---- The watchdog ----------------------------------------------------------------------------- */
+/* ---- The watchdog --------------------------------------------------------------------------- */
 
 void soak_watch(fj_pool *p)
 {
@@ -105,7 +106,7 @@ static void dump_pools(void)
     }
 }
 
-/* Ends the process; of several threads the first one tells why. */
+/* Ends the process. If several threads fail, only the first one prints its reason. */
 __attribute__((noreturn)) static void end_failed(int status, const char *why)
 {
     static atomic_bool told;
@@ -145,7 +146,7 @@ static void *watchdog(void *arg)
     return NULL;
 }
 
-/* ---- Rounds ----------------------------------------------------------------------------------- */
+/* ---- Rounds --------------------------------------------------------------------------------- */
 
 static void *actor(void *arg)
 {
@@ -169,12 +170,13 @@ static void run_load(void)
     atomic_fetch_add(&phase, 1);
 }
 
-/* What was seen at the rests. */
+/* What was measured at rest. */
 static struct {
     struct soak_state first, now; /* first: after the warm rounds */
-    double idle_cpu;              /* sum */
+    double idle_cpu;              /* sum of all measurements */
     long idle_rescan;
-    double idle_worst; /* the least of each rest, of all rests the most */
+    /* The least value of each rest; of these, the greatest. */
+    double idle_worst;
 } seen;
 
 static bool sanitized(void)
@@ -183,8 +185,9 @@ static bool sanitized(void)
     return __sanitizer_get_current_allocated_bytes != NULL;
 }
 
-/* Whoever spins at rest goes on to do so. A virtual machine that is not run for a while counts that
- * as time of whoever it was running, and threads that leave take some: neither comes all the time. */
+/* Measures the CPU time at rest. A thread that spins at rest does so in every measurement. A
+ * virtual machine that was suspended, or threads that exit, also use CPU time, but not in every
+ * measurement. Therefore the least of several measurements counts. */
 static void look_idle(void)
 {
     double least = 1;
@@ -206,7 +209,7 @@ static void look_flat(long round)
     struct soak_state *s = &seen.now, *f = &seen.first;
 
     state_look(s);
-    /* Memory may still come down from what the first rounds have left. */
+    /* Memory that the first rounds have left may still be freed later. */
     if (round == WARM_ROUNDS || (round > WARM_ROUNDS && s->memory < f->memory)) *f = *s;
     if (round <= WARM_ROUNDS) return;
     int64_t resident = RESIDENT_MORE > f->resident / 100 ? RESIDENT_MORE : f->resident / 100;
@@ -225,7 +228,7 @@ static void round_once(long round)
     soak_world_reset();
     state_settle();
     look_flat(round);
-    look_idle(); /* those that leave have left */
+    look_idle(); /* workers with a keep-alive time have exited */
     atomic_fetch_add(&phase, 1);
 }
 
@@ -254,15 +257,15 @@ static void soak(void)
     tell("soak: passed,", soak_now() - start);
 }
 
-/* ---- The program ------------------------------------------------------------------------------ */
+/* ---- The program ---------------------------------------------------------------------------- */
 
 static void usage(FILE *out)
 {
     fprintf(out, "usage: soak [--seconds N] [--seed S] [--workers N] [--patience SECONDS]\n"
-                 "  --seconds   how long; default 60\n"
+                 "  --seconds   duration; default 60\n"
                  "  --seed      start of the pseudo-random numbers; default: random\n"
-                 "  --workers   of the larger pools; default 4\n"
-                 "  --patience  without anything moving, until it is called a hang; default 120\n");
+                 "  --workers   number of workers of the larger pools; default 4\n"
+                 "  --patience  seconds without progress that count as a hang; default 120\n");
 }
 
 static long long number(const char *text, long long low, long long high)
@@ -297,9 +300,9 @@ static void read_arguments(int argc, char **argv)
     }
 }
 
-/* What a thread keeps for itself of the memory it has freed would count as allocated, and so
- * would what the allocator needs for itself and what belongs to stacks that are kept for later:
- * this program is started again with as little of all that as can be. */
+/* The allocator's caches of freed memory, its own data and the cached stacks of threads would count
+ * as allocated memory. The program therefore executes itself again with these caches disabled or as
+ * small as possible. */
 static void without_cache(char **argv)
 {
     const char *name = "GLIBC_TUNABLES",

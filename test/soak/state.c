@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * state.c - what must hold at rest: the pools, memory, threads, files, CPU
+ * state.c - what must hold at rest: the pools, memory, threads, files, CPU time
  *
- * Memory is counted to the byte. What the pools that stay keep for later (records of workers,
- * rooms for scopes and spilled cells) grows with the most that ever was needed at one time, and
- * the system has something for each thread; both are taken off, so that the rest has to be flat.
+ * Memory is counted to the byte. The permanent pools keep memory for later (records of workers,
+ * scratch memory for scopes, overflow cells), which grows with the largest demand at one time. The
+ * system allocates some memory for each thread. Both are subtracted. The remainder must stay
+ * constant.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -21,12 +22,12 @@
 
 #define SETTLE_SECONDS 60
 
-static int threads_own;      /* of no pool */
+static int threads_own;      /* threads that belong to no pool */
 static int64_t thread_bytes; /* what the system allocates for a thread */
 
 /* ---- Settling ------------------------------------------------------------------------------- */
 
-/* What is wrong with a pool that should be at rest; NULL: nothing. */
+/* Returns why the pool is not at rest, or NULL if it is. */
 static const char *pool_unrest(fj_pool *p)
 {
 #if FJI_CHECKED
@@ -36,7 +37,7 @@ static const char *pool_unrest(fj_pool *p)
 
     SOAK_CHECK(fj_pool_stats(p, &s) == FJ_OK);
     if (s.queued != 0 || s.submitted != 0) return "something is queued";
-    if (s.active != 0 || s.running != 0 || s.blocked != 0) return "somebody is active";
+    if (s.active != 0 || s.running != 0 || s.blocked != 0) return "a worker is active";
     return s.idle != s.threads ? "a thread is not idle" : NULL;
 #endif
 }
@@ -47,9 +48,9 @@ static void pool_settle(fj_pool *p)
     const char *wrong;
 
     if (fj_pool_await_quiescence(p, SETTLE_SECONDS * 1000000000ll) != FJ_OK)
-        soak_fail("a pool does not come to rest");
+        soak_fail("a pool did not come to rest");
     while ((wrong = pool_unrest(p)) != NULL) {
-        if (soak_now() > end) soak_fail("at rest: %s", wrong);
+        if (soak_now() > end) soak_fail("a pool is not at rest: %s", wrong);
         soak_sleep_us(100);
     }
 }
@@ -64,7 +65,7 @@ void state_settle(void)
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-/* Sanitizers have an allocator of their own, which counts too. */
+/* Sanitizers replace the allocator and count the allocated bytes themselves. */
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
 static int64_t memory_allocated(void)
@@ -75,7 +76,7 @@ static int64_t memory_allocated(void)
     return (int64_t)(m.uordblks + m.hblkhd);
 }
 
-/* Bytes of a block, with what the allocator adds. */
+/* Bytes of a block, including the allocator's header. */
 static int64_t block_bytes(void *block)
 {
     if (block == NULL) return 0;
@@ -126,7 +127,7 @@ static int64_t memory_resident(void)
     return (int64_t)pages * sysconf(_SC_PAGESIZE);
 }
 
-/* The threads that are meant to be there: own ones, workers that stay, timers. */
+/* The expected number of threads: those of no pool, the workers and the timer threads. */
 static int threads_expected(void)
 {
     int n = threads_own;
@@ -140,7 +141,7 @@ static int threads_expected(void)
 
 static pthread_barrier_t gate;
 
-/* As every thread of a pool it uses the allocator, which has something for it then. */
+/* Like each thread of a pool, it uses the allocator, which then keeps memory for this thread. */
 static void *stand_by(void *arg)
 {
     void *volatile some = malloc(1);
@@ -151,7 +152,7 @@ static void *stand_by(void *arg)
     return arg;
 }
 
-/* What is allocated while n threads stand by. */
+/* Allocated memory while n threads exist. */
 static int64_t memory_with_threads(unsigned n)
 {
     pthread_t t[2];
@@ -173,7 +174,7 @@ void state_begin(void)
     thread_bytes = memory_with_threads(2) - one;
 }
 
-/* Whether all have left that are not kept for ever. */
+/* Whether all workers have exited, except those of pools with an unlimited keep-alive time. */
 static bool pools_trimmed(void)
 {
     for (int i = 0; i < SOAK_POOLS; i++)
@@ -188,13 +189,13 @@ void state_look(struct soak_state *s)
     int64_t end = soak_now() + SETTLE_SECONDS * 1000000000ll;
 
     while (!pools_trimmed()) {
-        if (soak_now() > end) soak_fail("idle workers do not leave");
+        if (soak_now() > end) soak_fail("idle workers do not exit");
         soak_sleep_us(1000);
     }
-    /* A thread that has left is there a little longer for the system. */
+    /* /proc lists a thread for a short time after it has exited. */
     while ((s->threads = entries_of("/proc/self/task")) != threads_expected()) {
         if (soak_now() > end)
-            soak_fail("%d threads, of which %d are known", s->threads, threads_expected());
+            soak_fail("%d threads exist, but %d are expected", s->threads, threads_expected());
         soak_sleep_us(200);
     }
     state_settle();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * churn.c - pools that come, change and go while there is work in them
+ * churn.c - pools are created, resized and destroyed while they have work
  *
- * Pools are made and destroyed by the thousand, shut down at random moments by one thread while
- * others submit, given another number of workers under load, and refused threads. Whatever
- * happens, a task that was accepted ends once: run with the right result or, after
- * fj_pool_shutdown_now() only, cancelled; and every pool ends.
+ * Threads create and destroy thousands of pools, shut pools down at random moments while other
+ * threads submit, change the number of workers under load, and refuse new threads. In all cases an
+ * accepted task ends once: it is run and has the right result, or it is cancelled, but only after
+ * fj_pool_shutdown_now(). Every pool ends.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,9 +22,9 @@ static int below(uint64_t *state, int n)
     return (int)(fjt_random(state) % (uint64_t)n);
 }
 
-/* ---- Work -------------------------------------------------------------------------------- */
+/* ---- Work ----------------------------------------------------------------------------------- */
 
-#define CUT_SHORT 77 /* of a body that did not get all of its children */
+#define CUT_SHORT 77 /* the code of a body some of whose children were cancelled */
 
 struct sum {
     fj_task task;
@@ -76,7 +76,7 @@ FJ_TASK(long, typed_sum, long, from, long, to)
     return typed_sum_join(FJ, &a) + y;
 }
 
-/* A joined task: complete, or cut off by a stop. */
+/* Checks a joined task. It is complete, or it was cancelled because the pool was stopped. */
 static void check_sum(struct sum *s, int code, bool stopped)
 {
     if (code == FJ_OK) {
@@ -84,7 +84,8 @@ static void check_sum(struct sum *s, int code, bool stopped)
         CHECK_EQ(atomic_load(&s->runs), 1);
         return;
     }
-    if (!stopped) fjt_fail(__FILE__, __LINE__, "%s without a stop", fj_error_name(code));
+    if (!stopped)
+        fjt_fail(__FILE__, __LINE__, "%s, but the pool was not stopped", fj_error_name(code));
     CHECK(code == CUT_SHORT || code == FJ_ECANCELED);
     CHECK_EQ(atomic_load(&s->runs), code == CUT_SHORT);
 }
@@ -95,7 +96,7 @@ static int count(void *arg)
     return 0;
 }
 
-/* ---- Pools come and go ------------------------------------------------------------------- */
+/* ---- Pools with work are created and destroyed ---------------------------------------------- */
 
 enum end { DESTROY, SHUTDOWN, SHUTDOWN_NOW, ENDS };
 
@@ -170,7 +171,7 @@ struct submitter {
     uint64_t state;
     long accepted;
     atomic_long *counted;
-    bool stopped; /* shutdown_now may come */
+    bool stopped; /* the pool may be stopped with fj_pool_shutdown_now() */
 };
 
 static void *submit_until_refused(void *arg)
@@ -235,7 +236,7 @@ FJ_TEST(tasks_accepted_by_a_pool_that_ends_meanwhile_end_once, 120)
     for (long i = rounds(400); i > 0; i--) one_contested_life(&state);
 }
 
-/* ---- Another number of workers --------------------------------------------------------------- */
+/* ---- The number of workers changes ---------------------------------------------------------- */
 
 struct load {
     pthread_t thread;
@@ -292,11 +293,11 @@ FJ_TEST(results_are_right_while_the_number_of_workers_changes, 120)
     fjt_destroy(p);
 }
 
-/* ---- Threads refused ------------------------------------------------------------------------- */
+/* ---- Threads refused ------------------------------------------------------------------------ */
 
 struct refusal {
     atomic_ullong state;
-    int out_of_8; /* how many are refused */
+    int out_of_8; /* of 8 threads, how many are refused on average */
 };
 
 static int allow_thread(fj_pool *pool, void *arg)

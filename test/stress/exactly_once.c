@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * exactly_once.c - every task is run once, with its own arguments, in every shape and pool
+ * exactly_once.c - every task runs once, with its own arguments, in every shape and pool
  *
- * All tasks of a test carry the numbers 1 to N, each one a number of its own. Whoever runs a
- * task adds its number to the thread's tally: how many, their sum, the sum of their squares, the
- * xor of their hashes. A worker adds its tally to the total when it ends. Once the pool is gone
- * the total has to be that of 1 to N: a task lost, run twice, or run with the arguments of another
- * changes it. What the tasks return is added up along the tree as well, which tells a result that
- * got lost from a task that did. Nothing is shared between threads while they run.
+ * The tasks of a test carry the numbers 1 to N, each number once. The thread that runs a task adds
+ * the task's number to its tally: the count, the sum, the sum of squares and the xor of the hashes
+ * of the numbers. A worker adds its tally to the total when it ends. After the pool is destroyed
+ * the total must be that of 1 to N. A task that is lost, run twice, or run with the arguments of
+ * another task changes it. The results of the tasks are also added up along the tree, which
+ * distinguishes a lost result from a lost task. The threads share nothing while they run.
  *
- * Each test prints how many tasks were forked or submitted in it; together they are more than a
- * hundred million at scale 1.
+ * Each test prints how many tasks it forked or submitted. Together the tests run more than a
+ * hundred million tasks at scale 1.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -19,17 +19,17 @@
 
 #include "fjtest.h"
 
-/* ---- The tally -------------------------------------------------------------------------- */
+/* ---- The tally ------------------------------------------------------------------------------ */
 
 struct tally {
     uint64_t count, sum, squares, hashes;
 };
 
 static _Thread_local struct tally tally; /* of this thread */
-static struct tally total;               /* of those that have ended */
+static struct tally total;               /* of the threads that have ended */
 static pthread_mutex_t total_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Invertible, so that two numbers never have the same hash. */
+/* The function is invertible, so two numbers never have the same hash. */
 static inline uint64_t hash(uint64_t x)
 {
     x = (x ^ (x >> 32)) * 0x9e3779b97f4a7c15u;
@@ -66,7 +66,7 @@ static void worker_ends(fj_pool *pool, int worker, void *arg)
     tally_deliver();
 }
 
-/* After the last pool is gone. */
+/* Checks the total. The last pool must have been destroyed. */
 static void check_total(uint64_t n)
 {
     struct tally wanted = {0};
@@ -79,7 +79,7 @@ static void check_total(uint64_t n)
     CHECK_EQ(total.hashes, wanted.hashes);
 }
 
-/* ---- Pools ------------------------------------------------------------------------------ */
+/* ---- Pools ---------------------------------------------------------------------------------- */
 
 struct kind {
     int workers;
@@ -112,12 +112,13 @@ static long rounds(long n)
 }
 
 /*
- * A shape runs its tasks in the pool, numbered from `first` on, and says which number comes
- * after them; *tasks is how many of them were forked or submitted.
+ * A shape runs its tasks in the pool. It numbers them from `first` on and returns the next unused
+ * number. It adds to *tasks how many of them were forked or submitted.
  */
 typedef uint64_t shape(fj_pool *p, uint64_t first, uint64_t *tasks);
 
-/* `each` rounds in every kind of pool, then `more` in two workers of the ordinary kind. */
+/* Runs `each` rounds in every kind of pool, then `more` rounds in an ordinary pool of two
+ * workers. */
 static void run_shape(shape *s, long each, long more)
 {
     uint64_t next = 1, tasks = 0;
@@ -141,11 +142,11 @@ static void invoke(fj_pool *p, fj_task *t)
     CHECK_EQ(fj_invoke(p, t), FJ_OK);
 }
 
-/* ---- Binary trees ------------------------------------------------------------------------ */
+/* ---- Binary trees --------------------------------------------------------------------------- */
 
 #define FIB_MAX 40
 
-static uint64_t fib_nodes[FIB_MAX]; /* of the tree below fib(n), itself included */
+static uint64_t fib_nodes[FIB_MAX]; /* nodes of the tree below fib(n), including its root */
 
 __attribute__((constructor)) static void fib_count(void)
 {
@@ -153,13 +154,14 @@ __attribute__((constructor)) static void fib_count(void)
     for (int n = 2; n < FIB_MAX; n++) fib_nodes[n] = 1 + fib_nodes[n - 1] + fib_nodes[n - 2];
 }
 
-/* One round: 635,621 nodes, of which 317,811 are tasks; in a sanitized build 10,946. */
+/* A round of fib(27) has 635,621 nodes, of which 317,811 are tasks. In a sanitized build a round
+ * has 10,946 tasks. */
 static int fib_size(void)
 {
     return fjt_sanitized() ? 20 : 27;
 }
 
-/* Half of the nodes are forked, and the root. */
+/* The root and half of the other nodes are tasks. */
 static uint64_t fib_done(uint64_t first, uint64_t counted, int n, uint64_t *tasks)
 {
     CHECK_EQ(counted, fib_nodes[n]);
@@ -268,13 +270,14 @@ FJ_TEST(unforked_binary_tree_runs_every_task_once, 120)
     run_shape(unforked_fib_shape, 1, 15);
 }
 
-/* ---- An unbalanced tree ------------------------------------------------------------------ */
+/* ---- An unbalanced tree --------------------------------------------------------------------- */
 
 struct uneven_result {
     uint64_t nodes, forked;
 };
 
-/* A node and size - 1 nodes below it, which are cut at a random place, mostly near an end. */
+/* Runs a node and the size - 1 nodes below it. These are divided between two children at a random
+ * place, mostly near an end. */
 FJ_TASK(struct uneven_result, uneven, uint64_t, id, uint64_t, size)
 {
     struct uneven_result sum = {1, 0}, part;
@@ -314,7 +317,7 @@ FJ_TEST(unbalanced_tree_runs_every_task_once, 120)
     run_shape(uneven_shape, 20, 200);
 }
 
-/* ---- Many children ----------------------------------------------------------------------- */
+/* ---- Many children -------------------------------------------------------------------------- */
 
 enum order { OLDEST_FIRST, YOUNGEST_FIRST, ANY_ORDER };
 
@@ -333,7 +336,7 @@ static void fan_join(struct fan *child, uint64_t *result)
     if (err == FJ_OK) *result += child->result;
 }
 
-/* Itself, then each child with its own children: consecutive numbers. */
+/* A node has number id. Its children, each followed by its own children, have the next numbers. */
 static int fan_run(fj_task *t)
 {
     struct fan *f = (struct fan *)t;
@@ -412,7 +415,7 @@ FJ_TEST(children_joined_in_any_order_run_once, 120)
     run_shape(any_order_shape, 40, 300);
 }
 
-/* The same with typed tasks: their handles are joined in any order. */
+/* The same with typed tasks, which are joined in any order. */
 FJ_TASK(uint64_t, typed_leaf, uint64_t, id)
 {
     seen(id);
@@ -451,14 +454,14 @@ FJ_TEST(typed_children_joined_in_any_order_run_once, 120)
     run_shape(typed_fan_shape, 50, 500);
 }
 
-/* ---- Chains ------------------------------------------------------------------------------ */
+/* ---- Chains --------------------------------------------------------------------------------- */
 
 #define CHAIN 3000
 
 struct link {
     fj_task task;
     uint64_t id, result;
-    int below; /* links that follow */
+    int below; /* links that follow this one */
 };
 
 /* Forks one task and joins it at once. */
@@ -493,9 +496,9 @@ FJ_TEST(deep_chain_runs_every_task_once, 120)
     run_shape(chain_shape, 20, 200);
 }
 
-/* ---- Queues that grow -------------------------------------------------------------------- */
+/* ---- Queues that grow ----------------------------------------------------------------------- */
 
-/* Holds `depth` forked tasks at a time, typed and plain ones in turn. */
+/* The program forks `depth` tasks before it joins the first. Typed and plain tasks alternate. */
 struct comb_leaf {
     fj_task task;
     uint64_t id;
@@ -574,7 +577,7 @@ FJ_TEST(tasks_are_run_once_while_queues_grow_beyond_4096, 120)
     run_shape(grow_4096_shape, 10, 100);
 }
 
-/* ---- Few structs, used again at once ------------------------------------------------------ */
+/* ---- Few structs that are reused at once ---------------------------------------------------- */
 
 #define FEW 3
 #define USES 2000
@@ -629,7 +632,7 @@ FJ_TEST(structs_reused_at_once_are_run_once_for_each_fork, 120)
     run_shape(reuse_shape, 20, 200);
 }
 
-/* ---- Typed and plain ---------------------------------------------------------------------- */
+/* ---- Typed and plain ------------------------------------------------------------------------ */
 
 struct blend {
     fj_task task;
@@ -639,8 +642,8 @@ struct blend {
 
 static int blend_run(fj_task *t);
 
-/* A node forks its left side as a typed task, as a plain one, or as both with one of the next
- * level each; the right side is called. */
+/* A node forks its left child as a typed task or as a plain one and calls the right child. At every
+ * third depth it forks both: the left child as a plain task and the right child as a typed one. */
 FJ_TASK(uint64_t, blend, int, n, uint64_t, id)
 {
     seen(id);
@@ -672,7 +675,8 @@ FJ_TASK(uint64_t, blend, int, n, uint64_t, id)
     return sum;
 }
 
-/* Plain: forks the left side as it is, and enters the typed tier for the right one. */
+/* The plain body: forks the left child as a plain task and runs the right child in the typed
+ * tier. */
 static int blend_run(fj_task *t)
 {
     struct blend *b = (struct blend *)t;
@@ -709,7 +713,7 @@ FJ_TEST(typed_and_plain_tasks_in_one_tree_run_once, 120)
     run_shape(blend_shape, 10, 100);
 }
 
-/* ---- From outside -------------------------------------------------------------------------- */
+/* ---- From outside --------------------------------------------------------------------------- */
 
 #define SUBMITTERS 4
 #define BATCH 50
@@ -789,7 +793,7 @@ static void run_submitters(void *(*body)(void *), long each)
             CHECK_EQ(pthread_create(&thread[i], NULL, body, &s[i]), 0);
         }
         for (int i = 0; i < SUBMITTERS; i++) pthread_join(thread[i], NULL);
-        fjt_destroy(p); /* which runs what is still queued */
+        fjt_destroy(p); /* this also runs the tasks that are still queued */
     }
     check_total(next - 1);
     printf("# %llu tasks\n", (unsigned long long)(next - 1));

@@ -2,9 +2,9 @@
 /*
  * programs.c - random programs that use all of the library compute what a serial walk computes
  *
- * The programs are those of the fuzzers (test/fuzz/program.h). A test makes them from the seed,
- * for one kind of pool. One that fails is printed as it was made: a file with these bytes makes
- * the fuzzer run it again.
+ * The programs are those of the fuzzers (test/fuzz/program.h). A test makes them from the seed, for
+ * one kind of pool. If a program fails, the test prints its bytes. The fuzzer runs the same program
+ * if it is given a file with these bytes.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "fjtest.h"
 
-/* One program, one translation unit: they are of no use to other tests. */
+/* These files are included, because only this program uses them besides the fuzzers. */
 #include "fuzz/completers.c"
 #include "fuzz/futures.c"
 #include "fuzz/meddler.c"
@@ -22,7 +22,7 @@
 static uint8_t program[FJP_MOST_BYTES];
 static size_t program_bytes;
 
-/* ---- What programs want of their host ---------------------------------------------------------- */
+/* ---- The functions that a program requires of its host -------------------------------------- */
 
 void fjp_watch(fj_pool *pool)
 {
@@ -46,9 +46,10 @@ void fjp_fail(const char *file, int line, const char *fmt, ...)
     fjt_fail(file, line, "%s; the program: %s", text, bytes);
 }
 
-/* ---- The tests ----------------------------------------------------------------------------------- */
+/* ---- The tests ------------------------------------------------------------------------------ */
 
-/* Most are small. Pools of their own, and such that end meanwhile, cost threads: not so many. */
+/* Most programs are small. Programs that create pools of their own, or pools that are shut down
+ * meanwhile, need threads, so they are less frequent. */
 static void make_program(uint64_t *state, uint8_t pools)
 {
     size_t most = (size_t)8 << fjt_random(state) % 6;
@@ -60,7 +61,7 @@ static void make_program(uint64_t *state, uint8_t pools)
     if (fjt_random(state) % 4 != 0) program[1] &= 0xc3;
 }
 
-/* workers: their number as byte 0 of a program has it. */
+/* `workers` is the code for the number of workers in byte 0 of a program. */
 static void run_programs(unsigned workers, bool fifo, long count)
 {
     uint64_t state = fjt_seed() + workers * 2 + fifo;
@@ -114,7 +115,7 @@ FJ_TEST(programs_on_eight_workers_in_fifo_order_are_right, 120)
     run_programs(3, true, 800);
 }
 
-/* ---- Programs while the system refuses ------------------------------------------------------------ */
+/* ---- Programs while system calls fail ------------------------------------------------------- */
 
 FJ_TEST(programs_are_right_or_refused_while_the_system_fails, 120)
 {
@@ -127,7 +128,8 @@ FJ_TEST(programs_are_right_or_refused_while_the_system_fails, 120)
                 program_bytes < sizeof program - 3 ? program_bytes : sizeof program - 3);
         if (program_bytes + 3 <= sizeof program) program_bytes += 3;
         for (int k = 0; k < 3; k++) program[k] = (uint8_t)(fjt_random(&state) >> 33);
-        if (program[2] >= 224) program[2] &= 31; /* for ever would take too long */
+        if (program[2] >= 224) /* A fault that lasts until the end would take too long. */
+            program[2] &= 31;
         (void)fjp_run(program, program_bytes, FJP_FAULTS);
     }
     fjp_finish();

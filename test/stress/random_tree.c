@@ -2,13 +2,13 @@
 /*
  * random_tree.c - random trees of tasks compute what a serial run computes
  *
- * A number stands for a tree: from it follow the value of its root, the code the root returns,
- * how many children it has, their numbers, and the way in which it runs them, which is any that
- * the library has: forks joined, unforked or waited for in any order, fj_invoke_both() and its
- * relatives, submissions, a call into the typed tier, fj_invoke() on another pool. serial() walks
- * the same tree without a pool. The value of a node depends on those of all its children and their
- * order, so a result that is lost, or taken before it was there, changes the root's. Actions
- * given to fj_execute() add to a sum that is looked at once the pools are gone.
+ * A number defines a tree: the value of its root, the code that the root returns, the number of its
+ * children, their numbers, and the way in which the root runs them. The ways are those that the
+ * library has: forks that are joined, unforked or waited for in any order, fj_invoke_both() and
+ * related calls, submissions, a call into the typed tier, fj_invoke() on another pool. serial()
+ * walks the same tree without a pool. The value of a node depends on the values of all its children
+ * and their order, so a result that is lost, or read too early, changes the value of the root.
+ * Actions given to fj_execute() add to a sum that is checked after the pools are destroyed.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,7 +20,7 @@
 #define MAX_CHILDREN 6
 
 static fj_pool *pools[2];
-static atomic_ullong acted; /* by actions */
+static atomic_ullong acted; /* the sum of the actions that have run */
 
 struct node {
     fj_task task;
@@ -28,7 +28,7 @@ struct node {
     int depth;
 };
 
-/* ---- What a number stands for --------------------------------------------------------------- */
+/* ---- What a number defines ------------------------------------------------------------------ */
 
 static uint64_t draw(uint64_t number, unsigned what)
 {
@@ -80,7 +80,7 @@ enum way {
     WAYS
 };
 
-/* Those that cost threads are rare. */
+/* The ways that need new threads are rare, because they are expensive. */
 static enum way way_of(uint64_t number)
 {
     uint64_t r = draw(number, DRAW_WAY);
@@ -102,7 +102,7 @@ static uint64_t serial(uint64_t number, int depth, uint64_t *by_actions)
     return value;
 }
 
-/* ---- The ways -------------------------------------------------------------------------------- */
+/* ---- The ways ------------------------------------------------------------------------------- */
 
 static int node_run(fj_task *t);
 
@@ -149,7 +149,8 @@ static void fork_all(const struct node *node, struct node *child, int n, enum wa
     }
 }
 
-/* Each fork is joined below the next one: in the frame that forked or in one called from it. */
+/* Joins each fork after the forks that follow it, either in the function that forked it or in one
+ * that this function calls. Some pairs of forks are joined in the other order. */
 static void nest_forks(struct node *child, int n)
 {
     if (n == 0) return;
@@ -301,7 +302,7 @@ static int node_run(fj_task *t)
     return code_of(node->number);
 }
 
-/* ---- The tests ------------------------------------------------------------------------------- */
+/* ---- The tests ------------------------------------------------------------------------------ */
 
 static void run_tree(uint64_t number, uint64_t *by_actions)
 {
@@ -335,7 +336,7 @@ static void *grow(void *arg)
     return NULL;
 }
 
-/* `threads` outside threads, each with trees of its own, in two pools. */
+/* Runs the trees of `threads` outside threads, each with its own trees, in two pools. */
 static void run_trees(int workers, unsigned flags, int threads, long trees)
 {
     struct grower g[8];
