@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * algo.h - what the benchmark programs of the parallel algorithms compute, and their main
+ * algo.h - workloads and main program of the benchmarks of the parallel algorithms
  *
- * A workload has a size and a shape: what lies in `in`, what has to lie in `out` afterwards, and
- * how that is checked. A program has kernels for the workloads it can do, several of them where
- * its runtime has several ways (a variant each), and hands them to algo_main(), which fills the
- * input, lets the variants take turns, checks every answer and prints for each run
+ * A workload has a size and a shape. The shape determines the types of the arrays `in` and `out`,
+ * and how the answer is checked. The program of a runtime has kernels for the workloads that it
+ * supports. If the runtime has several ways to solve a problem, each way is a variant with a
+ * kernel of its own. The program passes its kernels to algo_main(), which fills the input, runs
+ * the variants in turn, checks every answer and prints for each run
  *
  *     result WORKLOAD RUNTIME VARIANT WORKERS SECONDS CPU ITEMS BYTES OK
  *
- * CPU: processor time of all threads; BYTES: what each item makes the memory move at least, 0
- * where memory is not what counts. Inner loops that have to be the same in all programs stand
- * here. Usable from C11 and C++17. java/Algo.java holds the same workloads again.
+ * CPU is the processor time of all threads. BYTES is the least number of bytes that have to be
+ * read and written for each item, or 0 if the speed of the memory does not limit the workload. This
+ * header also has the inner loops that have to be the same in all programs. It compiles as C11 and
+ * as C++17. java/Algo.java repeats the workloads.
  */
 #ifndef BENCH_ALGO_H
 #define BENCH_ALGO_H
@@ -27,13 +29,13 @@
 
 enum algo_shape {
     ALGO_LOOP,      /* out: u32, by algo_element() */
-    ALGO_TINY,      /* out: u32, one in each line; many short loops */
+    ALGO_TINY,      /* out: u32, one in each cache line; many short loops */
     ALGO_SUM,       /* in: double; out: one double */
     ALGO_SCAN_I64,  /* in, out: i64 */
     ALGO_SCAN_F64,  /* in, out: double */
-    ALGO_COPY,      /* in, out: i64, the same; what memory can do at the most */
-    ALGO_FILTER,    /* in, out: u32; returns how many */
-    ALGO_FIND,      /* in: u32; returns where */
+    ALGO_COPY,      /* in, out: i64; out is a copy of in: the limit that the memory sets */
+    ALGO_FILTER,    /* in, out: u32; returns the number of kept elements */
+    ALGO_FIND,      /* in: u32; returns the index of the found element */
     ALGO_COUNT_U8,  /* in: u8; out: 256 u64 */
     ALGO_COUNT_U32, /* in: u32; out: 1024 u64 */
     ALGO_SORT_U32,  /* out: u32, in place */
@@ -49,7 +51,7 @@ typedef struct algo_case {
     const char *name;
     enum algo_shape shape;
     size_t full, quick; /* items */
-    size_t bytes;       /* moved for each item; 0: no matter */
+    size_t bytes;       /* read and written for each item; 0: not relevant */
 } algo_case;
 
 static const algo_case algo_cases[] = {
@@ -83,18 +85,18 @@ static const algo_case algo_cases[] = {
 };
 
 enum {
-    ALGO_TINY_LOOP = 10,   /* iterations of a tiny loop, */
-    ALGO_TINY_STEP = 16,   /* elements from one to the next, */
-    ALGO_TINY_TURNS = 70,  /* and about 100 ns each */
-    ALGO_EVEN_TURNS = 4,   /* about 2.5 ns */
-    ALGO_TRIANGLE = 256,   /* element i has i / so many turns */
-    ALGO_HEAVY_COUNT = 16, /* elements that take milliseconds, soon after one another */
-    ALGO_HEAVY_STEP = 1000,
+    ALGO_TINY_LOOP = 10,    /* iterations of a tiny loop */
+    ALGO_TINY_STEP = 16,    /* distance of the elements of two iterations, one cache line */
+    ALGO_TINY_TURNS = 70,   /* steps of algo_turns() in one iteration, about 100 ns */
+    ALGO_EVEN_TURNS = 4,    /* about 2.5 ns */
+    ALGO_TRIANGLE = 256,    /* element i has i / ALGO_TRIANGLE steps */
+    ALGO_HEAVY_COUNT = 16,  /* number of elements that take milliseconds */
+    ALGO_HEAVY_STEP = 1000, /* distance between two of them; the first is in the middle */
     ALGO_HEAVY_TURNS = 3000000,
     ALGO_BINS = 1024,
-    ALGO_FEW = 16,        /* keys of sort-u32-few */
-    ALGO_PIPE_TURNS = 32, /* of an item in the parallel stage, about 50 ns */
-    ALGO_TOKENS = 64,     /* items under way */
+    ALGO_FEW = 16,        /* number of different keys in sort-u32-few */
+    ALGO_PIPE_TURNS = 32, /* steps per item in the parallel stage, about 50 ns */
+    ALGO_TOKENS = 64,     /* greatest number of items in flight in the pipeline */
     ALGO_TEXT_MOST = 24
 };
 
@@ -117,24 +119,29 @@ typedef struct algo {
     int workers;
     void *in, *out;
     char *text;      /* the strings of ALGO_SORT_TEXT */
-    uint64_t answer; /* what the kernel returns, or what out adds up to */
+    uint64_t answer; /* the right return value of the kernel, or the right checksum of `out` */
 } algo;
 
-/* Computes the workload and returns a number where the shape says so. The call is timed. */
+/* Computes the workload. Returns a number for ALGO_FILTER and ALGO_FIND; otherwise the return value
+ * is ignored. The call is timed. */
 typedef uint64_t algo_kernel(const algo *a);
 
 typedef struct algo_entry {
-    const char *workload; /* with a star at its end: all that begin so */
+    const char *workload; /* a name; "NAME*" means all workloads whose names begin with NAME */
     const char *variant;
     algo_kernel *run;
 } algo_entry;
 
 /*
- *   entries  end with {NULL, NULL, NULL}
- *   start    makes a pool of `workers` threads, the calling one among them if it takes part;
- *            NULL if there is nothing to do, as for stop
- *   call     calls the kernel where that runtime's programs call such things, as a rule inside
- *            the pool; NULL: where it is. Timed together with the kernel.
+ * The description of a runtime.
+ *
+ *   entries  the kernels; the last entry is {NULL, NULL, NULL}
+ *   start    creates a pool of `workers` threads; if the calling thread works too, it is one of
+ *            them. NULL if the runtime needs no start.
+ *   stop     destroys the pool. NULL if the runtime needs no stop.
+ *   call     calls the kernel in the place from which a program of that runtime would call it,
+ *            usually inside the pool. It is timed together with the kernel. If it is NULL, the
+ *            main thread calls the kernel.
  */
 typedef struct algo_runtime {
     const char *name;
@@ -146,7 +153,7 @@ typedef struct algo_runtime {
 
 /* ---- pieces of work ---- */
 
-/* A chain of `turns` dependent steps that no compiler shortens or makes a vector of. */
+/* A chain of `turns` dependent steps that the compiler can neither shorten nor vectorize. */
 static inline uint32_t algo_turns(uint64_t x, unsigned turns)
 {
     for (unsigned i = 0; i < turns; i++) {
@@ -179,13 +186,15 @@ static inline uint32_t algo_grain1(size_t i)
     return (uint32_t)i * 2654435761u + 1;
 }
 
-/* One iteration of a tiny loop: out[] counts how often it was done. */
+/* One iteration of a tiny loop. It adds a value that depends on i only, so that the final sum shows
+ * how often the iteration was run. */
 static inline void algo_tiny(uint32_t *out, size_t i)
 {
     out[i * ALGO_TINY_STEP] += algo_turns(i + 1, ALGO_TINY_TURNS) | 1;
 }
 
-/* The sum of a part: in eight strands, so that memory is what limits it. */
+/* The sum of a[lo] to a[hi - 1], in eight independent partial sums, so that only the memory limits
+ * the speed. */
 static inline double algo_sum(const double *a, size_t lo, size_t hi)
 {
     double s[8] = {0};
@@ -197,7 +206,7 @@ static inline double algo_sum(const double *a, size_t lo, size_t hi)
     return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
 }
 
-/* 1 or 0; a bool would cost more in some compilers. */
+/* Returns 1 if the filter keeps x, else 0. Some compilers generate slower code for a bool. */
 static inline unsigned algo_kept(uint32_t x)
 {
     return x >> 9 & 1;
@@ -210,8 +219,10 @@ static inline size_t algo_kept_count(const uint32_t *in, size_t lo, size_t hi)
     return count;
 }
 
-/* Copies those that are kept and returns where they end. Half of the branches would be foretold
- * wrongly, and past its end is what others write: so through a small array. */
+/* Copies the kept elements of in[lo] to in[hi - 1] to `out` and returns the end of the copy. A
+ * branch for each element would be mispredicted half of the time. The code without branches writes
+ * one element too many, and in `out` that element may belong to another thread. So the elements go
+ * through a small local array. */
 static inline uint32_t *algo_keep_part(const uint32_t *in, size_t lo, size_t hi, uint32_t *out)
 {
     enum { PIECE = 1024 };
@@ -229,9 +240,10 @@ static inline uint32_t *algo_keep_part(const uint32_t *in, size_t lo, size_t hi,
     return out;
 }
 
-#define ALGO_FOUND 0xfffffffbu /* the key that find looks for; the others are less */
+#define ALGO_FOUND 0xfffffffbu /* the key that find searches for; all other keys are smaller */
 
-/* Sixteen at a time without a branch, which makes a vector of them. */
+/* Returns the index of ALGO_FOUND, or hi. It compares sixteen elements without a branch, so that
+ * the compiler vectorizes the comparison. */
 static inline size_t algo_find(const uint32_t *a, size_t lo, size_t hi)
 {
     for (; hi - lo >= 16; lo += 16) {
@@ -244,13 +256,13 @@ static inline size_t algo_find(const uint32_t *a, size_t lo, size_t hi)
     return lo;
 }
 
-/* What the stages of the pipeline make of item i. */
+/* The result of the pipeline for item i. */
 static inline uint32_t algo_item(size_t i)
 {
     return algo_turns(i + 1, ALGO_PIPE_TURNS);
 }
 
-/* Whether the calls are to be made from a thread that belongs to no pool. */
+/* Returns whether a thread outside the pool has to call the kernel. */
 static inline bool algo_outside(const algo *a)
 {
     return strcmp(a->c->name, "for-tiny") == 0;
@@ -291,7 +303,7 @@ static inline void *algo_memory(size_t bytes)
     void *p = aligned_alloc(4096, (bytes + 8191) / 4096 * 4096);
 
     if (p == NULL) {
-        fprintf(stderr, "no memory\n");
+        fprintf(stderr, "out of memory\n");
         exit(1);
     }
     memset(p, 0, bytes);
@@ -323,7 +335,7 @@ static inline void algo_fill_texts(algo *a)
         uint64_t r = algo_random(i);
         char *s = a->text + i * ALGO_TEXT_MOST;
         int letters = 8 + (int)(r % 12);
-        memcpy(s, r & 4096 ? "long " : "", r & 4096 ? 5 : 0); /* half of them begin alike */
+        memcpy(s, r & 4096 ? "long " : "", r & 4096 ? 5 : 0); /* half of the strings begin alike */
         for (int k = r & 4096 ? 5 : 0; k < letters; k++, r = bench_mix(r + 1))
             s[k] = (char)('a' + (r >> 20) % 26);
         in[i] = s;
@@ -361,7 +373,7 @@ static inline void algo_fill_one(algo *a, size_t i)
         case ALGO_SORT_U32: ((uint32_t *)a->in)[i] = algo_key(a, i); break;
         case ALGO_SORT_PAIR: ((algo_pair *)a->in)[i].key = r; break;
         case ALGO_SORT_KV32:
-            ((algo_kv32 *)a->in)[i].key = (uint32_t)r & 0xffffff; /* some are equal */
+            ((algo_kv32 *)a->in)[i].key = (uint32_t)r & 0xffffff; /* some keys are equal */
             ((algo_kv32 *)a->in)[i].value = (uint32_t)i;
             break;
         case ALGO_SORT_KV64:
@@ -395,11 +407,14 @@ static inline size_t algo_out_bytes(const algo *a)
         case ALGO_FIND:
         case ALGO_COUNT_U8:
         case ALGO_COUNT_U32: return ALGO_BINS * sizeof(uint64_t);
-        default: return (a->n + 1) * algo_size_in(a->c->shape); /* a filter may write one more */
+        default:
+            return (a->n + 1) *
+                   algo_size_in(a->c->shape); /* the serial filter may write one more */
     }
 }
 
-/* What in, or the work itself, says the answer is: one number for the quick look at it. */
+/* Computes the right answer, or a checksum of it, from the input or, without input, from the
+ * elements that the kernel has to compute. */
 static inline uint64_t algo_expect(const algo *a)
 {
     uint64_t sum = 0;
@@ -442,7 +457,7 @@ static inline void algo_prepare(algo *a, const algo_case *c, bool quick, int wor
     a->answer = algo_expect(a);
 }
 
-/* Before each run, not timed. */
+/* Prepares `out` before each run. It is not timed. */
 static inline void algo_reset(const algo *a)
 {
     if (algo_in_place(a->c->shape))
@@ -582,8 +597,9 @@ static inline const algo_case *algo_case_find(const char *name)
 }
 
 /*
- * The processor time of all threads. The clock of the process lags by up to a tick for threads
- * that run on other processors at the moment, the clock of each thread does not.
+ * Returns the processor time of all threads. For a thread that is running on another processor, the
+ * clock of the process may be one tick behind. The clock of each thread is exact, so this function
+ * adds these up.
  */
 static inline uint64_t algo_cpu_ns(void)
 {
@@ -594,7 +610,7 @@ static inline uint64_t algo_cpu_ns(void)
     for (struct dirent *d; (d = readdir(tasks)) != NULL;) {
         unsigned tid = (unsigned)atoi(d->d_name);
         struct timespec t;
-        /* The number of a thread's clock, as pthread_getcpuclockid() makes it. */
+        /* The number of the thread's clock, computed as pthread_getcpuclockid() does. */
         if (tid != 0 && clock_gettime((clockid_t)(~tid << 3 | 6), &t) == 0)
             sum += (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
     }

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Compares the parallel algorithms of forkjoin with serial code and with other libraries.
 
-For each workload and worker count there are several rounds, and in each of them every program
-runs once, so that a disturbance meets all of them alike. The best time counts. See README.md.
+There are several rounds for each workload and number of workers. In each round every program runs
+once, so that a disturbance of the machine affects all programs alike. The best time counts.
+README.md describes the workloads and the tables.
 """
 
 import argparse
@@ -22,17 +23,17 @@ WORKLOADS = ["for-even", "for-triangle", "for-heavy", "for-grain1", "for-tiny", 
              "sort-kv32", "sort-kv64", "merge", "pipeline"]
 RUNTIMES = ["fj", "serial", "stl", "tbb", "libgomp", "libomp", "gnu", "java"]
 OURS = "fj"
-SERIAL = ("serial", "stl")      # one thread, but for the copy, which has all of them
+SERIAL = ("serial", "stl")      # these use one thread, except for `copy`
 
 
 class Series:
-    """The times of one variant of a runtime at one workload and worker count."""
+    """The times of one variant of a runtime for one workload and number of workers."""
 
     def __init__(self, items, size):
         self.items = items
         self.bytes = size
-        self.rounds = []        # the best of each round
-        self.cpu = float("inf")  # the least processor time of a run
+        self.rounds = []        # the best time of each round
+        self.cpu = float("inf")  # the shortest processor time of a run
 
     @property
     def best(self):
@@ -44,13 +45,13 @@ class Series:
 
 
 def command(bin_dir, runtime, workload, workers):
-    """The beginning of the runtime's command line, or None if it is not built."""
+    """Returns the beginning of the runtime's command line, or None if it is not built."""
     if runtime == "java":
         java = shutil.which("java")
         classes = os.path.join(bin_dir, "java")
         if not java or not os.path.exists(os.path.join(classes, "Algo.class")):
             return None
-        # Outside a pool the caller works along with the common one.
+        # In for-tiny the caller is outside the pool. It works too and counts as a worker.
         common = workers - 1 if workload == "for-tiny" else workers
         size = f"-Djava.util.concurrent.ForkJoinPool.common.parallelism={common}"
         return [java, size, "-cp", classes, "Algo"]
@@ -59,7 +60,7 @@ def command(bin_dir, runtime, workload, workers):
 
 
 def measure(args, runtime, workload, workers):
-    """Runs one process; returns its result lines, split."""
+    """Runs one process and returns its result lines, each as a list of words."""
     line = command(args.bin, runtime, workload, workers)
     line += [workload, str(workers), str(args.reps)] + (["--quick"] if args.quick else [])
     return results(line, args.limit, right=9)
@@ -72,7 +73,7 @@ class Session:
         self.args = args
         self.runtimes = runtimes
         self.series = {}        # (workload, workers, runtime, variant) -> Series
-        self.left_out = {}      # (workload, workers, runtime) -> why
+        self.left_out = {}      # (workload, workers, runtime) -> why it was not measured
         self.fatal = False
 
     def run(self, workload, workers):
@@ -100,12 +101,12 @@ class Session:
             self.series[workload, workers, runtime, variant].rounds.append(min(seconds))
 
     def rows(self, workload, workers):
-        """The measured variants, in the order of the runtimes and of what they print."""
+        """Returns the keys of the measured variants, in the order of RUNTIMES."""
         found = [k for k in self.series if k[:2] == (workload, workers)]
         return sorted(found, key=lambda k: RUNTIMES.index(k[2]))
 
     def least(self, workload, workers, which):
-        """The fastest variant of the runtimes for which which(name) is true, or None."""
+        """Returns the fastest variant of the runtimes for which which(name) is true, or None."""
         rows = [k for k in self.rows(workload, workers) if which(k[2])]
         return min(rows, key=lambda k: self.series[k].best) if rows else None
 
@@ -138,7 +139,7 @@ def print_table(session, workload, workers):
 
 
 def print_summary(session, workloads):
-    """For each workload the library's best variant beside the best of all others."""
+    """Compares, for each workload, this library's best variant with the best of the others."""
     for workers in session.args.workers:
         lines = [["workload", "fj", "seconds", "vs serial", "best peer", "its seconds", "fj/peer",
                   "least cpu", "fj/that"]]
@@ -162,7 +163,7 @@ def print_summary(session, workloads):
 
 
 def records(session):
-    """The measurements as the list that is written to the JSON file."""
+    """Returns the measurements as the list for the JSON file."""
     out = []
     for (workload, workers, runtime, variant), s in session.series.items():
         out.append({"workload": workload, "runtime": runtime, "variant": variant,
@@ -175,19 +176,21 @@ def records(session):
 def parse_args():
     p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     p.add_argument("workload", nargs="*", metavar="WORKLOAD",
-                   help="default: all; with a dash at the end: all that begin so")
+                   help="default: all; a name that ends with a dash selects all workloads that "
+                   "begin with it")
     p.add_argument("--bin", metavar="DIR", default="build/release/bench/bin",
                    help="folder of the benchmark programs")
-    p.add_argument("--quick", action="store_true", help="small sizes, to see that all works")
+    p.add_argument("--quick", action="store_true",
+                   help="small sizes, to check that everything works")
     p.add_argument("--workers", metavar="N,...", default=[1, 2],
                    type=lambda s: [int(w) for w in s.split(",")], help="default: 1,2")
     p.add_argument("--runtimes", metavar="A,...", default=RUNTIMES,
                    type=lambda s: names(s, RUNTIMES, "runtime"), help="default: all")
-    p.add_argument("--rounds", metavar="N", type=int, help="default: 5, with --quick 2")
+    p.add_argument("--rounds", metavar="N", type=int, help="default: 5, or 2 with --quick")
     p.add_argument("--reps", metavar="N", type=int, default=3,
                    help="runs of each variant in a process (default: 3)")
     p.add_argument("--limit", metavar="SECONDS", type=float, default=120,
-                   help="end a process after this time (default: 120)")
+                   help="stop a process that takes longer (default: 120)")
     p.add_argument("--json", metavar="FILE", help="also write the results to a file")
     p.add_argument("--list", action="store_true", help="list workloads and runtimes")
     args = p.parse_args()
@@ -195,12 +198,12 @@ def parse_args():
     if args.rounds is None:
         args.rounds = 2 if args.quick else 5
     if args.rounds < 1 or args.reps < 1 or any(w < 1 for w in args.workers):
-        p.error("rounds, repetitions and worker counts begin at 1")
+        p.error("--rounds, --reps and --workers: each number has to be at least 1")
     chosen = []
     for name in args.workload:
         found = [w for w in WORKLOADS if w == name or (name.endswith("-") and w.startswith(name))]
         if not found:
-            p.error(f"no workload of that name: {name}")
+            p.error(f"unknown workload: {name}")
         chosen += found
     args.workload = [w for w in WORKLOADS if w in chosen] or WORKLOADS
     return args

@@ -2,10 +2,11 @@
 /*
  * algo_fj.c - the algorithms of this library
  *
- * On a pool of exactly the workers asked for. All calls are made from inside a task of it, so
- * that the caller is one of the workers, but for `for-tiny`, whose many calls come from outside:
- * to that pool, where the caller sleeps meanwhile, and to the common one, where it works along
- * and counts as one of the workers.
+ * The program creates a pool with exactly the requested number of workers. A task of that pool
+ * calls the kernel, so the caller is one of the workers. `for-tiny` is the exception: a thread
+ * outside the pool makes its calls. Its variant `for` uses the pool above, and the caller sleeps
+ * during each call. Its variant `common` uses the common pool, where the caller works too and
+ * counts as one of the workers.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -15,7 +16,7 @@
 #include <forkjoin/sort.h>
 
 static fj_pool *pool;
-static fj_algo_options here; /* on that pool */
+static fj_algo_options here; /* selects that pool */
 
 static void must(int code)
 {
@@ -139,7 +140,7 @@ static uint64_t run_grain1(const algo *a)
     return 0;
 }
 
-/* A fork for every halving, down to one element: the most that a loop can cost. */
+/* Halves the range down to one element, with a fork for each half: the most expensive loop. */
 FJ_VOID_TASK(tree, uint32_t *, out, size_t, lo, size_t, hi)
 {
     if (FJ_LEAF(hi - lo == 1)) {
@@ -197,7 +198,8 @@ static uint64_t run_sum(const algo *a)
 static uint64_t run_sum_fixed(const algo *a)
 {
     const double zero = 0;
-    must(fj_reduce_deterministic(0, a->n, sum_fold, sum_combine, &zero, sizeof zero, a->in, a->out, &here));
+    must(fj_reduce_deterministic(0, a->n, sum_fold, sum_combine, &zero, sizeof zero, a->in, a->out,
+                                 &here));
     return 0;
 }
 

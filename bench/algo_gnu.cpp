@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// algo_gnu.cpp - the parallel mode of the GNU C++ library, on OpenMP, and its serial algorithms
+// algo_gnu.cpp - the algorithms of the GNU C++ library: its parallel mode on OpenMP, and std
 //
-// Built twice: as gnu it calls those of __gnu_parallel; as stl those of std, on one thread.
+// The file is built twice. The program `gnu` calls the algorithms of __gnu_parallel. The program
+// `stl`, built with BENCH_STL defined, calls those of std, which run on one thread.
 #include "algo.h"
 
 #include <algorithm>
@@ -79,7 +80,7 @@ uint64_t run_find(const algo *a)
 
 uint64_t run_merge(const algo *a)
 {
-    uint32_t *x = in<uint32_t>(a), *y = x + a->n / 2; // not const: the parallel one wants it so
+    uint32_t *x = in<uint32_t>(a), *y = x + a->n / 2; // not const: __gnu_parallel::merge needs it
 #ifdef BENCH_STL
     std::merge(x, y, y, y + a->n / 2, out<uint32_t>(a));
 #else

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * algo_omp.c - the algorithms by OpenMP's loops
+ * algo_omp.c - the algorithms with loops of OpenMP
  *
- * Built with gcc it measures libgomp, with clang libomp. Loops are shared out statically and
- * dynamically, in parts of the size that suits the loop best; a loop inside a task can only be
- * a taskloop. Filter and find are written as one does with OpenMP: a share for each thread.
+ * Built with gcc, the program measures libgomp; built with clang, libomp. Each loop is measured
+ * with a static and with a dynamic schedule; the dynamic one has the chunk size that is best for
+ * the loop. Inside a task only a taskloop is possible. The filter gives each thread one range of
+ * the array. The search is a dynamic loop over chunks.
  */
 #include "algo.h"
 
@@ -125,7 +126,8 @@ static uint64_t run_tiny_inside(const algo *a)
 
 /* ---- sums and scans ---- */
 
-/* Elements by the thousand, so that both compilers sum them up in the same way. */
+/* Sums chunks of 4096 elements with algo_sum(), so that both compilers generate the same inner
+ * loop. */
 static uint64_t run_sum(const algo *a)
 {
     enum { PART = 4096 };
@@ -140,10 +142,10 @@ static uint64_t run_sum(const algo *a)
     return 0;
 }
 
-/* Clang puts an array of all the elements on the stack. */
+/* Not with clang, which puts an array of all elements on the stack. */
 #ifndef __clang__
 
-/* Gcc warns of an array of its own. */
+/* gcc warns about an array that it generates itself. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
@@ -206,7 +208,7 @@ static uint64_t run_filter(const algo *a)
     return kept;
 }
 
-/* Parts in turn, from the left, until one of them has it. */
+/* Searches the chunks from left to right and skips those to the right of a found element. */
 static uint64_t run_find(const algo *a)
 {
     enum { PART = 16384 };
@@ -246,7 +248,7 @@ static uint64_t run_count_u32(const algo *a)
     return 0;
 }
 
-/* ---- pipeline: what comes out is ordered; what goes in is the number of the iteration ---- */
+/* ---- pipeline: an ordered loop; the input of an item is the number of the iteration ---- */
 
 static uint64_t run_pipe(const algo *a)
 {

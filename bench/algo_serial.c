@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * algo_serial.c - the algorithms in plain C, on one thread: what all others are compared with
+ * algo_serial.c - the algorithms in plain C, on one thread
  *
- * Except for `copy`, which says what the machine can do: memcpy() on as many threads as there are
- * workers elsewhere.
+ * The times of all other programs are compared with these. `copy` is the exception: it calls
+ * memcpy() on as many threads as the other programs have workers, at most 64, and shows the limit
+ * of the machine's memory.
  */
 #define _GNU_SOURCE
 
@@ -34,7 +35,7 @@ static uint64_t run_heavy(const algo *a)
     return 0;
 }
 
-/* A call for each element, as for those that call a body. */
+/* Makes a call for each element, because the other programs call a body for each element. */
 static __attribute__((noinline)) void grain1(uint32_t *out, size_t i)
 {
     out[i] = algo_grain1(i);
@@ -116,7 +117,7 @@ static uint64_t run_filter(const algo *a)
     size_t k = 0;
 
     for (size_t i = 0; i < a->n; i++) {
-        out[k] = in[i]; /* without a branch: half of them would be foretold wrongly */
+        out[k] = in[i]; /* no branch: half of the branches would be mispredicted */
         k += algo_kept(in[i]);
     }
     return k;
@@ -192,7 +193,7 @@ static uint64_t run_qsort(const algo *a)
 
 enum { DIGIT = 11, DIGITS = 3, BUCKETS = 1 << DIGIT };
 
-/* By the lowest digit first; all digits are counted in one go. */
+/* Radix sort, lowest digit first. One pass over the array counts all digits. */
 static uint64_t run_radix(const algo *a)
 {
     static size_t at[DIGITS][BUCKETS];
@@ -215,7 +216,7 @@ static uint64_t run_radix(const algo *a)
         from = to;
         to = other;
     }
-    memcpy(to, from, a->n * sizeof(uint32_t)); /* an odd number of passes: `to` is where it began */
+    memcpy(to, from, a->n * sizeof(uint32_t)); /* after an odd number of passes `to` is a->out */
     free(from);
     return 0;
 }

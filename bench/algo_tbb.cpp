@@ -2,9 +2,9 @@
 //
 // algo_tbb.cpp - the algorithms of oneTBB, and those of the C++ library that run on it
 //
-// Kernels are called inside an arena of the workers asked for, the calling thread being one of
-// them, but for `for-tiny`, whose calls are made from the outermost level. A variant that begins
-// with std: is a standard algorithm with std::execution::par.
+// Kernels run inside an arena with the requested number of workers; the calling thread is one of
+// them. `for-tiny` is the exception: its calls are made outside the arena. A variant whose name
+// begins with `std:` is a standard algorithm with std::execution::par.
 #include "algo.h"
 
 #include <algorithm>
@@ -122,7 +122,7 @@ uint64_t run_sum(const algo *a)
     return 0;
 }
 
-// Down to 4096 elements: by default it splits down to one.
+// The grain is 4096 elements, because the default is 1.
 uint64_t run_sum_fixed(const algo *a)
 {
     const double *from = in<double>(a);
@@ -195,7 +195,7 @@ uint64_t run_find(const algo *a)
     size_t n = a->n;
     tbb::task_group_context context;
     std::atomic<size_t> at(n);
-    // There is one, so that the first to find it may cancel the others.
+    // The value occurs once, so the body that finds it may cancel all others.
     tbb::parallel_for(
         range(0, n),
         [&](const range &r) {

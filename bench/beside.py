@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What run.py and algo.py share: running a program of a runtime, and showing tables."""
+"""Functions that run.py and algo.py share: run the program of a runtime, and print tables."""
 
 import argparse
 import subprocess
@@ -9,7 +9,7 @@ EXIT_UNSUPPORTED = 3
 
 
 class Failure(Exception):
-    """A run that gives no time; `fatal` if it means that something is broken."""
+    """A run without a result. `fatal` says that a program is broken."""
 
     def __init__(self, text, fatal):
         super().__init__(text)
@@ -17,8 +17,8 @@ class Failure(Exception):
 
 
 def results(line, limit, right, count=None):
-    """Runs one process; returns its result lines, split. Column `right` of each is 1 if the answer
-    was; `count`: how many lines there have to be, if that is known."""
+    """Runs one process and returns its result lines, each as a list of words. Word number `right`
+    is "1" if the answer was right. `count` is the expected number of lines, or None."""
     try:
         done = subprocess.run(line, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
@@ -41,7 +41,7 @@ def progress(text):
 
 
 def print_columns(lines, left=1):
-    """Cells under one another; those of the first `left` columns begin at their left."""
+    """Prints a table. The first `left` columns are aligned left, the others right."""
     widths = [max(len(cell) for cell in column) for column in zip(*lines)]
     for row in lines:
         cells = [c.ljust(w) if i < left else c.rjust(w)
@@ -51,9 +51,9 @@ def print_columns(lines, left=1):
 
 
 def names(text, known, what):
-    """The names of a list with commas, as an argument of the command line."""
+    """Splits a command-line argument at its commas and checks that all names are known."""
     chosen = text.split(",")
     for name in chosen:
         if name not in known:
-            raise argparse.ArgumentTypeError(f"no {what} of that name: {name}")
+            raise argparse.ArgumentTypeError(f"unknown {what}: {name}")
     return chosen

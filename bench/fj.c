@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fj.c - the workloads on this library's plain tier
+ * fj.c - the workloads with plain tasks of this library (fj_task)
  *
- * A fork is a struct with a task at its head in the frame that forks. The join asks for the task
- * back and calls the function with the arguments at hand; only what was stolen is read from the
- * struct. Where there are many children they are joined youngest first.
+ * A forked task is a local struct of the forking function whose first member is the fj_task.
+ * Instead of a plain join, the function calls fj_unfork(). If no other worker has stolen the task,
+ * the function then makes an ordinary call with the arguments that it still has. Otherwise it
+ * joins the stolen task and reads the result from the struct. A function with several children
+ * joins the youngest child first.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -27,7 +29,7 @@ struct fib {
 static int fib_run(fj_task *t);
 static uint64_t fib_fork(unsigned n);
 
-/* The leaf test stands apart, so that it is done where the call is: a leaf is no call then. */
+/* The leaf test is inlined at each call site, so that a leaf needs no function call. */
 static inline uint64_t fib(unsigned n)
 {
     return n < 2 ? n : fib_fork(n);
@@ -193,7 +195,7 @@ static uint64_t uts(bench_node node)
 
     if (FJ_LEAF(kids == 0)) return 1;
 
-    /* The last child is our own work. */
+    /* The last child is not forked: this task runs it itself. */
     struct uts kid[kids];
     for (uint32_t i = 0; i + 1 < kids; i++) {
         fj_task_init(&kid[i].task, uts_run);

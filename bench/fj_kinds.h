@@ -7,7 +7,7 @@
 
 #include "fj_pool.h"
 
-/* ---- fib by futures, in the frame that forks ---- */
+/* ---- fib with futures; each future is a local variable of the forking function ---- */
 
 struct fib_future {
     fj_future future;
@@ -19,7 +19,7 @@ static int fib_future_run(fj_task *t);
 
 static uint64_t fib_future_fork(unsigned n);
 
-/* As in fib(): a leaf is no call. */
+/* As in fib() of fj.c, a leaf needs no function call. */
 static inline uint64_t fib_future(unsigned n)
 {
     return n < 2 ? n : fib_future_fork(n);
@@ -57,8 +57,8 @@ static double run_fib_future(const bench_case *c)
 
 /* ---- Memory for completers ---- */
 
-/* Pairs of tasks that were freed are kept by the thread that freed them, as a program would do
- * that makes millions of them. */
+/* Each thread keeps the pairs of tasks that it has freed, and reuses them. A real program that
+ * creates millions of completers would do the same. */
 struct spare_pair {
     struct spare_pair *next;
 };
@@ -82,7 +82,7 @@ static inline void pair_give(void *pair)
     spare_pairs = p;
 }
 
-/* ---- fib by completers: the left child is forked, the right one run in place ---- */
+/* ---- fib with completers: a task forks its left child and runs its right child itself ---- */
 
 struct fib_completer {
     fj_completer c;
@@ -140,7 +140,7 @@ static double run_fib_completer(const bench_case *c)
     return (double)root.result;
 }
 
-/* ---- the sum of an array by completers, 64 numbers in a leaf ---- */
+/* ---- the sum of an array with completers; a leaf has at most 64 numbers ---- */
 
 enum { SUM_LEAF = 64 };
 
@@ -196,8 +196,8 @@ static int sum_completer_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Made once, by the first run: the warm-up of the same size, where there is one, or a run that
- * is not the best. */
+/* Returns the array. The first call of a size fills it. With --quick that is the warm-up. At full
+ * size it is the first timed run, which is slower for that reason; only the best run counts. */
 static const int *sum_values(size_t n)
 {
     static int *values;

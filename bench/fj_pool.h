@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fj_pool.h - what fj.c and fj_typed.c share: the pool, its roots and submissions
+ * fj_pool.h - what fj.c and fj_typed.c share: the pool and the submissions
  *
- * The two programs differ in how they fork and join. Both run on a pool of exactly the workers
- * asked for, whose callers sleep, and both submit by fj_execute().
+ * The two programs differ in how they fork and join. Both create a pool with exactly the requested
+ * number of workers. The main thread sleeps while the pool works. Both submit with fj_execute().
  */
 #ifndef BENCH_FJ_POOL_H
 #define BENCH_FJ_POOL_H
@@ -16,7 +16,7 @@
 
 static fj_pool *pool;
 
-/* A benchmark has nothing to fall back on: an error of the library ends it. */
+/* An error of the library ends the benchmark program. */
 static inline void must(int code)
 {
     if (code == FJ_OK) return;
@@ -24,7 +24,7 @@ static inline void must(int code)
     exit(1);
 }
 
-/* `outside` changes nothing: the caller is never one of the workers. */
+/* `outside` is ignored, because the caller is never one of the workers. */
 static void start(int workers, bool outside)
 {
     fj_pool_options o = {0};
@@ -40,14 +40,15 @@ static void stop(void)
 }
 
 /*
- * What is submitted. A process submits one body throughout, only its argument changes; kept here
- * it need not be allocated together with that argument for every task.
+ * The submitted body. A process submits always the same body, with different arguments. Because
+ * the body is stored here, a submission need not allocate memory for the body and its argument.
  */
 static bench_body *submitted;
 
 static int run_submitted(void *arg)
 {
-    /* relaxed: set before the submission, which orders it; and always to the same value. */
+    /* relaxed: the value was stored before the submission, which orders the store before this
+     * load; and every thread stores the same value. */
     __atomic_load_n(&submitted, __ATOMIC_RELAXED)(arg);
     return FJ_OK;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fj_typed.c - the workloads on this library's typed tier
+ * fj_typed.c - the workloads with typed tasks of this library (FJ_TASK)
  *
- * The macro makes handle, fork and join of each function below it; arguments travel in the queue
- * and the worker's position in registers. Where there are many children there is an array of
- * handles, joined youngest first. Submitting from outside is the same as in fj.c.
+ * FJ_TASK generates the handle type, the fork and the join of each function. The queue cell holds
+ * the arguments, and registers hold the worker and its position in its queue. A function with
+ * several children has an array of handles and joins the youngest child first. Submissions from
+ * outside the pool are the same as in fj.c.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -88,10 +89,12 @@ static bench_tree tree;
 
 FJ_TASK_DECLARE(uint64_t, uts, bench_node, node);
 
-/* A node with many children: in rounds, each with an array of handles of its own. */
+/* Forks and joins the children `from` to `to` - 1 of a node with many children. Each recursive
+ * call handles up to UTS_ROUND of them, with an array of handles of its own. */
 enum { UTS_ROUND = 32 };
 
-static uint64_t uts_many(fj_worker *fj_w, fj_cell *fj_p, bench_node node, uint32_t from, uint32_t to)
+static uint64_t uts_many(fj_worker *fj_w, fj_cell *fj_p, bench_node node, uint32_t from,
+                         uint32_t to)
 {
     uts_task kid[UTS_ROUND];
     uint64_t total = 0;
@@ -112,7 +115,7 @@ FJ_TASK_BODY(uint64_t, uts, bench_node, node)
     if (FJ_LEAF(kids == 0)) return 1;
     if (FJI_UNLIKELY(kids > FEW)) return 1 + uts_many(fj_w, fj_p, node, 0, kids);
 
-    /* The last child is our own work. */
+    /* The last child is not forked: this task calls it. */
     uts_task kid[FEW];
     for (uint32_t i = 0; i + 1 < kids; i++) uts_fork(FJ, &kid[i], bench_uts_child(node, i));
     total += uts_call(FJ, bench_uts_child(node, kids - 1));

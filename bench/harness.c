@@ -2,9 +2,9 @@
 /*
  * harness.c - command line, repetition, timing and printing for all benchmark programs
  *
- * Each workload belongs to one of four drivers: run_kernel for fork/join, run_submit, run_wake
- * and run_idle. A driver makes one measurement and gives back seconds and whether the answer
- * was right; bench_main does the rest.
+ * There are four drivers: run_kernel() for the fork/join workloads, run_submit(), run_wake() and
+ * run_idle(). A driver makes one measurement. It returns the seconds and whether the answer was
+ * right; bench_main() does the rest.
  */
 #include "harness.h"
 
@@ -17,17 +17,17 @@
 
 enum {
     PRODUCERS_MAX = 2,
-    OUTSTANDING_MAX = 65536,    /* of one producer, to bound the memory */
-    OUTSTANDING_LOW = 32768,    /* it goes on when there are no more than these */
-    OUTSTANDING_LOOK = 1024,    /* submissions from one look at the counter to the next */
+    OUTSTANDING_MAX = 65536, /* if a producer has more unfinished tasks, it pauses */
+    OUTSTANDING_LOW = 32768, /* it continues when at most this number is left */
+    OUTSTANDING_LOOK = 1024, /* it checks the number once per this many submissions */
     LINE = 64,
     WAKE_WARM_ROUNDS = 10,
     WAKE_ROUNDS_MAX = 1000
 };
 
-#define POLL_NS 20000u          /* a producer's sleep between two looks */
-#define WAKE_PAUSE_NS 2000000u  /* idling before each wake */
-#define IDLE_PAUSE_NS 100000000u
+#define POLL_NS 20000u           /* how long a pausing producer sleeps between two checks */
+#define WAKE_PAUSE_NS 2000000u   /* how long the pool is idle before each wake-up */
+#define IDLE_PAUSE_NS 100000000u /* from the end of the busy kernel to the first measurement */
 
 typedef struct measure {
     double seconds;
@@ -58,7 +58,7 @@ static measure run_kernel(const bench_runtime *rt, const bench_case *c)
 /* ---- submit ---- */
 
 typedef struct producer {
-    _Alignas(LINE) atomic_uint_fast64_t done;   /* written by the workers */
+    _Alignas(LINE) atomic_uint_fast64_t done; /* written by the workers */
     _Alignas(LINE) const bench_runtime *rt;
     pthread_barrier_t *gate;
     uint64_t count;
@@ -67,11 +67,11 @@ typedef struct producer {
 
 static void count_one(void *arg)
 {
-    /* relaxed: a count and nothing behind it. */
+    /* relaxed: the producer only compares the count; it reads no other data of the task. */
     atomic_fetch_add_explicit((atomic_uint_fast64_t *)arg, 1, memory_order_relaxed);
 }
 
-/* Sleeps until no more than `most` of the `sent` tasks are outstanding. */
+/* Sleeps until at most `most` of the `sent` tasks are unfinished. */
 static void await_outstanding(producer *p, uint64_t sent, uint64_t most)
 {
     while (sent - atomic_load_explicit(&p->done, memory_order_relaxed) > most)
@@ -95,7 +95,8 @@ static void *produce(void *arg)
     return NULL;
 }
 
-/* From the start of the first producer until the last one has seen all its tasks done. */
+/* Measures from the start of the first producer until every producer has seen the end of all its
+ * tasks. */
 static measure run_submit(const bench_runtime *rt, const bench_case *c)
 {
     static producer producers[PRODUCERS_MAX];
@@ -112,7 +113,7 @@ static measure run_submit(const bench_runtime *rt, const bench_case *c)
         p->gate = &gate;
         p->count = c->size;
         if (pthread_create(&threads[i], NULL, produce, p) != 0) {
-            fprintf(stderr, "%s: no thread for a producer\n", rt->name);
+            fprintf(stderr, "%s: cannot create the thread of a producer\n", rt->name);
             exit(1);
         }
     }
@@ -156,7 +157,7 @@ static int compare_u64(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The median time from the submission to the first instruction of the task. */
+/* Measures the median time from the submission to the start of the task's body. */
 static measure run_wake(const bench_runtime *rt, const bench_case *c)
 {
     static uint64_t ns[WAKE_ROUNDS_MAX];
@@ -180,7 +181,8 @@ static double cpu_seconds(void)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-/* The processor time used while there is nothing to do, from soon after there was much to do. */
+/* Measures the processor time that the process uses without work. The measurement begins
+ * IDLE_PAUSE_NS after the end of a busy kernel. */
 static measure run_idle(const bench_runtime *rt, const bench_case *c)
 {
     const bench_case *busy = bench_case_find("fib", true);
@@ -199,7 +201,7 @@ static bool is_outside(const char *workload)
     return strncmp(workload, "submit-", 7) == 0 || strcmp(workload, "wake") == 0;
 }
 
-/* The driver of the workload, NULL if the runtime cannot do it. */
+/* Returns the driver of the workload, or NULL if the runtime does not support the workload. */
 static driver *find_driver(const bench_runtime *rt, const char *workload)
 {
     if (is_outside(workload)) {
@@ -240,7 +242,7 @@ int bench_main(int argc, char **argv, const bench_runtime *rt)
 
     const bench_case *c = bench_case_find(argv[1], quick);
     if (c == NULL) {
-        fprintf(stderr, "%s: no workload of that name: %s\n", rt->name, argv[1]);
+        fprintf(stderr, "%s: unknown workload: %s\n", rt->name, argv[1]);
         return 2;
     }
     driver *drive = find_driver(rt, c->workload);
@@ -251,7 +253,7 @@ int bench_main(int argc, char **argv, const bench_runtime *rt)
     if (strcmp(c->workload, "oversub") == 0) workers = BENCH_OVERSUB_WORKERS;
 
     if (rt->start != NULL) rt->start(workers, is_outside(c->workload));
-    /* The warm-up is of quick size; wake has its own and idle wants none. */
+    /* The warm-up has the quick size. run_wake() has a warm-up of its own; idle needs none. */
     if (drive == run_kernel || drive == run_submit) drive(rt, bench_case_find(c->workload, true));
     int status = repeat(rt, c, drive, workers, reps);
     if (rt->stop != NULL) rt->stop();

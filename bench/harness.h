@@ -2,15 +2,16 @@
 /*
  * harness.h - the shared main program of the benchmark programs
  *
- * A runtime under test describes itself by a bench_runtime and hands it to bench_main(), which
- * reads the command line, starts the pool, repeats and times the workload, checks the answer
- * and prints one line per repetition:
+ * The program of a runtime describes the runtime in a bench_runtime and passes it to bench_main().
+ * bench_main() reads the command line, starts the pool, repeats and times the workload, checks
+ * the answer and prints one line per repetition:
  *
  *     result WORKLOAD RUNTIME WORKERS SECONDS TASKS CHECKSUM_OK
  *
- * The fork/join workloads are kernels of the runtime. The others (submit-1, submit-2, wake,
- * idle) are driven from here, and need only the runtime's way of submitting from outside.
- * Usable from C11 and C++17.
+ * Each program implements the fork/join workloads itself, one kernel per workload. The harness
+ * implements the others: submit-1, submit-2 and wake need only the submit function of the runtime,
+ * and idle needs only a kernel that keeps the pool busy for a short time. This header compiles as
+ * C11 and as C++17.
  */
 #ifndef BENCH_HARNESS_H
 #define BENCH_HARNESS_H
@@ -24,26 +25,30 @@ extern "C" {
 /* Computes the case on the started pool and returns its answer. The whole call is timed. */
 typedef double bench_kernel(const bench_case *c);
 
-/* What a submitted task has to do: call body(arg). */
+/* The body of a submitted task: the task calls body(arg). */
 typedef void bench_body(void *arg);
 
-/* One supported workload. "idle" names the kernel which makes the pool busy first: fib's. */
+/* One supported workload. The entry "idle" has the kernel that keeps the pool busy before the
+ * harness measures the idle time; that is the kernel of fib. */
 typedef struct bench_entry {
     const char *workload;
     bench_kernel *run;
 } bench_entry;
 
 /*
- *   name     as printed in the result lines
- *   entries  the supported fork/join workloads, oversub and idle; ends with {NULL, NULL}
- *   start    makes a pool of `workers` threads. Called once, not timed. With `outside` set, for
- *            submit and wake, the caller only submits: the workers are threads beside it. Else
- *            a runtime whose calling thread takes part counts that thread as one of them.
- *            NULL if there is nothing to do.
- *   stop     the end of the pool; no task is pending then, but the last may be just returning.
- *            NULL if there is nothing to do.
- *   submit   hands one task to the pool from a thread outside of it, and does not wait. Any
- *            thread may call it at any time. NULL if the runtime has no such thing.
+ * The description of a runtime.
+ *
+ *   name     the name in the result lines
+ *   entries  the supported fork/join workloads, oversub and idle; the last entry is {NULL, NULL}
+ *   start    creates a pool of `workers` threads. It is called once and is not timed. If
+ *            `outside` is true (submit-1, submit-2 and wake), the caller only submits tasks, and
+ *            all workers are other threads. If it is false and the calling thread of this runtime
+ *            runs tasks too, that thread counts as one of the workers. NULL if the runtime needs
+ *            no start.
+ *   stop     destroys the pool. No task is pending, but the last body may not have returned yet.
+ *            NULL if the runtime needs no stop.
+ *   submit   submits one task from a thread outside the pool, and does not wait for it. Any
+ *            thread may call it at any time. NULL if the runtime has no such function.
  */
 typedef struct bench_runtime {
     const char *name;

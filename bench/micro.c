@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * micro.c - single figures of this library, one on a line: name, value, what it is
+ * micro.c - single figures of this library
  *
- *   fork_join_*_ns      one fork and its join on one worker, that nobody steals
- *   long_leaf_*_us      a worker forks ten tasks and then computes for long without calling the
- *                       library: the longest time from a fork until another one began the task
- *   external_*_us       fj_invoke() of an empty task from outside, there and back
- *   idle_cpu_*_ms_*     processor time of a process whose pool has nothing to do
+ * The program is called as `micro [--quick] [--idle SECONDS] [PART...]`; the parts are fork, leaf,
+ * external and idle. It prints one line for each figure: its name, its value and a description.
  *
- * The unit ends the name, or stands before the span of time it was counted in. Called as
- * `micro [--quick] [--idle SECONDS] [PART...]`, parts being fork, leaf, external and idle.
+ *   fork_join_*_ns      one fork and its join, in a pool with one worker, where no task is stolen
+ *   long_leaf_*_us      a worker forks ten tasks and then computes for 50 ms without calling the
+ *                       library; this is the longest time from a fork to the start of its task
+ *   external_*_us       one fj_invoke() of an empty task by a thread outside the pool
+ *   idle_cpu_ms_in_Ns   processor time that the process uses in N seconds without work
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -24,17 +24,17 @@
 
 enum {
     FIB_N = 27,
-    FIB_FORKS = 317810, /* of fib(FIB_N): one in each call with n >= 2 */
+    FIB_FORKS = 317810, /* number of forks in fib(FIB_N): one in each call with n >= 2 */
     LEAF_TASKS = 10,
     ROUNDS_MAX = 5000
 };
 
 #define LEAF_NS 50000000u      /* how long the forking worker computes */
-#define LEAF_HOLD_NS 10000000u /* how long a task keeps its worker, where each has to */
-#define LEAF_PAUSE_NS 2000000u /* before each round, for the workers to fall asleep */
+#define LEAF_HOLD_NS 10000000u /* how long a task sleeps if each task needs its own worker */
+#define LEAF_PAUSE_NS 2000000u /* pause after each round, in which the workers fall asleep */
 #define IDLE_PAUSE_NS 100000000u
 
-/* How often what is measured; the second column is --quick. */
+/* Number of rounds of each part, and seconds of the idle time. plans[1] is for --quick. */
 typedef struct plan {
     int fork_rounds, leaf_rounds, external_rounds;
     double idle_seconds;
@@ -132,7 +132,7 @@ FJ_TASK(uint64_t, fib_typed, unsigned, n)
     return fib_typed_join(FJ, &a) + y;
 }
 
-/* The shortest of several runs of one root in the pool, in nanoseconds per fork. */
+/* Returns the time of the shortest of `rounds` runs, in nanoseconds per fork. */
 static double time_roots(fj_pool *pool, fj_task_fn *run, int rounds)
 {
     uint64_t best = UINT64_MAX;
@@ -179,7 +179,7 @@ static void measure_fork(const plan *p)
 
 struct leaf_task {
     fj_task task;
-    uint64_t hold_ns; /* sleeps so long, to keep its worker from taking another */
+    uint64_t hold_ns; /* if not 0, the body sleeps, so that its worker takes no other task */
     uint64_t forked_ns, started_ns;
     int worker;
 };
@@ -187,8 +187,8 @@ struct leaf_task {
 struct leaf_root {
     fj_task task;
     uint64_t hold_ns;
-    uint64_t longest_ns; /* from a task's fork to its start */
-    int own;             /* tasks that no other worker began */
+    uint64_t longest_ns; /* longest time from the fork of a task to its start */
+    int own;             /* number of tasks that the forking worker ran itself */
 };
 
 static int leaf_task_run(fj_task *t)
@@ -243,8 +243,8 @@ static int compare_double(const void *a, const void *b)
 }
 
 /*
- * The first round meets a pool without threads, the others one whose workers sleep. If a task
- * had to wait for the end of the leaf its time says so: more than LEAF_NS.
+ * In the first round the pool has not started its threads yet; in the others its workers sleep. A
+ * time above LEAF_NS means that a task waited until the forking worker had finished computing.
  */
 static void measure_leaf_with(int workers, int rounds)
 {
@@ -282,12 +282,12 @@ static void measure_leaf_with(int workers, int rounds)
 
 static void measure_leaf(const plan *p)
 {
-    measure_leaf_with(2, p->leaf_rounds); /* one thief has to take all ten */
+    measure_leaf_with(2, p->leaf_rounds); /* one thief steals all ten tasks */
     measure_leaf_with(3, p->leaf_rounds);
-    measure_leaf_with(LEAF_TASKS + 1, p->leaf_rounds); /* each task keeps one of the thieves */
+    measure_leaf_with(LEAF_TASKS + 1, p->leaf_rounds); /* each task occupies a thief of its own */
 }
 
-/* ---- invoke from outside ---- */
+/* ---- invoke by a thread outside the pool ---- */
 
 static int empty_run(fj_task *t)
 {

@@ -2,9 +2,10 @@
 /*
  * omp.c - the fork/join workloads with OpenMP tasks
  *
- * Built with gcc it measures libgomp, with clang libomp. Each kernel opens one parallel region,
- * in which one thread begins and the others find tasks. A task can only be made inside such a
- * region, so there is nothing that submits from outside: no submit and no wake.
+ * Built with gcc, the program measures libgomp; built with clang, libomp. Each kernel opens one
+ * parallel region. One thread of the region runs the root, and the others run the tasks that it
+ * creates. A task can only be created inside a parallel region, so this program does not support
+ * submit-1, submit-2 and wake.
  */
 #include "harness.h"
 
@@ -157,9 +158,15 @@ static double run_skynet(const bench_case *c)
 int main(int argc, char **argv)
 {
     static const bench_entry entries[] = {
-        {"fib", run_fib},     {"integrate", run_integrate}, {"nqueens", run_nqueens},
-        {"uts-geo", run_uts}, {"uts-bin", run_uts},         {"skynet", run_skynet},
-        {"oversub", run_fib}, {"idle", run_fib},            {NULL, NULL},
+        {"fib", run_fib},
+        {"integrate", run_integrate},
+        {"nqueens", run_nqueens},
+        {"uts-geo", run_uts},
+        {"uts-bin", run_uts},
+        {"skynet", run_skynet},
+        {"oversub", run_fib},
+        {"idle", run_fib},
+        {NULL, NULL},
     };
     static const bench_runtime omp = {RUNTIME, entries, start, NULL, NULL};
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the benchmark programs beside one another and compares them.
+"""Runs the benchmark programs in turn and compares them.
 
-For each workload and worker count there are several rounds, and in each round every runtime
-runs once as a process of its own, so that a disturbance meets all of them alike. The best time
-counts. See README.md for the workloads and for how to read the tables.
+There are several rounds for each workload and number of workers. In each round every runtime runs
+once, in a process of its own, so that a disturbance of the machine affects all runtimes alike. The
+best time counts. README.md describes the workloads and the tables.
 """
 
 import argparse
@@ -22,18 +22,18 @@ RUNTIMES = ["serial", "fj", "fj-typed", "tbb", "tbb-invoke", "libgomp", "libomp"
 
 REFERENCE = "fj-typed"
 OVERSUB_WORKERS = 8
-OVERSUB_BASE = "oversub-base"   # what oversub is compared with: fib, measured in its rounds,
-OVERSUB_BASE_WORKERS = 2        # with this many workers
-ONE_REP = {"idle"}              # a second repetition says nothing new
-MANY_REPS_BELOW = 0.5           # seconds: shorter runs are repeated within their process
+OVERSUB_BASE = "oversub-base"   # oversub is compared with this: fib, measured in the same rounds,
+OVERSUB_BASE_WORKERS = 2        # with this number of workers
+ONE_REP = {"idle"}              # workloads that are not repeated within a process
+MANY_REPS_BELOW = 0.5           # seconds; shorter runs are repeated within their process
 MANY_REPS = 3
 
 
 class Series:
-    """The times of one runtime at one workload and worker count."""
+    """The times of one runtime for one workload and number of workers."""
 
     def __init__(self):
-        self.rounds = []        # the best of each round
+        self.rounds = []        # the best time of each round
         self.tasks = 0
 
     def add(self, times, tasks):
@@ -54,7 +54,7 @@ class Series:
 
 
 def command(bin_dir, runtime):
-    """The beginning of the runtime's command line, or None if it is not built."""
+    """Returns the beginning of the runtime's command line, or None if it is not built."""
     if runtime == "java":
         java = shutil.which("java")
         classes = os.path.join(bin_dir, "java")
@@ -65,7 +65,7 @@ def command(bin_dir, runtime):
 
 
 def measure(args, program, workload, workers, reps):
-    """Runs one process; returns the seconds of its repetitions and the number of tasks."""
+    """Runs one process. Returns the seconds of its repetitions and the number of tasks."""
     line = program + [workload, str(workers), str(reps)] + (["--quick"] if args.quick else [])
     found = results(line, args.limit, right=6, count=reps)
     return [float(r[4]) for r in found], int(found[0][5])
@@ -78,11 +78,11 @@ class Session:
         self.args = args
         self.programs = programs
         self.series = {}        # (workload, runtime, workers) -> Series
-        self.left_out = {}      # the same key -> why
+        self.left_out = {}      # the same key -> why it was not measured
         self.fatal = False
 
     def plan(self, workload):
-        """The groups of (workload, runtime, workers) that are interleaved with one another."""
+        """Returns groups of (workload, runtime, workers). The members of a group run in turn."""
         if workload == "oversub":
             parallel = [r for r in self.programs if r != "serial"]
             return [[key for r in parallel for key in
@@ -119,7 +119,7 @@ class Session:
             del self.series[key]
 
     def rows(self, workload):
-        """The keys of the measured series of the workload, in the order of the runtimes."""
+        """Returns the keys of the workload's series, in the order of the runtimes."""
         found = [k for k in self.series if k[0] == workload]
         return sorted(found, key=lambda k: (RUNTIMES.index(k[1]), k[2]))
 
@@ -128,7 +128,7 @@ class Session:
         return series.best if series else None
 
     def reasons(self, workload):
-        """Why something of the workload was left out, and what: reason -> names."""
+        """Returns the runtimes that were not measured, by reason: reason -> names."""
         out = {}
         for (name, runtime, workers), why in self.left_out.items():
             if name != workload:
@@ -177,7 +177,7 @@ def print_table(session, workload):
 
 
 def records(session, workloads):
-    """The measurements as the list that is written to the JSON file."""
+    """Returns the measurements as the list for the JSON file."""
     out = []
     for key in [key for w in workloads for key in session.rows(w)]:
         workload, runtime, workers = key
@@ -196,15 +196,16 @@ def parse_args():
     p = argparse.ArgumentParser(description="Runs the benchmark programs and compares them.")
     p.add_argument("workload", nargs="*", metavar="WORKLOAD", help="default: all")
     p.add_argument("--bin", metavar="DIR", help="folder of the benchmark programs")
-    p.add_argument("--quick", action="store_true", help="small sizes, to see that all works")
+    p.add_argument("--quick", action="store_true",
+                   help="small sizes, to check that everything works")
     p.add_argument("--workers", metavar="N,...", default=[1, 2],
                    type=lambda s: [int(w) for w in s.split(",")], help="default: 1,2")
     p.add_argument("--runtimes", metavar="A,...", default=RUNTIMES,
                    type=lambda s: names(s, RUNTIMES, "runtime"), help="default: all")
     p.add_argument("--rounds", metavar="N", type=int,
-                   help="default and least: 5, with --quick 3")
+                   help="default and minimum: 5, or 3 with --quick")
     p.add_argument("--limit", metavar="SECONDS", type=float, default=300,
-                   help="end a process after this time (default: 300)")
+                   help="stop a process that takes longer (default: 300)")
     p.add_argument("--json", metavar="FILE", help="also write the results to a file")
     p.add_argument("--list", action="store_true", help="list workloads and runtimes")
     args = p.parse_args()
@@ -213,14 +214,14 @@ def parse_args():
     if args.rounds is None:
         args.rounds = least
     if args.rounds < least:
-        p.error(f"at least {least} rounds")
+        p.error(f"--rounds: at least {least}")
     if any(w < 1 for w in args.workers):
-        p.error("worker counts begin at 1")
+        p.error("--workers: each number has to be at least 1")
     for name in args.workload:
         if name not in WORKLOADS:
-            p.error(f"no workload of that name: {name}")
+            p.error(f"unknown workload: {name}")
     if not args.list and args.bin is None:
-        p.error("--bin DIR is needed")
+        p.error("--bin DIR is missing")
     return args
 
 

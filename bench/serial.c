@@ -2,7 +2,7 @@
 /*
  * serial.c - the fork/join workloads as plain recursion
  *
- * The same computations with every fork taken out: the time all the others are compared with.
+ * The same computations without forks. The times of all other programs are compared with these.
  */
 #include "harness.h"
 
@@ -72,7 +72,7 @@ static double run_uts(const bench_case *c)
     return (double)uts(tree.root);
 }
 
-/* The sum of the ordinals of `leaves` leaves from `first` on. */
+/* Returns the sum of the numbers first, first + 1, ..., first + leaves - 1. */
 static uint64_t skynet(uint64_t first, uint64_t leaves)
 {
     uint64_t total = 0, part = leaves / BENCH_SKYNET_ARITY;

@@ -2,8 +2,9 @@
 /*
  * tbb.cpp - the workloads with oneTBB
  *
- * Built twice: as `tbb` with task_group for every fork, and with BENCH_TBB_INVOKE defined as
- * `tbb-invoke` with parallel_invoke, for the two workloads that fork into exactly two.
+ * The file is built twice. The program `tbb` forks with task_group. The program `tbb-invoke`, built
+ * with BENCH_TBB_INVOKE defined, forks with parallel_invoke and supports only the workloads with
+ * two-way forks.
  */
 #include "harness.h"
 
@@ -21,14 +22,15 @@ std::unique_ptr<tbb::global_control> control;
 std::unique_ptr<tbb::task_arena> arena;
 
 /*
- * In fork/join the main thread works in the arena and is one of the workers. When it stays
- * outside, no slot is kept for it and the library may have one thread more, itself.
+ * In the fork/join workloads the main thread works in the arena and is one of the workers. If it
+ * stays outside, the arena reserves no slot for it, and the limit of threads is one higher, because
+ * oneTBB counts the main thread too.
  */
 void start(int workers, bool outside)
 {
     std::size_t threads = static_cast<std::size_t>(workers) + (outside ? 1 : 0);
-    control = std::make_unique<tbb::global_control>(
-        tbb::global_control::max_allowed_parallelism, threads);
+    control = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
+                                                    threads);
     arena = std::make_unique<tbb::task_arena>(workers, outside ? 0 : 1);
     arena->initialize();
 }
@@ -39,7 +41,7 @@ void stop()
     control.reset();
 }
 
-/* Runs both, the first as a task that may be stolen. */
+/* Runs both functions and waits for them. The first one is a task that another thread may steal. */
 template <typename A, typename B> void both(const A &a, const B &b)
 {
 #ifdef BENCH_TBB_INVOKE
@@ -90,7 +92,10 @@ double run_integrate(const bench_case *c)
 #ifdef BENCH_TBB_INVOKE
 
 const bench_entry entries[] = {
-    {"fib", run_fib}, {"integrate", run_integrate}, {"oversub", run_fib}, {nullptr, nullptr},
+    {"fib", run_fib},
+    {"integrate", run_integrate},
+    {"oversub", run_fib},
+    {nullptr, nullptr},
 };
 const bench_runtime runtime = {"tbb-invoke", entries, start, stop, nullptr};
 
@@ -175,15 +180,17 @@ void submit(bench_body *body, void *arg)
 }
 
 const bench_entry entries[] = {
-    {"fib", run_fib},     {"integrate", run_integrate}, {"nqueens", run_nqueens},
-    {"uts-geo", run_uts}, {"uts-bin", run_uts},         {"skynet", run_skynet},
-    {"oversub", run_fib}, {"idle", run_fib},            {nullptr, nullptr},
+    {"fib", run_fib},         {"integrate", run_integrate},
+    {"nqueens", run_nqueens}, {"uts-geo", run_uts},
+    {"uts-bin", run_uts},     {"skynet", run_skynet},
+    {"oversub", run_fib},     {"idle", run_fib},
+    {nullptr, nullptr},
 };
 const bench_runtime runtime = {"tbb", entries, start, stop, submit};
 
 #endif
 
-}  // namespace
+} // namespace
 
 int main(int argc, char **argv)
 {

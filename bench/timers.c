@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timers.c - timers of this library, of libuv and of the system, one figure on a line
+ * timers.c - timers of this library, of libuv and of the system
  *
- *   cancel_T_N     ns for adding a timer and cancelling it, by T threads at a time, while N
- *                  others wait; delays are random, up to ten minutes
- *   late_*_p50_us  how late a timer's task begins, 1000 timers a second for the time given:
- *   late_*_p99_us  on a pool that does nothing else, and on one whose workers are all busy
- *   idle_ms        processor time in a second in which 1000 timers wait
+ * The program is called as `timers RUNTIME PART`. The runtimes are fj, uv (only the part cancel)
+ * and timerfd (only the part late). It prints one line for each figure:
  *
- * Called as `timers RUNTIME PART`: runtimes fj, uv (cancel only), timerfd (late only).
- * Prints `result RUNTIME NAME VALUE`.
+ *     result RUNTIME NAME VALUE
+ *
+ * The figures are
+ *
+ *   cancel_T_N     time in ns to add and cancel one timer, while T threads do this and N other
+ *                  timers wait; the delays are random, up to ten minutes
+ *   late_*_p50_us  median and 99th percentile of the delay between the time of a timer and the
+ *   late_*_p99_us  start of its task, for 2000 timers, one per millisecond: "quiet" on a pool
+ *                  without other work, "loaded" on a pool whose workers are all busy
+ *   idle_ms        processor time that the process uses in one second while 1000 timers wait
  */
 #define _GNU_SOURCE
 #include <forkjoin.h>
@@ -44,7 +49,7 @@ static uint64_t next_random(uint64_t *x)
     return *x;
 }
 
-/* One second to ten minutes. */
+/* Returns a random delay of 1 to 600 seconds, in nanoseconds. */
 static int64_t some_delay(uint64_t *random)
 {
     return 1000000000 + (int64_t)(next_random(random) % 600) * 1000000000;
@@ -84,7 +89,7 @@ struct canceller {
     fj_timer timers[IN_HAND];
 };
 
-/* Each of those in its hand is cancelled and added again, one after the other. */
+/* Cancels and adds again the timers of one thread, in turn. */
 static void *cancel_main(void *arg)
 {
     struct canceller *c = arg;
@@ -127,7 +132,7 @@ static void fj_cancel(int threads, long waiting)
     free(others);
 }
 
-/* ---- The same with libuv, which has one thread for a loop ---- */
+/* ---- Adding and cancelling, libuv: one loop, which only one thread may use ---- */
 
 #ifdef BENCH_UV
 static void loop_nothing(uv_timer_t *t)
@@ -157,7 +162,7 @@ static void loop_cancel(int threads, long waiting)
     }
     snprintf(name, sizeof name, "cancel_%d_%ld", threads, waiting);
     result("uv", name, (double)(now_ns() - start) / ROUNDS);
-    /* The loop is left as it is: the process ends. */
+    /* The loop is not closed, because the process ends soon. */
 }
 #endif
 

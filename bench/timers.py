@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the timer benchmarks in turn and prints the best of several rounds.
-
-usage: timers.py [--bin DIR] [--rounds N] [--json FILE]
-"""
+"""Runs the timer benchmarks in turn and prints the best figure of several rounds."""
 
 import argparse
 import json
@@ -35,10 +32,11 @@ def run(command, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--bin", default="build/release/bench/bin", metavar="DIR")
-    parser.add_argument("--rounds", type=int, default=5, metavar="N")
-    parser.add_argument("--json", metavar="FILE")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", default="build/release/bench/bin", metavar="DIR",
+                        help="folder of the benchmark programs")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
+    parser.add_argument("--json", metavar="FILE", help="also write the results to a file")
     args = parser.parse_args()
     best = {}
     for _ in range(args.rounds):

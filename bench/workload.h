@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workload.h - what every benchmark program computes
+ * workload.h - the workloads of all benchmark programs
  *
- * The parameters, right answers and task counts of the workloads, and the pieces of work that
- * are the same in every runtime: the integrand, the queens test, the tree that is searched.
- * A runtime adds only the recursion around them, in its own way of forking and joining.
- * Usable from C11 and C++17. java/Bench.java holds the same definitions again.
+ * This header has the parameters, the right answers and the task counts of the workloads. It also
+ * has the code that is the same for every runtime: the integrand, the test of a queen's place and
+ * the unbalanced tree. The program of a runtime adds only the recursion, with that runtime's forks
+ * and joins. The header compiles as C11 and as C++17. java/Bench.java repeats its definitions.
  */
 #ifndef BENCH_WORKLOAD_H
 #define BENCH_WORKLOAD_H
@@ -37,12 +37,12 @@ static inline void bench_sleep_ns(uint64_t ns)
 /* ---- the workloads ---- */
 
 enum {
-    BENCH_OVERSUB_WORKERS = 8,  /* pool size of the workload oversub, whatever was asked for */
+    BENCH_OVERSUB_WORKERS = 8, /* workers of oversub; the argument WORKERS is ignored there */
     BENCH_SKYNET_ARITY = 10,
     BENCH_QUEENS_MAX = 16
 };
 
-#define BENCH_EPSILON 1e-9      /* integrate: where the halving stops */
+#define BENCH_EPSILON 1e-9 /* integrate stops halving when the error is below this */
 
 /*
  * One workload at one size.
@@ -51,9 +51,9 @@ enum {
  *              uts-geo: depth limit                uts-bin: children of the root
  *              skynet: leaves                      submit-P: tasks of each producer
  *              wake: rounds                        idle: milliseconds
- *   tasks      forks of one run (uts: nodes; wake and idle: 1), the divisor of "ns per task"
- *   answer     what a kernel has to return; all whole answers are exact in a double
- *   tolerance  relative error allowed, 0 where the answer is whole
+ *   tasks      number of forks in one run (uts: nodes; wake and idle: 1); the divisor of "ns/task"
+ *   answer     what a kernel has to return; a double represents all integer answers exactly
+ *   tolerance  allowed relative error; 0 if the answer is an integer
  */
 typedef struct bench_case {
     const char *workload;
@@ -63,7 +63,7 @@ typedef struct bench_case {
     double tolerance;
 } bench_case;
 
-/* The case of that name, full or quick size; NULL if there is none. */
+/* Returns the workload of that name in full or quick size, or NULL if there is none. */
 static inline const bench_case *bench_case_find(const char *workload, bool quick)
 {
     /* In pairs: full size, quick size. */
@@ -140,17 +140,18 @@ static inline void bench_queen_place(bench_board *to, const bench_board *from, i
 /* ---- uts: unbalanced tree search ---- */
 
 /*
- * A tree that is not stored: a node is a 64-bit hash and a depth, the hash decides how many
- * children there are, and a child's hash follows from the parent's and its own index.
+ * The tree is not stored. A node consists of a 64-bit hash and a depth. The number of its children
+ * is computed from its hash, and the hash of a child from the parent's hash and the child's index.
  *
- *   geometric  the number of children has a geometric distribution whose mean falls in a
- *              straight line from 4 at the root to 0 at the depth limit
- *   binomial   the root has many children; any other node has 8 or, mostly, none, and 0.9992
- *              on average: a subtree ends soon as a rule, but some are very large
+ *   geometric  the number of children has a geometric distribution; its mean decreases linearly
+ *              from 4 at the root to 0 at the depth limit
+ *   binomial   the root has many children; any other node has 8 children with a probability of
+ *              0.1249, else none, which is 0.9992 on average: most subtrees are small, but some
+ *              are very large
  */
 enum {
     BENCH_UTS_DEPTH_MAX = 32,
-    BENCH_UTS_DRAWS = 256,      /* resolution of the geometric distribution */
+    BENCH_UTS_DRAWS = 256, /* resolution of the geometric distribution */
     BENCH_UTS_BIN_KIDS = 8
 };
 
@@ -164,9 +165,9 @@ typedef struct bench_node {
 
 typedef struct bench_tree {
     bool binomial;
-    uint32_t root_kids;         /* binomial */
-    int64_t kids_below;         /* binomial: 53-bit draws under this have children */
-    /* geometric: by depth and draw; all 0 at the depth limit */
+    uint32_t root_kids; /* binomial */
+    int64_t kids_below; /* binomial: if hash >> 11 is below this, the node has children */
+    /* geometric: number of children by depth and hash >> 56; all 0 at the depth limit */
     uint8_t kids[BENCH_UTS_DEPTH_MAX + 1][BENCH_UTS_DRAWS];
     bench_node root;
 } bench_tree;
@@ -196,7 +197,8 @@ static inline uint32_t bench_uts_kids(const bench_tree *t, bench_node node)
     return t->kids[node.depth][node.hash >> 56];
 }
 
-/* The number of children of each draw: more than k for a share of ratio^(k+1) of the draws. */
+/* Fills in the number of children for each draw, so that a share of ratio^(k+1) of the draws has
+ * more than k children. */
 static inline void bench_tree_fill(uint8_t *kids, double mean)
 {
     double ratio = mean / (1.0 + mean);
@@ -209,7 +211,8 @@ static inline void bench_tree_fill(uint8_t *kids, double mean)
     }
 }
 
-/* Makes the tree of a uts case. A matter of microseconds, so a kernel may do it every time. */
+/* Initializes the tree of a uts workload. It takes microseconds, so a kernel may call it in every
+ * run. */
 static inline void bench_tree_init(bench_tree *t, const bench_case *c)
 {
     t->binomial = strcmp(c->workload, "uts-bin") == 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * demo.c - real computations on the common pool, beside the same ones without it
+ * demo.c - real computations, serially and on the common pool
  *
- * A picture, a sort, a search, a matrix product and a walk over a folder tree: each once serially
- * and once in parallel, the results compared, in a table. Ends with 1 if any result differs.
+ * The program draws a picture, sorts an array, solves the queens problem, multiplies two matrices
+ * and walks over a folder tree. It does each of these once serially and once in parallel, compares
+ * the two results and prints a table. The exit status is 1 if any result differs.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -69,7 +70,8 @@ static double time_parallel(const demo *d, uint64_t steps)
     return seconds;
 }
 
-/* One row of the table and the pool's state below it. */
+/* Runs a demo and prints its row of the table, with the state of the pool below it. Returns whether
+ * the results are right. */
 static bool run_demo(const demo *d, const demo_options *o)
 {
     char what[128], note[4200] = "", pool[512];
@@ -88,7 +90,8 @@ static bool run_demo(const demo *d, const demo_options *o)
     return right;
 }
 
-/* Told before the first computation rather than after the last. */
+/* Checks an argument. main() calls it before the first computation, so that a wrong argument does
+ * not cost the time of a run. */
 static bool is_folder(const char *path)
 {
     struct stat s;
@@ -101,14 +104,16 @@ static void help(void)
 {
     printf("usage: forkjoin-demo [--quick] [--out DIR] [--dir DIR]\n"
            "\n"
-           "Runs real computations serially and on the common pool and compares them.\n"
+           "Runs real computations serially and on the common pool, and compares the results.\n"
            "\n"
            "  --quick    small sizes: some seconds instead of up to a minute\n"
-           "  --out DIR  where mandelbrot.png is written; default: here\n"
-           "  --dir DIR  the folder whose files are summed; default: /usr, quick: /usr/share\n"
-           "  --help     this text\n"
+           "  --out DIR  the folder for mandelbrot.png; default: the current folder\n"
+           "  --dir DIR  the folder whose files are counted; default: /usr, or /usr/share with\n"
+           "             --quick\n"
+           "  --help     print this text\n"
            "\n"
-           "FORKJOIN_PARALLELISM sets the number of workers beside the caller.\n");
+           "The environment variable FORKJOIN_PARALLELISM sets the number of workers of the\n"
+           "common pool. The calling thread works too.\n");
 }
 
 int main(int argc, char **argv)
@@ -128,7 +133,7 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--dir") == 0 && i + 1 < argc) {
             o.dir = argv[++i];
         } else {
-            fprintf(stderr, "forkjoin-demo: not understood: %s (try --help)\n", argv[i]);
+            fprintf(stderr, "forkjoin-demo: unknown argument: %s (try --help)\n", argv[i]);
             return 2;
         }
     }
@@ -136,7 +141,7 @@ int main(int argc, char **argv)
     if (o.dir == NULL) o.dir = o.quick ? "/usr/share" : "/usr";
     if (!is_folder(o.dir) || !is_folder(o.out)) return 2;
 
-    printf("%d processors; workers of the common pool: %d, and the caller helps\n\n",
+    printf("%d processors; workers of the common pool: %d; the calling thread works too\n\n",
            fj_available_parallelism(), fj_common_parallelism());
     printf("%-15s %-34s %9s %10s %8s   %s\n", "name", "what", "serial s", "parallel s", "speedup",
            "results");

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * demo.h - what a computation of the demo offers, and the progress it reports
+ * demo.h - the interface between demo.c and the computations
  *
- * Each computation is a file of its own with one table of functions. demo.c prepares it, runs it
- * serially and in parallel on the common pool, compares the two results and prints a line.
+ * Each computation is a file of its own with one struct of functions. demo.c prepares the
+ * computation, runs it serially and then in parallel on the common pool, and prints one row of the
+ * table.
  */
 #ifndef DEMO_H
 #define DEMO_H
@@ -15,17 +16,17 @@
 
 typedef struct demo_options {
     bool quick;
-    const char *out; /* folder of the picture */
-    const char *dir; /* folder to be summed */
+    const char *out; /* folder for the picture */
+    const char *dir; /* folder whose files are counted */
 } demo_options;
 
 /*
- *   prepare   makes the input; puts into `what` what is computed, for the table, and returns the
- *             number of steps that a run reports by demo_step()
- *   serial    the same work as parallel, without a pool
- *   parallel  returns FJ_OK or an error
- *   finish    whether the results are equal and right; releases everything. May leave a
- *             sentence in `note`, which is empty before
+ *   prepare   creates the input, writes a description of the computation for the table to `what`,
+ *             and returns the number of steps that one run reports with demo_step()
+ *   serial    does the same work as parallel, but without a pool
+ *   parallel  returns FJ_OK or an error code
+ *   finish    frees all memory and returns whether the results are equal and right. It may write a
+ *             sentence for the user to `note`, which the caller has set to an empty string
  */
 typedef struct demo {
     const char *name;
@@ -37,13 +38,14 @@ typedef struct demo {
 
 extern const demo demo_mandelbrot, demo_sort, demo_queens, demo_matrix, demo_tree;
 
-/* Reports `n` steps as done. Any thread; cheap, but not for the innermost loop. */
+/* Reports `n` more steps as done. Any thread may call it. It is cheap, but too expensive for an
+ * innermost loop. */
 void demo_step(uint64_t n);
 
-/* A message, and the end of the program. */
+/* Prints a message and ends the program. */
 void demo_fail(const char *what);
 
-/* As malloc(n * size), but does not come back without memory. */
+/* Returns memory as calloc(n, size) does. If there is none, it ends the program. */
 void *demo_alloc(size_t n, size_t size);
 
 #endif

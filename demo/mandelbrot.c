@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mandelbrot.c - a picture, rows halved until few are left
+ * mandelbrot.c - a picture; a task halves its range of rows until at most four are left
  *
- * Rows differ widely in cost: who has drawn a cheap part steals from who draws an expensive one.
+ * The cost of the rows differs widely. A worker that has finished cheap rows steals tasks from a
+ * worker that draws expensive ones.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 enum { LIMIT = 2000, ROWS_OF_A_LEAF = 4 };
 
-/* A part of the border, in the valley between the two largest discs. */
+/* The picture shows a small region at the border of the set, between its two largest discs. */
 static const double centre_x = -0.7436, centre_y = 0.1318, span_x = 0.0092;
 
 static struct picture {
@@ -22,7 +23,8 @@ static struct picture {
     uint8_t *serial, *parallel;
 } picture;
 
-/* 0 inside the set, else 1 to 255 by how soon the point leaves it. */
+/* Returns 0 for a point in the set, otherwise 1 to 255, by the number of iterations after which the
+ * point escapes. */
 static uint8_t colour_of(double cx, double cy)
 {
     double x = 0, y = 0, xx = 0, yy = 0;
@@ -36,7 +38,7 @@ static uint8_t colour_of(double cx, double cy)
         n++;
     }
     if (n == LIMIT) return 0;
-    /* A fraction beside the count, so that there are no steps. */
+    /* Adds a fraction to the number of iterations, so that the colours change smoothly. */
     double escape = n + 1 - log2(log2(xx + yy) / 2);
     return (uint8_t)(1 + (int)(log2(escape + 1) * 62) % 255);
 }
@@ -74,7 +76,7 @@ static uint64_t prepare(const demo_options *o, char *what, size_t cap)
     size_t pixels = (size_t)picture.width * (size_t)picture.height;
     picture.serial = demo_alloc(pixels, 1);
     picture.parallel = demo_alloc(pixels, 1);
-    /* Written to once, so that no run pays for the pages. */
+    /* Touches all pages, so that no timed run has page faults. */
     memset(picture.serial, 0, pixels);
     memset(picture.parallel, 0, pixels);
     snprintf(what, cap, "%d x %d", picture.width, picture.height);

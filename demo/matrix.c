@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * matrix.c - a product of two matrices, the result divided into four parts again and again
+ * matrix.c - a product of two matrices; a task divides its block of the result into quarters
  *
- * On the plain tier: four structs with a task at their head, run by fj_invoke_array(). Every
- * element is summed in the same order whoever computes it, so the results are equal bit by bit.
+ * The tasks are plain tasks: an array of four structs, each with an fj_task as its first member, is
+ * run by fj_invoke_array(). The terms of every element are added in the same order in both runs, so
+ * the results are equal bit by bit.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ static struct {
     double *a, *b, *serial, *parallel;
 } matrix;
 
-/* The part of the result that begins at row, column and has `size` of both. */
+/* A square block of the result, with its first row, its first column and its size. */
 struct part {
     fj_task task;
     double *c;

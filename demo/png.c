@@ -2,11 +2,11 @@
 /*
  * png.c - writes a picture of at most 256 colours as a PNG file
  *
- * A PNG file is a signature and chunks: length, name, data, CRC-32 of name and data. The picture
- * is one zlib stream in chunks IDAT: a two-byte head, deflate blocks, the Adler-32 of what
- * they hold. What they hold is, for each row, a filter number (0: none) and the pixels. Here
- * each row is one stored block in one chunk, so nothing has to be kept in memory; the limit of
- * a stored block, 65535 bytes, is the limit of the width.
+ * A PNG file consists of a signature and chunks. A chunk has a length, a name, data, and the CRC-32
+ * of name and data. The IDAT chunks together contain one zlib stream: a header of two bytes,
+ * deflate blocks, and the Adler-32 of the uncompressed data. These data are, for each row, a filter
+ * number (0: no filter) and the pixels. This writer makes each row one stored block in a chunk of
+ * its own, so it needs no buffer. A stored block has at most 65535 bytes, which limits the width.
  */
 #include "png.h"
 
@@ -14,7 +14,7 @@
 
 typedef struct png_file {
     FILE *f;
-    uint32_t crc; /* of the chunk being written */
+    uint32_t crc; /* of the current chunk */
     uint32_t adler_a, adler_b;
     uint32_t crc_table[256];
     bool failed;
@@ -38,7 +38,7 @@ static void png_bytes(png_file *p, const void *data, uint32_t n)
     if (fwrite(data, 1, n, p->f) != n) p->failed = true;
 }
 
-/* Most significant byte first, as all numbers of PNG and the Adler-32 of zlib. */
+/* Writes the most significant byte first, as PNG does for all numbers and zlib for the Adler-32. */
 static void png_u32(png_file *p, uint32_t x)
 {
     uint8_t b[4] = {(uint8_t)(x >> 24), (uint8_t)(x >> 16), (uint8_t)(x >> 8), (uint8_t)x};
@@ -48,7 +48,7 @@ static void png_u32(png_file *p, uint32_t x)
 static void png_begin(png_file *p, const char *name, uint32_t length)
 {
     png_u32(p, length);
-    p->crc = UINT32_MAX; /* from here on */
+    p->crc = UINT32_MAX; /* the CRC begins with the name */
     png_bytes(p, name, 4);
 }
 
@@ -68,7 +68,7 @@ static void png_adler(png_file *p, const uint8_t *bytes, uint32_t n)
 static void png_head(png_file *p, uint32_t width, uint32_t height, const png_colour *palette)
 {
     static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-    /* bits per pixel, with palette, deflate, the five filters, not interlaced */
+    /* 8 bits per pixel; palette; deflate; the standard set of filters; not interlaced */
     static const uint8_t kind[5] = {8, 3, 0, 0, 0};
 
     png_bytes(p, signature, sizeof signature);
@@ -86,7 +86,8 @@ static void png_head(png_file *p, uint32_t width, uint32_t height, const png_col
     png_end(p);
 }
 
-/* One row as a chunk: a stored block, the head of the stream before the first. */
+/* Writes one row as one chunk with one stored block. The first chunk begins with the header of the
+ * stream, and the last one ends with the Adler-32. */
 static void png_row(png_file *p, const uint8_t *pixels, uint32_t width, bool first, bool last)
 {
     static const uint8_t zlib_head[2] = {0x78, 0x01}, no_filter[1] = {0};

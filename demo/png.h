@@ -2,7 +2,7 @@
 /*
  * png.h - writes a picture of at most 256 colours as a PNG file
  *
- * Without compression: the image data are stored blocks. Any viewer reads that.
+ * The image data are not compressed, but the file is valid PNG.
  */
 #ifndef DEMO_PNG_H
 #define DEMO_PNG_H
@@ -15,8 +15,9 @@ typedef struct png_colour {
 } png_colour;
 
 /*
- * Writes `pixels`, row by row, each an index into `palette`. Returns false if the file could
- * not be written.
+ * Writes the picture. `pixels` contains the rows one after the other; each pixel is an index into
+ * `palette`. Returns false if the width is 0 or above 65534, if the height is 0, or if the file
+ * cannot be written.
  */
 bool png_write(const char *path, const uint8_t *pixels, uint32_t width, uint32_t height,
                const png_colour palette[256]);

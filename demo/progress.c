@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * progress.c - a bar on the terminal while a computation runs
+ * progress.c - a progress bar on the terminal
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -18,7 +18,7 @@ enum { BAR = 40 };
 
 #define REDRAW_NS 100000000
 
-/* The counter has a cache line of its own: every worker writes to it. */
+/* The counter has a cache line of its own, because every worker writes to it. */
 static struct {
     FJI_ALIGNAS(64) uint64_t done;
     FJI_ALIGNAS(64) const char *label;
@@ -32,7 +32,7 @@ static struct {
 
 void demo_step(uint64_t n)
 {
-    /* relaxed: a count and nothing behind it. */
+    /* relaxed: the drawing thread reads only the number, no data that belong to a step. */
     __atomic_fetch_add(&progress.done, n, __ATOMIC_RELAXED);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queens.c - solutions of the queens problem, a task for each placement in the first rows
+ * queens.c - the number of solutions of the queens problem
  *
- * A search tree: what a subtree costs is not known before. Below the first rows it is searched
- * serially; a position is three sets of columns, as bits.
+ * Each placement of a queen in the first four rows is a task. The cost of a subtree is not known in
+ * advance. Below the first four rows each task searches serially. A position consists of three
+ * sets of columns, stored as bits.
  */
 #include <stdio.h>
 
@@ -16,7 +17,8 @@ static struct {
     uint64_t known, serial, parallel;
 } queens;
 
-/* Columns under attack in the next row: by columns, by falling and by rising diagonals. */
+/* Returns the number of solutions below a position. `cols`, `fall` and `rise` are the columns of
+ * the next row that are attacked along columns, falling diagonals and rising diagonals. */
 static uint64_t search(uint32_t cols, uint32_t fall, uint32_t rise, uint32_t all)
 {
     uint64_t found = 0;
@@ -49,7 +51,7 @@ FJ_TASK(uint64_t, place, uint32_t, cols, uint32_t, fall, uint32_t, rise, uint32_
     return found;
 }
 
-/* The same tree without tasks; reports the same steps. */
+/* Searches the same tree without tasks, and reports the same steps. */
 static uint64_t place_serial(uint32_t cols, uint32_t fall, uint32_t rise, uint32_t all, int row)
 {
     uint64_t found = 0;
@@ -66,7 +68,7 @@ static uint64_t place_serial(uint32_t cols, uint32_t fall, uint32_t rise, uint32
     return found;
 }
 
-/* Placements in the first rows: the steps of a run. */
+/* Returns the number of steps of a run: the placements of queens in the first four rows. */
 static uint64_t count_steps(uint32_t cols, uint32_t fall, uint32_t rise, uint32_t all, int row)
 {
     uint64_t steps = 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort.c - a merge sort whose halves and whose merges are split into tasks
+ * sort.c - a merge sort that sorts and merges in parallel
  *
- * The merge of two large runs is split at the middle of the longer one and the place of that
- * number in the other, so that the last merges do not leave one worker alone.
+ * A merge of two large runs is split in two: at the middle element of the longer run, and at the
+ * position of that element in the other run. Otherwise one worker would do the last merges, which
+ * are the largest, while all others have no work.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +13,9 @@
 #include "demo.h"
 
 enum {
-    INSERTION = 24,     /* sorted by insertion up to this */
-    SORT_CUTOFF = 8192, /* serially up to this */
-    MERGE_CUTOFF = 32768
+    INSERTION = 24,      /* up to this number of elements: insertion sort */
+    SORT_CUTOFF = 8192,  /* up to this number of elements: serial sort */
+    MERGE_CUTOFF = 32768 /* up to this number of elements: serial merge */
 };
 
 typedef uint32_t number;
@@ -22,7 +23,7 @@ typedef uint32_t number;
 static struct {
     size_t n;
     number *serial, *parallel, *spare;
-    uint64_t sum; /* of all numbers, before */
+    uint64_t sum; /* of all numbers before the sort */
 } numbers;
 
 /* ---- serial pieces ---- */
@@ -41,7 +42,7 @@ static void merge_serial(const number *a, size_t na, const number *b, size_t nb,
 {
     const number *a_end = a + na, *b_end = b + nb;
 
-    /* Without a branch on the order: it could not be predicted. */
+    /* No branch depends on the order of x and y, because it would often be mispredicted. */
     while (a < a_end && b < b_end) {
         number x = *a, y = *b;
         bool from_b = y < x;
@@ -54,7 +55,8 @@ static void merge_serial(const number *a, size_t na, const number *b, size_t nb,
     memcpy(out, b, (size_t)(b_end - b) * sizeof *b);
 }
 
-/* Sorts a[0..n), into `spare` if asked for, else in place; the other one is overwritten. */
+/* Sorts a[0..n). The result is in `spare` if to_spare is true, otherwise in `a`. The contents of
+ * the other array are undefined afterwards. */
 static void sort_serial(number *a, number *spare, size_t n, bool to_spare)
 {
     if (n <= INSERTION) {
@@ -69,7 +71,7 @@ static void sort_serial(number *a, number *spare, size_t n, bool to_spare)
     merge_serial(from, half, from + half, n - half, to);
 }
 
-/* The same division as that into tasks, for the same steps. */
+/* Splits the array as the tasks do, so that it reports the same steps. */
 static void sort_all_serial(number *a, number *spare, size_t n, bool to_spare)
 {
     if (n <= SORT_CUTOFF) {
@@ -84,7 +86,7 @@ static void sort_all_serial(number *a, number *spare, size_t n, bool to_spare)
     merge_serial(from, half, from + half, n - half, to);
 }
 
-/* The number of elements of a sorted run that are below x. */
+/* Returns the number of elements of the sorted run a[0..n) that are less than x. */
 static size_t rank_of(number x, const number *a, size_t n)
 {
     size_t low = 0;
@@ -148,7 +150,7 @@ static uint64_t prepare(const demo_options *o, char *what, size_t cap)
     numbers.spare = demo_alloc(numbers.n, sizeof(number));
     numbers.sum = 0;
     for (size_t i = 0; i < numbers.n; i++) {
-        /* A linear congruential generator; its upper bits are good enough. */
+        /* A linear congruential generator; its upper bits are random enough here. */
         x = x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         numbers.serial[i] = numbers.parallel[i] = (number)(x >> 32);
         numbers.sum += numbers.serial[i];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tree.c - the files of a folder and all below it, counted and summed, a task for each folder
+ * tree.c - the number and the total size of all files below a folder; each folder is a task
  *
- * On the plain tier: a task reads its folder and runs one task for each folder in it by
- * fj_invoke_array(). Stays on one file system and follows no links. The folder was read once
- * before either run, so both find it in the kernel's cache.
+ * The tasks are plain tasks: a task reads its folder and runs one task for each folder in it with
+ * fj_invoke_array(). The walk stays on one file system and follows no symbolic links. prepare()
+ * walks the tree once before the timed runs, so that both runs find it in the kernel's cache.
  */
 #define _DEFAULT_SOURCE
 
@@ -24,7 +24,7 @@ typedef struct totals {
 struct folder {
     fj_task task;
     char *path;
-    totals sum; /* of it and all below */
+    totals sum; /* of the folder and all folders below it */
 };
 
 typedef struct folders {
@@ -74,7 +74,7 @@ static void free_folders(folders *list)
     free(list->item);
 }
 
-/* Counts the files in f itself and lists the folders in it, as tasks with the body `fn`. */
+/* Counts the files in f and appends the folders in f to `list`, as tasks with the body `fn`. */
 static void read_folder(struct folder *f, folders *list, fj_task_fn *fn)
 {
     struct stat s;
@@ -96,7 +96,7 @@ static void read_folder(struct folder *f, folders *list, fj_task_fn *fn)
             continue;
         }
         if (fstatat(dirfd(d), e->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
-        if (S_ISDIR(s.st_mode)) { /* where the file system does not tell the kind */
+        if (S_ISDIR(s.st_mode)) { /* readdir() did not report the type */
             add_folder(list, f->path, e->d_name, fn);
         } else if (S_ISREG(s.st_mode)) {
             f->sum.files++;
@@ -147,9 +147,9 @@ static uint64_t prepare(const demo_options *o, char *what, size_t cap)
     struct stat s;
 
     tree.root = o->dir;
-    if (stat(tree.root, &s) != 0) demo_fail("the folder is gone");
+    if (stat(tree.root, &s) != 0) demo_fail("the folder does not exist any more");
     tree.device = s.st_dev;
-    tree.serial = walk_root(); /* fills the cache, and says how much there is */
+    tree.serial = walk_root(); /* fills the cache and counts the files */
     snprintf(what, cap, "%s: %llu files, %llu MB", tree.root, (unsigned long long)tree.serial.files,
              (unsigned long long)(tree.serial.bytes / 1000000));
     return tree.serial.folders;
@@ -172,12 +172,13 @@ static int run_parallel(void)
     return err;
 }
 
-/* Somebody may have changed the folder between the runs: then a later walk has to agree. */
+/* Another process may have changed the folder between the two runs. If the results differ, both
+ * walks are repeated, at most three times, until they agree. */
 static bool finish(const demo_options *o, char *note, size_t cap)
 {
     (void)o;
     if (equal(&tree.serial, &tree.parallel)) return true;
-    snprintf(note, cap, "the folder is being changed: walked again");
+    snprintf(note, cap, "the files changed between the two runs; the folder was read again");
     for (int tries = 0; tries < 3; tries++) {
         tree.serial = walk_root();
         if (equal(&tree.serial, &tree.parallel)) return true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 01_fib.c - fork, do the rest yourself, join
+ * 01_fib.c - fork a task, do other work, join the task
  *
- * A task is a struct of yours with an fj_task at its head; it lives in the frame that forks it.
- * The join runs the task here if no other worker took it.
+ * A task is a struct of the program whose first member is an fj_task. Here it is a local variable
+ * of the function that forks it. If no other worker has stolen the task, the join runs its body.
  */
 #include <forkjoin.h>
 #include <stdio.h>

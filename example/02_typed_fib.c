@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 02_typed_fib.c - the same on the typed tier
+ * 02_typed_fib.c - Fibonacci numbers with a typed task
  *
- * FJ_TASK makes of the function below it a handle, a fork, a join, a call and an invoke. `FJ`
- * hands the worker on; without a thief the join is a direct call.
+ * FJ_TASK defines the function fib and generates fib_task, fib_fork, fib_join, fib_call and
+ * fib_invoke. `FJ` passes on the worker that runs the body and its position in its queue. If no
+ * other worker has stolen the call, fib_join is an ordinary function call.
  */
 #include <forkjoin.h>
 #include <stdio.h>

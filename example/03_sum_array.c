@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 03_sum_array.c - a loop in parallel: one task for each chunk of an array
+ * 03_sum_array.c - a parallel loop: one task for each chunk of an array
  *
- * fj_invoke_array() runs the tasks at the head of structs that lie one after the other and waits
- * for all of them. Many more chunks than workers, so that a slow one does not matter.
+ * fj_invoke_array() runs an array of structs whose first member is an fj_task, and waits for all of
+ * them. There are many more chunks than workers, so that a slow worker does not delay the others.
  */
 #include <forkjoin.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static int chunk_run(fj_task *t)
     long long sum = 0;
 
     for (const int *p = c->from; p < c->to; p++) sum += *p;
-    c->sum = sum; /* once: neighbours are on the same cache line */
+    c->sum = sum; /* one write per chunk: the next chunk may be on the same cache line */
     return FJ_OK;
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 04_errors.c - how an error gets from a task to whoever waits for it
+ * 04_errors.c - how the joining thread gets the error of a task
  *
- * A body returns 0 or a positive code of its own. The join hands that code on; fj_invoke_all()
- * waits for all its tasks, also after an error, and returns the first in the order given.
+ * A body returns 0 or a positive error code of its own. The join returns that code.
+ * fj_invoke_all() waits for all its tasks, even after an error, and returns the first error in the
+ * order of its array.
  */
 #include <forkjoin.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ static struct number number(const char *text)
     return n;
 }
 
-/* By fork and join: the caller decides what to do with a code. Here: counts the bad ones. */
+/* With fork and join the caller decides what to do with each code. Here it counts the errors. */
 static int count_bad(void)
 {
     struct number a = number("12"), b = number("1x");
@@ -55,7 +56,7 @@ int main(void)
     int err = fj_invoke_all(all, 4);
     printf("the first error is %d (%s), of \"%s\"\n", err, fj_error_name(err), n[1].text);
     if (err != EMPTY) return 1;
-    if (n[0].value != 2026 || n[3].value != 7) return 1; /* the others were run as well */
+    if (n[0].value != 2026 || n[3].value != 7) return 1; /* the other tasks were run too */
 
     int bad = count_bad();
     printf("%d of two could not be read\n", bad);

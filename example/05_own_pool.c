@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 05_own_pool.c - a pool of one's own, from its options to its end
+ * 05_own_pool.c - the life of a pool that the program creates itself
  *
- * fj_execute() hands over an action that nobody waits for. After fj_pool_shutdown() the pool
- * takes no more, finishes what it has and ends.
+ * fj_execute() submits an action, for which no thread waits. After fj_pool_shutdown() the pool
+ * rejects new actions, runs those that are queued and then terminates.
  */
 #include <forkjoin.h>
 #include <stdatomic.h>
@@ -18,7 +18,7 @@ struct tally {
 static int act(void *arg)
 {
     struct tally *t = arg;
-    /* Every hundredth one fails; its code goes to on_error. */
+    /* Every hundredth action fails. The pool passes its code to on_error(). */
     return atomic_fetch_add(&t->done, 1) % (ACTIONS / FAILING) == 0 ? 1 : FJ_OK;
 }
 
@@ -45,7 +45,7 @@ int main(void)
 {
     struct tally t = {0};
     fj_pool *pool;
-    fj_pool_options o = {0}; /* what is not set has its default */
+    fj_pool_options o = {0}; /* 0 and NULL mean the default */
     o.parallelism = 3;
     o.name = "mine";
     o.arg = &t;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 06_quiescence.c - waiting for work that nobody joins
+ * 06_quiescence.c - waiting until a pool has no work left
  *
- * Each action starts further ones and is forgotten; how many there will be is not known. The end
- * is reached when the pool is quiescent: nothing is running, nothing queued.
+ * Each action submits further actions, and no thread joins any of them. Their number is not known
+ * in advance. The work is done when the pool is quiescent: no task is running or queued.
  */
 #include <forkjoin.h>
 #include <stdatomic.h>
@@ -13,14 +13,14 @@
 static fj_pool *pool;
 static atomic_int visited, lost;
 
-/* A node of the Collatz tree, upwards: which numbers reach 1 without passing the limit? */
+/* The Collatz tree, from 1 upwards: which numbers reach 1 without exceeding the limit? */
 enum { LIMIT = 20000 };
 
 static int visit(void *arg);
 
 static void go_to(uintptr_t n)
 {
-    /* From a worker of the pool this is a push to its own queue. */
+    /* A worker of the pool pushes the action to its own queue. */
     if (n <= LIMIT && fj_execute(pool, visit, (void *)n) != FJ_OK) atomic_fetch_add(&lost, 1);
 }
 

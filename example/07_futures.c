@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 07_futures.c - results that anybody may wait for, with a limit, and that may be cancelled
+ * 07_futures.c - futures: any thread may wait for them, with a time limit, or cancel them
  *
- * Three searches for the same thing run at once. The first that finds it wins; the others see
- * fj_is_cancelled() and give up. A future that takes too long is not waited for.
+ * Three searches for the same number run at the same time. When the first search succeeds,
+ * fj_future_invoke_any() cancels the others, which call fj_is_cancelled() and return. Then a thread
+ * waits for a slow future with a limit of 5 ms, and cancels it.
  */
 #include <forkjoin.h>
 #include <forkjoin/block.h>
@@ -24,7 +25,7 @@ static int search_run(fj_task *t)
             return FJ_OK;
         }
         if (fj_is_cancelled()) return FJ_ECANCELED;
-        if (i * i > s->wanted) return 1; /* not here */
+        if (i * i > s->wanted) return 1; /* not found */
     }
 }
 
@@ -32,8 +33,8 @@ static int sleep_long(void *arg, void **result)
 {
     (void)arg;
     (void)result;
-    return fj_sleep_ns(3600 *
-                       (int64_t)1000000000); /* ends with FJ_ECANCELED when it is cancelled */
+    /* A cancel ends the sleep with FJ_ECANCELED. */
+    return fj_sleep_ns(3600 * (int64_t)1000000000);
 }
 
 int main(void)
@@ -50,7 +51,7 @@ int main(void)
     int err = fj_future_invoke_any(NULL, all, 3, FJ_FOREVER, &which);
     if (err != FJ_OK) return 1;
     printf("search %zu has found %ld\n", which, s[which].found);
-    for (int i = 0; i < 3; i++) fj_future_fini(all[i]); /* the cancelled ones may still run */
+    for (int i = 0; i < 3; i++) fj_future_fini(all[i]); /* waits for the cancelled ones */
 
     if (fj_submit_call(NULL, sleep_long, NULL, &slow) != FJ_OK) return 1;
     err = fj_future_get(slow, 5000000, NULL);

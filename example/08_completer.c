@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 08_completer.c - a computation in which nobody waits: the last child goes on
+ * 08_completer.c - completers: the last child to finish continues the work of its parent
  *
- * Counts the words in a text by halves. A half that is done tells its parent, and whoever is
- * the second to do so adds the two counts up and tells the next.
+ * The program counts the words of a text by halving it. No thread waits for a half. A task, and
+ * each of its two halves, calls fj_completer_try_complete() at its end. The last of these three
+ * calls runs the task's completion function count_done(), which adds up the two counts, and then
+ * does the same for the task's parent.
  */
 #include <forkjoin.h>
 #include <stdio.h>
@@ -24,7 +26,7 @@ static int count_done(fj_completer *c, fj_completer *caller)
     (void)caller;
     if (me->halves == NULL) return FJ_OK;
     me->words = me->halves[0].words + me->halves[1].words;
-    free(me->halves); /* nobody touches them any more */
+    free(me->halves); /* no thread uses them any more */
     return FJ_OK;
 }
 
@@ -37,7 +39,7 @@ static int count_run(fj_task *t)
             me->words += me->text[i] != ' ' && (i + 1 == me->n || me->text[i + 1] == ' ');
     } else {
         size_t middle = me->n / 2;
-        while (middle < me->n && me->text[middle] != ' ') middle++; /* not within a word */
+        while (middle < me->n && me->text[middle] != ' ') middle++; /* do not split a word */
         me->halves = calloc(2, sizeof *me->halves);
         if (me->halves == NULL) return 1;
         fj_completer_set_pending(&me->c, 2);
@@ -50,7 +52,7 @@ static int count_run(fj_task *t)
             if (err != FJ_OK) return err;
         }
     }
-    fj_completer_try_complete(&me->c); /* the last touch */
+    fj_completer_try_complete(&me->c); /* *me may be freed from here on */
     return FJ_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 09_timers.c - work that is done later, and again and again
+ * 09_timers.c - work at a later time, and periodic work
  */
 #include <forkjoin.h>
 #include <stdio.h>

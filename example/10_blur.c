@@ -2,10 +2,10 @@
 /*
  * 10_blur.c - a blur of an image: loops over rows and over tiles
  *
- * The blur is done in two passes: each row by itself into a second image, which fj_for() hands
- * out row by row, and then along the columns, which fj_for_2d() hands out in tiles, so that the
- * rows a tile needs stay in the cache. The bodies are plain loops; called once for the whole
- * image they are the serial program.
+ * The blur has two passes. The first pass blurs along the rows and writes to a second image;
+ * fj_for() divides it into ranges of rows. The second pass blurs along the columns; fj_for_2d()
+ * divides it into tiles, so that the rows that a tile needs stay in the cache. The bodies are plain
+ * loops. The serial program calls each of them once, for the whole image.
  */
 #include <forkjoin/algo.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Beyond an edge its pixel goes on. */
+/* Returns the index of the pixel for one tap. Outside the image, the pixel at the edge is used. */
 static size_t inside(size_t at, size_t tap, size_t n)
 {
     size_t k = at + tap;
@@ -87,7 +87,7 @@ static int blur_parallel(struct blur *b)
     return err != FJ_OK ? err : fj_for_2d(b->in.rows, b->in.columns, blur_columns, b, NULL);
 }
 
-/* The best time of some runs; negative after an error. */
+/* Returns the best time of `runs` runs, or -1 after an error. */
 static double best_of(int runs, int (*blur)(struct blur *b), struct blur *b)
 {
     double best = 1e9;
@@ -113,7 +113,7 @@ static struct image image_new(size_t rows, size_t columns)
     return i;
 }
 
-/* Rings and a chess board. */
+/* Draws rings and a chess board. */
 static void image_draw(const struct image *i)
 {
     for (size_t r = 0; r < i->rows; r++)
@@ -123,7 +123,7 @@ static void image_draw(const struct image *i)
         }
 }
 
-/* A row of Pascal's triangle, which is nearly Gaussian. */
+/* The weights are a row of Pascal's triangle, which is close to a Gaussian curve. */
 static void weights_set(float weight[TAPS])
 {
     float sum = 0, w = 1;

@@ -4,10 +4,10 @@
  *
  *     11_word_count [--quick | FILE]
  *
- * fj_reduce() gives out parts of the text as they come, in the middle of words. A word belongs
- * to the part that it begins in: whoever counts that part reads on beyond its end. What one
- * worker counts goes into one table; only when somebody else has taken a part are there two,
- * which combine makes one of.
+ * fj_reduce() divides the text into chunks, and a chunk may begin or end in the middle of a word. A
+ * word belongs to the chunk in which it begins, so count_words() may read beyond the end of its
+ * chunk. The words of consecutive chunks go into one hash table. A thief takes a range of chunks
+ * and begins a new table for it; combine_tables() later merges this table into the other one.
  */
 #include <forkjoin/algo.h>
 #include <stdio.h>
@@ -21,13 +21,14 @@ struct text {
 };
 
 struct word {
-    const char *at; /* in the text; NULL: a free place */
+    const char *at; /* in the text; NULL if the place is free */
     size_t length;
     size_t hash;
     unsigned long count;
 };
 
-/* Starts as zeros; open addressing, a power of 2 of places. */
+/* A hash table with open addressing. `places` is a power of 2. In an empty table all members are
+ * 0. */
 struct table {
     struct word *word;
     size_t places, used;
@@ -40,7 +41,7 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* ---- Tables -------------------------------------------------------------------------------------- */
+/* ---- Tables ---------------------------------------------------------------------------------- */
 
 static struct word *table_find(const struct table *t, const struct word *w)
 {
@@ -82,20 +83,20 @@ static int table_add(struct table *t, const struct word *w)
     return FJ_OK;
 }
 
-/* ---- Counting ------------------------------------------------------------------------------------ */
+/* ---- Counting -------------------------------------------------------------------------------- */
 
 static int is_letter(char c)
 {
     return c >= 'a' && c <= 'z';
 }
 
-/* Counts the words that begin in begin <= i < end. */
+/* Counts the words that begin at a position i with begin <= i < end. */
 static int count_words(size_t begin, size_t end, void *acc, void *arg)
 {
     const struct text *t = arg;
     size_t i = begin;
 
-    /* The rest of a word of the part before. */
+    /* Skips the rest of a word that begins in the chunk before this one. */
     if (begin > 0 && is_letter(t->bytes[begin - 1]))
         while (i < end && is_letter(t->bytes[i])) i++;
     while (i < end) {
@@ -138,9 +139,10 @@ static int count_parallel(struct text *t, struct table *words)
     return fj_reduce(0, t->n, count_words, combine_tables, &none, sizeof none, t, words, NULL);
 }
 
-/* ---- The text ------------------------------------------------------------------------------------ */
+/* ---- The text -------------------------------------------------------------------------------- */
 
-/* Words of one to four syllables, the first ones by far the most frequent, always the same. */
+/* Generates words of one to four syllables. Words with small numbers are by far the most frequent.
+ * The text is always the same. */
 static void text_generate(struct text *t, size_t n)
 {
     static const char *const part[] = {"the",  "of", "an",  "to",  "in",  "re", "con", "ter",
@@ -154,7 +156,7 @@ static void text_generate(struct text *t, size_t n)
         random ^= random >> 7;
         random ^= random << 17;
         unsigned long rank = (unsigned long)(random >> 20) & 0xffff;
-        rank >>= random & 15; /* small ones are frequent */
+        rank >>= random & 15; /* makes small numbers frequent */
         do {
             const char *s = part[rank & 15];
             size_t length = strlen(s);
@@ -197,7 +199,7 @@ static int text_read(struct text *t, const char *path)
     return err != 0 ? 1 : fj_transform(t->bytes, 1, t->bytes, 1, t->n, to_lower, NULL, NULL);
 }
 
-/* ---- What was found ------------------------------------------------------------------------------ */
+/* ---- Results --------------------------------------------------------------------------------- */
 
 static int same_tables(const struct table *a, const struct table *b)
 {
@@ -246,7 +248,7 @@ int main(int argc, char **argv)
     double middle = seconds();
     if (err == FJ_OK) err = count_parallel(&t, &all);
     double serial = middle - start, parallel = seconds() - middle;
-    if (err != FJ_OK) { /* what was not combined is left to the end of the process */
+    if (err != FJ_OK) { /* tables that were not combined are not freed */
         fprintf(stderr, "word count: %s\n", fj_strerror(err));
         return 1;
     }

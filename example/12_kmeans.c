@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 12_kmeans.c - clusters of points: a reduction into sums, again and again
+ * 12_kmeans.c - k-means clustering: one reduction in each round
  *
- * Each round finds for every point the nearest centre, and moves the centres to the middle of
- * their points. What is summed for each centre is the accumulator of fj_reduce().
+ * Each round finds the nearest centre of every point and then moves each centre to the mean of its
+ * points. The accumulator of fj_reduce() holds the sums of all centres.
  *
- * Coordinates are integers, so the sums are the same however the points were shared out. With
- * floats the last bits would differ from run to run; fj_reduce_deterministic(), called in the same way,
- * always adds in the same order.
+ * The coordinates are integers, so the sums do not depend on how the points are divided into
+ * chunks. With floating-point numbers the last bits could differ from run to run.
+ * fj_reduce_deterministic() has the same arguments and always adds in the same order.
  */
 #include <forkjoin/algo.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ struct cloud {
 struct sums {
     int64_t x[CLUSTERS][DIMENSIONS];
     int64_t count[CLUSTERS];
-    int64_t distance; /* of all points to their centres, squared */
+    int64_t distance; /* sum of the squared distances of all points from their centres */
 };
 
 static double seconds(void)
@@ -49,7 +49,7 @@ static int32_t distance(const struct point *a, const struct point *b)
     return sum;
 }
 
-/* Adds the points begin <= i < end to those of their nearest centres. */
+/* Adds each point i with begin <= i < end to the sums of its nearest centre. */
 static int assign(size_t begin, size_t end, void *acc, void *arg)
 {
     const struct cloud *c = arg;
@@ -93,7 +93,8 @@ static void move_centres(struct cloud *c, const struct sums *s)
             c->centre[k].x[d] = (int32_t)(s->x[k][d] / s->count[k]);
 }
 
-/* Starts with the first points as centres. The sums of the last round are in *s. */
+/* Runs all rounds, beginning with the first points as centres. Stores the sums of the last round in
+ * *s. */
 static int cluster(struct cloud *c, int in_parallel, struct sums *s)
 {
     static const struct sums none;
@@ -109,7 +110,8 @@ static int cluster(struct cloud *c, int in_parallel, struct sums *s)
     return err;
 }
 
-/* Heaps around CLUSTERS places, always the same. */
+/* Generates points whose coordinates are concentrated around 16 values. It generates the same
+ * points in every run. */
 static void cloud_make(struct cloud *c, size_t n)
 {
     uint64_t random = 88172645463325252u;

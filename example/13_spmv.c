@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 13_spmv.c - a sparse matrix times a vector: a loop whose elements differ by a thousand times
+ * 13_spmv.c - a sparse matrix times a vector: a loop whose iterations differ widely in cost
  *
- * Some rows have a few entries and some have thousands. Equal numbers of rows for each worker
- * would leave most of them waiting for one; fj_for() hands out more as somebody runs out of
- * work, and makes its parts as large as takes some microseconds, so nothing has to be tuned.
+ * Some rows have few entries, and others have thousands. If each worker got the same number of
+ * rows, most workers would wait for the slowest one. With fj_for(), a worker without work steals
+ * half of another worker's remaining rows, and a chunk has as many rows as a worker multiplies in
+ * about 16 to 64 microseconds. The program need not choose a chunk size.
  */
 #include <forkjoin/algo.h>
 #include <stdint.h>
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Rows one after the other: those of row r are from first[r] up to first[r + 1]. */
+/* The entries are stored row by row: row r has the entries first[r] to first[r + 1] - 1. */
 struct matrix {
     size_t rows, columns;
     size_t *first;
@@ -58,7 +59,7 @@ static int multiply_parallel(struct product *p)
     return fj_for(0, p->a->rows, multiply_rows, p, NULL);
 }
 
-/* The best time of some runs; negative after an error. */
+/* Returns the best time of `runs` runs, or -1 after an error. */
 static double best_of(int runs, int (*multiply)(struct product *p), struct product *p)
 {
     double best = 1e9;
@@ -90,7 +91,8 @@ static uint64_t next(uint64_t *random)
     return *random >> 32;
 }
 
-/* Half of the rows have one to seven entries, a quarter up to fifteen, and so on. */
+/* Returns 1 to 7 entries for half of the rows, 1 to 15 for a quarter of them, and so on, at most
+ * 16383. */
 static size_t row_length(uint64_t *random)
 {
     size_t length = 8;

@@ -2,9 +2,9 @@
 //
 // Algo.java - the algorithms of the Java library: parallel streams and java.util.Arrays
 //
-// The same workloads as algo.h, called inside a ForkJoinPool of the workers asked for; but the
-// methods of Arrays split by the size of the common pool, so that this one is limited as well
-// (-Djava.util.concurrent.ForkJoinPool.common.parallelism, set by algo.py).
+// The workloads are those of algo.h. The kernels run inside a ForkJoinPool with the requested
+// number of workers. The methods of Arrays split by the size of the common pool, so algo.py
+// limits that pool too (-Djava.util.concurrent.ForkJoinPool.common.parallelism).
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -25,7 +25,7 @@ final class Algo {
 
     static ForkJoinPool pool;
 
-    /* One workload at one size: reset() is not timed, run() is. */
+    /* One workload at one size. run() is timed, reset() is not. */
     abstract static class Work {
         String name, variant;
         int n;
@@ -421,7 +421,7 @@ final class Algo {
         case "for-triangle":
             return new Loop(i -> turns(i, i / TRIANGLE));
         case "for-heavy":
-            return null; // needs its size: see find()
+            return null; // needs the number of elements: see find()
         case "for-grain1":
             return new Grain1();
         case "for-tiny":
@@ -479,7 +479,8 @@ final class Algo {
         return name.equals("for-grain1") ? "forks" : "stream";
     }
 
-    /* The sum over the threads; the process clock of the JVM ticks in hundredths of a second. */
+    /* Adds up the times of all threads, because the process clock of the JVM has a resolution of
+     * only a hundredth of a second. */
     static double cpuSeconds() throws IOException {
         long ns = 0;
         try (var tasks = Files.newDirectoryStream(Path.of("/proc/self/task"))) {

@@ -2,9 +2,9 @@
 /*
  * Bench.java - the workloads with java.util.concurrent.ForkJoinPool
  *
- * The program of the runtime `java`: workload.h and the harness once more, with the same command
- * line, result lines and exit status as the C programs. The warm-up takes at least ten runs and
- * one second, but no more than three seconds, so that compiled code is measured.
+ * This is the program of the runtime `java`. It repeats workload.h and the harness in Java, with
+ * the same command line, result lines and exit status as the C programs. The warm-up takes at
+ * least ten runs and one second, but at most three seconds, so that compiled code is measured.
  */
 import java.io.IOException;
 import java.lang.invoke.MethodHandles;
@@ -101,7 +101,7 @@ public final class Bench {
         }
     }
 
-    /* The left child is forked, the right one computed in place. */
+    /* A task forks its left child and computes its right child itself. */
     static final class FibCompleter extends CountedCompleter<Void> {
         final int n;
         long result;
@@ -136,7 +136,7 @@ public final class Bench {
 
     static int[] values;
 
-    /* By the first run alone, which is a warm-up. */
+    /* Fills the array in the first run, which is a warm-up. Later calls do nothing. */
     static void fillValues(int n) {
         if (values != null && values.length >= n) return;
         values = new int[n];
@@ -367,7 +367,7 @@ public final class Bench {
         }
     }
 
-    /* The answer of a fork/join case. */
+    /* Returns the answer of a fork/join workload. */
     static double kernel(Case c) {
         switch (c.workload) {
         case "fib":
@@ -429,7 +429,7 @@ public final class Bench {
         return new Measure((end - start) * 1e-9, c.check(answer));
     }
 
-    /* Space on both sides keeps the counters of two producers on different cache lines. */
+    /* Padding on both sides keeps the counters of two producers on different cache lines. */
     static class PadBefore {
         long p0, p1, p2, p3, p4, p5, p6, p7;
     }
@@ -539,7 +539,8 @@ public final class Bench {
         return new Measure(ns[c.size / 2] * 1e-9, true);
     }
 
-    /* The sum over the threads; the process clock of the JVM ticks in hundredths of a second. */
+    /* Adds up the times of all threads, because the process clock of the JVM has a resolution of
+     * only a hundredth of a second. */
     static double cpuSeconds() throws IOException {
         long ns = 0;
         try (var tasks = Files.newDirectoryStream(Path.of("/proc/self/task"))) {
@@ -601,7 +602,7 @@ public final class Bench {
         }
         Case c = find(args[0], quick);
         if (c == null) {
-            System.err.println("java: no workload of that name: " + args[0]);
+            System.err.println("java: unknown workload: " + args[0]);
             return 2;
         }
         if (c.workload.equals("oversub")) workers = OVERSUB_WORKERS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Timers.java - what timers.c measures, with Java's ScheduledThreadPoolExecutor
+// Timers.java - adding and cancelling of timers as in timers.c, with ScheduledThreadPoolExecutor
 
 import java.util.concurrent.*;
 

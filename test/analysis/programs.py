@@ -15,6 +15,9 @@ import sys
 import threading
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "test"))
+import recording  # noqa: E402
+
 JOBS = 2
 RESULT = re.compile(r"(ok|not ok|skip) (\S+?)(:.*| \(.*|)$")
 SUMMARY = re.compile(r"# \S+: \d+ passed, \d+ failed, \d+ skipped")
@@ -25,6 +28,7 @@ def parser(text):
     p = argparse.ArgumentParser(description=text,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--list", action="store_true", help="print the names of the tests")
+    recording.option(p)
     p.add_argument("filter", nargs="*", metavar="FILTER",
                    help="only tests whose names contain one of these")
     return p
@@ -63,6 +67,7 @@ class Results:
         self.quiet = quiet
         self.counts = {"ok": 0, "not ok": 0, "skip": 0}
         self.lock = threading.Lock()
+        self.record = recording.Record(args.record)
 
     def chosen(self, test):
         full = f"{self.name}/{test}"
@@ -124,5 +129,8 @@ class Results:
 
     def finish(self):
         c = self.counts
-        print(f"# {self.name}: {c['ok']} passed, {c['not ok']} failed, {c['skip']} skipped")
+        result = f"{c['ok']} passed, {c['not ok']} failed, {c['skip']} skipped"
+        print(f"# {self.name}: {result}")
+        every = ["all"] if getattr(self.args, "all", False) else []
+        self.record.write([self.name] + every + self.args.filter, result + ".")
         sys.exit(1 if c["not ok"] or not any(c.values()) else 0)
