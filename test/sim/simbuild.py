@@ -69,8 +69,7 @@ class Build:
         def of(pattern):
             return sorted(os.path.relpath(p, self.root)
                           for p in glob.glob(os.path.join(self.root, pattern)))
-        both = ["src/plat/lock.c", "src/plat/fault.c"]
-        seen = of("src/*.c") + [s for s in both if os.path.exists(os.path.join(self.root, s))]
+        seen = of("src/*.c") + ["src/plat/lock.c", "src/plat/blocking.c"]
         plain = of("src/plat/sim/*.c") + (["test/sim/frame.c"] if self.frame else [])
         return [(s, True) for s in seen] + [(s, False) for s in plain]
 
