@@ -32,7 +32,7 @@ static int64_t block_retry(const fj_blocking *b, int64_t *pause)
 /*
  * Whether p has a queued task and no active worker, and its refusals are recent. Returns false after
  * FJI_RETRY_TRIES refusals in a row of which the first is FJI_RETRY_WAIT_NS ago: then the worker
- * stops to delay its wait.
+ * stops delaying its wait.
  */
 static bool block_pool_is_stuck(fj_pool *p)
 {
@@ -140,14 +140,6 @@ static void block_begin(fj_blocking *b)
 
 /* ---- Time ------------------------------------------------------------------------------------------ */
 
-/* If the deadline would overflow, there is none. */
-static int64_t block_deadline(int64_t timeout_ns)
-{
-    int64_t now = fji_plat_now();
-
-    return timeout_ns > FJ_FOREVER - now ? FJ_FOREVER : now + timeout_ns;
-}
-
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -177,8 +169,7 @@ int fj_sleep_ns(int64_t ns)
 {
     fji_worker *w = fji_worker_self();
     fj_blocking b;
-    int64_t now = fji_plat_now();
-    int64_t end = ns < 0 ? now : ns > FJ_FOREVER - now ? FJ_FOREVER : now + ns;
+    int64_t end = fji_deadline(ns);
     uint32_t word = 0;
 
     if (w == NULL) {
@@ -230,7 +221,7 @@ int fj_block_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t timeout_ns
 
     if (c == NULL || m == NULL) return FJ_EINVAL;
     if (timeout_ns <= 0) return FJ_ETIMEDOUT;
-    int64_t end = block_deadline(timeout_ns), pause = FJI_RETRY_MOST_NS;
+    int64_t end = fji_deadline(timeout_ns), pause = FJI_RETRY_MOST_NS;
     block_begin(&b);
     /* One wait only: a second one could miss a signal that arrives between the two. If the worker
      * has to ask for a thread, the call returns without a signal, which the contract allows. */
@@ -263,7 +254,7 @@ int fj_block_sem_wait(sem_t *s, int64_t timeout_ns)
     int err = fji_plat_sem_trywait(s);
     if (err == FJ_EAGAIN && timeout_ns <= 0) err = FJ_ETIMEDOUT;
     if (err == FJ_EAGAIN || err == FJI_PLAT_EINTR) {
-        int64_t end = block_deadline(timeout_ns), look, pause = 0;
+        int64_t end = fji_deadline(timeout_ns), look, pause = 0;
         block_begin(&b);
         do {
             look = earlier(end, block_retry(&b, &pause));
@@ -310,7 +301,7 @@ static int files_poll_once(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 /* Waits until a file has an event, the timeout has passed, or the task is interrupted. */
 static int files_poll(const fj_blocking *b, struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 {
-    int64_t end = block_deadline(timeout_ns), look, pause = 0;
+    int64_t end = fji_deadline(timeout_ns), look, pause = 0;
     int got;
 
     do {

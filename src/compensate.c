@@ -1,51 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compensate.c - compensation: while a worker is blocked, another one may run in its place
+ * compensate.c - compensation: while a worker is blocked, another worker may run in its place
  *
- * A worker that is about to wait takes itself out of the active count, so that the pool is one
- * worker short. It is counted in `blocked` instead: the pool may have that many threads more.
+ * A worker that is about to wait leaves the active count, so the pool is one worker short. It is
+ * counted in `blocked` instead, and the pool may have that many threads more.
  *
- *     blocker                                   producer
- *     1 blocked+1; CAS ctl: active-1            1 cell = task
+ *     blocking worker                           producer
+ *     1 blocked+1; CAS ctl: active-1            1 store the task into a cell
  *     2 heavy fence                             2 light fence
- *     3 a task in any queue: signal             3 ctl < 0: signal
- *     4 waits; blocked-1; CAS ctl: active+1
+ *     3 a task in any queue: wake-up            3 ctl wants a worker: wake-up
+ *     4 wait; blocked-1; CAS ctl: active+1
  *
- * This is the handshake of idle.c. Either the producer's 3 sees the blocker's 1, or the blocker's
- * 3 sees the producer's 1. The signal wakes an idle worker if there is one, and starts a thread if
- * there is none and max_threads allows it. So a thread is started only when a task is queued and no
- * worker is idle. Steps 2 and 3 are left out if the control word says, after 1, that no worker is
- * missing or none can be had.
+ * This is the handshake of idle.c. Either the producer's step 3 sees step 1 of the blocking worker, or
+ * the blocking worker's step 3 sees step 1 of the producer. The wake-up wakes an idle worker if there
+ * is one. If there is none and max_threads allows it, it starts a thread. So a thread is started only
+ * if a task is queued and no worker is idle. The blocking worker skips steps 2 and 3 if the control
+ * word wants no worker after step 1: none is missing, or none can be added.
  *
  * Invariants
- *   B1  blocked == workers between 1 and 4. What begin takes, end gives back, on every path.
- *   B2  While a task is queued and fewer than `parallelism` workers are active, either no worker is
- *       idle and no thread may be added, or a signal is under way, or a start was refused.
+ *   B1  `blocked` is the number of workers between steps 1 and 4. Every path that begins a wait also
+ *       ends it.
+ *   B2  While a task is queued and fewer than `parallelism` workers are active, at least one of these
+ *       holds: no worker is idle and no thread may be added; a wake-up is in progress; the start of
+ *       a thread was refused.
  *
- * Refused threads. If the start of a thread is refused the pool stays one worker short, so that the
- * control word asks every later submission, and forks now and then, to try again. So that a pool
- * that is not called again recovers too, two others try, with growing pauses:
+ * Refused threads. If the start of a thread is refused, the pool stays one worker short, and the
+ * control word still wants a worker. So every later submission tries again, and some of the later
+ * forks. A pool that is not called again must recover, too. Two kinds of threads therefore try again
+ * by themselves, with growing pauses:
  *   - a blocked worker whose wait the library controls (fji_compensate_retry());
- *   - the thread of the timers, if no worker is active (fji_timers_watch()).
- * Both go on while the pool is short: a task is queued, and the control word asks for a worker or a
- * start is under way. While one is under way the control word does not ask, and if it is refused it
- * asks again; so `starts` counts both, and is read before and after:
+ *   - the timer thread, if no worker is active (fji_timers_watch()).
+ * Both continue while the pool is short: a task is queued, and the control word wants a worker or a
+ * start is in progress. A start in progress hides that a worker is missing, because the control word
+ * counts the new worker as active until the start is refused. So `starts` counts the starts in
+ * progress and the refusals, and a thread that asks whether the pool is short reads it twice:
  *
- *     starter                              looker
- *     1 starts: under way +1               1 a = starts
- *     2 CAS ctl: active+1, total+1         2 ctl asks: short
- *     3 refused: CAS ctl: -1, -1           3 b = starts: under way, or not a: short
- *     4 starts: under way -1, refused +1
+ *     starting thread                      asking thread
+ *     1 starts: in progress +1             1 a = starts
+ *     2 CAS ctl: active+1, total+1         2 ctl wants a worker: short
+ *     3 refused: CAS ctl: -1, -1           3 b = starts: one in progress, or b != a: short
+ *     4 starts: in progress -1, refused +1
  *
- * A looker that reads ctl between 2 and 3 reads `starts` after 1, and sees 1 or 4 in b. If it sees 4
- * it saw something else in a, since after 4 it would have read ctl after 3.
+ * If the asking thread reads ctl between the starting thread's 2 and 3, it reads b after 1. So b shows
+ * the start in progress, or the change of 4. If b shows 4, then a differs from b: had the asking
+ * thread read a after 4, it would have read ctl after 3.
  *
- * Edges          from                        to                        carries
- *   compensate.starts acq_rel add, idle_spawn()   acquire, block_is_short()  what ctl said meanwhile
+ * Edges               from                        to                            carries
+ *   compensate.starts acq_rel add, idle_spawn()   acquire, compensate_read()    what ctl said before
  */
 #include "pool.h"
 
-/* Whether a worker that blocks now leaves fewer than min_runnable, and nothing can be done. */
+/* Whether fewer than min_runnable workers stay active if one blocks now, and none can be woken or
+ * added. */
 static bool compensate_saturated(const fj_pool *p, uint64_t c)
 {
     fji_sizes s = fji_pool_sizes(p);
@@ -54,7 +60,7 @@ static bool compensate_saturated(const fj_pool *p, uint64_t c)
            fji_ctl_deficit(c) + s.parallelism <= p->min_runnable;
 }
 
-/* Adds n to the active count. Returns whether the control word asks for a worker afterwards. */
+/* Adds n to the active count. Returns whether the control word wants a worker afterwards. */
 static bool compensate_add_active(fj_pool *p, int n)
 {
     /* [ctl.idle] acquire/acq_rel: as every change of ctl. */
@@ -62,7 +68,8 @@ static bool compensate_add_active(fj_pool *p, int n)
     uint32_t lost = 0;
 
     while (!fji_pool_move(p, &c, fji_ctl_add_active(c, n))) fji_pool_lost(p, &c, &lost);
-    return (fji_load_relaxed(&p->ctl) & FJI_CTL_CALL) != 0; /* relaxed: our own change, or later */
+    return (fji_load_relaxed(&p->ctl) & FJI_CTL_CALL) !=
+           0; /* relaxed: the change above, or a later one */
 }
 
 int fji_compensate_try_begin(fji_worker *w)
@@ -71,7 +78,7 @@ int fji_compensate_try_begin(fji_worker *w)
     const fj_pool_options *o = &p->options;
 
     if (w->alive != FJI_ALIVE_WORKER) return FJI_BLOCKED_NO; /* a guest is in no count */
-    /* relaxed: the answer may be old by the time the worker waits, whatever the order. */
+    /* relaxed: with any order the answer may be old by the time the worker waits. */
     if (o->allow_saturation != NULL && compensate_saturated(p, fji_load_relaxed(&p->ctl)) &&
         !o->allow_saturation(p, o->arg))
         return FJI_BLOCKED_REFUSED;
@@ -84,7 +91,7 @@ int fji_compensate_try_begin(fji_worker *w)
     return FJI_BLOCKED_YES;
 }
 
-/* For waits that cannot fail: they block whatever the saturation callback says. */
+/* For waits that cannot fail: if the saturation callback refuses, the worker blocks all the same. */
 int fji_compensate_begin(fji_worker *w)
 {
     int token = fji_compensate_try_begin(w);
@@ -104,13 +111,15 @@ void fji_compensate_end(fji_worker *w, int token)
     (void)compensate_add_active(w->pool, 1);
 }
 
-/* The control word, and how many starts are under way that it counts as active. False: one may have
- * ended meanwhile. */
+/*
+ * Reads the control word and the number of starts in progress, which the control word counts as
+ * active workers. Returns false if a start has begun or ended meanwhile.
+ */
 static bool compensate_read(const fj_pool *p, uint64_t *c, int *under_way)
 {
     /* [compensate.starts] acquire <- acq_rel in idle_spawn(). */
     uint32_t before = fji_load_acquire(&p->starts);
-    /* [ctl.idle] acquire <- the last CAS on it: also `starts` before that. */
+    /* [ctl.idle] acquire <- the CAS that wrote it, and the change of `starts` before that CAS. */
     *c = fji_load_acquire(&p->ctl);
     /* [compensate.starts] acquire <- acq_rel in idle_spawn(). */
     uint32_t after = fji_load_acquire(&p->starts);
@@ -147,7 +156,7 @@ int64_t fji_compensate_retry(fji_worker *w, int64_t *pause)
 {
     bool is_short = false;
 
-    /* What the thread was before it became a guest is blocked as well. */
+    /* A guest may be a worker or a guest of other pools further up its stack. These wait, too. */
     for (; w != NULL; w = fji_worker_outer(w)) {
         if (!fji_compensate_is_short(w->pool)) continue;
         is_short = true;

@@ -13,7 +13,8 @@
  * that code. FJI_PLAT_EINTR means that a signal handler interrupted the call. Deadlines are times of
  * fji_plat_now(), and FJ_FOREVER means no deadline.
  *
- * These functions may change errno. The callers save it with fji_plat_errno().
+ * These functions may change errno; the caller saves it with fji_plat_errno(). Those that wait are
+ * cancellation points, as the calls that they make.
  */
 #ifndef FJI_BLOCKING_H
 #define FJI_BLOCKING_H
