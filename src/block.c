@@ -14,7 +14,7 @@
 #include "plat/blocking.h"
 #include "pool.h"
 
-/* ---- Begin and end -------------------------------------------------------------------------------- */
+/* ---- Begin and end --------------------------------------------------------------------------- */
 
 /* Whether the task of the calling worker is interrupted. */
 static bool block_interrupted(void)
@@ -30,9 +30,9 @@ static int64_t block_retry(const fj_blocking *b, int64_t *pause)
 }
 
 /*
- * Whether p has a queued task and no active worker, and its refusals are recent. Returns false after
- * FJI_RETRY_TRIES refusals in a row of which the first is FJI_RETRY_WAIT_NS ago: then the worker
- * stops delaying its wait.
+ * Whether p has a queued task and no active worker, and its refusals are recent. Returns false
+ * after FJI_RETRY_TRIES refusals in a row of which the first is FJI_RETRY_WAIT_NS ago: then the
+ * worker stops delaying its wait.
  */
 static bool block_pool_is_stuck(fj_pool *p)
 {
@@ -138,7 +138,7 @@ static void block_begin(fj_blocking *b)
     b->token = w != NULL ? fji_compensate_begin(w) : (int)FJI_BLOCKED_NO;
 }
 
-/* ---- Time ------------------------------------------------------------------------------------------ */
+/* ---- Time ------------------------------------------------------------------------------------ */
 
 static int64_t earlier(int64_t a, int64_t b)
 {
@@ -182,7 +182,7 @@ int fj_sleep_ns(int64_t ns)
     return err;
 }
 
-/* ---- Mutexes, condition variables, semaphores --------------------------------------------------- */
+/* ---- Mutexes, condition variables, semaphores ------------------------------------------------ */
 
 /* Tries the lock every FJI_RETRY_LOCK_NS until `look`. A timed lock call would do the same, but
  * ThreadSanitizer does not know it. Returns FJ_EBUSY if the lock is still held. */
@@ -267,7 +267,7 @@ int fj_block_sem_wait(sem_t *s, int64_t timeout_ns)
     return err;
 }
 
-/* ---- Files ------------------------------------------------------------------------------------------ */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 /* The signal that interrupts system calls in the pool of the calling worker; 0 if there is none. */
 static int interrupt_signal(void)
@@ -346,9 +346,9 @@ static ssize_t transfer_once(const struct transfer *t)
 
 /*
  * If the pool has an interrupt signal, the worker waits in poll(), because a signal can arrive just
- * before a read() or write() and then does not end it. Otherwise the read() or write() itself waits,
- * so that the caller gets the answer of the system in every case. With n == 0 that call waits too:
- * it may return at once although the file is not ready.
+ * before a read() or write() and then does not end it. Otherwise the read() or write() itself
+ * waits, so that the caller gets the answer of the system in every case. With n == 0 that call
+ * waits too: it may return at once although the file is not ready.
  */
 static ssize_t transfer_wait(const fj_blocking *b, const struct transfer *t)
 {

@@ -2,9 +2,9 @@
 /*
  * check.h - checks of the library's own invariants, in FJI_CHECKED builds
  *
- * A check that fails is a bug of the library, not of the program. The library passes the name of the
- * function and the condition to the log callback of the pool, and traps. Without FJI_CHECKED the
- * condition is compiled but not evaluated.
+ * A check that fails is a bug of the library, not of the program. The library passes the name of
+ * the function and the condition to the log callback of the pool, and traps. Without FJI_CHECKED
+ * the condition is compiled but not evaluated.
  */
 #ifndef FJI_CHECK_H
 #define FJI_CHECK_H

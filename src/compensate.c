@@ -11,28 +11,28 @@
  *     3 a task in any queue: wake-up            3 ctl wants a worker: wake-up
  *     4 wait; blocked-1; CAS ctl: active+1
  *
- * This is the handshake of idle.c. Either the producer's step 3 sees step 1 of the blocking worker, or
- * the blocking worker's step 3 sees step 1 of the producer. The wake-up wakes an idle worker if there
- * is one. If there is none and max_threads allows it, it starts a thread. So a thread is started only
- * if a task is queued and no worker is idle. The blocking worker skips steps 2 and 3 if the control
- * word wants no worker after step 1: none is missing, or none can be added.
+ * This is the handshake of idle.c. Either the producer's step 3 sees step 1 of the blocking worker,
+ * or the blocking worker's step 3 sees step 1 of the producer. The wake-up wakes an idle worker if
+ * there is one. If there is none and max_threads allows it, it starts a thread. So a thread is
+ * started only if a task is queued and no worker is idle. The blocking worker skips steps 2 and 3
+ * if the control word wants no worker after step 1: none is missing, or none can be added.
  *
  * Invariants
- *   B1  `blocked` is the number of workers between steps 1 and 4. Every path that begins a wait also
- *       ends it.
- *   B2  While a task is queued and fewer than `parallelism` workers are active, at least one of these
- *       holds: no worker is idle and no thread may be added; a wake-up is in progress; the start of
- *       a thread was refused.
+ *   B1  `blocked` is the number of workers between steps 1 and 4. Every path that begins a wait
+ *       also ends it.
+ *   B2  While a task is queued and fewer than `parallelism` workers are active, at least one of
+ *       these holds: no worker is idle and no thread may be added; a wake-up is in progress; the
+ *       start of a thread was refused.
  *
  * Refused threads. If the start of a thread is refused, the pool stays one worker short, and the
  * control word still wants a worker. So every later submission tries again, and some of the later
- * forks. A pool that is not called again must recover, too. Two kinds of threads therefore try again
- * by themselves, with growing pauses:
+ * forks. A pool that is not called again must recover, too. Two kinds of threads therefore try
+ * again by themselves, with growing pauses:
  *   - a blocked worker whose wait the library controls (fji_compensate_retry());
  *   - the timer thread, if no worker is active (fji_timers_watch()).
  * Both continue while the pool is short: a task is queued, and the control word wants a worker or a
- * start is in progress. A start in progress hides that a worker is missing, because the control word
- * counts the new worker as active until the start is refused. So `starts` counts the starts in
+ * start is in progress. A start in progress hides that a worker is missing, because the control
+ * word counts the new worker as active until the start is refused. So `starts` counts the starts in
  * progress and the refusals, and a thread that asks whether the pool is short reads it twice:
  *
  *     starting thread                      asking thread
@@ -41,12 +41,12 @@
  *     3 refused: CAS ctl: -1, -1           3 b = starts: one in progress, or b != a: short
  *     4 starts: in progress -1, refused +1
  *
- * If the asking thread reads ctl between the starting thread's 2 and 3, it reads b after 1. So b shows
- * the start in progress, or the change of 4. If b shows 4, then a differs from b: had the asking
- * thread read a after 4, it would have read ctl after 3.
+ * If the asking thread reads ctl between the starting thread's 2 and 3, it reads b after 1. So b
+ * shows the start in progress, or the change of 4. If b shows 4, then a differs from b: had the
+ * asking thread read a after 4, it would have read ctl after 3.
  *
- * Edges               from                        to                            carries
- *   compensate.starts acq_rel add, idle_spawn()   acquire, compensate_read()    what ctl said before
+ * Edges               from                        to                           carries
+ *   compensate.starts acq_rel add, idle_spawn()   acquire, compensate_read()   the changes of ctl
  */
 #include "pool.h"
 
@@ -68,8 +68,8 @@ static bool compensate_add_active(fj_pool *p, int n)
     uint32_t lost = 0;
 
     while (!fji_pool_move(p, &c, fji_ctl_add_active(c, n))) fji_pool_lost(p, &c, &lost);
-    return (fji_load_relaxed(&p->ctl) & FJI_CTL_CALL) !=
-           0; /* relaxed: the change above, or a later one */
+    /* relaxed: it reads the change above, or a later one. */
+    return (fji_load_relaxed(&p->ctl) & FJI_CTL_CALL) != 0;
 }
 
 int fji_compensate_try_begin(fji_worker *w)
@@ -91,7 +91,8 @@ int fji_compensate_try_begin(fji_worker *w)
     return FJI_BLOCKED_YES;
 }
 
-/* For waits that cannot fail: if the saturation callback refuses, the worker blocks all the same. */
+/* For waits that cannot fail: if the saturation callback refuses, the worker blocks all the
+ * same. */
 int fji_compensate_begin(fji_worker *w)
 {
     int token = fji_compensate_try_begin(w);

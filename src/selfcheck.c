@@ -2,9 +2,9 @@
 /*
  * selfcheck.c - checks of a pool that has nothing to do; see selfcheck.h
  *
- * The check reads ctl and `alive` first. A sleeping or ended worker wrote its record before it changed
- * these, so the check sees the record as the worker left it. The check reads ctl again at the end. If
- * it has changed, a worker has woken meanwhile, and the result means nothing.
+ * The check reads ctl and `alive` first. A sleeping or ended worker wrote its record before it
+ * changed these, so the check sees the record as the worker left it. The check reads ctl again at
+ * the end. If it has changed, a worker has woken meanwhile, and the result means nothing.
  *
  * Edges          from                         to                                     carries
  *   ctl.idle     acq_rel CAS in idle_push()   acquire in fji_pool_check_at_rest()    the record
@@ -54,8 +54,8 @@ static const char *selfcheck_worker(const fji_worker *w, bool fifo, int *count)
     return wrong != NULL ? wrong : selfcheck_queue(w, fifo);
 }
 
-/* The idle stack holds `idle` workers, each of them once. It ends after `idle` steps, so no worker is
- * on it twice: that would be a cycle. */
+/* The idle stack holds `idle` workers, each of them once. It ends after `idle` steps, so no worker
+ * is on it twice: that would be a cycle. */
 static const char *selfcheck_stack(fj_pool *p, uint64_t c, int idle)
 {
     uint32_t at = fji_ctl_top(c);
@@ -100,9 +100,9 @@ static const char *selfcheck_submissions(fj_pool *p)
 
 static const char *selfcheck_counts(fj_pool *p)
 {
-    /* The two timer threads are guests: one runs the wheel, the other is spare. */
-    uint32_t timers = fji_load_relaxed(&p->timers) != NULL ? 2
-                                                           : 0; /* relaxed: no thread changes it */
+    /* The two timer threads are guests: one runs the wheel, the other is spare.
+     * relaxed: no thread changes it. */
+    uint32_t timers = fji_load_relaxed(&p->timers) != NULL ? 2 : 0;
 
     /* relaxed: as above */
     if ((fji_load_relaxed(&p->search) & ~FJI_SEARCH_WAIVED) != 0) return "a worker searches";

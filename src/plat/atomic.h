@@ -82,8 +82,8 @@ static inline bool fji_cas_acq_rel_32(uint32_t *p, uint32_t *old, uint32_t v)
 #define fji_cas_relaxed(p, old, v) \
     __atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
 
-/* Adds n to a counter that one thread writes and other threads read. Not a read-modify-write: if two
- * threads call it for the same counter, an addition may be lost. */
+/* Adds n to a counter that one thread writes and other threads read. Not a read-modify-write: if
+ * two threads call it for the same counter, an addition may be lost. */
 #define fji_count(p, n) fji_store_relaxed((p), fji_load_relaxed(p) + (n))
 
 /*
@@ -107,9 +107,9 @@ static inline void fji_fence_full(void)
 }
 
 /*
- * The thief's fence, between its load of base and its load of the cell. Its partner is the full fence
- * of the owner, between the owner's store to the cell and its load of base. x86-64 does not reorder
- * loads with loads, so there it only keeps the compiler from reordering.
+ * The thief's fence, between its load of base and its load of the cell. Its partner is the full
+ * fence of the owner, between the owner's store to the cell and its load of base. x86-64 does not
+ * reorder loads with loads, so there it only keeps the compiler from reordering.
  */
 static inline void fji_fence_thief(void)
 {

@@ -40,7 +40,7 @@ static struct timespec timespec_of(int64_t ns)
                              .tv_nsec = (long)(ns % 1000000000)};
 }
 
-/* ---- Mutexes, condition variables, semaphores --------------------------------------------------- */
+/* ---- Mutexes, condition variables, semaphores ------------------------------------------------ */
 
 int fji_plat_mutex_trylock(pthread_mutex_t *m)
 {
@@ -73,7 +73,7 @@ int fji_plat_sem_wait(sem_t *s, int64_t deadline_ns)
     return sem_clockwait(s, CLOCK_MONOTONIC, &at) == 0 ? 0 : -errno;
 }
 
-/* ---- Files -------------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 /* ppoll() with `mask` during the wait. If mask is NULL, the mask of the thread stays as it is. */
 static int poll_with_mask(struct pollfd *fds, nfds_t n, int64_t timeout_ns, const sigset_t *mask)

@@ -3,15 +3,15 @@
  * blocking.h - the system calls behind <forkjoin/block.h>
  *
  * The second half of the porting contract (plat.h is the first): waits for mutexes, condition
- * variables, semaphores and files, which belong to the program and not to the library. Each function
- * is one system call, or one call that does not wait. They know no pool; src/block.c lets another
- * worker run meanwhile.
+ * variables, semaphores and files, which belong to the program and not to the library. Each
+ * function is one system call, or one call that does not wait. They know no pool; src/block.c lets
+ * another worker run meanwhile.
  *
  * Any thread may call these functions, inside or outside a pool. A function that returns int or
  * ssize_t returns 0 or a positive result on success, and a negated error number on failure. Where
- * the library has a code for the error (FJ_EBUSY, FJ_EAGAIN, FJ_ETIMEDOUT and others), the number is
- * that code. FJI_PLAT_EINTR means that a signal handler interrupted the call. Deadlines are times of
- * fji_plat_now(), and FJ_FOREVER means no deadline.
+ * the library has a code for the error (FJ_EBUSY, FJ_EAGAIN, FJ_ETIMEDOUT and others), the number
+ * is that code. FJI_PLAT_EINTR means that a signal handler interrupted the call. Deadlines are
+ * times of fji_plat_now(), and FJ_FOREVER means no deadline.
  *
  * These functions may change errno; the caller saves it with fji_plat_errno(). Those that wait are
  * cancellation points, as the calls that they make.
@@ -31,7 +31,7 @@
 int fji_plat_errno(void);
 void fji_plat_set_errno(int value);
 
-/* ---- Mutexes, condition variables, semaphores --------------------------------------------------- */
+/* ---- Mutexes, condition variables, semaphores ------------------------------------------------ */
 
 /* Locks *m if it is free. Returns 0, FJ_EBUSY if it is held, or another error of the system. */
 int fji_plat_mutex_trylock(pthread_mutex_t *m);
@@ -46,8 +46,8 @@ int fji_plat_mutex_lock(pthread_mutex_t *m);
 int fji_plat_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t deadline_ns);
 
 /*
- * Decrements *s if it is not 0. Returns 0, FJ_EAGAIN if *s is 0, FJI_PLAT_EINTR, or another error of
- * the system.
+ * Decrements *s if it is not 0. Returns 0, FJ_EAGAIN if *s is 0, FJI_PLAT_EINTR, or another error
+ * of the system.
  */
 int fji_plat_sem_trywait(sem_t *s);
 
@@ -57,20 +57,20 @@ int fji_plat_sem_trywait(sem_t *s);
  */
 int fji_plat_sem_wait(sem_t *s, int64_t deadline_ns);
 
-/* ---- Files -------------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 /*
- * Waits for events on n files, at most timeout_ns: 0 does not wait, FJ_FOREVER has no limit. Returns
- * the number of files with events, 0 after the timeout, FJI_PLAT_EINTR, or another error.
+ * Waits for events on n files, at most timeout_ns: 0 does not wait, FJ_FOREVER has no limit.
+ * Returns the number of files with events, 0 after the timeout, FJI_PLAT_EINTR, or another error.
  */
 int fji_plat_poll(struct pollfd *fds, nfds_t n, int64_t timeout_ns);
 
 /*
- * As fji_plat_poll(), for a wait that another thread ends by sending `signal` to the calling thread.
- * The signal is blocked except inside the system call. stop() is called after the signal is blocked,
- * and if it returns true the call returns FJI_PLAT_EINTR without waiting. So a signal that is sent
- * after stop() has returned false ends the wait; it cannot arrive between stop() and the wait and
- * have no effect.
+ * As fji_plat_poll(), for a wait that another thread ends by sending `signal` to the calling
+ * thread. The signal is blocked except inside the system call. stop() is called after the signal is
+ * blocked, and if it returns true the call returns FJI_PLAT_EINTR without waiting. So a signal that
+ * is sent after stop() has returned false ends the wait; it cannot arrive between stop() and the
+ * wait and have no effect.
  */
 int fji_plat_poll_signal(struct pollfd *fds, nfds_t n, int64_t timeout_ns, int signal,
                          bool (*stop)(void));

@@ -3,10 +3,10 @@
  * cgroup.c - the CPU limit of the control groups of this process
  *
  * In version 2 a group has a file cpu.max with "QUOTA PERIOD", or "max PERIOD" for no limit. In
- * version 1 it has the files cpu.cfs_quota_us, where -1 means no limit, and cpu.cfs_period_us, under
- * the cpu controller. Quota / period, rounded up, is the number of CPUs. The least number of the
- * process's group and all its ancestors is the limit. A file that cannot be read or parsed sets no
- * limit.
+ * version 1 it has the files cpu.cfs_quota_us, where -1 means no limit, and cpu.cfs_period_us,
+ * under the cpu controller. Quota / period, rounded up, is the number of CPUs. The least number of
+ * the process's group and all its ancestors is the limit. A file that cannot be read or parsed sets
+ * no limit.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -102,8 +102,8 @@ static bool has_controller(const char *list, size_t n, const char *name)
     return false;
 }
 
-/* Handles one line of /proc/self/cgroup, "id:controllers:path". In version 2 the list of controllers
- * is empty. */
+/* Handles one line of /proc/self/cgroup, "id:controllers:path". In version 2 the list of
+ * controllers is empty. */
 static void read_line(const char *root, char *line, int *best)
 {
     char mount[PATH_BYTES];

@@ -5,9 +5,9 @@
  * A race with a window of a few instructions shows once in a million runs. An FJI_CHAOS build makes
  * such windows long. Every atomic operation of the library has a chaos point before and after it.
  * FJI_CHAOS_POINT() marks the windows in plain code: between a decision and the action that follows
- * from it, and between the load of a word and the wait on it. At a chaos point a thread usually does
- * nothing. Sometimes it pauses or yields, and rarely it sleeps, for longer than most operations of
- * other threads take.
+ * from it, and between the load of a word and the wait on it. At a chaos point a thread usually
+ * does nothing. Sometimes it pauses or yields, and rarely it sleeps, for longer than most
+ * operations of other threads take.
  *
  * Code that is inlined into user programs (forkjoin/inline.h) is compiled before this header, so it
  * has no chaos points.

@@ -9,7 +9,7 @@
 #ifndef FJI_CONFIG_H
 #define FJI_CONFIG_H
 
-/* ---- Build options -------------------------------------------------------------------------------- */
+/* ---- Build options --------------------------------------------------------------------------- */
 
 /* Each is 0 or 1. CMake sets them from the FORKJOIN_ option in parentheses. */
 
@@ -38,12 +38,13 @@
 #define FJI_WRAP_TEST 0
 #endif
 
-/* 1: the library runs on the simulator; see sim/sim.h. Set by test/sim/simbuild.py, not by CMake. */
+/* 1: the library runs on the simulator; see sim/sim.h. Set by test/sim/simbuild.py, not by
+ * CMake. */
 #ifndef FJI_SIM
 #define FJI_SIM 0
 #endif
 
-/* ---- Start values of counters ----------------------------------------------------------------------- */
+/* ---- Start values of counters ---------------------------------------------------------------- */
 
 /*
  * EPOCH      the epoch of a queue, 34 bits
@@ -53,8 +54,8 @@
  * 64         64-bit words that are compared for equality, and statistics
  * FAILURES   the numbers of failures in future.c, 31 bits
  * FORKS      the fork generation; tasks keep 10 bits of it
- * CLOCK      the clock of the timers, ns; only if FJI_WRAP_TEST is 1. After 30 ms it reaches 2^56 ns,
- *            where all wheels but the highest turn.
+ * CLOCK      the clock of the timers, ns; only if FJI_WRAP_TEST is 1. After 30 ms it reaches 2^56
+ *            ns, where all wheels but the highest turn.
  */
 #if FJI_WRAP_TEST
 #define FJI_START_EPOCH 0x3fffffffdull
@@ -75,7 +76,7 @@
 #define FJI_START_FORKS 0u
 #endif
 
-/* ---- Memory ------------------------------------------------------------------------------------------ */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Size of a cache line, bytes. */
 #define FJI_LINE 64
@@ -123,16 +124,16 @@
 #define FJI_SUBQ_KEPT 131072u
 #endif
 
-/* Scopes for which a worker reserves addresses: 16 MiB. A worker uses one scope for each nested body
- * of a future. Only the scopes that are used get memory. */
+/* Scopes for which a worker reserves addresses: 16 MiB. A worker uses one scope for each nested
+ * body of a future. Only the scopes that are used get memory. */
 #define FJI_SCOPES_RESERVED (1u << 20)
 
 /* Overflow cells that all threads share for the results of typed tasks that ran at their fork, for
  * the case that no memory can be allocated for such a cell. They take no memory until then. */
 #define FJI_SPILL_RESERVE 512
 
-/* Smallest default stack of a worker, bytes: 1 MiB, where the default of the system is less. A stack
- * size in the options of the pool is used as it is. */
+/* Least stack of a worker, bytes: 1 MiB. Used if the default of the system is smaller and the
+ * options of the pool set no size. */
 #define FJI_STACK_MIN (1u << 20)
 
 /* Workers in one chunk of a pool's worker table. Chunks are allocated when they are needed. */
@@ -142,11 +143,11 @@
  * not less than its parallelism. */
 #define FJI_SUBQ_MAX 64
 
-/* ---- Queues ------------------------------------------------------------------------------------------ */
+/* ---- Queues ---------------------------------------------------------------------------------- */
 
 /* Actions that a worker takes from a submission queue at once; it puts all but the first into its
- * own queue. One contended CAS then serves 8 actions. The benchmarks submit-1 and submit-2 chose the
- * number. */
+ * own queue. One contended CAS then serves 8 actions. The benchmarks submit-1 and submit-2 chose
+ * the number. */
 #define FJI_SUBQ_BATCH 8
 
 /* Pops without a steal after which the owner closes an open queue. 4096 pops pay in fences (2 ns
@@ -155,8 +156,8 @@
 #define FJI_CLOSE_AFTER 4096
 #endif
 
-/* Times that a thief checks whether the owner has opened its closed queue, before the thief opens it
- * itself with the heavy fence. 40 checks take about 1 us. */
+/* Times that a thief checks whether the owner has opened its closed queue, before the thief opens
+ * it itself with the heavy fence. 40 checks take about 1 us. */
 #ifndef FJI_SHARE_SPINS
 #define FJI_SHARE_SPINS 40
 #endif
@@ -168,7 +169,7 @@
 #define FJI_SUBMISSION_INTERVAL 8
 #endif
 
-/* ---- Searching and sleeping ---------------------------------------------------------------------------- */
+/* ---- Searching and sleeping ------------------------------------------------------------------ */
 
 /* Time that a worker searches for a task before it sleeps, ns: 20 us, because a wake-up costs 13 to
  * 20 us. */
@@ -211,11 +212,11 @@
 /* Shortest time that the options may set for this, ns: 20 ms. */
 #define FJI_KEEP_ALIVE_MIN_NS 20000000ll
 
-/* After one worker has retired, and until a worker is woken, the next idle worker retires after this
- * time, ns: 1 ms. */
+/* After one worker has retired, and until a worker is woken, the next idle worker retires after
+ * this time, ns: 1 ms. */
 #define FJI_TRIM_NEXT_NS 1000000ll
 
-/* ---- Waiting ------------------------------------------------------------------------------------------- */
+/* ---- Waiting --------------------------------------------------------------------------------- */
 
 /* Time that a joiner spins before it blocks, ns: 20 us, because a stolen task is often nearly done
  * when its joiner arrives. */
@@ -231,8 +232,8 @@
  * ns: 250 ms. */
 #define FJI_THREADLESS_POLL_NS 250000000ll
 
-/* Shortest and longest pause between two checks whether the common pool can end, ns: 20 us and about
- * 5 ms. The pause doubles from one check to the next. */
+/* Shortest and longest pause between two checks whether the common pool can end, ns: 20 us and
+ * about 5 ms. The pause doubles from one check to the next. */
 #define FJI_QUIET_NAP_NS 20000ll
 #define FJI_QUIET_NAP_MOST_NS 5000000ll
 
@@ -240,7 +241,7 @@
  * attempt. The attempts are bounded, because the exiting thread may itself hold the lock. */
 #define FJI_EXIT_LOCK_ATTEMPTS 1000
 
-/* ---- Threads ------------------------------------------------------------------------------------------- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 /* Default of max_threads, beyond the parallelism: the threads that can run in place of blocked
  * workers. */
@@ -252,8 +253,8 @@
 #define FJI_FAILED_WAIT_NS 100000000ll
 
 /* While the system refuses threads, a worker asks for one at its first, second, fourth, eighth ...
- * fork, and at every fork whose number is a multiple of this. Each attempt is a system call, and the
- * joiner runs the task in any case. */
+ * fork, and at every fork whose number is a multiple of this. Each attempt is a system call, and
+ * the joiner runs the task in any case. */
 #define FJI_SPAWN_RETRY_EVERY 1024
 
 /* Pauses between two attempts of a waiting thread to start a refused thread, ns: they double from
@@ -261,8 +262,8 @@
 #define FJI_RETRY_LEAST_NS 100000ll
 #define FJI_RETRY_MOST_NS 100000000ll
 
-/* Time between two attempts to lock a mutex, or to decrement a semaphore, by a worker that also asks
- * for a refused thread, ns: 1 ms. */
+/* Time between two attempts to lock a mutex, or to decrement a semaphore, by a worker that also
+ * asks for a refused thread, ns: 1 ms. */
 #define FJI_RETRY_LOCK_NS 1000000ll
 
 /* A worker that asks for a refused thread delays a wait that the library does not control. It stops

@@ -2,10 +2,10 @@
 /*
  * nocancel.h - system calls that are cancellation points
  *
- * A program may cancel its own threads with pthread_cancel(). If such a thread is inside the library
- * at a cancellation point, for example nanosleep(), it would end there and leave locks held and counts
- * wrong. So the library disables cancellation around these calls. Worker threads have it disabled for
- * their whole life (fji_plat_thread_start()).
+ * A program may cancel its own threads with pthread_cancel(). If such a thread is inside the
+ * library at a cancellation point, for example nanosleep(), it would end there and leave locks held
+ * and counts wrong. So the library disables cancellation around these calls. Worker threads have it
+ * disabled for their whole life (fji_plat_thread_start()).
  */
 #ifndef FJI_NOCANCEL_H
 #define FJI_NOCANCEL_H

@@ -2,9 +2,10 @@
 /*
  * plat.h - the porting contract
  *
- * The platform layer is the only part of the library that asks the system. Every wait, thread, clock
- * and piece of memory comes from here, so another system, or a simulator, replaces these functions
- * and nothing else. blocking.h continues the contract with the calls behind <forkjoin/block.h>.
+ * The platform layer is the only part of the library that asks the system. Every wait, thread,
+ * clock and piece of memory comes from here, so another system, or a simulator, replaces these
+ * functions and nothing else. blocking.h continues the contract with the calls behind
+ * <forkjoin/block.h>.
  *
  * Implementations
  *   linux/    waiting by futex, the heavy fence by membarrier
@@ -25,21 +26,21 @@
 /* ---- Waiting on a word ------------------------------------------------------------------ */
 
 /*
- * Sleeps while *word == value, at most until deadline_ns, a time of fji_plat_now(). FJ_FOREVER means
- * no deadline.
+ * Sleeps while *word == value, at most until deadline_ns, a time of fji_plat_now(). FJ_FOREVER
+ * means no deadline.
  *
- * The comparison and going to sleep are one step with respect to a wake: a thread that changes *word
- * and then calls a wake function either makes the comparison fail or wakes the sleeper. A wait may
- * return at any time without a reason, so the caller checks its condition again. The call implies no
- * memory order.
+ * The comparison and going to sleep are one step with respect to a wake: a thread that changes
+ * *word and then calls a wake function either makes the comparison fail or wakes the sleeper. A
+ * wait may return at any time without a reason, so the caller checks its condition again. The call
+ * implies no memory order.
  *
  * Returns false only if the deadline has passed.
  */
 bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns);
 
 /*
- * Wake one thread, or all threads, that sleep on this address. The call compares the address and does
- * not access the memory, so another thread may free the memory before or during the call.
+ * Wake one thread, or all threads, that sleep on this address. The call compares the address and
+ * does not access the memory, so another thread may free the memory before or during the call.
  */
 void fji_plat_wake_one(uint32_t *word);
 void fji_plat_wake_all(uint32_t *word);
@@ -54,8 +55,8 @@ bool fji_plat_has_barrier(void);
 
 /*
  * The heavy fence. Each other running thread of the process executes a full fence between the call
- * and the return, or its stores before the call are visible to the caller as if it had. So the light
- * fence of any other thread acts as a full fence with respect to this call.
+ * and the return, or its stores before the call are visible to the caller as if it had. So the
+ * light fence of any other thread acts as a full fence with respect to this call.
  *
  * Returns false if there is no heavy fence. That does not happen after fji_plat_has_barrier() has
  * returned true. If the system then refuses the call, as it does after the program has installed a
@@ -106,14 +107,15 @@ fji_thread fji_plat_thread_self(void);
 /* Lets the system free the resources of t when it ends. t cannot be joined afterwards. */
 void fji_plat_thread_detach(fji_thread t);
 
-/* Waits until t has ended and frees its resources. One thread calls this, once, and not t itself. */
+/* Waits until t has ended and frees its resources. One thread calls this, once, and not t
+ * itself. */
 void fji_plat_thread_join(fji_thread t);
 
 /* Lets another thread run on the CPU of the caller. */
 void fji_plat_yield(void);
 
-/* Sets *low to the lowest address of the calling thread's stack and *bytes to its size. Returns false
- * if the system does not tell. */
+/* Sets *low to the lowest address of the calling thread's stack and *bytes to its size. Returns
+ * false if the system does not tell. */
 bool fji_plat_stack(uintptr_t *low, size_t *bytes);
 
 /* Returns a number for the calling thread. Threads that are alive at the same time usually have
@@ -165,17 +167,17 @@ size_t fji_plat_page(void);
  */
 int fji_plat_cpus(const char *root);
 
-/* Returns the value of an environment variable. Returns NULL if it is not set, or if the process has
- * more privileges than its user (set-user-ID). */
+/* Returns the value of an environment variable. Returns NULL if it is not set, or if the process
+ * has more privileges than its user (set-user-ID). */
 const char *fji_plat_env(const char *name);
 
 /*
- * Installs handlers that run around each fork() of the process: prepare before it, parent after it in
- * the parent, and child after it in the child process.
+ * Installs handlers that run around each fork() of the process: prepare before it, parent after it
+ * in the parent, and child after it in the child process.
  *
- * The library calls this often, always with the same handlers. If there was no memory, the next call
- * tries again. If two threads call it at the same time, each handler may be installed, and then
- * called, more than once; all calls of prepare precede those of the other two.
+ * The library calls this often, always with the same handlers. If there was no memory, the next
+ * call tries again. If two threads call it at the same time, each handler may be installed, and
+ * then called, more than once; all calls of prepare precede those of the other two.
  */
 void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
@@ -203,13 +205,14 @@ bool fji_lock_try(fji_lock *l);
 /* Releases the lock. The holder calls this. */
 void fji_lock_drop(fji_lock *l);
 
-/* Makes the lock free, in the child process of fork(): the thread that held it does not exist there.
- * No other thread uses the lock meanwhile. */
+/* Makes the lock free, in the child process of fork(): the thread that held it does not exist
+ * there. No other thread uses the lock meanwhile. */
 void fji_lock_reset(fji_lock *l);
 
 /* ---- Faults (FJI_FAULTS builds) -------------------------------------------------------------- */
 
-/* What a test can make go wrong: first refusals, then events that a system may cause at any time. */
+/* What a test can make go wrong: first refusals, then events that a system may cause at any
+ * time. */
 enum fji_fault {
     FJI_FAULT_ALLOC,      /* no memory for fji_plat_alloc() or fji_plat_thread_start() */
     FJI_FAULT_COMMIT,     /* fji_plat_commit() and fji_plat_discard() return false */

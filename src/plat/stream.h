@@ -2,9 +2,9 @@
 /*
  * stream.h - stores that bypass the caches
  *
- * An ordinary store first loads the cache line that it writes to. If the results are larger than the
- * caches and are not read soon, that load is a third of the memory traffic. On processors other than
- * x86-64 these functions are ordinary stores.
+ * An ordinary store first loads the cache line that it writes to. If the results are larger than
+ * the caches and are not read soon, that load is a third of the memory traffic. On processors other
+ * than x86-64 these functions are ordinary stores.
  */
 #ifndef FJI_STREAM_H
 #define FJI_STREAM_H

@@ -27,7 +27,8 @@
 /* ---- Faults --------------------------------------------------------------------------------- */
 
 #if FJI_FAULTS
-/* relaxed for all words of this section: a test sets them before it makes the calls that shall fail. */
+/* relaxed for all words of this section: a test sets them before it makes the calls that shall
+ * fail. */
 
 /* The calls with the numbers from, from + 1, ... from + count - 1 fail. */
 struct plat_window {
@@ -100,7 +101,8 @@ bool fji_fault_now(enum fji_fault kind)
            window_has(&plat_fault[kind].window[1], n) || fault_by_random(kind, n);
 }
 
-/* Whether any call of the kind is chosen to fail. For calls that are too frequent to count always. */
+/* Whether any call of the kind is chosen to fail. For calls that are too frequent to count
+ * always. */
 static bool fault_is_set(enum fji_fault kind)
 {
     return fji_load_relaxed(&plat_fault[kind].one_in) != 0 ||          /* relaxed: see above */

@@ -4,10 +4,10 @@
  *
  * plat.h says what each function does.
  *
- * The address of a word selects one of a fixed number of buckets. A waiter compares the word and goes
- * to sleep while it holds the mutex of the bucket, and a wake takes that mutex. So a wake that follows
- * a change of the word is not lost. A wake wakes all sleepers of the bucket, because waits may return
- * without a reason.
+ * The address of a word selects one of a fixed number of buckets. A waiter compares the word and
+ * goes to sleep while it holds the mutex of the bucket, and a wake takes that mutex. So a wake that
+ * follows a change of the word is not lost. A wake wakes all sleepers of the bucket, because waits
+ * may return without a reason.
  *
  * Edges        from                            to                         carries
  *   plat.word  the mutex, fji_plat_wake_all()  acquire, fji_plat_wait()   the change of the word
@@ -89,7 +89,8 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
 
 void fji_plat_wake_one(uint32_t *word)
 {
-    /* Many words share a bucket, so a single wake could wake a thread that waits for another word. */
+    /* Many words share a bucket, so a single wake could wake a thread that waits for another
+     * word. */
     fji_plat_wake_all(word);
 }
 
