@@ -2,14 +2,14 @@
 /*
  * block.c - waits for something that is not a task (forkjoin/block.h)
  *
- * Each wrapper first tries without waiting. If it has to wait, it tells the pool that the calling
+ * A wrapper first tries without waiting. If it has to wait, it tells the pool that the calling
  * worker is blocked (compensate.c), waits in a call of plat/blocking.h, and tells the pool that the
- * worker is active again. Both calls are in one function, so that every path makes both.
+ * worker is active again. Begin and end are in one function, so every path that begins also ends.
  *
- * A wait is cut into pieces if the pool was refused a thread: the worker has to ask for the thread
- * again from time to time (fji_compensate_retry()). In the functions below `end` is the deadline of
- * the caller, and `look` is the time at which the current piece ends. If `look` is earlier than
- * `end`, its timeout is not the timeout of the caller.
+ * If the pool was refused a thread, the waiting worker has to ask for it again from time to time
+ * (fji_compensate_retry()). So the worker waits in several steps. In the functions below `end` is
+ * the deadline of the caller and `until` the end of the current step. If `until` is earlier than
+ * `end`, a timeout at `until` is not reported to the caller.
  */
 #include "plat/blocking.h"
 #include "pool.h"
@@ -59,9 +59,8 @@ struct block_tries {
 
 /*
  * Delays a wait that the library does not control. During such a wait the worker cannot ask for a
- * refused thread, so it asks before the wait, until a thread starts, the time for it has passed, or
- * the task is interrupted. Returns true if ready(arg) has returned true meanwhile. `ready` may be
- * NULL.
+ * refused thread. So it asks before the wait, until none of its pools is stuck any more or the task
+ * is interrupted. Returns true if ready(arg) has returned true meanwhile. `ready` may be NULL.
  */
 static bool block_delay(const fj_blocking *b, struct block_tries *t, int (*ready)(void *arg),
                         void *arg)
@@ -184,17 +183,17 @@ int fj_sleep_ns(int64_t ns)
 
 /* ---- Mutexes, condition variables, semaphores ------------------------------------------------ */
 
-/* Tries the lock every FJI_RETRY_LOCK_NS until `look`. A timed lock call would do the same, but
+/* Tries the lock every FJI_RETRY_LOCK_NS, up to `until`. A timed lock call would do the same, but
  * ThreadSanitizer does not know it. Returns FJ_EBUSY if the lock is still held. */
-static int mutex_try_until(pthread_mutex_t *m, int64_t look)
+static int mutex_try_until(pthread_mutex_t *m, int64_t until)
 {
     uint32_t word = 0;
     int err;
 
     do {
-        (void)fji_plat_wait(&word, 0, earlier(look, fji_plat_now() + FJI_RETRY_LOCK_NS));
+        (void)fji_plat_wait(&word, 0, earlier(until, fji_plat_now() + FJI_RETRY_LOCK_NS));
         err = fji_plat_mutex_trylock(m);
-    } while (err == FJ_EBUSY && fji_plat_now() < look);
+    } while (err == FJ_EBUSY && fji_plat_now() < until);
     return err;
 }
 
@@ -208,8 +207,8 @@ int fj_block_mutex_lock(pthread_mutex_t *m)
     if (err != FJ_EBUSY) return err;
     block_begin(&b);
     do {
-        int64_t look = block_retry(&b, &pause);
-        err = look == FJ_FOREVER ? fji_plat_mutex_lock(m) : mutex_try_until(m, look);
+        int64_t until = block_retry(&b, &pause);
+        err = until == FJ_FOREVER ? fji_plat_mutex_lock(m) : mutex_try_until(m, until);
     } while (err == FJ_EBUSY);
     fj_block_end(&b);
     return err;
@@ -225,23 +224,23 @@ int fj_block_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t timeout_ns
     block_begin(&b);
     /* One wait only: a second one could miss a signal that arrives between the two. If the worker
      * has to ask for a thread, the call returns without a signal, which the contract allows. */
-    int64_t look = earlier(end, block_retry(&b, &pause));
-    int err = fji_plat_cond_wait(c, m, look);
-    if (err == FJ_ETIMEDOUT && look < end) err = FJ_OK;
+    int64_t until = earlier(end, block_retry(&b, &pause));
+    int err = fji_plat_cond_wait(c, m, until);
+    if (err == FJ_ETIMEDOUT && until < end) err = FJ_OK;
     fj_block_end(&b);
     return err;
 }
 
 /* Tries the semaphore as mutex_try_until() tries a lock. Returns FJ_ETIMEDOUT if it is still 0. */
-static int sem_try_until(sem_t *s, int64_t look)
+static int sem_try_until(sem_t *s, int64_t until)
 {
     uint32_t word = 0;
     int err;
 
     do {
-        (void)fji_plat_wait(&word, 0, earlier(look, fji_plat_now() + FJI_RETRY_LOCK_NS));
+        (void)fji_plat_wait(&word, 0, earlier(until, fji_plat_now() + FJI_RETRY_LOCK_NS));
         err = fji_plat_sem_trywait(s);
-    } while (err == FJ_EAGAIN && fji_plat_now() < look);
+    } while (err == FJ_EAGAIN && fji_plat_now() < until);
     return err == FJ_EAGAIN ? FJ_ETIMEDOUT : err;
 }
 
@@ -254,13 +253,13 @@ int fj_block_sem_wait(sem_t *s, int64_t timeout_ns)
     int err = fji_plat_sem_trywait(s);
     if (err == FJ_EAGAIN && timeout_ns <= 0) err = FJ_ETIMEDOUT;
     if (err == FJ_EAGAIN || err == FJI_PLAT_EINTR) {
-        int64_t end = fji_deadline(timeout_ns), look, pause = 0;
+        int64_t end = fji_deadline(timeout_ns), until, pause = 0;
         block_begin(&b);
         do {
-            look = earlier(end, block_retry(&b, &pause));
-            err = look < end ? sem_try_until(s, look) : fji_plat_sem_wait(s, end);
+            until = earlier(end, block_retry(&b, &pause));
+            err = until < end ? sem_try_until(s, until) : fji_plat_sem_wait(s, end);
             if (err == FJI_PLAT_EINTR && block_interrupted()) err = FJ_ECANCELED;
-        } while (err == FJI_PLAT_EINTR || (err == FJ_ETIMEDOUT && look < end));
+        } while (err == FJI_PLAT_EINTR || (err == FJ_ETIMEDOUT && until < end));
         fj_block_end(&b);
     }
     fji_plat_set_errno(keep);
@@ -289,7 +288,8 @@ static void files_end(fj_blocking *b)
     fj_block_end(b);
 }
 
-/* One system call. Returns FJI_PLAT_EINTR if the task is interrupted. */
+/* Makes one system call. If there is an interrupt signal, returns FJI_PLAT_EINTR if the task is
+ * interrupted before or during the call. */
 static int files_poll_once(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 {
     int signal = interrupt_signal();
@@ -301,18 +301,16 @@ static int files_poll_once(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 /* Waits until a file has an event, the timeout has passed, or the task is interrupted. */
 static int files_poll(const fj_blocking *b, struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 {
-    int64_t end = fji_deadline(timeout_ns), look, pause = 0;
+    int64_t end = fji_deadline(timeout_ns), until, pause = 0;
     int got;
 
     do {
-        look = earlier(end, block_retry(b, &pause));
+        until = earlier(end, block_retry(b, &pause));
         int64_t now = fji_plat_now();
-        got = files_poll_once(fds, n,
-                              look == FJ_FOREVER ? FJ_FOREVER
-                              : look > now       ? look - now
-                                                 : 0);
+        int64_t left = until == FJ_FOREVER ? FJ_FOREVER : until > now ? until - now : 0;
+        got = files_poll_once(fds, n, left);
         if (got == FJI_PLAT_EINTR && block_interrupted()) got = FJ_ECANCELED;
-    } while (got == FJI_PLAT_EINTR || (got == 0 && look < end));
+    } while (got == FJI_PLAT_EINTR || (got == 0 && until < end));
     return got;
 }
 

@@ -91,8 +91,7 @@ int fji_compensate_try_begin(fji_worker *w)
     return FJI_BLOCKED_YES;
 }
 
-/* For waits that cannot fail: if the saturation callback refuses, the worker blocks all the
- * same. */
+/* For waits that cannot fail: the worker blocks even if the saturation callback refuses. */
 int fji_compensate_begin(fji_worker *w)
 {
     int token = fji_compensate_try_begin(w);
@@ -157,7 +156,8 @@ int64_t fji_compensate_retry(fji_worker *w, int64_t *pause)
 {
     bool is_short = false;
 
-    /* A guest may be a worker or a guest of other pools further up its stack. These wait, too. */
+    /* A guest may be a worker or a guest of other pools further up its stack. All of
+     * them wait. */
     for (; w != NULL; w = fji_worker_outer(w)) {
         if (!fji_compensate_is_short(w->pool)) continue;
         is_short = true;

@@ -3,9 +3,9 @@
  * blocking.h - the system calls behind <forkjoin/block.h>
  *
  * The second half of the porting contract (plat.h is the first): waits for mutexes, condition
- * variables, semaphores and files, which belong to the program and not to the library. Each
- * function is one system call, or one call that does not wait. They know no pool; src/block.c lets
- * another worker run meanwhile.
+ * variables, semaphores and files, which belong to the program and not to the library. A function
+ * that waits makes one system call. These functions know no pool; src/block.c lets another worker
+ * run meanwhile.
  *
  * Any thread may call these functions, inside or outside a pool. A function that returns int or
  * ssize_t returns 0 or a positive result on success, and a negated error number on failure. Where
@@ -27,7 +27,7 @@
 /* The negated number of EINTR, for which the library has no code. */
 #define FJI_PLAT_EINTR (-4)
 
-/* errno of the calling thread. */
+/* Get and set errno of the calling thread. */
 int fji_plat_errno(void);
 void fji_plat_set_errno(int value);
 
