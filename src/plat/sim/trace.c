@@ -36,7 +36,8 @@ static void trace_look_up(const void *pc, char *text, size_t n)
     snprintf(text, n, "%s %s", file != NULL ? file + 1 : line, function);
 }
 
-/* The text of a place, looked up at its first use. "" if pc is NULL or there are too many places. */
+/* The text of a place, looked up at its first use. "" if pc is NULL or there are too many
+ * places. */
 static const char *trace_at(const void *pc)
 {
     if (pc == NULL) return "";
