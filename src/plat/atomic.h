@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * atomic.h - every atomic access of the library, the order in its name
+ * atomic.h - the atomic operations of the library
  *
- * The objects are plain integers and pointers; only these operations may touch
- * those that are shared. A grep for a suffix gives all its uses. There is no
- * operation without an order and none with a hidden seq_cst.
+ * Every access to shared memory in src/ is one of these operations. The name of an operation ends
+ * with its memory order, so that a search for a suffix finds all accesses with that order. No
+ * operation is seq_cst. The objects are plain integers and pointers.
  *
  * Fences
- *   fji_fence_full()   store-load and all else, on this thread.
- *   FJI_LIGHT_FENCE()   (forkjoin/attr.h) the cheap half of an asymmetric pair.
- *   fji_plat_barrier() (plat.h) the dear half: afterwards every light fence of
- *                      every other thread counts as a full one.
- * Light pairs with heavy only, never with light.
+ *   fji_fence_full()     orders all accesses of the calling thread before the fence with all
+ *                        accesses after it.
+ *   fji_fence_thief()    the same on most processors; less on x86-64. See below.
+ *   FJI_LIGHT_FENCE()    (forkjoin/attr.h) the cheap half of an asymmetric pair.
+ *   fji_plat_barrier()   (plat.h) the heavy fence, the expensive half. With respect to it the light
+ *                        fence of any other thread acts as a full fence.
+ * A light fence pairs with a heavy fence only, never with another light fence.
  */
 #ifndef FJI_ATOMIC_H
 #define FJI_ATOMIC_H
@@ -40,7 +42,8 @@
 #endif
 
 #if FJI_SIM
-/* plat/sim: the simulator sees accesses through the compiler, these through calls. */
+/* The compiler reports accesses to memory to the simulator. It does not report these, so they are
+ * calls. */
 void fji_sim_fence(void);
 void fji_sim_fence_thief(void);
 void fji_sim_pause(void);
@@ -60,7 +63,11 @@ void fji_sim_pause(void);
 #define fji_xor_acq_rel(p, v) __atomic_fetch_xor((p), (v), __ATOMIC_ACQ_REL)
 #define fji_and_acq_rel(p, v) __atomic_fetch_and((p), (v), __ATOMIC_ACQ_REL)
 
-/* Strong: a failure means that somebody else changed *p. *old is then updated. */
+/*
+ * Stores v in *p if *p equals *old. Returns true if it did. Otherwise sets *old to the value of *p
+ * and returns false. These are strong operations: they fail only if *p differs from *old. A failure
+ * is an acquire load.
+ */
 static inline bool fji_cas_acq_rel_64(uint64_t *p, uint64_t *old, uint64_t v)
 {
     return __atomic_compare_exchange_n(p, old, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -71,17 +78,18 @@ static inline bool fji_cas_acq_rel_32(uint32_t *p, uint32_t *old, uint32_t v)
     return __atomic_compare_exchange_n(p, old, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Of any type, for words that carry nothing but themselves. */
+/* The same for any type, relaxed: for words that publish no other data. */
 #define fji_cas_relaxed(p, old, v) \
     __atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
 
-/* For counters that one thread writes and others read now and then. */
+/* Adds n to a counter that one thread writes and other threads read. Not a read-modify-write: if
+ * two threads call it for the same counter, an addition may be lost. */
 #define fji_count(p, n) fji_store_relaxed((p), fji_load_relaxed(p) + (n))
 
 /*
- * The full fence. On x86-64 a locked instruction on the stack costs a tenth of the
- * mfence that clang makes of a seq_cst fence. ThreadSanitizer does not know fences,
- * so there it is an ordered read-modify-write.
+ * The full fence. On x86-64 it is a locked instruction on the stack, which costs a tenth of the
+ * mfence that clang generates for a seq_cst fence. ThreadSanitizer does not understand fences, so
+ * under it the fence is a seq_cst read-modify-write of one word that all threads share.
  */
 static inline void fji_fence_full(void)
 {
@@ -89,8 +97,8 @@ static inline void fji_fence_full(void)
 #if FJI_SIM
     fji_sim_fence();
 #elif FJI_TSAN
-    static uint32_t everybodys;
-    __atomic_fetch_add(&everybodys, 0, __ATOMIC_SEQ_CST);
+    static uint32_t shared;
+    __atomic_fetch_add(&shared, 0, __ATOMIC_SEQ_CST);
 #elif defined(__x86_64__)
     __asm__ __volatile__("lock orq $0, (%%rsp)" ::: "memory", "cc");
 #else
@@ -99,9 +107,9 @@ static inline void fji_fence_full(void)
 }
 
 /*
- * The thief's fence: between its read of base and its read of the cell, against the full
- * fence of the owner between its write of the cell and its read of base. Where loads are
- * not reordered with loads (x86-64) the compiler alone has to be told.
+ * The thief's fence, between its load of base and its load of the cell. Its partner is the full
+ * fence of the owner, between the owner's store to the cell and its load of base. x86-64 does not
+ * reorder loads with loads, so there it only keeps the compiler from reordering.
  */
 static inline void fji_fence_thief(void)
 {
@@ -114,7 +122,7 @@ static inline void fji_fence_thief(void)
 #endif
 }
 
-/* Tells the core that this is a spin loop. */
+/* Tells the processor that the caller is in a spin loop. */
 static inline void fji_pause(void)
 {
 #if FJI_SIM

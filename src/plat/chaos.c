@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos.c - what happens in a gap of chaos.h
+ * chaos.c - what a thread does at a chaos point; see chaos.h
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,18 +15,21 @@
 
 #if FJI_CHAOS
 
-#undef __atomic_fetch_add /* a gap in a gap would have no end */
+#undef __atomic_fetch_add /* a chaos point inside fji_chaos() would recurse without end */
 
-/* Of 65536 gaps: so many pauses, yields and sleeps. */
+/* How many of 65536 chaos points pause, yield and sleep. The others do nothing. */
 #define CHAOS_PAUSES 4096u
 #define CHAOS_YIELDS 128u
 #define CHAOS_SLEEPS 1u
+
+/* A sleep takes a random time between these, ns. */
 #define CHAOS_SLEEP_MIN_NS 50000u
 #define CHAOS_SLEEP_MAX_NS 1000000u
 
+/* State of the random numbers of the calling thread (xorshift); 0 before its first chaos point. */
 static __thread uint64_t chaos_state;
 
-/* A beginning of its own for each thread. */
+/* The first state: from the seed and the number of threads that came before. */
 static uint64_t chaos_begin(void)
 {
     static uint64_t threads;
@@ -45,7 +48,7 @@ static void chaos_sleep(uint64_t x)
     struct timespec ts = {.tv_nsec = (long)(CHAOS_SLEEP_MIN_NS + x % range)};
 
     int old = fji_nocancel_begin();
-    (void)nanosleep(&ts, NULL); /* a signal may end it: so much the better */
+    (void)nanosleep(&ts, NULL); /* a signal may end it early, which is one more case */
     fji_nocancel_end(old);
 }
 
@@ -57,12 +60,12 @@ void fji_chaos(void)
     x ^= x >> 7;
     x ^= x << 17;
     chaos_state = x;
-    uint32_t item = (uint32_t)(x >> 48);
-    if (item >= CHAOS_PAUSES + CHAOS_YIELDS + CHAOS_SLEEPS) return;
+    uint32_t dice = (uint32_t)(x >> 48);
+    if (dice >= CHAOS_PAUSES + CHAOS_YIELDS + CHAOS_SLEEPS) return;
     int keep = errno;
-    if (item < CHAOS_PAUSES)
+    if (dice < CHAOS_PAUSES)
         for (uint64_t n = x % 32; n > 0; n--) fji_pause();
-    else if (item < CHAOS_PAUSES + CHAOS_YIELDS)
+    else if (dice < CHAOS_PAUSES + CHAOS_YIELDS)
         sched_yield();
     else
         chaos_sleep(x % 1000003);
@@ -71,6 +74,6 @@ void fji_chaos(void)
 
 #else
 
-typedef int chaos_is_empty; /* a file has to have something in it */
+typedef int chaos_is_empty; /* C does not allow an empty translation unit */
 
 #endif

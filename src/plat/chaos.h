@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos.h - delays wherever another thread could come in between, in FJI_CHAOS builds
+ * chaos.h - random delays wherever another thread could run in between, in FJI_CHAOS builds
  *
- * A window of a few instructions is hit once in a million runs, or once a year. Here every
- * atomic access of the library has a gap before and behind it, and FJI_CHAOS_POINT() marks the windows
- * of plain code: between a decision and what follows from it, between the look at a word and
- * the wait for it. In a gap a thread does nothing, mostly; or pauses, gives its core away, or
- * rarely sleeps for longer than whatever the others are about to do.
+ * A race with a window of a few instructions shows once in a million runs. An FJI_CHAOS build makes
+ * such windows long. Every atomic operation of the library has a chaos point before and after it.
+ * FJI_CHAOS_POINT() marks the windows in plain code: between a decision and the action that follows
+ * from it, and between the load of a word and the wait on it. At a chaos point a thread usually
+ * does nothing. Sometimes it pauses or yields, and rarely it sleeps, for longer than most
+ * operations of other threads take.
  *
- * What is inlined into the programs of users (forkjoin/inline.h) is compiled before this, and
- * has no gaps. FORKJOIN_CHAOS_SEED in the environment is where the numbers begin: another one,
- * other gaps. The same one again gives the same gaps to a thread, not the same run.
+ * Code that is inlined into user programs (forkjoin/inline.h) is compiled before this header, so it
+ * has no chaos points.
+ *
+ * The environment variable FORKJOIN_CHAOS_SEED sets the seed of the random numbers. With the same
+ * seed, a thread with the same number gets the same sequence of delays. That does not make two runs
+ * equal, because the system schedules the threads.
  *
  * Included by atomic.h.
  */
@@ -21,20 +25,21 @@
 
 #if FJI_CHAOS
 
-/* plat/chaos.c */
+/* Delays the calling thread, or does nothing. Any thread may call it. Leaves errno unchanged. */
 void fji_chaos(void);
 
 #define FJI_CHAOS_POINT() fji_chaos()
 
-#define FJI_CHAOS_AROUND(access)               \
-    __extension__({                            \
-        fji_chaos();                           \
-        __typeof__(access) chaos_got = access; \
-        fji_chaos();                           \
-        chaos_got;                             \
+#define FJI_CHAOS_AROUND(access)                  \
+    __extension__({                               \
+        fji_chaos();                              \
+        __typeof__(access) chaos_result = access; \
+        fji_chaos();                              \
+        chaos_result;                             \
     })
 
-/* A macro is not expanded inside itself: these are the compiler's own within. */
+/* The preprocessor does not expand a macro inside its own expansion, so the inner names are the
+ * builtins of the compiler. */
 #define __atomic_load_n(...) FJI_CHAOS_AROUND(__atomic_load_n(__VA_ARGS__))
 #define __atomic_exchange_n(...) FJI_CHAOS_AROUND(__atomic_exchange_n(__VA_ARGS__))
 #define __atomic_fetch_add(...) FJI_CHAOS_AROUND(__atomic_fetch_add(__VA_ARGS__))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock.c - the one-word lock of plat.h, on the waiting of whatever platform
+ * lock.c - the lock of plat.h, on fji_plat_wait() of any platform layer
  *
  * Edges         from                       to                          carries
- *   lock.hold   release in fji_lock_drop() acquire in fji_lock_try()   what the holder did
+ *   lock.hold   release in fji_lock_drop() acquire in fji_lock_try()   the holder's changes
  */
 #include "atomic.h"
 #include "plat.h"
@@ -11,7 +11,7 @@
 bool fji_lock_try(fji_lock *l)
 {
     uint32_t free_word = 0;
-    /* [lock.hold] acquire <- release in fji_lock_drop(): what the last holder did. */
+    /* [lock.hold] acquire <- release in fji_lock_drop(): the changes of the last holder. */
     return fji_cas_acq_rel_32(&l->word, &free_word, 1);
 }
 
@@ -21,7 +21,7 @@ void fji_lock_take(fji_lock *l)
         if (fji_lock_try(l)) return;
         fji_pause();
     }
-    fji_add_relaxed(&l->waiters, 1); /* relaxed: a hint; the wait has a limit */
+    fji_add_relaxed(&l->waiters, 1); /* relaxed: a hint, because each wait ends after 1 ms */
     while (!fji_lock_try(l)) fji_plat_wait(&l->word, 1, fji_plat_now() + 1000000);
     fji_add_relaxed(&l->waiters, (uint32_t)-1); /* relaxed: as above */
 }

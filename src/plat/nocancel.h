@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nocancel.h - system calls in which a thread that is cancelled would end
+ * nocancel.h - system calls that are cancellation points
  *
- * Threads of callers may be cancelled (pthread_cancel()), and some calls of the system are places
- * where that takes effect. Around these it is put off: the library has to be left as it should be.
+ * A program may cancel its own threads with pthread_cancel(). If such a thread is inside the
+ * library at a cancellation point, for example nanosleep(), it would end there and leave locks held
+ * and counts wrong. So the library disables cancellation around these calls. Worker threads have it
+ * disabled for their whole life (fji_plat_thread_start()).
  */
 #ifndef FJI_NOCANCEL_H
 #define FJI_NOCANCEL_H
@@ -11,6 +13,7 @@
 #include <forkjoin/attr.h>
 #include <pthread.h>
 
+/* Disables cancellation of the calling thread. Returns the state before, for fji_nocancel_end(). */
 FJI_INLINE int fji_nocancel_begin(void)
 {
     int old;
@@ -19,7 +22,7 @@ FJI_INLINE int fji_nocancel_begin(void)
     return old;
 }
 
-/* With what fji_nocancel_begin() has returned. */
+/* Restores the state that fji_nocancel_begin() returned. */
 FJI_INLINE void fji_nocancel_end(int old)
 {
     int ours;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stream.h - stores that go past the caches
+ * stream.h - stores that bypass the caches
  *
- * A store brings the line it writes to into the cache first. For results larger than any cache,
- * which nobody reads soon, that is a third of all the traffic with memory. Where the processor
- * has no such stores these are ordinary ones.
+ * An ordinary store first loads the cache line that it writes to. If the results are larger than
+ * the caches and are not read soon, that load is a third of the memory traffic. On processors other
+ * than x86-64 these functions are ordinary stores.
  */
 #ifndef FJI_STREAM_H
 #define FJI_STREAM_H
@@ -17,7 +17,7 @@
 
 #include <emmintrin.h>
 
-/* *to = *from, of 4 or 8 bytes, at an address that is a multiple of that. */
+/* Copies `size` bytes, 4 or 8, to an address that is a multiple of `size`. */
 FJI_INLINE void fji_stream(void *to, const void *from, size_t size)
 {
     if (size == 4) {
@@ -31,8 +31,8 @@ FJI_INLINE void fji_stream(void *to, const void *from, size_t size)
     }
 }
 
-/* Orders all that was streamed before what the caller stores afterwards, as no other fence or
- * release does. */
+/* Orders the caller's fji_stream() stores before its later stores. A release store or another fence
+ * does not order them. */
 FJI_INLINE void fji_stream_end(void)
 {
     _mm_sfence();

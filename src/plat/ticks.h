@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ticks.h - time in roughly nanoseconds, at the price of a few instructions
+ * ticks.h - a cheap clock of about nanoseconds
  *
- * For estimates of how long something takes, which may be wrong by a factor of two. The counter
- * of the processor where it runs at a known order of magnitude, else the clock.
+ * For estimates of how long a piece of code takes, which may be wrong by a factor of 2.5. On x86-64
+ * it is the time stamp counter of the processor, elsewhere the monotonic clock of the system.
  */
 #ifndef FJI_TICKS_H
 #define FJI_TICKS_H
@@ -13,7 +13,8 @@
 
 #if defined(__x86_64__)
 
-/* 2 to 5 GHz on all that exist. */
+/* Returns the current time. Only differences have a meaning. The counter runs at 2 to 5 GHz, so one
+ * tick is 0.4 to 1 ns. */
 FJI_INLINE uint64_t fji_ticks(void)
 {
     return __builtin_ia32_rdtsc() >> 1;
@@ -23,6 +24,7 @@ FJI_INLINE uint64_t fji_ticks(void)
 
 #include <time.h>
 
+/* The same, in ns. */
 FJI_INLINE uint64_t fji_ticks(void)
 {
     struct timespec t;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unix.c - the parts of the platform layer that Linux and POSIX have in common:
- * threads, memory, clock, environment, fork handlers, faults
+ * unix.c - what the linux and posix layers share: faults, threads, clock, memory, environment, fork
+ * handlers
+ *
+ * plat.h says what each function does.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,15 +27,18 @@
 /* ---- Faults --------------------------------------------------------------------------------- */
 
 #if FJI_FAULTS
-/* relaxed in all of this: tests set it up before the calls they mean. */
+/* relaxed for all words of this section: a test sets them before it makes the calls that shall
+ * fail. */
+
+/* The calls with the numbers from, from + 1, ... from + count - 1 fail. */
 struct plat_window {
     long from, count;
 };
 
 static struct {
-    long calls;
-    struct plat_window window[2];
-    uint64_t seed;
+    long calls;                   /* so far */
+    struct plat_window window[2]; /* fji_fault_set(), fji_fault_and() */
+    uint64_t seed;                /* fji_fault_random() */
     long one_in;
 } plat_fault[FJI_FAULT_N];
 
@@ -76,8 +81,8 @@ static bool window_has(const struct plat_window *w, long n)
     return n >= from && n - from < fji_load_relaxed(&w->count); /* relaxed: see above */
 }
 
-/* Whether call n is one that the dice have chosen: the same for the same seed. */
-static bool fault_by_chance(enum fji_fault kind, long n)
+/* Whether fji_fault_random() has chosen call n. The answer depends on n and the seed only. */
+static bool fault_by_random(enum fji_fault kind, long n)
 {
     long one_in = fji_load_relaxed(&plat_fault[kind].one_in);                    /* relaxed */
     uint64_t x = fji_load_relaxed(&plat_fault[kind].seed) + (uint64_t)n * 2 + 1; /* relaxed */
@@ -93,10 +98,11 @@ bool fji_fault_now(enum fji_fault kind)
     long n = fji_add_relaxed(&plat_fault[kind].calls, 1) + 1; /* relaxed: a counter */
 
     return window_has(&plat_fault[kind].window[0], n) ||
-           window_has(&plat_fault[kind].window[1], n) || fault_by_chance(kind, n);
+           window_has(&plat_fault[kind].window[1], n) || fault_by_random(kind, n);
 }
 
-/* Whether any is set: for points that are passed too often to be counted always. */
+/* Whether any call of the kind is chosen to fail. For calls that are too frequent to count
+ * always. */
 static bool fault_is_set(enum fji_fault kind)
 {
     return fji_load_relaxed(&plat_fault[kind].one_in) != 0 ||          /* relaxed: see above */
@@ -134,16 +140,17 @@ bool fji_fault_now(enum fji_fault kind)
 
 void fji_fault_late(enum fji_fault kind)
 {
-    struct timespec a_while = {.tv_nsec = 1000000};
+    struct timespec delay = {.tv_nsec = 1000000};
 
     if (!fji_fault_now(kind)) return;
     int old = fji_nocancel_begin();
-    nanosleep(&a_while, NULL);
+    nanosleep(&delay, NULL);
     fji_nocancel_end(old);
 }
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
+/* Arguments of plat_thread_main(), which frees them. */
 struct plat_start {
     void (*main)(void *);
     void *arg;
@@ -165,7 +172,7 @@ static void *plat_thread_main(void *p)
     return NULL;
 }
 
-/* All but those that a fault of the thread itself raises. */
+/* Blocks all signals except those that an error of the thread itself raises. */
 static void plat_block_signals(sigset_t *old)
 {
     sigset_t all;
@@ -181,7 +188,8 @@ static void plat_block_signals(sigset_t *old)
     pthread_sigmask(SIG_SETMASK, &all, old);
 }
 
-/* By pthread_create(), or as the options want it. The mask is inherited. */
+/* Calls pthread_create() or the callback of the options. The new thread inherits the signal mask of
+ * the caller. Returns 0, or another value if there is no thread. */
 static int plat_create(const fji_creator *how, struct plat_start *s)
 {
     pthread_attr_t attr;
@@ -272,7 +280,7 @@ void fji_plat_yield(void)
 bool fji_plat_stack(uintptr_t *low, size_t *bytes)
 {
 #ifdef __GLIBC__
-    /* Asked once for each thread: for the main thread glibc reads /proc/self/maps. */
+    /* Once for each thread, because for the main thread glibc reads /proc/self/maps. */
     static __thread uintptr_t known_low;
     static __thread size_t known_bytes;
     pthread_attr_t attr;
@@ -299,7 +307,7 @@ bool fji_plat_stack(uintptr_t *low, size_t *bytes)
 
 uint32_t fji_plat_thread_hash(void)
 {
-    /* The address of a thread-local tells threads apart without a system call. */
+    /* The address of a thread-local variable differs between threads and needs no system call. */
     static __thread char here;
     uint64_t x = (uint64_t)(uintptr_t)&here >> 6;
     x *= 0x9e3779b97f4a7c15u;
@@ -317,23 +325,27 @@ static int64_t clock_now(void)
 }
 
 #if FJI_FAULTS
+/* What one fault does, ns. */
 #define CLOCK_JUMP 3600000000000ll
 #define CLOCK_STILL 20000000ll
 
-/* Our clock is the system's and so much; while it stands still it is what it was. */
+/*
+ * The clock of the library is the system's clock plus clock_ahead. While it stands still, until the
+ * system's time clock_resumes, it shows clock_stopped. The mutex protects these three.
+ */
 static pthread_mutex_t clock_mutex = PTHREAD_MUTEX_INITIALIZER;
-static int64_t clock_ahead, clock_stopped, clock_goes_on;
-static uint32_t clock_faulty; /* ever set */
+static int64_t clock_ahead, clock_stopped, clock_resumes; /* clock_resumes is 0 if the clock runs */
+static uint32_t clock_faulty;                             /* 1 after the first fault was set */
 
-/* With the mutex. */
-static int64_t clock_look(void)
+/* Returns the time of the library's clock. The caller holds the mutex. */
+static int64_t clock_read(void)
 {
     int64_t now = clock_now();
 
-    if (now < clock_goes_on) return clock_stopped;
-    if (clock_goes_on != 0) {
-        clock_ahead = clock_stopped - clock_goes_on;
-        clock_goes_on = 0;
+    if (now < clock_resumes) return clock_stopped;
+    if (clock_resumes != 0) {
+        clock_ahead = clock_stopped - clock_resumes;
+        clock_resumes = 0;
     }
     return now + clock_ahead;
 }
@@ -341,14 +353,14 @@ static int64_t clock_look(void)
 static int64_t clock_with_faults(void)
 {
     pthread_mutex_lock(&clock_mutex);
-    int64_t now = clock_look();
-    if (fji_fault_now(FJI_FAULT_JUMP) && clock_goes_on == 0) {
+    int64_t now = clock_read();
+    if (fji_fault_now(FJI_FAULT_JUMP) && clock_resumes == 0) {
         clock_ahead += CLOCK_JUMP;
         now += CLOCK_JUMP;
     }
-    if (fji_fault_now(FJI_FAULT_STILL) && clock_goes_on == 0) {
+    if (fji_fault_now(FJI_FAULT_STILL) && clock_resumes == 0) {
         clock_stopped = now;
-        clock_goes_on = now - clock_ahead + CLOCK_STILL;
+        clock_resumes = now - clock_ahead + CLOCK_STILL;
     }
     pthread_mutex_unlock(&clock_mutex);
     return now;
@@ -366,7 +378,7 @@ int64_t fji_plat_system_time(int64_t t)
 {
     if (fji_load_relaxed(&clock_faulty) == 0) return t; /* relaxed: a flag that stays */
     pthread_mutex_lock(&clock_mutex);
-    int64_t now = clock_look();
+    int64_t now = clock_read();
     int64_t left = t - now;
     pthread_mutex_unlock(&clock_mutex);
     return clock_now() + left;
@@ -409,7 +421,7 @@ void *fji_plat_reserve(size_t bytes)
 #endif
     if (fji_fault_now(FJI_FAULT_RESERVE)) return NULL;
     int keep = errno;
-    /* Where the address space is limited the program needs it more than we do. */
+    /* If the address space is limited, most of it is for the program. */
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         bytes > limit.rlim_cur / FJI_RESERVE_PART)
@@ -454,7 +466,7 @@ size_t fji_plat_page(void)
 
     if (n == 0) {
         long size = fji_fault_now(FJI_FAULT_SYSCONF) ? -1 : sysconf(_SC_PAGESIZE);
-        n = size > 0 ? (size_t)size : 65536; /* a multiple of whatever it is */
+        n = size > 0 ? (size_t)size : 65536; /* a multiple of every page size in use */
         fji_store_relaxed(&page, n);         /* relaxed: as above */
     }
     return n;
@@ -478,18 +490,19 @@ bool fji_plat_register_fork(void (*prepare)(void), void (*parent)(void), void (*
 
 void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
-    /* Without a lock, which a fork in the middle of this would leave held: what is done twice
-     * does no harm, and what was refused is tried again with the next pool. */
+    /* Not under a lock: a fork() of another thread meanwhile would leave the lock held in the child
+     * process. Two threads may therefore install the handlers twice, which does no harm. */
     static uint32_t done;
 
-    if (fji_load_relaxed(&done) != 0) return; /* relaxed: nothing comes with it */
+    if (fji_load_relaxed(&done) != 0) return; /* relaxed: it publishes no other data */
     if (fji_plat_register_fork(prepare, parent, child))
         fji_store_relaxed(&done, 1u); /* relaxed: as above */
 }
 
 int fji_plat_cpus(const char *root)
 {
-    int keep = errno, old = fji_nocancel_begin(); /* files are read, with a lock held perhaps */
+    int keep = errno,
+        old = fji_nocancel_begin(); /* it reads files, and the caller may hold a lock */
     int n = fji_plat_cpus_online();
     int quota = fji_plat_cpus_quota(root);
     fji_nocancel_end(old);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * error.c - names and texts of the codes, and the version
+ * error.c - names and texts of the error codes, and the version of the library
  */
 #include <forkjoin.h>
 

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * selfcheck.c - see selfcheck.h
+ * selfcheck.c - checks of a pool that has nothing to do; see selfcheck.h
  *
- * Everything is read as the sleeping workers have left it: they have written it before they
- * changed ctl, or `alive`, which are read first. If a worker wakes meanwhile ctl is another one
- * afterwards, and nothing was learnt.
+ * The check reads ctl and `alive` first. A sleeping or ended worker wrote its record before it
+ * changed these, so the check sees the record as the worker left it. The check reads ctl again at
+ * the end. If it has changed, a worker has woken meanwhile, and the result means nothing.
  *
- * Edges          from                         to                              carries
- *   ctl.idle     acq_rel CAS in idle_push()   acquire in fji_pool_check_at_rest()  the record
- *   pool.alive   release store of alive       acquire in selfcheck_worker()        the record
+ * Edges          from                         to                                     carries
+ *   ctl.idle     acq_rel CAS in idle_push()   acquire in fji_pool_check_at_rest()    the record
+ *   pool.alive   release store of alive       acquire in selfcheck_worker()          the record
  */
 #include "pool/selfcheck.h"
 
 #if FJI_CHECKED
 
-/* Nothing of the task it ran last is left. */
+/* The last task of w has left nothing in its record. */
 static const char *selfcheck_cleared(const fji_worker *w)
 {
-    /* relaxed: all of these were written before it went idle, or left. */
+    /* relaxed: w wrote all of these before it went idle or ended. */
     if (fji_load_relaxed(&w->joining) != NULL) return "a worker at rest joins";
     if (fji_load_relaxed(&w->blocked) != FJI_BLOCKED_NO) return "a worker at rest is blocked";
-    if (fji_load_relaxed(&w->wait_bucket) != NULL) return "a worker at rest naps"; /* relaxed */
+    if (fji_load_relaxed(&w->wait_bucket) != NULL)
+        return "a worker at rest is in an interruptible wait"; /* relaxed */
     if (fji_load_relaxed(&w->scope) != w->scope_base) return "a scope was entered and not left";
-    if (w->q.fast.top < w->q.cells) return "a worker at rest is in typed code";
+    if (fji_queue_in_typed(&w->q)) return "a worker at rest is in typed code";
     return NULL;
 }
 
@@ -30,16 +31,17 @@ static const char *selfcheck_queue(const fji_worker *w, bool fifo)
 {
     if (!fji_queue_valid(&w->q)) return "a queue is not valid";
     if (fji_queue_maybe(&w->q)) return "a queue is not empty";
-    /* In FIFO order, and where others have emptied it, dead cells stay until there is no room. */
-    if (!fifo && w->q.fast.top == w->q.cells && w->q.tombstones != 0) return "a tomb is left";
+    /* In a FIFO queue, and in one that thieves have emptied, dead cells stay until it is full. */
+    if (!fifo && w->q.fast.top == w->q.cells && w->q.tombstones != 0) return "a tombstone is left";
     return NULL;
 }
 
+/* Adds 1 to *count if w is a worker. */
 static const char *selfcheck_worker(const fji_worker *w, bool fifo, int *count)
 {
-    /* [pool.alive] acquire <- release in worker_take_record(), worker_exit(). */
+    /* [pool.alive] acquire <- release in fji_record_take(), fji_record_give_back(). */
     uint32_t alive = fji_load_acquire(&w->alive);
-    /* [idle.park] acquire <- whoever set it. */
+    /* [idle.park] acquire <- release or acq_rel of the thread that set it. */
     uint32_t park = fji_load_acquire(&w->park);
 
     if (alive == FJI_ALIVE_GUEST) return "a guest is inside";
@@ -52,8 +54,8 @@ static const char *selfcheck_worker(const fji_worker *w, bool fifo, int *count)
     return wrong != NULL ? wrong : selfcheck_queue(w, fifo);
 }
 
-/* The stack holds `idle` workers, each of them once: so it ends after that many steps, and what
- * is on it is alive and idle. Twice the same would be a ring. */
+/* The idle stack holds `idle` workers, each of them once. It ends after `idle` steps, so no worker
+ * is on it twice: that would be a cycle. */
 static const char *selfcheck_stack(fj_pool *p, uint64_t c, int idle)
 {
     uint32_t at = fji_ctl_top(c);
@@ -61,12 +63,13 @@ static const char *selfcheck_stack(fj_pool *p, uint64_t c, int idle)
     for (int n = 0; n < idle; n++) {
         if (at == 0) return "an idle worker is not on the stack";
         fji_worker *w = fji_pool_worker(p, at - 1);
-        if (w == NULL) return "the stack leads to nobody";
-        /* [pool.alive] acquire <- release in worker_take_record(). */
-        if (fji_load_acquire(&w->alive) != FJI_ALIVE_WORKER) return "the stack holds one who left";
-        at = fji_load_relaxed(&w->next_idle); /* relaxed: fixed while it is there */
+        if (w == NULL) return "the stack leads to no worker";
+        /* [pool.alive] acquire <- release in fji_record_take(). */
+        if (fji_load_acquire(&w->alive) != FJI_ALIVE_WORKER)
+            return "the stack holds a worker that has ended";
+        at = fji_load_relaxed(&w->next_idle); /* relaxed: fixed while w is on the stack */
     }
-    return at != 0 ? "the stack holds more than there are" : NULL;
+    return at != 0 ? "the stack holds more workers than are idle" : NULL;
 }
 
 static const char *selfcheck_ctl(fj_pool *p, uint64_t c, int alive)
@@ -76,35 +79,36 @@ static const char *selfcheck_ctl(fj_pool *p, uint64_t c, int alive)
     if (fji_ctl_total(c) != alive) return "total is not the number of threads";
     if (s.blocked != 0) return "a worker counts as blocked";
     if (fji_ctl_deficit(c) + s.parallelism != 0) return "active is not 0";
-    if (fji_ctl_normalize(c, &s) != c) return "call is not settled";
+    if (fji_ctl_normalize(c, &s) != c) return "wake_wanted is not normalized";
     return selfcheck_stack(p, c, alive);
 }
 
 static const char *selfcheck_submissions(fj_pool *p)
 {
     for (uint32_t i = 0; i < p->nsubmissions; i++) {
-        /* [pool.record] acquire <- release in submit_queue(). */
-        fji_submission_queue *q = fji_load_acquire(&p->submissions[i]);
+        fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL) continue;
         if (fji_submission_queue_maybe(q)) return "a submission queue is not empty";
-        /* relaxed: nobody is there. */
+        /* relaxed: no thread uses the queue. */
         if (fji_load_relaxed(&q->lock.word) != 0) return "a submission queue is locked";
-        if (fji_load_relaxed(&q->lock.waiters) != 0) return "somebody waits for its lock";
+        if (fji_load_relaxed(&q->lock.waiters) != 0)
+            return "a thread waits for the lock of a submission queue";
     }
     return NULL;
 }
 
 static const char *selfcheck_counts(fj_pool *p)
 {
-    /* The threads of the timers are guests: one that keeps the wheel, and a spare one. */
-    uint32_t timers = fji_load_relaxed(&p->timers) != NULL ? 2 : 0; /* relaxed: nobody is there */
+    /* The two timer threads are guests: one runs the wheel, the other is spare.
+     * relaxed: no thread changes it. */
+    uint32_t timers = fji_load_relaxed(&p->timers) != NULL ? 2 : 0;
 
     /* relaxed: as above */
-    if ((fji_load_relaxed(&p->nsearching) & ~FJI_WAKE_DEFERRED) != 0) return "somebody searches";
+    if ((fji_load_relaxed(&p->nsearching) & ~FJI_WAKE_DEFERRED) != 0) return "a worker searches";
     if (fji_load_relaxed(&p->guests) > timers) return "a guest is counted"; /* relaxed: as above */
     if (fji_load_relaxed(&p->lock.word) != 0) return "the pool is locked";  /* relaxed: as above */
     /* relaxed: as above. */
-    if (fji_load_relaxed(&p->lock.waiters) != 0) return "somebody waits for the lock of the pool";
+    if (fji_load_relaxed(&p->lock.waiters) != 0) return "a thread waits for the lock of the pool";
     return NULL;
 }
 
@@ -114,8 +118,7 @@ const char *fji_pool_check_at_rest(fj_pool *p)
     const char *wrong = NULL;
     /* [ctl.idle] acquire <- the CAS in idle_push(): the records of idle workers. */
     uint64_t c = fji_load_acquire(&p->ctl);
-    /* [pool.record] acquire <- release in worker_new_record(). */
-    uint32_t n = fji_load_acquire(&p->workers);
+    uint32_t n = fji_pool_nworkers(p);
 
     for (uint32_t i = 0; i < n && wrong == NULL; i++) {
         const fji_worker *w = fji_pool_worker(p, i);
@@ -124,13 +127,13 @@ const char *fji_pool_check_at_rest(fj_pool *p)
     if (wrong == NULL) wrong = selfcheck_ctl(p, c, alive);
     if (wrong == NULL) wrong = selfcheck_submissions(p);
     if (wrong == NULL) wrong = selfcheck_counts(p);
-    /* [ctl.idle] acquire: all of the above was read before this. */
-    if (wrong == NULL && fji_load_acquire(&p->ctl) != c) wrong = "the pool moves";
+    /* [ctl.idle] acquire: the loads above come before this one. */
+    if (wrong == NULL && fji_load_acquire(&p->ctl) != c) wrong = "the pool has changed meanwhile";
     return wrong;
 }
 
 #else
 
-typedef int selfcheck_is_empty; /* a file has to have something in it */
+typedef int selfcheck_is_empty; /* C does not allow an empty translation unit */
 
 #endif

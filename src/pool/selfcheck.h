@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * selfcheck.h - what must hold of a pool that has nothing to do, in FJI_CHECKED builds
+ * selfcheck.h - checks of a pool that has nothing to do, in FJI_CHECKED builds; for tests
  */
 #ifndef FJI_SELFCHECK_H
 #define FJI_SELFCHECK_H
@@ -10,12 +10,13 @@
 #if FJI_CHECKED
 
 /*
- * Looks at a pool that is not shut down, that nobody uses at the moment and that has nothing to
- * run, apart from timers that wait. NULL: all is as it has to be; else what is not, in words.
+ * Checks the invariants of a pool at rest: the pool is not shut down, no thread calls it during the
+ * check, and it has no task to run. Timers may be waiting. Returns NULL if all invariants hold,
+ * otherwise a text that names the first one that does not.
  *
- * A worker may still be on its way to sleep, or out: then a count has been given back and the
- * next has not. Whoever wants to know asks again until it is NULL; what is broken for good stays
- * so.
+ * A worker may still be about to sleep or to end, with some of its counts returned and others not
+ * yet. So a test calls this again until it returns NULL. An invariant that is really broken stays
+ * broken.
  */
 const char *fji_pool_check_at_rest(fj_pool *p);
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check.h - invariants looked at while the library runs, in FJI_CHECKED builds
+ * check.h - checks of the library's own invariants, in FJI_CHECKED builds
  *
- * A broken one is a bug of the library, not of its user: it is told to the log callback and
- * the process is stopped where it stands. Without FJI_CHECKED nothing is looked at.
+ * A check that fails is a bug of the library, not of the program. The library passes the name of
+ * the function and the condition to the log callback of the pool, and traps. Without FJI_CHECKED
+ * the condition is compiled but not evaluated.
  */
 #ifndef FJI_CHECK_H
 #define FJI_CHECK_H
 
 #include "sched/pool.h"
 
-/* p: the pool whose log callback is told. Users include pool.h, which has fji_pool_log(). */
+/* p: the pool whose log callback is called. A file that uses this macro includes pool.h, for
+ * fji_pool_log(). */
 #define fji_check(p, cond)                             \
     do {                                               \
         if (FJI_CHECKED && !(cond)) {                  \

@@ -194,7 +194,7 @@ inline nap_until_interrupted()
     nap[0] = 0
 }
 
-/* The signal is unblocked only during the system call: files_wait(). */
+/* The signal is unblocked only inside the system call: fji_plat_poll_signal(). */
 inline call_until_interrupted()
 {
     do

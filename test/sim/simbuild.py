@@ -69,9 +69,9 @@ class Build:
         def of(pattern):
             return sorted(os.path.relpath(p, self.root)
                           for p in glob.glob(os.path.join(self.root, pattern)))
-        both = ["src/plat/lock.c", "src/plat/fault.c"]
         layers = ["queue", "task", "sched", "pool", "tier", "future"]
-        seen = [s for layer in layers for s in of(f"src/{layer}/*.c")] + [s for s in both if os.path.exists(os.path.join(self.root, s))]
+        seen = [s for layer in layers for s in of(f"src/{layer}/*.c")]
+        seen += ["src/plat/lock.c", "src/plat/blocking.c"]
         plain = of("src/plat/sim/*.c") + (["test/sim/frame.c"] if self.frame else [])
         return [(s, True) for s in seen] + [(s, False) for s in plain]
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * linux/plat.c - waiting by futex, the heavy fence by membarrier, CPUs by affinity
+ *
+ * plat.h says what each function does.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +18,7 @@
 #include "../nocancel.h"
 #include "../unix.h"
 
-/* From linux/membarrier.h, which older systems do not have. */
+/* The values of linux/membarrier.h, a header that older systems do not have. */
 #define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)
 #define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED (1 << 4)
 
@@ -30,8 +32,8 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
     int64_t at = limited ? fji_plat_system_time(deadline_ns) : 0;
     struct timespec ts = {.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
     struct timespec *limit = limited ? &ts : NULL;
-    FJI_CHAOS_POINT(); /* the word was looked at, and is compared only now */
-    /* BITSET takes an absolute time on the monotonic clock. */
+    FJI_CHAOS_POINT(); /* between the caller's load of the word and the comparison */
+    /* FUTEX_WAIT_BITSET takes an absolute time of the monotonic clock. */
     int keep = errno;
     long r = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, value, limit, NULL,
                      FUTEX_BITSET_MATCH_ANY);
@@ -42,8 +44,8 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
 
 static void futex_wake(uint32_t *word, int n)
 {
-    FJI_CHAOS_POINT(); /* the word has changed, and whoever waited for that may go on before it is woken */
-    int keep = errno; /* a wake on memory that is gone may fail, and nobody minds */
+    FJI_CHAOS_POINT(); /* after the change of the word: a waiter may see it before the wake */
+    int keep = errno;  /* a wake on memory that was freed may fail, which is harmless */
     syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, n, NULL, NULL, 0);
     errno = keep;
 }
@@ -66,19 +68,20 @@ void fji_plat_wake_all(uint32_t *word)
 }
 
 /*
- * A store that has been executed is seen by all after some microseconds, and at once if its
- * thread is interrupted or leaves its core. A thread that has stored, gone through a light
- * fence and not seen what we stored before this call has done so before this call: a
- * millisecond later its store is there for us to see.
+ * The heavy fence without membarrier. A store that a processor has executed becomes visible to the
+ * others within microseconds, and at once if its thread is interrupted or leaves the core. Consider
+ * another thread that stores, executes a light fence, and then does not see what the caller stored
+ * before this call. It has executed its store before this call, so 1 ms later the caller sees that
+ * store.
  */
 static void wait_for_stores(void)
 {
     struct timespec left = {.tv_nsec = 1000000};
     int old = fji_nocancel_begin();
 
-    fji_fence_full(); /* [plat.stores] what came before this call; partner: the one below */
-    while (nanosleep(&left, &left) != 0) {} /* interrupted */
-    fji_fence_full();                       /* [plat.stores] what is read after this call */
+    fji_fence_full(); /* [plat.stores] the caller's stores above; partner: the fence below */
+    while (nanosleep(&left, &left) != 0) {} /* a signal interrupted it */
+    fji_fence_full();                       /* [plat.stores] the caller's loads below */
     fji_nocancel_end(old);
 }
 
@@ -96,7 +99,7 @@ bool fji_plat_barrier(void)
 
 bool fji_plat_has_barrier(void)
 {
-    /* Registration is per process, is inherited over fork and costs 0.6 us. */
+    /* A process registers once. Its child processes inherit the registration. It costs 0.6 us. */
     if (FJI_SYMMETRIC || FJI_TSAN || fji_fault_now(FJI_FAULT_BARRIER)) return false;
     int keep = errno;
     bool has = syscall(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
@@ -107,7 +110,8 @@ bool fji_plat_has_barrier(void)
 
 int fji_plat_cpus_online(void)
 {
-    /* A machine may have more CPUs than cpu_set_t has bits: ask for more until it fits. */
+    /* A machine may have more CPUs than cpu_set_t has bits: then the call fails with EINVAL, and a
+     * larger mask is tried. */
     for (size_t bits = CPU_SETSIZE; bits <= 1u << 20; bits *= 2) {
         cpu_set_t *set = CPU_ALLOC(bits);
         if (set == NULL) break;

@@ -2,10 +2,15 @@
 /*
  * posix/plat.c - waiting by mutex and condition variable, no heavy fence
  *
- * A word that somebody waits on belongs to one of a fixed number of buckets, by its
- * address. Comparing and going to sleep are one under the bucket's mutex, and a wake
- * takes that mutex, so a wake after a change of the word is not lost. A bucket's
- * sleepers are all woken: waits may return without a reason.
+ * plat.h says what each function does.
+ *
+ * The address of a word selects one of a fixed number of buckets. A waiter compares the word and
+ * goes to sleep while it holds the mutex of the bucket, and a wake takes that mutex. So a wake that
+ * follows a change of the word is not lost. A wake wakes all sleepers of the bucket, because waits
+ * may return without a reason.
+ *
+ * Edges        from                            to                         carries
+ *   plat.word  the mutex, fji_plat_wake_all()  acquire, fji_plat_wait()   the change of the word
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -40,7 +45,7 @@ static void posix_init(void)
     pthread_condattr_destroy(&attr);
 }
 
-/* In the child of fork() the buckets may be held by threads that are no more. */
+/* In the child process of fork(): the threads that held mutexes do not exist there. */
 static void posix_child(void)
 {
     posix_init();
@@ -70,10 +75,10 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
     fji_fault_late(FJI_FAULT_WAIT_LATE);
     int64_t at = limited ? fji_plat_system_time(deadline_ns) : 0;
     struct timespec ts = {.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
-    FJI_CHAOS_POINT();              /* the word was looked at, and is compared only now */
-    int old = fji_nocancel_begin(); /* a wait that is cancelled would keep the mutex */
+    FJI_CHAOS_POINT();              /* between the caller's load of the word and the comparison */
+    int old = fji_nocancel_begin(); /* a cancelled wait would leave the mutex locked */
     pthread_mutex_lock(&b->mutex);
-    /* [plat.word] acquire: stands in for the kernel's comparison under its lock. */
+    /* [plat.word] acquire <- the mutex in fji_plat_wake_all(): a changed word is seen here. */
     if (fji_load_acquire(word) == value)
         err = limited ? pthread_cond_timedwait(&b->cond, &b->mutex, &ts)
                       : pthread_cond_wait(&b->cond, &b->mutex);
@@ -84,8 +89,8 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
 
 void fji_plat_wake_one(uint32_t *word)
 {
-    /* [plat.word] the mutex orders this after the comparison of whoever goes to sleep. A
-     * bucket is shared by many words, so all its sleepers have to look. */
+    /* Many words share a bucket, so a single wake could wake a thread that waits for another
+     * word. */
     fji_plat_wake_all(word);
 }
 
@@ -93,9 +98,10 @@ void fji_plat_wake_all(uint32_t *word)
 {
     struct posix_bucket *b = posix_of(word);
 
-    FJI_CHAOS_POINT(); /* the word has changed, and whoever waited for that may go on before it is woken */
+    FJI_CHAOS_POINT(); /* after the change of the word: a waiter may see it before the wake */
     fji_fault_late(FJI_FAULT_WAKE_LATE);
-    /* A second broadcast finds those who have looked in between and sleep again. */
+    /* The second broadcast wakes threads that have checked their words and sleep again.
+     * [plat.word] the mutex orders this after the comparison of a thread that goes to sleep. */
     for (int more = fji_fault_now(FJI_FAULT_WAKE_MORE); more >= 0; more--) {
         pthread_mutex_lock(&b->mutex);
         pthread_cond_broadcast(&b->cond);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cost.c - what an access costs, for the TIMED strategy
+ * cost.c - the cost of each operation, for the TIMED strategy
  *
- * Every thread has a processor and a clock of its own. A line is in the caches of some
- * processors; one of them may have written it last. An access to a line that the processor has
- * (and, for a write, has alone) costs what an instruction costs; any other waits until the
- * line's last transfer is over and takes one itself, so that a line which everybody writes is
- * a queue. Waking, starting and the heavy fence cost what was measured.
+ * Every thread has its own processor and its own clock. A cache line is in the caches of some
+ * processors, and one of them may have it exclusively after a write. A read of a line that is in
+ * the reader's cache, and a write to a line that the writer has exclusively, cost one instruction.
+ * Any other access waits until the last transfer of the line has finished, and then takes one
+ * transfer itself. So accesses to a line that many threads write form a queue. A wake, the start of
+ * a thread and the heavy fence cost the times that were measured on a real machine.
  */
 #include <string.h>
 
@@ -16,31 +17,31 @@
 #define COST_TABLE (1u << 19)
 #define COST_WORDS (SIM_THREADS / 64)
 
-/* ns; docs/scaling.md says where each comes from. */
-#define COST_ACCESS_PS 350 /* an access that hits */
-#define COST_TRANSFER 60   /* a line from another core's cache */
-#define COST_LOCKED 2      /* a locked instruction, beyond the access */
-#define COST_WAKE 7300     /* the waker's call */
-#define COST_WOKEN 13500   /* until the woken one runs */
-#define COST_START 25000
-#define COST_BARRIER 12000    /* the caller's, and for each further processor: */
-#define COST_BARRIER_EACH 30  /* an interrupt sent and answered */
-#define COST_INTERRUPTED 5000 /* what each processor that runs loses */
+/* ns, unless the name says ps. docs/scaling.md says how each was measured. */
+#define COST_ACCESS_PS 350    /* an access that hits the cache */
+#define COST_TRANSFER 60      /* a line from another core's cache */
+#define COST_LOCKED 2         /* a locked instruction, in addition to the access */
+#define COST_WAKE 7300        /* of the waking thread */
+#define COST_WOKEN 13500      /* from the call until the woken thread runs */
+#define COST_START 25000      /* of the thread that starts another */
+#define COST_BARRIER 12000    /* the heavy fence, of the caller */
+#define COST_BARRIER_EACH 30  /* in addition, for each other running processor */
+#define COST_INTERRUPTED 5000 /* of each other running processor */
 
 struct cost_line {
-    uintptr_t line;
-    uint64_t run;
-    int64_t busy_until;
-    int writer; /* -1: nobody has it alone */
-    uint64_t transfers;
-    uint64_t has[COST_WORDS];
+    uintptr_t line;           /* address / 64 */
+    uint64_t run;             /* the entry is free if this is not the current run */
+    int64_t busy_until;       /* end of the last transfer */
+    int writer;               /* the thread that has it exclusively, or -1 */
+    uint64_t transfers;       /* so far */
+    uint64_t has[COST_WORDS]; /* the threads that have it in their caches, a bit for each */
 };
 
 struct sim_costs {
-    uint64_t run;
-    long lines;
-    sim_counts counts;
-    int64_t ps[SIM_THREADS];
+    uint64_t run;            /* number of the current run */
+    long lines;              /* entries in use */
+    sim_counts counts;       /* of all threads */
+    int64_t ps[SIM_THREADS]; /* fractions of a nanosecond that each clock still owes */
     struct cost_line line[COST_TABLE];
 };
 
@@ -54,6 +55,7 @@ void sim_cost_reset(void)
     memset(&C->counts, 0, sizeof C->counts);
 }
 
+/* The entry of a line, found by hashing; a new one at the first use in this run. */
 static struct cost_line *cost_line(uintptr_t line)
 {
     for (uint32_t i = (uint32_t)((line * 0x9e3779b97f4a7c15u) >> 40);; i++) {
@@ -74,6 +76,7 @@ void sim_cost(int64_t ns)
     S->now->time += ns;
 }
 
+/* Adds picoseconds to the clock of the running thread. */
 static void cost_ps(int ps)
 {
     int64_t *left = &C->ps[S->now->id];
@@ -83,6 +86,7 @@ static void cost_ps(int ps)
     *left %= 1000;
 }
 
+/* The line is moved to the processor of the running thread. */
 static void cost_transfer(struct cost_line *l)
 {
     struct sim_thread *t = S->now;
@@ -93,6 +97,7 @@ static void cost_transfer(struct cost_line *l)
     t->time = l->busy_until = from + COST_TRANSFER;
 }
 
+/* One access of the running thread to one line. */
 static void cost_one(struct cost_line *l, bool write)
 {
     int id = S->now->id;
@@ -140,8 +145,8 @@ void sim_cost_barrier(void)
         t->time += COST_INTERRUPTED;
     }
     if (running > 0) sim_cost(COST_BARRIER + (int64_t)running * COST_BARRIER_EACH);
-    /* All clocks have moved: the heap of those that are ready stays a heap, since all but the
-     * caller's have moved alike. */
+    /* The order of the heap of ready threads stays valid: the clocks of all but the caller have
+     * moved by the same amount, and the caller is sifted at its next point. */
 }
 
 int64_t sim_cost_of_wake(void)

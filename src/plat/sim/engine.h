@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * engine.h - what the parts of the simulator share
+ * engine.h - what the files of the simulator share
  *
- * All state is in one mapping that is not part of the program's own data, because those are
- * put back to what they were before every run.
+ * The state of the simulator is in mappings of its own, and not in the data segment of the program,
+ * because the simulator restores the data segment before every run.
  */
 #ifndef FJI_SIM_ENGINE_H
 #define FJI_SIM_ENGINE_H
 
 #include "sim.h"
 
-/* Threads that the memory models can tell apart, and threads in all (TIMED has no models). */
+/* Most threads of a run with a memory model, and with the TIMED strategy, which has no model. */
 #define SIM_CLOCKS 24
 #define SIM_THREADS 1280
+
+/* Bytes of a thread's stack, and most bytes of its thread-local variables. */
 #define SIM_STACK (8u << 20)
 #define SIM_TLS 4096
 
-/* What a thread knows: of each thread, how many of its stores. */
+/* A vector clock. at[i] is the time of thread i up to which its stores are known. */
 typedef struct sim_clock {
     uint32_t at[SIM_CLOCKS];
 } sim_clock;
@@ -34,21 +36,26 @@ struct sim_thread {
     int id;
     enum sim_state state;
     bool detached;
-    bool in_time;         /* how its last wait ended */
-    const uint32_t *word; /* it waits on */
+    bool in_time;         /* false: its last wait ended at the deadline */
+    const uint32_t *word; /* WAITING: the word it waits on, or NULL */
     int64_t deadline;
-    int joins; /* JOINING: whom */
-    uint64_t priority;
-    uint32_t run; /* points since it was chosen */
-    int64_t time; /* TIMED: its own clock */
+    int joins;         /* JOINING: the thread that it joins */
+    uint64_t priority; /* PCT */
+    uint32_t run;      /* points since it was chosen */
+    int64_t time;      /* TIMED: its own clock */
     void (*main)(void *);
     void *arg;
     char *stack;
-    /* Clocks. hb: happens before. view: and what fences have brought. pending: what it has read
-     * without acquiring. released: hb at its last release fence. read: what it has seen. */
+    /*
+     * Vector clocks; see memory.c.
+     * hb        what happens before its next step
+     * view      hb, and what full fences have made visible to it
+     * pending   what it has read with relaxed loads and not yet acquired by a fence
+     * released  hb at its last release fence
+     */
     sim_clock hb, view, pending, released;
     unsigned char tls[SIM_TLS];
-    int error; /* errno, which is the C library's */
+    int error; /* errno, which is outside the thread-local variables of the program */
 };
 
 struct sim_memory;
@@ -66,22 +73,22 @@ struct sim_engine {
     long freeze_at, thaw_at;
     int freezes_left;
     struct sim_thread *frozen;
-    uint64_t lowest; /* priority given at the next change */
+    uint64_t lowest; /* priority that the next demoted thread gets; below all others */
     int64_t clock;
-    int64_t earliest; /* limit of anybody's wait */
+    int64_t earliest; /* deadline of any waiting thread */
     struct sim_thread *now;
-    int ready[SIM_THREADS]; /* ids; TIMED: a heap by time */
-    int at[SIM_THREADS];    /* where a thread is in it, -1: not */
+    int ready[SIM_THREADS]; /* ids of ready threads; TIMED: a heap by time */
+    int at[SIM_THREADS];    /* index of a thread in `ready`, or -1 */
     int ready_n;
-    int highest; /* thread ids ever used in this run */
+    int highest; /* the ids used in this run are less than this */
     void *main_sp;
     unsigned char main_tls[SIM_TLS];
     size_t tls_bytes;
     unsigned char *tls;
-    unsigned char *data, *saved; /* the program's own data, and as they were */
+    unsigned char *data, *saved; /* the data segment of the program, and its initial contents */
     size_t data_bytes;
-    uintptr_t mapped;  /* where sim_map() goes on */
-    uintptr_t program; /* what its addresses were moved by */
+    uintptr_t mapped;  /* the address of the next sim_map() */
+    uintptr_t program; /* the load address of the program */
     struct sim_memory *memory;
     struct sim_heap *heap;
     struct sim_costs *costs;
@@ -91,21 +98,28 @@ struct sim_engine {
 extern struct sim_engine *sim_engine;
 
 /* sched.c */
-/* Zeroed memory at an address that is the same in every process: a run does not depend on where
- * things happen to be. */
+/* Maps zeroed memory at an address that is the same in every process, so that a run does not depend
+ * on addresses. */
 void *sim_map(size_t bytes);
-void sim_point(void); /* somebody else may go on here */
-void sim_block(void); /* the calling thread is not READY any more: others go on */
+/* A point: the simulator may let another thread run here. */
+void sim_point(void);
+/* The calling thread is not READY any more: another thread runs until it is. */
+void sim_block(void);
+/* Makes t READY. */
 void sim_ready(struct sim_thread *t);
+/* Starts a thread that runs main(arg). Returns its id, or -1 if there are too many. */
 int sim_thread_start(void (*main)(void *), void *arg);
 __attribute__((noreturn)) void sim_thread_end(void);
 void sim_thread_join(int id);
 void sim_thread_detach(int id);
+/* As fji_plat_wait(). If word is NULL, sleeps until the deadline. */
 bool sim_wait(const uint32_t *word, uint32_t value, int64_t deadline);
 void sim_wake(const uint32_t *word, bool all);
+/* Makes the threads READY whose deadline has passed. */
 void sim_check_time(void);
 
-/* memory.c: accesses. order is one of __ATOMIC_*. */
+/* memory.c: accesses of the running thread. order is one of __ATOMIC_*. pc: where in the
+ * program. */
 void sim_memory_reset(void);
 uint64_t sim_load(const void *p, int size, int order, const void *pc);
 void sim_store(void *p, int size, uint64_t v, int order, const void *pc);
@@ -116,38 +130,44 @@ void sim_fence(int order, const void *pc);
 void sim_fence_thief(const void *pc);
 void sim_barrier(const void *pc);
 void sim_plain(const void *p, size_t size, bool write, const void *pc);
-void sim_memory_leave(struct sim_thread *t);  /* another goes on: its late stores are its own */
-void sim_memory_resume(struct sim_thread *t); /* and it goes on */
-void sim_memory_drain(struct sim_thread *t);  /* all its late stores arrive */
-void sim_memory_tick(void);                   /* a late store may arrive */
-void sim_memory_forget(const void *p, size_t size); /* a new life of these addresses */
+/* Buffered stores (tso). leave: another thread runs from now on, so the stores of t are taken out
+ * of memory. resume: t runs again. drain: all its buffered stores reach memory. tick: one buffered
+ * store of any thread may reach memory. */
+void sim_memory_leave(struct sim_thread *t);
+void sim_memory_resume(struct sim_thread *t);
+void sim_memory_drain(struct sim_thread *t);
+void sim_memory_tick(void);
+/* Discards the history of these addresses: they are allocated again. */
+void sim_memory_forget(const void *p, size_t size);
+/* Clocks at the start and at the join of a thread. */
 void sim_memory_inherit(struct sim_thread *child, const struct sim_thread *from);
 void sim_memory_join(struct sim_thread *t, const struct sim_thread *ended);
 
 /* heap.c */
-void sim_heap_reset(void);
+void sim_heap_reset(void); /* everything is free */
 void *sim_alloc(size_t bytes, size_t align, bool zero);
 void sim_free(void *p);
+/* Fails the run if p is in the heap and not allocated. */
 void sim_heap_check(const void *p, size_t size, const void *pc);
-/* "block 12 + 0x40", or the bare address. */
+/* Describes an address, for example "block 12 (64 bytes) + 0x40". Returns buffer. */
 const char *sim_where(const void *p, char *buffer, size_t n);
 void *sim_reserve(size_t bytes);
-bool sim_in_range(const void *p);       /* part of one that was reserved: queues */
-void sim_commit(void *p, size_t bytes); /* of a reserved range: zero at first */
-long sim_heap_blocks(void);
+bool sim_in_range(const void *p);       /* whether p is in a reserved range: the queues */
+void sim_commit(void *p, size_t bytes); /* part of a reserved range, zero at first */
+long sim_heap_blocks(void);             /* blocks that are allocated */
 
-/* cost.c, TIMED */
+/* cost.c, for TIMED: each adds to the clock of the running thread. */
 void sim_cost_reset(void);
 void sim_cost_access(const void *p, size_t size, bool write, bool locked);
 void sim_cost(int64_t ns);
 void sim_cost_barrier(void);
-int64_t sim_cost_of_wake(void); /* charges the waker; when the woken one goes on */
-int64_t sim_cost_of_start(void);
+int64_t sim_cost_of_wake(void);  /* returns the time at which the woken thread runs */
+int64_t sim_cost_of_start(void); /* returns the time at which the new thread runs */
 
 /* trace.c */
 __attribute__((format(printf, 2, 3))) void sim_trace_line(const void *pc, const char *format, ...);
 
-/* The arguments are looked at only if somebody wants to read them. */
+/* The arguments are evaluated only if the run prints a trace. */
 #define sim_trace(...)                                                             \
     do {                                                                           \
         if (__builtin_expect(sim_engine->o.trace, 0)) sim_trace_line(__VA_ARGS__); \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heap.c - memory of the simulated program, where a use after free is seen
+ * heap.c - the memory of the simulated program; finds uses after free
  *
- * Blocks are given out from one mapping, upwards. A map of 16-byte granules says what is a
- * block; every access is looked up in it. Freed blocks are never given out again, so that late
- * users are found; or, in half of the runs, at once, so that an address that comes back is met
- * where the library takes it for the old one.
+ * Blocks are allocated from one mapping at growing addresses. A map with one byte for each 16-byte
+ * granule says which granules belong to an allocated block, and every access is checked against it.
+ * In half of the runs freed blocks are never allocated again, so that a late access is found. In
+ * the other half they are allocated again at once, so that ABA problems with addresses are found.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define HEAP_BYTES ((size_t)1 << 31)
 #define HEAP_RANGES ((size_t)1 << 38)
 #define HEAP_GRANULE 16
-#define HEAP_APART 64 /* bytes between blocks that are nobody's */
+#define HEAP_APART 64 /* bytes between blocks that belong to no block */
 #define HEAP_BLOCKS (1 << 20)
 #define HEAP_RANGE_N 8192
 
@@ -26,8 +26,8 @@ struct heap_block {
 
 struct sim_heap {
     unsigned char *bytes;
-    unsigned char *map; /* of each granule: 1 in use */
-    size_t used;
+    unsigned char *map; /* of each granule: 1 if it is allocated */
+    size_t used;        /* bytes, from the beginning */
     struct heap_block block[HEAP_BLOCKS];
     int blocks;
     long live;
@@ -35,7 +35,7 @@ struct sim_heap {
     size_t ranges_used;
     struct heap_range {
         unsigned char *at;
-        size_t bytes, used; /* used: from its beginning, this far */
+        size_t bytes, used; /* used: the bytes that were committed, from its beginning */
     } range[HEAP_RANGE_N];
     int range_n;
 };
@@ -59,6 +59,7 @@ void sim_heap_reset(void)
     H->ranges_used = 0;
 }
 
+/* A free block of this size, or NULL. */
 static struct heap_block *heap_again(size_t bytes, size_t align)
 {
     for (int i = H->blocks; i-- > 0;) {
@@ -80,12 +81,12 @@ static struct heap_block *heap_new(size_t bytes, size_t align)
     return b;
 }
 
-static void heap_mark(const struct heap_block *b, int what)
+static void heap_mark(const struct heap_block *b, int in_use)
 {
     size_t from = b->at / HEAP_GRANULE;
     size_t to = (b->at + b->size + HEAP_GRANULE - 1) / HEAP_GRANULE;
 
-    memset(H->map + from, what, to - from);
+    memset(H->map + from, in_use, to - from);
 }
 
 void *sim_alloc(size_t bytes, size_t align, bool zero)
@@ -104,6 +105,7 @@ void *sim_alloc(size_t bytes, size_t align, bool zero)
     return H->bytes + b->at;
 }
 
+/* The block with this address in it, or NULL. */
 static struct heap_block *heap_find(const void *p)
 {
     size_t at = (size_t)((const unsigned char *)p - H->bytes);
@@ -128,10 +130,10 @@ void sim_free(void *p)
 {
     if (p == NULL) return;
     struct heap_block *b = heap_has(p) ? heap_find(p) : NULL;
-    if (b == NULL || H->bytes + b->at != p) sim_fail("free of what was not allocated");
+    if (b == NULL || H->bytes + b->at != p) sim_fail("free of memory that was not allocated");
     if (b->free) sim_fail("freed twice");
     sim_memory_drain(sim_engine->now);
-    /* A write to all of it, for the races: whoever still uses it is one. */
+    /* Counts as a write to the whole block, so that an access of another thread is a race. */
     sim_plain(p, b->size, true, __builtin_return_address(0));
     b->free = true;
     heap_mark(b, 0);
@@ -149,7 +151,7 @@ void sim_heap_check(const void *p, size_t size, const void *pc)
     const struct heap_block *b = heap_find(p);
     sim_trace(pc, "uses %s", sim_where(p, buffer, sizeof buffer));
     if (b != NULL && b->free) sim_fail("use after free: %s", sim_where(p, buffer, sizeof buffer));
-    sim_fail("use of memory that is nobody's: %s", sim_where(p, buffer, sizeof buffer));
+    sim_fail("use of memory that was not allocated: %s", sim_where(p, buffer, sizeof buffer));
 }
 
 const char *sim_where(const void *p, char *buffer, size_t n)
@@ -185,7 +187,7 @@ void sim_commit(void *p, size_t bytes)
         if (r->used < (size_t)(end - r->at)) r->used = (size_t)(end - r->at);
         return;
     }
-    sim_fail("memory asked for where none was reserved");
+    sim_fail("commit outside the reserved ranges");
 }
 
 long sim_heap_blocks(void)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hooks.c - the calls that the compiler makes for -fsanitize=thread, answered by the simulator
+ * hooks.c - the functions that code compiled with -fsanitize=thread calls
  *
- * The program is compiled with that option and linked without the sanitizer's runtime. Outside a
- * run the accesses are done as they stand.
+ * The program is compiled with that option and linked without the runtime of the sanitizer, so the
+ * compiler's calls for each access to memory arrive here. Outside a run the functions only make the
+ * access.
  */
 #include "engine.h"
 
 #define HERE __builtin_return_address(0)
 
-/* Not static: the compiler calls them by name. */
+/* With external linkage, because generated code calls them by name. */
 void __tsan_init(void);
 void __tsan_func_entry(void *pc);
 void __tsan_func_exit(void);
@@ -27,7 +28,7 @@ void __tsan_func_exit(void)
 {
 }
 
-/* ---- Plain accesses ------------------------------------------------------------------------------ */
+/* ---- Plain accesses -------------------------------------------------------------------------- */
 
 #define HOOK_PLAIN(name, size, write)                          \
     void __tsan_##name(void *p);                               \
@@ -76,9 +77,9 @@ void __tsan_write_range(void *p, size_t size)
     if (sim_inside()) sim_plain(p, size, true, HERE);
 }
 
-/* ---- Atomic accesses ------------------------------------------------------------------------------ */
+/* ---- Atomic accesses ------------------------------------------------------------------------- */
 
-/* The compiler numbers the orders as __ATOMIC_* does. */
+/* The values of `order` are those of __ATOMIC_*. */
 
 #define HOOK_RMW(bits, name, op, outside)                                                        \
     uint##bits##_t __tsan_atomic##bits##_##name(uint##bits##_t *p, uint##bits##_t v, int order); \
@@ -145,7 +146,7 @@ void __tsan_atomic_signal_fence(int order)
     (void)order;
 }
 
-/* ---- What atomic.h has in place of instructions ---------------------------------------------------- */
+/* ---- Functions that atomic.h calls in place of instructions ---------------------------------- */
 
 void fji_sim_fence(void);
 void fji_sim_fence_thief(void);

@@ -1,32 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory.c - what a load may return, and which accesses race
+ * memory.c - which value a load returns, and which accesses race
  *
- * Memory itself always holds the last value stored. Beside it, for every location that is
- * accessed atomically, stands a short history of its values, each with who stored it, when on
- * that thread's clock, and what an acquiring reader learns from it. A thread knows a store if it
- * happened before, if it has read it or a later one, or if fences have brought it. A load
- * returns any value that is not older than the newest one known:
+ * Memory itself always holds the last value stored. For every location that is accessed atomically
+ * the simulator also keeps a short history of its values. Each value has the thread that stored it,
+ * the time of the store on that thread's clock, and the vector clock that an acquire load of it
+ * joins (`carries`). A thread knows a store if the store happens before its next step, if it has
+ * read that store or a later one, or if fences have made it visible. A load returns any value that
+ * is not older than the newest one that the thread knows:
  *
- *     newest value that the thread knows of  <=  returned  <=  last
+ *     newest value that the thread knows  <=  returned value  <=  last value
  *
- * hb       a release store carries the storer's clock, an acquire load joins it; a
- *          read-modify-write goes on with what it has replaced (release sequence); relaxed
- *          accesses do so through fences (`released`, `pending`).
- * view     hb, and at a full fence everything that earlier full fences of others have covered:
- *          `fences` is the sum of what all threads knew, or had read, at theirs.
- * barrier  the heavy fence: a full fence of every thread, now.
+ * hb       A release store carries the clock of its thread, and an acquire load joins it. A
+ *          read-modify-write also carries the clock of the value that it replaces (release
+ *          sequence). Relaxed accesses do the same through fences, by `released` and `pending`.
+ * view     hb, and at a full fence everything that earlier full fences of other threads cover.
+ *          `fences` is the join of what each thread knew, or had read, at its full fences.
+ * barrier  The heavy fence is a full fence of every thread at that moment.
  *
- * With tso there are no older values: a store waits in its thread's buffer, is seen by that
- * thread alone, and reaches memory after those before it: at some point, or at the next fence,
- * locked instruction or call of the system. While a thread runs, memory has its late stores in it,
- * so that it sees them also by plain loads; when another goes on they are taken out again.
+ * With tso no load returns an older value. A store waits in the buffer of its thread, which alone
+ * sees it. It reaches memory after the earlier stores of that thread: at a random point, or at the
+ * next fence, locked instruction, wait, wake or start of a thread. While a thread runs, its
+ * buffered stores are in memory, so that its plain loads see them, too; when another thread runs
+ * they are taken out.
  *
- * Races: of each 8 bytes the last plain write, the last atomic write and the last plain read of
- * each thread are kept; an access that does not happen after them, where one of the two is plain
- * and one a write, is a race.
+ * Races: for each 8 bytes the simulator keeps the last plain write, the last atomic write and the
+ * last plain read of each thread. An access races with one of these if it does not happen after it,
+ * at least one of the two is plain, and at least one is a write.
  *
- * Locations are found by hashing; what is left from earlier runs is told by its run number.
+ * Locations are found by hashing. An entry of an earlier run has another run number and counts as
+ * free.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -35,25 +38,25 @@
 #include "engine.h"
 
 #define S sim_engine
-#define MEMORY_VALUES 6
-#define MEMORY_TABLE (1u << 20) /* only what is used of it has memory */
+#define MEMORY_VALUES 6         /* values in the history of a location */
+#define MEMORY_TABLE (1u << 20) /* entries of a hash table; only used pages have memory */
 #define MEMORY_MOST (MEMORY_TABLE / 4 * 3)
-#define MEMORY_LATE 12 /* stores that a buffer has room for */
-#define MEMORY_STALE 3 /* loads of one location in a row that may miss its last value */
+#define MEMORY_LATE 12 /* stores in a buffer */
+#define MEMORY_STALE 3 /* loads in a row of one location that may return an older value */
 
 struct memory_value {
     uint64_t value;
-    uint32_t time; /* on the storer's clock; 0: there from the beginning */
+    uint32_t time; /* on the clock of the thread that stored it; 0 for the initial value */
     uint8_t by;
     sim_clock carries;
 };
 
 struct memory_place {
     uintptr_t address;
-    uint32_t last;              /* number of the last value, from 1; kept is value[n % VALUES] */
-    uint32_t first;             /* of the oldest value kept */
-    uint32_t seen[SIM_CLOCKS];  /* newest that a thread has read or written */
-    uint8_t missed[SIM_CLOCKS]; /* loads in a row that have missed the last */
+    uint32_t last;              /* number n of the last value, from 1; it is value[n % VALUES] */
+    uint32_t first;             /* number of the oldest value kept */
+    uint32_t seen[SIM_CLOCKS];  /* newest value that each thread has read or written */
+    uint8_t missed[SIM_CLOCKS]; /* loads in a row that returned an older value */
     uint8_t size;
     struct memory_value value[MEMORY_VALUES];
 };
@@ -61,23 +64,24 @@ struct memory_place {
 struct memory_shadow {
     uint32_t write, atomic; /* times */
     uint8_t writer, atomic_by, write_mask, atomic_mask;
-    uint32_t readers; /* who has an entry below, a bit for each */
+    uint32_t readers; /* threads that have an entry below, a bit for each */
     const void *write_pc;
     uint8_t read_mask[SIM_CLOCKS];
     uint32_t read[SIM_CLOCKS];
 };
 
-/* Where in the dense arrays, whose beginnings stay in the caches from run to run. */
+/* Of a hash table: the index in a dense array. The beginning of that array stays in the caches from
+ * run to run. */
 struct memory_entry {
     uintptr_t key;
     uint32_t run, at;
 };
 
-/* A store in the buffer of its thread. */
+/* A store in the buffer of its thread (a late store). */
 struct memory_late {
     void *p;
     int size;
-    uint64_t value, before; /* before: what memory had, while the thread runs */
+    uint64_t value, before; /* before: the value in memory without the store */
     sim_clock carries;
 };
 
@@ -112,7 +116,7 @@ void sim_memory_reset(void)
     }
 }
 
-/* ---- Raw memory ---------------------------------------------------------------------------------- */
+/* ---- Raw memory ------------------------------------------------------------------------------ */
 
 static uint64_t memory_read(const void *p, int size)
 {
@@ -134,14 +138,15 @@ static void memory_write(void *p, int size, uint64_t v)
     }
 }
 
-/* ---- Places --------------------------------------------------------------------------------------- */
+/* ---- Places ---------------------------------------------------------------------------------- */
 
+/* Whether the run has a model in which loads may return older values or stores may be late. */
 static bool memory_models(void)
 {
     return S->o.model != SIM_SC && S->o.strategy != SIM_TIMED;
 }
 
-/* The entry of this key: its own, or a free one for it. */
+/* The entry of this key, or the free entry where it belongs. */
 static struct memory_entry *memory_entry(struct memory_entry *table, uintptr_t key)
 {
     for (uint32_t i = (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 40);; i++) {
@@ -150,7 +155,7 @@ static struct memory_entry *memory_entry(struct memory_entry *table, uintptr_t k
     }
 }
 
-/* Its place; NULL: it has none, unless `make`. */
+/* The place of an address. If it has none: a new one if `make`, otherwise NULL. */
 static struct memory_place *memory_find(const void *p, bool make)
 {
     struct memory_entry *e = memory_entry(M->place_of, (uintptr_t)p);
@@ -165,7 +170,7 @@ static struct memory_place *memory_find(const void *p, bool make)
     return l;
 }
 
-/* A history of one value that everybody knows. */
+/* Begins a history with one value that all threads know. */
 static void memory_begin(struct memory_place *l, int size)
 {
     memset(l->seen, 0, sizeof l->seen);
@@ -182,11 +187,12 @@ static struct memory_value *memory_value(struct memory_place *l, uint32_t n)
     return &l->value[n % MEMORY_VALUES];
 }
 
+/* The place of an atomic access. */
 static struct memory_place *memory_place(const void *p, int size)
 {
     struct memory_place *l = memory_find(p, true);
 
-    /* Changed by plain stores meanwhile, or used in another width: it begins anew. */
+    /* If plain stores have changed it, or its size differs, its history begins again. */
     if (l->last == 0 || l->size != size || memory_value(l, l->last)->value != memory_read(p, size))
         memory_begin(l, size);
     return l;
@@ -214,7 +220,7 @@ static uint32_t memory_choose(struct sim_thread *t, struct memory_place *l)
     return n;
 }
 
-/* ---- Orders ---------------------------------------------------------------------------------------- */
+/* ---- Orders ---------------------------------------------------------------------------------- */
 
 static bool memory_acquires(int order)
 {
@@ -227,7 +233,7 @@ static bool memory_releases(int order)
     return order == __ATOMIC_RELEASE || order == __ATOMIC_ACQ_REL || order == __ATOMIC_SEQ_CST;
 }
 
-/* t has read v. */
+/* Updates the clocks of t after it has read v. */
 static void memory_learn(struct sim_thread *t, const struct memory_value *v, int order)
 {
     if (memory_acquires(order)) {
@@ -238,6 +244,7 @@ static void memory_learn(struct sim_thread *t, const struct memory_value *v, int
     if (v->time > t->pending.at[v->by]) t->pending.at[v->by] = v->time;
 }
 
+/* Adds a value that t stores. The caller sets `carries`. */
 static struct memory_value *memory_append(struct sim_thread *t, struct memory_place *l, uint64_t x)
 {
     uint32_t n = ++l->last;
@@ -252,7 +259,7 @@ static struct memory_value *memory_append(struct sim_thread *t, struct memory_pl
     return v;
 }
 
-/* What t does from now on is not part of what it has released. */
+/* Advances the clock of t: its later steps are not part of what it has released. */
 static void memory_tick(struct sim_thread *t)
 {
     t->view.at[t->id] = ++t->hb.at[t->id];
@@ -270,7 +277,7 @@ static void memory_full_fence(struct sim_thread *t)
     memory_tick(t);
 }
 
-/* ---- Stores that are late ---------------------------------------------------------------------------- */
+/* ---- Late stores (tso) ----------------------------------------------------------------------- */
 
 static bool memory_late(void)
 {
@@ -286,7 +293,7 @@ static void memory_arrive(int i)
     M->late_all--;
     memmove(late, late + 1, (size_t)--M->late_n[i] * sizeof *late);
     sim_heap_check(first.p, (size_t)first.size, NULL);
-    if (t == S->now) { /* memory as others see it, to begin with */
+    if (t == S->now) { /* first restore memory as other threads see it */
         for (int j = M->late_n[i]; j-- > 0;) memory_write(late[j].p, late[j].size, late[j].before);
         memory_write(first.p, first.size, first.before);
     }
@@ -358,9 +365,10 @@ static bool memory_is_late(const struct sim_thread *t, const void *p, size_t siz
     return false;
 }
 
-/* ---- Races ----------------------------------------------------------------------------------------- */
+/* ---- Races ----------------------------------------------------------------------------------- */
 
-/* Of 8 bytes; NULL: there is none, unless `make` and room. */
+/* The shadow of 8 bytes. If there is none: a new one if `make` and the table is not full, otherwise
+ * NULL. */
 static struct memory_shadow *memory_shadow(uintptr_t granule, bool make)
 {
     struct memory_entry *e = memory_entry(M->shadow_of, granule);
@@ -370,15 +378,17 @@ static struct memory_shadow *memory_shadow(uintptr_t granule, bool make)
     *e = (struct memory_entry){granule, M->run, M->shadows++};
     struct memory_shadow *s = &M->shadow[e->at];
     memset(s, 0,
-           offsetof(struct memory_shadow, read_mask)); /* by `readers` the rest is not there */
+           offsetof(struct memory_shadow, read_mask)); /* `readers` says that the rest is unset */
     return s;
 }
 
+/* Whether the next step of t happens after an access of thread `by`. */
 static bool memory_after(const struct sim_thread *t, uint8_t by, uint32_t time)
 {
     return by == t->id || time <= t->hb.at[by];
 }
 
+/* Fails the run. */
 static void memory_race(const void *p, const char *what, int other, const void *pc,
                         const void *other_pc)
 {
@@ -436,8 +446,8 @@ static void memory_races(const void *p, size_t size, bool write, bool plain, con
 {
     uintptr_t at = (uintptr_t)p, end = at + size;
 
-    if (!S->o.races || !memory_models()) return; /* without a model nothing happens before */
-    /* The one that is known: see docs/memory-model.md. */
+    if (!S->o.races || !memory_models()) return; /* without a model there is no happens-before */
+    /* The one known race, in the arguments of cells: see docs/memory-model.md. */
     if (!plain && !write && sim_in_range(p) && (at & 63) >= 16) return;
     while (at < end) {
         uintptr_t next = (at | 7) + 1;
@@ -452,7 +462,7 @@ static void memory_races(const void *p, size_t size, bool write, bool plain, con
     }
 }
 
-/* ---- Accesses -------------------------------------------------------------------------------------- */
+/* ---- Accesses -------------------------------------------------------------------------------- */
 
 static void memory_enter(const void *p, int size, bool write, bool locked, const void *pc)
 {
@@ -490,7 +500,8 @@ void sim_store(void *p, int size, uint64_t x, int order, const void *pc)
     char buffer[64];
 
     memory_enter(p, size, true, order == __ATOMIC_SEQ_CST, pc);
-    /* The compiler uses its own stack in ways that are not seen: nothing may be late there. */
+    /* The compiler accesses the stack in ways that it does not report, so stores to it are not
+     * late. */
     bool own = (uintptr_t)p - (uintptr_t)S->now->stack < SIM_STACK;
     if (memory_late() && order != __ATOMIC_SEQ_CST && !own) {
         memory_store_late(S->now, p, size, x, order);
@@ -613,7 +624,7 @@ void sim_fence(int order, const void *pc)
     memory_tick(t);
 }
 
-/* On x86-64 loads are not reordered with loads, and nothing is done. */
+/* x86-64 does not reorder loads with loads, so with tso this does nothing. */
 void sim_fence_thief(const void *pc)
 {
     if (S->o.model == SIM_WEAK) sim_fence(__ATOMIC_SEQ_CST, pc);
@@ -628,7 +639,7 @@ void sim_barrier(const void *pc)
         return;
     }
     for (int i = 0; i < S->highest; i++) sim_memory_drain(&S->thread[i]);
-    for (int turn = 0; turn < 2; turn++) /* the second time all know what all knew */
+    for (int turn = 0; turn < 2; turn++) /* after the second turn all know what each knew */
         for (int i = 0; i < S->highest; i++)
             if (S->thread[i].state != SIM_NONE) memory_full_fence(&S->thread[i]);
 }
@@ -639,7 +650,7 @@ void sim_plain(const void *p, size_t size, bool write, const void *pc)
         sim_cost_access(p, size, write, false);
         return;
     }
-    /* Thread-locals of all threads have the same addresses here; so has errno. */
+    /* The thread-local variables of all threads have the same addresses here, and so has errno. */
     if (size == 0 || (uintptr_t)p - (uintptr_t)S->tls < S->tls_bytes || p == &errno) return;
     sim_heap_check(p, size, pc);
     memory_races(p, size, write, true, pc);
@@ -663,17 +674,18 @@ void sim_memory_forget(const void *p, size_t size)
     }
 }
 
-/* ---- Threads ---------------------------------------------------------------------------------------- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 void sim_memory_inherit(struct sim_thread *child, const struct sim_thread *from)
 {
     if (child->id >= SIM_CLOCKS || from->id >= SIM_CLOCKS) return;
-    /* What the thread that had this number before knew stays: its stack is used again. */
+    /* The new thread also knows what the last thread with this number knew: it uses the same
+     * stack. */
     sim_clock_join(&child->hb, &from->hb);
     sim_clock_join(&child->view, &from->view);
     memset(&child->pending, 0, sizeof child->pending);
     memset(&child->released, 0, sizeof child->released);
-    /* What the parent does from now on is not before the child. */
+    /* The later steps of the parent do not happen before the child. */
     struct sim_thread *parent = &S->thread[from->id];
     parent->view.at[from->id] = ++parent->hb.at[from->id];
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sim/plat.c - the porting contract of plat.h, kept by the simulator
+ * sim/plat.c - plat.h on the simulator
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define HERE __builtin_return_address(0)
 
-/* ---- Waiting, fences, time -------------------------------------------------------------------- */
+/* ---- Waiting, fences, time ------------------------------------------------------------------- */
 
 bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
 {
@@ -53,7 +53,7 @@ void fji_plat_yield(void)
     sim_yield();
 }
 
-/* ---- Threads ------------------------------------------------------------------------------------ */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 struct plat_start {
     void (*main)(void *);
@@ -83,7 +83,7 @@ bool fji_plat_thread_start(void (*main)(void *), void *arg, const fji_creator *h
     struct plat_start *s = sim_alloc(sizeof *s, 16, true);
     *s = (struct plat_start){main, arg};
     if (how->create_thread == NULL) {
-        /* Not refused: the pool would wait for a thread that cannot come. */
+        /* A refusal would be wrong: no later attempt of the pool could succeed. */
         if (sim_thread_start(plat_main, s) < 0) sim_fail("too many threads for the simulator");
         return true;
     }
@@ -102,7 +102,7 @@ void fji_plat_thread_allow(int signal)
     (void)signal;
 }
 
-/* Signals reach nobody here: a wait may return without a reason at any time anyway. */
+/* There are no signals here. They only make waits return, which may happen at any time anyway. */
 void fji_plat_thread_signal(fji_thread t, int signal)
 {
     (void)t, (void)signal;
@@ -136,7 +136,7 @@ uint32_t fji_plat_thread_hash(void)
     return (uint32_t)sim_self() * 0x9e3779b9u;
 }
 
-/* ---- Memory -------------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 void *fji_plat_alloc(size_t bytes)
 {
@@ -177,7 +177,7 @@ size_t fji_plat_page(void)
     return 4096;
 }
 
-/* ---- Environment ----------------------------------------------------------------------------------- */
+/* ---- Environment ----------------------------------------------------------------------------- */
 
 int fji_plat_cpus(const char *root)
 {
@@ -197,7 +197,7 @@ void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)
     (void)prepare, (void)parent, (void)child;
 }
 
-/* ---- Faults --------------------------------------------------------------------------------------- */
+/* ---- Faults ---------------------------------------------------------------------------------- */
 
 static struct plat_fault {
     long calls, from, count;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * posix.c - what posix.h promises, on the simulator
+ * posix.c - the functions of posix.h, on the simulator
  *
- * Locks and the like are made of atomic accesses of their first word, so that they order what
- * they should and nothing more.
+ * Mutexes, condition variables, barriers and semaphores are built on atomic accesses to their first
+ * words. So they give exactly the memory order that POSIX promises, and no more.
  */
 #include "posix.h"
 
@@ -33,7 +33,7 @@ static int64_t ns_of(const struct timespec *t)
     return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
 }
 
-/* ---- Threads ------------------------------------------------------------------------------------ */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 struct posix_start {
     void *(*main)(void *);
@@ -97,7 +97,7 @@ int sim_nothing(void *object)
     return 0;
 }
 
-/* ---- Mutexes: 0 free, 1 held --------------------------------------------------------------------- */
+/* ---- Mutexes: 0 free, 1 held ----------------------------------------------------------------- */
 
 int sim_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attr)
 {
@@ -125,7 +125,7 @@ int sim_mutex_unlock(pthread_mutex_t *m)
     return 0;
 }
 
-/* ---- Conditions: a number that grows --------------------------------------------------------------- */
+/* ---- Condition variables: a count of signals ------------------------------------------------- */
 
 int sim_cond_init(pthread_cond_t *c, const pthread_condattr_t *attr)
 {
@@ -163,7 +163,7 @@ int sim_cond_wake(pthread_cond_t *c)
     return 0;
 }
 
-/* ---- Barriers: arrived, round, how many ------------------------------------------------------------- */
+/* ---- Barriers: threads that have arrived, round, size ---------------------------------------- */
 
 int sim_barrier_init(pthread_barrier_t *b, const pthread_barrierattr_t *attr, unsigned n)
 {
@@ -187,7 +187,7 @@ int sim_barrier_wait(pthread_barrier_t *b)
     return 0;
 }
 
-/* ---- Semaphores --------------------------------------------------------------------------------------- */
+/* ---- Semaphores: the value ------------------------------------------------------------------- */
 
 int sim_sem_init(sem_t *s, int shared, unsigned value)
 {
@@ -234,7 +234,7 @@ int sim_sem_post(sem_t *s)
     return 0;
 }
 
-/* ---- Memory --------------------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 void *sim_malloc(size_t n)
 {

@@ -2,8 +2,9 @@
 /*
  * posix.h - threads, locks, memory and sleep of the simulated program
  *
- * Put before every source that runs on the simulator (-include), so that what it calls of
- * POSIX is answered there. The objects are those of POSIX; their first words are used.
+ * test/sim/simbuild.py includes this header before every source that runs on the simulator
+ * (-include). It redirects POSIX calls to the simulator. The types are those of the system; the
+ * simulator uses only the first words of the objects.
  */
 #ifndef FJI_SIM_POSIX_H
 #define FJI_SIM_POSIX_H
@@ -50,7 +51,7 @@ void sim_free(void *p);
 void *sim_memset(void *p, int c, size_t n);
 void *sim_memcpy(void *to, const void *from, size_t n);
 
-/* The C library's own are not compiled to be seen. */
+/* memset() and the others are here because the C library is not instrumented. */
 #define memset sim_memset
 #define memcpy sim_memcpy
 #define memmove sim_memcpy

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sched.c - threads as coroutines, who goes on, the clock, waiting and waking
+ * sched.c - threads as coroutines, the choice of the next thread, the clock, waiting and waking
  *
- * Exactly one thread runs; it gives the processor away at points (sim_point()) and when it
- * has to wait. Thread-locals are of the program's one real thread: their contents are swapped
- * with the coroutine.
+ * Exactly one simulated thread runs at a time. Another one may run after a point (sim_point()) and
+ * when the running thread has to wait. The program has only one real thread, and therefore one set
+ * of thread-local variables. Their contents are exchanged at each switch.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "../config.h"
 #include "engine.h"
 
-/* What the clock says at the beginning of a run. */
+/* Time of the clock at the beginning of a run, ns. */
 #if FJI_WRAP_TEST
 #define SCHED_BEGIN FJI_START_CLOCK
 #else
@@ -30,9 +30,10 @@ struct sim_engine *sim_engine;
 
 /* ---- Memory of the simulator ----------------------------------------------------------------- */
 
+/* The address of the first mapping. */
 #define SCHED_MAPS ((uintptr_t)0x200000000000)
 
-static uintptr_t sched_mapped; /* until there is an engine */
+static uintptr_t sched_mapped; /* in place of S->mapped until there is an engine */
 
 void *sim_map(size_t bytes)
 {
@@ -96,13 +97,15 @@ void sim_options_of(uint64_t seed, sim_options *o)
 #error "the simulator switches stacks by hand, on x86-64 only"
 #endif
 
-/* Saves what a call must keep, leaves the stack pointer in *from and goes on with `to`. */
+/* Saves the callee-saved registers, stores the stack pointer in *from and continues on the stack
+ * `to`. */
 void sim_switch(void **from, void *to);
 __asm__(".text\n.type sim_switch,@function\nsim_switch:\n"
         "\tpushq %rbp\n\tpushq %rbx\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\tpushq %r15\n"
         "\tmovq %rsp, (%rdi)\n\tmovq %rsi, %rsp\n"
         "\tpopq %r15\n\tpopq %r14\n\tpopq %r13\n\tpopq %r12\n\tpopq %rbx\n\tpopq %rbp\n\tret\n");
 
+/* Where a new coroutine begins. */
 static void sched_start_here(void)
 {
     S->now->main(S->now->arg);
@@ -137,7 +140,7 @@ static void sched_go_to(struct sim_thread *next)
     sim_switch(&t->sp, next->sp);
 }
 
-/* Back to sim_run(). The coroutines stay where they are, and are forgotten. */
+/* Returns to sim_run(). The coroutines are abandoned. */
 static void __attribute__((noreturn)) sched_leave(void)
 {
     void *nowhere;
@@ -175,9 +178,9 @@ int sim_self(void)
     return S->now->id;
 }
 
-/* ---- Who is ready ------------------------------------------------------------------------------ */
+/* ---- Ready threads --------------------------------------------------------------------------- */
 
-/* An array in any order; with TIMED a heap, the earliest first. */
+/* S->ready is an array in any order. With TIMED it is a heap with the earliest thread first. */
 
 static void sched_place(int i, int id)
 {
@@ -227,7 +230,7 @@ static void sched_unready(struct sim_thread *t)
     if (sched_timed()) sched_sift(i);
 }
 
-/* ---- The clock ---------------------------------------------------------------------------------- */
+/* ---- The clock ------------------------------------------------------------------------------- */
 
 int64_t sim_now(void)
 {
@@ -236,10 +239,11 @@ int64_t sim_now(void)
 
 bool sim_jumps(void)
 {
-    return S->o.jump_in != 0 || S->o.freezes != 0; /* it goes on while a thread is held up */
+    return S->o.jump_in != 0 ||
+           S->o.freezes != 0; /* the clock continues while a thread is frozen */
 }
 
-/* Everybody whose limit has come; finds the next limit. */
+/* Makes the threads ready whose deadline has come, and finds the next deadline. */
 static void sched_time_out(int64_t now)
 {
     S->earliest = INT64_MAX;
@@ -261,7 +265,7 @@ void sim_check_time(void)
     if (S->clock >= S->earliest) sched_time_out(S->clock);
 }
 
-/* ---- Who goes on ---------------------------------------------------------------------------------- */
+/* ---- The next thread ------------------------------------------------------------------------- */
 
 static struct sim_thread *sched_top_priority(void)
 {
@@ -279,7 +283,7 @@ static struct sim_thread *sched_any(void)
     return &S->thread[S->ready[sim_random() % (uint32_t)S->ready_n]];
 }
 
-/* The clock goes to the next limit: to whoever waits for it. */
+/* Advances the clock to the next deadline, and makes its threads ready. */
 static void sched_jump(void)
 {
     if (S->earliest == INT64_MAX) return;
@@ -287,6 +291,7 @@ static void sched_jump(void)
     sched_time_out(S->clock);
 }
 
+/* A spurious wake-up of a random sleeper. */
 static void sched_wake_anybody(void)
 {
     int waiting[SIM_CLOCKS], n = 0;
@@ -300,12 +305,13 @@ static void sched_wake_anybody(void)
     sim_ready(t);
 }
 
+/* Gives t the lowest priority. */
 static void sched_demote(struct sim_thread *t)
 {
     t->priority = S->lowest--;
 }
 
-/* When the next freeze comes, if there is one. */
+/* Chooses the step of the next freeze, if there is one. */
 static void sched_next_freeze(void)
 {
     S->freeze_at = S->freezes_left-- > 0 && S->o.expected > 0
@@ -317,16 +323,16 @@ static void sched_thaw(void)
 {
     struct sim_thread *t = S->frozen;
 
-    sim_trace(NULL, "thread %d goes on", t->id);
+    sim_trace(NULL, "thread %d is thawed", t->id);
     S->frozen = NULL;
     sim_ready(t);
     sched_next_freeze();
 }
 
-/* The running thread is held up, for up to most of a run. */
+/* Freezes the running thread for a random number of steps, up to those of a whole run. */
 static void sched_freeze(struct sim_thread *t)
 {
-    sim_trace(NULL, "is held up");
+    sim_trace(NULL, "is frozen");
     sched_unready(t);
     t->state = SIM_FROZEN;
     S->frozen = t;
@@ -334,8 +340,8 @@ static void sched_freeze(struct sim_thread *t)
     S->thaw_at = S->steps + 1 + (long)(sim_random() % (uint64_t)S->o.expected);
 }
 
-/* Things that happen at random or at a given step. */
-static void sched_look(void)
+/* Events at random or at chosen steps. */
+static void sched_events(void)
 {
     struct sim_thread *t = S->now;
 
@@ -365,15 +371,15 @@ static void sched_choose_timed(void)
             sched_time_out(S->earliest);
             continue;
         }
-        if (first == NULL) sim_fail("nobody can go on");
+        if (first == NULL) sim_fail("deadlock: no thread can run");
         if (first->time > S->clock) S->clock = first->time;
         sched_go_to(first);
         return;
     }
 }
 
-/* Somebody other than the running thread, which is not ready. */
-static void sched_go_on(void)
+/* Switches to another thread. The running thread is not ready. */
+static void sched_switch(void)
 {
     while (S->ready_n == 0) {
         if (S->earliest != INT64_MAX)
@@ -381,7 +387,7 @@ static void sched_go_on(void)
         else if (S->frozen != NULL)
             sched_thaw();
         else
-            sim_fail("deadlock: nobody can go on");
+            sim_fail("deadlock: no thread can run");
     }
     sched_go_to(S->o.strategy == SIM_PCT ? sched_top_priority() : sched_any());
 }
@@ -392,19 +398,19 @@ void sim_point(void)
 
     S->steps++;
     if (sched_timed()) {
-        /* Threads may run apart by less than what one transfer of a line takes. */
+        /* The clocks of two threads may differ by less than the time of one transfer. */
         if (S->ready_n > 1 || S->earliest < t->time) sched_choose_timed();
         return;
     }
     S->clock += S->o.step_ns;
-    sched_look();
+    sched_events();
     if (t->state != SIM_READY) {
-        sched_go_on();
+        sched_switch();
         return;
     }
     if (S->ready_n == 1) return;
     if (S->o.strategy == SIM_PCT) {
-        if (++t->run > 2000) sched_demote(t), t->run = 0; /* it spins */
+        if (++t->run > 2000) sched_demote(t), t->run = 0; /* it probably spins */
         sched_go_to(sched_top_priority());
     } else if (sched_one_in(S->o.switch_in)) {
         sched_go_to(sched_any());
@@ -425,7 +431,6 @@ void sim_yield(void)
     }
 }
 
-/* Called when the calling thread is not ready any more. */
 void sim_block(void)
 {
     S->steps++;
@@ -434,8 +439,8 @@ void sim_block(void)
         return;
     }
     S->clock += S->o.step_ns;
-    sched_look();
-    sched_go_on();
+    sched_events();
+    sched_switch();
 }
 
 void sim_work(int64_t ns)
@@ -447,7 +452,7 @@ void sim_work(int64_t ns)
     sim_point();
 }
 
-/* ---- Threads ---------------------------------------------------------------------------------------- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 static struct sim_thread *sched_free_thread(void)
 {
@@ -538,9 +543,9 @@ void sim_thread_detach(int id)
         t->detached = true;
 }
 
-/* ---- Waiting on a word --------------------------------------------------------------------------------- */
+/* ---- Waiting on a word ----------------------------------------------------------------------- */
 
-/* A limit that is later than this, in 146 years, is never reached. */
+/* A deadline later than this, in 146 years, counts as none. */
 #define SIM_NEVER (1ll << 62)
 
 bool sim_wait(const uint32_t *word, uint32_t value, int64_t deadline)
@@ -549,9 +554,10 @@ bool sim_wait(const uint32_t *word, uint32_t value, int64_t deadline)
 
     sim_memory_drain(t);
     sim_point();
-    if (word != NULL && *word != value) return true; /* what is there, not what t may see */
+    if (word != NULL && *word != value)
+        return true; /* compares the last value, as the system does */
     if (deadline <= sim_now()) return false;
-    if (deadline > SIM_NEVER) deadline = INT64_MAX; /* or the clock would pass its end */
+    if (deadline > SIM_NEVER) deadline = INT64_MAX; /* otherwise the clock would overflow */
     sim_trace(NULL, "sleeps%s", deadline == INT64_MAX ? "" : " with a limit");
     sched_unready(t);
     t->state = SIM_WAITING;
@@ -596,7 +602,7 @@ void sim_wake(const uint32_t *word, bool all)
     if (chosen >= 0) sched_wake_this(&S->thread[chosen]);
 }
 
-/* ---- Runs ------------------------------------------------------------------------------------------------- */
+/* ---- Runs ------------------------------------------------------------------------------------ */
 
 extern unsigned char __data_start[], _end[];
 
@@ -609,7 +615,7 @@ static int sched_find_tls(struct dl_phdr_info *info, size_t size, void *arg)
         S->tls = info->dlpi_tls_data;
         S->tls_bytes = info->dlpi_phdr[i].p_memsz;
     }
-    return 1; /* the program itself comes first */
+    return 1; /* only the first object, which is the program itself */
 }
 
 static void sched_first_time(void)
@@ -634,7 +640,7 @@ static void sched_choose_changes(void)
 
     S->changes_left = S->o.expected <= 0 ? 0 : S->o.changes > 8 ? 8 : S->o.changes;
     for (int i = 0; i < S->changes_left; i++) S->change_at[i] = 1 + (long)sim_random() % k;
-    for (int i = 1; i < S->changes_left; i++) /* the next one last */
+    for (int i = 1; i < S->changes_left; i++) /* in descending order: the next one is the last */
         for (int j = i; j > 0 && S->change_at[j - 1] < S->change_at[j]; j--) {
             long x = S->change_at[j];
             S->change_at[j] = S->change_at[j - 1];
@@ -642,7 +648,7 @@ static void sched_choose_changes(void)
         }
 }
 
-/* Everything as at the first call. */
+/* Restores the state at the first call of sim_run(). */
 static void sched_reset(const sim_options *o)
 {
     for (int i = 0; i < S->highest; i++) S->thread[i].state = SIM_NONE;
