@@ -55,12 +55,6 @@ static fji_thread common_ender;       /* while it is not 0 */
 
 /* ---- Sizes -------------------------------------------------------------------------------------------- */
 
-int fj_available_parallelism(void)
-{
-    int n = fji_plat_cpus("");
-    return n > FJ_MAX_WORKERS ? FJ_MAX_WORKERS : n;
-}
-
 /* A number from the environment; false if absent, not a number or out of range. */
 static bool common_number(const char *name, long low, long high, long *value)
 {

@@ -48,6 +48,12 @@ int fji_options_read(fj_pool_options *o, const fj_pool_options *from)
     return options_check(o);
 }
 
+int fj_available_parallelism(void)
+{
+    int n = fji_plat_cpus("");
+    return n > FJ_MAX_WORKERS ? FJ_MAX_WORKERS : n;
+}
+
 /* ---- Making ------------------------------------------------------------------------------------------- */
 
 static uint32_t submission_queues_for(int parallelism)

@@ -26,15 +26,6 @@
 #include "sched/submissions.h"
 #include "sched/wake.h"
 
-/* ---- Threads that work for no pool -------------------------------------------------------------------- */
-
-/* Everything leads to the slow paths: no room above, no floor to take from. */
-static fj_cell worker_no_cells[3] = {{.item = FJI_END}, {.item = FJI_END}, {.item = FJI_END}};
-static const int64_t worker_no_ctl = 0;
-fj_worker fji_outsider = {&worker_no_cells[1], UINTPTR_MAX, &worker_no_ctl, NULL, 0, 0};
-
-__thread fj_worker *fji_self = &fji_outsider;
-
 /* ---- The loop ----------------------------------------------------------------------------------------- */
 
 static bool worker_is_surplus(const fj_pool *p)

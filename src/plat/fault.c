@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fault.c - faults that a test asks for, and the clock that they affect
+ *
+ * plat.h says what each function does. The clock is here because two faults change it: it may jump,
+ * or stand still.
+ */
+#include <pthread.h>
+#include <time.h>
+
+#include "atomic.h"
+#include "config.h"
+#include "nocancel.h"
+#include "plat.h"
+#include "unix.h"
+
+/* ---- Faults --------------------------------------------------------------------------------- */
+
+#if FJI_FAULTS
+/* relaxed for all words of this section: a test sets them before it makes the calls that shall
+ * fail. */
+
+/* The calls with the numbers from, from + 1, ... from + count - 1 fail. */
+struct plat_window {
+    long from, count;
+};
+
+static struct {
+    long calls;                   /* so far */
+    struct plat_window window[2]; /* fji_fault_set(), fji_fault_and() */
+    uint64_t seed;                /* fji_fault_random() */
+    long one_in;
+} plat_fault[FJI_FAULT_N];
+
+static void window_set(enum fji_fault kind, int i, long n, long count)
+{
+    struct plat_window *w = &plat_fault[kind].window[i];
+    long now = fji_load_relaxed(&plat_fault[kind].calls); /* relaxed: see above */
+
+    fji_store_relaxed(&w->count, 0l);     /* relaxed: see above */
+    fji_store_relaxed(&w->from, now + n); /* relaxed: see above */
+    fji_store_relaxed(&w->count, count);  /* relaxed: see above */
+}
+
+void fji_fault_set(enum fji_fault kind, long n, long count)
+{
+    window_set(kind, 0, n, count);
+    window_set(kind, 1, n, 0);
+}
+
+void fji_fault_and(enum fji_fault kind, long n, long count)
+{
+    window_set(kind, 1, n, count);
+}
+
+void fji_fault_random(enum fji_fault kind, uint64_t seed, long one_in)
+{
+    fji_store_relaxed(&plat_fault[kind].one_in, 0l);     /* relaxed: see above */
+    fji_store_relaxed(&plat_fault[kind].seed, seed);     /* relaxed: see above */
+    fji_store_relaxed(&plat_fault[kind].one_in, one_in); /* relaxed: see above */
+}
+
+long fji_fault_calls(enum fji_fault kind)
+{
+    return fji_load_relaxed(&plat_fault[kind].calls); /* relaxed: a counter */
+}
+
+static bool window_has(const struct plat_window *w, long n)
+{
+    long from = fji_load_relaxed(&w->from);                     /* relaxed: see above */
+    return n >= from && n - from < fji_load_relaxed(&w->count); /* relaxed: see above */
+}
+
+/* Whether fji_fault_random() has chosen call n. The answer depends on n and the seed only. */
+static bool fault_by_random(enum fji_fault kind, long n)
+{
+    long one_in = fji_load_relaxed(&plat_fault[kind].one_in);                    /* relaxed */
+    uint64_t x = fji_load_relaxed(&plat_fault[kind].seed) + (uint64_t)n * 2 + 1; /* relaxed */
+
+    if (one_in <= 0) return false;
+    x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
+    return (x ^ (x >> 32)) % (uint64_t)one_in == 0;
+}
+
+bool fji_fault_now(enum fji_fault kind)
+{
+    long n = fji_add_relaxed(&plat_fault[kind].calls, 1) + 1; /* relaxed: a counter */
+
+    return window_has(&plat_fault[kind].window[0], n) ||
+           window_has(&plat_fault[kind].window[1], n) || fault_by_random(kind, n);
+}
+
+/* Whether any call of the kind is chosen to fail. For calls that are too frequent to count
+ * always. */
+static bool fault_is_set(enum fji_fault kind)
+{
+    return fji_load_relaxed(&plat_fault[kind].one_in) != 0 ||          /* relaxed: see above */
+           fji_load_relaxed(&plat_fault[kind].window[0].count) != 0 || /* relaxed: see above */
+           fji_load_relaxed(&plat_fault[kind].window[1].count) != 0;   /* relaxed: see above */
+}
+#else
+void fji_fault_set(enum fji_fault kind, long n, long count)
+{
+    (void)kind, (void)n, (void)count;
+}
+
+void fji_fault_and(enum fji_fault kind, long n, long count)
+{
+    (void)kind, (void)n, (void)count;
+}
+
+void fji_fault_random(enum fji_fault kind, uint64_t seed, long one_in)
+{
+    (void)kind, (void)seed, (void)one_in;
+}
+
+long fji_fault_calls(enum fji_fault kind)
+{
+    (void)kind;
+    return 0;
+}
+
+bool fji_fault_now(enum fji_fault kind)
+{
+    (void)kind;
+    return false;
+}
+#endif
+
+void fji_fault_late(enum fji_fault kind)
+{
+    struct timespec delay = {.tv_nsec = 1000000};
+
+    if (!fji_fault_now(kind)) return;
+    int old = fji_nocancel_begin();
+    nanosleep(&delay, NULL);
+    fji_nocancel_end(old);
+}
+
+/* ---- Time ----------------------------------------------------------------------------------- */
+
+static int64_t clock_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+#if FJI_FAULTS
+/* What one fault does, ns. */
+#define CLOCK_JUMP 3600000000000ll
+#define CLOCK_STILL 20000000ll
+
+/*
+ * The clock of the library is the system's clock plus clock_ahead. While it stands still, until the
+ * system's time clock_resumes, it shows clock_stopped. The mutex protects these three.
+ */
+static pthread_mutex_t clock_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int64_t clock_ahead, clock_stopped, clock_resumes; /* clock_resumes is 0 if the clock runs */
+static uint32_t clock_faulty;                             /* 1 after the first fault was set */
+
+/* Returns the time of the library's clock. The caller holds the mutex. */
+static int64_t clock_read(void)
+{
+    int64_t now = clock_now();
+
+    if (now < clock_resumes) return clock_stopped;
+    if (clock_resumes != 0) {
+        clock_ahead = clock_stopped - clock_resumes;
+        clock_resumes = 0;
+    }
+    return now + clock_ahead;
+}
+
+static int64_t clock_with_faults(void)
+{
+    pthread_mutex_lock(&clock_mutex);
+    int64_t now = clock_read();
+    if (fji_fault_now(FJI_FAULT_JUMP) && clock_resumes == 0) {
+        clock_ahead += CLOCK_JUMP;
+        now += CLOCK_JUMP;
+    }
+    if (fji_fault_now(FJI_FAULT_STILL) && clock_resumes == 0) {
+        clock_stopped = now;
+        clock_resumes = now - clock_ahead + CLOCK_STILL;
+    }
+    pthread_mutex_unlock(&clock_mutex);
+    return now;
+}
+
+int64_t fji_plat_now(void)
+{
+    if (fault_is_set(FJI_FAULT_JUMP) || fault_is_set(FJI_FAULT_STILL))
+        fji_store_relaxed(&clock_faulty, 1u); /* relaxed: a flag that stays */
+    /* relaxed: as above. */
+    return fji_load_relaxed(&clock_faulty) != 0 ? clock_with_faults() : clock_now();
+}
+
+int64_t fji_plat_system_time(int64_t t)
+{
+    if (fji_load_relaxed(&clock_faulty) == 0) return t; /* relaxed: a flag that stays */
+    pthread_mutex_lock(&clock_mutex);
+    int64_t now = clock_read();
+    int64_t left = t - now;
+    pthread_mutex_unlock(&clock_mutex);
+    return clock_now() + left;
+}
+#else
+int64_t fji_plat_now(void)
+{
+    return clock_now();
+}
+
+int64_t fji_plat_system_time(int64_t t)
+{
+    return t;
+}
+#endif
