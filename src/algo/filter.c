@@ -13,8 +13,8 @@
  */
 #include <string.h>
 
-#include "chain.h"
-#include "memory.h"
+#include "prefix.h"
+#include "scratch.h"
 #include "split.h"
 
 enum {

@@ -66,7 +66,7 @@
 
 #include "../plat/keep.h"
 #include "../plat/ticks.h"
-#include "memory.h"
+#include "scratch.h"
 #include "split.h"
 
 enum {

@@ -29,7 +29,7 @@
 
 #include "../atomic.h"
 #include "../plat/keep.h"
-#include "memory.h"
+#include "scratch.h"
 
 /* ---- The counts --------------------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@
 #include <forkjoin/sort.h>
 #include <string.h>
 
-#include "memory.h"
+#include "scratch.h"
 #include "split.h"
 
 enum {

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "memory.h"
+#include "scratch.h"
 #include "split.h"
 
 struct fold_loop {

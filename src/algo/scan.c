@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../plat/stream.h"
-#include "chain.h"
+#include "prefix.h"
 
 /* ---- By functions of the caller ------------------------------------------------------------------ */
 

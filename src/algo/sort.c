@@ -26,10 +26,10 @@
  */
 #include <string.h>
 
-#include "memory.h"
+#include "scratch.h"
+#include "sort_inplace.h"
 #include "sort_leaf.h"
-#include "sort_path.h"
-#include "sort_place.h"
+#include "sort_permute.h"
 #include "split.h"
 
 enum {
@@ -334,7 +334,7 @@ static void sort_direct(sort *s, unsigned char *room)
 
 /*
  * All of it, by pointers. In memory lie these, their buffer, and the elements that are saved
- * when they are moved at last (see sort_path.h).
+ * when they are moved at last (see sort_permute.h).
  */
 static void sort_indirect(sort *s, unsigned char *room)
 {

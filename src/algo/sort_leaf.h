@@ -10,8 +10,8 @@
 #ifndef FJI_ALGO_SORT_LEAF_H
 #define FJI_ALGO_SORT_LEAF_H
 
+#include "sort_inplace.h"
 #include "sort_kernel.h"
-#include "sort_place.h"
 
 enum {
     BLOCK = 8,   /* elements that are sorted at a time */

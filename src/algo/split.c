@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../plat/ticks.h"
-#include "memory.h"
+#include "scratch.h"
 
 enum {
     ROOM = 128,  /* accumulators up to this size need no memory */

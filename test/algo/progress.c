@@ -19,7 +19,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "algo/memory.h"
+#include "algo/scratch.h"
 #include "fjtest.h"
 
 /* ---- Counts -------------------------------------------------------------------------------------- */

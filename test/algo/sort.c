@@ -4,7 +4,7 @@
  */
 #include <pthread.h>
 
-#include "algo/memory.h"
+#include "algo/scratch.h"
 #include "config.h"
 #include "elements.h"
 #include "places.h"

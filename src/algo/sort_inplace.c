@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort_place.c - sorting without memory
+ * sort_inplace.c - sorting without memory
  *
  * The plain one is a heap sort: n log n comparisons and exchanges, whatever the input. A hole
  * is led down to a leaf along the greater children, then up again to where the element
@@ -16,7 +16,7 @@
  *
  * n log n log n moves, and comparisons in the order of n log n.
  */
-#include "sort_place.h"
+#include "sort_inplace.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort_path.h - bringing elements into the order of pointers to them
+ * sort_permute.h - bringing elements into the order of pointers to them
  */
-#ifndef FJI_ALGO_SORT_PATH_H
-#define FJI_ALGO_SORT_PATH_H
+#ifndef FJI_ALGO_SORT_PERMUTE_H
+#define FJI_ALGO_SORT_PERMUTE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,4 +29,4 @@ size_t fji_paths_cuts(size_t n);
  */
 int fji_paths_run(fji_paths *p);
 
-#endif /* FJI_ALGO_SORT_PATH_H */
+#endif /* FJI_ALGO_SORT_PERMUTE_H */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * typed_merge.c - FJ_MERGE, and the merges of FJ_STABLE_SORT
+ * sort_inline_merge.c - FJ_MERGE, and the merges of FJ_STABLE_SORT
  *
  * A merge of many elements is split: the middle of the longer run, and where it belongs in the
  * other, cut both in two, and each side has its place in out. Where a cut lies depends on what
  * is compared; that it lies within the runs does not.
  */
-#include "memory.h"
 #include "merge.h"
+#include "scratch.h"
+#include "sort_inline.h"
 #include "split.h"
-#include "typed.h"
 
 enum { MERGE_LEAF = 8192 }; /* elements that one worker merges without a look around */
 

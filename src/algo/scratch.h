@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory.h - the memory of the algorithms, which tests can refuse
+ * scratch.h - the memory of the algorithms, which tests can refuse
  */
-#ifndef FJI_ALGO_MEMORY_H
-#define FJI_ALGO_MEMORY_H
+#ifndef FJI_ALGO_SCRATCH_H
+#define FJI_ALGO_SCRATCH_H
 
 #include <stddef.h>
 
@@ -14,4 +14,4 @@ void fji_algo_free(void *p);
 /* With FJI_FAULTS: every allocation after the next n fails, of all threads; negative: none. */
 void fji_algo_fail_after(long n);
 
-#endif /* FJI_ALGO_MEMORY_H */
+#endif /* FJI_ALGO_SCRATCH_H */

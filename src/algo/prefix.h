@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chain.h - work of which each part needs what all parts left of it come to
+ * prefix.h - work of which each part needs what all parts left of it come to
  *
  * Running totals and filters are this. A part is emitted when its prefix is known: what stands
  * before it. To know that of later parts sooner, parts are folded first: that gives what a part
- * adds to the prefix, in less time than emitting it takes. chain.c says who does what.
+ * adds to the prefix, in less time than emitting it takes. prefix.c says who does what.
  */
-#ifndef FJI_ALGO_CHAIN_H
-#define FJI_ALGO_CHAIN_H
+#ifndef FJI_ALGO_PREFIX_H
+#define FJI_ALGO_PREFIX_H
 
 #include "job.h"
 
@@ -41,4 +41,4 @@ typedef struct fji_chain {
  */
 int fji_chain_run(fji_chain *c, const fj_algo_options *how, size_t begin, size_t end, void *total);
 
-#endif /* FJI_ALGO_CHAIN_H */
+#endif /* FJI_ALGO_PREFIX_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort_path.c - bringing elements into the order of pointers to them
+ * sort_permute.c - bringing elements into the order of pointers to them
  *
  * Every place gets the element of another one, that one of a third, and so on until it comes
  * back to the first: a permutation is a set of cycles, as a rule a few, one of them long. To
@@ -15,7 +15,7 @@
  *
  * What is moved next is far away as a rule: it is fetched some steps before.
  */
-#include "sort_path.h"
+#include "sort_permute.h"
 
 #include <forkjoin/algo.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * typed_stable.c - FJ_STABLE_SORT: merge sort with a buffer, or in place without
+ * sort_inline_stable.c - FJ_STABLE_SORT: merge sort with a buffer, or in place without
  *
  * A range is sorted by halves, which are merged from the array into the buffer or back, so
- * that each level moves every element once. Merges of many elements are split (typed_merge.c).
+ * that each level moves every element once. Merges of many elements are split (sort_inline_merge.c).
  *
  * Cancelled: a merge does not change what it reads. So the elements of a range are all in the
  * array, or all in the buffer, and a range that gives up puts them back into the array.
@@ -13,9 +13,9 @@
  */
 #include <string.h>
 
-#include "memory.h"
+#include "scratch.h"
+#include "sort_inline.h"
 #include "split.h"
-#include "typed.h"
 
 enum {
     LEAF = 2048, /* a range of so many is sorted by one worker, without a look around */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * typed.h - what both typed sorts begin with, and their merges
+ * sort_inline.h - what both typed sorts begin with, and their merges
  */
-#ifndef FJI_ALGO_TYPED_H
-#define FJI_ALGO_TYPED_H
+#ifndef FJI_ALGO_SORT_INLINE_H
+#define FJI_ALGO_SORT_INLINE_H
 
 #include <forkjoin/sort.h>
 
@@ -41,4 +41,4 @@ void fji_typed_merge_range(fji_typed_merge m);
  * rest. na + nb > 1. m->out may be NULL. */
 fji_typed_merge fji_typed_merge_split(fji_typed_merge *m);
 
-#endif /* FJI_ALGO_TYPED_H */
+#endif /* FJI_ALGO_SORT_INLINE_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chain.c - work of which each part needs what all parts left of it come to
+ * prefix.c - work of which each part needs what all parts left of it come to
  *
  * Alone. The calling thread begins alone, and emits one part after the other: one pass, no
  * memory. When somebody is there to help, and what is left is worth it, what is left is cut
@@ -75,12 +75,12 @@
  *                                                                           was emitted
  *   chain.mark    release store, table_folded()       acquire, table_move()   value, note of it
  */
-#include "chain.h"
+#include "prefix.h"
 
 #include <string.h>
 
 #include "../plat/ticks.h"
-#include "memory.h"
+#include "scratch.h"
 #include "split.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keys.c - counting keys in arrays
+ * histogram_keys.c - counting keys in arrays
  *
  * Of few keys the same one often comes again within a few elements, and would wait for its own
  * count to be written. So four neighbours are counted in four tables, added up after a part.

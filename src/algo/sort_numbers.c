@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * numbers.c - sorts of numbers: by digits, by counting, or without memory by comparing
+ * sort_numbers.c - sorts of numbers: by digits, by counting, or without memory by comparing
  */
 #include <forkjoin/sort.h>
 #include <string.h>
 
-#include "memory.h"
 #include "radix.h"
+#include "scratch.h"
 #include "split.h"
 
 #define PLAIN_LESS(x, y) ((x) < (y))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * typed.c - what both typed sorts begin with
+ * sort_inline.c - what both typed sorts begin with
  */
-#include "typed.h"
+#include "sort_inline.h"
 
 #include <string.h>
 

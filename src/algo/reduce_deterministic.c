@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fixed.c - folding a range by a tree that is the same in every run
+ * reduce_deterministic.c - folding a range by a tree that is the same in every run
  *
  * The tree. The n elements are cut into k leaves of `leaf` elements, the last one may be
  * shorter. A leaf is folded into a copy of the identity. A node over more than one leaf has
@@ -34,7 +34,7 @@
 #include <string.h>
 
 #include "../plat/ticks.h"
-#include "memory.h"
+#include "scratch.h"
 #include "split.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * typed_quick.c - FJ_SORT: quicksort in place
+ * sort_inline_quick.c - FJ_SORT: quicksort in place
  *
  * A range is cut at a pivot, which then stands where it belongs: no one touches it again, so
  * whoever sorts the range right of it may compare with it. If it is not before the pivot of
@@ -22,8 +22,8 @@
  * as good ones would be deep, the range is sorted as a heap: never more than n log n comparisons,
  * whatever LESS says.
  */
+#include "sort_inline.h"
 #include "split.h"
-#include "typed.h"
 
 enum {
     LEAF = 2048,            /* a range of so many is sorted by one worker, without a look around */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort_place.h - sorting without memory
+ * sort_inplace.h - sorting without memory
  */
-#ifndef FJI_ALGO_SORT_PLACE_H
-#define FJI_ALGO_SORT_PLACE_H
+#ifndef FJI_ALGO_SORT_INPLACE_H
+#define FJI_ALGO_SORT_INPLACE_H
 
 #include "merge.h"
 
@@ -17,4 +17,4 @@ void fji_sort_stable(const fji_order *o, fji_job *j, unsigned char *base, size_t
 /* Exchanges two stretches of memory that do not overlap. */
 void fji_swap_bytes(unsigned char *x, unsigned char *y, size_t bytes);
 
-#endif /* FJI_ALGO_SORT_PLACE_H */
+#endif /* FJI_ALGO_SORT_INPLACE_H */

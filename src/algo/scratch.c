@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory.c - the memory of the algorithms, which tests can refuse
+ * scratch.c - the memory of the algorithms, which tests can refuse
  */
-#include "memory.h"
+#include "scratch.h"
 
 #include <stdlib.h>
 
