@@ -19,14 +19,14 @@
 
 enum {
     WORD = 64,
-    CHUNK = 32,  /* words of a mask that are on the stack while they are needed */
-    SPARSE = 24, /* elements of a word up to which a branch for each is faster */
+    BATCH = 32,      /* words of a mask that are on the stack while they are needed */
+    SPARSE_MAX = 24, /* elements of a word up to which a branch for each is faster */
 };
 
 struct filter;
 
 /* Asks for the n elements from lo on: sets bits of mask, which has (n + 63) / 64 words. */
-typedef int filter_ask(const struct filter *f, size_t lo, size_t n, uint64_t *mask);
+typedef int filter_test(const struct filter *f, size_t lo, size_t n, uint64_t *mask);
 
 /* Copies the elements that have a bit; returns where the next would go. */
 typedef unsigned char *filter_copy(unsigned char *out, const unsigned char *in,
@@ -39,7 +39,7 @@ struct filter {
     fj_test_fn *test;
     fj_keep_fn *keep;
     void *arg;
-    filter_ask *ask;
+    filter_test *test_chunk;
     filter_copy *copy;
 };
 
@@ -50,7 +50,7 @@ static size_t words_of(size_t n)
 
 /* ---- Asking -------------------------------------------------------------------------------------- */
 
-static int ask_test(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
+static int test_elements(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
 {
     const unsigned char *x = f->in + lo * f->size;
 
@@ -59,9 +59,9 @@ static int ask_test(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
         uint64_t bits = 0;
 
         for (size_t j = 0; j < m; j++, x += f->size) {
-            int is = f->test(x, f->arg);
-            if (FJI_UNLIKELY(is < 0)) return is;
-            bits |= (uint64_t)(is > 0) << j;
+            int result = f->test(x, f->arg);
+            if (FJI_UNLIKELY(result < 0)) return result;
+            bits |= (uint64_t)(result > 0) << j;
         }
         *mask = bits;
         n -= m;
@@ -81,9 +81,9 @@ static uint64_t bits_of(const unsigned char *bytes)
     return x * 0x0102040810204080u >> 56;
 }
 
-static int ask_keep(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
+static int test_chunks(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
 {
-    unsigned char keep[CHUNK * WORD];
+    unsigned char keep[BATCH * WORD];
 
     while (n != 0) {
         size_t m = n < sizeof keep ? n : sizeof keep, words = words_of(m);
@@ -154,7 +154,7 @@ FJI_INLINE unsigned char *copy_small(unsigned char *out, const unsigned char *in
 
         if (bits == UINT64_MAX)
             out = (unsigned char *)memcpy(out, in, WORD * size) + WORD * size;
-        else if (__builtin_popcountll(bits) > SPARSE)
+        else if (__builtin_popcountll(bits) > SPARSE_MAX)
             out = copy_dense(out, in, bits, size);
         else
             out = copy_sparse(out, in, bits, size);
@@ -213,20 +213,20 @@ static filter_copy *copy_for(size_t size)
 
 static int filter_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
 {
-    int code = ((const struct filter *)context)->ask(context, lo, hi - lo, note);
+    int code = ((const struct filter *)context)->test_chunk(context, lo, hi - lo, note);
 
     if (code == FJ_OK) *(size_t *)acc += bits_in(note, words_of(hi - lo));
     return code;
 }
 
-static int filter_at_once(const struct filter *f, size_t lo, size_t hi, size_t *count)
+static int filter_unfolded(const struct filter *f, size_t lo, size_t hi, size_t *count)
 {
     unsigned char *out = f->out + *count * f->size;
-    uint64_t mask[CHUNK];
+    uint64_t mask[BATCH];
 
     while (lo < hi) {
-        size_t n = hi - lo < (size_t)CHUNK * WORD ? hi - lo : (size_t)CHUNK * WORD;
-        int code = f->ask(f, lo, n, mask);
+        size_t n = hi - lo < (size_t)BATCH * WORD ? hi - lo : (size_t)BATCH * WORD;
+        int code = f->test_chunk(f, lo, n, mask);
 
         if (FJI_UNLIKELY(code != FJ_OK)) return code;
         out = f->copy(out, f->in + lo * f->size, mask, words_of(n), f->size);
@@ -240,7 +240,7 @@ static int filter_emit(void *context, size_t lo, size_t hi, void *acc, uint64_t 
 {
     const struct filter *f = context;
 
-    if (note == NULL) return filter_at_once(f, lo, hi, acc);
+    if (note == NULL) return filter_unfolded(f, lo, hi, acc);
     (void)f->copy(f->out + *(size_t *)acc * f->size, f->in + lo * f->size, note, words_of(hi - lo),
                   f->size);
     return FJ_OK;
@@ -254,37 +254,38 @@ static int filter_combine(void *left, const void *right, void *arg)
 }
 
 /* What both have to be given. `room`: elements that out has room for, as far as that is known. */
-static bool filter_fine(const struct filter *f, size_t n, const size_t *count, size_t room)
+static bool filter_args_ok(const struct filter *f, size_t n, const size_t *count,
+                           size_t out_elements)
 {
     if (count == NULL || f->size == 0 || !fji_fits(n, f->size)) return false;
     if (n == 0) return true;
     if (f->in == NULL || f->out == NULL) return false;
-    return !fji_overlap(f->in, n * f->size, f->out, room * f->size);
+    return !fji_overlap(f->in, n * f->size, f->out, out_elements * f->size);
 }
 
 static int filter_run(struct filter *f, size_t n, size_t *count, const fj_algo_options *how)
 {
-    static const size_t none;
-    fji_chain c = {.fold = filter_fold,
-                   .emit = filter_emit,
-                   .context = f,
-                   .combine = filter_combine,
-                   .identity = &none,
-                   .size = sizeof none,
-                   .noted = true};
+    static const size_t zero;
+    fji_prefix_loop c = {.fold = filter_fold,
+                         .emit = filter_emit,
+                         .context = f,
+                         .combine = filter_combine,
+                         .identity = &zero,
+                         .size = sizeof zero,
+                         .has_notes = true};
 
-    if (!filter_fine(f, n, count, 1)) return FJ_EINVAL;
+    if (!filter_args_ok(f, n, count, 1)) return FJ_EINVAL;
     c.stride = f->size <= PTRDIFF_MAX / 2 ? 2 * f->size : f->size;
     f->copy = copy_for(f->size);
     int err = fji_job_init(&c.job, how, n);
-    return err != FJ_OK ? err : fji_chain_run(&c, how, 0, n, count);
+    return err != FJ_OK ? err : fji_prefix_run(&c, how, 0, n, count);
 }
 
 int fj_filter(const void *in, size_t n, size_t size, void *out, fj_test_fn *test, void *arg,
               size_t *count, const fj_algo_options *how)
 {
     struct filter f = {
-        .in = in, .out = out, .size = size, .test = test, .arg = arg, .ask = ask_test};
+        .in = in, .out = out, .size = size, .test = test, .arg = arg, .test_chunk = test_elements};
 
     return test == NULL ? FJ_EINVAL : filter_run(&f, n, count, how);
 }
@@ -293,16 +294,16 @@ int fj_filter_chunks(const void *in, size_t n, size_t size, void *out, fj_keep_f
                      size_t *count, const fj_algo_options *how)
 {
     struct filter f = {
-        .in = in, .out = out, .size = size, .keep = keep, .arg = arg, .ask = ask_keep};
+        .in = in, .out = out, .size = size, .keep = keep, .arg = arg, .test_chunk = test_chunks};
 
     return keep == NULL ? FJ_EINVAL : filter_run(&f, n, count, how);
 }
 
 /* ---- Partitions ---------------------------------------------------------------------------------- */
 
-enum { BLOCKS_MOST = 16384, SMALL_BLOCKS = 64 };
+enum { BLOCKS_MAX = 16384, SMALL_BLOCKS = 64 };
 
-struct parting {
+struct partition {
     const struct filter *f;
     size_t n;
     size_t block; /* elements, a multiple of WORD */
@@ -313,33 +314,33 @@ struct parting {
     fj_progress *progress;
 };
 
-static size_t block_length(const struct parting *p, size_t b)
+static size_t block_length(const struct partition *p, size_t b)
 {
     return b + 1 == p->blocks ? p->n - b * p->block : p->block;
 }
 
-static uint64_t *block_mask(const struct parting *p, size_t b)
+static uint64_t *block_mask(const struct partition *p, size_t b)
 {
     return p->mask + b * (p->block / WORD);
 }
 
-static int parting_ask(void *context, size_t lo, size_t hi, void *acc)
+static int partition_test(void *context, size_t lo, size_t hi, void *acc)
 {
-    struct parting *p = context;
+    struct partition *p = context;
     int code = FJ_OK;
 
     (void)acc;
     for (size_t b = lo; b < hi && code == FJ_OK; b++) {
         size_t n = block_length(p, b);
-        code = p->f->ask(p->f, b * p->block, n, block_mask(p, b));
+        code = p->f->test_chunk(p->f, b * p->block, n, block_mask(p, b));
         if (code == FJ_OK) p->before[b] = bits_in(block_mask(p, b), words_of(n));
     }
     return code;
 }
 
-static int parting_place(void *context, size_t lo, size_t hi, void *acc)
+static int partition_copy(void *context, size_t lo, size_t hi, void *acc)
 {
-    struct parting *p = context;
+    struct partition *p = context;
     const struct filter *f = p->f;
 
     (void)acc;
@@ -358,7 +359,7 @@ static int parting_place(void *context, size_t lo, size_t hi, void *acc)
 }
 
 /* One of the two passes. */
-static int parting_pass(struct parting *p, fji_step *step, const fj_algo_options *how)
+static int partition_pass(struct partition *p, fji_step *step, const fj_algo_options *how)
 {
     fji_split s = {.step = step, .context = p};
     fj_algo_options each = how != NULL ? *how : (fj_algo_options){.grain = 0};
@@ -371,9 +372,9 @@ static int parting_pass(struct parting *p, fji_step *step, const fj_algo_options
     return err != FJ_OK ? err : fji_split_run(&s, &each, 0, p->blocks, NULL);
 }
 
-static int parting_passes(struct parting *p, const fj_algo_options *how)
+static int partition_passes(struct partition *p, const fj_algo_options *how)
 {
-    int err = parting_pass(p, parting_ask, how);
+    int err = partition_pass(p, partition_test, how);
 
     if (err != FJ_OK) return err;
     for (size_t b = 0; b < p->blocks; b++) {
@@ -381,12 +382,12 @@ static int parting_passes(struct parting *p, const fj_algo_options *how)
         p->before[b] = p->count;
         p->count += n;
     }
-    return parting_pass(p, parting_place, how);
+    return partition_pass(p, partition_copy, how);
 }
 
 /* ---- Without memory ------------------------------------------------------------------------------ */
 
-struct alone {
+struct sequential {
     fj_task task;
     fji_job job;
     const struct filter *f;
@@ -396,13 +397,13 @@ struct alone {
 
 static void element_swap(unsigned char *a, unsigned char *b, size_t size)
 {
-    unsigned char room[256];
+    unsigned char out_elements[256];
 
     while (size != 0) {
-        size_t n = size < sizeof room ? size : sizeof room;
-        memcpy(room, a, n);
+        size_t n = size < sizeof out_elements ? size : sizeof out_elements;
+        memcpy(out_elements, a, n);
         memcpy(a, b, n);
-        memcpy(b, room, n);
+        memcpy(b, out_elements, n);
         a += n, b += n, size -= n;
     }
 }
@@ -416,21 +417,21 @@ static unsigned char *copy_back(unsigned char *end, const unsigned char *in, con
     return end;
 }
 
-static int alone_run(fj_task *t)
+static int sequential_run(fj_task *t)
 {
-    struct alone *a = (struct alone *)t;
+    struct sequential *a = (struct sequential *)t;
     const struct filter *f = a->f;
     unsigned char *out = f->out, *end = f->out + a->n * f->size;
-    uint64_t mask[CHUNK];
+    uint64_t mask[BATCH];
 
-    for (size_t lo = 0, n; lo < a->n && fji_job_goes_on(&a->job); lo += n) {
+    for (size_t lo = 0, n; lo < a->n && fji_job_should_continue(&a->job); lo += n) {
         const unsigned char *in = f->in + lo * f->size;
-        n = a->n - lo < (size_t)CHUNK * WORD ? a->n - lo : (size_t)CHUNK * WORD;
-        int code = f->ask(f, lo, n, mask);
+        n = a->n - lo < (size_t)BATCH * WORD ? a->n - lo : (size_t)BATCH * WORD;
+        int code = f->test_chunk(f, lo, n, mask);
         if (code != FJ_OK) return code;
         end = copy_back(end, in, mask, n, f->size);
         out = f->copy(out, in, mask, words_of(n), f->size);
-        fji_job_did(&a->job, n);
+        fji_job_add_progress(&a->job, n);
     }
     a->count = (size_t)(out - f->out) / f->size;
     for (unsigned char *x = end, *y = f->out + a->n * f->size; y > x + f->size; x += f->size)
@@ -438,17 +439,17 @@ static int alone_run(fj_task *t)
     return FJ_OK;
 }
 
-static int parting_alone(const struct filter *f, size_t n, size_t *count,
-                         const fj_algo_options *how)
+static int partition_sequential(const struct filter *f, size_t n, size_t *count,
+                                const fj_algo_options *how)
 {
-    struct alone a = {.f = f, .n = n};
-    fj_algo_options quiet = how != NULL ? *how : (fj_algo_options){.grain = 0};
+    struct sequential a = {.f = f, .n = n};
+    fj_algo_options untracked = how != NULL ? *how : (fj_algo_options){.grain = 0};
 
-    quiet.progress = NULL; /* what is to be done was added already */
-    int err = fji_job_init(&a.job, &quiet, 0);
+    untracked.progress = NULL; /* what is to be done was added already */
+    int err = fji_job_init(&a.job, &untracked, 0);
     if (err != FJ_OK) return err;
     a.job.progress = how != NULL ? how->progress : NULL;
-    fj_task_init(&a.task, alone_run);
+    fj_task_init(&a.task, sequential_run);
     err = fji_job_run(&a.job, how, &a.task);
     if (err == FJ_OK) *count = a.count;
     return err;
@@ -458,8 +459,8 @@ static int parting_alone(const struct filter *f, size_t n, size_t *count,
 
 static size_t block_size(size_t n, size_t grain)
 {
-    size_t least = n / BLOCKS_MOST + (n % BLOCKS_MOST != 0);
-    size_t block = grain > least ? grain : least;
+    size_t min = n / BLOCKS_MAX + (n % BLOCKS_MAX != 0);
+    size_t block = grain > min ? grain : min;
 
     if (block > n) block = n;
     return words_of(block) * WORD;
@@ -469,10 +470,10 @@ static int partition_run(struct filter *f, size_t n, size_t *count, const fj_alg
 {
     uint64_t small_mask[SMALL_BLOCKS];
     size_t small_before[SMALL_BLOCKS];
-    struct parting p = {.f = f, .n = n, .mask = small_mask, .before = small_before};
+    struct partition p = {.f = f, .n = n, .mask = small_mask, .before = small_before};
     fji_job job;
 
-    if (!filter_fine(f, n, count, n)) return FJ_EINVAL;
+    if (!filter_args_ok(f, n, count, n)) return FJ_EINVAL;
     f->copy = copy_for(f->size);
     int err = fji_job_init(&job, how, n);
     if (err != FJ_OK) return err;
@@ -483,9 +484,9 @@ static int partition_run(struct filter *f, size_t n, size_t *count, const fj_alg
         size_t bytes = p.blocks * (p.block / WORD) * sizeof *p.mask;
         if (n > (size_t)SMALL_BLOCKS * WORD)
             p.mask = fji_algo_alloc(bytes + p.blocks * sizeof *p.before);
-        if (p.mask == NULL) return parting_alone(f, n, count, how);
+        if (p.mask == NULL) return partition_sequential(f, n, count, how);
         if (p.mask != small_mask) p.before = (void *)((unsigned char *)p.mask + bytes);
-        err = parting_passes(&p, how);
+        err = partition_passes(&p, how);
         if (p.mask != small_mask) fji_algo_free(p.mask);
     }
     if (err == FJ_OK) *count = p.count;
@@ -496,7 +497,7 @@ int fj_partition(const void *in, size_t n, size_t size, void *out, fj_test_fn *t
                  size_t *count, const fj_algo_options *how)
 {
     struct filter f = {
-        .in = in, .out = out, .size = size, .test = test, .arg = arg, .ask = ask_test};
+        .in = in, .out = out, .size = size, .test = test, .arg = arg, .test_chunk = test_elements};
 
     return test == NULL ? FJ_EINVAL : partition_run(&f, n, count, how);
 }
@@ -505,7 +506,7 @@ int fj_partition_chunks(const void *in, size_t n, size_t size, void *out, fj_kee
                         void *arg, size_t *count, const fj_algo_options *how)
 {
     struct filter f = {
-        .in = in, .out = out, .size = size, .keep = keep, .arg = arg, .ask = ask_keep};
+        .in = in, .out = out, .size = size, .keep = keep, .arg = arg, .test_chunk = test_chunks};
 
     return keep == NULL ? FJ_EINVAL : partition_run(&f, n, count, how);
 }

@@ -10,13 +10,13 @@
  * several of these if there are very many, so that going over those that are skipped is short.
  *
  * Edges         from                       to                        carries
- *   find.best   acq_rel CAS, best_lower()  acquire load, best_now()  nothing: the index alone
+ *   find.best   acq_rel CAS, best_lower()  acquire load, best_load()  nothing: the index alone
  */
 #include "split.h"
 
 enum {
-    PARTS_MOST = 1 << 16, /* of a given grain, in one search */
-    FOUND = FJ_EBUSY,     /* ends a job in which any will do; any code but FJ_OK */
+    CHUNKS_MAX = 1 << 16, /* of a given grain, in one search */
+    ANY_FOUND = FJ_EBUSY, /* ends a job in which any will do; any code but FJ_OK */
 };
 
 typedef struct search {
@@ -26,7 +26,7 @@ typedef struct search {
     void *arg;
     const unsigned char *base;
     size_t size;
-    bool wanted; /* what test has to say */
+    bool expected; /* what test has to say */
     bool any;
     size_t grain; /* elements that find gets at a time; 0: all that there are */
     size_t begin, end;
@@ -38,7 +38,7 @@ typedef struct search {
 
 /* ---- The best so far ----------------------------------------------------------------------------- */
 
-static size_t best_now(search *s)
+static size_t best_load(search *s)
 {
     /* [find.best] acquire <- acq_rel in best_lower(). */
     return (size_t)fji_load_acquire(&s->best);
@@ -46,11 +46,11 @@ static size_t best_now(search *s)
 
 static void best_lower(search *s, size_t at)
 {
-    uint64_t best = best_now(s);
+    uint64_t best = best_load(s);
 
-    /* [find.best] acq_rel -> acquire in best_now(). */
+    /* [find.best] acq_rel -> acquire in best_load(). */
     while (at < best && !fji_cas_acq_rel_64(&s->best, &best, at)) continue;
-    if (s->any && fji_job_fail(&s->split.job, FOUND))
+    if (s->any && fji_job_fail(&s->split.job, ANY_FOUND))
         fji_store_relaxed(&s->hit, 1u); /* relaxed: read when all has ended */
 }
 
@@ -62,16 +62,16 @@ static int search_test(const search *s, size_t lo, size_t hi, size_t *at)
     const unsigned char *x = s->base + lo * s->size;
 
     for (size_t i = lo; i < hi; i++, x += s->size) {
-        int is = s->test(x, s->arg);
-        if (FJI_UNLIKELY(is < 0)) return is;
-        if ((is > 0) != s->wanted) continue;
+        int result = s->test(x, s->arg);
+        if (FJI_UNLIKELY(result < 0)) return result;
+        if ((result > 0) != s->expected) continue;
         *at = i;
         break;
     }
     return FJ_OK;
 }
 
-static int search_part(search *s, size_t lo, size_t hi)
+static int search_chunk(search *s, size_t lo, size_t hi)
 {
     size_t at = hi;
     int code = s->find != NULL ? s->find(lo, hi, &at, s->arg) : search_test(s, lo, hi, &at);
@@ -93,9 +93,9 @@ static int search_step(void *context, size_t lo, size_t hi, void *acc)
 
     (void)acc;
     for (size_t n; lo < hi && code == FJ_OK; lo += n) {
-        if (lo >= best_now(s) || !fji_job_goes_on(&s->split.job)) break;
+        if (lo >= best_load(s) || !fji_job_should_continue(&s->split.job)) break;
         n = hi - lo < grain ? hi - lo : grain;
-        code = search_part(s, lo, lo + n);
+        code = search_chunk(s, lo, lo + n);
     }
     return code;
 }
@@ -105,9 +105,9 @@ static int search_step(void *context, size_t lo, size_t hi, void *acc)
 /* So many times the grain that there are not too many parts. */
 static size_t search_grain(size_t n, size_t grain)
 {
-    size_t times = n / grain / PARTS_MOST + 1, parts;
+    size_t factor = n / grain / CHUNKS_MAX + 1, chunk;
 
-    return __builtin_mul_overflow(grain, times, &parts) ? grain : parts;
+    return __builtin_mul_overflow(grain, factor, &chunk) ? grain : chunk;
 }
 
 /* Searches; FJ_OK and s->best. */
@@ -160,14 +160,15 @@ static int match_run(search *s, size_t n, int *yes, const fj_algo_options *how)
     if (s->test == NULL || yes == NULL || s->size == 0) return FJ_EINVAL;
     if (!fji_fits(n, s->size) || (n != 0 && s->base == NULL)) return FJ_EINVAL;
     int code = search_run(s, 0, n, how);
-    if (code == FJ_OK) *yes = (s->best < n) == s->wanted;
+    if (code == FJ_OK) *yes = (s->best < n) == s->expected;
     return code;
 }
 
 int fj_any(const void *base, size_t n, size_t size, fj_test_fn *test, void *arg, int *yes,
            const fj_algo_options *how)
 {
-    search s = {.test = test, .arg = arg, .base = base, .size = size, .wanted = true, .any = true};
+    search s = {
+        .test = test, .arg = arg, .base = base, .size = size, .expected = true, .any = true};
 
     return match_run(&s, n, yes, how);
 }

@@ -42,21 +42,21 @@ int fj_for(size_t begin, size_t end, fj_for_fn *body, void *arg, const fj_algo_o
 
 /* ---- Two dimensions ----------------------------------------------------------------------------- */
 
-enum { SIDE_MOST = 64, TILES_WANTED = 1024 };
+enum { SIDE_MAX = 64, TILES_MIN = 1024 };
 
 struct tile_loop {
     fj_for_2d_fn *body;
     void *arg;
     size_t rows, columns;
     size_t side;
-    size_t across; /* tiles in a row of them */
+    size_t tiles_across; /* tiles in a row of them */
     fji_job *job;
     fj_progress *progress; /* counts elements, not tiles */
 };
 
-static int tile_do(const struct tile_loop *l, size_t tile)
+static int tile_run(const struct tile_loop *l, size_t tile)
 {
-    size_t r = tile / l->across * l->side, c = tile % l->across * l->side;
+    size_t r = tile / l->tiles_across * l->side, c = tile % l->tiles_across * l->side;
     size_t r1 = l->rows - r < l->side ? l->rows : r + l->side;
     size_t c1 = l->columns - c < l->side ? l->columns : c + l->side;
     int code = l->body(r, r1, c, c1, l->arg);
@@ -68,27 +68,27 @@ static int tile_do(const struct tile_loop *l, size_t tile)
 static int tile_step(void *context, size_t lo, size_t hi, void *acc)
 {
     const struct tile_loop *l = context;
-    int code = tile_do(l, lo);
+    int code = tile_run(l, lo);
 
     (void)acc;
-    for (size_t i = lo + 1; i < hi && code == FJ_OK && fji_job_goes_on(l->job); i++)
-        code = tile_do(l, i);
+    for (size_t i = lo + 1; i < hi && code == FJ_OK && fji_job_should_continue(l->job); i++)
+        code = tile_run(l, i);
     return code;
 }
 
-static size_t count_of(size_t n, size_t side)
+static size_t div_up(size_t n, size_t side)
 {
     return n / side + (n % side != 0);
 }
 
 /* So large that there are many tiles, and never more than can be counted. */
-static size_t tile_side(size_t rows, size_t columns, size_t wanted)
+static size_t tile_side(size_t rows, size_t columns, size_t side_wanted)
 {
-    size_t side = wanted != 0 ? wanted : 1, tiles;
-    size_t limit = wanted != 0 ? SIZE_MAX : TILES_WANTED;
+    size_t side = side_wanted != 0 ? side_wanted : 1, tiles;
+    size_t limit = side_wanted != 0 ? SIZE_MAX : TILES_MIN;
 
-    while (__builtin_mul_overflow(count_of(rows, side), count_of(columns, side), &tiles) ||
-           (tiles > limit && side < SIDE_MOST))
+    while (__builtin_mul_overflow(div_up(rows, side), div_up(columns, side), &tiles) ||
+           (tiles > limit && side < SIDE_MAX))
         side *= 2;
     return side;
 }
@@ -103,14 +103,14 @@ int fj_for_2d(size_t rows, size_t columns, fj_for_2d_fn *body, void *arg,
     int err = fji_job_init(&s.job, how, rows * columns);
     if (err != FJ_OK || rows == 0 || columns == 0) return err;
     l.side = tile_side(rows, columns, s.job.grain);
-    l.across = count_of(columns, l.side);
+    l.tiles_across = div_up(columns, l.side);
     l.progress = s.job.progress;
     l.job = &s.job;
     s.job.progress = NULL;
     s.job.grain = 0; /* how many tiles at a time is found as for any loop */
     s.job.min_grain = 1;
     s.job.max_grain = SIZE_MAX;
-    return fji_split_run(&s, how, 0, count_of(rows, l.side) * l.across, NULL);
+    return fji_split_run(&s, how, 0, div_up(rows, l.side) * l.tiles_across, NULL);
 }
 
 /* ---- Arrays ------------------------------------------------------------------------------------- */
@@ -144,7 +144,7 @@ int fj_transform(const void *in, size_t in_size, void *out, size_t out_size, siz
 
 /* ---- Functions ---------------------------------------------------------------------------------- */
 
-static int steps_step(void *context, size_t lo, size_t hi, void *acc)
+static int functions_step(void *context, size_t lo, size_t hi, void *acc)
 {
     const fj_function *steps = context;
     int code = FJ_OK;
@@ -162,5 +162,5 @@ int fj_invoke_functions(const fj_function *steps, size_t n, const fj_algo_option
     for (size_t i = 0; i < n; i++)
         if (steps[i].fn == NULL) return FJ_EINVAL;
     each.grain = 1; /* who gives them has thought about it: each is worth a task */
-    return loop_run(steps_step, (void *)(uintptr_t)steps, 0, n, &each);
+    return loop_run(functions_step, (void *)(uintptr_t)steps, 0, n, &each);
 }

@@ -11,12 +11,12 @@
 
 enum {
     LANES = 4,
-    KEYS_FEW = 1024, /* keys of a table on the stack */
-    PAYS = 2,        /* keys are counted in tables if there are so many elements for each */
-    ONCE = 1 << 30,  /* counts of a table have 32 bits */
+    KEYS_MAX = 1024, /* keys of a table on the stack */
+    LANES_MIN = 2,   /* keys are counted in tables if there are so many elements for each */
+    BATCH = 1 << 30, /* counts of a table have 32 bits */
 };
 
-struct keyed {
+struct key_array {
     const void *key;
     size_t keys;
 };
@@ -24,7 +24,7 @@ struct keyed {
 /* Adds up tables of `used` keys each. A key that is not below `keys`: FJ_EINVAL. */
 static int lanes_add(const uint32_t *lane, size_t used, size_t keys, uint64_t *counts)
 {
-    uint64_t wrong = 0;
+    uint64_t invalid = 0;
 
     for (size_t k = 0; k < used; k++) {
         uint64_t sum = 0;
@@ -32,9 +32,9 @@ static int lanes_add(const uint32_t *lane, size_t used, size_t keys, uint64_t *c
         if (k < keys)
             counts[k] += sum;
         else
-            wrong |= sum;
+            invalid |= sum;
     }
-    return wrong == 0 ? FJ_OK : FJ_EINVAL;
+    return invalid == 0 ? FJ_OK : FJ_EINVAL;
 }
 
 /* ---- Bytes --------------------------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ static int bytes_in_lanes(const uint8_t *key, size_t n, uint64_t *counts, size_t
     return lanes_add(lane, BYTES, keys, counts);
 }
 
-static int bytes_one_by_one(const uint8_t *key, size_t n, uint64_t *counts, size_t keys)
+static int bytes_directly(const uint8_t *key, size_t n, uint64_t *counts, size_t keys)
 {
     for (size_t i = 0; i < n; i++) {
         if (key[i] >= keys) return FJ_EINVAL;
@@ -64,14 +64,14 @@ static int bytes_one_by_one(const uint8_t *key, size_t n, uint64_t *counts, size
 
 static int bytes_count(size_t begin, size_t end, uint64_t *counts, void *arg)
 {
-    const struct keyed *h = arg;
+    const struct key_array *h = arg;
     const uint8_t *key = h->key;
     int code = FJ_OK;
 
     for (size_t i = begin, n; i < end && code == FJ_OK; i += n) {
-        n = end - i < ONCE ? end - i : ONCE;
-        code = n < (size_t)PAYS * BYTES ? bytes_one_by_one(key + i, n, counts, h->keys)
-                                        : bytes_in_lanes(key + i, n, counts, h->keys);
+        n = end - i < BATCH ? end - i : BATCH;
+        code = n < (size_t)LANES_MIN * BYTES ? bytes_directly(key + i, n, counts, h->keys)
+                                             : bytes_in_lanes(key + i, n, counts, h->keys);
     }
     return code;
 }
@@ -79,7 +79,7 @@ static int bytes_count(size_t begin, size_t end, uint64_t *counts, void *arg)
 int fj_histogram_u8(const uint8_t *key, size_t n, uint64_t *counts, size_t keys,
                     const fj_algo_options *how)
 {
-    struct keyed h = {key, keys};
+    struct key_array h = {key, keys};
 
     if ((key == NULL && n != 0) || !fji_fits(n, sizeof *key)) return FJ_EINVAL;
     return fj_histogram(0, n, bytes_count, &h, counts, keys, how);
@@ -88,7 +88,7 @@ int fj_histogram_u8(const uint8_t *key, size_t n, uint64_t *counts, size_t keys,
 /* ---- Words --------------------------------------------------------------------------------------- */
 
 /* Whether all of four keys are below `keys`. */
-static inline bool four_fine(const uint32_t *key, size_t keys)
+static inline bool four_keys_ok(const uint32_t *key, size_t keys)
 {
     uint32_t a = key[0] > key[1] ? key[0] : key[1], b = key[2] > key[3] ? key[2] : key[3];
     return (a > b ? a : b) < keys;
@@ -96,12 +96,12 @@ static inline bool four_fine(const uint32_t *key, size_t keys)
 
 static int words_in_lanes(const uint32_t *key, size_t n, uint64_t *counts, size_t keys)
 {
-    uint32_t lane[LANES * KEYS_FEW];
+    uint32_t lane[LANES * KEYS_MAX];
     size_t i = 0;
 
     memset(lane, 0, LANES * keys * sizeof lane[0]);
     for (; n - i >= LANES; i += LANES) {
-        if (FJI_UNLIKELY(!four_fine(key + i, keys))) return FJ_EINVAL;
+        if (FJI_UNLIKELY(!four_keys_ok(key + i, keys))) return FJ_EINVAL;
         for (size_t j = 0; j < LANES; j++) lane[j * keys + key[i + j]]++;
     }
     for (; i < n; i++) {
@@ -111,12 +111,12 @@ static int words_in_lanes(const uint32_t *key, size_t n, uint64_t *counts, size_
     return lanes_add(lane, keys, keys, counts);
 }
 
-static int words_one_by_one(const uint32_t *key, size_t n, uint64_t *counts, size_t keys)
+static int words_directly(const uint32_t *key, size_t n, uint64_t *counts, size_t keys)
 {
     size_t i = 0;
 
     for (; n - i >= LANES; i += LANES) {
-        if (FJI_UNLIKELY(!four_fine(key + i, keys))) return FJ_EINVAL;
+        if (FJI_UNLIKELY(!four_keys_ok(key + i, keys))) return FJ_EINVAL;
         for (size_t j = 0; j < LANES; j++) counts[key[i + j]]++;
     }
     for (; i < n; i++) {
@@ -128,14 +128,14 @@ static int words_one_by_one(const uint32_t *key, size_t n, uint64_t *counts, siz
 
 static int words_count(size_t begin, size_t end, uint64_t *counts, void *arg)
 {
-    const struct keyed *h = arg;
+    const struct key_array *h = arg;
     const uint32_t *key = h->key;
     int code = FJ_OK;
 
     for (size_t i = begin, n; i < end && code == FJ_OK; i += n) {
-        n = end - i < ONCE ? end - i : ONCE;
-        code = h->keys > KEYS_FEW || n < PAYS * h->keys
-                   ? words_one_by_one(key + i, n, counts, h->keys)
+        n = end - i < BATCH ? end - i : BATCH;
+        code = h->keys > KEYS_MAX || n < LANES_MIN * h->keys
+                   ? words_directly(key + i, n, counts, h->keys)
                    : words_in_lanes(key + i, n, counts, h->keys);
     }
     return code;
@@ -144,7 +144,7 @@ static int words_count(size_t begin, size_t end, uint64_t *counts, void *arg)
 int fj_histogram_u32(const uint32_t *key, size_t n, uint64_t *counts, size_t keys,
                      const fj_algo_options *how)
 {
-    struct keyed h = {key, keys};
+    struct key_array h = {key, keys};
 
     if ((key == NULL && n != 0) || !fji_fits(n, sizeof *key)) return FJ_EINVAL;
     return fj_histogram(0, n, words_count, &h, counts, keys, how);

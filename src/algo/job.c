@@ -6,9 +6,9 @@
 
 int fji_job_init(fji_job *j, const fj_algo_options *how, uint64_t amount)
 {
-    static const fj_algo_options plain;
+    static const fj_algo_options defaults;
 
-    if (how == NULL) how = &plain;
+    if (how == NULL) how = &defaults;
     for (size_t i = 0; i < sizeof how->reserved / sizeof how->reserved[0]; i++)
         if (how->reserved[i] != 0) return FJ_EINVAL;
     if (how->max_grain != 0 && how->min_grain > how->max_grain) return FJ_EINVAL;
@@ -51,7 +51,7 @@ bool fji_job_fail(fji_job *j, int code)
     return fji_cas_relaxed(&j->code, &none, code); /* relaxed: nothing else is told by it */
 }
 
-bool fji_job_goes_on(fji_job *j)
+bool fji_job_should_continue(fji_job *j)
 {
     if (FJI_UNLIKELY(fji_load_relaxed(&j->code) != FJ_OK)) return false; /* relaxed: as above */
     bool by_caller = FJI_UNLIKELY(j->caller != NULL) && fj_token_is_cancelled(j->caller);

@@ -45,10 +45,10 @@ int fji_job_run(fji_job *j, const fj_algo_options *how, fj_task *root);
 bool fji_job_fail(fji_job *j, int code);
 
 /* Whether another part may be begun; says so to the others if the caller is cancelled. */
-bool fji_job_goes_on(fji_job *j);
+bool fji_job_should_continue(fji_job *j);
 
 /* A part of n elements is done. */
-static inline void fji_job_did(fji_job *j, size_t n)
+static inline void fji_job_add_progress(fji_job *j, size_t n)
 {
     if (FJI_UNLIKELY(j->progress != NULL)) fj_progress_add(j->progress, n);
 }

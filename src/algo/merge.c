@@ -29,11 +29,11 @@
 #include "split.h"
 
 enum {
-    FEW = 8,          /* a run so short is put in its places one by one */
-    CLOSE = 8,        /* unless the other is not so many times as long */
-    TRIM_LEAST = 128, /* shorter pieces are not looked at for what needs no merging */
-    PART_MOST = 2048, /* elements that are merged without a look at anything else */
-    STAY_MOST = 1024, /* so many are never worth a pool, if comparing takes no time */
+    SHORT_RUN = 8,         /* a run so short is put in its places one by one */
+    SKEW = 8,              /* unless the other is not so many times as long */
+    TRIM_MIN = 128,        /* shorter pieces are not looked at for what needs no merging */
+    CHUNK_MAX = 2048,      /* elements that are merged without a look at anything else */
+    SEQUENTIAL_MAX = 1024, /* so many are never worth a pool, if comparing takes no time */
 };
 
 enum fji_kind fji_kind_of(size_t size)
@@ -47,16 +47,16 @@ enum fji_kind fji_kind_of(size_t size)
 /* ---- Steps -------------------------------------------------------------------------------------- */
 
 /* Merges up to `most` elements from the front, until a run is empty. */
-FJI_INLINE void merge_front(const fji_order *o, fji_piece *p, size_t most, enum fji_kind kind)
+FJI_INLINE void merge_front(const fji_order *o, fji_run_pair *p, size_t max, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
     const unsigned char *a = p->a, *b = p->b;
     const unsigned char *a_end = a + p->na * size, *b_end = b + p->nb * size;
     unsigned char *out = p->out;
 
-    for (; most > 0 && a != a_end && b != b_end; most--) {
-        uintptr_t mask = fji_mask(fji_elem_cmp(o, a, b, kind));
-        fji_elem_copy(out, fji_pick(mask, b, a), size, kind);
+    for (; max > 0 && a != a_end && b != b_end; max--) {
+        uintptr_t mask = fji_positive_mask(fji_elem_cmp(o, a, b, kind));
+        fji_elem_copy(out, fji_select(mask, b, a), size, kind);
         b += size & mask;
         a += size & ~mask;
         out += size;
@@ -69,7 +69,7 @@ FJI_INLINE void merge_front(const fji_order *o, fji_piece *p, size_t most, enum 
 }
 
 /* n elements of a, or of b, are next. */
-static void merge_take_a(const fji_order *o, fji_piece *p, size_t n)
+static void merge_take_a(const fji_order *o, fji_run_pair *p, size_t n)
 {
     if (n == 0) return;
     memcpy(p->out, p->a, n * o->size);
@@ -78,7 +78,7 @@ static void merge_take_a(const fji_order *o, fji_piece *p, size_t n)
     p->na -= n;
 }
 
-static void merge_take_b(const fji_order *o, fji_piece *p, size_t n)
+static void merge_take_b(const fji_order *o, fji_run_pair *p, size_t n)
 {
     if (n == 0) return;
     memcpy(p->out, p->b, n * o->size);
@@ -89,13 +89,13 @@ static void merge_take_b(const fji_order *o, fji_piece *p, size_t n)
 
 /* ---- Searches ----------------------------------------------------------------------------------- */
 
-static size_t merge_least(size_t x, size_t y)
+static size_t min_size(size_t x, size_t y)
 {
     return x < y ? x : y;
 }
 
 /* How many of a, of which the first `from` do, come before what is at b, if `to` at most. */
-static size_t merge_before(const fji_order *o, const fji_piece *p, size_t from, size_t to)
+static size_t merge_before(const fji_order *o, const fji_run_pair *p, size_t from, size_t to)
 {
     while (from < to) {
         size_t mid = from + (to - from) / 2;
@@ -108,7 +108,7 @@ static size_t merge_before(const fji_order *o, const fji_piece *p, size_t from, 
 }
 
 /* How many of b, of which the first `from` do, come before what is at a, if `to` at most. */
-static size_t merge_before_a(const fji_order *o, const fji_piece *p, size_t from, size_t to)
+static size_t merge_before_a(const fji_order *o, const fji_run_pair *p, size_t from, size_t to)
 {
     while (from < to) {
         size_t mid = from + (to - from) / 2;
@@ -121,7 +121,7 @@ static size_t merge_before_a(const fji_order *o, const fji_piece *p, size_t from
 }
 
 /* How many of b come before the last of a, if at least `from` and at most `to`. */
-static size_t merge_after(const fji_order *o, const fji_piece *p, size_t from, size_t to)
+static size_t merge_after(const fji_order *o, const fji_run_pair *p, size_t from, size_t to)
 {
     const unsigned char *last = p->a + (p->na - 1) * o->size;
 
@@ -136,7 +136,7 @@ static size_t merge_after(const fji_order *o, const fji_piece *p, size_t from, s
 }
 
 /* What a begins with, and b ends with, may need no merging: looked for in growing steps. */
-static void merge_trim(const fji_order *o, fji_piece *p)
+static void merge_trim(const fji_order *o, fji_run_pair *p)
 {
     size_t size = o->size, from = 0, to = 1;
 
@@ -144,7 +144,7 @@ static void merge_trim(const fji_order *o, fji_piece *p)
         from = to;
         to = 2 * to + 1;
     }
-    merge_take_a(o, p, merge_before(o, p, from, merge_least(to - 1, p->na)));
+    merge_take_a(o, p, merge_before(o, p, from, min_size(to - 1, p->na)));
     if (p->na == 0) return;
 
     const unsigned char *last = p->a + (p->na - 1) * size;
@@ -159,9 +159,9 @@ static void merge_trim(const fji_order *o, fji_piece *p)
 }
 
 /* How many of the first n elements of the result come from a: n <= na + nb. */
-static size_t merge_rank(const fji_order *o, const fji_piece *p, size_t n)
+static size_t merge_rank(const fji_order *o, const fji_run_pair *p, size_t n)
 {
-    size_t lo = n > p->nb ? n - p->nb : 0, hi = merge_least(n, p->na);
+    size_t lo = n > p->nb ? n - p->nb : 0, hi = min_size(n, p->na);
 
     while (lo < hi) {
         size_t i = lo + (hi - lo) / 2; /* below na and n, and n - i at most nb */
@@ -176,22 +176,22 @@ static size_t merge_rank(const fji_order *o, const fji_piece *p, size_t n)
 /* ---- Alone -------------------------------------------------------------------------------------- */
 
 /* Merges at most k elements from each end, k <= na and nb. */
-static void merge_steps(const fji_order *o, fji_piece *p, size_t k)
+static void merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k)
 {
     bool sane = true;
 
-    FJI_BY_KIND(o->kind, fji_merge_both, o, p, k, &sane);
+    FJI_BY_KIND(o->kind, fji_merge_both_ends, o, p, k, &sane);
     if (FJI_UNLIKELY(!sane)) FJI_BY_KIND(o->kind, merge_front, o, p, 2 * k);
 }
 
 /* Merges what is left, one run being short. */
-static void merge_rest(const fji_order *o, fji_piece *p)
+static void merge_short_run(const fji_order *o, fji_run_pair *p)
 {
-    while (p->na > CLOSE * p->nb && p->nb > 0) {
+    while (p->na > SKEW * p->nb && p->nb > 0) {
         merge_take_a(o, p, merge_before(o, p, 0, p->na));
         merge_take_b(o, p, 1);
     }
-    while (p->nb > CLOSE * p->na && p->na > 0) {
+    while (p->nb > SKEW * p->na && p->na > 0) {
         merge_take_b(o, p, merge_before_a(o, p, 0, p->nb));
         merge_take_a(o, p, 1);
     }
@@ -200,46 +200,46 @@ static void merge_rest(const fji_order *o, fji_piece *p)
     merge_take_b(o, p, p->nb);
 }
 
-void fji_merge_alone(const fji_order *o, fji_piece *p)
+void fji_merge_sequential(const fji_order *o, fji_run_pair *p)
 {
-    if (p->na + p->nb >= TRIM_LEAST && p->na > 0 && p->nb > 0) merge_trim(o, p);
-    for (size_t k; (k = merge_least(p->na, p->nb)) >= FEW;) merge_steps(o, p, k);
-    merge_rest(o, p);
+    if (p->na + p->nb >= TRIM_MIN && p->na > 0 && p->nb > 0) merge_trim(o, p);
+    for (size_t k; (k = min_size(p->na, p->nb)) >= SHORT_RUN;) merge_both_ends(o, p, k);
+    merge_short_run(o, p);
 }
 
 /* ---- By many ------------------------------------------------------------------------------------ */
 
 typedef struct merge_half {
     fj_task task;
-    const fji_merge *merge;
-    fji_piece piece;
+    const fji_merge_context *merge;
+    fji_run_pair pair;
 } merge_half;
 
-static void merge_piece(const fji_merge *m, fji_piece p);
+static void merge_pair(const fji_merge_context *m, fji_run_pair p);
 
 static int merge_half_run(fj_task *t)
 {
     merge_half *h = (merge_half *)t;
 
-    merge_piece(h->merge, h->piece);
+    merge_pair(h->merge, h->pair);
     return FJ_OK;
 }
 
 /* Gives *p away in two halves; true: what is in *p is still to be done here. */
-static bool merge_halves(const fji_merge *m, fji_piece *p)
+static bool merge_fork_half(const fji_merge_context *m, fji_run_pair *p)
 {
     size_t n = (p->na + p->nb) / 2, size = m->order.size;
     size_t i = merge_rank(&m->order, p, n), j = n - i;
-    fji_piece left = {p->a, p->b, p->out, i, j};
+    fji_run_pair left = {p->a, p->b, p->out, i, j};
     merge_half h = {
         .merge = m,
-        .piece = {p->a + i * size, p->b + j * size, p->out + n * size, p->na - i, p->nb - j}};
+        .pair = {p->a + i * size, p->b + j * size, p->out + n * size, p->na - i, p->nb - j}};
 
     fj_task_init(&h.task, merge_half_run);
     fj_fork(&h.task);
-    merge_piece(m, left);
+    merge_pair(m, left);
     if (fj_unfork(&h.task)) {
-        *p = h.piece;
+        *p = h.pair;
         return true;
     }
     int code = fj_join_stolen(&h.task);
@@ -247,79 +247,79 @@ static bool merge_halves(const fji_merge *m, fji_piece *p)
     return false;
 }
 
-static void merge_count(const fji_merge *m, size_t n)
+static void merge_add_progress(const fji_merge_context *m, size_t n)
 {
-    if (m->counts) fji_job_did(m->job, n);
+    if (m->counts_progress) fji_job_add_progress(m->job, n);
 }
 
-static void merge_piece(const fji_merge *m, fji_piece p)
+static void merge_pair(const fji_merge_context *m, fji_run_pair p)
 {
-    size_t most = m->part / 2 < FEW ? FEW : m->part / 2;
+    size_t max = m->chunk / 2 < SHORT_RUN ? SHORT_RUN : m->chunk / 2;
 
-    while (fji_job_goes_on(m->job)) {
-        size_t n = p.na + p.nb, k = merge_least(p.na, p.nb);
-        if (k < FEW) {
-            merge_rest(&m->order, &p);
-            merge_count(m, n);
+    while (fji_job_should_continue(m->job)) {
+        size_t n = p.na + p.nb, k = min_size(p.na, p.nb);
+        if (k < SHORT_RUN) {
+            merge_short_run(&m->order, &p);
+            merge_add_progress(m, n);
             return;
         }
-        if (m->many && n > 2 * m->part && fji_split_wanted()) {
-            if (!merge_halves(m, &p)) return;
+        if (m->parallel && n > 2 * m->chunk && fji_has_demand()) {
+            if (!merge_fork_half(m, &p)) return;
         } else {
-            merge_steps(&m->order, &p, merge_least(k, most));
-            merge_count(m, n - p.na - p.nb);
+            merge_both_ends(&m->order, &p, min_size(k, max));
+            merge_add_progress(m, n - p.na - p.nb);
         }
     }
 }
 
-void fji_merge_split(const fji_merge *m, const fji_piece *p)
+void fji_merge_parallel(const fji_merge_context *m, const fji_run_pair *p)
 {
-    fji_piece rest = *p;
+    fji_run_pair rest = *p;
 
     if (rest.na > 0 && rest.nb > 0) merge_trim(&m->order, &rest);
-    merge_count(m, p->na + p->nb - rest.na - rest.nb);
-    merge_piece(m, rest);
+    merge_add_progress(m, p->na + p->nb - rest.na - rest.nb);
+    merge_pair(m, rest);
 }
 
 /* ---- The call ----------------------------------------------------------------------------------- */
 
-size_t fji_order_pace(const fji_order *o, const void *first, size_t n, size_t most)
+size_t fji_order_chunk_size(const fji_order *o, const void *first, size_t n, size_t max)
 {
-    enum { TIMES = 3 };
+    enum { CALLS = 3 };
     const unsigned char *x = first, *y = x + o->size;
 
-    if (n < 2) return most;
+    if (n < 2) return max;
     /* The first time it may have to be fetched from far away, which says nothing. */
     (void)o->cmp(x, y, o->arg);
     uint64_t start = fji_ticks();
-    for (int i = 0; i < TIMES; i++) (void)o->cmp(x, y, o->arg);
-    uint64_t took = fji_ticks() - start;
-    if (took > UINT64_MAX / 2) took = 0; /* the counters of two processors differ */
-    uint64_t fit = (uint64_t)FJI_PART_TICKS * TIMES / (took + 1);
-    return fit == 0 ? 1 : fit < most ? (size_t)fit : most;
+    for (int i = 0; i < CALLS; i++) (void)o->cmp(x, y, o->arg);
+    uint64_t elapsed = fji_ticks() - start;
+    if (elapsed > UINT64_MAX / 2) elapsed = 0; /* the counters of two processors differ */
+    uint64_t fit = (uint64_t)FJI_CHUNK_TICKS * CALLS / (elapsed + 1);
+    return fit == 0 ? 1 : fit < max ? (size_t)fit : max;
 }
 
 typedef struct merge_call {
     fj_task task;
-    fji_merge merge;
-    fji_piece piece;
+    fji_merge_context merge;
+    fji_run_pair pair;
 } merge_call;
 
 /* The body of the call, in a pool. */
 static int merge_call_run(fj_task *t)
 {
     merge_call *c = (merge_call *)t;
-    const fji_piece *p = &c->piece;
-    bool of_a = p->na > p->nb;
-    size_t pace = fji_order_pace(&c->merge.order, of_a ? p->a : p->b, of_a ? p->na : p->nb,
-                                 PART_MOST);
+    const fji_run_pair *p = &c->pair;
+    bool a_is_longer = p->na > p->nb;
+    size_t chunk = fji_order_chunk_size(&c->merge.order, a_is_longer ? p->a : p->b,
+                                        a_is_longer ? p->na : p->nb, CHUNK_MAX);
 
-    c->merge.part = fji_job_part(c->merge.job, pace);
-    fji_merge_split(&c->merge, p);
+    c->merge.chunk = fji_job_chunk_size(c->merge.job, chunk);
+    fji_merge_parallel(&c->merge, p);
     return FJ_OK;
 }
 
-bool fji_piece_fine(const fji_piece *p, size_t size)
+bool fji_run_pair_args_ok(const fji_run_pair *p, size_t size)
 {
     size_t n;
 
@@ -335,15 +335,16 @@ int fj_merge(const void *a, size_t na, const void *b, size_t nb, size_t size, vo
 {
     fji_job job;
     merge_call c = {.merge = {{cmp, arg, size, fji_kind_of(size)}, &job, 0, true, true},
-                    .piece = {a, b, out, na, nb}};
+                    .pair = {a, b, out, na, nb}};
 
-    if (cmp == NULL || !fji_piece_fine(&c.piece, size)) return FJ_EINVAL;
+    if (cmp == NULL || !fji_run_pair_args_ok(&c.pair, size)) return FJ_EINVAL;
     int err = fji_job_init(&job, how, na + nb);
     if (err != FJ_OK || na + nb == 0) return err;
-    if (na + nb <= STAY_MOST && fji_job_may_stay(how) &&
-        fji_order_pace(&c.merge.order, na > nb ? a : b, na > nb ? na : nb, STAY_MOST) >= na + nb) {
-        fji_merge_alone(&c.merge.order, &c.piece);
-        merge_count(&c.merge, na + nb);
+    if (na + nb <= SEQUENTIAL_MAX && fji_job_may_skip_pool(how) &&
+        fji_order_chunk_size(&c.merge.order, na > nb ? a : b, na > nb ? na : nb, SEQUENTIAL_MAX) >=
+            na + nb) {
+        fji_merge_sequential(&c.merge.order, &c.pair);
+        merge_add_progress(&c.merge, na + nb);
         return FJ_OK;
     }
     fj_task_init(&c.task, merge_call_run);

@@ -70,17 +70,17 @@
 #include "split.h"
 
 enum {
-    CHILDREN = 8, /* runners that one may have forked */
-    MANY = 8,     /* of those that wait */
-    LINGERS = 20, /* looks before a join */
-    SPINS = 40,   /* looks at the lock before the processor is given up, */
-    YIELDS = 50,  /* and so often that, before it sleeps */
+    CHILDREN_MAX = 8, /* runners that one may have forked */
+    WAITING_MAX = 8,  /* of those that wait */
+    LINGER_MAX = 20,  /* looks before a join */
+    SPINS = 40,       /* looks at the lock before the processor is given up, */
+    YIELDS = 50,      /* and so often that, before it sleeps */
 };
 
 /* About nanoseconds: between two looks of one that lingers; how long an offer is left standing
  * by one that could go home. */
 #define LINGER_TICKS 500u
-#define HOME_TICKS 50000u
+#define OFFER_TICKS 50000u
 
 typedef struct runner runner;
 
@@ -96,7 +96,7 @@ typedef struct gate {
     item **ring;
     size_t next; /* position that goes in next */
     size_t end;  /* of a serial stage: positions given so far */
-    bool shut;
+    bool closed;
 } gate;
 
 typedef struct pipeline {
@@ -117,7 +117,7 @@ typedef struct pipeline {
     size_t ready;               /* gates that an item may go in at */
     size_t used;                /* places that were ever used, all before this */
     item *free;                 /* of these, those that are free */
-    size_t made;                /* the next number */
+    size_t next_number;         /* the next number */
 } pipeline;
 
 /* A runner that somebody has forked. */
@@ -126,7 +126,7 @@ typedef struct child {
     pipeline *pipe;
     bool used;
     bool awaited; /* its forker waits for it; under the lock */
-    int over;     /* it is about to return */
+    int ending;   /* it is about to return */
 } child;
 
 struct runner {
@@ -134,14 +134,14 @@ struct runner {
     child *self;  /* NULL: the first runner */
     int children; /* how many are used */
     int lingered; /* how often, since something was ready */
-    child child[CHILDREN];
+    child child[CHILDREN_MAX];
 };
 
 /* What a runner has in hand: an item that may go through a stage. NULL: nothing. */
-typedef struct hand {
+typedef struct position {
     item *item;
     size_t stage;
-} hand;
+} position;
 
 /* ---- The lock ----------------------------------------------------------------------------------- */
 
@@ -175,7 +175,7 @@ static inline void pipe_unlock(pipeline *p)
 
 /* ---- Gates (under the lock) --------------------------------------------------------------------- */
 
-static bool gated(const pipeline *p, size_t stage)
+static bool has_gate(const pipeline *p, size_t stage)
 {
     return p->stages[stage].kind != FJ_STAGE_PARALLEL;
 }
@@ -186,9 +186,9 @@ static bool gate_arrive(pipeline *p, size_t stage, item *x)
     gate *g = &p->gates[stage];
     size_t at = p->stages[stage].kind == FJ_STAGE_ORDERED ? x->number : g->end++;
 
-    if (at == g->next && !g->shut) {
+    if (at == g->next && !g->closed) {
         g->next++;
-        g->shut = true;
+        g->closed = true;
         return true;
     }
     g->ring[at & p->mask] = x;
@@ -199,19 +199,19 @@ static void gate_open(pipeline *p, size_t stage)
 {
     gate *g = &p->gates[stage];
 
-    g->shut = false;
+    g->closed = false;
     if (stage != 0 && g->ring[g->next & p->mask] != NULL) p->ready++;
 }
 
 /* Takes the item whose turn it is at the latest gate where there is one. */
-static hand gate_take(pipeline *p)
+static position gate_take(pipeline *p)
 {
     for (size_t s = p->n - 1;; s--) {
         gate *g = &p->gates[s];
-        if (g->ring == NULL || g->shut || g->ring[g->next & p->mask] == NULL) continue;
-        hand h = {g->ring[g->next & p->mask], s};
+        if (g->ring == NULL || g->closed || g->ring[g->next & p->mask] == NULL) continue;
+        position h = {g->ring[g->next & p->mask], s};
         g->ring[g->next++ & p->mask] = NULL;
-        g->shut = true;
+        g->closed = true;
         p->ready--;
         return h;
     }
@@ -220,12 +220,12 @@ static hand gate_take(pipeline *p)
 /* ---- Places (under the lock) -------------------------------------------------------------------- */
 
 /* Whether the first stage may be called. */
-static bool may_make(const pipeline *p)
+static bool can_make(const pipeline *p)
 {
-    return !p->ended && !p->gates[0].shut && (p->free != NULL || p->used < p->max_in_flight);
+    return !p->ended && !p->gates[0].closed && (p->free != NULL || p->used < p->max_in_flight);
 }
 
-static hand place_take(pipeline *p)
+static position slot_take(pipeline *p)
 {
     item *x = p->free;
 
@@ -234,11 +234,11 @@ static hand place_take(pipeline *p)
     else
         x = &p->items[p->used++];
     x->data = NULL;
-    p->gates[0].shut = gated(p, 0);
-    return (hand){x, 0};
+    p->gates[0].closed = has_gate(p, 0);
+    return (position){x, 0};
 }
 
-static void place_free(pipeline *p, item *x)
+static void slot_free(pipeline *p, item *x)
 {
     x->data = NULL;
     x->next = p->free;
@@ -257,23 +257,23 @@ static size_t stage_after(const pipeline *p, size_t stage, const item *x)
 }
 
 /* h has been through its stage; what is in hand then: the same item, or nothing. */
-static hand go_on(pipeline *p, hand h)
+static position advance(pipeline *p, position h)
 {
-    const hand nothing = {NULL, 0};
+    const position nothing = {NULL, 0};
     item *x = h.item;
 
-    if (gated(p, h.stage)) gate_open(p, h.stage);
+    if (has_gate(p, h.stage)) gate_open(p, h.stage);
     if (h.stage == 0) {
         if (x->data == NULL) {
             p->ended = true;
-            place_free(p, x);
+            slot_free(p, x);
             return nothing;
         }
-        x->number = p->made++;
+        x->number = p->next_number++;
     }
     h.stage = stage_after(p, h.stage, x);
-    if (h.stage < p->n) return !gated(p, h.stage) || gate_arrive(p, h.stage, x) ? h : nothing;
-    place_free(p, x);
+    if (h.stage < p->n) return !has_gate(p, h.stage) || gate_arrive(p, h.stage, x) ? h : nothing;
+    slot_free(p, x);
     return nothing;
 }
 
@@ -281,14 +281,14 @@ static hand go_on(pipeline *p, hand h)
 
 static int child_run(fj_task *t);
 
-static void offer_ends(pipeline *p)
+static void offer_end(pipeline *p)
 {
     pipe_lock(p);
     p->offerer = NULL;
     pipe_unlock(p);
 }
 
-static void child_forget(runner *r, child *c)
+static void child_release(runner *r, child *c)
 {
     c->used = false;
     r->children--;
@@ -307,42 +307,42 @@ static void child_wait(runner *r, child *c)
     pipe_lock(p);
     p->waiting--;
     pipe_unlock(p);
-    child_forget(r, c);
+    child_release(r, c);
 }
 
 /* One that is not in use; NULL: there is none. */
 static child *child_get(runner *r)
 {
-    for (int i = 0; i < CHILDREN; i++) {
+    for (int i = 0; i < CHILDREN_MAX; i++) {
         child *c = &r->child[i];
         /* relaxed: its join gives the order, and does not take long. */
-        if (r->children == CHILDREN && fji_load_relaxed(&c->over) != 0) child_wait(r, c);
+        if (r->children == CHILDREN_MAX && fji_load_relaxed(&c->ending) != 0) child_wait(r, c);
         if (!c->used) return c;
     }
     return NULL;
 }
 
 /* Lets a moment pass, unless there were enough of them: false. */
-static bool runner_lingers(runner *r)
+static bool runner_linger(runner *r)
 {
     /* relaxed: a code is all there is to know. */
-    if (r->lingered == LINGERS || fji_load_relaxed(&r->pipe->job.code) != FJ_OK) return false;
+    if (r->lingered == LINGER_MAX || fji_load_relaxed(&r->pipe->job.code) != FJ_OK) return false;
     r->lingered++;
     for (uint64_t begin = fji_ticks(); fji_ticks() - begin < LINGER_TICKS;) fji_pause();
     return true;
 }
 
 /* Nothing is ready: joins one of the children, or lingers; false: there is none. */
-static bool runner_rest(runner *r)
+static bool runner_join_one(runner *r)
 {
     if (r->children == 0) return false;
-    for (int i = CHILDREN - 1;; i--) {
+    for (int i = CHILDREN_MAX - 1;; i--) {
         child *c = &r->child[i];
         if (!c->used) continue;
         if (fj_unfork(&c->task)) {
-            offer_ends(r->pipe);
-            child_forget(r, c);
-        } else if (!runner_lingers(r)) {
+            offer_end(r->pipe);
+            child_release(r, c);
+        } else if (!runner_linger(r)) {
             child_wait(r, c);
         }
         return true;
@@ -350,12 +350,12 @@ static bool runner_rest(runner *r)
 }
 
 /* Whether there is something for another runner (under the lock), which is then to be forked. */
-static bool runner_offers(runner *r)
+static bool runner_should_offer(runner *r)
 {
     pipeline *p = r->pipe;
 
-    if (p->offerer != NULL || (p->ready == 0 && !may_make(p))) return false;
-    if (!fji_split_wanted()) return false;
+    if (p->offerer != NULL || (p->ready == 0 && !can_make(p))) return false;
+    if (!fji_has_demand()) return false;
     p->offerer = r;
     p->offered_at = fji_ticks();
     return true;
@@ -366,27 +366,27 @@ static void runner_fork(runner *r)
     child *c = child_get(r);
 
     if (c == NULL) { /* the others may offer one */
-        offer_ends(r->pipe);
+        offer_end(r->pipe);
         return;
     }
     fj_task_init(&c->task, child_run);
     c->pipe = r->pipe;
     c->used = true;
     c->awaited = false;
-    c->over = 0;
+    c->ending = 0;
     r->children++;
     fj_fork(&c->task);
 }
 
 /* Whether a runner with an empty hand is of more use at home (under the lock). */
-static bool runner_goes_home(runner *r)
+static bool runner_should_return(runner *r)
 {
     pipeline *p = r->pipe;
 
     if (r->self == NULL || !r->self->awaited) return false;
-    if (p->waiting >= MANY) return true;
+    if (p->waiting >= WAITING_MAX) return true;
     if (p->offerer != r || r->children != 1) return false;
-    return fji_ticks() - p->offered_at > HOME_TICKS;
+    return fji_ticks() - p->offered_at > OFFER_TICKS;
 }
 
 /* Runs a stage on an item; false: the job is over. */
@@ -396,7 +396,7 @@ static bool stage_run(pipeline *p, item *x, size_t stage)
     void *data = x->data;
 
     if (data == NULL && stage != 0) return true;
-    if (FJI_UNLIKELY(!fji_job_goes_on(&p->job))) return false;
+    if (FJI_UNLIKELY(!fji_job_should_continue(&p->job))) return false;
     int code = s->fn(&data, s->arg);
     x->data = data;
     if (FJI_UNLIKELY(code != FJ_OK)) {
@@ -404,25 +404,25 @@ static bool stage_run(pipeline *p, item *x, size_t stage)
         return false;
     }
     if ((data == NULL && stage != 0) || (data != NULL && stage + 1 == p->n))
-        fji_job_did(&p->job, 1);
+        fji_job_add_progress(&p->job, 1);
     return true;
 }
 
 /* Runs the stage, and those that follow as far as no gate has to be opened or passed. */
-static bool hand_run(pipeline *p, hand *h)
+static bool position_run(pipeline *p, position *h)
 {
     if (!stage_run(p, h->item, h->stage)) return false;
-    while (h->stage != 0 && h->item->data != NULL && !gated(p, h->stage) && h->stage + 1 < p->n &&
-           !gated(p, h->stage + 1))
+    while (h->stage != 0 && h->item->data != NULL && !has_gate(p, h->stage) &&
+           h->stage + 1 < p->n && !has_gate(p, h->stage + 1))
         if (!stage_run(p, h->item, ++h->stage)) return false;
     return true;
 }
 
 /* Something that is ready (under the lock). */
-static hand runner_take(pipeline *p)
+static position runner_take(pipeline *p)
 {
     if (p->ready != 0) return gate_take(p);
-    return may_make(p) ? place_take(p) : (hand){NULL, 0};
+    return can_make(p) ? slot_take(p) : (position){NULL, 0};
 }
 
 /* Takes and runs until nothing is ready; false: the job is over, or it goes home. */
@@ -432,18 +432,18 @@ static bool runner_work(runner *r)
     bool on = true;
 
     pipe_lock(p);
-    hand h = runner_take(p);
+    position h = runner_take(p);
     if (h.item != NULL) r->lingered = 0;
     while (h.item != NULL) {
-        bool offers = runner_offers(r);
+        bool offers = runner_should_offer(r);
         pipe_unlock(p);
         if (FJI_UNLIKELY(offers)) runner_fork(r);
-        on = hand_run(p, &h);
+        on = position_run(p, &h);
         pipe_lock(p);
         if (!on) break;
-        h = go_on(p, h);
+        h = advance(p, h);
         if (h.item != NULL) continue;
-        on = !runner_goes_home(r);
+        on = !runner_should_return(r);
         if (on) h = runner_take(p);
     }
     pipe_unlock(p);
@@ -454,31 +454,31 @@ static void runner_run(pipeline *p, child *self)
 {
     runner r = {.pipe = p, .self = self};
 
-    while (runner_work(&r) && runner_rest(&r)) continue;
-    r.lingered = LINGERS;
-    while (runner_rest(&r)) continue;
+    while (runner_work(&r) && runner_join_one(&r)) continue;
+    r.lingered = LINGER_MAX;
+    while (runner_join_one(&r)) continue;
 }
 
 static int child_run(fj_task *t)
 {
     child *c = (child *)t;
 
-    offer_ends(c->pipe);
+    offer_end(c->pipe);
     runner_run(c->pipe, c);
-    fji_store_relaxed(&c->over, 1); /* relaxed: a hint */
+    fji_store_relaxed(&c->ending, 1); /* relaxed: a hint */
     return FJ_OK;
 }
 
 /* ---- The whole ---------------------------------------------------------------------------------- */
 
-typedef struct whole {
+typedef struct call {
     fj_task task;
     pipeline *pipe;
-} whole;
+} call;
 
-static int whole_run(fj_task *t)
+static int call_run(fj_task *t)
 {
-    runner_run(((whole *)t)->pipe, NULL);
+    runner_run(((call *)t)->pipe, NULL);
     return FJ_OK;
 }
 
@@ -506,7 +506,7 @@ static bool pipe_alloc(pipeline *p)
 {
     size_t rings = 0, size = 1, bytes = 0;
 
-    for (size_t i = 1; i < p->n; i++) rings += gated(p, i);
+    for (size_t i = 1; i < p->n; i++) rings += has_gate(p, i);
     while (size < p->max_in_flight && size <= SIZE_MAX / 2) size *= 2;
     if (size < p->max_in_flight || !add_product(&bytes, p->n, sizeof *p->gates) ||
         !add_product(&bytes, p->max_in_flight, sizeof *p->items))
@@ -525,7 +525,7 @@ static bool pipe_alloc(pipeline *p)
     memset(block + before, 0, bytes - before);
     item **ring = (item **)(p->items + p->max_in_flight);
     for (size_t i = 1; i < p->n; i++)
-        if (gated(p, i)) {
+        if (has_gate(p, i)) {
             p->gates[i].ring = ring;
             ring += size;
         }
@@ -543,7 +543,7 @@ int fj_pipeline(const fj_stage *stages, size_t n, size_t max_in_flight, void (*d
                 const fj_algo_options *how)
 {
     pipeline p = {.stages = stages, .n = n, .max_in_flight = max_in_flight};
-    whole w = {.pipe = &p};
+    call w = {.pipe = &p};
 
     if (stages == NULL || n == 0 || max_in_flight == 0 || !fji_fits(n, sizeof *stages))
         return FJ_EINVAL;
@@ -553,7 +553,7 @@ int fj_pipeline(const fj_stage *stages, size_t n, size_t max_in_flight, void (*d
     for (size_t i = 1; i < n; i++)
         if (stages[i].kind == FJ_STAGE_ORDERED) p.last_ordered = i;
     if (!pipe_alloc(&p)) return FJ_ENOMEM;
-    fj_task_init(&w.task, whole_run);
+    fj_task_init(&w.task, call_run);
     err = fji_job_run(&p.job, how, &w.task);
     if (drop != NULL) pipe_drop(&p, drop);
     fji_algo_free(p.gates);

@@ -73,7 +73,7 @@
  * Edges           from                              to                      carries
  *   chain.word    every CAS of the word             every load and CAS      values, carry, what
  *                                                                           was emitted
- *   chain.mark    release store, table_folded()       acquire, table_move()   value, note of it
+ *   chain.mark    release store, table_publish_fold()       acquire, table_advance()   value, note of it
  */
 #include "prefix.h"
 
@@ -84,75 +84,76 @@
 #include "split.h"
 
 enum {
-    PARTS_MOST = 16384,
+    CHUNKS_MAX = 16384,
     HELPERS = 2,           /* that one worker has forked at a time */
     AHEAD = 4,             /* parts for each worker */
-    OWN = 2,               /* folded by one, to be emitted by the same */
-    PART_BYTES = 1 << 17,  /* folded and emitted soon after, by the cache of one core */
+    KEEP = 2,              /* folded by one, to be emitted by the same */
+    CHUNK_BYTES = 1 << 17, /* folded and emitted soon after, by the cache of one core */
     TABLE_BYTES = 1 << 24, /* fewer parts rather than more memory for large values, */
-    PARTS_LEAST = 64,      /* but so many anyway */
+    CHUNKS_MIN = 64,       /* but so many anyway */
     GROWTH = 16,           /* alone, a part is at most so many times the one before */
-    BITS = 15,             /* of a field of the word: up to PARTS_MOST, inclusive */
+    BITS = 15,             /* of a field of the word: up to CHUNKS_MAX, inclusive */
 };
 
 /* A part of the table takes no longer, if it may be smaller. */
-#define PART_TICKS (2 * FJI_PART_TICKS)
+#define TABLE_CHUNK_TICKS (2 * FJI_CHUNK_TICKS)
 
 typedef struct table {
     _Alignas(FJI_APART) uint64_t word;
     uint32_t helpers; /* forked so far */
-    _Alignas(FJI_APART) fji_chain *chain;
+    _Alignas(FJI_APART) fji_prefix_loop *loop;
     size_t begin, end;
-    size_t part;           /* elements */
-    size_t parts;          /* how many */
-    uint32_t most;         /* helpers at a time */
-    uint32_t ahead;        /* parts that may be claimed from known on */
-    size_t room;           /* of a value */
-    size_t note;           /* words of a note */
+    size_t chunk;          /* elements */
+    size_t chunks;         /* how many */
+    uint32_t max_helpers;  /* helpers at a time */
+    uint32_t max_ahead;    /* parts that may be claimed from known on */
+    size_t stride;         /* of a value */
+    size_t note_words;     /* words of a note */
     unsigned char *carry;  /* owned by who has part `known` */
     unsigned char *spare;  /* a value, likewise */
     unsigned char *values; /* a fold's result, from known on; below, the prefix */
     uint64_t *notes;
-    uint32_t *marks; /* FOLDED, TAKEN */
+    uint32_t *states; /* FOLDED, TAKEN */
 } table;
 
 enum { FOLDED = 1, TAKEN = 2 };
 
 /* Who takes part, and the last parts he has folded, the oldest first. */
-typedef struct hand {
-    uint32_t own[OWN];
-    unsigned owns;
-} hand;
+typedef struct participant {
+    uint32_t folded[KEEP];
+    unsigned nfolded;
+} participant;
 
 /* A task that takes part. */
 typedef struct helper {
     fj_task task;
     table *table;
-    uint32_t left; /* it is about to end */
+    uint32_t leaving; /* it is about to end */
 } helper;
 
 /* What the calling thread has. */
-typedef struct whole {
+typedef struct call {
     fj_task task;
-    fji_chain *chain;
+    fji_prefix_loop *loop;
     size_t begin, end;
     unsigned char *carry;
     /* How large its parts are while it is alone. */
-    size_t part;
-    uint64_t ticks; /* what the last one took for each element, times 256; 0: not known */
-    uint64_t at;    /* when it ended */
-    bool refused;   /* there is no memory for the table */
-} whole;
+    size_t chunk;
+    uint64_t
+        ticks_per_element; /* what the last one took for each element, times 256; 0: not known */
+    uint64_t last_end;     /* when it ended */
+    bool table_failed;     /* there is no memory for the table */
+} call;
 
 /* ---- The word ------------------------------------------------------------------------------------ */
 
 #define FIELD ((1u << BITS) - 1)
-#define ONE_NEXT ((uint64_t)1)
-#define ONE_KNOWN (ONE_NEXT << BITS)
-#define ONE_GIVEN (ONE_KNOWN << BITS)
-#define ONE_FOLDS (ONE_GIVEN << BITS)
+#define ONE_CLAIMED ((uint64_t)1)
+#define ONE_KNOWN (ONE_CLAIMED << BITS)
+#define ONE_TAKEN (ONE_KNOWN << BITS)
+#define ONE_FOLDS (ONE_TAKEN << BITS)
 
-static uint32_t word_next(uint64_t w)
+static uint32_t word_claimed(uint64_t w)
 {
     return (uint32_t)(w & FIELD);
 }
@@ -162,56 +163,56 @@ static uint32_t word_known(uint64_t w)
     return (uint32_t)(w / ONE_KNOWN & FIELD);
 }
 
-static uint32_t word_given(uint64_t w)
+static uint32_t word_taken(uint64_t w)
 {
-    return (uint32_t)(w / ONE_GIVEN & FIELD);
+    return (uint32_t)(w / ONE_TAKEN & FIELD);
 }
 
-static uint64_t word_look(table *t)
+static uint64_t word_load(table *t)
 {
-    /* [chain.word] acquire <- release in word_change(): values and marks. */
+    /* [chain.word] acquire <- release in word_cas(): values and marks. */
     return fji_load_acquire(&t->word);
 }
 
 /* False: it is another by now, *w. */
-static bool word_change(table *t, uint64_t *w, uint64_t to)
+static bool word_cas(table *t, uint64_t *w, uint64_t to)
 {
     FJI_GAP();
-    /* [chain.word] acq_rel <-> the same, and acquire in word_look(): what was done before. */
+    /* [chain.word] acq_rel <-> the same, and acquire in word_load(): what was done before. */
     return fji_cas_acq_rel_64(&t->word, w, to);
 }
 
 /* ---- Parts --------------------------------------------------------------------------------------- */
 
-static size_t part_begin(const table *t, size_t k)
+static size_t chunk_begin(const table *t, size_t k)
 {
-    return t->begin + k * t->part;
+    return t->begin + k * t->chunk;
 }
 
-static size_t part_end(const table *t, size_t k)
+static size_t chunk_end(const table *t, size_t k)
 {
-    return k + 1 == t->parts ? t->end : part_begin(t, k + 1);
+    return k + 1 == t->chunks ? t->end : chunk_begin(t, k + 1);
 }
 
-static unsigned char *part_value(const table *t, size_t k)
+static unsigned char *chunk_value(const table *t, size_t k)
 {
-    return t->values + k * t->room;
+    return t->values + k * t->stride;
 }
 
-static uint64_t *part_note(const table *t, size_t k)
+static uint64_t *chunk_note(const table *t, size_t k)
 {
-    return t->notes + k * t->note;
+    return t->notes + k * t->note_words;
 }
 
 /* Calls emit for part k; *acc is its prefix. False: the job ends. */
-static bool part_emit(table *t, size_t k, void *acc, uint64_t *note)
+static bool chunk_emit(table *t, size_t k, void *acc, uint64_t *note)
 {
-    fji_chain *c = t->chain;
-    size_t lo = part_begin(t, k), hi = part_end(t, k);
+    fji_prefix_loop *c = t->loop;
+    size_t lo = chunk_begin(t, k), hi = chunk_end(t, k);
     int code = c->emit(c->context, lo, hi, acc, note);
 
     if (FJI_LIKELY(code == FJ_OK)) {
-        fji_job_did(&c->job, hi - lo);
+        fji_job_add_progress(&c->job, hi - lo);
         return true;
     }
     fji_job_fail(&c->job, code);
@@ -219,10 +220,10 @@ static bool part_emit(table *t, size_t k, void *acc, uint64_t *note)
 }
 
 /* The value of part k is swapped for carry, which is combined with it. */
-static bool part_pass(table *t, size_t k)
+static bool chunk_pass_carry(table *t, size_t k)
 {
-    fji_chain *c = t->chain;
-    unsigned char *value = part_value(t, k);
+    fji_prefix_loop *c = t->loop;
+    unsigned char *value = chunk_value(t, k);
 
     memcpy(t->spare, t->carry, c->size);
     int code = c->combine(t->carry, value, c->arg);
@@ -236,19 +237,19 @@ static bool part_pass(table *t, size_t k)
 
 /* The caller owns carry, which is the prefix of `known`: known goes there, and over all that is
  * folded. given goes along if it was at `from`. */
-static void table_move(table *t, uint32_t known, uint32_t from)
+static void table_advance(table *t, uint32_t known, uint32_t from)
 {
-    uint64_t w = word_look(t);
-    uint32_t to = known, given;
+    uint64_t w = word_load(t);
+    uint32_t to = known, taken;
 
     do {
-        /* [chain.mark] acquire <- release in table_folded(): the value and the note. */
-        for (; known < word_next(w) && fji_load_acquire(&t->marks[known]) != 0; known++)
-            if (!part_pass(t, known)) return;
-        given = word_given(w) == from ? to : word_given(w);
-    } while (!word_change(t, &w,
-                          word_next(w) * ONE_NEXT + known * ONE_KNOWN + given * ONE_GIVEN +
-                              (w & (FIELD * ONE_FOLDS))));
+        /* [chain.mark] acquire <- release in table_publish_fold(): the value and the note. */
+        for (; known < word_claimed(w) && fji_load_acquire(&t->states[known]) != 0; known++)
+            if (!chunk_pass_carry(t, known)) return;
+        taken = word_taken(w) == from ? to : word_taken(w);
+    } while (!word_cas(t, &w,
+                       word_claimed(w) * ONE_CLAIMED + known * ONE_KNOWN + taken * ONE_TAKEN +
+                           (w & (FIELD * ONE_FOLDS))));
 }
 
 /* ---- What a worker does -------------------------------------------------------------------------- */
@@ -256,110 +257,110 @@ static void table_move(table *t, uint32_t known, uint32_t from)
 /* Part k, left of known, is the caller's to emit. */
 static bool table_take(table *t, uint32_t k)
 {
-    uint32_t mark = FOLDED;
+    uint32_t state = FOLDED;
 
     /* relaxed: only who is first; what is there to be read came with the word. */
-    return fji_cas_relaxed(&t->marks[k], &mark, (uint32_t)TAKEN);
+    return fji_cas_relaxed(&t->states[k], &state, (uint32_t)TAKEN);
 }
 
 static void table_emit(table *t, uint32_t k)
 {
-    _Alignas(max_align_t) unsigned char room[FJI_CHAIN_ROOM];
-    size_t size = t->chain->size;
-    unsigned char *acc = part_value(t, k);
+    _Alignas(max_align_t) unsigned char stack[FJI_PREFIX_INLINE_BYTES];
+    size_t size = t->loop->size;
+    unsigned char *acc = chunk_value(t, k);
 
-    if (size <= sizeof room) acc = memcpy(room, acc, size);
-    (void)part_emit(t, k, acc, part_note(t, k));
+    if (size <= sizeof stack) acc = memcpy(stack, acc, size);
+    (void)chunk_emit(t, k, acc, chunk_note(t, k));
 }
 
 /* Emits the first part that is folded and not taken, if there is one, of those from given to
  * known in w, and moves given over those that are. */
 static void table_sweep(table *t, uint64_t w)
 {
-    uint32_t k = word_given(w), known = word_known(w);
-    bool mine = false;
+    uint32_t k = word_taken(w), known = word_known(w);
+    bool found = false;
 
-    while (k < known && !mine) mine = table_take(t, k++);
+    while (k < known && !found) found = table_take(t, k++);
     /* Parts are taken in other orders too: given may be further by now. */
-    while (word_given(w) < k && !word_change(t, &w, w + (k - word_given(w)) * ONE_GIVEN)) continue;
-    if (mine) table_emit(t, k - 1);
+    while (word_taken(w) < k && !word_cas(t, &w, w + (k - word_taken(w)) * ONE_TAKEN)) continue;
+    if (found) table_emit(t, k - 1);
 }
 
 static void table_direct(table *t, uint32_t k)
 {
-    _Alignas(max_align_t) unsigned char room[FJI_CHAIN_ROOM];
-    size_t size = t->chain->size;
+    _Alignas(max_align_t) unsigned char stack[FJI_PREFIX_INLINE_BYTES];
+    size_t size = t->loop->size;
     unsigned char *acc = t->carry;
 
-    if (size <= sizeof room) acc = memcpy(room, acc, size);
-    if (!part_emit(t, k, acc, NULL)) return;
-    if (acc == room) memcpy(t->carry, acc, size);
-    fji_store_relaxed(&t->marks[k], (uint32_t)TAKEN); /* relaxed: the word makes it known */
-    table_move(t, k + 1, k);
+    if (size <= sizeof stack) acc = memcpy(stack, acc, size);
+    if (!chunk_emit(t, k, acc, NULL)) return;
+    if (acc == stack) memcpy(t->carry, acc, size);
+    fji_store_relaxed(&t->states[k], (uint32_t)TAKEN); /* relaxed: the word makes it known */
+    table_advance(t, k + 1, k);
 }
 
 /* Part k is folded: says so, and moves on if that is up to the caller. */
-static void table_folded(table *t, uint32_t k)
+static void table_publish_fold(table *t, uint32_t k)
 {
-    uint64_t w = word_look(t);
+    uint64_t w = word_load(t);
 
-    /* [chain.mark] release -> acquire in table_move(): the value and the note. */
-    fji_store_release(&t->marks[k], (uint32_t)FOLDED);
-    while (!word_change(t, &w, w + ONE_FOLDS)) continue;
-    if (word_known(w) == k) table_move(t, k, UINT32_MAX);
+    /* [chain.mark] release -> acquire in table_advance(): the value and the note. */
+    fji_store_release(&t->states[k], (uint32_t)FOLDED);
+    while (!word_cas(t, &w, w + ONE_FOLDS)) continue;
+    if (word_known(w) == k) table_advance(t, k, UINT32_MAX);
 }
 
 static void table_fold(table *t, uint32_t k)
 {
-    _Alignas(max_align_t) unsigned char room[FJI_CHAIN_ROOM];
-    fji_chain *c = t->chain;
-    bool small = c->size <= sizeof room;
-    unsigned char *acc = small ? room : part_value(t, k);
+    _Alignas(max_align_t) unsigned char stack[FJI_PREFIX_INLINE_BYTES];
+    fji_prefix_loop *c = t->loop;
+    bool small = c->size <= sizeof stack;
+    unsigned char *acc = small ? stack : chunk_value(t, k);
 
     memcpy(acc, c->identity, c->size);
-    int code = c->fold(c->context, part_begin(t, k), part_end(t, k), acc, part_note(t, k));
+    int code = c->fold(c->context, chunk_begin(t, k), chunk_end(t, k), acc, chunk_note(t, k));
     if (code != FJ_OK) {
         fji_job_fail(&c->job, code);
         return;
     }
-    if (small) memcpy(part_value(t, k), acc, c->size);
-    table_folded(t, k);
+    if (small) memcpy(chunk_value(t, k), acc, c->size);
+    table_publish_fold(t, k);
 }
 
 /* The oldest of the caller's own parts, no longer his. */
-static uint32_t hand_oldest(hand *h)
+static uint32_t participant_forget_oldest(participant *h)
 {
-    uint32_t k = h->own[0];
+    uint32_t k = h->folded[0];
 
-    memmove(h->own, h->own + 1, --h->owns * sizeof *h->own);
+    memmove(h->folded, h->folded + 1, --h->nfolded * sizeof *h->folded);
     return k;
 }
 
-static void hand_fold(hand *h, table *t, uint32_t k)
+static void participant_fold(participant *h, table *t, uint32_t k)
 {
-    if (h->owns == OWN) (void)hand_oldest(h);
-    h->own[h->owns++] = k;
+    if (h->nfolded == KEEP) (void)participant_forget_oldest(h);
+    h->folded[h->nfolded++] = k;
     table_fold(t, k);
 }
 
 /* Claims something and does it. False: there is nothing that could be begun. */
-static bool hand_step(hand *h, table *t)
+static bool participant_step(participant *h, table *t)
 {
-    for (uint64_t w = word_look(t);;) {
-        uint32_t next = word_next(w), known = word_known(w);
-        bool ahead = next < t->parts && next - known < t->ahead;
+    for (uint64_t w = word_load(t);;) {
+        uint32_t claimed = word_claimed(w), known = word_known(w);
+        bool can_claim = claimed < t->chunks && claimed - known < t->max_ahead;
 
-        if (h->owns != 0 && h->own[0] < known) {
-            uint32_t k = hand_oldest(h);
+        if (h->nfolded != 0 && h->folded[0] < known) {
+            uint32_t k = participant_forget_oldest(h);
             if (!table_take(t, k)) continue;
             table_emit(t, k);
-        } else if (ahead && (next == known || h->owns < OWN || word_given(w) == known)) {
-            if (!word_change(t, &w, w + ONE_NEXT)) continue;
-            if (next == known)
-                table_direct(t, next);
+        } else if (can_claim && (claimed == known || h->nfolded < KEEP || word_taken(w) == known)) {
+            if (!word_cas(t, &w, w + ONE_CLAIMED)) continue;
+            if (claimed == known)
+                table_direct(t, claimed);
             else
-                hand_fold(h, t, next);
-        } else if (word_given(w) < known) {
+                participant_fold(h, t, claimed);
+        } else if (word_taken(w) < known) {
             table_sweep(t, w);
         } else {
             return false;
@@ -377,7 +378,7 @@ static int helper_run(fj_task *task)
     helper *h = (helper *)task;
 
     table_work(h->table);
-    fji_store_relaxed(&h->left, 1u); /* relaxed: a hint; the join gives the order */
+    fji_store_relaxed(&h->leaving, 1u); /* relaxed: a hint; the join gives the order */
     return FJ_OK;
 }
 
@@ -390,23 +391,23 @@ static void helper_join(helper *h)
 }
 
 /* Whether another one would come, and find enough to do. */
-static bool helper_wanted(table *t)
+static bool helper_has_demand(table *t)
 {
     /* relaxed: an estimate, and so is next. */
-    if (fji_load_relaxed(&t->helpers) >= t->most) return false;
-    if (word_next(fji_load_relaxed(&t->word)) + 2 > t->parts) return false; /* relaxed: same */
-    return fji_split_wanted();
+    if (fji_load_relaxed(&t->helpers) >= t->max_helpers) return false;
+    if (word_claimed(fji_load_relaxed(&t->word)) + 2 > t->chunks) return false; /* relaxed: same */
+    return fji_has_demand();
 }
 
 /* Forks one more if it is wanted, in place of one that has left. Returns how many there are. */
-static unsigned helpers_more(table *t, helper *h, unsigned n)
+static unsigned helpers_fork(table *t, helper *h, unsigned n)
 {
     /* relaxed: a hint. */
-    while (n != 0 && fji_load_relaxed(&h[n - 1].left) != 0) helper_join(&h[--n]);
-    if (n == HELPERS || !helper_wanted(t)) return n;
+    while (n != 0 && fji_load_relaxed(&h[n - 1].leaving) != 0) helper_join(&h[--n]);
+    if (n == HELPERS || !helper_has_demand(t)) return n;
     (void)fji_add_relaxed(&t->helpers, 1u); /* relaxed: only counted */
     h[n].table = t;
-    h[n].left = 0;
+    h[n].leaving = 0;
     fj_task_init(&h[n].task, helper_run);
     fj_fork(&h[n].task);
     return n + 1;
@@ -416,12 +417,12 @@ static unsigned helpers_more(table *t, helper *h, unsigned n)
 static void table_work(table *t)
 {
     helper h[HELPERS];
-    hand own = {.owns = 0};
+    participant self = {.nfolded = 0};
     unsigned n = 0;
 
-    while (fji_job_goes_on(&t->chain->job)) {
-        n = helpers_more(t, h, n);
-        if (!hand_step(&own, t)) break;
+    while (fji_job_should_continue(&t->loop->job)) {
+        n = helpers_fork(t, h, n);
+        if (!participant_step(&self, t)) break;
     }
     while (n != 0) helper_join(&h[--n]);
 }
@@ -429,7 +430,7 @@ static void table_work(table *t)
 /* ---- The table ----------------------------------------------------------------------------------- */
 
 /* n, or what is next to it of what a part may have; at least 1. */
-static size_t within(const fji_job *j, size_t n)
+static size_t clamp_chunk(const fji_job *j, size_t n)
 {
     if (n > j->max_grain) n = j->max_grain;
     if (n < j->min_grain) n = j->min_grain;
@@ -437,119 +438,119 @@ static size_t within(const fji_job *j, size_t n)
 }
 
 /* How many parts a table of this chain may have. */
-static size_t parts_most(const fji_chain *c)
+static size_t chunks_max(const fji_prefix_loop *c)
 {
-    size_t fit = TABLE_BYTES / (c->size + c->own);
+    size_t fit = TABLE_BYTES / (c->size + c->extra);
 
-    return c->job.grain != 0 || fit > PARTS_MOST ? PARTS_MOST
-           : fit < PARTS_LEAST                   ? PARTS_LEAST
-                                                 : fit;
+    return c->job.grain != 0 || fit > CHUNKS_MAX ? CHUNKS_MAX : fit < CHUNKS_MIN ? CHUNKS_MIN : fit;
 }
 
 /* Elements of a part, if n are left. */
-static size_t part_size(const whole *w, size_t n)
+static size_t chunk_size(const call *w, size_t n)
 {
-    const fji_chain *c = w->chain;
-    size_t most = parts_most(c), part = c->job.grain, least = n / most + (n % most != 0);
+    const fji_prefix_loop *c = w->loop;
+    size_t max = chunks_max(c), chunk = c->job.grain, min = n / max + (n % max != 0);
 
-    if (part == 0) {
-        part = c->stride == 0 ? PART_BYTES : PART_BYTES / c->stride;
-        if (w->ticks != 0 && part > PART_TICKS * 256 / w->ticks) part = PART_TICKS * 256 / w->ticks;
-        part = within(&c->job, part);
+    if (chunk == 0) {
+        chunk = c->stride == 0 ? CHUNK_BYTES : CHUNK_BYTES / c->stride;
+        if (w->ticks_per_element != 0 && chunk > TABLE_CHUNK_TICKS * 256 / w->ticks_per_element)
+            chunk = TABLE_CHUNK_TICKS * 256 / w->ticks_per_element;
+        chunk = clamp_chunk(&c->job, chunk);
     }
-    if (part < least) part = least;
-    if (c->noted && part > 64 && part < SIZE_MAX - 64) part = (part + 63) / 64 * 64;
-    return part;
+    if (chunk < min) chunk = min;
+    if (c->has_notes && chunk > 64 && chunk < SIZE_MAX - 64) chunk = (chunk + 63) / 64 * 64;
+    return chunk;
 }
 
 /* One stretch of memory for all; addresses are set from *at on, which is moved. */
-static void *carve(size_t *at, unsigned char *base, size_t bytes)
+static void *carve(size_t *offset, unsigned char *base, size_t bytes)
 {
-    unsigned char *p = base != NULL ? base + *at : NULL;
+    unsigned char *p = base != NULL ? base + *offset : NULL;
 
-    *at += (bytes + 15) / 16 * 16;
+    *offset += (bytes + 15) / 16 * 16;
     return p;
 }
 
 static size_t table_layout(table *t, unsigned char *base)
 {
-    size_t at = 0;
+    size_t offset = 0;
 
-    t->values = carve(&at, base, t->parts * t->room);
-    t->spare = carve(&at, base, t->room);
-    t->notes = carve(&at, base, t->parts * t->note * sizeof *t->notes);
-    t->marks = carve(&at, base, t->parts * sizeof *t->marks);
-    return at;
+    t->values = carve(&offset, base, t->chunks * t->stride);
+    t->spare = carve(&offset, base, t->stride);
+    t->notes = carve(&offset, base, t->chunks * t->note_words * sizeof *t->notes);
+    t->states = carve(&offset, base, t->chunks * sizeof *t->states);
+    return offset;
 }
 
 /* Sets up *t for what is left. False: it is not worth it, or there is no memory. */
-static bool table_make(table *t, whole *w)
+static bool table_make(table *t, call *w)
 {
-    fji_chain *c = w->chain;
-    size_t n = w->end - w->begin, part = part_size(w, n);
+    fji_prefix_loop *c = w->loop;
+    size_t n = w->end - w->begin, chunk = chunk_size(w, n);
 
-    if (n <= part) return false;
-    *t = (table){.chain = c, .begin = w->begin, .end = w->end, .part = part, .carry = w->carry};
-    t->parts = (n - 1) / part + 1;
-    t->room = c->size + (c->size > FJI_CHAIN_ROOM ? c->own : 0);
-    t->note = c->noted ? (part + 63) / 64 : 0;
-    w->refused = true;
-    if (t->room > PTRDIFF_MAX / 2 / t->parts || t->note > PTRDIFF_MAX / 32 / t->parts) return false;
+    if (n <= chunk) return false;
+    *t = (table){.loop = c, .begin = w->begin, .end = w->end, .chunk = chunk, .carry = w->carry};
+    t->chunks = (n - 1) / chunk + 1;
+    t->stride = c->size + (c->size > FJI_PREFIX_INLINE_BYTES ? c->extra : 0);
+    t->note_words = c->has_notes ? (chunk + 63) / 64 : 0;
+    w->table_failed = true;
+    if (t->stride > PTRDIFF_MAX / 2 / t->chunks || t->note_words > PTRDIFF_MAX / 32 / t->chunks)
+        return false;
     unsigned char *base = fji_algo_alloc(table_layout(t, NULL));
     if (base == NULL) return false;
     (void)table_layout(t, base);
-    memset(t->marks, 0, t->parts * sizeof *t->marks);
+    memset(t->states, 0, t->chunks * sizeof *t->states);
     int workers = fj_pool_parallelism(fj_current_pool());
-    t->most = workers > 0 ? (uint32_t)workers : 0;
-    t->ahead = AHEAD * (t->most + 1);
+    t->max_helpers = workers > 0 ? (uint32_t)workers : 0;
+    t->max_ahead = AHEAD * (t->max_helpers + 1);
     return true;
 }
 
 /* ---- Alone --------------------------------------------------------------------------------------- */
 
 /* The time a part of n elements took says how large the next should be. */
-static void alone_pace(whole *w, size_t n)
+static void sequential_timing(call *w, size_t n)
 {
-    const fji_job *j = &w->chain->job;
-    uint64_t now = fji_ticks(), took = now - w->at;
+    const fji_job *j = &w->loop->job;
+    uint64_t now = fji_ticks(), elapsed = now - w->last_end;
 
-    w->at = now;
-    if (took > UINT64_MAX / 512) took = 0; /* the counters of two processors differ */
-    w->ticks = (uint64_t)((float)took * 256 / (float)n) + 1;
-    if (took >= FJI_PART_TICKS / 2 && took <= 2 * FJI_PART_TICKS) return;
-    uint64_t fit = FJI_PART_TICKS * 256 / w->ticks;
-    size_t most = n > SIZE_MAX / GROWTH ? SIZE_MAX : n * GROWTH;
-    w->part = within(j, fit < most ? (size_t)fit : most);
+    w->last_end = now;
+    if (elapsed > UINT64_MAX / 512) elapsed = 0; /* the counters of two processors differ */
+    w->ticks_per_element = (uint64_t)((float)elapsed * 256 / (float)n) + 1;
+    if (elapsed >= FJI_CHUNK_TICKS / 2 && elapsed <= 2 * FJI_CHUNK_TICKS) return;
+    uint64_t fit = FJI_CHUNK_TICKS * 256 / w->ticks_per_element;
+    size_t max = n > SIZE_MAX / GROWTH ? SIZE_MAX : n * GROWTH;
+    w->chunk = clamp_chunk(j, fit < max ? (size_t)fit : max);
 }
 
 /* Whether what is left is enough for two. */
-static bool alone_worth(const whole *w)
+static bool table_is_worthwhile(const call *w)
 {
     size_t n = w->end - w->begin;
 
-    if (w->refused || n <= w->part) return false;
-    if (w->chain->job.grain != 0) return true;
-    return w->ticks != 0 && n > FJI_WORTH_TICKS * 256 / w->ticks;
+    if (w->table_failed || n <= w->chunk) return false;
+    if (w->loop->job.grain != 0) return true;
+    return w->ticks_per_element != 0 && n > FJI_FORK_MIN_TICKS * 256 / w->ticks_per_element;
 }
 
-static bool alone_part(whole *w)
+static bool sequential_chunk(call *w)
 {
-    fji_chain *c = w->chain;
-    size_t lo = w->begin, n = w->end - lo < w->part ? w->end - lo : w->part;
+    fji_prefix_loop *c = w->loop;
+    size_t lo = w->begin, n = w->end - lo < w->chunk ? w->end - lo : w->chunk;
     int code = c->emit(c->context, lo, lo + n, w->carry, NULL);
 
     if (FJI_UNLIKELY(code != FJ_OK)) {
         fji_job_fail(&c->job, code);
         return false;
     }
-    fji_job_did(&c->job, n);
+    fji_job_add_progress(&c->job, n);
     w->begin += n;
-    if (c->job.grain == 0 && w->begin < w->end) alone_pace(w, n);
+    if (c->job.grain == 0 && w->begin < w->end) sequential_timing(w, n);
     return true;
 }
 
 /* Does the rest with others; false: it is not to be had. */
-static bool alone_no_more(whole *w)
+static bool table_run(call *w)
 {
     table t;
 
@@ -560,32 +561,33 @@ static bool alone_no_more(whole *w)
     return true;
 }
 
-static int whole_run(fj_task *task)
+static int call_run(fj_task *task)
 {
-    whole *w = (whole *)task;
-    fji_chain *c = w->chain;
+    call *w = (call *)task;
+    fji_prefix_loop *c = w->loop;
 
-    w->part = c->job.grain != 0 ? c->job.grain : within(&c->job, 1);
-    w->at = c->job.grain != 0 ? 0 : fji_ticks();
-    while (w->begin < w->end && fji_job_goes_on(&c->job)) {
-        if (alone_worth(w) && fji_split_wanted() && alone_no_more(w)) break;
-        if (!alone_part(w)) break;
+    w->chunk = c->job.grain != 0 ? c->job.grain : clamp_chunk(&c->job, 1);
+    w->last_end = c->job.grain != 0 ? 0 : fji_ticks();
+    while (w->begin < w->end && fji_job_should_continue(&c->job)) {
+        if (table_is_worthwhile(w) && fji_has_demand() && table_run(w)) break;
+        if (!sequential_chunk(w)) break;
     }
     return FJ_OK;
 }
 
-int fji_chain_run(fji_chain *c, const fj_algo_options *how, size_t begin, size_t end, void *total)
+int fji_prefix_run(fji_prefix_loop *c, const fj_algo_options *how, size_t begin, size_t end,
+                   void *total)
 {
-    _Alignas(max_align_t) unsigned char room[FJI_CHAIN_ROOM];
-    whole w = {.chain = c, .begin = begin, .end = end, .carry = room};
+    _Alignas(max_align_t) unsigned char stack[FJI_PREFIX_INLINE_BYTES];
+    call w = {.loop = c, .begin = begin, .end = end, .carry = stack};
     int code = FJ_OK;
 
-    if (c->size > sizeof room) w.carry = fji_algo_alloc(c->size + c->own);
+    if (c->size > sizeof stack) w.carry = fji_algo_alloc(c->size + c->extra);
     if (w.carry == NULL) return FJ_ENOMEM;
     memcpy(w.carry, c->identity, c->size);
-    fj_task_init(&w.task, whole_run);
+    fj_task_init(&w.task, call_run);
     if (begin < end) code = fji_job_run(&c->job, how, &w.task);
     if (code == FJ_OK && total != NULL) memcpy(total, w.carry, c->size);
-    if (w.carry != room) fji_algo_free(w.carry);
+    if (w.carry != stack) fji_algo_free(w.carry);
     return code;
 }

@@ -30,26 +30,26 @@
 #include "split.h"
 
 enum {
-    SMALL = 32,             /* elements sorted by comparing */
-    LEAF_DIGIT = 12,        /* bits of a digit in a leaf, at most */
-    ONE_PASS = 10,          /* so many bits are better one digit than two */
+    SMALL_MAX = 32,         /* elements sorted by comparing */
+    LEAF_DIGIT_MAX = 12,    /* bits of a digit in a leaf, at most */
+    ONE_PASS_MAX = 10,      /* so many bits are better one digit than two */
     LEAF_BYTES = 1 << 18,   /* a leaf, at most; its buffer is as large */
-    MSD_DIGIT = 8,          /* bits of the digit that makes buckets, at most */
-    COUNT_DIGIT = 10,       /* the same where it is only counted */
+    MSD_DIGIT_MAX = 8,      /* bits of the digit that makes buckets, at most */
+    COUNT_DIGIT_MAX = 10,   /* the same where it is only counted */
     BUCKET_BYTES = 1 << 15, /* what a bucket should have */
-    CHUNK_LEAST = 1 << 14,  /* elements of a chunk, at least */
-    CHUNKS = 64,            /* chunks, at most */
-    RUN_PART = 1 << 16,     /* pairs between two looks at the job */
+    CHUNK_MIN = 1 << 14,    /* elements of a chunk, at least */
+    CHUNKS_MAX = 64,        /* chunks, at most */
+    CHECK_EVERY = 1 << 16,  /* pairs between two looks at the job */
 };
 
-static const fji_map no_map;
+static const fji_key_map identity_map;
 
 static unsigned bits_of(uint64_t x)
 {
     return x == 0 ? 0 : 64u - (unsigned)__builtin_clzll(x);
 }
 
-static unsigned least(unsigned x, unsigned y)
+static unsigned min_of(unsigned x, unsigned y)
 {
     return x < y ? x : y;
 }
@@ -59,21 +59,21 @@ static unsigned leaf_width(size_t n, unsigned bits)
 {
     unsigned size = bits_of(n);
 
-    if (bits <= ONE_PASS) return bits;
-    if (size >= LEAF_DIGIT - 2 && bits <= 2 * LEAF_DIGIT) return bits;
-    return least(bits, 2 * least(size, LEAF_DIGIT - 1));
+    if (bits <= ONE_PASS_MAX) return bits;
+    if (size >= LEAF_DIGIT_MAX - 2 && bits <= 2 * LEAF_DIGIT_MAX) return bits;
+    return min_of(bits, 2 * min_of(size, LEAF_DIGIT_MAX - 1));
 }
 
 /* How many bits make the buckets of n elements. */
 static unsigned msd_digit(size_t n, size_t size, unsigned bits)
 {
-    return least(bits, least(bits_of(n / (BUCKET_BYTES / size)), MSD_DIGIT));
+    return min_of(bits, min_of(bits_of(n / (BUCKET_BYTES / size)), MSD_DIGIT_MAX));
 }
 
 static size_t msd_chunks(size_t n)
 {
-    size_t chunks = n / CHUNK_LEAST + 1;
-    return chunks < CHUNKS ? chunks : CHUNKS;
+    size_t chunks = n / CHUNK_MIN + 1;
+    return chunks < CHUNKS_MAX ? chunks : CHUNKS_MAX;
 }
 
 /* Runs a step of the job over 0 to n, `grain` at a time. */
@@ -95,12 +95,12 @@ static int run_step(const fji_job *j, fji_step *step, void *context, size_t n, s
 FJI_SORT_BASE(in_32, fji_bits32, PLAIN_LESS)
 FJI_SORT_SMALL(in_32)
 
-static inline uint32_t map_32(uint32_t x, const fji_map *m)
+static inline uint32_t map_32(uint32_t x, const fji_key_map *m)
 {
     return x ^ ((uint32_t)((int32_t)x >> 31) & (uint32_t)m->negative) ^ (uint32_t)m->always;
 }
 
-static inline uint32_t unmap_32(uint32_t x, const fji_map *m)
+static inline uint32_t unmap_32(uint32_t x, const fji_key_map *m)
 {
     return map_32(x ^ (uint32_t)m->always, m) ^ (uint32_t)m->always;
 }
@@ -125,7 +125,7 @@ static inline uint32_t unmap_32(uint32_t x, const fji_map *m)
 #undef N
 #undef SORT_SMALL
 
-int fji_radix_32(fji_job *j, fji_bits32 *a, fji_bits32 *buffer, size_t n, const fji_map *map)
+int fji_radix_32(fji_job *j, fji_bits32 *a, fji_bits32 *buffer, size_t n, const fji_key_map *map)
 {
     return sort_32(j, a, buffer, n, map);
 }
@@ -135,12 +135,12 @@ int fji_radix_32(fji_job *j, fji_bits32 *a, fji_bits32 *buffer, size_t n, const 
 FJI_SORT_BASE(in_64, fji_bits64, PLAIN_LESS)
 FJI_SORT_SMALL(in_64)
 
-static inline uint64_t map_64(uint64_t x, const fji_map *m)
+static inline uint64_t map_64(uint64_t x, const fji_key_map *m)
 {
     return x ^ ((uint64_t)((int64_t)x >> 63) & m->negative) ^ m->always;
 }
 
-static inline uint64_t unmap_64(uint64_t x, const fji_map *m)
+static inline uint64_t unmap_64(uint64_t x, const fji_key_map *m)
 {
     return map_64(x ^ m->always, m) ^ m->always;
 }
@@ -165,7 +165,7 @@ static inline uint64_t unmap_64(uint64_t x, const fji_map *m)
 #undef N
 #undef SORT_SMALL
 
-int fji_radix_64(fji_job *j, fji_bits64 *a, fji_bits64 *buffer, size_t n, const fji_map *map)
+int fji_radix_64(fji_job *j, fji_bits64 *a, fji_bits64 *buffer, size_t n, const fji_key_map *map)
 {
     return sort_64(j, a, buffer, n, map);
 }
@@ -194,7 +194,7 @@ FJI_SORT_SMALL(in_kv32)
 
 int fji_radix_kv32(fji_job *j, fj_kv32 *a, fj_kv32 *buffer, size_t n)
 {
-    return sort_kv32(j, a, buffer, n, &no_map);
+    return sort_kv32(j, a, buffer, n, &identity_map);
 }
 
 FJI_SORT_BASE(in_kv64, fj_kv64, KEY_LESS)
@@ -209,5 +209,5 @@ FJI_SORT_SMALL(in_kv64)
 
 int fji_radix_kv64(fji_job *j, fj_kv64 *a, fj_kv64 *buffer, size_t n)
 {
-    return sort_kv64(j, a, buffer, n, &no_map);
+    return sort_kv64(j, a, buffer, n, &identity_map);
 }

@@ -28,7 +28,7 @@ static KEY N(differ)(const ELEMENT *a, size_t n)
 }
 
 /* Copies, and maps back; the same place is right too. */
-static void N(finish)(const ELEMENT *from, ELEMENT *to, size_t n, const fji_map *map)
+static void N(copy_unmapped)(const ELEMENT *from, ELEMENT *to, size_t n, const fji_key_map *map)
 {
     if (map->always != 0) {
         for (size_t i = 0; i < n; i++) to[i] = UNMAPPED(from[i], map);
@@ -57,15 +57,15 @@ static bool N(move)(const ELEMENT *from, ELEMENT *to, size_t n, unsigned shift, 
 /* ---- Leaves ------------------------------------------------------------------------------------- */
 
 /*
- * Sorts by the `width` bits from `low` on, of which there are at most 2 * LEAF_DIGIT, in two
+ * Sorts by the `width` bits from `low` on, of which there are at most 2 * LEAF_DIGIT_MAX, in two
  * passes. Returns where they are then: from or other. Not inlined, so that its counts are not
  * on the stack while groups are sorted.
  */
 __attribute__((noinline)) static ELEMENT *N(two_passes)(ELEMENT *from, ELEMENT *other, size_t n,
                                                         unsigned low, unsigned width)
 {
-    uint32_t count[2][1 << LEAF_DIGIT];
-    unsigned digit = width <= ONE_PASS ? 0 : width / 2, upper = width - digit;
+    uint32_t count[2][1 << LEAF_DIGIT_MAX];
+    unsigned digit = width <= ONE_PASS_MAX ? 0 : width / 2, upper = width - digit;
     const KEY mask = (KEY)(((KEY)1 << digit) - 1), upper_mask = (KEY)(((KEY)1 << upper) - 1);
 
     memset(count[0], 0, sizeof(uint32_t) << digit);
@@ -83,11 +83,11 @@ __attribute__((noinline)) static ELEMENT *N(two_passes)(ELEMENT *from, ELEMENT *
     return N(move)(at, next, n, low + digit, upper, count[1]) ? next : at;
 }
 
-static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_map *map);
+static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_key_map *map);
 
 /* What has the same bits from `low` on lies together: sorts it by the bits below. */
 static void N(groups)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, unsigned low,
-                      const fji_map *map)
+                      const fji_key_map *map)
 {
     for (size_t i = 0, j; i < n; i = j) {
         for (j = i + 1; j < n && KEY_OF(from[j]) >> low == KEY_OF(from[i]) >> low;) j++;
@@ -99,18 +99,18 @@ static void N(groups)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, unsi
 }
 
 /* Sorts what is in `from`, with mapped keys, into `to`, which is `from` or `other`. */
-static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_map *map)
+static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_key_map *map)
 {
-    if (n <= SMALL) {
+    if (n <= SMALL_MAX) {
         if (n > 1) SORT_SMALL(from, n);
-        N(finish)(from, to, n, map);
+        N(copy_unmapped)(from, to, n, map);
         return;
     }
     unsigned bits = bits_of(N(differ)(from, n));
     unsigned width = leaf_width(n, bits), low = bits - width;
     ELEMENT *at = width != 0 ? N(two_passes)(from, other, n, low, width) : from;
     if (low == 0)
-        N(finish)(at, to, n, map);
+        N(copy_unmapped)(at, to, n, map);
     else
         N(groups)(at, at == from ? other : from, n, to, low, map);
 }
@@ -123,16 +123,16 @@ typedef struct N(msd) {
     ELEMENT *from, *other; /* from one to the other, and */
     ELEMENT *to;           /* from there to one of them */
     size_t n;
-    const fji_map *map;    /* of what is in the buckets */
-    const fji_map *before; /* of what is still to be mapped */
+    const fji_key_map *map;    /* of what is in the buckets */
+    const fji_key_map *pending_map; /* of what is still to be mapped */
     size_t chunks;
     unsigned shift, digit; /* of the bucket in a key */
     bool fill;             /* a bucket has only equal keys, and there is nothing else: */
     KEY base;              /* these bits, and the digit */
-    KEY differ[CHUNKS];
-    size_t start[(1u << COUNT_DIGIT) + 1]; /* of each bucket */
-    unsigned char done[1u << COUNT_DIGIT];
-    size_t (*count)[1u << COUNT_DIGIT]; /* of each chunk: how many of a bucket; then where they go */
+    KEY differ[CHUNKS_MAX];
+    size_t start[(1u << COUNT_DIGIT_MAX) + 1]; /* of each bucket */
+    unsigned char done[1u << COUNT_DIGIT_MAX];
+    size_t (*count)[1u << COUNT_DIGIT_MAX]; /* of each chunk: how many of a bucket; then where they go */
 } N(msd);
 
 static size_t N(chunk_at)(const N(msd) *m, size_t i)
@@ -157,7 +157,7 @@ static void N(count_chunk)(const N(msd) *m, size_t c)
 {
     const KEY mask = (KEY)(((KEY)1 << m->digit) - 1);
     const unsigned shift = m->shift;
-    const fji_map map = *m->before;
+    const fji_key_map map = *m->pending_map;
     size_t *count = m->count[c], end = N(chunk_at)(m, c + 1);
 
     memset(count, 0, sizeof *count << m->digit);
@@ -178,7 +178,7 @@ static void N(move_chunk)(const N(msd) *m, size_t c)
 {
     const KEY mask = (KEY)(((KEY)1 << m->digit) - 1);
     const unsigned shift = m->shift;
-    const fji_map map = *m->before;
+    const fji_key_map map = *m->pending_map;
     size_t *to = m->count[c], end = N(chunk_at)(m, c + 1);
 
     for (size_t i = N(chunk_at)(m, c); i < end; i++) {
@@ -211,7 +211,7 @@ static void N(msd_places)(N(msd) *m)
 }
 
 static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to,
-                       const fji_map *map, bool mapped);
+                       const fji_key_map *map, bool mapped);
 
 /* Writes a bucket whose keys are all equal. */
 static void N(msd_fill)(const N(msd) *m, size_t b)
@@ -230,13 +230,13 @@ static int N(msd_bucket)(N(msd) *m, size_t b)
     if (m->fill)
         N(msd_fill)(m, b);
     else if (m->shift == 0)
-        N(finish)(m->other + at, m->to + at, n, m->map);
+        N(copy_unmapped)(m->other + at, m->to + at, n, m->map);
     else if (n <= LEAF_BYTES / sizeof(ELEMENT))
         N(leaf)(m->other + at, m->from + at, n, m->to + at, m->map);
     else
         code = N(msd_sort)(m->job, m->other + at, m->from + at, n, m->to + at, m->map, true);
     m->done[b] = 1;
-    if (n <= LEAF_BYTES / sizeof(ELEMENT) || m->fill || m->shift == 0) fji_job_did(m->job, n);
+    if (n <= LEAF_BYTES / sizeof(ELEMENT) || m->fill || m->shift == 0) fji_job_add_progress(m->job, n);
     return code;
 }
 
@@ -262,7 +262,7 @@ static int N(msd_finish)(N(msd) *m)
         if (m->fill)
             N(msd_fill)(m, b);
         else
-            N(finish)(m->other + at, m->to + at, m->start[b + 1] - at, m->map);
+            N(copy_unmapped)(m->other + at, m->to + at, m->start[b + 1] - at, m->map);
     }
     return code;
 }
@@ -275,10 +275,10 @@ static int N(msd_split)(N(msd) *m)
     if (code != FJ_OK) return code;
     for (size_t c = 0; c < m->chunks; c++) all |= m->differ[c];
     unsigned bits = bits_of(all);
-    m->fill = !HAS_VALUE && bits <= COUNT_DIGIT;
+    m->fill = !HAS_VALUE && bits <= COUNT_DIGIT_MAX;
     m->digit = m->fill ? bits : msd_digit(m->n, sizeof(ELEMENT), bits);
     m->shift = bits - m->digit;
-    m->base = (KEY)(KEY_OF(MAPPED(m->from[0], m->before)) >> m->digit << m->digit);
+    m->base = (KEY)(KEY_OF(MAPPED(m->from[0], m->pending_map)) >> m->digit << m->digit);
     code = run_step(m->job, N(msd_count), m, m->chunks, 1);
     if (code != FJ_OK) return code;
     N(msd_places)(m);
@@ -290,51 +290,51 @@ static int N(msd_split)(N(msd) *m)
  * keys as they were. Cancelled, they are there in some order.
  */
 static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to,
-                       const fji_map *map, bool mapped)
+                       const fji_key_map *map, bool mapped)
 {
-    size_t alone[1][1u << COUNT_DIGIT];
+    size_t one_chunk[1][1u << COUNT_DIGIT_MAX];
     N(msd) m = {.job = j, .from = from, .other = other, .to = to, .n = n, .map = map};
 
-    m.before = mapped ? &no_map : map;
+    m.pending_map = mapped ? &identity_map : map;
     m.chunks = msd_chunks(n);
-    void *memory = m.chunks > 1 ? fji_algo_alloc(m.chunks * sizeof *m.count) : NULL;
-    m.count = memory != NULL ? memory : alone;
-    if (memory == NULL) m.chunks = 1;
+    void *scratch = m.chunks > 1 ? fji_algo_alloc(m.chunks * sizeof *m.count) : NULL;
+    m.count = scratch != NULL ? scratch : one_chunk;
+    if (scratch == NULL) m.chunks = 1;
     int code = N(msd_split)(&m);
     if (code == FJ_OK)
         code = N(msd_finish)(&m);
     else if (mapped)
-        N(finish)(from, to, n, map);
-    fji_algo_free(memory);
+        N(copy_unmapped)(from, to, n, map);
+    fji_algo_free(scratch);
     return code;
 }
 
 /* ---- The whole ---------------------------------------------------------------------------------- */
 
 /* How many of n >= 2 at the front are in order; down: strictly descend. */
-static size_t N(run)(const ELEMENT *a, size_t n, bool down, const fji_map *map)
+static size_t N(run)(const ELEMENT *a, size_t n, bool descending, const fji_key_map *map)
 {
     size_t i = 1;
     KEY last = KEY_OF(MAPPED(a[0], map));
 
     for (; i < n; i++) {
         KEY key = KEY_OF(MAPPED(a[i], map));
-        if (down ? key >= last : key < last) break;
+        if (descending ? key >= last : key < last) break;
         last = key;
     }
     return i;
 }
 
 /* Whether all is sorted, or was in strictly descending order and now is. */
-static bool N(sorted)(fji_job *j, ELEMENT *a, size_t n, const fji_map *map)
+static bool N(sorted)(fji_job *j, ELEMENT *a, size_t n, const fji_key_map *map)
 {
-    bool down = n > 1 && N(run)(a, 2, false, map) < 2;
+    bool descending = n > 1 && N(run)(a, 2, false, map) < 2;
 
     for (size_t at = 0, pairs; n - at > 1; at += pairs) {
-        pairs = n - at - 1 < RUN_PART ? n - at - 1 : RUN_PART;
-        if (N(run)(a + at, pairs + 1, down, map) <= pairs || !fji_job_goes_on(j)) return false;
+        pairs = n - at - 1 < CHECK_EVERY ? n - at - 1 : CHECK_EVERY;
+        if (N(run)(a + at, pairs + 1, descending, map) <= pairs || !fji_job_should_continue(j)) return false;
     }
-    for (size_t i = 0, k = n; down && i + 1 < k; i++) {
+    for (size_t i = 0, k = n; descending && i + 1 < k; i++) {
         ELEMENT e = a[i];
         a[i] = a[--k];
         a[k] = e;
@@ -342,16 +342,16 @@ static bool N(sorted)(fji_job *j, ELEMENT *a, size_t n, const fji_map *map)
     return true;
 }
 
-static int N(sort)(fji_job *j, ELEMENT *a, ELEMENT *buffer, size_t n, const fji_map *map)
+static int N(sort)(fji_job *j, ELEMENT *a, ELEMENT *buffer, size_t n, const fji_key_map *map)
 {
     if (N(sorted)(j, a, n, map)) {
-        fji_job_did(j, n);
+        fji_job_add_progress(j, n);
         return FJ_OK;
     }
     if (n > LEAF_BYTES / sizeof *a) return N(msd_sort)(j, a, buffer, n, a, map, false);
     if (map->always != 0)
         for (size_t i = 0; i < n; i++) a[i] = MAPPED(a[i], map);
     N(leaf)(a, buffer, n, a, map);
-    fji_job_did(j, n);
+    fji_job_add_progress(j, n);
     return FJ_OK;
 }

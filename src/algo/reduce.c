@@ -29,18 +29,18 @@ int fj_reduce(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine
                    .arg = arg,
                    .identity = identity,
                    .size = size};
-    _Alignas(max_align_t) unsigned char room[256];
+    _Alignas(max_align_t) unsigned char copy[256];
 
     if (fold == NULL || combine == NULL || identity == NULL || result == NULL) return FJ_EINVAL;
     if (begin > end || size == 0 || size > PTRDIFF_MAX) return FJ_EINVAL;
     int err = fji_job_init(&s.job, how, end - begin);
     if (err != FJ_OK) return err;
-    void *acc = size <= sizeof room ? room : fji_algo_alloc(size);
+    void *acc = size <= sizeof copy ? copy : fji_algo_alloc(size);
     if (acc == NULL) return FJ_ENOMEM;
     memcpy(acc, identity, size);
     err = fji_split_run(&s, how, begin, end, acc);
     if (err == FJ_OK) memcpy(result, acc, size);
-    if (acc != room) fji_algo_free(acc);
+    if (acc != copy) fji_algo_free(acc);
     return err;
 }
 

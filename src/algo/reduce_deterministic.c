@@ -20,14 +20,14 @@
  *     way [3]  in the left half,  the right one kept        the larger, and joined from the
  *              the leaf                                     bottom up
  *
- * Now and then, after so many leaves as take about FJI_PART_TICKS, the loop looks whether the
+ * Now and then, after so many leaves as take about FJI_CHUNK_TICKS, the loop looks whether the
  * others have too little to do, and if the highest half that is kept would take longer than
- * FJI_WORTH_TICKS it is forked. Nothing is known about the time before the first leaf is done,
+ * FJI_FORK_MIN_TICKS it is forked. Nothing is known about the time before the first leaf is done,
  * so a short reduction gives nothing away. When the loop comes to a half that is forked it
  * takes it back; or somebody has it, and the half is a part of its own, in whose accumulator
  * the result is found when it is joined.
  *
- * Accumulators up to ROOM bytes lie in the way, in the frame of the part; larger ones in a
+ * Accumulators up to INLINE_ACC bytes lie in the way, in the frame of the part; larger ones in a
  * block that is allocated for the part, but for that of the part itself, which is its
  * forker's. Whoever cannot have a block leaves the part to its forker.
  */
@@ -38,14 +38,14 @@
 #include "split.h"
 
 enum {
-    ROOM = 128,
-    DEEP = 64,    /* nodes from the root to a leaf, at most */
-    SHALLOW = 16, /* of a part that has a smaller frame */
-    GROWTH = 16,  /* leaves between two looks are at most so many times as before */
+    INLINE_ACC = 128,
+    DEPTH_MAX = 64,   /* nodes from the root to a leaf, at most */
+    DEPTH_SMALL = 16, /* of a part that has a smaller frame */
+    GROWTH = 16,      /* leaves between two looks are at most so many times as before */
 };
 
 /* One reduction. */
-typedef struct fixed {
+typedef struct tree {
     fji_job job;
     fj_fold_fn *fold;
     fj_combine_fn *combine;
@@ -55,73 +55,75 @@ typedef struct fixed {
     size_t stride; /* from one accumulator to the next in a block */
     size_t begin, end;
     size_t leaf;
-} fixed;
+} tree;
 
 /* How long leaves take, as their worker has found. */
-typedef struct tempo {
-    uint64_t ticks; /* for each leaf, times 256; 0: not known */
-    uint64_t at;    /* when the leaves since the last look began */
-    size_t leaves;  /* since then */
-    size_t look;    /* after so many */
-} tempo;
+typedef struct leaf_timing {
+    uint64_t ticks_per_leaf; /* for each leaf, times 256; 0: not known */
+    uint64_t begin;          /* when the leaves since the last look began */
+    size_t leaves;           /* since then */
+    size_t check_after;      /* after so many */
+} leaf_timing;
 
-enum half { KEPT, FORKED, HERE };
+enum half { KEPT, FORKED, CURRENT };
 
 /* A node on the way to the present leaf. */
 typedef struct node {
     fj_task task; /* its right half, while FORKED */
-    const fixed *tree;
-    enum half half; /* HERE: the leaf is in the right half */
+    const tree *tree;
+    enum half half; /* CURRENT: the leaf is in the right half */
     bool done;      /* somebody else has done the right half */
     size_t lo, n;   /* leaves of the right half */
-    tempo tempo;
+    leaf_timing timing;
     void *left;  /* the accumulator of the left half, and then of the node */
     void *right; /* that of the right half */
-    _Alignas(max_align_t) unsigned char room[ROOM];
+    _Alignas(max_align_t) unsigned char inline_acc[INLINE_ACC];
 } node;
 
 /* A part while it is done. */
-typedef struct part {
-    fixed *tree;
-    node *way;
+typedef struct subtree {
+    tree *tree;
+    node *path;
     size_t depth;         /* nodes on the way */
-    size_t kept;          /* those before this one are not KEPT */
+    size_t first_kept;    /* those before this one are not KEPT */
     size_t lo;            /* the present leaf */
     void *acc;            /* and its accumulator */
     unsigned char *block; /* the accumulators of the way, if they are large */
-    tempo tempo;
-} part;
+    leaf_timing timing;
+} subtree;
 
 /* ---- Time --------------------------------------------------------------------------------------- */
 
-static void tempo_begin(tempo *t)
+static void timing_begin(leaf_timing *t)
 {
-    t->at = fji_ticks();
+    t->begin = fji_ticks();
     t->leaves = 0;
 }
 
-static void tempo_measure(tempo *t)
+static void timing_update(leaf_timing *t)
 {
-    uint64_t now = fji_ticks(), took = now - t->at;
+    uint64_t now = fji_ticks(), elapsed = now - t->begin;
 
-    if (took > UINT64_MAX / 512) took = 0; /* the counters of two processors differ */
-    if (t->ticks == 0 || took < FJI_PART_TICKS / 2 || took > 2 * FJI_PART_TICKS) {
-        t->ticks = took * 256 / t->leaves + 1;
-        uint64_t fit = FJI_PART_TICKS * 256 / t->ticks;
-        t->look = fit == 0 ? 1 : fit < t->look * GROWTH ? (size_t)fit : t->look * GROWTH;
+    if (elapsed > UINT64_MAX / 512) elapsed = 0; /* the counters of two processors differ */
+    if (t->ticks_per_leaf == 0 || elapsed < FJI_CHUNK_TICKS / 2 || elapsed > 2 * FJI_CHUNK_TICKS) {
+        t->ticks_per_leaf = elapsed * 256 / t->leaves + 1;
+        uint64_t fit = FJI_CHUNK_TICKS * 256 / t->ticks_per_leaf;
+        t->check_after = fit == 0                        ? 1
+                         : fit < t->check_after * GROWTH ? (size_t)fit
+                                                         : t->check_after * GROWTH;
     }
-    t->at = now;
+    t->begin = now;
     t->leaves = 0;
 }
 
-static bool tempo_worth(const tempo *t, size_t leaves)
+static bool fork_is_worthwhile(const leaf_timing *t, size_t leaves)
 {
-    return t->ticks != 0 && leaves > FJI_WORTH_TICKS * 256 / t->ticks;
+    return t->ticks_per_leaf != 0 && leaves > FJI_FORK_MIN_TICKS * 256 / t->ticks_per_leaf;
 }
 
 /* ---- Accumulators ------------------------------------------------------------------------------- */
 
-static inline void acc_clear(const fixed *f, void *acc)
+static inline void acc_reset(const tree *f, void *acc)
 {
     if (FJI_LIKELY(f->size == sizeof(uint64_t)))
         memcpy(acc, f->identity, sizeof(uint64_t)); /* in place, not by a call */
@@ -133,99 +135,99 @@ static inline void acc_clear(const fixed *f, void *acc)
 
 static int half_run(fj_task *task);
 
-static void way_fork(part *p, node *x)
+static void path_fork(subtree *p, node *x)
 {
     fj_task_init(&x->task, half_run);
     x->tree = p->tree;
     x->half = FORKED;
     x->done = false;
-    x->tempo = p->tempo;
+    x->timing = p->timing;
     fj_fork(&x->task);
 }
 
 /* Gives away the highest half that is kept, if that is worth it and wanted. */
-static void way_share(part *p)
+static void path_share(subtree *p)
 {
-    while (p->kept < p->depth && p->way[p->kept].half != KEPT) p->kept++;
-    if (p->kept == p->depth) return;
-    node *x = &p->way[p->kept];
-    if (tempo_worth(&p->tempo, x->n) && fji_split_wanted()) way_fork(p, x);
+    while (p->first_kept < p->depth && p->path[p->first_kept].half != KEPT) p->first_kept++;
+    if (p->first_kept == p->depth) return;
+    node *x = &p->path[p->first_kept];
+    if (fork_is_worthwhile(&p->timing, x->n) && fji_has_demand()) path_fork(p, x);
 }
 
 /* Goes down to the leftmost of n leaves from p->lo on. */
-static void way_down(part *p, size_t n)
+static void path_descend(subtree *p, size_t n)
 {
     while (n > 1) {
-        node *x = &p->way[p->depth];
+        node *x = &p->path[p->depth];
         x->half = KEPT;
         x->lo = p->lo + (n - n / 2);
         x->n = n / 2;
         x->left = p->acc;
-        x->right = p->block != NULL ? p->block + p->depth * p->tree->stride : x->room;
+        x->right = p->block != NULL ? p->block + p->depth * p->tree->stride : x->inline_acc;
         p->depth++;
         n -= n / 2;
     }
 }
 
 /* Takes back the right half of x; true if somebody else has done it. */
-static bool way_join(part *p, node *x)
+static bool path_join(subtree *p, node *x)
 {
     if (fj_unfork(&x->task)) return false;
     int code = fj_join_stolen(&x->task);
     if (code != FJ_OK) fji_job_fail(&p->tree->job, code);
-    tempo_begin(&p->tempo);
+    timing_begin(&p->timing);
     return x->done;
 }
 
 /* The right half of the last node is done: so is the node. */
-static bool way_up(part *p)
+static bool path_ascend(subtree *p)
 {
-    node *x = &p->way[--p->depth];
+    node *x = &p->path[--p->depth];
     int code = p->tree->combine(x->left, x->right, p->tree->arg);
 
-    if (p->kept > p->depth) p->kept = p->depth;
+    if (p->first_kept > p->depth) p->first_kept = p->depth;
     if (FJI_LIKELY(code == FJ_OK)) return true;
     fji_job_fail(&p->tree->job, code);
     return false;
 }
 
 /* From a leaf that is done to the next; false: there is none, or it is the end. */
-static bool way_next(part *p)
+static bool path_next_leaf(subtree *p)
 {
-    fixed *f = p->tree;
+    tree *f = p->tree;
 
     while (p->depth > 0) {
-        node *x = &p->way[p->depth - 1];
-        if (x->half == HERE || (x->half == FORKED && way_join(p, x))) {
-            x->half = HERE;
+        node *x = &p->path[p->depth - 1];
+        if (x->half == CURRENT || (x->half == FORKED && path_join(p, x))) {
+            x->half = CURRENT;
             /* relaxed: a code means that what was found does not matter. */
-            if (fji_load_relaxed(&f->job.code) != FJ_OK || !way_up(p)) return false;
+            if (fji_load_relaxed(&f->job.code) != FJ_OK || !path_ascend(p)) return false;
             continue;
         }
-        x->half = HERE;
+        x->half = CURRENT;
         p->acc = x->right;
         p->lo = x->lo;
-        acc_clear(f, p->acc);
-        way_down(p, x->n);
+        acc_reset(f, p->acc);
+        path_descend(p, x->n);
         return true;
     }
     return false;
 }
 
 /* After an error: what was given away comes back. */
-static void way_clear(part *p)
+static void path_join_all(subtree *p)
 {
     while (p->depth > 0) {
-        node *x = &p->way[--p->depth];
-        if (x->half == FORKED) (void)way_join(p, x);
+        node *x = &p->path[--p->depth];
+        if (x->half == FORKED) (void)path_join(p, x);
     }
 }
 
 /* ---- Parts -------------------------------------------------------------------------------------- */
 
-static bool part_leaf(part *p)
+static bool subtree_leaf(subtree *p)
 {
-    fixed *f = p->tree;
+    tree *f = p->tree;
     size_t from = f->begin + p->lo * f->leaf;
     size_t to = f->end - from < f->leaf ? f->end : from + f->leaf;
     int code = f->fold(from, to, p->acc, f->arg);
@@ -234,41 +236,41 @@ static bool part_leaf(part *p)
         fji_job_fail(&f->job, code);
         return false;
     }
-    fji_job_did(&f->job, to - from);
-    if (++p->tempo.leaves >= p->tempo.look) {
-        tempo_measure(&p->tempo);
-        way_share(p);
+    fji_job_add_progress(&f->job, to - from);
+    if (++p->timing.leaves >= p->timing.check_after) {
+        timing_update(&p->timing);
+        path_share(p);
     }
     return true;
 }
 
 /* Does n leaves from p->lo on, into p->acc, which is as the identity. */
-static void part_run(part *p, size_t n)
+static void subtree_run(subtree *p, size_t n)
 {
-    tempo_begin(&p->tempo);
-    way_down(p, n);
+    timing_begin(&p->timing);
+    path_descend(p, n);
     do {
-        if (!fji_job_goes_on(&p->tree->job) || !part_leaf(p)) break;
-    } while (way_next(p));
-    way_clear(p);
+        if (!fji_job_should_continue(&p->tree->job) || !subtree_leaf(p)) break;
+    } while (path_next_leaf(p));
+    path_join_all(p);
 }
 
-static FJI_COLD void part_shallow(part *p, size_t n)
+static FJI_COLD void subtree_run_small(subtree *p, size_t n)
 {
-    node way[SHALLOW];
+    node path[DEPTH_SMALL];
 
-    p->way = way;
-    part_run(p, n);
-    p->way = NULL;
+    p->path = path;
+    subtree_run(p, n);
+    p->path = NULL;
 }
 
-static FJI_COLD void part_deep(part *p, size_t n)
+static FJI_COLD void subtree_run_deep(subtree *p, size_t n)
 {
-    node way[DEEP];
+    node path[DEPTH_MAX];
 
-    p->way = way;
-    part_run(p, n);
-    p->way = NULL;
+    p->path = path;
+    subtree_run(p, n);
+    p->path = NULL;
 }
 
 /* Nodes on the longest way below one over n leaves, itself included. */
@@ -281,22 +283,22 @@ static size_t depth_of(size_t n)
 }
 
 /* Does n leaves from lo on into *acc. False: there is no memory for it. */
-static bool part_do(fixed *f, size_t lo, size_t n, void *acc, const tempo *t)
+static bool subtree_reduce(tree *f, size_t lo, size_t n, void *acc, const leaf_timing *t)
 {
-    part p = {.tree = f, .lo = lo, .acc = acc, .tempo = *t};
+    subtree p = {.tree = f, .lo = lo, .acc = acc, .timing = *t};
     size_t depth = depth_of(n);
 
-    if (f->size > ROOM && depth > 0) {
+    if (f->size > INLINE_ACC && depth > 0) {
         size_t bytes;
         if (__builtin_mul_overflow(depth, f->stride, &bytes)) return false;
         p.block = fji_algo_alloc(bytes);
         if (p.block == NULL) return false;
     }
-    acc_clear(f, acc);
-    if (depth <= SHALLOW)
-        part_shallow(&p, n);
+    acc_reset(f, acc);
+    if (depth <= DEPTH_SMALL)
+        subtree_run_small(&p, n);
     else
-        part_deep(&p, n);
+        subtree_run_deep(&p, n);
     if (p.block != NULL) fji_algo_free(p.block);
     return true;
 }
@@ -306,7 +308,7 @@ static int half_run(fj_task *task)
 {
     node *x = (node *)(void *)task;
 
-    x->done = part_do((fixed *)(uintptr_t)x->tree, x->lo, x->n, x->right, &x->tempo);
+    x->done = subtree_reduce((tree *)(uintptr_t)x->tree, x->lo, x->n, x->right, &x->timing);
     return FJ_OK;
 }
 
@@ -314,7 +316,7 @@ static int half_run(fj_task *task)
 
 typedef struct root {
     fj_task task;
-    fixed *tree;
+    tree *tree;
     size_t leaves;
     void *acc;
 } root;
@@ -322,13 +324,13 @@ typedef struct root {
 static int root_run(fj_task *task)
 {
     root *r = (root *)task;
-    tempo unknown = {.look = 1};
+    leaf_timing unknown = {.check_after = 1};
 
-    return part_do(r->tree, 0, r->leaves, r->acc, &unknown) ? FJ_OK : FJ_ENOMEM;
+    return subtree_reduce(r->tree, 0, r->leaves, r->acc, &unknown) ? FJ_OK : FJ_ENOMEM;
 }
 
 /* The largest power of two that is at most half the root of n, at least 1. */
-static size_t leaf_of(size_t n)
+static size_t default_leaf(size_t n)
 {
     size_t leaf = 1;
 
@@ -336,18 +338,18 @@ static size_t leaf_of(size_t n)
     return leaf;
 }
 
-static int fixed_run(fixed *f, void *result, const fj_algo_options *how)
+static int tree_run(tree *f, void *result, const fj_algo_options *how)
 {
     size_t n = f->end - f->begin;
-    _Alignas(max_align_t) unsigned char room[2 * ROOM];
+    _Alignas(max_align_t) unsigned char inline_acc[2 * INLINE_ACC];
     root r = {.tree = f, .leaves = n / f->leaf + (n % f->leaf != 0)};
 
-    r.acc = f->size <= sizeof room ? room : fji_algo_alloc(f->size);
+    r.acc = f->size <= sizeof inline_acc ? inline_acc : fji_algo_alloc(f->size);
     if (r.acc == NULL) return FJ_ENOMEM;
     fj_task_init(&r.task, root_run);
     int err = fji_job_run(&f->job, how, &r.task);
     if (err == FJ_OK) memcpy(result, r.acc, f->size);
-    if (r.acc != room) fji_algo_free(r.acc);
+    if (r.acc != inline_acc) fji_algo_free(r.acc);
     return err;
 }
 
@@ -356,13 +358,13 @@ int fj_reduce_deterministic(size_t begin, size_t end, fj_fold_fn *fold, fj_combi
                             const fj_algo_options *how)
 {
     const size_t align = _Alignof(max_align_t);
-    fixed f = {.fold = fold,
-               .combine = combine,
-               .arg = arg,
-               .identity = identity,
-               .size = size,
-               .begin = begin,
-               .end = end};
+    tree f = {.fold = fold,
+              .combine = combine,
+              .arg = arg,
+              .identity = identity,
+              .size = size,
+              .begin = begin,
+              .end = end};
 
     if (fold == NULL || combine == NULL || identity == NULL || result == NULL) return FJ_EINVAL;
     if (begin > end || size == 0 || size > PTRDIFF_MAX) return FJ_EINVAL;
@@ -373,6 +375,6 @@ int fj_reduce_deterministic(size_t begin, size_t end, fj_fold_fn *fold, fj_combi
         return FJ_OK;
     }
     f.stride = (size + align - 1) / align * align;
-    f.leaf = f.job.grain != 0 ? f.job.grain : leaf_of(end - begin);
-    return fixed_run(&f, result, how);
+    f.leaf = f.job.grain != 0 ? f.job.grain : default_leaf(end - begin);
+    return tree_run(&f, result, how);
 }

@@ -6,29 +6,29 @@
 
 #include <string.h>
 
-enum { RUN_PART = 1 << 16 }; /* pairs between two looks at the job */
+enum { CHECK_EVERY = 1 << 16 }; /* pairs between two looks at the job */
 
-void fji_typed_swap(char *x, char *y, size_t size)
+void fji_sort_swap(char *x, char *y, size_t size)
 {
-    char room[64];
+    char copy[64];
 
-    for (size_t at = 0; at < size; at += sizeof room) {
-        size_t n = size - at < sizeof room ? size - at : sizeof room;
-        memcpy(room, x + at, n);
+    for (size_t at = 0; at < size; at += sizeof copy) {
+        size_t n = size - at < sizeof copy ? size - at : sizeof copy;
+        memcpy(copy, x + at, n);
         memmove(x + at, y + at, n);
-        memcpy(y + at, room, n);
+        memcpy(y + at, copy, n);
     }
 }
 
-void fji_typed_exchange(char *x, char *y, size_t bytes)
+void fji_sort_exchange(char *x, char *y, size_t bytes)
 {
-    char room[1024];
+    char copy[1024];
 
     for (size_t n; bytes > 0; bytes -= n, x += n, y += n) {
-        n = bytes < sizeof room ? bytes : sizeof room;
-        memcpy(room, x, n);
+        n = bytes < sizeof copy ? bytes : sizeof copy;
+        memcpy(copy, x, n);
         memcpy(x, y, n);
-        memcpy(y, room, n);
+        memcpy(y, copy, n);
     }
 }
 
@@ -43,7 +43,7 @@ FJI_INLINE void swap_word(char *x, char *y, size_t size)
     memcpy(y, a, size);
 }
 
-void fji_typed_reverse(char *a, size_t n, size_t size)
+void fji_sort_reverse(char *a, size_t n, size_t size)
 {
     char *x = a, *y = a + n * size;
 
@@ -54,22 +54,22 @@ void fji_typed_reverse(char *a, size_t n, size_t size)
         } else if (size == 8) {
             swap_word(x, y, 8);
         } else {
-            fji_typed_swap(x, y, size);
+            fji_sort_swap(x, y, size);
         }
     }
 }
 
-bool fji_typed_sorted(fji_job *j, const fji_sort_kind *kind, char *a, size_t n)
+bool fji_sort_presorted(fji_job *j, const fji_sort_kind *kind, char *a, size_t n)
 {
-    int first = 0, down = 0;
+    int first = 0, descending = 0;
 
     for (size_t at = 0; n - at > 1;) {
-        size_t pairs = n - at - 1 < RUN_PART ? n - at - 1 : RUN_PART;
-        size_t run = kind->run(a + at * kind->size, pairs + 1, &down);
-        if (at == 0) first = down;
-        if (down != first || run != pairs + 1 || !fji_job_goes_on(j)) return false;
+        size_t pairs = n - at - 1 < CHECK_EVERY ? n - at - 1 : CHECK_EVERY;
+        size_t run = kind->run(a + at * kind->size, pairs + 1, &descending);
+        if (at == 0) first = descending;
+        if (descending != first || run != pairs + 1 || !fji_job_should_continue(j)) return false;
         at += pairs;
     }
-    if (first) fji_typed_reverse(a, n, kind->size);
+    if (first) fji_sort_reverse(a, n, kind->size);
     return true;
 }

@@ -11,18 +11,18 @@
 #include "sort_inline.h"
 #include "split.h"
 
-enum { MERGE_LEAF = 8192 }; /* elements that one worker merges without a look around */
+enum { LEAF = 8192 }; /* elements that one worker merges without a look around */
 
 static int merge_run(fj_task *t)
 {
-    fji_typed_merge_range(*(fji_typed_merge *)t);
+    fji_sort_merge_range(*(fji_sort_merge *)t);
     return FJ_OK;
 }
 
-fji_typed_merge fji_typed_merge_split(fji_typed_merge *m)
+fji_sort_merge fji_sort_merge_split(fji_sort_merge *m)
 {
     const fji_sort_kind *kind = m->kind;
-    fji_typed_merge right = *m;
+    fji_sort_merge right = *m;
     size_t i, j;
 
     if (m->na >= m->nb) {
@@ -43,64 +43,64 @@ fji_typed_merge fji_typed_merge_split(fji_typed_merge *m)
 }
 
 /* Merges both sides; returns whether the right one, offered meanwhile, is done as well. */
-static bool merge_both(fji_typed_merge left, fji_typed_merge *right)
+static bool merge_fork_right(fji_sort_merge left, fji_sort_merge *right)
 {
     fj_task_init(&right->task, merge_run);
     fj_fork(&right->task);
-    fji_typed_merge_range(left);
+    fji_sort_merge_range(left);
     if (fj_unfork(&right->task)) return false;
     int code = fj_join_stolen(&right->task);
     if (code != FJ_OK) fji_job_fail(left.job, code);
     return true;
 }
 
-void fji_typed_merge_range(fji_typed_merge m)
+void fji_sort_merge_range(fji_sort_merge m)
 {
-    size_t leaf = m.leaf > 1 ? m.leaf : m.leaf == 1 ? 2 : MERGE_LEAF;
+    size_t leaf = m.leaf > 1 ? m.leaf : m.leaf == 1 ? 2 : LEAF;
 
     while (m.na + m.nb > leaf) {
-        if (!fji_job_goes_on(m.job)) return;
-        fji_typed_merge left = m;
-        m = fji_typed_merge_split(&left);
-        if (!fji_split_wanted())
-            fji_typed_merge_range(left);
-        else if (merge_both(left, &m))
+        if (!fji_job_should_continue(m.job)) return;
+        fji_sort_merge left = m;
+        m = fji_sort_merge_split(&left);
+        if (!fji_has_demand())
+            fji_sort_merge_range(left);
+        else if (merge_fork_right(left, &m))
             return;
     }
     m.kind->merge(m.a, m.na, m.b, m.nb, m.out);
-    if (m.counts) fji_job_did(m.job, m.na + m.nb);
+    if (m.counts_progress) fji_job_add_progress(m.job, m.na + m.nb);
 }
 
 /* ---- FJ_MERGE ------------------------------------------------------------------------------------ */
 
-typedef struct whole {
+typedef struct call {
     fj_task task;
-    fji_typed_merge merge;
-} whole;
+    fji_sort_merge merge;
+} call;
 
-static int whole_run(fj_task *t)
+static int call_run(fj_task *t)
 {
-    fji_typed_merge_range(((whole *)t)->merge);
+    fji_sort_merge_range(((call *)t)->merge);
     return FJ_OK;
 }
 
 int fji_merge_runs(const fji_sort_kind *kind, const void *a, size_t na, const void *b, size_t nb,
                    void *out, const fj_algo_options *how)
 {
-    fji_piece p = {a, b, out, na, nb};
+    fji_run_pair p = {a, b, out, na, nb};
     fji_job job;
-    whole w = {.merge = {.kind = kind, .job = &job, .a = a, .b = b, .na = na, .nb = nb}};
+    call w = {.merge = {.kind = kind, .job = &job, .a = a, .b = b, .na = na, .nb = nb}};
 
-    if (!fji_piece_fine(&p, kind->size)) return FJ_EINVAL;
+    if (!fji_run_pair_args_ok(&p, kind->size)) return FJ_EINVAL;
     int err = fji_job_init(&job, how, na + nb);
     if (err != FJ_OK || na + nb == 0) return err;
     /* An empty run may be nowhere, from where not even nothing can be copied. */
     if (na == 0) w.merge.a = out;
     if (nb == 0) w.merge.b = out;
     w.merge.out = out;
-    w.merge.leaf = fji_job_part(&job, MERGE_LEAF);
-    w.merge.counts = true;
-    fj_task_init(&w.task, whole_run);
-    if (na + nb <= w.merge.leaf && fji_job_may_stay(how)) return whole_run(&w.task);
+    w.merge.leaf = fji_job_chunk_size(&job, LEAF);
+    w.merge.counts_progress = true;
+    fj_task_init(&w.task, call_run);
+    if (na + nb <= w.merge.leaf && fji_job_may_skip_pool(how)) return call_run(&w.task);
     return fji_job_run(&job, how, &w.task);
 }

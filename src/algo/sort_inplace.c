@@ -21,20 +21,20 @@
 #include <string.h>
 
 enum {
-    RUN = 8,    /* elements that are sorted by insertion */
-    SWAP = 32,  /* bytes that are exchanged at a time */
-    LOOK = 256, /* steps of a heap between looks at the job */
+    INSERTION_MAX = 8, /* elements that are sorted by insertion */
+    BLOCK = 32,        /* bytes that are exchanged at a time */
+    CHECK_EVERY = 256, /* steps of a heap between looks at the job */
 };
 
 void fji_swap_bytes(unsigned char *x, unsigned char *y, size_t bytes)
 {
-    unsigned char t[SWAP], u[SWAP];
+    unsigned char t[BLOCK], u[BLOCK];
 
-    for (; bytes >= SWAP; bytes -= SWAP, x += SWAP, y += SWAP) {
-        memcpy(t, x, SWAP);
-        memcpy(u, y, SWAP);
-        memcpy(x, u, SWAP);
-        memcpy(y, t, SWAP);
+    for (; bytes >= BLOCK; bytes -= BLOCK, x += BLOCK, y += BLOCK) {
+        memcpy(t, x, BLOCK);
+        memcpy(u, y, BLOCK);
+        memcpy(x, u, BLOCK);
+        memcpy(y, t, BLOCK);
     }
     for (; bytes >= 8; bytes -= 8, x += 8, y += 8) {
         memcpy(t, x, 8);
@@ -69,14 +69,14 @@ static void heap_sift(const fji_order *o, unsigned char *base, size_t i, size_t 
         fji_swap_bytes(base + i * size, base + leaf * size, size);
 }
 
-void fji_sort_heap(const fji_order *o, fji_job *j, unsigned char *base, size_t n)
+void fji_heap_sort(const fji_order *o, fji_job *j, unsigned char *base, size_t n)
 {
     for (size_t i = n / 2; i > 0; i--) {
-        if (i % LOOK == 0 && !fji_job_goes_on(j)) return;
+        if (i % CHECK_EVERY == 0 && !fji_job_should_continue(j)) return;
         heap_sift(o, base, i - 1, n);
     }
     for (size_t i = n; i > 1; i--) {
-        if (i % LOOK == 0 && !fji_job_goes_on(j)) return;
+        if (i % CHECK_EVERY == 0 && !fji_job_should_continue(j)) return;
         fji_swap_bytes(base, base + (i - 1) * o->size, o->size);
         heap_sift(o, base, 0, i - 1);
     }
@@ -85,7 +85,7 @@ void fji_sort_heap(const fji_order *o, fji_job *j, unsigned char *base, size_t n
 /* ---- Rotations ---------------------------------------------------------------------------------- */
 
 /* |x elements|y elements| change places: by exchanges of blocks, as in Euclid's algorithm. */
-static void place_rotate(unsigned char *base, size_t x, size_t y, size_t size)
+static void rotate(unsigned char *base, size_t x, size_t y, size_t size)
 {
     while (x > 0 && y > 0) {
         if (x <= y) {
@@ -98,7 +98,7 @@ static void place_rotate(unsigned char *base, size_t x, size_t y, size_t size)
     }
 }
 
-static void place_insertion(const fji_order *o, unsigned char *base, size_t n)
+static void insertion_sort(const fji_order *o, unsigned char *base, size_t n)
 {
     size_t size = o->size;
 
@@ -109,11 +109,11 @@ static void place_insertion(const fji_order *o, unsigned char *base, size_t n)
 }
 
 /* Merges |na|nb| where they lie. */
-static void place_merge(const fji_order *o, fji_job *j, unsigned char *base, size_t na, size_t nb)
+static void merge_inplace(const fji_order *o, fji_job *j, unsigned char *base, size_t na, size_t nb)
 {
     size_t size = o->size;
 
-    while (na > 0 && nb > 0 && fji_job_goes_on(j)) {
+    while (na > 0 && nb > 0 && fji_job_should_continue(j)) {
         unsigned char *b = base + na * size;
         if (o->cmp(b - size, b, o->arg) <= 0) return;
         if (na == 1 && nb == 1) {
@@ -129,22 +129,22 @@ static void place_merge(const fji_order *o, fji_job *j, unsigned char *base, siz
             else
                 hi = i;
         }
-        place_rotate(base + lo * size, na - lo, n - lo, size);
-        place_merge(o, j, base, lo, n - lo);
+        rotate(base + lo * size, na - lo, n - lo, size);
+        merge_inplace(o, j, base, lo, n - lo);
         base += n * size;
         nb -= n - lo;
         na -= lo;
     }
 }
 
-void fji_sort_stable(const fji_order *o, fji_job *j, unsigned char *base, size_t n)
+void fji_stable_sort_inplace(const fji_order *o, fji_job *j, unsigned char *base, size_t n)
 {
-    if (n <= RUN) {
-        place_insertion(o, base, n);
+    if (n <= INSERTION_MAX) {
+        insertion_sort(o, base, n);
         return;
     }
-    if (!fji_job_goes_on(j)) return;
-    fji_sort_stable(o, j, base, n / 2);
-    fji_sort_stable(o, j, base + n / 2 * o->size, n - n / 2);
-    place_merge(o, j, base, n / 2, n - n / 2);
+    if (!fji_job_should_continue(j)) return;
+    fji_stable_sort_inplace(o, j, base, n / 2);
+    fji_stable_sort_inplace(o, j, base + n / 2 * o->size, n - n / 2);
+    merge_inplace(o, j, base, n / 2, n - n / 2);
 }

@@ -23,37 +23,38 @@
 #include "../atomic.h"
 
 enum {
-    CUT_LEAST = 256,  /* places from one cut to the next, at least */
-    CUTS_MOST = 2048, /* cuts at the most */
-    STEPS = 8,        /* what is fetched is so many steps ahead */
-    NEAR = 1 << 16,   /* bytes of elements that need no fetching */
+    CUT_DISTANCE_MIN = 256, /* places from one cut to the next, at least */
+    CUTS_MAX = 2048,        /* cuts at the most */
+    PREFETCH_AHEAD = 8,     /* what is fetched is so many steps ahead */
+    CACHE_BYTES = 1 << 16,  /* bytes of elements that need no fetching */
     LINE = 64,
-    FETCH_MOST = 512, /* bytes of an element that are fetched: the rest follows by itself */
-    BULK = 1 << 16,   /* bytes that are worth being moved by many */
+    PREFETCH_MAX = 512,       /* bytes of an element that are fetched: the rest follows by itself */
+    PARALLEL_BYTES = 1 << 16, /* bytes that are worth being moved by many */
 };
 
 /* From one cut to the next: a power of two. */
-static size_t paths_every(size_t n)
+static size_t cut_distance(size_t n)
 {
-    size_t every = CUT_LEAST;
+    size_t distance = CUT_DISTANCE_MIN;
 
-    while (n / every >= CUTS_MOST) every *= 2;
-    return every;
+    while (n / distance >= CUTS_MAX) distance *= 2;
+    return distance;
 }
 
-size_t fji_paths_cuts(size_t n)
+size_t fji_permute_cuts(size_t n)
 {
-    return n / paths_every(n) + 1;
+    return n / cut_distance(n) + 1;
 }
 
 /* Calls body for n things that have `size` bytes each, by many if it is worth while. */
-static int paths_each(fji_paths *p, size_t n, fj_for_fn *body)
+static int permute_for(fji_permutation *p, size_t n, fj_for_fn *body)
 {
-    return p->many && p->n * p->size >= BULK ? fj_for(0, n, body, p, NULL) : body(0, n, p);
+    return p->parallel && p->n * p->size >= PARALLEL_BYTES ? fj_for(0, n, body, p, NULL)
+                                                           : body(0, n, p);
 }
 
 /* x with x * odd = 1, modulo 2 to the 64: each step doubles the bits that are right. */
-static uint64_t paths_inverse(uint64_t odd)
+static uint64_t inverse_of_odd(uint64_t odd)
 {
     uint64_t x = odd; /* three bits are */
 
@@ -63,94 +64,94 @@ static uint64_t paths_inverse(uint64_t odd)
 
 /* Turns pointers into numbers of places. They are multiples of the size, so that a
  * multiplication does for a division. */
-static int paths_number(size_t begin, size_t end, void *arg)
+static int permute_find_successors(size_t begin, size_t end, void *arg)
 {
-    fji_paths *p = arg;
-    int even = __builtin_ctzll(p->size);
-    uint64_t inverse = paths_inverse(p->size >> even);
+    fji_permutation *p = arg;
+    int twos = __builtin_ctzll(p->size);
+    uint64_t inverse = inverse_of_odd(p->size >> twos);
     bool moved = false;
 
     for (size_t i = begin; i < end; i++) {
-        uint64_t k = ((uint64_t)(p->pointers[i] - p->base) >> even) * inverse;
-        p->next[i] = k;
+        uint64_t k = ((uint64_t)(p->pointers[i] - p->base) >> twos) * inverse;
+        p->successor[i] = k;
         moved |= k != i;
     }
     if (moved) fji_store_relaxed(&p->moved, 1); /* relaxed: read when all have been joined */
     return FJ_OK;
 }
 
-static int paths_save(size_t begin, size_t end, void *arg)
+static int permute_save_cuts(size_t begin, size_t end, void *arg)
 {
-    fji_paths *p = arg;
-    size_t every = paths_every(p->n);
+    fji_permutation *p = arg;
+    size_t distance = cut_distance(p->n);
 
     for (size_t c = begin; c < end; c++)
-        memcpy(p->saved + c * p->size, p->base + c * every * p->size, p->size);
+        memcpy(p->saved + c * p->size, p->base + c * distance * p->size, p->size);
     return FJ_OK;
 }
 
-static void paths_fetch(const fji_paths *p, size_t place)
+static void permute_prefetch(const fji_permutation *p, size_t place)
 {
     const unsigned char *e = p->base + place * p->size;
-    size_t most = p->size < FETCH_MOST ? p->size : FETCH_MOST;
+    size_t max = p->size < PREFETCH_MAX ? p->size : PREFETCH_MAX;
 
-    for (size_t i = 0; i < most; i += LINE) __builtin_prefetch(e + i);
+    for (size_t i = 0; i < max; i += LINE) __builtin_prefetch(e + i);
 }
 
 /* Whether a path ends at `place`: at a cut, or where it began. */
-static bool paths_end(size_t place, size_t start, size_t every)
+static bool path_ends(size_t place, size_t start, size_t distance)
 {
-    return (place & (every - 1)) == 0 || place == start;
+    return (place & (distance - 1)) == 0 || place == start;
 }
 
 /* The path, or the cycle, from `start`, of which the element is saved. */
-static void paths_walk(fji_paths *p, size_t start, size_t every)
+static void permute_path(fji_permutation *p, size_t start, size_t distance)
 {
-    size_t size = p->size, place = start, from = p->next[start], ahead = from;
+    size_t size = p->size, place = start, from = p->successor[start], ahead = from;
 
-    if (p->n * size <= NEAR) ahead = start; /* ends at once */
-    for (int i = 0; i < STEPS && !paths_end(ahead, start, every); i++) {
-        ahead = p->next[ahead];
-        paths_fetch(p, ahead);
+    if (p->n * size <= CACHE_BYTES) ahead = start; /* ends at once */
+    for (int i = 0; i < PREFETCH_AHEAD && !path_ends(ahead, start, distance); i++) {
+        ahead = p->successor[ahead];
+        permute_prefetch(p, ahead);
     }
-    while (!paths_end(from, start, every)) {
-        p->next[place] = place;
+    while (!path_ends(from, start, distance)) {
+        p->successor[place] = place;
         memcpy(p->base + place * size, p->base + from * size, size);
         place = from;
-        from = p->next[place];
-        if (paths_end(ahead, start, every)) continue;
-        ahead = p->next[ahead];
-        paths_fetch(p, ahead);
+        from = p->successor[place];
+        if (path_ends(ahead, start, distance)) continue;
+        ahead = p->successor[ahead];
+        permute_prefetch(p, ahead);
     }
-    p->next[place] = place;
-    size_t saved = (from & (every - 1)) == 0 ? from / every : 0;
+    p->successor[place] = place;
+    size_t saved = (from & (distance - 1)) == 0 ? from / distance : 0;
     memcpy(p->base + place * size, p->saved + saved * size, size);
 }
 
-static int paths_follow(size_t begin, size_t end, void *arg)
+static int permute_paths(size_t begin, size_t end, void *arg)
 {
-    fji_paths *p = arg;
-    size_t every = paths_every(p->n);
+    fji_permutation *p = arg;
+    size_t distance = cut_distance(p->n);
 
     for (size_t c = begin; c < end; c++)
-        if (p->next[c * every] != c * every) paths_walk(p, c * every, every);
+        if (p->successor[c * distance] != c * distance) permute_path(p, c * distance, distance);
     return FJ_OK;
 }
 
-int fji_paths_run(fji_paths *p)
+int fji_permute(fji_permutation *p)
 {
-    size_t every = paths_every(p->n), cuts = (p->n - 1) / every + 1;
-    int code = paths_each(p, p->n, paths_number);
+    size_t distance = cut_distance(p->n), cuts = (p->n - 1) / distance + 1;
+    int code = permute_for(p, p->n, permute_find_successors);
 
     if (code != FJ_OK || !p->moved) return code;
-    code = paths_each(p, cuts, paths_save);
+    code = permute_for(p, cuts, permute_save_cuts);
     if (code != FJ_OK) return code;
     /* From here on elements are missing: it has to be done to the end. */
-    if (paths_each(p, cuts, paths_follow) != FJ_OK) (void)paths_follow(0, cuts, p);
+    if (permute_for(p, cuts, permute_paths) != FJ_OK) (void)permute_paths(0, cuts, p);
     for (size_t i = 0; i < p->n; i++)
-        if (p->next[i] != i) {
+        if (p->successor[i] != i) {
             memcpy(p->saved, p->base + i * p->size, p->size);
-            paths_walk(p, i, every);
+            permute_path(p, i, distance);
         }
     return FJ_OK;
 }

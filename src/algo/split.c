@@ -10,93 +10,93 @@
 #include "scratch.h"
 
 enum {
-    ROOM = 128,  /* accumulators up to this size need no memory */
-    GROWTH = 16, /* a part is at most so many times as large as the one before */
-    SHARE = 64,  /* a part is at most one of so many of what is left, unless that is short */
-    LONGEST = 4, /* times FJI_PART_TICKS */
+    INLINE_ACC = 128, /* accumulators up to this size need no memory */
+    GROWTH = 16,      /* a part is at most so many times as large as the one before */
+    SHARE = 64,       /* a part is at most one of so many of what is left, unless that is short */
+    TARGET_MAX = 4,   /* times FJI_CHUNK_TICKS */
 };
 
-#define PART_MOST 0x1p62f           /* elements; pointers have 64 bits */
-#define TICKS_MOST (UINT64_MAX / 2) /* of a part */
+#define CHUNK_MAX 0x1p62f          /* elements; pointers have 64 bits */
+#define TICKS_MAX (UINT64_MAX / 2) /* of a part */
 
 /* How large the parts are, as its worker has found. */
-typedef struct pace {
-    size_t part; /* elements */
-    float ticks; /* what the last one took for each element */
-    bool known;  /* not by the first one alone, which may have found everything cold */
-    uint64_t at; /* when it ended */
-} pace;
+typedef struct chunk_timing {
+    size_t chunk;            /* elements */
+    float ticks_per_element; /* what the last one took for each element */
+    bool reliable;           /* not by the first one alone, which may have found everything cold */
+    uint64_t last_end;       /* when it ended */
+} chunk_timing;
 
 /* The right half of somebody's range, while it is forked. */
 typedef struct half {
     fj_task task;
     fji_split *split;
     size_t lo, hi;
-    pace pace;
+    chunk_timing timing;
     void *acc; /* its own, once it is begun; NULL: not begun, or no memory for it */
-    _Alignas(max_align_t) unsigned char room[ROOM];
+    _Alignas(max_align_t) unsigned char inline_acc[INLINE_ACC];
 } half;
 
 /* ---- Pace --------------------------------------------------------------------------------------- */
 
 /* Parts and halves are so many times this, but for what ends at the end of the whole. */
-static size_t part_unit(const fji_job *j)
+static size_t chunk_unit(const fji_job *j)
 {
     return j->grain != 0 ? j->grain : j->min_grain;
 }
 
-static size_t part_within(const fji_job *j, size_t n)
+static size_t chunk_clamp(const fji_job *j, size_t n)
 {
-    size_t most = n > j->max_grain ? j->max_grain : n;
-    return n < j->min_grain ? j->min_grain : most - most % j->min_grain;
+    size_t max = n > j->max_grain ? j->max_grain : n;
+    return n < j->min_grain ? j->min_grain : max - max % j->min_grain;
 }
 
-static void pace_start(pace *p, const fji_job *j)
+static void timing_start(chunk_timing *p, const fji_job *j)
 {
-    p->part = j->grain != 0 ? j->grain : part_within(j, 1);
-    p->ticks = 0;
-    p->known = false;
-    p->at = j->grain != 0 ? 0 : fji_ticks();
+    p->chunk = j->grain != 0 ? j->grain : chunk_clamp(j, 1);
+    p->ticks_per_element = 0;
+    p->reliable = false;
+    p->last_end = j->grain != 0 ? 0 : fji_ticks();
 }
 
 /* How long the next part should take if `rest` elements are left. Each part costs the few
  * hundred nanoseconds in which the processor ends one loop and begins another: longer ones cost
  * less, as long as they are only a small share of what somebody may be waiting for. */
-static float pace_aim(const pace *p, size_t rest)
+static float timing_target(const chunk_timing *p, size_t rest)
 {
-    float share = (float)rest / SHARE * p->ticks;
+    float share = (float)rest / SHARE * p->ticks_per_element;
 
-    if (share < FJI_PART_TICKS) return FJI_PART_TICKS;
-    return share < LONGEST * FJI_PART_TICKS ? share : LONGEST * FJI_PART_TICKS;
+    if (share < FJI_CHUNK_TICKS) return FJI_CHUNK_TICKS;
+    return share < TARGET_MAX * FJI_CHUNK_TICKS ? share : TARGET_MAX * FJI_CHUNK_TICKS;
 }
 
 /* The time a part of n elements took says how large the next should be, of `rest`. */
-static void pace_next(pace *p, const fji_job *j, size_t n, size_t rest)
+static void timing_update(chunk_timing *p, const fji_job *j, size_t n, size_t rest)
 {
-    uint64_t now = fji_ticks(), took = now - p->at;
+    uint64_t now = fji_ticks(), elapsed = now - p->last_end;
 
-    p->at = now;
-    p->known = p->ticks != 0 || took > FJI_WORTH_TICKS;
-    if (took - 1 > TICKS_MOST) took = 1; /* the counters of two processors differ */
-    p->ticks = (float)took / (float)n;
-    float aim = pace_aim(p, rest), is = (float)p->part * p->ticks;
-    if (is >= aim * .75f && is <= aim * 1.5f) return;
+    p->last_end = now;
+    p->reliable = p->ticks_per_element != 0 || elapsed > FJI_FORK_MIN_TICKS;
+    if (elapsed - 1 > TICKS_MAX) elapsed = 1; /* the counters of two processors differ */
+    p->ticks_per_element = (float)elapsed / (float)n;
+    float target = timing_target(p, rest), current = (float)p->chunk * p->ticks_per_element;
+    if (current >= target * .75f && current <= target * 1.5f) return;
 
-    float fit = aim / p->ticks, most = (float)n * GROWTH;
-    if (fit > most) fit = most;
-    p->part = part_within(j, fit < 1 ? 1 : fit < PART_MOST ? (size_t)fit : (size_t)PART_MOST);
+    float fit = target / p->ticks_per_element, max = (float)n * GROWTH;
+    if (fit > max) fit = max;
+    p->chunk = chunk_clamp(j, fit < 1 ? 1 : fit < CHUNK_MAX ? (size_t)fit : (size_t)CHUNK_MAX);
 }
 
 /* Whether n elements take long enough for two. */
-static bool pace_worth(const pace *p, const fji_job *j, size_t n)
+static bool fork_is_worthwhile(const chunk_timing *p, const fji_job *j, size_t n)
 {
-    if (n <= p->part) return false;
-    return j->grain != 0 || (p->known && (float)n * p->ticks > FJI_WORTH_TICKS);
+    if (n <= p->chunk) return false;
+    return j->grain != 0 || (p->reliable && (float)n * p->ticks_per_element > FJI_FORK_MIN_TICKS);
 }
 
 /* ---- Halves ------------------------------------------------------------------------------------- */
 
-static void split_range(fji_split *s, size_t lo, size_t hi, void *acc, pace *p);
+static void split_range(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *p);
 
 /* The body of a half that somebody has taken. */
 static int half_run(fj_task *t)
@@ -105,15 +105,15 @@ static int half_run(fj_task *t)
     fji_split *s = h->split;
 
     if (s->combine != NULL) {
-        h->acc = s->size <= ROOM ? h->room : fji_algo_alloc(s->size);
+        h->acc = s->size <= INLINE_ACC ? h->inline_acc : fji_algo_alloc(s->size);
         if (h->acc == NULL) return FJ_OK; /* left to whoever forked it */
         if (s->identity != NULL)
             memcpy(h->acc, s->identity, s->size);
         else
             memset(h->acc, 0, s->size);
     }
-    if (s->job.grain == 0) h->pace.at = fji_ticks();
-    split_range(s, h->lo, h->hi, h->acc, &h->pace);
+    if (s->job.grain == 0) h->timing.last_end = fji_ticks();
+    split_range(s, h->lo, h->hi, h->acc, &h->timing);
     return FJ_OK;
 }
 
@@ -129,14 +129,14 @@ static bool half_combine(half *h, void *acc)
         int code = s->combine(acc, h->acc, s->arg);
         if (code != FJ_OK) fji_job_fail(&s->job, code);
     }
-    if (s->size > ROOM) fji_algo_free(h->acc);
+    if (s->size > INLINE_ACC) fji_algo_free(h->acc);
     return true;
 }
 
 /* Gives lo <= i < hi away in two halves; returns from where on it is still to be done here. */
-static size_t split_halves(fji_split *s, size_t lo, size_t hi, void *acc, pace *p)
+static size_t split_fork_half(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *p)
 {
-    size_t unit = part_unit(&s->job), units = (hi - lo) / unit;
+    size_t unit = chunk_unit(&s->job), units = (hi - lo) / unit;
     size_t mid = lo + (units - units / 2) * unit;
     half h;
 
@@ -144,13 +144,13 @@ static size_t split_halves(fji_split *s, size_t lo, size_t hi, void *acc, pace *
     h.split = s;
     h.lo = mid;
     h.hi = hi;
-    h.pace = *p;
+    h.timing = *p;
     h.acc = NULL;
     fj_fork(&h.task);
     split_range(s, lo, mid, acc, p);
     if (fj_unfork(&h.task)) return mid;
     int code = fj_join_stolen(&h.task);
-    if (s->job.grain == 0) p->at = fji_ticks();
+    if (s->job.grain == 0) p->last_end = fji_ticks();
     if (code != FJ_OK) fji_job_fail(&s->job, code);
     return half_combine(&h, acc) ? hi : mid;
 }
@@ -158,57 +158,57 @@ static size_t split_halves(fji_split *s, size_t lo, size_t hi, void *acc, pace *
 /* ---- Ranges ------------------------------------------------------------------------------------- */
 
 /* One part at lo; returns where it ends. */
-static size_t split_part(fji_split *s, size_t lo, size_t hi, void *acc, pace *p)
+static size_t split_chunk(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *p)
 {
-    size_t n = hi - lo < p->part ? hi - lo : p->part;
+    size_t n = hi - lo < p->chunk ? hi - lo : p->chunk;
     int code = s->step(s->context, lo, lo + n, acc);
 
     if (FJI_UNLIKELY(code != FJ_OK)) {
         fji_job_fail(&s->job, code);
         return hi;
     }
-    fji_job_did(&s->job, n);
-    if (s->job.grain == 0 && n < hi - lo) pace_next(p, &s->job, n, hi - lo - n);
+    fji_job_add_progress(&s->job, n);
+    if (s->job.grain == 0 && n < hi - lo) timing_update(p, &s->job, n, hi - lo - n);
     return lo + n;
 }
 
-static void split_range(fji_split *s, size_t lo, size_t hi, void *acc, pace *p)
+static void split_range(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *p)
 {
-    while (lo < hi && fji_job_goes_on(&s->job)) {
-        if (pace_worth(p, &s->job, hi - lo) && fji_split_wanted())
-            lo = split_halves(s, lo, hi, acc, p);
+    while (lo < hi && fji_job_should_continue(&s->job)) {
+        if (fork_is_worthwhile(p, &s->job, hi - lo) && fji_has_demand())
+            lo = split_fork_half(s, lo, hi, acc, p);
         else
-            lo = split_part(s, lo, hi, acc, p);
+            lo = split_chunk(s, lo, hi, acc, p);
     }
 }
 
 /* ---- The whole ----------------------------------------------------------------------------------- */
 
-typedef struct whole {
+typedef struct call {
     fj_task task;
     fji_split *split;
     size_t begin, end;
     void *acc;
-} whole;
+} call;
 
-static int whole_run(fj_task *t)
+static int call_run(fj_task *t)
 {
-    whole *w = (whole *)t;
-    pace p;
+    call *w = (call *)t;
+    chunk_timing p;
 
-    pace_start(&p, &w->split->job);
+    timing_start(&p, &w->split->job);
     size_t lo = w->begin;
-    if (w->split->job.grain == 0) lo = split_part(w->split, lo, w->end, w->acc, &p);
+    if (w->split->job.grain == 0) lo = split_chunk(w->split, lo, w->end, w->acc, &p);
     split_range(w->split, lo, w->end, w->acc, &p);
     return FJ_OK;
 }
 
 int fji_split_run(fji_split *s, const fj_algo_options *how, size_t begin, size_t end, void *acc)
 {
-    whole w;
+    call w;
 
     if (begin == end) return FJ_OK;
-    fj_task_init(&w.task, whole_run);
+    fj_task_init(&w.task, call_run);
     w.split = s;
     w.begin = begin;
     w.end = end;

@@ -14,7 +14,7 @@
  *
  *     range of one worker    |done...|part|......left......|......forked......|
  *
- * Without a given grain a part is as large as takes FJI_PART_TICKS, or a small share of what is
+ * Without a given grain a part is as large as takes FJI_CHUNK_TICKS, or a small share of what is
  * left if that is more, up to four times that, by the time that the last one took; the first is
  * of one element. A half is forked only if what is left is worth the waking of a worker. So a
  * short loop is only the calls of its body and a few looks at the time, and no worker waits
@@ -44,11 +44,11 @@ typedef struct fji_split {
 int fji_split_run(fji_split *s, const fj_algo_options *how, size_t begin, size_t end, void *acc);
 
 /* About nanoseconds: how long a part takes, and what is worth to be taken by somebody else. */
-#define FJI_PART_TICKS ((uint64_t)16000)
-#define FJI_WORTH_TICKS ((uint64_t)12000)
+#define FJI_CHUNK_TICKS ((uint64_t)16000)
+#define FJI_FORK_MIN_TICKS ((uint64_t)12000)
 
 /* Whether others would take what is forked now. */
-static inline bool fji_split_wanted(void)
+static inline bool fji_has_demand(void)
 {
     return fj_worker_surplus() <= 0;
 }
