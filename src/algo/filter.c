@@ -48,7 +48,7 @@ static size_t words_of(size_t n)
     return n / WORD + (n % WORD != 0);
 }
 
-/* ---- Asking -------------------------------------------------------------------------------------- */
+/* ---- Asking ---------------------------------------------------------------------------------- */
 
 static int test_elements(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
 {
@@ -111,7 +111,7 @@ static size_t bits_in(const uint64_t *mask, size_t words)
     return n;
 }
 
-/* ---- Copying ------------------------------------------------------------------------------------- */
+/* ---- Copying --------------------------------------------------------------------------------- */
 
 /* One element, to where the next goes: it stays there if it is meant. */
 FJI_INLINE unsigned char *copy_one(unsigned char *out, const unsigned char *in, uint64_t bits,
@@ -209,7 +209,7 @@ static filter_copy *copy_for(size_t size)
     }
 }
 
-/* ---- Filters ------------------------------------------------------------------------------------- */
+/* ---- Filters --------------------------------------------------------------------------------- */
 
 static int filter_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
 {
@@ -299,7 +299,7 @@ int fj_filter_chunks(const void *in, size_t n, size_t size, void *out, fj_keep_f
     return keep == NULL ? FJ_EINVAL : filter_run(&f, n, count, how);
 }
 
-/* ---- Partitions ---------------------------------------------------------------------------------- */
+/* ---- Partitions ------------------------------------------------------------------------------ */
 
 enum { BLOCKS_MAX = 16384, SMALL_BLOCKS = 64 };
 
@@ -385,7 +385,7 @@ static int partition_passes(struct partition *p, const fj_algo_options *how)
     return partition_pass(p, partition_copy, how);
 }
 
-/* ---- Without memory ------------------------------------------------------------------------------ */
+/* ---- Without memory -------------------------------------------------------------------------- */
 
 struct sequential {
     fj_task task;
@@ -455,7 +455,7 @@ static int partition_sequential(const struct filter *f, size_t n, size_t *count,
     return err;
 }
 
-/* ---- Both ---------------------------------------------------------------------------------------- */
+/* ---- Both ------------------------------------------------------------------------------------ */
 
 static size_t block_size(size_t n, size_t grain)
 {

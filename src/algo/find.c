@@ -36,7 +36,7 @@ typedef struct search {
     uint32_t hit;  /* the job was ended by a hit */
 } search;
 
-/* ---- The best so far ----------------------------------------------------------------------------- */
+/* ---- The best so far ------------------------------------------------------------------------- */
 
 static size_t best_load(search *s)
 {
@@ -54,7 +54,7 @@ static void best_lower(search *s, size_t at)
         fji_store_relaxed(&s->hit, 1u); /* relaxed: read when all has ended */
 }
 
-/* ---- Parts --------------------------------------------------------------------------------------- */
+/* ---- Parts ----------------------------------------------------------------------------------- */
 
 /* The first element from lo on for which test says what is wanted, in *at. */
 static int search_test(const search *s, size_t lo, size_t hi, size_t *at)
@@ -100,7 +100,7 @@ static int search_step(void *context, size_t lo, size_t hi, void *acc)
     return code;
 }
 
-/* ---- The whole ----------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 /* So many times the grain that there are not too many parts. */
 static size_t search_grain(size_t n, size_t grain)

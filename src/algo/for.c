@@ -4,7 +4,7 @@
  */
 #include "split.h"
 
-/* ---- One dimension ------------------------------------------------------------------------------ */
+/* ---- One dimension --------------------------------------------------------------------------- */
 
 struct range_loop {
     fj_for_fn *body;
@@ -40,7 +40,7 @@ int fj_for(size_t begin, size_t end, fj_for_fn *body, void *arg, const fj_algo_o
     return loop_run(range_step, &l, begin, end, how);
 }
 
-/* ---- Two dimensions ----------------------------------------------------------------------------- */
+/* ---- Two dimensions -------------------------------------------------------------------------- */
 
 enum { SIDE_MAX = 64, TILES_MIN = 1024 };
 
@@ -113,7 +113,7 @@ int fj_for_2d(size_t rows, size_t columns, fj_for_2d_fn *body, void *arg,
     return fji_split_run(&s, how, 0, div_up(rows, l.side) * l.tiles_across, NULL);
 }
 
-/* ---- Arrays ------------------------------------------------------------------------------------- */
+/* ---- Arrays ---------------------------------------------------------------------------------- */
 
 struct array_loop {
     fj_transform_fn *body;
@@ -142,7 +142,7 @@ int fj_transform(const void *in, size_t in_size, void *out, size_t out_size, siz
     return loop_run(array_step, &l, 0, n, how);
 }
 
-/* ---- Functions ---------------------------------------------------------------------------------- */
+/* ---- Functions ------------------------------------------------------------------------------- */
 
 static int functions_step(void *context, size_t lo, size_t hi, void *acc)
 {

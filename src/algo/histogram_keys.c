@@ -37,7 +37,7 @@ static int lanes_add(const uint32_t *lane, size_t used, size_t keys, uint64_t *c
     return invalid == 0 ? FJ_OK : FJ_EINVAL;
 }
 
-/* ---- Bytes --------------------------------------------------------------------------------------- */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 enum { BYTES = 256 };
 
@@ -85,7 +85,7 @@ int fj_histogram_u8(const uint8_t *key, size_t n, uint64_t *counts, size_t keys,
     return fj_histogram(0, n, bytes_count, &h, counts, keys, how);
 }
 
-/* ---- Words --------------------------------------------------------------------------------------- */
+/* ---- Words ----------------------------------------------------------------------------------- */
 
 /* Whether all of four keys are below `keys`. */
 static inline bool four_keys_ok(const uint32_t *key, size_t keys)

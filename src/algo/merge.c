@@ -44,7 +44,7 @@ enum fji_kind fji_kind_of(size_t size)
     return size > 16 && size <= 32 ? FJI_KIND_32 : FJI_KIND_ANY;
 }
 
-/* ---- Steps -------------------------------------------------------------------------------------- */
+/* ---- Steps ----------------------------------------------------------------------------------- */
 
 /* Merges up to `most` elements from the front, until a run is empty. */
 FJI_INLINE void merge_front(const fji_order *o, fji_run_pair *p, size_t max, enum fji_kind kind)
@@ -87,7 +87,7 @@ static void merge_take_b(const fji_order *o, fji_run_pair *p, size_t n)
     p->nb -= n;
 }
 
-/* ---- Searches ----------------------------------------------------------------------------------- */
+/* ---- Searches -------------------------------------------------------------------------------- */
 
 static size_t min_size(size_t x, size_t y)
 {
@@ -173,7 +173,7 @@ static size_t merge_rank(const fji_order *o, const fji_run_pair *p, size_t n)
     return lo;
 }
 
-/* ---- Alone -------------------------------------------------------------------------------------- */
+/* ---- Alone ----------------------------------------------------------------------------------- */
 
 /* Merges at most k elements from each end, k <= na and nb. */
 static void merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k)
@@ -207,7 +207,7 @@ void fji_merge_sequential(const fji_order *o, fji_run_pair *p)
     merge_short_run(o, p);
 }
 
-/* ---- By many ------------------------------------------------------------------------------------ */
+/* ---- By many --------------------------------------------------------------------------------- */
 
 typedef struct merge_half {
     fj_task task;
@@ -281,7 +281,7 @@ void fji_merge_parallel(const fji_merge_context *m, const fji_run_pair *p)
     merge_pair(m, rest);
 }
 
-/* ---- The call ----------------------------------------------------------------------------------- */
+/* ---- The call -------------------------------------------------------------------------------- */
 
 size_t fji_order_chunk_size(const fji_order *o, const void *first, size_t n, size_t max)
 {

@@ -55,16 +55,10 @@
  * runner returns as soon as its stage does. An item whose stage has run, and has not set it to
  * NULL, is under way also if that is the stage that failed. When all runners are gone the
  * caller drops what is left in the places, one after the other.
- *
- * Edges             from                          to                        carries
- *   algo.gate       release store, pipe_unlock()  acquire or, pipe_lock()   all of the above, and
- *                                                                           what stages did
  */
-#include <sched.h>
 #include <string.h>
-#include <time.h>
 
-#include "../plat/keep.h"
+#include "../plat/plat.h"
 #include "../plat/ticks.h"
 #include "scratch.h"
 #include "split.h"
@@ -73,8 +67,6 @@ enum {
     CHILDREN_MAX = 8, /* runners that one may have forked */
     WAITING_MAX = 8,  /* of those that wait */
     LINGER_MAX = 20,  /* looks before a join */
-    SPINS = 40,       /* looks at the lock before the processor is given up, */
-    YIELDS = 50,      /* and so often that, before it sleeps */
 };
 
 /* About nanoseconds: between two looks of one that lingers; how long an offer is left standing
@@ -109,7 +101,7 @@ typedef struct pipeline {
     gate *gates;         /* one for each stage */
     item *items;
 
-    _Alignas(64) uint32_t lock; /* of all below, the gates and the rings */
+    _Alignas(64) fji_lock lock; /* of all below, the gates and the rings */
     bool ended;                 /* the first stage has no more */
     runner *offerer;            /* has forked a runner that nobody has begun; NULL: there is none */
     uint64_t offered_at;        /* when, in ticks */
@@ -143,37 +135,7 @@ typedef struct position {
     size_t stage;
 } position;
 
-/* ---- The lock ----------------------------------------------------------------------------------- */
-
-static FJI_COLD void lock_wait(const pipeline *p)
-{
-    const struct timespec moment = {.tv_nsec = 100000};
-    int old = fji_keep();
-
-    /* relaxed: taking it decides. */
-    for (int i = 0; fji_load_relaxed(&p->lock) != 0; i++)
-        if (i < SPINS)
-            fji_pause();
-        else if (i < SPINS + YIELDS)
-            sched_yield();
-        else
-            nanosleep(&moment, NULL);
-    fji_let_go(old);
-}
-
-static inline void pipe_lock(pipeline *p)
-{
-    /* [algo.gate] acquire <- release in pipe_unlock(): what the others did. */
-    while (FJI_UNLIKELY(fji_or_acquire(&p->lock, 1u) != 0)) lock_wait(p);
-}
-
-static inline void pipe_unlock(pipeline *p)
-{
-    /* [algo.gate] release -> acquire in pipe_lock(): what this one did. */
-    fji_store_release(&p->lock, 0u);
-}
-
-/* ---- Gates (under the lock) --------------------------------------------------------------------- */
+/* ---- Gates (under the lock) ------------------------------------------------------------------ */
 
 static bool has_gate(const pipeline *p, size_t stage)
 {
@@ -217,7 +179,7 @@ static position gate_take(pipeline *p)
     }
 }
 
-/* ---- Places (under the lock) -------------------------------------------------------------------- */
+/* ---- Places (under the lock) ----------------------------------------------------------------- */
 
 /* Whether the first stage may be called. */
 static bool can_make(const pipeline *p)
@@ -245,7 +207,7 @@ static void slot_free(pipeline *p, item *x)
     p->free = x;
 }
 
-/* ---- Going on (under the lock) ------------------------------------------------------------------ */
+/* ---- Going on (under the lock) --------------------------------------------------------------- */
 
 /* The stage that x comes to after `stage`; p->n: it is through. */
 static size_t stage_after(const pipeline *p, size_t stage, const item *x)
@@ -277,15 +239,15 @@ static position advance(pipeline *p, position h)
     return nothing;
 }
 
-/* ---- Runners ------------------------------------------------------------------------------------ */
+/* ---- Runners --------------------------------------------------------------------------------- */
 
 static int child_run(fj_task *t);
 
 static void offer_end(pipeline *p)
 {
-    pipe_lock(p);
+    fji_lock_take(&p->lock);
     p->offerer = NULL;
-    pipe_unlock(p);
+    fji_lock_drop(&p->lock);
 }
 
 static void child_release(runner *r, child *c)
@@ -298,15 +260,15 @@ static void child_wait(runner *r, child *c)
 {
     pipeline *p = r->pipe;
 
-    pipe_lock(p);
+    fji_lock_take(&p->lock);
     c->awaited = true;
     p->waiting++;
-    pipe_unlock(p);
+    fji_lock_drop(&p->lock);
     int code = fj_join_stolen(&c->task);
     if (code != FJ_OK) fji_job_fail(&p->job, code);
-    pipe_lock(p);
+    fji_lock_take(&p->lock);
     p->waiting--;
-    pipe_unlock(p);
+    fji_lock_drop(&p->lock);
     child_release(r, c);
 }
 
@@ -431,22 +393,22 @@ static bool runner_work(runner *r)
     pipeline *p = r->pipe;
     bool on = true;
 
-    pipe_lock(p);
+    fji_lock_take(&p->lock);
     position h = runner_take(p);
     if (h.item != NULL) r->lingered = 0;
     while (h.item != NULL) {
         bool offers = runner_should_offer(r);
-        pipe_unlock(p);
+        fji_lock_drop(&p->lock);
         if (FJI_UNLIKELY(offers)) runner_fork(r);
         on = position_run(p, &h);
-        pipe_lock(p);
+        fji_lock_take(&p->lock);
         if (!on) break;
         h = advance(p, h);
         if (h.item != NULL) continue;
         on = !runner_should_return(r);
         if (on) h = runner_take(p);
     }
-    pipe_unlock(p);
+    fji_lock_drop(&p->lock);
     return on;
 }
 
@@ -469,7 +431,7 @@ static int child_run(fj_task *t)
     return FJ_OK;
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 typedef struct call {
     fj_task task;

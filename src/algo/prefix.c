@@ -145,7 +145,7 @@ typedef struct call {
     bool table_failed;     /* there is no memory for the table */
 } call;
 
-/* ---- The word ------------------------------------------------------------------------------------ */
+/* ---- The word -------------------------------------------------------------------------------- */
 
 #define FIELD ((1u << BITS) - 1)
 #define ONE_CLAIMED ((uint64_t)1)
@@ -170,7 +170,7 @@ static uint32_t word_taken(uint64_t w)
 
 static uint64_t word_load(table *t)
 {
-    /* [chain.word] acquire <- release in word_cas(): values and marks. */
+    /* [prefix.word] acquire <- release in word_cas(): values and marks. */
     return fji_load_acquire(&t->word);
 }
 
@@ -178,11 +178,11 @@ static uint64_t word_load(table *t)
 static bool word_cas(table *t, uint64_t *w, uint64_t to)
 {
     FJI_GAP();
-    /* [chain.word] acq_rel <-> the same, and acquire in word_load(): what was done before. */
+    /* [prefix.word] acq_rel <-> the same, and acquire in word_load(): what was done before. */
     return fji_cas_acq_rel_64(&t->word, w, to);
 }
 
-/* ---- Parts --------------------------------------------------------------------------------------- */
+/* ---- Parts ----------------------------------------------------------------------------------- */
 
 static size_t chunk_begin(const table *t, size_t k)
 {
@@ -243,7 +243,7 @@ static void table_advance(table *t, uint32_t known, uint32_t from)
     uint32_t to = known, taken;
 
     do {
-        /* [chain.mark] acquire <- release in table_publish_fold(): the value and the note. */
+        /* [prefix.state] acquire <- release in table_publish_fold(): the value and the note. */
         for (; known < word_claimed(w) && fji_load_acquire(&t->states[known]) != 0; known++)
             if (!chunk_pass_carry(t, known)) return;
         taken = word_taken(w) == from ? to : word_taken(w);
@@ -252,7 +252,7 @@ static void table_advance(table *t, uint32_t known, uint32_t from)
                            (w & (FIELD * ONE_FOLDS))));
 }
 
-/* ---- What a worker does -------------------------------------------------------------------------- */
+/* ---- What a worker does ---------------------------------------------------------------------- */
 
 /* Part k, left of known, is the caller's to emit. */
 static bool table_take(table *t, uint32_t k)
@@ -304,7 +304,7 @@ static void table_publish_fold(table *t, uint32_t k)
 {
     uint64_t w = word_load(t);
 
-    /* [chain.mark] release -> acquire in table_advance(): the value and the note. */
+    /* [prefix.state] release -> acquire in table_advance(): the value and the note. */
     fji_store_release(&t->states[k], (uint32_t)FOLDED);
     while (!word_cas(t, &w, w + ONE_FOLDS)) continue;
     if (word_known(w) == k) table_advance(t, k, UINT32_MAX);
@@ -369,7 +369,7 @@ static bool participant_step(participant *h, table *t)
     }
 }
 
-/* ---- Helpers ------------------------------------------------------------------------------------- */
+/* ---- Helpers --------------------------------------------------------------------------------- */
 
 static void table_work(table *t);
 
@@ -427,7 +427,7 @@ static void table_work(table *t)
     while (n != 0) helper_join(&h[--n]);
 }
 
-/* ---- The table ----------------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 /* n, or what is next to it of what a part may have; at least 1. */
 static size_t clamp_chunk(const fji_job *j, size_t n)
@@ -506,7 +506,7 @@ static bool table_make(table *t, call *w)
     return true;
 }
 
-/* ---- Alone --------------------------------------------------------------------------------------- */
+/* ---- Alone ----------------------------------------------------------------------------------- */
 
 /* The time a part of n elements took says how large the next should be. */
 static void sequential_timing(call *w, size_t n)

@@ -90,7 +90,7 @@ static int run_step(const fji_job *j, fji_step *step, void *context, size_t n, s
 #define PLAIN_LESS(x, y) ((x) < (y))
 #define KEY_LESS(x, y) ((x).key < (y).key)
 
-/* ---- 32 bits ------------------------------------------------------------------------------------ */
+/* ---- 32 bits --------------------------------------------------------------------------------- */
 
 FJI_SORT_BASE(in_32, fji_bits32, PLAIN_LESS)
 FJI_SORT_SMALL(in_32)
@@ -130,7 +130,7 @@ int fji_radix_32(fji_job *j, fji_bits32 *a, fji_bits32 *buffer, size_t n, const 
     return sort_32(j, a, buffer, n, map);
 }
 
-/* ---- 64 bits ------------------------------------------------------------------------------------ */
+/* ---- 64 bits --------------------------------------------------------------------------------- */
 
 FJI_SORT_BASE(in_64, fji_bits64, PLAIN_LESS)
 FJI_SORT_SMALL(in_64)
@@ -170,7 +170,7 @@ int fji_radix_64(fji_job *j, fji_bits64 *a, fji_bits64 *buffer, size_t n, const 
     return sort_64(j, a, buffer, n, map);
 }
 
-/* ---- Keys with values --------------------------------------------------------------------------- */
+/* ---- Keys with values ------------------------------------------------------------------------ */
 
 #define MAPPED(e, m) ((void)(m), (e))
 #define UNMAPPED(e, m) ((void)(m), (e))

@@ -15,7 +15,7 @@
 /* N(msd) is a type, which clang-format takes for a value. */
 /* clang-format off */
 
-/* ---- One pass ----------------------------------------------------------------------------------- */
+/* ---- One pass -------------------------------------------------------------------------------- */
 
 /* The bits in which keys differ. */
 static KEY N(differ)(const ELEMENT *a, size_t n)
@@ -54,7 +54,7 @@ static bool N(move)(const ELEMENT *from, ELEMENT *to, size_t n, unsigned shift, 
     return true;
 }
 
-/* ---- Leaves ------------------------------------------------------------------------------------- */
+/* ---- Leaves ---------------------------------------------------------------------------------- */
 
 /*
  * Sorts by the `width` bits from `low` on, of which there are at most 2 * LEAF_DIGIT_MAX, in two
@@ -115,7 +115,7 @@ static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const 
         N(groups)(at, at == from ? other : from, n, to, low, map);
 }
 
-/* ---- Splits by the first digit ------------------------------------------------------------------ */
+/* ---- Splits by the first digit --------------------------------------------------------------- */
 
 /* A range that is split into buckets, chunk by chunk, and then sorted bucket by bucket. */
 typedef struct N(msd) {
@@ -309,7 +309,7 @@ static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEM
     return code;
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 /* How many of n >= 2 at the front are in order; down: strictly descend. */
 static size_t N(run)(const ELEMENT *a, size_t n, bool descending, const fji_key_map *map)

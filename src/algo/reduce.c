@@ -44,7 +44,7 @@ int fj_reduce(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine
     return err;
 }
 
-/* ---- Counts ------------------------------------------------------------------------------------- */
+/* ---- Counts ---------------------------------------------------------------------------------- */
 
 struct count_loop {
     fj_count_fn *count;

@@ -92,7 +92,7 @@ typedef struct subtree {
     leaf_timing timing;
 } subtree;
 
-/* ---- Time --------------------------------------------------------------------------------------- */
+/* ---- Time ------------------------------------------------------------------------------------ */
 
 static void timing_begin(leaf_timing *t)
 {
@@ -121,7 +121,7 @@ static bool fork_is_worthwhile(const leaf_timing *t, size_t leaves)
     return t->ticks_per_leaf != 0 && leaves > FJI_FORK_MIN_TICKS * 256 / t->ticks_per_leaf;
 }
 
-/* ---- Accumulators ------------------------------------------------------------------------------- */
+/* ---- Accumulators ---------------------------------------------------------------------------- */
 
 static inline void acc_reset(const tree *f, void *acc)
 {
@@ -131,7 +131,7 @@ static inline void acc_reset(const tree *f, void *acc)
         memcpy(acc, f->identity, f->size);
 }
 
-/* ---- The way ------------------------------------------------------------------------------------ */
+/* ---- The way --------------------------------------------------------------------------------- */
 
 static int half_run(fj_task *task);
 
@@ -223,7 +223,7 @@ static void path_join_all(subtree *p)
     }
 }
 
-/* ---- Parts -------------------------------------------------------------------------------------- */
+/* ---- Parts ----------------------------------------------------------------------------------- */
 
 static bool subtree_leaf(subtree *p)
 {
@@ -312,7 +312,7 @@ static int half_run(fj_task *task)
     return FJ_OK;
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 typedef struct root {
     fj_task task;

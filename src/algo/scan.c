@@ -7,7 +7,7 @@
 #include "../plat/stream.h"
 #include "prefix.h"
 
-/* ---- By functions of the caller ------------------------------------------------------------------ */
+/* ---- By functions of the caller -------------------------------------------------------------- */
 
 struct scan_calls {
     fj_fold_fn *fold;
@@ -51,7 +51,7 @@ int fj_scan(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine, 
     return err != FJ_OK ? err : fji_prefix_run(&c, how, begin, end, total);
 }
 
-/* ---- Elements of any kind ------------------------------------------------------------------------ */
+/* ---- Elements of any kind -------------------------------------------------------------------- */
 
 struct scan_each {
     const unsigned char *in;
@@ -146,7 +146,7 @@ int fj_scan_each(const void *in, void *out, size_t n, size_t size, fj_op_fn *op,
     return err != FJ_OK ? err : fji_prefix_run(&c, how, 0, n, NULL);
 }
 
-/* ---- Sums ---------------------------------------------------------------------------------------- */
+/* ---- Sums ------------------------------------------------------------------------------------ */
 
 #define STREAM_BYTES ((size_t)1 << 25) /* results that are streamed past the caches */
 

@@ -57,7 +57,7 @@ static unsigned char *sort_at(const sort *s, int state, size_t i)
     return s->state[state] + i * s->merge.order.size;
 }
 
-/* ---- Moves -------------------------------------------------------------------------------------- */
+/* ---- Moves ----------------------------------------------------------------------------------- */
 
 struct sort_move {
     size_t size; /* of an element */
@@ -123,7 +123,7 @@ static void sort_move_to(const sort *s, size_t lo, size_t n, int *from, int stat
     *from = state;
 }
 
-/* ---- Two ranges --------------------------------------------------------------------------------- */
+/* ---- Two ranges ------------------------------------------------------------------------------ */
 
 /* Two ranges beside each other, and where they are. */
 typedef struct sort_pair {
@@ -184,7 +184,7 @@ static int sort_sequential(const sort *s, size_t lo, size_t n, int into)
     return !r.a;
 }
 
-/* ---- Many ranges -------------------------------------------------------------------------------- */
+/* ---- Many ranges ----------------------------------------------------------------------------- */
 
 /* How many i < x are k by the number of levels. */
 static size_t sort_class(const sort *s, size_t x, size_t k)
@@ -296,7 +296,7 @@ static int sort_range(const sort *s, size_t lo, size_t n, int into, size_t level
     return state;
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 /* A call, before it is known how it will be done. */
 typedef struct sort_call {

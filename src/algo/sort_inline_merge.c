@@ -71,7 +71,7 @@ void fji_sort_merge_range(fji_sort_merge m)
     if (m.counts_progress) fji_job_add_progress(m.job, m.na + m.nb);
 }
 
-/* ---- FJ_MERGE ------------------------------------------------------------------------------------ */
+/* ---- FJ_MERGE -------------------------------------------------------------------------------- */
 
 typedef struct call {
     fj_task task;

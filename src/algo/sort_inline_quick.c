@@ -50,7 +50,7 @@ typedef struct range {
     int bad_left;     /* how many bad cuts are left to it */
 } range;
 
-/* ---- Heaps -------------------------------------------------------------------------------------- */
+/* ---- Heaps ----------------------------------------------------------------------------------- */
 
 static void heap_sort(quicksort *q, char *a, size_t n)
 {
@@ -67,7 +67,7 @@ static void heap_sort(quicksort *q, char *a, size_t n)
     }
 }
 
-/* ---- Cuts --------------------------------------------------------------------------------------- */
+/* ---- Cuts ------------------------------------------------------------------------------------ */
 
 /* What a cut has made of a range; `n` of left is 0 if those are all equal to the pivot. */
 typedef struct sides {
@@ -122,7 +122,7 @@ static sides cut(const fji_sort_kind *kind, range r)
     return sides_of(kind, r, pivot, equal);
 }
 
-/* ---- Cuts by all workers ------------------------------------------------------------------------ */
+/* ---- Cuts by all workers --------------------------------------------------------------------- */
 
 typedef struct chunk {
     size_t left;                            /* elements that go left */
@@ -260,7 +260,7 @@ static bool partition_parallel(quicksort *q, range r, sides *s)
     return true;
 }
 
-/* ---- Ranges ------------------------------------------------------------------------------------- */
+/* ---- Ranges ---------------------------------------------------------------------------------- */
 
 /* From left to right, whatever side is the smaller: guessing it wrong costs more than the stack,
  * whose depth the bad cuts keep small. */
@@ -348,7 +348,7 @@ static void sort_range(quicksort *q, range r)
         fji_job_add_progress(&q->job, r.n);
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 typedef struct call {
     fj_task task;

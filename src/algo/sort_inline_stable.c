@@ -34,7 +34,7 @@ static char *at_place(const mergesort *s, bool buffer, size_t at)
     return (buffer ? s->buffer : s->a) + at * s->kind->size;
 }
 
-/* ---- Leaves ------------------------------------------------------------------------------------- */
+/* ---- Leaves ---------------------------------------------------------------------------------- */
 
 /* Whether a goes before or with all of what follows it, both sorted. */
 static bool in_order(const fji_sort_kind *kind, const char *last, const char *next)
@@ -79,7 +79,7 @@ static void sort_leaf(mergesort *s, size_t at, size_t n, bool buffer)
     }
 }
 
-/* ---- Ranges ------------------------------------------------------------------------------------- */
+/* ---- Ranges ---------------------------------------------------------------------------------- */
 
 typedef struct half {
     fj_task task;
@@ -153,7 +153,7 @@ static bool sort_range(mergesort *s, size_t at, size_t n, bool buffer)
     return false;
 }
 
-/* ---- In place ----------------------------------------------------------------------------------- */
+/* ---- In place -------------------------------------------------------------------------------- */
 
 /* Makes two neighbouring stretches change places. */
 static void rotate(char *a, size_t left, size_t right)
@@ -198,7 +198,7 @@ static void sort_in_place(mergesort *s, char *a, size_t n)
     }
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 typedef struct call {
     fj_task task;

@@ -49,7 +49,7 @@ void fji_swap_bytes(unsigned char *x, unsigned char *y, size_t bytes)
     }
 }
 
-/* ---- Heap --------------------------------------------------------------------------------------- */
+/* ---- Heap ------------------------------------------------------------------------------------ */
 
 /* Sorts the element at i into the heap of those below it. */
 static void heap_sift(const fji_order *o, unsigned char *base, size_t i, size_t n)
@@ -82,7 +82,7 @@ void fji_heap_sort(const fji_order *o, fji_job *j, unsigned char *base, size_t n
     }
 }
 
-/* ---- Rotations ---------------------------------------------------------------------------------- */
+/* ---- Rotations ------------------------------------------------------------------------------- */
 
 /* |x elements|y elements| change places: by exchanges of blocks, as in Euclid's algorithm. */
 static void rotate(unsigned char *base, size_t x, size_t y, size_t size)

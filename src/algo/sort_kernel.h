@@ -12,7 +12,7 @@
 
 #include "merge.h"
 
-/* ---- Elements ----------------------------------------------------------------------------------- */
+/* ---- Elements -------------------------------------------------------------------------------- */
 
 /* Copies one element; `kind` is a constant. All is read before any is written. */
 FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_kind kind)
@@ -87,7 +87,7 @@ FJI_INLINE size_t fji_elem_size(const fji_order *o, enum fji_kind kind)
         }                                                                      \
     } while (0)
 
-/* ---- Choices ------------------------------------------------------------------------------------ */
+/* ---- Choices --------------------------------------------------------------------------------- */
 
 /* All ones if `answer` is positive, else 0: in place of a jump that is often guessed wrong. */
 FJI_INLINE uintptr_t fji_positive_mask(int result)
@@ -101,7 +101,7 @@ FJI_INLINE const unsigned char *fji_select(uintptr_t mask, const unsigned char *
     return (const unsigned char *)((uintptr_t)no ^ (((uintptr_t)yes ^ (uintptr_t)no) & mask));
 }
 
-/* ---- Merging from both ends ----------------------------------------------------------------------- */
+/* ---- Merging from both ends ------------------------------------------------------------------ */
 
 enum { FJI_PREFETCH_AHEAD = 8 };
 

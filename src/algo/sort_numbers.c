@@ -41,7 +41,7 @@ FJ_SORT(compare_f64, double, DOUBLE_LESS);
 FJ_STABLE_SORT(compare_kv32, fj_kv32, KEY_LESS);
 FJ_STABLE_SORT(compare_kv64, fj_kv64, KEY_LESS);
 
-/* ---- By digits ---------------------------------------------------------------------------------- */
+/* ---- By digits ------------------------------------------------------------------------------- */
 
 enum { STACK_BYTES = 4096 }; /* bytes of a buffer that needs no memory */
 
@@ -121,7 +121,7 @@ RADIX_SORT(f64, double, &float_map_64, radix_64)
 RADIX_SORT(kv32, fj_kv32, &unsigned_map, radix_kv32)
 RADIX_SORT(kv64, fj_kv64, &unsigned_map, radix_kv64)
 
-/* ---- By counting -------------------------------------------------------------------------------- */
+/* ---- By counting ----------------------------------------------------------------------------- */
 
 enum { FILL_MIN = 4096 }; /* numbers written at a time */
 

@@ -37,7 +37,7 @@ typedef struct half {
     _Alignas(max_align_t) unsigned char inline_acc[INLINE_ACC];
 } half;
 
-/* ---- Pace --------------------------------------------------------------------------------------- */
+/* ---- Pace ------------------------------------------------------------------------------------ */
 
 /* Parts and halves are so many times this, but for what ends at the end of the whole. */
 static size_t chunk_unit(const fji_job *j)
@@ -94,7 +94,7 @@ static bool fork_is_worthwhile(const chunk_timing *p, const fji_job *j, size_t n
     return j->grain != 0 || (p->reliable && (float)n * p->ticks_per_element > FJI_FORK_MIN_TICKS);
 }
 
-/* ---- Halves ------------------------------------------------------------------------------------- */
+/* ---- Halves ---------------------------------------------------------------------------------- */
 
 static void split_range(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *p);
 
@@ -155,7 +155,7 @@ static size_t split_fork_half(fji_split *s, size_t lo, size_t hi, void *acc, chu
     return half_combine(&h, acc) ? hi : mid;
 }
 
-/* ---- Ranges ------------------------------------------------------------------------------------- */
+/* ---- Ranges ---------------------------------------------------------------------------------- */
 
 /* One part at lo; returns where it ends. */
 static size_t split_chunk(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *p)
@@ -182,7 +182,7 @@ static void split_range(fji_split *s, size_t lo, size_t hi, void *acc, chunk_tim
     }
 }
 
-/* ---- The whole ----------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 typedef struct call {
     fj_task task;

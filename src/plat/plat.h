@@ -75,6 +75,9 @@ void fji_plat_thread_bind(const void *cpus, size_t bytes);
 void fji_plat_thread_allow(int signal);
 void fji_plat_thread_signal(fji_thread t, int signal);
 
+/* Blocks every signal in the calling thread, also those that fji_plat_thread_start() leaves. */
+void fji_plat_thread_block_all(void);
+
 /* The calling thread, as a handle to join. */
 fji_thread fji_plat_thread_self(void);
 
@@ -100,6 +103,9 @@ int64_t fji_plat_now(void);
 
 /* Zeroed, aligned to a pair of cache lines. NULL if there is none. */
 void *fji_plat_alloc(size_t bytes);
+/* As malloc(): not zeroed, and aligned for any type only. Does not change errno. */
+void *fji_plat_alloc_scratch(size_t bytes);
+/* Frees memory of either function. */
 void fji_plat_free(void *p);
 
 /* Address space without memory; then memory (zeroed) for a part of it; then back. A range that is
