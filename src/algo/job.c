@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job.c - beginning, ending and giving up a call of an algorithm
+ * job.c - the start, the end and the cancellation of a call of an algorithm
  */
 #include "job.h"
 
@@ -20,10 +20,12 @@ int fji_job_init(fji_job *j, const fj_algo_options *how, uint64_t amount)
     j->code = FJ_OK;
     j->caller = NULL;
     if (j->progress != NULL && j->progress->adds)
-        (void)fji_add_relaxed(&j->progress->total, amount); /* relaxed: only shown */
+        (void)fji_add_relaxed(&j->progress->total, amount); /* relaxed: the total is only shown */
     return FJ_OK;
 }
 
+/* Runs `root` as a plain call if the calling task already runs where it has to run. Otherwise the
+ * tasks of the call do not see the token of the calling task, and test it through `caller`. */
 static int job_enter(fji_job *j, fj_pool *pool, fj_token *token, fj_task *root)
 {
     fj_pool *here = fj_current_pool();
@@ -42,13 +44,13 @@ int fji_job_run(fji_job *j, const fj_algo_options *how, fj_task *root)
     int code = how != NULL ? job_enter(j, how->pool, how->token, root)
                            : job_enter(j, NULL, NULL, root);
 
-    return j->code != FJ_OK ? j->code : code; /* all parts were joined */
+    return j->code != FJ_OK ? j->code : code; /* a plain read: all tasks are joined */
 }
 
 bool fji_job_fail(fji_job *j, int code)
 {
     int none = FJ_OK;
-    return fji_cas_relaxed(&j->code, &none, code); /* relaxed: nothing else is told by it */
+    return fji_cas_relaxed(&j->code, &none, code); /* relaxed: the code carries no other data */
 }
 
 bool fji_job_should_continue(fji_job *j)

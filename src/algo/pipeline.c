@@ -1,60 +1,71 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pipeline.c - items on their way through stages
+ * pipeline.c - items that pass through stages
  *
- * An item has one of `max_in_flight` places from the call of the first stage that makes it until it
- * has left the last. When it is made it gets a number: 0, 1, 2, ...
+ * The problem: an item may arrive at a serial stage while another item is in it, or at an ordered
+ * stage before its turn. A worker that waited for the stage would be idle.
  *
- * A stage that takes one item at a time is a gate with a ring of places, one for each item
- * there can be, and the position of the next to go in: its number at an ordered stage, the
- * order of arrival at a serial one. An item that comes when it is its turn and the gate is
- * open goes in at once; else it lies down at its position. A parallel stage has no gate: who
- * brings an item goes on with it.
+ * The idea: the worker leaves the item at the stage and takes another one that is ready.
  *
- *     gate   shut: somebody is in      ring   [ . . 7 . 9 ]     8 is still on its way:
- *            open: next = 8                                     nobody can go in
+ * Items. An item has one of `max_in_flight` slots from the call of the first stage, which makes it,
+ * until it has left the last stage. Items are numbered 0, 1, 2, ... in the order in which they are
+ * made.
  *
- * An item that a stage has set to NULL keeps its place and its number until it is through the
- * last ordered stage, without being shown to any stage: so the numbers from `next` on are all
- * under way, there are at most as many of them as places, and no two want the same position
- * of a ring.
+ * Gates. A stage that processes one item at a time has a gate. The gate has a ring with one entry
+ * for each item that there can be, and the position of the next item that may enter: the number of
+ * the item at an ordered stage, the order of arrival at a serial stage. An item that arrives in its
+ * turn at an open gate enters at once. Otherwise it is stored in the ring at its position. A
+ * parallel stage has no gate: a worker that brings an item continues with it.
  *
- * Runners. Something is ready when an item lies at the open gate of its turn, or when the
- * first stage may be called: a place is free, it is not the end, the gate is open. A runner
- * takes something that is ready, the latest stage first so that items leave, runs the stage,
- * and goes on with the item as far as it can. If more is ready then, and if somebody wants it,
- * it forks another runner; one is on offer at a time, and whoever takes it may offer the next.
- * A runner that finds nothing ready joins one of those it has forked, looks again, and so on
- * until it has none; then it returns. It never waits for an item, but looks some times more
- * before it joins one that somebody has taken, since that may take as long as the pipeline.
+ *     gate   closed: an item is in the stage   ring   [ . . 7 . 9 ]    8 has not arrived yet:
+ *            open:   next = 8                                          no item can enter
  *
- * A worker that waits in a join is lost to the pipeline, or has to be replaced by another
- * thread. Therefore a runner that is waited for goes home, that is, returns with an empty hand
- * although something may be ready, if nobody has come for a while for what it offers, or if
- * many wait. Then the one that waits goes on, and its own worker may come for what that offers.
- * So those that wait stay few, also those that wait below others on one stack: a worker that
- * waits for a runner may run one that this has forked.
+ * A stage may set an item to NULL. The item then keeps its slot and its number until it has passed
+ * the last ordered stage, but no stage function sees it. So all numbers from `next` on are in
+ * flight, there are at most as many of them as slots, and no two items need the same entry of a
+ * ring.
  *
- * All this is changed under one lock, held for some instructions and never while a stage runs.
+ * Runners. A runner is a task that moves items. Something is ready if the item whose turn it is has
+ * arrived at an open gate, or if the first stage may be called: a slot is free, the input has not
+ * ended, and the gate is open. A runner takes something that is ready, at the latest stage first so
+ * that items leave the pipeline. It runs the stage, and continues with the item as far as possible.
+ * If more is ready then, and there is demand, it forks another runner. Only one fork is on offer at
+ * a time, that is, forked and not yet begun; a runner that begins may offer the next one. A runner
+ * that finds nothing ready joins one of the runners it has forked, looks again, and so on until it
+ * has none, and then returns. It never waits for an item. But before it joins a runner that a thief
+ * has taken, it looks several times more, because that join may last as long as the pipeline.
  *
- * Nothing is left lying
- *   L1  A runner returns with an empty hand, all it has forked joined. The first one returns
- *       only if it has found nothing ready after the last of these joins. Of any other one the
- *       forker looks again after having joined it. So the last look of all is that of the
- *       first runner, when there is no other one any more, and finds nothing ready.
- *   L2  When there is no runner but one that looks, nothing is in a stage, so every gate is
- *       open. Of all that lie at gates take the item with the lowest number: at a serial stage
- *       some item is ready. At an ordered one all lower numbers are through, as they are not
- *       under way at all: it is its turn, and it is ready.
- *   L3  So by L1 and L2 there is no item at the end, all places are free, every gate is open:
- *       as the first stage may not be called either, it has said that it is the end.
- *   Everything that becomes ready is looked at soon: whoever makes it ready is a runner, and
- *   comes to look with an empty hand, or goes home to one that does.
+ * A worker that waits in a join does no work for the pipeline, or has to be replaced by another
+ * thread. Therefore a runner whose forker waits for it returns without an item, although something
+ * may be ready, if no thief has come for its own offer for a while, or if many runners wait. Its
+ * forker then continues, and the worker that returned may take what the forker offers. So few
+ * runners wait at any time. That also bounds the stack of a worker that waits for a runner, and
+ * meanwhile runs another runner that the first one has forked.
  *
- * Errors. A code, or that it is cancelled, ends the job: no stage is called any more, every
- * runner returns as soon as its stage does. An item whose stage has run, and has not set it to
- * NULL, is under way also if that is the stage that failed. When all runners are gone the
- * caller drops what is left in the places, one after the other.
+ * All of this changes under one lock. The lock is held for a few instructions, never while a stage
+ * runs.
+ *
+ * No item is forgotten
+ *   L1  A runner returns without an item, and has joined all runners that it has forked. The first
+ *       runner returns only if it has found nothing ready after the last of these joins. The forker
+ *       of any other runner looks again after it has joined that runner. So the last look of all is
+ *       one of the first runner, when there is no other runner, and it finds nothing ready.
+ *   L2  When the only runner is one that looks, no item is in a stage, so every gate is open.
+ *       Consider the item with the lowest number of all that are stored at gates. If it is at a
+ *       serial stage, some item is ready there. If it is at an ordered stage, all lower numbers
+ *       have passed that stage, because none of them is in flight. It is its turn, and it is
+ *       ready.
+ *   L3  So by L1 and L2 no item is left at the end, all slots are free, and every gate is open. The
+ *       first stage may not be called either, so it has ended the input.
+ *   What becomes ready is seen soon: the runner that makes it ready looks for something ready when
+ *   it has no item, or returns to a forker that does.
+ *
+ * Errors. An error code or a cancellation ends the job: no stage function is called any more, and
+ * every runner returns as soon as its stage does. An item is in flight if its stage has run and has
+ * not set it to NULL, also if that stage has failed. When all runners have returned, the caller
+ * passes the items that are left in slots to drop(), one after the other.
+ *
+ * Ordering. The lock orders the gates, the rings, and what stages did: see plat/lock.c.
  */
 #include <string.h>
 
@@ -64,30 +75,30 @@
 #include "split.h"
 
 enum {
-    CHILDREN_MAX = 8, /* runners that one may have forked */
-    WAITING_MAX = 8,  /* of those that wait */
-    LINGER_MAX = 20,  /* looks before a join */
+    CHILDREN_MAX = 8, /* runners that one runner may have forked */
+    WAITING_MAX = 8,  /* runners that wait; if there are as many, runners return early */
+    LINGER_MAX = 20,  /* how often a runner looks again before a join */
 };
 
-/* About nanoseconds: between two looks of one that lingers; how long an offer is left standing
- * by one that could go home. */
+/* Ticks, which are about nanoseconds: the time between two looks of a runner that lingers, and how
+ * long an offer stands before a runner may return early because of it. */
 #define LINGER_TICKS 500u
 #define OFFER_TICKS 50000u
 
 typedef struct runner runner;
 
-/* The place of an item. */
+/* A slot, and the item in it. */
 typedef struct item {
-    void *data; /* NULL: none, or it goes no further */
+    void *data; /* NULL: no item, or one that a stage has set to NULL */
     size_t number;
-    struct item *next; /* free places */
+    struct item *next; /* in the list of free slots */
 } item;
 
-/* The state of a stage that takes one item at a time. */
+/* The state of a stage that processes one item at a time. */
 typedef struct gate {
     item **ring;
-    size_t next; /* position that goes in next */
-    size_t end;  /* of a serial stage: positions given so far */
+    size_t next; /* the position that may enter next */
+    size_t end;  /* of a serial stage: the position of the next item that arrives */
     bool closed;
 } gate;
 
@@ -96,40 +107,40 @@ typedef struct pipeline {
     const fj_stage *stages;
     size_t n;
     size_t max_in_flight;
-    size_t mask;         /* of positions in a ring */
-    size_t last_ordered; /* the last ordered stage; 0: none, or the first */
-    gate *gates;         /* one for each stage */
+    size_t mask;         /* size of a ring - 1 */
+    size_t last_ordered; /* the last ordered stage; 0: none, or the first one */
+    gate *gates;         /* one for each stage; parallel stages do not use theirs */
     item *items;
 
-    _Alignas(64) fji_lock lock; /* of all below, the gates and the rings */
-    bool ended;                 /* the first stage has no more */
-    runner *offerer;            /* has forked a runner that nobody has begun; NULL: there is none */
-    uint64_t offered_at;        /* when, in ticks */
-    int waiting;                /* runners that wait for another */
-    size_t ready;               /* gates that an item may go in at */
-    size_t used;                /* places that were ever used, all before this */
-    item *free;                 /* of these, those that are free */
-    size_t next_number;         /* the next number */
+    _Alignas(64) fji_lock lock; /* of all members below, the gates and the rings */
+    bool ended;                 /* the first stage has ended the input */
+    runner *offerer;            /* has forked a runner that has not begun; NULL: no offer */
+    uint64_t offered_at;        /* the time of the offer, in ticks */
+    int waiting;                /* runners that wait in a join */
+    size_t ready;               /* gates at which an item is ready */
+    size_t used;                /* slots below this were used at least once */
+    item *free;                 /* the free ones of them */
+    size_t next_number;         /* the number of the next item */
 } pipeline;
 
-/* A runner that somebody has forked. */
+/* A forked runner. */
 typedef struct child {
     fj_task task;
     pipeline *pipe;
     bool used;
-    bool awaited; /* its forker waits for it; under the lock */
-    int ending;   /* it is about to return */
+    bool awaited; /* its forker waits for it; protected by the lock */
+    int ending;   /* 1: it is about to return */
 } child;
 
 struct runner {
     pipeline *pipe;
-    child *self;  /* NULL: the first runner */
-    int children; /* how many are used */
-    int lingered; /* how often, since something was ready */
+    child *self;  /* NULL: this is the first runner */
+    int children; /* children in use */
+    int lingered; /* how often it looked again since something was ready */
     child child[CHILDREN_MAX];
 };
 
-/* What a runner has in hand: an item that may go through a stage. NULL: nothing. */
+/* What a runner works on: an item, and the stage that it may enter. item NULL: nothing. */
 typedef struct position {
     item *item;
     size_t stage;
@@ -142,7 +153,7 @@ static bool has_gate(const pipeline *p, size_t stage)
     return p->stages[stage].kind != FJ_STAGE_PARALLEL;
 }
 
-/* x comes to a gate: true if it goes in, else it lies down there. */
+/* x arrives at a gate. Returns true if it enters, else stores it in the ring. */
 static bool gate_arrive(pipeline *p, size_t stage, item *x)
 {
     gate *g = &p->gates[stage];
@@ -157,6 +168,7 @@ static bool gate_arrive(pipeline *p, size_t stage, item *x)
     return false;
 }
 
+/* The item in the stage has left it. */
 static void gate_open(pipeline *p, size_t stage)
 {
     gate *g = &p->gates[stage];
@@ -165,28 +177,29 @@ static void gate_open(pipeline *p, size_t stage)
     if (stage != 0 && g->ring[g->next & p->mask] != NULL) p->ready++;
 }
 
-/* Takes the item whose turn it is at the latest gate where there is one. */
+/* Takes the item that is ready at the latest gate. There is one. */
 static position gate_take(pipeline *p)
 {
     for (size_t s = p->n - 1;; s--) {
         gate *g = &p->gates[s];
         if (g->ring == NULL || g->closed || g->ring[g->next & p->mask] == NULL) continue;
-        position h = {g->ring[g->next & p->mask], s};
+        position at = {g->ring[g->next & p->mask], s};
         g->ring[g->next++ & p->mask] = NULL;
         g->closed = true;
         p->ready--;
-        return h;
+        return at;
     }
 }
 
-/* ---- Places (under the lock) ----------------------------------------------------------------- */
+/* ---- Slots (under the lock) ------------------------------------------------------------------ */
 
-/* Whether the first stage may be called. */
+/* Returns whether the first stage may be called. */
 static bool can_make(const pipeline *p)
 {
     return !p->ended && !p->gates[0].closed && (p->free != NULL || p->used < p->max_in_flight);
 }
 
+/* Takes a free slot for the item that the first stage makes. There is one. */
 static position slot_take(pipeline *p)
 {
     item *x = p->free;
@@ -207,9 +220,9 @@ static void slot_free(pipeline *p, item *x)
     p->free = x;
 }
 
-/* ---- Going on (under the lock) --------------------------------------------------------------- */
+/* ---- Stages (under the lock) ----------------------------------------------------------------- */
 
-/* The stage that x comes to after `stage`; p->n: it is through. */
+/* Returns the next stage of x after `stage`, or p->n if x leaves the pipeline. */
 static size_t stage_after(const pipeline *p, size_t stage, const item *x)
 {
     if (FJI_LIKELY(x->data != NULL)) return stage + 1;
@@ -218,14 +231,15 @@ static size_t stage_after(const pipeline *p, size_t stage, const item *x)
     return stage <= p->last_ordered ? stage : p->n;
 }
 
-/* h has been through its stage; what is in hand then: the same item, or nothing. */
-static position advance(pipeline *p, position h)
+/* An item has passed its stage. Returns the same item at its next stage if it may enter, else
+ * nothing. */
+static position advance(pipeline *p, position at)
 {
     const position nothing = {NULL, 0};
-    item *x = h.item;
+    item *x = at.item;
 
-    if (has_gate(p, h.stage)) gate_open(p, h.stage);
-    if (h.stage == 0) {
+    if (has_gate(p, at.stage)) gate_open(p, at.stage);
+    if (at.stage == 0) {
         if (x->data == NULL) {
             p->ended = true;
             slot_free(p, x);
@@ -233,8 +247,9 @@ static position advance(pipeline *p, position h)
         }
         x->number = p->next_number++;
     }
-    h.stage = stage_after(p, h.stage, x);
-    if (h.stage < p->n) return !has_gate(p, h.stage) || gate_arrive(p, h.stage, x) ? h : nothing;
+    at.stage = stage_after(p, at.stage, x);
+    if (at.stage < p->n)
+        return !has_gate(p, at.stage) || gate_arrive(p, at.stage, x) ? at : nothing;
     slot_free(p, x);
     return nothing;
 }
@@ -256,6 +271,7 @@ static void child_release(runner *r, child *c)
     r->children--;
 }
 
+/* Joins a child that a thief has taken. */
 static void child_wait(runner *r, child *c)
 {
     pipeline *p = r->pipe;
@@ -272,29 +288,30 @@ static void child_wait(runner *r, child *c)
     child_release(r, c);
 }
 
-/* One that is not in use; NULL: there is none. */
+/* Returns a child that is not in use, or NULL if there is none. */
 static child *child_get(runner *r)
 {
     for (int i = 0; i < CHILDREN_MAX; i++) {
         child *c = &r->child[i];
-        /* relaxed: its join gives the order, and does not take long. */
+        /* relaxed: a hint */
         if (r->children == CHILDREN_MAX && fji_load_relaxed(&c->ending) != 0) child_wait(r, c);
         if (!c->used) return c;
     }
     return NULL;
 }
 
-/* Lets a moment pass, unless there were enough of them: false. */
+/* Waits for LINGER_TICKS. Returns false if it has done so LINGER_MAX times, or if the job ends. */
 static bool runner_linger(runner *r)
 {
-    /* relaxed: a code is all there is to know. */
+    /* relaxed: the code carries no other data. */
     if (r->lingered == LINGER_MAX || fji_load_relaxed(&r->pipe->job.code) != FJ_OK) return false;
     r->lingered++;
     for (uint64_t begin = fji_ticks(); fji_ticks() - begin < LINGER_TICKS;) fji_pause();
     return true;
 }
 
-/* Nothing is ready: joins one of the children, or lingers; false: there is none. */
+/* Called if nothing is ready: joins one of the children, or lingers. Returns false if there is no
+ * child. */
 static bool runner_join_one(runner *r)
 {
     if (r->children == 0) return false;
@@ -311,7 +328,7 @@ static bool runner_join_one(runner *r)
     }
 }
 
-/* Whether there is something for another runner (under the lock), which is then to be forked. */
+/* Returns whether the runner has to fork another one, and records the offer. Under the lock. */
 static bool runner_should_offer(runner *r)
 {
     pipeline *p = r->pipe;
@@ -327,7 +344,7 @@ static void runner_fork(runner *r)
 {
     child *c = child_get(r);
 
-    if (c == NULL) { /* the others may offer one */
+    if (c == NULL) { /* another runner may offer instead */
         offer_end(r->pipe);
         return;
     }
@@ -340,7 +357,7 @@ static void runner_fork(runner *r)
     fj_fork(&c->task);
 }
 
-/* Whether a runner with an empty hand is of more use at home (under the lock). */
+/* Returns whether a runner without an item should return to its forker. Under the lock. */
 static bool runner_should_return(runner *r)
 {
     pipeline *p = r->pipe;
@@ -351,7 +368,7 @@ static bool runner_should_return(runner *r)
     return fji_ticks() - p->offered_at > OFFER_TICKS;
 }
 
-/* Runs a stage on an item; false: the job is over. */
+/* Runs a stage on an item. Returns false if the job ends. */
 static bool stage_run(pipeline *p, item *x, size_t stage)
 {
     const fj_stage *s = &p->stages[stage];
@@ -370,48 +387,50 @@ static bool stage_run(pipeline *p, item *x, size_t stage)
     return true;
 }
 
-/* Runs the stage, and those that follow as far as no gate has to be opened or passed. */
-static bool position_run(pipeline *p, position *h)
+/* Runs the stage, and the following ones as far as there is no gate to open or to enter. */
+static bool position_run(pipeline *p, position *at)
 {
-    if (!stage_run(p, h->item, h->stage)) return false;
-    while (h->stage != 0 && h->item->data != NULL && !has_gate(p, h->stage) &&
-           h->stage + 1 < p->n && !has_gate(p, h->stage + 1))
-        if (!stage_run(p, h->item, ++h->stage)) return false;
+    if (!stage_run(p, at->item, at->stage)) return false;
+    while (at->stage != 0 && at->item->data != NULL && !has_gate(p, at->stage) &&
+           at->stage + 1 < p->n && !has_gate(p, at->stage + 1))
+        if (!stage_run(p, at->item, ++at->stage)) return false;
     return true;
 }
 
-/* Something that is ready (under the lock). */
+/* Takes something that is ready, or nothing. Under the lock. */
 static position runner_take(pipeline *p)
 {
     if (p->ready != 0) return gate_take(p);
     return can_make(p) ? slot_take(p) : (position){NULL, 0};
 }
 
-/* Takes and runs until nothing is ready; false: the job is over, or it goes home. */
+/* Takes and runs items until nothing is ready. Returns false if the job ends, or if the runner has
+ * to return to its forker. */
 static bool runner_work(runner *r)
 {
     pipeline *p = r->pipe;
-    bool on = true;
+    bool more = true;
 
     fji_lock_take(&p->lock);
-    position h = runner_take(p);
-    if (h.item != NULL) r->lingered = 0;
-    while (h.item != NULL) {
+    position at = runner_take(p);
+    if (at.item != NULL) r->lingered = 0;
+    while (at.item != NULL) {
         bool offers = runner_should_offer(r);
         fji_lock_drop(&p->lock);
         if (FJI_UNLIKELY(offers)) runner_fork(r);
-        on = position_run(p, &h);
+        more = position_run(p, &at);
         fji_lock_take(&p->lock);
-        if (!on) break;
-        h = advance(p, h);
-        if (h.item != NULL) continue;
-        on = !runner_should_return(r);
-        if (on) h = runner_take(p);
+        if (!more) break;
+        at = advance(p, at);
+        if (at.item != NULL) continue;
+        more = !runner_should_return(r);
+        if (more) at = runner_take(p);
     }
     fji_lock_drop(&p->lock);
-    return on;
+    return more;
 }
 
+/* Runs until nothing is ready and no child is left. */
 static void runner_run(pipeline *p, child *self)
 {
     runner r = {.pipe = p, .self = self};
@@ -431,7 +450,7 @@ static int child_run(fj_task *t)
     return FJ_OK;
 }
 
-/* ---- The whole ------------------------------------------------------------------------------- */
+/* ---- The call -------------------------------------------------------------------------------- */
 
 typedef struct call {
     fj_task task;
@@ -456,14 +475,15 @@ static bool stages_valid(const fj_stage *stages, size_t n)
     return true;
 }
 
-/* Adds a * b to *sum; false: too much. */
+/* Adds a * b to *sum. Returns false on overflow. */
 static bool add_product(size_t *sum, size_t a, size_t b)
 {
     size_t bytes;
     return !__builtin_mul_overflow(a, b, &bytes) && !__builtin_add_overflow(*sum, bytes, sum);
 }
 
-/* One block for gates, places and rings. */
+/* Allocates one block for the gates, the slots and the rings. Returns false if there is no
+ * memory. */
 static bool pipe_alloc(pipeline *p)
 {
     size_t rings = 0, size = 1, bytes = 0;
@@ -494,7 +514,7 @@ static bool pipe_alloc(pipeline *p)
     return true;
 }
 
-/* Everything has ended: what is left in the places is nobody's. */
+/* All runners have returned: drops the items that are left in slots. */
 static void pipe_drop(pipeline *p, void (*drop)(void *item))
 {
     for (size_t i = 0; i < p->used; i++)
@@ -505,7 +525,7 @@ int fj_pipeline(const fj_stage *stages, size_t n, size_t max_in_flight, void (*d
                 const fj_algo_options *how)
 {
     pipeline p = {.stages = stages, .n = n, .max_in_flight = max_in_flight};
-    call w = {.pipe = &p};
+    call c = {.pipe = &p};
 
     if (stages == NULL || n == 0 || max_in_flight == 0 || !fji_fits(n, sizeof *stages))
         return FJ_EINVAL;
@@ -515,8 +535,8 @@ int fj_pipeline(const fj_stage *stages, size_t n, size_t max_in_flight, void (*d
     for (size_t i = 1; i < n; i++)
         if (stages[i].kind == FJ_STAGE_ORDERED) p.last_ordered = i;
     if (!pipe_alloc(&p)) return FJ_ENOMEM;
-    fj_task_init(&w.task, call_run);
-    err = fji_job_run(&p.job, how, &w.task);
+    fj_task_init(&c.task, call_run);
+    err = fji_job_run(&p.job, how, &c.task);
     if (drop != NULL) pipe_drop(&p, drop);
     fji_algo_free(p.gates);
     return err;

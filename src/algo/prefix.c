@@ -1,79 +1,91 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prefix.c - work of which each part needs what all parts left of it come to
+ * prefix.c - loops in which each chunk needs the combined value of all chunks left of it
  *
- * Alone. The calling thread begins alone, and emits one part after the other: one pass, no
- * memory. When somebody is there to help, and what is left is worth it, what is left is cut
- * into parts for a table, in which all who take part from then on find what to do. Without
- * memory for the table, or without helpers, it stays as it was.
+ * The problem: the prefix of a chunk is known only when everything left of it is folded. A worker
+ * that waited for it would be idle.
  *
- * The table has for each part k its value, its mark and its note. `carry` is the prefix of the
- * first part that has none in its value. One word says what may be begun, and every step
- * but the taking of a part is one compare-and-swap of it:
+ * The idea: a worker never waits for a prefix. If the prefix of a chunk is known, it emits the
+ * chunk. If not, it folds a chunk ahead, which is what the next prefix needs.
  *
- *     next    parts below are claimed, by those who fold or emit them
- *     known   parts below have their prefix; carry is the prefix of part `known`
- *     given   parts below are taken by those who emit them
- *     folds   how often somebody has finished to fold
+ * Sequential phase. The calling thread begins without helpers and emits one chunk after the other:
+ * one pass over the data, and no memory. When there is demand, and the rest takes long enough, it
+ * divides the rest into chunks and allocates a table for them. From then on it is one of the
+ * participants that work on the table. Without memory for the table, or without demand, the
+ * sequential phase lasts until the end.
  *
- *     0 <= given <= known <= next <= parts
+ * The table has for each chunk a value, a state and a note. `carry` is the prefix of chunk `known`.
+ * One word has four fields. Every step of the protocol is one compare-and-swap of the word, except
+ * that a participant takes a chunk for emission by the state of that chunk.
  *
- *     part    |...emitted or being so...|..prefix known..|..being folded, folded..|...free...|
- *                                       given            known                    next
+ *     claimed  chunks below this are claimed by a participant that folds or emits them
+ *     known    chunks below this have a known prefix, in their value if they are folded
+ *     taken    chunks below this are taken by a participant that emits them
+ *     folds    how many chunks were folded so far, modulo the width of the field
  *
- * The mark of a part says how far it is: 0, FOLDED, TAKEN. A part left of known is folded or
- * taken; whoever turns its mark from FOLDED to TAKEN emits it. Whoever has claimed part `known`
- * owns carry, until he has set known to what comes after it.
+ *     0 <= taken <= known <= claimed <= chunks
  *
- * What a worker does next, the first of these that can be done:
+ *     chunks  |...emitted, being emitted...|..prefix known..|..folded, being folded..|...free...|
+ *                                          taken            known                    claimed
  *
- *   emit     one of the last parts that he has folded himself is left of known, and not taken:
- *            it lies in the cache of his processor.
- *   direct   known == next < parts: claims part `next`, and so owns carry; emits the part
- *            without having folded it, into carry; marks it TAKEN; then moves on, from the part
- *            after it.
- *   fold     known < next < parts, not too far ahead of known, and few of those that he has
- *            folded are waiting: claims part `next`, folds it, marks it FOLDED, and then counts
- *            it in folds. If at that step it is the part at known, moves on from it.
- *   sweep    given < known: takes the first that is not taken from given on, and emits it.
- *   fold     the same, with many waiting: he forgets the oldest of them, which will be swept.
- *   leave    given == known, and nothing can be folded. What is left waits for somebody who
- *            folds, emits directly or moves on, and who will look again, and fork others in
- *            place of those who have left.
+ * The state of a chunk is 0, FOLDED or TAKEN. A chunk below `known` is FOLDED or TAKEN. The
+ * participant that changes the state of such a chunk from FOLDED to TAKEN emits it. The participant
+ * that has claimed chunk `known` owns the carry, until it has moved `known` behind that chunk.
  *
- *   move on  with the word as it is: for each part from there on that has its mark, its value
- *            is swapped for carry, and carry combined with it; then known is set, if the word
- *            has not changed since: else it looks again.
+ * A participant does the first of these that is possible:
  *
- * Alone in the table a worker therefore only emits directly: one pass. With two, each folds and
- * emits what it has folded, from its cache; nobody waits for somebody else but by joining a
- * task he has forked. How far ahead they fold is limited, since what was folded long ago is in
- * no cache any more: if one is stopped by the system while all wait for his part, the others
- * leave.
+ *   1. emit    One of the last chunks that it has folded itself is below `known` and not taken.
+ *              Its data is in the cache of this processor.
+ *   2. direct  known == claimed < chunks. It claims the chunk, and thereby owns the carry. It emits
+ *              the chunk without a fold, into the carry, sets the state TAKEN, and advances `known`
+ *              from the next chunk on.
+ *   3. fold    known < claimed < chunks, `claimed` is not too far ahead of `known`, and fewer than
+ *              KEEP chunks that it has folded wait for their prefix. It claims the chunk, folds it,
+ *              sets the state FOLDED, and adds 1 to `folds`. If the chunk is then chunk `known`, it
+ *              owns the carry and advances `known` from this chunk on.
+ *   4. sweep   taken < known. It takes the first chunk from `taken` on that is not taken, if there
+ *              is one, emits it, and moves `taken`.
+ *   5. fold    As 3, if KEEP chunks wait: it forgets the oldest of them, which will be swept.
+ *   6. leave   taken == known, and nothing can be folded. What remains waits for a participant that
+ *              folds, emits directly or advances `known`. That participant looks again afterwards,
+ *              and forks new helpers.
  *
- * Why carry has one owner: known changes only by its owner, to a part that was free, or whose
- * mark he did not see although nobody had counted since he looked for it. If somebody has
- * claimed that part he has not counted it, and will find it at known when he does: he is the
- * next owner. If nobody has, the next one is who claims it, directly. A part that was passed by
- * its mark before it was counted lies left of known when it is, and is nobody's.
+ *   To advance `known` to a chunk is a loop of the owner of the carry. For each chunk from there on
+ *   whose state is not 0, it exchanges the value of the chunk for the carry, and combines the carry
+ *   with the value. Then it stores the new `known` if the word has not changed; otherwise it
+ *   continues the loop.
  *
- * Why each part is emitted exactly once, after it is folded, if it is: by its mark, which goes
- * from FOLDED to TAKEN once. Nobody takes a part before it is left of known, and known goes over
- * a part only by its mark: FOLDED, or TAKEN by whoever has emitted it directly.
+ * A single participant therefore only emits directly: one pass. With two, each folds chunks and
+ * emits the chunks that it has folded, from its cache. No participant waits for another one, except
+ * to join a helper that it has forked. How far they fold ahead is limited, because a chunk that was
+ * folded long ago is no longer in a cache. If the system stops a participant that folds chunk
+ * `known`, the others leave.
  *
- * Why none is forgotten: given goes only over parts that are taken. While known < next somebody
- * owns carry, and he sets known. So when nobody folds, emits directly or moves on any more,
- * known == next; and whoever set known last has looked again at the word after that, and left
- * only when given == known and next == parts, as nothing was ahead: all is taken, and whoever
- * took it is joined.
+ * Why the carry has one owner. Only its owner changes `known`. The new `known` is a chunk that was
+ * free, or a chunk whose state the owner has seen as 0 and whose fold was not counted in `folds`
+ * since. If that chunk is claimed, its participant has not counted its fold yet. When it does, it
+ * finds the chunk at `known` and is the next owner. If the chunk is free, the next owner is the
+ * participant that claims it and emits it directly. A chunk whose state is seen before its fold is
+ * counted is below `known` when it is counted, so its participant does not become an owner.
  *
- * Errors and cancels end the job; everybody looks at it before each part. What the table says
- * is then of no interest.
+ * Why each chunk is emitted exactly once, and after its fold. `known` passes a chunk only if its
+ * state is FOLDED, or TAKEN by direct emission. A participant takes a chunk only if the chunk is
+ * below `known`, by a change of its state from FOLDED to TAKEN, which succeeds once.
  *
- * Edges           from                              to                      carries
- *   chain.word    every CAS of the word             every load and CAS      values, carry, what
- *                                                                           was emitted
- *   chain.mark    release store, table_publish_fold()       acquire, table_advance()   value, note of it
+ * Why no chunk is forgotten. `taken` passes only chunks that are taken. While known < claimed, some
+ * participant owns the carry, and it will store `known`. So when no participant folds, emits
+ * directly or advances `known` any more, known == claimed. The participant that stored `known` last
+ * has looked at the word after that. It left only because taken == known and claimed == chunks,
+ * since the limit ahead of `known` cannot have stopped it. All chunks are taken then, and the
+ * participants that have taken them are joined.
+ *
+ * An error or a cancellation ends the job. Every participant tests the job before each chunk. The
+ * content of the table no longer matters then.
+ *
+ * Edges             from                                 to                       carries
+ *   prefix.word     every CAS of the word                every load and CAS       values, carry,
+ *                                                                                 what was emitted
+ *   prefix.state    release store, table_publish_fold()  acquire, table_advance() value and note
  */
 #include "prefix.h"
 
@@ -85,64 +97,62 @@
 
 enum {
     CHUNKS_MAX = 16384,
-    HELPERS = 2,           /* that one worker has forked at a time */
-    AHEAD = 4,             /* parts for each worker */
-    KEEP = 2,              /* folded by one, to be emitted by the same */
-    CHUNK_BYTES = 1 << 17, /* folded and emitted soon after, by the cache of one core */
-    TABLE_BYTES = 1 << 24, /* fewer parts rather than more memory for large values, */
-    CHUNKS_MIN = 64,       /* but so many anyway */
-    GROWTH = 16,           /* alone, a part is at most so many times the one before */
-    BITS = 15,             /* of a field of the word: up to CHUNKS_MAX, inclusive */
+    HELPERS = 2,           /* that one participant may have forked */
+    AHEAD = 4,             /* max_ahead for each worker */
+    KEEP = 2,              /* chunks that a participant folds and wants to emit itself */
+    CHUNK_BYTES = 1 << 17, /* that a chunk accesses: they fit the cache of one core */
+    TABLE_BYTES = 1 << 24, /* of all values: with large values a table has fewer chunks, */
+    CHUNKS_MIN = 64,       /* but at least this many */
+    GROWTH = 16,           /* a sequential chunk is at most 16 times as large as the one before */
+    BITS = 15,             /* of a field of the word, for numbers from 0 to CHUNKS_MAX */
 };
 
-/* A part of the table takes no longer, if it may be smaller. */
+/* A chunk of the table takes at most this time, if the options allow smaller chunks. */
 #define TABLE_CHUNK_TICKS (2 * FJI_CHUNK_TICKS)
 
 typedef struct table {
     _Alignas(FJI_APART) uint64_t word;
-    uint32_t helpers; /* forked so far */
+    uint32_t helpers; /* forked and not yet joined */
     _Alignas(FJI_APART) fji_prefix_loop *loop;
     size_t begin, end;
-    size_t chunk;          /* elements */
-    size_t chunks;         /* how many */
-    uint32_t max_helpers;  /* helpers at a time */
-    uint32_t max_ahead;    /* parts that may be claimed from known on */
-    size_t stride;         /* of a value */
-    size_t note_words;     /* words of a note */
-    unsigned char *carry;  /* owned by who has part `known` */
-    unsigned char *spare;  /* a value, likewise */
-    unsigned char *values; /* a fold's result, from known on; below, the prefix */
+    size_t chunk;          /* elements of a chunk */
+    size_t chunks;         /* number of chunks */
+    uint32_t max_helpers;  /* limit for `helpers` */
+    uint32_t max_ahead;    /* limit for claimed - known */
+    size_t stride;         /* bytes of a value */
+    size_t note_words;     /* 64-bit words of a note */
+    unsigned char *carry;  /* the prefix of chunk `known`; used by its owner only */
+    unsigned char *spare;  /* room for one value; used by the owner of the carry only */
+    unsigned char *values; /* of each chunk: its fold; below `known`, its prefix */
     uint64_t *notes;
-    uint32_t *states; /* FOLDED, TAKEN */
+    uint32_t *states; /* of each chunk: 0, FOLDED or TAKEN */
 } table;
 
 enum { FOLDED = 1, TAKEN = 2 };
 
-/* Who takes part, and the last parts he has folded, the oldest first. */
+/* A participant, and the last chunks that it has folded, the oldest first. */
 typedef struct participant {
     uint32_t folded[KEEP];
     unsigned nfolded;
 } participant;
 
-/* A task that takes part. */
+/* A forked task that is a participant. */
 typedef struct helper {
     fj_task task;
     table *table;
-    uint32_t leaving; /* it is about to end */
+    uint32_t leaving; /* 1: it is about to return */
 } helper;
 
-/* What the calling thread has. */
+/* The call, during the sequential phase. */
 typedef struct call {
     fj_task task;
     fji_prefix_loop *loop;
     size_t begin, end;
     unsigned char *carry;
-    /* How large its parts are while it is alone. */
     size_t chunk;
-    uint64_t
-        ticks_per_element; /* what the last one took for each element, times 256; 0: not known */
-    uint64_t last_end;     /* when it ended */
-    bool table_failed;     /* there is no memory for the table */
+    uint64_t ticks_per_element; /* of the last chunk, times 256; 0: not known */
+    uint64_t last_end;          /* when the last chunk ended */
+    bool table_failed;          /* a table was refused for lack of memory; not tried again */
 } call;
 
 /* ---- The word -------------------------------------------------------------------------------- */
@@ -170,19 +180,19 @@ static uint32_t word_taken(uint64_t w)
 
 static uint64_t word_load(table *t)
 {
-    /* [prefix.word] acquire <- release in word_cas(): values and marks. */
+    /* [prefix.word] acquire <- release in word_cas(): values, states, the carry. */
     return fji_load_acquire(&t->word);
 }
 
-/* False: it is another by now, *w. */
+/* Changes the word from *w to `to`. Returns false if the word is not *w, and stores it there. */
 static bool word_cas(table *t, uint64_t *w, uint64_t to)
 {
     FJI_GAP();
-    /* [prefix.word] acq_rel <-> the same, and acquire in word_load(): what was done before. */
+    /* [prefix.word] acq_rel <-> itself, and acquire in word_load(): all that was done before. */
     return fji_cas_acq_rel_64(&t->word, w, to);
 }
 
-/* ---- Parts ----------------------------------------------------------------------------------- */
+/* ---- Chunks ---------------------------------------------------------------------------------- */
 
 static size_t chunk_begin(const table *t, size_t k)
 {
@@ -204,39 +214,40 @@ static uint64_t *chunk_note(const table *t, size_t k)
     return t->notes + k * t->note_words;
 }
 
-/* Calls emit for part k; *acc is its prefix. False: the job ends. */
+/* Emits chunk k, whose prefix is *acc. Returns false if that ends the job. */
 static bool chunk_emit(table *t, size_t k, void *acc, uint64_t *note)
 {
-    fji_prefix_loop *c = t->loop;
+    fji_prefix_loop *loop = t->loop;
     size_t lo = chunk_begin(t, k), hi = chunk_end(t, k);
-    int code = c->emit(c->context, lo, hi, acc, note);
+    int code = loop->emit(loop->context, lo, hi, acc, note);
 
     if (FJI_LIKELY(code == FJ_OK)) {
-        fji_job_add_progress(&c->job, hi - lo);
+        fji_job_add_progress(&loop->job, hi - lo);
         return true;
     }
-    fji_job_fail(&c->job, code);
+    fji_job_fail(&loop->job, code);
     return false;
 }
 
-/* The value of part k is swapped for carry, which is combined with it. */
+/* Stores the carry as the prefix of chunk k, and combines the carry with the fold of chunk k.
+ * Returns false if that ends the job. */
 static bool chunk_pass_carry(table *t, size_t k)
 {
-    fji_prefix_loop *c = t->loop;
+    fji_prefix_loop *loop = t->loop;
     unsigned char *value = chunk_value(t, k);
 
-    memcpy(t->spare, t->carry, c->size);
-    int code = c->combine(t->carry, value, c->arg);
+    memcpy(t->spare, t->carry, loop->size);
+    int code = loop->combine(t->carry, value, loop->arg);
     if (code != FJ_OK) {
-        fji_job_fail(&c->job, code);
+        fji_job_fail(&loop->job, code);
         return false;
     }
-    memcpy(value, t->spare, c->size);
+    memcpy(value, t->spare, loop->size);
     return true;
 }
 
-/* The caller owns carry, which is the prefix of `known`: known goes there, and over all that is
- * folded. given goes along if it was at `from`. */
+/* Called by the owner of the carry, which is the prefix of chunk `known`. Moves `known` there and
+ * then over all chunks that are folded. Moves `taken` to the same chunk if it is at `from`. */
 static void table_advance(table *t, uint32_t known, uint32_t from)
 {
     uint64_t w = word_load(t);
@@ -252,14 +263,14 @@ static void table_advance(table *t, uint32_t known, uint32_t from)
                            (w & (FIELD * ONE_FOLDS))));
 }
 
-/* ---- What a worker does ---------------------------------------------------------------------- */
+/* ---- Steps of a participant ------------------------------------------------------------------ */
 
-/* Part k, left of known, is the caller's to emit. */
+/* Tries to take chunk k, which is below `known`, for emission. */
 static bool table_take(table *t, uint32_t k)
 {
     uint32_t state = FOLDED;
 
-    /* relaxed: only who is first; what is there to be read came with the word. */
+    /* relaxed: only decides which participant takes it; the word has carried the data. */
     return fji_cas_relaxed(&t->states[k], &state, (uint32_t)TAKEN);
 }
 
@@ -273,15 +284,15 @@ static void table_emit(table *t, uint32_t k)
     (void)chunk_emit(t, k, acc, chunk_note(t, k));
 }
 
-/* Emits the first part that is folded and not taken, if there is one, of those from given to
- * known in w, and moves given over those that are. */
+/* Emits the first chunk that is not taken of those from `taken` to `known` in w, if there is one.
+ * Moves `taken` over the chunks that are taken. */
 static void table_sweep(table *t, uint64_t w)
 {
     uint32_t k = word_taken(w), known = word_known(w);
     bool found = false;
 
     while (k < known && !found) found = table_take(t, k++);
-    /* Parts are taken in other orders too: given may be further by now. */
+    /* Chunks are taken in other orders too, so `taken` may have moved further. */
     while (word_taken(w) < k && !word_cas(t, &w, w + (k - word_taken(w)) * ONE_TAKEN)) continue;
     if (found) table_emit(t, k - 1);
 }
@@ -295,11 +306,13 @@ static void table_direct(table *t, uint32_t k)
     if (size <= sizeof stack) acc = memcpy(stack, acc, size);
     if (!chunk_emit(t, k, acc, NULL)) return;
     if (acc == stack) memcpy(t->carry, acc, size);
-    fji_store_relaxed(&t->states[k], (uint32_t)TAKEN); /* relaxed: the word makes it known */
+    /* relaxed: the CAS of the word publishes it. */
+    fji_store_relaxed(&t->states[k], (uint32_t)TAKEN);
     table_advance(t, k + 1, k);
 }
 
-/* Part k is folded: says so, and moves on if that is up to the caller. */
+/* Publishes the fold of chunk k. Advances `known` if that makes the caller the owner of the
+ * carry. */
 static void table_publish_fold(table *t, uint32_t k)
 {
     uint64_t w = word_load(t);
@@ -313,53 +326,53 @@ static void table_publish_fold(table *t, uint32_t k)
 static void table_fold(table *t, uint32_t k)
 {
     _Alignas(max_align_t) unsigned char stack[FJI_PREFIX_INLINE_BYTES];
-    fji_prefix_loop *c = t->loop;
-    bool small = c->size <= sizeof stack;
+    fji_prefix_loop *loop = t->loop;
+    bool small = loop->size <= sizeof stack;
     unsigned char *acc = small ? stack : chunk_value(t, k);
 
-    memcpy(acc, c->identity, c->size);
-    int code = c->fold(c->context, chunk_begin(t, k), chunk_end(t, k), acc, chunk_note(t, k));
+    memcpy(acc, loop->identity, loop->size);
+    int code = loop->fold(loop->context, chunk_begin(t, k), chunk_end(t, k), acc, chunk_note(t, k));
     if (code != FJ_OK) {
-        fji_job_fail(&c->job, code);
+        fji_job_fail(&loop->job, code);
         return;
     }
-    if (small) memcpy(chunk_value(t, k), acc, c->size);
+    if (small) memcpy(chunk_value(t, k), acc, loop->size);
     table_publish_fold(t, k);
 }
 
-/* The oldest of the caller's own parts, no longer his. */
-static uint32_t participant_forget_oldest(participant *h)
+/* Removes the oldest chunk from the list and returns it. */
+static uint32_t participant_forget_oldest(participant *p)
 {
-    uint32_t k = h->folded[0];
+    uint32_t k = p->folded[0];
 
-    memmove(h->folded, h->folded + 1, --h->nfolded * sizeof *h->folded);
+    memmove(p->folded, p->folded + 1, --p->nfolded * sizeof *p->folded);
     return k;
 }
 
-static void participant_fold(participant *h, table *t, uint32_t k)
+static void participant_fold(participant *p, table *t, uint32_t k)
 {
-    if (h->nfolded == KEEP) (void)participant_forget_oldest(h);
-    h->folded[h->nfolded++] = k;
+    if (p->nfolded == KEEP) (void)participant_forget_oldest(p);
+    p->folded[p->nfolded++] = k;
     table_fold(t, k);
 }
 
-/* Claims something and does it. False: there is nothing that could be begun. */
-static bool participant_step(participant *h, table *t)
+/* Does the first step that is possible, as listed above. Returns false if none is. */
+static bool participant_step(participant *p, table *t)
 {
     for (uint64_t w = word_load(t);;) {
         uint32_t claimed = word_claimed(w), known = word_known(w);
         bool can_claim = claimed < t->chunks && claimed - known < t->max_ahead;
 
-        if (h->nfolded != 0 && h->folded[0] < known) {
-            uint32_t k = participant_forget_oldest(h);
+        if (p->nfolded != 0 && p->folded[0] < known) {
+            uint32_t k = participant_forget_oldest(p);
             if (!table_take(t, k)) continue;
             table_emit(t, k);
-        } else if (can_claim && (claimed == known || h->nfolded < KEEP || word_taken(w) == known)) {
+        } else if (can_claim && (claimed == known || p->nfolded < KEEP || word_taken(w) == known)) {
             if (!word_cas(t, &w, w + ONE_CLAIMED)) continue;
             if (claimed == known)
                 table_direct(t, claimed);
             else
-                participant_fold(h, t, claimed);
+                participant_fold(p, t, claimed);
         } else if (word_taken(w) < known) {
             table_sweep(t, w);
         } else {
@@ -378,34 +391,36 @@ static int helper_run(fj_task *task)
     helper *h = (helper *)task;
 
     table_work(h->table);
-    fji_store_relaxed(&h->leaving, 1u); /* relaxed: a hint; the join gives the order */
+    fji_store_relaxed(&h->leaving, 1u); /* relaxed: a hint; the join orders the rest */
     return FJ_OK;
 }
 
-/* Waits for it, unless nobody has begun it. */
+/* Ends the fork of a helper. */
 static void helper_join(helper *h)
 {
-    /* One that never began has left nothing undone, also if the pool has stopped. */
+    /* A helper that was never started, also because the pool has stopped, has claimed nothing. */
     if (!fj_unfork(&h->task)) (void)fj_join_stolen(&h->task);
-    (void)fji_add_relaxed(&h->table->helpers, (uint32_t)-1); /* relaxed: only counted */
+    (void)fji_add_relaxed(&h->table->helpers, (uint32_t)-1); /* relaxed: only a count */
 }
 
-/* Whether another one would come, and find enough to do. */
+/* Returns whether an idle worker would become a helper, and find enough to do. */
 static bool helper_has_demand(table *t)
 {
-    /* relaxed: an estimate, and so is next. */
-    if (fji_load_relaxed(&t->helpers) >= t->max_helpers) return false;
-    if (word_claimed(fji_load_relaxed(&t->word)) + 2 > t->chunks) return false; /* relaxed: same */
-    return fji_has_demand();
+    /* relaxed: both are estimates. */
+    uint32_t helpers = fji_load_relaxed(&t->helpers);
+    uint32_t claimed = word_claimed(fji_load_relaxed(&t->word));
+
+    return helpers < t->max_helpers && claimed + 2 <= t->chunks && fji_has_demand();
 }
 
-/* Forks one more if it is wanted, in place of one that has left. Returns how many there are. */
+/* Joins helpers that are about to return, and forks one more if there is demand. Returns the number
+ * of helpers in h. */
 static unsigned helpers_fork(table *t, helper *h, unsigned n)
 {
     /* relaxed: a hint. */
     while (n != 0 && fji_load_relaxed(&h[n - 1].leaving) != 0) helper_join(&h[--n]);
     if (n == HELPERS || !helper_has_demand(t)) return n;
-    (void)fji_add_relaxed(&t->helpers, 1u); /* relaxed: only counted */
+    (void)fji_add_relaxed(&t->helpers, 1u); /* relaxed: only a count */
     h[n].table = t;
     h[n].leaving = 0;
     fj_task_init(&h[n].task, helper_run);
@@ -413,7 +428,7 @@ static unsigned helpers_fork(table *t, helper *h, unsigned n)
     return n + 1;
 }
 
-/* Takes part until there is nothing to begin. */
+/* Works on the table until no step is possible. */
 static void table_work(table *t)
 {
     helper h[HELPERS];
@@ -429,40 +444,35 @@ static void table_work(table *t)
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
-/* n, or what is next to it of what a part may have; at least 1. */
-static size_t clamp_chunk(const fji_job *j, size_t n)
+/* Returns the maximum number of chunks of a table. */
+static size_t chunks_max(const fji_prefix_loop *loop)
 {
-    if (n > j->max_grain) n = j->max_grain;
-    if (n < j->min_grain) n = j->min_grain;
-    return n != 0 ? n : 1;
+    size_t fit = TABLE_BYTES / (loop->size + loop->extra);
+
+    return loop->job.grain != 0 || fit > CHUNKS_MAX ? CHUNKS_MAX
+           : fit < CHUNKS_MIN                       ? CHUNKS_MIN
+                                                    : fit;
 }
 
-/* How many parts a table of this chain may have. */
-static size_t chunks_max(const fji_prefix_loop *c)
+/* Returns the elements of a chunk of the table, if n elements are left. */
+static size_t chunk_size(const call *c, size_t n)
 {
-    size_t fit = TABLE_BYTES / (c->size + c->extra);
-
-    return c->job.grain != 0 || fit > CHUNKS_MAX ? CHUNKS_MAX : fit < CHUNKS_MIN ? CHUNKS_MIN : fit;
-}
-
-/* Elements of a part, if n are left. */
-static size_t chunk_size(const call *w, size_t n)
-{
-    const fji_prefix_loop *c = w->loop;
-    size_t max = chunks_max(c), chunk = c->job.grain, min = n / max + (n % max != 0);
+    const fji_prefix_loop *loop = c->loop;
+    size_t max = chunks_max(loop), chunk = loop->job.grain, min = fji_div_up(n, max);
 
     if (chunk == 0) {
-        chunk = c->stride == 0 ? CHUNK_BYTES : CHUNK_BYTES / c->stride;
-        if (w->ticks_per_element != 0 && chunk > TABLE_CHUNK_TICKS * 256 / w->ticks_per_element)
-            chunk = TABLE_CHUNK_TICKS * 256 / w->ticks_per_element;
-        chunk = clamp_chunk(&c->job, chunk);
+        chunk = loop->stride == 0 ? CHUNK_BYTES : CHUNK_BYTES / loop->stride;
+        if (c->ticks_per_element != 0 && chunk > TABLE_CHUNK_TICKS * 256 / c->ticks_per_element)
+            chunk = TABLE_CHUNK_TICKS * 256 / c->ticks_per_element;
+        chunk = fji_job_chunk_size(&loop->job, chunk);
     }
     if (chunk < min) chunk = min;
-    if (c->has_notes && chunk > 64 && chunk < SIZE_MAX - 64) chunk = (chunk + 63) / 64 * 64;
+    if (loop->has_notes && chunk > 64 && chunk < SIZE_MAX - 64) chunk = (chunk + 63) / 64 * 64;
     return chunk;
 }
 
-/* One stretch of memory for all; addresses are set from *at on, which is moved. */
+/* Returns the address of `bytes` bytes at *offset in the block `base`, and moves *offset behind
+ * them. If base is NULL it only moves *offset. */
 static void *carve(size_t *offset, unsigned char *base, size_t bytes)
 {
     unsigned char *p = base != NULL ? base + *offset : NULL;
@@ -482,18 +492,19 @@ static size_t table_layout(table *t, unsigned char *base)
     return offset;
 }
 
-/* Sets up *t for what is left. False: it is not worth it, or there is no memory. */
-static bool table_make(table *t, call *w)
+/* Sets up *t for the rest of the range. Returns false if the rest is a single chunk, or if there is
+ * no memory. */
+static bool table_make(table *t, call *c)
 {
-    fji_prefix_loop *c = w->loop;
-    size_t n = w->end - w->begin, chunk = chunk_size(w, n);
+    fji_prefix_loop *loop = c->loop;
+    size_t n = c->end - c->begin, chunk = chunk_size(c, n);
 
     if (n <= chunk) return false;
-    *t = (table){.loop = c, .begin = w->begin, .end = w->end, .chunk = chunk, .carry = w->carry};
+    *t = (table){.loop = loop, .begin = c->begin, .end = c->end, .chunk = chunk, .carry = c->carry};
     t->chunks = (n - 1) / chunk + 1;
-    t->stride = c->size + (c->size > FJI_PREFIX_INLINE_BYTES ? c->extra : 0);
-    t->note_words = c->has_notes ? (chunk + 63) / 64 : 0;
-    w->table_failed = true;
+    t->stride = loop->size + (loop->size > FJI_PREFIX_INLINE_BYTES ? loop->extra : 0);
+    t->note_words = loop->has_notes ? (chunk + 63) / 64 : 0;
+    c->table_failed = true;
     if (t->stride > PTRDIFF_MAX / 2 / t->chunks || t->note_words > PTRDIFF_MAX / 32 / t->chunks)
         return false;
     unsigned char *base = fji_algo_alloc(table_layout(t, NULL));
@@ -506,88 +517,88 @@ static bool table_make(table *t, call *w)
     return true;
 }
 
-/* ---- Alone ----------------------------------------------------------------------------------- */
+/* ---- The sequential phase -------------------------------------------------------------------- */
 
-/* The time a part of n elements took says how large the next should be. */
-static void sequential_timing(call *w, size_t n)
+/* Chooses the size of the next chunk after a chunk of n elements. */
+static void sequential_timing(call *c, size_t n)
 {
-    const fji_job *j = &w->loop->job;
-    uint64_t now = fji_ticks(), elapsed = now - w->last_end;
+    const fji_job *j = &c->loop->job;
+    uint64_t now = fji_ticks(), elapsed = now - c->last_end;
 
-    w->last_end = now;
+    c->last_end = now;
     if (elapsed > UINT64_MAX / 512) elapsed = 0; /* the counters of two processors differ */
-    w->ticks_per_element = (uint64_t)((float)elapsed * 256 / (float)n) + 1;
+    c->ticks_per_element = (uint64_t)((float)elapsed * 256 / (float)n) + 1;
     if (elapsed >= FJI_CHUNK_TICKS / 2 && elapsed <= 2 * FJI_CHUNK_TICKS) return;
-    uint64_t fit = FJI_CHUNK_TICKS * 256 / w->ticks_per_element;
+    uint64_t fit = FJI_CHUNK_TICKS * 256 / c->ticks_per_element;
     size_t max = n > SIZE_MAX / GROWTH ? SIZE_MAX : n * GROWTH;
-    w->chunk = clamp_chunk(j, fit < max ? (size_t)fit : max);
+    c->chunk = fji_job_chunk_size(j, fit < max ? (size_t)fit : max);
 }
 
-/* Whether what is left is enough for two. */
-static bool table_is_worthwhile(const call *w)
+/* Returns whether the rest takes long enough for more than one participant. */
+static bool table_is_worthwhile(const call *c)
 {
-    size_t n = w->end - w->begin;
+    size_t n = c->end - c->begin;
 
-    if (w->table_failed || n <= w->chunk) return false;
-    if (w->loop->job.grain != 0) return true;
-    return w->ticks_per_element != 0 && n > FJI_FORK_MIN_TICKS * 256 / w->ticks_per_element;
+    if (c->table_failed || n <= c->chunk) return false;
+    if (c->loop->job.grain != 0) return true;
+    return c->ticks_per_element != 0 && n > FJI_FORK_MIN_TICKS * 256 / c->ticks_per_element;
 }
 
-static bool sequential_chunk(call *w)
+static bool sequential_chunk(call *c)
 {
-    fji_prefix_loop *c = w->loop;
-    size_t lo = w->begin, n = w->end - lo < w->chunk ? w->end - lo : w->chunk;
-    int code = c->emit(c->context, lo, lo + n, w->carry, NULL);
+    fji_prefix_loop *loop = c->loop;
+    size_t lo = c->begin, n = c->end - lo < c->chunk ? c->end - lo : c->chunk;
+    int code = loop->emit(loop->context, lo, lo + n, c->carry, NULL);
 
     if (FJI_UNLIKELY(code != FJ_OK)) {
-        fji_job_fail(&c->job, code);
+        fji_job_fail(&loop->job, code);
         return false;
     }
-    fji_job_add_progress(&c->job, n);
-    w->begin += n;
-    if (c->job.grain == 0 && w->begin < w->end) sequential_timing(w, n);
+    fji_job_add_progress(&loop->job, n);
+    c->begin += n;
+    if (loop->job.grain == 0 && c->begin < c->end) sequential_timing(c, n);
     return true;
 }
 
-/* Does the rest with others; false: it is not to be had. */
-static bool table_run(call *w)
+/* Processes the rest with a table. Returns false if there is none. */
+static bool table_run(call *c)
 {
     table t;
 
-    if (!table_make(&t, w)) return false;
+    if (!table_make(&t, c)) return false;
     table_work(&t);
     fji_algo_free(t.values);
-    w->begin = w->end;
+    c->begin = c->end;
     return true;
 }
 
 static int call_run(fj_task *task)
 {
-    call *w = (call *)task;
-    fji_prefix_loop *c = w->loop;
+    call *c = (call *)task;
+    fji_prefix_loop *loop = c->loop;
 
-    w->chunk = c->job.grain != 0 ? c->job.grain : clamp_chunk(&c->job, 1);
-    w->last_end = c->job.grain != 0 ? 0 : fji_ticks();
-    while (w->begin < w->end && fji_job_should_continue(&c->job)) {
-        if (table_is_worthwhile(w) && fji_has_demand() && table_run(w)) break;
-        if (!sequential_chunk(w)) break;
+    c->chunk = fji_job_chunk_size(&loop->job, 1);
+    c->last_end = loop->job.grain != 0 ? 0 : fji_ticks();
+    while (c->begin < c->end && fji_job_should_continue(&loop->job)) {
+        if (table_is_worthwhile(c) && fji_has_demand() && table_run(c)) break;
+        if (!sequential_chunk(c)) break;
     }
     return FJ_OK;
 }
 
-int fji_prefix_run(fji_prefix_loop *c, const fj_algo_options *how, size_t begin, size_t end,
+int fji_prefix_run(fji_prefix_loop *loop, const fj_algo_options *how, size_t begin, size_t end,
                    void *total)
 {
     _Alignas(max_align_t) unsigned char stack[FJI_PREFIX_INLINE_BYTES];
-    call w = {.loop = c, .begin = begin, .end = end, .carry = stack};
+    call c = {.loop = loop, .begin = begin, .end = end, .carry = stack};
     int code = FJ_OK;
 
-    if (c->size > sizeof stack) w.carry = fji_algo_alloc(c->size + c->extra);
-    if (w.carry == NULL) return FJ_ENOMEM;
-    memcpy(w.carry, c->identity, c->size);
-    fj_task_init(&w.task, call_run);
-    if (begin < end) code = fji_job_run(&c->job, how, &w.task);
-    if (code == FJ_OK && total != NULL) memcpy(total, w.carry, c->size);
-    if (w.carry != stack) fji_algo_free(w.carry);
+    if (loop->size > sizeof stack) c.carry = fji_algo_alloc(loop->size + loop->extra);
+    if (c.carry == NULL) return FJ_ENOMEM;
+    memcpy(c.carry, loop->identity, loop->size);
+    fj_task_init(&c.task, call_run);
+    if (begin < end) code = fji_job_run(&loop->job, how, &c.task);
+    if (code == FJ_OK && total != NULL) memcpy(total, c.carry, loop->size);
+    if (c.carry != stack) fji_algo_free(c.carry);
     return code;
 }

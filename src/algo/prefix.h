@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prefix.h - work of which each part needs what all parts left of it come to
+ * prefix.h - loops in which each chunk needs the combined value of all chunks left of it
  *
- * Running totals and filters are this. A part is emitted when its prefix is known: what stands
- * before it. To know that of later parts sooner, parts are folded first: that gives what a part
- * adds to the prefix, in less time than emitting it takes. prefix.c says who does what.
+ * Scans and filters are such loops. The prefix of a chunk is the combined value of all elements
+ * left of it. A chunk can be emitted, which means that its results are written, when its prefix is
+ * known. In order to know the prefixes of later chunks sooner, workers fold chunks ahead: to fold a
+ * chunk is to compute what it adds to the prefix, which takes less time than to emit it.
+ * prefix.c has the protocol.
  */
 #ifndef FJI_ALGO_PREFIX_H
 #define FJI_ALGO_PREFIX_H
 
 #include "job.h"
 
-/* Takes lo <= i < hi into *acc; may leave something in the part's note for its emission. */
+/* Folds lo <= i < hi into *acc. May store one bit for each element in `note`, for the emission. */
 typedef int fji_prefix_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note);
 
-/* Makes the results of lo <= i < hi. *acc: the prefix; afterwards that of hi, which matters only
- * if `note` is NULL. note: as fold has left it; NULL if the part was not folded. */
+/*
+ * Emits lo <= i < hi. *acc is the prefix of lo. `note` is what the fold has stored, or NULL if the
+ * chunk was not folded. If it was not, *acc has to become the prefix of hi.
+ */
 typedef int fji_prefix_emit(void *context, size_t lo, size_t hi, void *acc, uint64_t *note);
 
 typedef struct fji_prefix_loop {
@@ -25,22 +29,22 @@ typedef struct fji_prefix_loop {
     void *context;
     fj_combine_fn *combine;
     void *arg;            /* of combine */
-    const void *identity; /* `size` bytes */
-    size_t size;          /* of an accumulator, of which */
-    size_t
-        extra; /* so many more bytes follow, for fold and emit to use, if size > FJI_PREFIX_INLINE_BYTES */
-    size_t stride;  /* bytes that an element touches; 0: few */
-    bool has_notes; /* a part has a note of one bit for each element */
+    const void *identity; /* the first value of an accumulator */
+    size_t size;          /* bytes of an accumulator */
+    size_t extra;         /* bytes that fold and emit may use behind an accumulator that is larger
+                           * than FJI_PREFIX_INLINE_BYTES */
+    size_t stride;        /* bytes of memory that one element accesses; 0: few */
+    bool has_notes;       /* a fold stores one bit for each element */
 } fji_prefix_loop;
 
-/* Accumulators up to this size are on the stack of whoever uses them. */
+/* An accumulator up to this size is copied to the stack of the worker that uses it. */
 #define FJI_PREFIX_INLINE_BYTES 256
 
 /*
- * Runs c from begin to end as `how` says; *total, unless NULL, gets the prefix of `end` on
- * FJ_OK. Everything but c->job is set, and that by fji_job_init(). begin <= end.
+ * Runs the loop from begin to end, begin <= end, as `how` selects. On FJ_OK, *total gets the prefix
+ * of `end`, unless it is NULL. The caller has set all members: loop->job by fji_job_init().
  */
-int fji_prefix_run(fji_prefix_loop *c, const fj_algo_options *how, size_t begin, size_t end,
+int fji_prefix_run(fji_prefix_loop *loop, const fj_algo_options *how, size_t begin, size_t end,
                    void *total);
 
 #endif /* FJI_ALGO_PREFIX_H */

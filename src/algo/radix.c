@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * radix.c - sorting by the digits of keys
+ * radix.c - sorts by the digits of keys
  *
- * What fits a cache is a leaf: its elements are moved to the buffer by a lower digit of their
- * keys and back by an upper one. The digits begin at the highest bit in which keys differ, and
- * are as wide as the number of elements makes worthwhile: if they do not reach down to the
- * lowest bit, few elements agree in them, and each group that does is a leaf of its own.
+ * Leaves. A range that fits a cache is a leaf. Its elements are moved to the buffer by a lower
+ * digit of their keys, and back by an upper digit. The digits begin at the highest bit in which the
+ * keys differ, and are as wide as is worthwhile for the number of elements. If they do not reach
+ * down to bit 0, few elements have the same digits. Each group that does is then a leaf of its own.
  *
- * What is larger is first split by one digit into buckets: each chunk counts its elements by
- * bucket, so that it knows the places of all its elements, then moves them there. Buckets are
- * leaves, or are split again. All steps are loops over chunks or buckets, which workers share.
+ * Buckets. A larger range is first divided into buckets by one digit (most significant digit first,
+ * "msd"). Each chunk of the range counts its elements by bucket. From these counts follows where
+ * each chunk moves its elements. A bucket is a leaf, or is divided again. All steps are loops over
+ * chunks or over buckets, which workers share.
  *
- *     range    |-chunk-|-chunk-|-chunk-|      the highest bits that differ
- *     buckets  |0|-1-|--2--|3|----4----|      the bits below them
+ *     range    |-chunk-|-chunk-|-chunk-|      the digit: the highest bits that differ
+ *     buckets  |0|-1-|--2--|3|----4----|      sorted by the bits below the digit
  *
- * Since only bits that differ count, it takes no longer if keys are small, or have much in
- * common. A bucket with all elements in it cannot be: the highest of its bits differs. Plain
- * keys that differ in one digit only are not moved, but written by the counts.
+ * Only bits that differ count, so small keys, or keys with a common prefix, take no longer. A
+ * bucket never has all elements of its range, because the highest bit of the digit differs. If
+ * plain keys differ in one digit only, they are not moved: the result is written from the counts.
  *
- * Cancelled: a range is not changed until its buckets are complete, and a bucket that is not
- * sorted any more is copied to where it belongs.
+ * Cancellation: a range is unchanged until its buckets are complete. A bucket that is not sorted
+ * then is only copied to its place.
  */
 #include "radix.h"
 
@@ -30,16 +31,16 @@
 #include "split.h"
 
 enum {
-    SMALL_MAX = 32,         /* elements sorted by comparing */
-    LEAF_DIGIT_MAX = 12,    /* bits of a digit in a leaf, at most */
-    ONE_PASS_MAX = 10,      /* so many bits are better one digit than two */
-    LEAF_BYTES = 1 << 18,   /* a leaf, at most; its buffer is as large */
-    MSD_DIGIT_MAX = 8,      /* bits of the digit that makes buckets, at most */
-    COUNT_DIGIT_MAX = 10,   /* the same where it is only counted */
-    BUCKET_BYTES = 1 << 15, /* what a bucket should have */
-    CHUNK_MIN = 1 << 14,    /* elements of a chunk, at least */
-    CHUNKS_MAX = 64,        /* chunks, at most */
-    CHECK_EVERY = 1 << 16,  /* pairs between two looks at the job */
+    SMALL_MAX = 32,         /* elements that are sorted by comparisons */
+    LEAF_DIGIT_MAX = 12,    /* bits of a digit of a leaf */
+    ONE_PASS_MAX = 10,      /* bits that are sorted by one digit instead of two */
+    LEAF_BYTES = 1 << 18,   /* of a leaf; its buffer is as large */
+    MSD_DIGIT_MAX = 8,      /* bits of the digit that divides into buckets */
+    COUNT_DIGIT_MAX = 10,   /* the same if the elements are only counted */
+    BUCKET_BYTES = 1 << 15, /* of a bucket, about */
+    CHUNK_MIN = 1 << 14,    /* elements of a chunk */
+    CHUNKS_MAX = 64,        /* chunks of a range */
+    CHECK_EVERY = 1 << 16,  /* pairs between two tests of the job */
 };
 
 static const fji_key_map identity_map;
@@ -54,7 +55,8 @@ static unsigned min_of(unsigned x, unsigned y)
     return x < y ? x : y;
 }
 
-/* By how many of its `bits` bits a leaf of n elements is sorted at once. */
+/* Returns by how many of its `bits` bits a leaf of n elements is sorted before it is divided into
+ * groups. */
 static unsigned leaf_width(size_t n, unsigned bits)
 {
     unsigned size = bits_of(n);
@@ -64,7 +66,7 @@ static unsigned leaf_width(size_t n, unsigned bits)
     return min_of(bits, 2 * min_of(size, LEAF_DIGIT_MAX - 1));
 }
 
-/* How many bits make the buckets of n elements. */
+/* Returns the width of the digit that divides n elements into buckets. */
 static unsigned msd_digit(size_t n, size_t size, unsigned bits)
 {
     return min_of(bits, min_of(bits_of(n / (BUCKET_BYTES / size)), MSD_DIGIT_MAX));
@@ -76,21 +78,10 @@ static size_t msd_chunks(size_t n)
     return chunks < CHUNKS_MAX ? chunks : CHUNKS_MAX;
 }
 
-/* Runs a step of the job over 0 to n, `grain` at a time. */
-static int run_step(const fji_job *j, fji_step *step, void *context, size_t n, size_t grain)
-{
-    fji_split s = {.step = step, .context = context};
-    const fj_algo_options how = {.grain = grain};
-    int err = fji_job_init(&s.job, &how, 0);
-
-    s.job.caller = j->caller;
-    return err != FJ_OK ? err : fji_split_run(&s, NULL, 0, n, NULL);
-}
-
 #define PLAIN_LESS(x, y) ((x) < (y))
 #define KEY_LESS(x, y) ((x).key < (y).key)
 
-/* ---- 32 bits --------------------------------------------------------------------------------- */
+/* ---- Keys of 32 bits ------------------------------------------------------------------------- */
 
 FJI_SORT_BASE(in_32, fji_bits32, PLAIN_LESS)
 FJI_SORT_SMALL(in_32)
@@ -115,22 +106,13 @@ static inline uint32_t unmap_32(uint32_t x, const fji_key_map *m)
 #define N(name) name##_32
 #define SORT_SMALL in_32_fji_small
 #include "radix_body.h"
-#undef ELEMENT
-#undef KEY
-#undef KEY_OF
-#undef MAPPED
-#undef UNMAPPED
-#undef HAS_VALUE
-#undef MADE_OF
-#undef N
-#undef SORT_SMALL
 
 int fji_radix_32(fji_job *j, fji_bits32 *a, fji_bits32 *buffer, size_t n, const fji_key_map *map)
 {
     return sort_32(j, a, buffer, n, map);
 }
 
-/* ---- 64 bits --------------------------------------------------------------------------------- */
+/* ---- Keys of 64 bits ------------------------------------------------------------------------- */
 
 FJI_SORT_BASE(in_64, fji_bits64, PLAIN_LESS)
 FJI_SORT_SMALL(in_64)
@@ -155,42 +137,27 @@ static inline uint64_t unmap_64(uint64_t x, const fji_key_map *m)
 #define N(name) name##_64
 #define SORT_SMALL in_64_fji_small
 #include "radix_body.h"
-#undef ELEMENT
-#undef KEY
-#undef KEY_OF
-#undef HAS_VALUE
-#undef MAPPED
-#undef UNMAPPED
-#undef MADE_OF
-#undef N
-#undef SORT_SMALL
 
 int fji_radix_64(fji_job *j, fji_bits64 *a, fji_bits64 *buffer, size_t n, const fji_key_map *map)
 {
     return sort_64(j, a, buffer, n, map);
 }
 
-/* ---- Keys with values ------------------------------------------------------------------------ */
-
-#define MAPPED(e, m) ((void)(m), (e))
-#define UNMAPPED(e, m) ((void)(m), (e))
-#define KEY_OF(e) ((e).key)
-#define HAS_VALUE 1
+/* ---- Keys with values: the keys are unsigned and need no map --------------------------------- */
 
 FJI_SORT_BASE(in_kv32, fj_kv32, KEY_LESS)
 FJI_SORT_SMALL(in_kv32)
 
 #define ELEMENT fj_kv32
 #define KEY uint32_t
+#define KEY_OF(e) ((e).key)
+#define MAPPED(e, m) ((void)(m), (e))
+#define UNMAPPED(e, m) ((void)(m), (e))
+#define HAS_VALUE 1
 #define MADE_OF(k) ((fj_kv32){.key = (k)})
 #define N(name) name##_kv32
 #define SORT_SMALL in_kv32_fji_small
 #include "radix_body.h"
-#undef ELEMENT
-#undef KEY
-#undef MADE_OF
-#undef N
-#undef SORT_SMALL
 
 int fji_radix_kv32(fji_job *j, fj_kv32 *a, fj_kv32 *buffer, size_t n)
 {
@@ -202,6 +169,10 @@ FJI_SORT_SMALL(in_kv64)
 
 #define ELEMENT fj_kv64
 #define KEY uint64_t
+#define KEY_OF(e) ((e).key)
+#define MAPPED(e, m) ((void)(m), (e))
+#define UNMAPPED(e, m) ((void)(m), (e))
+#define HAS_VALUE 1
 #define MADE_OF(k) ((fj_kv64){.key = (k)})
 #define N(name) name##_kv64
 #define SORT_SMALL in_kv64_fji_small

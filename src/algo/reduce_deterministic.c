@@ -1,35 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reduce_deterministic.c - folding a range by a tree that is the same in every run
+ * reduce_deterministic.c - reductions whose result does not depend on how workers share them
  *
- * The tree. The n elements are cut into k leaves of `leaf` elements, the last one may be
- * shorter. A leaf is folded into a copy of the identity. A node over more than one leaf has
- * the first k - k / 2 of them on its left and the others on its right; its value is
- * combine(left, right). All this is said by n and the grain alone; who does which node when
- * does not show in the result.
+ * The problem: sums of floating-point numbers depend on the order of the additions. The result has
+ * to have the same bits in every run, whatever the number of workers and whatever is stolen.
  *
- * A part is a node and what is below it, done by one worker in one loop, from left to right.
- * The loop keeps the way from the part down to the present leaf: for each node on it the right
- * half, as long as the leaf is in the left one, and the accumulator of the right half after
- * that. A left half uses the accumulator of its node, so a way straight down to the left needs
- * but one.
+ * The tree. The n elements are divided into k leaves of `leaf` elements; the last leaf may have
+ * fewer. A leaf is folded into a copy of the identity. A node over k > 1 leaves has the first
+ * k - k / 2 of them on its left and the others on its right. The value of a node is
+ * combine(left, right). The tree depends only on n and the grain. Which worker computes which node
+ * does not change the result.
  *
- *     way [0]  in the left half,  the right one forked      a forked one lies above all that
- *     way [1]  in the right half                            are not: right halves are forked
- *     way [2]  in the left half,  the right one kept        from the top down, as the higher
- *     way [3]  in the left half,  the right one kept        the larger, and joined from the
- *              the leaf                                     bottom up
+ * A worker computes a subtree in one loop over its leaves, from left to right. The loop keeps the
+ * path from the root of the subtree to the current leaf. Each node on the path is in one of three
+ * states, which say where its right half is:
  *
- * Now and then, after so many leaves as take about FJI_CHUNK_TICKS, the loop looks whether the
- * others have too little to do, and if the highest half that is kept would take longer than
- * FJI_FORK_MIN_TICKS it is forked. Nothing is known about the time before the first leaf is done,
- * so a short reduction gives nothing away. When the loop comes to a half that is forked it
- * takes it back; or somebody has it, and the half is a part of its own, in whose accumulator
- * the result is found when it is joined.
+ *     KEPT      the current leaf is in the left half; this worker has the right half still to do
+ *     FORKED    the current leaf is in the left half; the right half is a forked task
+ *     CURRENT   the current leaf is in the right half
  *
- * Accumulators up to INLINE_ACC bytes lie in the way, in the frame of the part; larger ones in a
- * block that is allocated for the part, but for that of the part itself, which is its
- * forker's. Whoever cannot have a block leaves the part to its forker.
+ *     path [0]  FORKED     Forked halves are above all that are kept: the highest half is the
+ *     path [1]  CURRENT    largest one, so it is forked first. They are joined from the bottom
+ *     path [2]  KEPT       up.
+ *     path [3]  KEPT
+ *               the current leaf
+ *
+ * A left half uses the accumulator of its node, and a right half has one of its own. A path that
+ * goes only to the left therefore needs only one accumulator.
+ *
+ * After every group of leaves that takes about FJI_CHUNK_TICKS, the loop tests for demand. If there
+ * is demand, and the highest half that is KEPT takes longer than FJI_FORK_MIN_TICKS, it is forked.
+ * The time of a leaf is not known before the first leaf is done, so a short reduction forks
+ * nothing. When the loop reaches a forked half, it takes the half back. If a thief has taken it,
+ * the half is a subtree of the thief, and its value is in the accumulator of the right half when it
+ * is joined.
+ *
+ * An accumulator of at most INLINE_ACC bytes is stored in its node, on the stack of the worker.
+ * Larger ones are in a block that is allocated for the subtree, except the accumulator of its root,
+ * which the forker provides. A thief that gets no memory for the block does nothing, and the forker
+ * computes the subtree.
  */
 #include <string.h>
 
@@ -39,60 +48,60 @@
 
 enum {
     INLINE_ACC = 128,
-    DEPTH_MAX = 64,   /* nodes from the root to a leaf, at most */
-    DEPTH_SMALL = 16, /* of a part that has a smaller frame */
-    GROWTH = 16,      /* leaves between two looks are at most so many times as before */
+    DEPTH_MAX = 64,   /* of any tree */
+    DEPTH_SMALL = 16, /* of a subtree that is computed with a smaller stack frame */
+    GROWTH = 16,      /* a group of leaves is at most 16 times as large as the one before it */
 };
 
 /* One reduction. */
-typedef struct tree {
+typedef struct reduction {
     fji_job job;
     fj_fold_fn *fold;
     fj_combine_fn *combine;
     void *arg;
     const void *identity;
-    size_t size;
-    size_t stride; /* from one accumulator to the next in a block */
+    size_t size;   /* bytes of an accumulator */
+    size_t stride; /* the same, rounded up for accumulators in a block */
     size_t begin, end;
-    size_t leaf;
-} tree;
+    size_t leaf; /* elements of a leaf */
+} reduction;
 
-/* How long leaves take, as their worker has found. */
+/* How long leaves take, as the worker has measured it. */
 typedef struct leaf_timing {
-    uint64_t ticks_per_leaf; /* for each leaf, times 256; 0: not known */
-    uint64_t begin;          /* when the leaves since the last look began */
-    size_t leaves;           /* since then */
-    size_t check_after;      /* after so many */
+    uint64_t ticks_per_leaf; /* times 256; 0: not known */
+    uint64_t begin;          /* when the current group of leaves began */
+    size_t leaves;           /* of the group that are done */
+    size_t check_after;      /* leaves of a group */
 } leaf_timing;
 
 enum half { KEPT, FORKED, CURRENT };
 
-/* A node on the way to the present leaf. */
+/* A node on the path to the current leaf. */
 typedef struct node {
-    fj_task task; /* its right half, while FORKED */
-    const tree *tree;
-    enum half half; /* CURRENT: the leaf is in the right half */
-    bool done;      /* somebody else has done the right half */
-    size_t lo, n;   /* leaves of the right half */
+    fj_task task; /* of the right half, while it is FORKED */
+    reduction *reduction;
+    enum half half; /* where the right half is */
+    bool done;      /* a thief has computed the right half */
+    size_t lo, n;   /* the leaves of the right half */
     leaf_timing timing;
     void *left;  /* the accumulator of the left half, and then of the node */
-    void *right; /* that of the right half */
+    void *right; /* the accumulator of the right half */
     _Alignas(max_align_t) unsigned char inline_acc[INLINE_ACC];
 } node;
 
-/* A part while it is done. */
+/* A subtree while a worker computes it. */
 typedef struct subtree {
-    tree *tree;
+    reduction *reduction;
     node *path;
-    size_t depth;         /* nodes on the way */
-    size_t first_kept;    /* those before this one are not KEPT */
-    size_t lo;            /* the present leaf */
-    void *acc;            /* and its accumulator */
-    unsigned char *block; /* the accumulators of the way, if they are large */
+    size_t depth;         /* nodes on the path */
+    size_t first_kept;    /* no node before this one is KEPT */
+    size_t lo;            /* the current leaf */
+    void *acc;            /* the accumulator of the current leaf */
+    unsigned char *block; /* large accumulators; NULL: they are in the nodes */
     leaf_timing timing;
 } subtree;
 
-/* ---- Time ------------------------------------------------------------------------------------ */
+/* ---- Timing ---------------------------------------------------------------------------------- */
 
 static void timing_begin(leaf_timing *t)
 {
@@ -100,6 +109,7 @@ static void timing_begin(leaf_timing *t)
     t->leaves = 0;
 }
 
+/* Ends a group of leaves, and chooses the size of the next one. */
 static void timing_update(leaf_timing *t)
 {
     uint64_t now = fji_ticks(), elapsed = now - t->begin;
@@ -108,9 +118,8 @@ static void timing_update(leaf_timing *t)
     if (t->ticks_per_leaf == 0 || elapsed < FJI_CHUNK_TICKS / 2 || elapsed > 2 * FJI_CHUNK_TICKS) {
         t->ticks_per_leaf = elapsed * 256 / t->leaves + 1;
         uint64_t fit = FJI_CHUNK_TICKS * 256 / t->ticks_per_leaf;
-        t->check_after = fit == 0                        ? 1
-                         : fit < t->check_after * GROWTH ? (size_t)fit
-                                                         : t->check_after * GROWTH;
+        size_t max = t->check_after * GROWTH;
+        t->check_after = fit == 0 ? 1 : fit < max ? (size_t)fit : max;
     }
     t->begin = now;
     t->leaves = 0;
@@ -123,29 +132,29 @@ static bool fork_is_worthwhile(const leaf_timing *t, size_t leaves)
 
 /* ---- Accumulators ---------------------------------------------------------------------------- */
 
-static inline void acc_reset(const tree *f, void *acc)
+static inline void acc_reset(const reduction *r, void *acc)
 {
-    if (FJI_LIKELY(f->size == sizeof(uint64_t)))
-        memcpy(acc, f->identity, sizeof(uint64_t)); /* in place, not by a call */
+    if (FJI_LIKELY(r->size == sizeof(uint64_t)))
+        memcpy(acc, r->identity, sizeof(uint64_t)); /* inlined, not a call */
     else
-        memcpy(acc, f->identity, f->size);
+        memcpy(acc, r->identity, r->size);
 }
 
-/* ---- The way --------------------------------------------------------------------------------- */
+/* ---- The path -------------------------------------------------------------------------------- */
 
 static int half_run(fj_task *task);
 
 static void path_fork(subtree *p, node *x)
 {
     fj_task_init(&x->task, half_run);
-    x->tree = p->tree;
+    x->reduction = p->reduction;
     x->half = FORKED;
     x->done = false;
     x->timing = p->timing;
     fj_fork(&x->task);
 }
 
-/* Gives away the highest half that is kept, if that is worth it and wanted. */
+/* Forks the highest half that is kept, if that is worthwhile and there is demand. */
 static void path_share(subtree *p)
 {
     while (p->first_kept < p->depth && p->path[p->first_kept].half != KEPT) p->first_kept++;
@@ -154,7 +163,7 @@ static void path_share(subtree *p)
     if (fork_is_worthwhile(&p->timing, x->n) && fji_has_demand()) path_fork(p, x);
 }
 
-/* Goes down to the leftmost of n leaves from p->lo on. */
+/* Extends the path to the leftmost of the n leaves from p->lo on. */
 static void path_descend(subtree *p, size_t n)
 {
     while (n > 1) {
@@ -163,58 +172,57 @@ static void path_descend(subtree *p, size_t n)
         x->lo = p->lo + (n - n / 2);
         x->n = n / 2;
         x->left = p->acc;
-        x->right = p->block != NULL ? p->block + p->depth * p->tree->stride : x->inline_acc;
+        x->right = p->block != NULL ? p->block + p->depth * p->reduction->stride : x->inline_acc;
         p->depth++;
         n -= n / 2;
     }
 }
 
-/* Takes back the right half of x; true if somebody else has done it. */
+/* Ends the fork of the right half of x. Returns true if a thief has computed it. */
 static bool path_join(subtree *p, node *x)
 {
-    if (fj_unfork(&x->task)) return false;
-    int code = fj_join_stolen(&x->task);
-    if (code != FJ_OK) fji_job_fail(&p->tree->job, code);
+    if (!fji_job_join(&p->reduction->job, &x->task)) return false;
     timing_begin(&p->timing);
     return x->done;
 }
 
-/* The right half of the last node is done: so is the node. */
+/* Both halves of the last node are done: combines them and removes the node from the path. */
 static bool path_ascend(subtree *p)
 {
     node *x = &p->path[--p->depth];
-    int code = p->tree->combine(x->left, x->right, p->tree->arg);
+    int code = p->reduction->combine(x->left, x->right, p->reduction->arg);
 
     if (p->first_kept > p->depth) p->first_kept = p->depth;
     if (FJI_LIKELY(code == FJ_OK)) return true;
-    fji_job_fail(&p->tree->job, code);
+    fji_job_fail(&p->reduction->job, code);
     return false;
 }
 
-/* From a leaf that is done to the next; false: there is none, or it is the end. */
+/* Moves the path from a leaf that is done to the next leaf. Returns false if there is none, or if
+ * the job ends. */
 static bool path_next_leaf(subtree *p)
 {
-    tree *f = p->tree;
+    reduction *r = p->reduction;
 
     while (p->depth > 0) {
         node *x = &p->path[p->depth - 1];
         if (x->half == CURRENT || (x->half == FORKED && path_join(p, x))) {
             x->half = CURRENT;
-            /* relaxed: a code means that what was found does not matter. */
-            if (fji_load_relaxed(&f->job.code) != FJ_OK || !path_ascend(p)) return false;
+            /* relaxed: if the job has a code, the values are discarded. */
+            if (fji_load_relaxed(&r->job.code) != FJ_OK || !path_ascend(p)) return false;
             continue;
         }
         x->half = CURRENT;
         p->acc = x->right;
         p->lo = x->lo;
-        acc_reset(f, p->acc);
+        acc_reset(r, p->acc);
         path_descend(p, x->n);
         return true;
     }
     return false;
 }
 
-/* After an error: what was given away comes back. */
+/* After an error: ends all forks. */
 static void path_join_all(subtree *p)
 {
     while (p->depth > 0) {
@@ -223,20 +231,21 @@ static void path_join_all(subtree *p)
     }
 }
 
-/* ---- Parts ----------------------------------------------------------------------------------- */
+/* ---- Subtrees -------------------------------------------------------------------------------- */
 
+/* Folds the current leaf. Returns false after an error. */
 static bool subtree_leaf(subtree *p)
 {
-    tree *f = p->tree;
-    size_t from = f->begin + p->lo * f->leaf;
-    size_t to = f->end - from < f->leaf ? f->end : from + f->leaf;
-    int code = f->fold(from, to, p->acc, f->arg);
+    reduction *r = p->reduction;
+    size_t from = r->begin + p->lo * r->leaf;
+    size_t to = r->end - from < r->leaf ? r->end : from + r->leaf;
+    int code = r->fold(from, to, p->acc, r->arg);
 
     if (FJI_UNLIKELY(code != FJ_OK)) {
-        fji_job_fail(&f->job, code);
+        fji_job_fail(&r->job, code);
         return false;
     }
-    fji_job_add_progress(&f->job, to - from);
+    fji_job_add_progress(&r->job, to - from);
     if (++p->timing.leaves >= p->timing.check_after) {
         timing_update(&p->timing);
         path_share(p);
@@ -244,13 +253,13 @@ static bool subtree_leaf(subtree *p)
     return true;
 }
 
-/* Does n leaves from p->lo on, into p->acc, which is as the identity. */
+/* Reduces n leaves from p->lo on into p->acc, which is a copy of the identity. */
 static void subtree_run(subtree *p, size_t n)
 {
     timing_begin(&p->timing);
     path_descend(p, n);
     do {
-        if (!fji_job_should_continue(&p->tree->job) || !subtree_leaf(p)) break;
+        if (!fji_job_should_continue(&p->reduction->job) || !subtree_leaf(p)) break;
     } while (path_next_leaf(p));
     path_join_all(p);
 }
@@ -273,7 +282,7 @@ static FJI_COLD void subtree_run_deep(subtree *p, size_t n)
     p->path = NULL;
 }
 
-/* Nodes on the longest way below one over n leaves, itself included. */
+/* Returns the number of nodes on the longest path in a tree of n leaves. */
 static size_t depth_of(size_t n)
 {
     size_t depth = 0;
@@ -282,19 +291,19 @@ static size_t depth_of(size_t n)
     return depth;
 }
 
-/* Does n leaves from lo on into *acc. False: there is no memory for it. */
-static bool subtree_reduce(tree *f, size_t lo, size_t n, void *acc, const leaf_timing *t)
+/* Reduces n leaves from lo on into *acc. Returns false if there is no memory, and does nothing. */
+static bool subtree_reduce(reduction *r, size_t lo, size_t n, void *acc, const leaf_timing *t)
 {
-    subtree p = {.tree = f, .lo = lo, .acc = acc, .timing = *t};
+    subtree p = {.reduction = r, .lo = lo, .acc = acc, .timing = *t};
     size_t depth = depth_of(n);
 
-    if (f->size > INLINE_ACC && depth > 0) {
+    if (r->size > INLINE_ACC && depth > 0) {
         size_t bytes;
-        if (__builtin_mul_overflow(depth, f->stride, &bytes)) return false;
+        if (__builtin_mul_overflow(depth, r->stride, &bytes)) return false;
         p.block = fji_algo_alloc(bytes);
         if (p.block == NULL) return false;
     }
-    acc_reset(f, acc);
+    acc_reset(r, acc);
     if (depth <= DEPTH_SMALL)
         subtree_run_small(&p, n);
     else
@@ -303,33 +312,34 @@ static bool subtree_reduce(tree *f, size_t lo, size_t n, void *acc, const leaf_t
     return true;
 }
 
-/* The body of a right half that somebody has taken. */
+/* The body of a right half that a thief has taken. */
 static int half_run(fj_task *task)
 {
     node *x = (node *)(void *)task;
 
-    x->done = subtree_reduce((tree *)(uintptr_t)x->tree, x->lo, x->n, x->right, &x->timing);
+    x->done = subtree_reduce(x->reduction, x->lo, x->n, x->right, &x->timing);
     return FJ_OK;
 }
 
-/* ---- The whole ------------------------------------------------------------------------------- */
+/* ---- The call -------------------------------------------------------------------------------- */
 
 typedef struct root {
     fj_task task;
-    tree *tree;
+    reduction *reduction;
     size_t leaves;
     void *acc;
 } root;
 
 static int root_run(fj_task *task)
 {
-    root *r = (root *)task;
+    root *call = (root *)task;
     leaf_timing unknown = {.check_after = 1};
 
-    return subtree_reduce(r->tree, 0, r->leaves, r->acc, &unknown) ? FJ_OK : FJ_ENOMEM;
+    return subtree_reduce(call->reduction, 0, call->leaves, call->acc, &unknown) ? FJ_OK
+                                                                                 : FJ_ENOMEM;
 }
 
-/* The largest power of two that is at most half the root of n, at least 1. */
+/* Returns the largest power of two that is at most half the square root of n, or 1. */
 static size_t default_leaf(size_t n)
 {
     size_t leaf = 1;
@@ -338,18 +348,18 @@ static size_t default_leaf(size_t n)
     return leaf;
 }
 
-static int tree_run(tree *f, void *result, const fj_algo_options *how)
+static int reduction_run(reduction *r, void *result, const fj_algo_options *how)
 {
-    size_t n = f->end - f->begin;
-    _Alignas(max_align_t) unsigned char inline_acc[2 * INLINE_ACC];
-    root r = {.tree = f, .leaves = n / f->leaf + (n % f->leaf != 0)};
+    size_t n = r->end - r->begin;
+    _Alignas(max_align_t) unsigned char stack[2 * INLINE_ACC];
+    root call = {.reduction = r, .leaves = fji_div_up(n, r->leaf)};
 
-    r.acc = f->size <= sizeof inline_acc ? inline_acc : fji_algo_alloc(f->size);
-    if (r.acc == NULL) return FJ_ENOMEM;
-    fj_task_init(&r.task, root_run);
-    int err = fji_job_run(&f->job, how, &r.task);
-    if (err == FJ_OK) memcpy(result, r.acc, f->size);
-    if (r.acc != inline_acc) fji_algo_free(r.acc);
+    call.acc = r->size <= sizeof stack ? stack : fji_algo_alloc(r->size);
+    if (call.acc == NULL) return FJ_ENOMEM;
+    fj_task_init(&call.task, root_run);
+    int err = fji_job_run(&r->job, how, &call.task);
+    if (err == FJ_OK) memcpy(result, call.acc, r->size);
+    if (call.acc != stack) fji_algo_free(call.acc);
     return err;
 }
 
@@ -358,23 +368,23 @@ int fj_reduce_deterministic(size_t begin, size_t end, fj_fold_fn *fold, fj_combi
                             const fj_algo_options *how)
 {
     const size_t align = _Alignof(max_align_t);
-    tree f = {.fold = fold,
-              .combine = combine,
-              .arg = arg,
-              .identity = identity,
-              .size = size,
-              .begin = begin,
-              .end = end};
+    reduction r = {.fold = fold,
+                   .combine = combine,
+                   .arg = arg,
+                   .identity = identity,
+                   .size = size,
+                   .begin = begin,
+                   .end = end};
 
     if (fold == NULL || combine == NULL || identity == NULL || result == NULL) return FJ_EINVAL;
     if (begin > end || size == 0 || size > PTRDIFF_MAX) return FJ_EINVAL;
-    int err = fji_job_init(&f.job, how, end - begin);
+    int err = fji_job_init(&r.job, how, end - begin);
     if (err != FJ_OK) return err;
     if (begin == end) {
         memmove(result, identity, size);
         return FJ_OK;
     }
-    f.stride = (size + align - 1) / align * align;
-    f.leaf = f.job.grain != 0 ? f.job.grain : default_leaf(end - begin);
-    return tree_run(&f, result, how);
+    r.stride = (size + align - 1) / align * align;
+    r.leaf = r.job.grain != 0 ? r.job.grain : default_leaf(end - begin);
+    return reduction_run(&r, result, how);
 }

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort.c - sorting by a comparison
+ * sort.c - sorts with a comparison function: fj_sort(), fj_stable_sort(), fj_qsort()
  *
- * A merge sort from the top down: ranges are halved until they have some ten elements, these
- * are sorted (see sort_leaf.h), and merged on the way back. It is stable. Elements go to and
- * fro between the array and a buffer as large, with each level of merges.
+ * The problem: the comparison is called through a pointer, and these calls dominate the cost.
  *
- * Order that is there already is used. A leaf that is in order stays where it is; so do two
- * ranges that are in order together, which takes one comparison to know. What a range has come
- * to is said by where it is, IN_ARRAY or IN_SCRATCH. A range in which each element is after the next
- * is left so, DESCENDING: it is turned around by whoever has to merge it. What was PRESORTED in order is
- * likely to be so together with what lies beside it; other short ranges are not looked at.
+ * The idea: a merge sort, because it needs the fewest comparisons. It is stable. Ranges are halved
+ * down to leaves of at most 15 elements, the leaves are sorted (sort_leaf.h), and ranges are merged
+ * on the way back. Each level of merges moves the elements from the array to a scratch array of the
+ * same size, or back.
  *
- * So a sorted array, and one that is sorted the other way, take n - 1 comparisons, by all
- * workers, and nothing, or each element once, is moved.
+ * Existing order is used. A leaf that is in order stays where it is. Two neighbouring ranges that
+ * are in order together stay where they are too, which takes one comparison to find out. The state
+ * of a range (enum range_state) says in which array it is. A strictly descending range is left as
+ * it is, in the state DESCENDING, and reversed only when it has to be merged. For short ranges the
+ * test is made only if one of the two is PRESORTED: the neighbour of such a range is likely to
+ * continue its order. A sorted array, or a strictly descending one, therefore takes n - 1
+ * comparisons, shared by all workers, and its elements are not moved, or moved once.
  *
- * Elements of more than DIRECT_MAX bytes stay where they are until the end: pointers to them are
- * sorted in their place.
+ * Elements of more than DIRECT_MAX bytes stay in place until the end. Pointers to them are sorted
+ * instead, and then each element is moved once (sort_permute.h).
  *
- * Parallel: a range of more than some hundred elements gives its right half away if the others
- * have too little to do (see split.h), and merges are done by many (see merge.h).
+ * In parallel: a range of more than a few hundred elements forks its right half on demand
+ * (split.h), and merges fork halves too (merge.h).
  *
- * Given up: every range brings its elements back to the array, sorted or not, before it ends.
- * A merge that was not completed has left its two halves where they were.
+ * Invariant: when a range ends because the job has ended, all its elements are in the array, in
+ * some order. A merge that is not completed has left its two runs unchanged, so they are copied
+ * back.
  */
 #include <string.h>
 
@@ -33,37 +36,37 @@
 #include "split.h"
 
 enum {
-    CHECK_ORDER_MIN = 128,    /* ranges that are worth a look whether they are in order */
-    CHUNK_MAX = 2048,         /* comparisons between looks at anything else, if they take no time */
-    SORT_COST = 4,            /* a part that is sorted has so many times fewer elements */
-    SEQUENTIAL_MAX = 32,      /* so few are sorted by the caller itself */
-    PREFETCH_MIN = 4096,      /* elements whose targets may be far away */
-    STACK_BYTES = 2048,       /* bytes that need no memory */
-    PARALLEL_BYTES = 1 << 16, /* bytes that are worth being moved by many */
+    CHECK_ORDER_MIN = 128,    /* elements of a range that is always tested for order */
+    CHUNK_MAX = 2048,         /* comparisons of a chunk, if they take no time */
+    SORT_COST = 4,            /* a range that one worker sorts is a quarter of a chunk */
+    SEQUENTIAL_MAX = 32,      /* elements that the caller may sort itself without a measurement */
+    PREFETCH_MIN = 4096,      /* fewer elements are not prefetched */
+    STACK_BYTES = 2048,       /* bytes of scratch on the stack */
+    PARALLEL_BYTES = 1 << 16, /* bytes that are worth a parallel copy */
 };
 
 typedef struct sort {
-    fji_merge_context merge; /* the order, the job, and how large parts of a merge are */
+    fji_merge_context merge; /* the order, the job, and the chunks of merges */
     size_t n;
-    size_t leaf_max;         /* ranges of at most so many are not given away */
-    size_t levels;           /* of ranges, down to these */
-    unsigned char *state[2]; /* the array, or that of pointers, and the buffer */
+    size_t leaf_max;         /* elements of a range that one worker sorts */
+    size_t levels;           /* of ranges, down to those */
+    unsigned char *area[2];  /* by IN_ARRAY and IN_SCRATCH; with pointers, both hold pointers */
     unsigned char *elements; /* the array */
-    size_t size;             /* of an element */
+    size_t size;             /* bytes of an element */
 } sort;
 
-static unsigned char *sort_at(const sort *s, int state, size_t i)
+static unsigned char *sort_at(const sort *s, int area, size_t i)
 {
-    return s->state[state] + i * s->merge.order.size;
+    return s->area[area] + i * s->merge.order.size;
 }
 
 /* ---- Moves ----------------------------------------------------------------------------------- */
 
 struct sort_move {
-    size_t size; /* of an element */
+    size_t size; /* bytes of an element */
     unsigned char *to;
-    const unsigned char *from; /* for copies */
-    unsigned char *end;        /* for turning around */
+    const unsigned char *from; /* of a copy */
+    unsigned char *end;        /* of a reversal: the end of the range */
 };
 
 static int move_copy(size_t begin, size_t end, void *arg)
@@ -74,7 +77,7 @@ static int move_copy(size_t begin, size_t end, void *arg)
     return FJ_OK;
 }
 
-/* Exchanges elements of `to` with those before `from`, in the opposite order. */
+/* Exchanges the elements begin to end of the range with those at the same distance from its end. */
 static int move_reverse(size_t begin, size_t end, void *arg)
 {
     const struct sort_move *m = arg;
@@ -84,7 +87,8 @@ static int move_reverse(size_t begin, size_t end, void *arg)
     return FJ_OK;
 }
 
-/* Does n elements of *m, by many if it is worth while; false: not all of them. */
+/* Runs `body` for n elements of *m, in parallel if that is worthwhile. Returns false if it is not
+ * complete. */
 static bool sort_run_move(const sort *s, fj_for_fn *body, struct sort_move *m, size_t n)
 {
     if (!s->merge.parallel || n * m->size < PARALLEL_BYTES) return body(0, n, m) == FJ_OK;
@@ -93,7 +97,7 @@ static bool sort_run_move(const sort *s, fj_for_fn *body, struct sort_move *m, s
     return code == FJ_OK;
 }
 
-/* Copies n elements of `size` bytes, also if the job has ended. */
+/* Copies n elements of `size` bytes, completely even if the job has ended. */
 static void sort_copy(const sort *s, unsigned char *to, const unsigned char *from, size_t n,
                       size_t size)
 {
@@ -102,7 +106,7 @@ static void sort_copy(const sort *s, unsigned char *to, const unsigned char *fro
     if (!sort_run_move(s, move_copy, &m, n)) memcpy(to, from, n * size);
 }
 
-/* Turns n elements around; if the job ends, some of them. */
+/* Reverses n elements. If the job ends, only some of them are exchanged. */
 static void sort_reverse(const sort *s, unsigned char *e, size_t n, size_t size)
 {
     struct sort_move m = {size, e, NULL, e + n * size};
@@ -110,38 +114,36 @@ static void sort_reverse(const sort *s, unsigned char *e, size_t n, size_t size)
     (void)sort_run_move(s, move_reverse, &m, n / 2);
 }
 
-/* Brings the range at lo from where it is to `place`. */
-static void sort_move_to(const sort *s, size_t lo, size_t n, int *from, int state)
+/* Brings the range at lo, in the state *state, to `area` and into order. */
+static void sort_move_to(const sort *s, size_t lo, size_t n, int *state, int area)
 {
-    *from &= ~PRESORTED;
-    if (*from == DESCENDING) {
+    *state &= ~PRESORTED;
+    if (*state == DESCENDING) {
         sort_reverse(s, sort_at(s, IN_ARRAY, lo), n, s->merge.order.size);
-        *from = IN_ARRAY;
+        *state = IN_ARRAY;
     }
-    if (*from != state)
-        sort_copy(s, sort_at(s, state, lo), sort_at(s, *from, lo), n, s->merge.order.size);
-    *from = state;
+    if (*state != area)
+        sort_copy(s, sort_at(s, area, lo), sort_at(s, *state, lo), n, s->merge.order.size);
+    *state = area;
 }
 
 /* ---- Two ranges ------------------------------------------------------------------------------ */
 
-/* Two ranges beside each other, and where they are. */
+/* Two neighbouring ranges of na and nb elements, and their states. */
 typedef struct sort_pair {
     size_t lo, na, nb;
     int a, b;
 } sort_pair;
 
-/* The left half is of whole blocks, so that all leaves are but one. */
+/* Halves a range. The left half consists of whole blocks, so that all leaves but one do. */
 static sort_pair sort_halve(size_t lo, size_t n)
 {
     size_t na = n / 2 & ~(size_t)(BLOCK - 1);
     return (sort_pair){.lo = lo, .na = na, .nb = n - na};
 }
 
-/*
- * Brings both to the same place. Returns where they are as one range, if they are in order
- * already; UNMERGED: *p is what has to be merged.
- */
+/* Brings both ranges to the same area. If they are in order together, returns the state of the
+ * combined range. Otherwise returns UNMERGED, and *p is what has to be merged. */
 static int sort_align(const sort *s, sort_pair *r, int into, fji_run_pair *p)
 {
     const fji_order *o = &s->merge.order;
@@ -151,7 +153,7 @@ static int sort_align(const sort *s, sort_pair *r, int into, fji_run_pair *p)
     if (descending &&
         fji_order_cmp(o, sort_at(s, IN_ARRAY, mid - 1), sort_at(s, IN_ARRAY, mid)) > 0)
         return DESCENDING | PRESORTED;
-    /* What is turned around stays in the array. */
+    /* A range that is reversed stays in the array. */
     int from = (r->a & IN_SCRATCH) == (r->b & IN_SCRATCH) ? r->a & IN_SCRATCH : !into;
     bool check = r->na + r->nb >= CHECK_ORDER_MIN || ((r->a | r->b) & PRESORTED) != 0;
     sort_move_to(s, r->lo, r->na, &r->a, from);
@@ -163,7 +165,7 @@ static int sort_align(const sort *s, sort_pair *r, int into, fji_run_pair *p)
     return UNMERGED;
 }
 
-/* Sorts n elements at lo, if possible to `into`, without help. Returns where they are. */
+/* Sorts n elements at lo on this thread, if possible to the area `into`. Returns their state. */
 static int sort_sequential(const sort *s, size_t lo, size_t n, int into)
 {
     const fji_order *o = &s->merge.order;
@@ -184,18 +186,17 @@ static int sort_sequential(const sort *s, size_t lo, size_t n, int into)
     return !r.a;
 }
 
-/* ---- Many ranges ----------------------------------------------------------------------------- */
+/* ---- Parallel ranges ------------------------------------------------------------------------- */
 
-/* How many i < x are k by the number of levels. */
+/* Returns how many i < x leave the remainder k if divided by the number of levels. */
 static size_t sort_class(const sort *s, size_t x, size_t k)
 {
     return (x + s->levels - 1 - k) / s->levels;
 }
 
-/*
- * The range at lo has been done on `level`. Each element counts on one level, and on the
- * lowest it has if that is above its own, so that progress is even and ends with n.
- */
+/* Reports that the range at lo is done on `level`. An element counts as done on one of the levels,
+ * by the remainder of its index. In a range that is not divided further, the elements of all lower
+ * levels count too. So progress is even, and the total is n. */
 static void sort_add_progress(const sort *s, size_t lo, size_t n, size_t level, bool lowest)
 {
     size_t count = 0;
@@ -206,7 +207,7 @@ static void sort_add_progress(const sort *s, size_t lo, size_t n, size_t level, 
     fji_job_add_progress(s->merge.job, count);
 }
 
-/* A range that is not given away. */
+/* Sorts a range that one worker sorts. Sets up its pointers first, if pointers are sorted. */
 static int sort_leaf_range(const sort *s, size_t lo, size_t n, int into, size_t level)
 {
     if (s->merge.order.kind == FJI_KIND_PTR) {
@@ -218,7 +219,8 @@ static int sort_leaf_range(const sort *s, size_t lo, size_t n, int into, size_t 
     return state;
 }
 
-/* Merges the pair. Returns where it is; in the array if the job has ended. */
+/* Merges the two ranges and returns the state. If the job has ended, the elements are in the
+ * array. */
 static int sort_merge_halves(const sort *s, sort_pair *r, int into)
 {
     fji_run_pair p;
@@ -229,7 +231,7 @@ static int sort_merge_halves(const sort *s, sort_pair *r, int into)
             fji_merge_parallel(&s->merge, &p);
             state = !r->a;
         }
-        /* relaxed: who set it in a part of this range has been joined. */
+        /* relaxed: tasks that set it for this range are joined. */
         if (fji_load_relaxed(&s->merge.job->code) == FJ_OK) return state;
     }
     if ((r->a & IN_SCRATCH) != 0) sort_move_to(s, r->lo, r->na, &r->a, IN_ARRAY);
@@ -243,7 +245,7 @@ typedef struct sort_half {
     const sort *sort;
     size_t lo, n, level;
     int into;
-    int state; /* where it is; as long as it was not begun, in the array */
+    int state; /* IN_ARRAY until the task has run */
 } sort_half;
 
 static int sort_range(const sort *s, size_t lo, size_t n, int into, size_t level);
@@ -256,7 +258,7 @@ static int sort_half_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Sorts both of the pair, the right one by somebody else if there is one. */
+/* Sorts both ranges, and forks the right one. */
 static void sort_fork_half(const sort *s, sort_pair *r, int into, size_t level)
 {
     sort_half h = {.sort = s,
@@ -269,16 +271,11 @@ static void sort_fork_half(const sort *s, sort_pair *r, int into, size_t level)
     fj_task_init(&h.task, sort_half_run);
     fj_fork(&h.task);
     r->a = sort_range(s, r->lo, r->na, into, level);
-    if (fj_unfork(&h.task)) {
-        (void)sort_half_run(&h.task);
-    } else {
-        int code = fj_join_stolen(&h.task);
-        if (code != FJ_OK) fji_job_fail(s->merge.job, code);
-    }
+    if (!fji_job_join(s->merge.job, &h.task)) (void)sort_half_run(&h.task);
     r->b = h.state;
 }
 
-/* Sorts n elements at lo, if possible to `into`. Returns where they are. */
+/* Sorts n elements at lo, if possible to the area `into`. Returns their state. */
 static int sort_range(const sort *s, size_t lo, size_t n, int into, size_t level)
 {
     sort_pair r = sort_halve(lo, n);
@@ -296,20 +293,20 @@ static int sort_range(const sort *s, size_t lo, size_t n, int into, size_t level
     return state;
 }
 
-/* ---- The whole ------------------------------------------------------------------------------- */
+/* ---- The call -------------------------------------------------------------------------------- */
 
-/* A call, before it is known how it will be done. */
+/* The arguments of a call, and how it is done. */
 typedef struct sort_call {
     fj_task task;
     fji_job *job;
-    fji_order order; /* of the elements themselves */
+    fji_order order; /* of the elements, not of pointers to them */
     unsigned char *base;
     size_t n;
-    size_t chunk; /* comparisons that are worth a part; 0: not known */
+    size_t chunk; /* comparisons of a chunk; 0: not measured yet */
     bool stable, parallel;
 } sort_call;
 
-/* How fast it compares, unless that is known. */
+/* Measures the comparison, once. */
 static void sort_measure(sort_call *c)
 {
     if (c->chunk == 0)
@@ -318,7 +315,7 @@ static void sort_measure(sort_call *c)
                        : fji_order_chunk_size(&c->order, c->base, c->n, CHUNK_MAX);
 }
 
-/* How large the parts are. */
+/* Sets the sizes of chunks and leaves. */
 static void sort_chunk_sizes(sort *s, const sort_call *c)
 {
     s->merge.chunk = fji_job_chunk_size(c->job, c->chunk);
@@ -328,32 +325,30 @@ static void sort_chunk_sizes(sort *s, const sort_call *c)
     for (size_t n = c->n; n > s->leaf_max; n = sort_halve(0, n).nb) s->levels++;
 }
 
-/* All of it, moving the elements themselves. */
+/* Sorts the whole array by moving the elements themselves. */
 static void sort_elements(sort *s, unsigned char *scratch)
 {
-    /* Comparisons find elements in the buffer as well aligned as in the array. */
-    s->state[IN_ARRAY] = s->elements;
-    s->state[IN_SCRATCH] = scratch + (((uintptr_t)s->elements - (uintptr_t)scratch) & 63);
+    /* Elements in the scratch array have the same alignment as in the array. */
+    s->area[IN_ARRAY] = s->elements;
+    s->area[IN_SCRATCH] = scratch + (((uintptr_t)s->elements - (uintptr_t)scratch) & 63);
 
     int state = sort_range(s, 0, s->n, IN_ARRAY, 0);
     sort_move_to(s, 0, s->n, &state, IN_ARRAY);
 }
 
-/*
- * All of it, by pointers. In memory lie these, their buffer, and the elements that are saved
- * when they are moved at last (see sort_permute.h).
- */
+/* Sorts the whole array by pointers. The scratch memory holds the pointers, their scratch array,
+ * and the elements that sort_permute.h saves. */
 static void sort_pointers(sort *s, unsigned char *scratch)
 {
     size_t bytes = s->n * sizeof(void *);
 
     s->merge.order.kind = FJI_KIND_PTR;
     s->merge.order.size = sizeof(void *);
-    s->state[IN_ARRAY] = scratch;
-    s->state[IN_SCRATCH] = scratch + bytes;
+    s->area[IN_ARRAY] = scratch;
+    s->area[IN_SCRATCH] = scratch + bytes;
 
     int state = sort_range(s, 0, s->n, IN_ARRAY, 0);
-    if (s->merge.job->code != FJ_OK) return; /* all parts were joined */
+    if (s->merge.job->code != FJ_OK) return; /* a plain read: all tasks are joined */
     if ((state & DESCENDING) != 0) {
         sort_reverse(s, s->elements, s->n, s->size);
         return;
@@ -361,19 +356,17 @@ static void sort_pointers(sort *s, unsigned char *scratch)
     fji_permutation p = {.base = s->elements,
                          .n = s->n,
                          .size = s->size,
-                         .pointers = (const void *)s->state[state & IN_SCRATCH],
-                         .successor = (void *)s->state[!(state & IN_SCRATCH)],
+                         .pointers = (const void *)s->area[state & IN_SCRATCH],
+                         .successor = (void *)s->area[!(state & IN_SCRATCH)],
                          .saved = scratch + 2 * bytes,
                          .parallel = s->merge.parallel};
     int code = fji_permute(&p);
     if (code != FJ_OK) fji_job_fail(s->merge.job, code);
 }
 
-/*
- * Whether elements of 8 bytes seem to be addresses, all in the same part of memory: then what
- * they point to is fetched before it is compared. It is only a guess: fetching from where there
- * is nothing does nothing.
- */
+/* Returns whether elements of 8 bytes are probably pointers into one region of memory. If so, what
+ * they point to is prefetched before it is compared. A wrong guess costs time only: a prefetch of
+ * an invalid address has no effect. */
 static bool sort_is_indirect(const sort_call *c)
 {
     enum { SAMPLES = 16, REGION = 40, SPACE = 47, LOW = 32 };
@@ -388,6 +381,7 @@ static bool sort_is_indirect(const sort_call *c)
     return true;
 }
 
+/* Sorts with scratch memory. */
 static int sort_with_scratch(sort_call *c, unsigned char *scratch)
 {
     sort s = {.merge = {c->order, c->job, 0, c->parallel, false},
@@ -405,6 +399,7 @@ static int sort_with_scratch(sort_call *c, unsigned char *scratch)
     return FJ_OK;
 }
 
+/* Sorts in place, more slowly and on this thread. */
 static int sort_without_scratch(sort_call *c)
 {
     if (c->stable)
@@ -415,7 +410,7 @@ static int sort_without_scratch(sort_call *c)
     return FJ_OK;
 }
 
-/* The body of a call, wherever it runs. */
+/* The body of a call, in a pool or not. Allocates the scratch memory. */
 static int sort_call_run(fj_task *t)
 {
     sort_call *c = (sort_call *)t;
@@ -432,7 +427,7 @@ static int sort_call_run(fj_task *t)
     return code;
 }
 
-/* Whether it is so short that entering a pool is not worth while. */
+/* Returns whether the call is too short to be worth entering a pool. */
 static bool sort_skips_pool(sort_call *c, const fj_algo_options *how)
 {
     if (!fji_job_may_skip_pool(how)) return false;
@@ -450,7 +445,7 @@ static int sort_run(sort_call *c, const fj_algo_options *how)
 
 static bool sort_args_invalid(const void *base, size_t n, size_t size, fj_compare_fn *cmp)
 {
-    return cmp == NULL || size == 0 || (base == NULL && n != 0) || !fji_fits(n, size);
+    return cmp == NULL || size == 0 || !fji_array_ok(base, n, size);
 }
 
 static int sort_checked(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg,
@@ -488,7 +483,7 @@ void fj_qsort(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg)
     if (n < 2 || sort_args_invalid(base, n, size, cmp)) return;
     int code = sort_run(&c, NULL);
     if (code == FJ_OK || code == FJ_ECANCELED) return;
-    /* There is no pool to be had. */
+    /* There is no pool: sorts on this thread. */
     job.code = FJ_OK;
     c.parallel = false;
     (void)sort_call_run(&c.task);

@@ -1,62 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort_inline.c - what both typed sorts begin with
+ * sort_inline.c - what the sorts with an inlined comparison have in common
  */
 #include "sort_inline.h"
 
-#include <string.h>
+#include "swap.h"
 
-enum { CHECK_EVERY = 1 << 16 }; /* pairs between two looks at the job */
+enum {
+    LEAF = 2048,           /* elements of a range that one worker sorts, unless there is a grain */
+    CHECK_EVERY = 1 << 16, /* pairs between two tests of the job */
+};
 
-void fji_sort_swap(char *x, char *y, size_t size)
+int fji_sort_init(fji_job *j, const fji_sort_kind *kind, const void *a, size_t n,
+                  const fj_algo_options *how)
 {
-    char copy[64];
-
-    for (size_t at = 0; at < size; at += sizeof copy) {
-        size_t n = size - at < sizeof copy ? size - at : sizeof copy;
-        memcpy(copy, x + at, n);
-        memmove(x + at, y + at, n);
-        memcpy(y + at, copy, n);
-    }
+    return fji_array_ok(a, n, kind->size) ? fji_job_init(j, how, n) : FJ_EINVAL;
 }
 
-void fji_sort_exchange(char *x, char *y, size_t bytes)
+size_t fji_sort_leaf(const fji_job *j, const fji_sort_kind *kind)
 {
-    char copy[1024];
+    size_t leaf = j->grain != 0 ? j->grain : LEAF;
 
-    for (size_t n; bytes > 0; bytes -= n, x += n, y += n) {
-        n = bytes < sizeof copy ? bytes : sizeof copy;
-        memcpy(copy, x, n);
-        memcpy(x, y, n);
-        memcpy(y, copy, n);
-    }
-}
-
-/* Where the size is known, and at most 8: by two loads and two stores. */
-FJI_INLINE void swap_word(char *x, char *y, size_t size)
-{
-    char a[8], b[8];
-
-    memcpy(a, x, size);
-    memcpy(b, y, size);
-    memcpy(x, b, size);
-    memcpy(y, a, size);
-}
-
-void fji_sort_reverse(char *a, size_t n, size_t size)
-{
-    char *x = a, *y = a + n * size;
-
-    for (size_t i = 0; i < n / 2; i++, x += size) {
-        y -= size;
-        if (size == 4) {
-            swap_word(x, y, 4);
-        } else if (size == 8) {
-            swap_word(x, y, 8);
-        } else {
-            fji_sort_swap(x, y, size);
-        }
-    }
+    return leaf < kind->at_once ? kind->at_once : leaf;
 }
 
 bool fji_sort_presorted(fji_job *j, const fji_sort_kind *kind, char *a, size_t n)
@@ -64,12 +29,12 @@ bool fji_sort_presorted(fji_job *j, const fji_sort_kind *kind, char *a, size_t n
     int first = 0, descending = 0;
 
     for (size_t at = 0; n - at > 1;) {
-        size_t pairs = n - at - 1 < CHECK_EVERY ? n - at - 1 : CHECK_EVERY;
+        size_t pairs = fji_min(n - at - 1, CHECK_EVERY);
         size_t run = kind->run(a + at * kind->size, pairs + 1, &descending);
         if (at == 0) first = descending;
         if (descending != first || run != pairs + 1 || !fji_job_should_continue(j)) return false;
         at += pairs;
     }
-    if (first) fji_sort_reverse(a, n, kind->size);
+    if (first) fji_reverse(a, n, kind->size);
     return true;
 }

@@ -2,16 +2,16 @@
 /*
  * sort_inline_merge.c - FJ_MERGE, and the merges of FJ_STABLE_SORT
  *
- * A merge of many elements is split: the middle of the longer run, and where it belongs in the
- * other, cut both in two, and each side has its place in out. Where a cut lies depends on what
- * is compared; that it lies within the runs does not.
+ * A merge of many elements is divided on demand. The middle of the longer run, and the place where
+ * it belongs in the other run, cut both runs in two. Each side has its own part of `out`. Where a
+ * cut is depends on comparisons, but it is always within the runs, so a comparison that contradicts
+ * itself does no harm.
  */
 #include "merge.h"
-#include "scratch.h"
 #include "sort_inline.h"
 #include "split.h"
 
-enum { LEAF = 8192 }; /* elements that one worker merges without a look around */
+enum { LEAF = 8192 }; /* elements that one worker merges, unless the options set a grain */
 
 static int merge_run(fj_task *t)
 {
@@ -42,16 +42,13 @@ fji_sort_merge fji_sort_merge_split(fji_sort_merge *m)
     return right;
 }
 
-/* Merges both sides; returns whether the right one, offered meanwhile, is done as well. */
+/* Forks the right side and merges the left one. Returns whether a thief merged the right one. */
 static bool merge_fork_right(fji_sort_merge left, fji_sort_merge *right)
 {
     fj_task_init(&right->task, merge_run);
     fj_fork(&right->task);
     fji_sort_merge_range(left);
-    if (fj_unfork(&right->task)) return false;
-    int code = fj_join_stolen(&right->task);
-    if (code != FJ_OK) fji_job_fail(left.job, code);
-    return true;
+    return fji_job_join(left.job, &right->task);
 }
 
 void fji_sort_merge_range(fji_sort_merge m)
@@ -89,18 +86,18 @@ int fji_merge_runs(const fji_sort_kind *kind, const void *a, size_t na, const vo
 {
     fji_run_pair p = {a, b, out, na, nb};
     fji_job job;
-    call w = {.merge = {.kind = kind, .job = &job, .a = a, .b = b, .na = na, .nb = nb}};
+    call c = {.merge = {.kind = kind, .job = &job, .a = a, .b = b, .na = na, .nb = nb}};
 
     if (!fji_run_pair_args_ok(&p, kind->size)) return FJ_EINVAL;
     int err = fji_job_init(&job, how, na + nb);
     if (err != FJ_OK || na + nb == 0) return err;
-    /* An empty run may be nowhere, from where not even nothing can be copied. */
-    if (na == 0) w.merge.a = out;
-    if (nb == 0) w.merge.b = out;
-    w.merge.out = out;
-    w.merge.leaf = fji_job_chunk_size(&job, LEAF);
-    w.merge.counts_progress = true;
-    fj_task_init(&w.task, call_run);
-    if (na + nb <= w.merge.leaf && fji_job_may_skip_pool(how)) return call_run(&w.task);
-    return fji_job_run(&job, how, &w.task);
+    /* An empty run may be NULL, which memcpy() does not allow even for 0 bytes. */
+    if (na == 0) c.merge.a = out;
+    if (nb == 0) c.merge.b = out;
+    c.merge.out = out;
+    c.merge.leaf = fji_job_chunk_size(&job, LEAF);
+    c.merge.counts_progress = true;
+    fj_task_init(&c.task, call_run);
+    if (na + nb <= c.merge.leaf && fji_job_may_skip_pool(how)) return call_run(&c.task);
+    return fji_job_run(&job, how, &c.task);
 }

@@ -1,57 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort_inplace.c - sorting without memory
+ * sort_inplace.c - sorts without scratch memory
  *
- * The plain one is a heap sort: n log n comparisons and exchanges, whatever the input. A hole
- * is led down to a leaf along the greater children, then up again to where the element
- * belongs, which is near the leaf as a rule: that takes half the comparisons of asking at
- * every step whether it belongs there.
+ * The sort that is not stable is a heap sort: O(n log n) comparisons and exchanges for any input.
+ * To move an element down, the place of the larger child is followed to a leaf first, and then back
+ * up to where the element belongs, which is usually near the leaf. That takes about half the
+ * comparisons of a test at each step down.
  *
- * The stable one merges by rotations. To merge A and B, the middle of both together is where
- * the cut has to be: a binary search finds how many of A are to change places with as many of
- * B so that nothing left of it is after anything right of it. They are exchanged, as blocks,
- * by a rotation, and both sides are merged in the same way.
+ * The stable sort merges by rotations. To merge A and B, a binary search finds the cut in the
+ * middle of their result (fji_merge_rank()). The elements of A behind the cut and the elements of B
+ * before it are exchanged by a rotation. Then both sides of the cut are merged in the same way.
  *
  *     |A1 ..|A2 .....|B1 .....|B2 ...|   A2 and B1 change places: |A1|B1|  and  |A2|B2|
  *
- * n log n log n moves, and comparisons in the order of n log n.
+ * It takes O(n log n) comparisons and O(n log^2 n) moves.
  */
 #include "sort_inplace.h"
 
-#include <string.h>
+#include "swap.h"
 
 enum {
     INSERTION_MAX = 8, /* elements that are sorted by insertion */
-    BLOCK = 32,        /* bytes that are exchanged at a time */
-    CHECK_EVERY = 256, /* steps of a heap between looks at the job */
+    CHECK_EVERY = 256, /* steps of the heap sort between two tests of the job */
 };
-
-void fji_swap_bytes(unsigned char *x, unsigned char *y, size_t bytes)
-{
-    unsigned char t[BLOCK], u[BLOCK];
-
-    for (; bytes >= BLOCK; bytes -= BLOCK, x += BLOCK, y += BLOCK) {
-        memcpy(t, x, BLOCK);
-        memcpy(u, y, BLOCK);
-        memcpy(x, u, BLOCK);
-        memcpy(y, t, BLOCK);
-    }
-    for (; bytes >= 8; bytes -= 8, x += 8, y += 8) {
-        memcpy(t, x, 8);
-        memcpy(u, y, 8);
-        memcpy(x, u, 8);
-        memcpy(y, t, 8);
-    }
-    for (size_t i = 0; i < bytes; i++) {
-        unsigned char c = x[i];
-        x[i] = y[i];
-        y[i] = c;
-    }
-}
 
 /* ---- Heap ------------------------------------------------------------------------------------ */
 
-/* Sorts the element at i into the heap of those below it. */
+/* Moves the element at i down into the heap of n elements. */
 static void heap_sift(const fji_order *o, unsigned char *base, size_t i, size_t n)
 {
     size_t size = o->size, leaf = i;
@@ -64,7 +39,7 @@ static void heap_sift(const fji_order *o, unsigned char *base, size_t i, size_t 
     }
     while (leaf > i && o->cmp(base + i * size, base + leaf * size, o->arg) > 0)
         leaf = (leaf - 1) / 2;
-    /* What lies on the way from i to leaf goes up by one, and i to leaf. */
+    /* The elements on the path from i to leaf move up by one, and the element at i goes to leaf. */
     for (; leaf > i; leaf = (leaf - 1) / 2)
         fji_swap_bytes(base + i * size, base + leaf * size, size);
 }
@@ -82,21 +57,7 @@ void fji_heap_sort(const fji_order *o, fji_job *j, unsigned char *base, size_t n
     }
 }
 
-/* ---- Rotations ------------------------------------------------------------------------------- */
-
-/* |x elements|y elements| change places: by exchanges of blocks, as in Euclid's algorithm. */
-static void rotate(unsigned char *base, size_t x, size_t y, size_t size)
-{
-    while (x > 0 && y > 0) {
-        if (x <= y) {
-            fji_swap_bytes(base, base + y * size, x * size); /* x is where it belongs */
-            y -= x;
-        } else {
-            fji_swap_bytes(base + (x - y) * size, base + x * size, y * size); /* its end is */
-            x -= y;
-        }
-    }
-}
+/* ---- Merges by rotations --------------------------------------------------------------------- */
 
 static void insertion_sort(const fji_order *o, unsigned char *base, size_t n)
 {
@@ -108,7 +69,7 @@ static void insertion_sort(const fji_order *o, unsigned char *base, size_t n)
             fji_swap_bytes(e - size, e, size);
 }
 
-/* Merges |na|nb| where they lie. */
+/* Merges the neighbouring runs of na and nb elements at `base`. */
 static void merge_inplace(const fji_order *o, fji_job *j, unsigned char *base, size_t na, size_t nb)
 {
     size_t size = o->size;
@@ -120,16 +81,9 @@ static void merge_inplace(const fji_order *o, fji_job *j, unsigned char *base, s
             fji_swap_bytes(base, b, size);
             return;
         }
-        /* The first n elements of the result are `lo` of a and n - lo of b. */
-        size_t n = (na + nb) / 2, lo = n > nb ? n - nb : 0, hi = n < na ? n : na;
-        while (lo < hi) {
-            size_t i = lo + (hi - lo) / 2;
-            if (o->cmp(base + i * size, b + (n - i - 1) * size, o->arg) <= 0)
-                lo = i + 1;
-            else
-                hi = i;
-        }
-        rotate(base + lo * size, na - lo, n - lo, size);
+        fji_run_pair p = {.a = base, .b = b, .na = na, .nb = nb};
+        size_t n = (na + nb) / 2, lo = fji_merge_rank(o, &p, n); /* lo from a, n - lo from b */
+        fji_rotate(base + lo * size, (na - lo) * size, (n - lo) * size);
         merge_inplace(o, j, base, lo, n - lo);
         base += n * size;
         nb -= n - lo;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort_inplace.h - sorting without memory
+ * sort_inplace.h - sorts without scratch memory
  */
 #ifndef FJI_ALGO_SORT_INPLACE_H
 #define FJI_ALGO_SORT_INPLACE_H
@@ -8,13 +8,11 @@
 #include "merge.h"
 
 /*
- * Sort n elements at `base` in place, on this thread. Give up when the job ends: the elements
- * are then in some order. The order is of elements that are moved themselves.
+ * Both sort n elements at `base` in place, on the calling thread. If the job ends, they return
+ * early and the elements are in some order. The order must be one of elements, not of pointers to
+ * them.
  */
 void fji_heap_sort(const fji_order *o, fji_job *j, unsigned char *base, size_t n);
 void fji_stable_sort_inplace(const fji_order *o, fji_job *j, unsigned char *base, size_t n);
-
-/* Exchanges two stretches of memory that do not overlap. */
-void fji_swap_bytes(unsigned char *x, unsigned char *y, size_t bytes);
 
 #endif /* FJI_ALGO_SORT_INPLACE_H */

@@ -2,8 +2,11 @@
 /*
  * sort_kernel.h - copying, comparing and merging elements: the inner loops of sorts
  *
- * Each takes the kind of the elements as a constant, so that the compiler makes a loop of its
- * own for it.
+ * Each function takes the kind of the elements as a constant, so that the compiler makes a separate
+ * loop for each kind, with the size of an element as a constant where the kind has one.
+ *
+ * A comparison returns a positive value if its first element is after the second one. That value
+ * becomes a mask, and the mask selects addresses. No branch depends on a comparison.
  */
 #ifndef FJI_ALGO_SORT_KERNEL_H
 #define FJI_ALGO_SORT_KERNEL_H
@@ -14,7 +17,7 @@
 
 /* ---- Elements -------------------------------------------------------------------------------- */
 
-/* Copies one element; `kind` is a constant. All is read before any is written. */
+/* Copies one element. Reads all of it before it writes. `kind` is a constant. */
 FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_kind kind)
 {
     unsigned char *d = to;
@@ -29,7 +32,7 @@ FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_
         case FJI_KIND_4: memcpy(d, s, 4); break;
         case FJI_KIND_8:
         case FJI_KIND_INDIRECT: memcpy(d, s, 8); break;
-        case FJI_KIND_16: /* two words that overlap */
+        case FJI_KIND_16: /* two words, which overlap unless the size is 16 */
             memcpy(&lo, s, 8);
             memcpy(&hi, s + size - 8, 8);
             memcpy(d, &lo, 8);
@@ -46,7 +49,7 @@ FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_
     }
 }
 
-/* Where the element of what is at p lies. */
+/* Returns the address of the element that the item at p is or points to. */
 FJI_INLINE const void *fji_elem_address(const void *p, enum fji_kind kind)
 {
     const void *e = p;
@@ -60,20 +63,20 @@ FJI_INLINE int fji_elem_cmp(const fji_order *o, const void *a, const void *b, en
     return o->cmp(fji_elem_address(a, kind), fji_elem_address(b, kind), o->arg);
 }
 
-/* The same where the kind is not known: for single comparisons. */
+/* The same for single comparisons, where the kind is not a constant. */
 static inline int fji_order_cmp(const fji_order *o, const void *a, const void *b)
 {
     return o->kind == FJI_KIND_PTR ? fji_elem_cmp(o, a, b, FJI_KIND_PTR) : o->cmp(a, b, o->arg);
 }
 
-/* The size as a constant, where the kind has one. */
+/* Returns the bytes of an item, as a constant if the kind has one. */
 FJI_INLINE size_t fji_elem_size(const fji_order *o, enum fji_kind kind)
 {
     if (kind == FJI_KIND_8 || kind == FJI_KIND_INDIRECT || kind == FJI_KIND_PTR) return 8;
     return kind == FJI_KIND_4 ? 4 : o->size;
 }
 
-/* Calls fn with each kind as a constant. */
+/* Calls fn() with `kind` as a constant. */
 #define FJI_BY_KIND(kind, fn, ...)                                             \
     do {                                                                       \
         switch (kind) {                                                        \
@@ -87,14 +90,16 @@ FJI_INLINE size_t fji_elem_size(const fji_order *o, enum fji_kind kind)
         }                                                                      \
     } while (0)
 
-/* ---- Choices --------------------------------------------------------------------------------- */
+/* ---- Selection without branches -------------------------------------------------------------- */
 
-/* All ones if `answer` is positive, else 0: in place of a jump that is often guessed wrong. */
+/* Returns all ones if `result` is positive, else 0. Replaces a branch that is often
+ * mispredicted. */
 FJI_INLINE uintptr_t fji_positive_mask(int result)
 {
     return (uintptr_t)(-(intptr_t)result >> (sizeof(intptr_t) * 8 - 1));
 }
 
+/* Returns `yes` if the mask is all ones, and `no` if it is 0. */
 FJI_INLINE const unsigned char *fji_select(uintptr_t mask, const unsigned char *yes,
                                            const unsigned char *no)
 {
@@ -103,10 +108,10 @@ FJI_INLINE const unsigned char *fji_select(uintptr_t mask, const unsigned char *
 
 /* ---- Merging from both ends ------------------------------------------------------------------ */
 
-enum { FJI_PREFETCH_AHEAD = 8 };
+enum { FJI_PREFETCH_AHEAD = 8 }; /* steps */
 
-/* What the pointer some steps from p points to will soon be needed; `left`: how far the run goes. */
-
+/* If elements are pointers, prefetches what the pointer some steps from p points to. `left` is the
+ * distance from p to the end of its run, negative if the merge goes backwards. */
 FJI_INLINE void fji_elem_prefetch(const unsigned char *p, ptrdiff_t left, enum fji_kind kind)
 {
     if (kind != FJI_KIND_PTR && kind != FJI_KIND_INDIRECT) return;
@@ -117,12 +122,10 @@ FJI_INLINE void fji_elem_prefetch(const unsigned char *p, ptrdiff_t left, enum f
     __builtin_prefetch(e);
 }
 
-/*
- * Merges k elements from the front and k from the back, k > 0 and at most na and nb; the last
- * two by one comparison. Not sane: a comparison contradicts itself, so the two have met; *p
- * is as it was.
- */
-FJI_INLINE void fji_merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k, bool *sane,
+/* Merges k elements from the front and k from the back. 0 < k, k <= na and k <= nb. If these are
+ * all elements, the last two take one comparison. If *consistent is false afterwards, comparisons
+ * have contradicted each other and *p is unchanged. */
+FJI_INLINE void fji_merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k, bool *consistent,
                                     enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
@@ -130,7 +133,8 @@ FJI_INLINE void fji_merge_both_ends(const fji_order *o, fji_run_pair *p, size_t 
     const unsigned char *a = p->a, *b = p->b;
     const unsigned char *a_last = a + (p->na - 1) * size, *b_last = b + (p->nb - 1) * size;
     unsigned char *out = p->out, *const out_stop = out + (k - all) * size;
-    /* What is written at the back is as far from its end as at the front from its beginning. */
+    /* The output at the back is as far from the end of `out` as the output at the front is from its
+     * start, so the sum of the two addresses is constant. */
     const uintptr_t mirror = (uintptr_t)out + (uintptr_t)(out + (p->na + p->nb - 1) * size);
 
     while (out != out_stop) {
@@ -152,9 +156,9 @@ FJI_INLINE void fji_merge_both_ends(const fji_order *o, fji_run_pair *p, size_t 
 
     const uintptr_t left_a = (uintptr_t)a_last + size - (uintptr_t)a;
     const uintptr_t left_b = (uintptr_t)b_last + size - (uintptr_t)b;
-    *sane = left_a <= PTRDIFF_MAX && left_b <= PTRDIFF_MAX;
-    if (FJI_UNLIKELY(!*sane)) return;
-    if (all) { /* one of each, or two of one */
+    *consistent = left_a <= PTRDIFF_MAX && left_b <= PTRDIFF_MAX;
+    if (FJI_UNLIKELY(!*consistent)) return;
+    if (all) { /* one element of each run, or two of one run */
         const unsigned char *l = left_a != 0 ? a : b, *r = left_b != 0 ? b_last : a_last;
         uintptr_t mask = fji_positive_mask(fji_elem_cmp(o, l, r, kind));
         fji_elem_copy(out, fji_select(mask, r, l), size, kind);

@@ -2,32 +2,34 @@
 /*
  * sort_leaf.h - sorting a few elements
  *
- * A block of eight is sorted without a jump that depends on an answer: four pairs, of these two
- * fours, and they are merged from both ends. Less than a block is sorted by insertion, and so is
- * what a leaf has beyond its block. Before that, if all pairs point the same way, it is looked
- * whether all elements are in order: which costs nothing where they are not.
+ * A block of eight elements is sorted without branches on the results of comparisons: four pairs,
+ * then two groups of four, which are merged from both ends. If all pairs are in order, or all are
+ * descending, it is tested first whether the whole block is; other blocks do not pay for this test.
+ * Fewer elements than a block are sorted by insertion, and so are the elements of a leaf behind its
+ * block.
  */
 #ifndef FJI_ALGO_SORT_LEAF_H
 #define FJI_ALGO_SORT_LEAF_H
 
-#include "sort_inplace.h"
 #include "sort_kernel.h"
+#include "swap.h"
 
 enum {
-    BLOCK = 8,       /* elements that are sorted at a time */
-    DIRECT_MAX = 32, /* bytes of an element; larger ones are sorted by pointers */
+    BLOCK = 8,       /* elements of a block */
+    DIRECT_MAX = 32, /* bytes of an element; larger elements are sorted by pointers */
 };
 
-/* Where a range of elements is, and how. */
+/* Where a range of elements is, and in which order. */
 enum range_state {
     IN_ARRAY = 0,   /* sorted, in the array */
-    IN_SCRATCH = 1, /* sorted, in the buffer */
-    DESCENDING = 2, /* in the array, each after the next */
-    PRESORTED = 4,  /* besides: as it was from the beginning */
-    UNMERGED = 8,   /* not yet one range */
+    IN_SCRATCH = 1, /* sorted, in the scratch array */
+    DESCENDING = 2, /* in the array, strictly descending */
+    PRESORTED = 4,  /* added to one of these: the range was so from the beginning */
+    UNMERGED = 8,   /* not one of these */
 };
 
-/* Where what is at e belongs, at lo to lo + n: after all that it is not before. */
+/* Returns the place of *e among the n sorted elements from index lo on: behind all that are not
+ * after it. */
 FJI_INLINE size_t leaf_position(const fji_order *o, const unsigned char *sorted, size_t lo,
                                 size_t n, const unsigned char *e, enum fji_kind kind)
 {
@@ -42,7 +44,7 @@ FJI_INLINE size_t leaf_position(const fji_order *o, const unsigned char *sorted,
     return lo;
 }
 
-/* Puts the element at e in its place, at lo to lo + n, among i that are sorted. */
+/* Inserts *e into i sorted elements. Its place is from lo to lo + n. */
 FJI_INLINE void leaf_insert(const fji_order *o, unsigned char *sorted, size_t i, size_t lo,
                             size_t n, const unsigned char *e, enum fji_kind kind)
 {
@@ -50,12 +52,12 @@ FJI_INLINE void leaf_insert(const fji_order *o, unsigned char *sorted, size_t i,
     size_t at = leaf_position(o, sorted, lo, n, e, kind);
     unsigned char copy[DIRECT_MAX], *hole = sorted + i * size, *end = sorted + at * size;
 
-    fji_elem_copy(copy, e, size, kind); /* it may lie where the hole is */
+    fji_elem_copy(copy, e, size, kind); /* *e may be the element at the hole */
     for (; hole != end; hole -= size) fji_elem_copy(hole, hole - size, size, kind);
     fji_elem_copy(hole, copy, size, kind);
 }
 
-/* Exchanges n elements from x on with as many from y backwards. */
+/* Exchanges n elements from x forwards with n elements from y backwards. */
 FJI_INLINE void swap_reversed(unsigned char *x, unsigned char *y, size_t n, size_t size,
                               enum fji_kind kind)
 {
@@ -72,10 +74,8 @@ FJI_INLINE void swap_reversed(unsigned char *x, unsigned char *y, size_t n, size
     }
 }
 
-/*
- * Whether n elements are in order, or each is after the next, where those of every pair are:
- * `after`. IN_ARRAY, DESCENDING, or UNMERGED.
- */
+/* Returns IN_ARRAY if n elements are in order, DESCENDING if they are strictly descending, else
+ * UNMERGED. Each pair of elements is known to be descending (`after`) or in order. */
 FJI_INLINE int leaf_check_order(const fji_order *o, const unsigned char *e, size_t n, bool after,
                                 enum fji_kind kind)
 {
@@ -86,11 +86,9 @@ FJI_INLINE int leaf_check_order(const fji_order *o, const unsigned char *e, size
     return after ? DESCENDING : IN_ARRAY;
 }
 
-/*
- * Sorts the four elements at e to `to`. Two pairs, whose masks say whether they are to be
- * turned around: the first of the two is before all, the last of the two after all, and the
- * two others are compared.
- */
+/* Sorts four elements from e to `to`. The masks say which of the two pairs are to be swapped. The
+ * smaller of the two lower elements is the first one, the larger of the two higher elements is the
+ * last one, and one more comparison orders the other two. */
 FJI_INLINE void leaf_sort_4(const fji_order *o, const unsigned char *e, unsigned char *to,
                             uintptr_t swap_a, uintptr_t swap_b, enum fji_kind kind)
 {
@@ -109,10 +107,9 @@ FJI_INLINE void leaf_sort_4(const fji_order *o, const unsigned char *e, unsigned
     fji_elem_copy(to + 2 * size, fji_select(mask, l, r), size, kind);
 }
 
-/*
- * Sorts BLOCK elements at `from` to `to`, which may be the same, unless they are in order:
- * *place. No jump depends on an answer, but for the one whether they are.
- */
+/* Sorts BLOCK elements at `from` to `to`, which may be the same place, and sets *state to UNMERGED.
+ * If they are in order or descending, it only sets *state to that. The only branch on comparisons
+ * is that test. */
 FJI_INLINE void leaf_sort_8(const fji_order *o, const unsigned char *from, unsigned char *to,
                             int *state, enum fji_kind kind)
 {
@@ -139,7 +136,8 @@ FJI_INLINE void leaf_sort_8(const fji_order *o, const unsigned char *from, unsig
     if (!consistent) fji_merge_sequential(o, &p);
 }
 
-/* How many elements from e on are in order, or each after the next. */
+/* Returns how many elements from e on are in order or, if *descending is set, strictly
+ * descending. */
 FJI_INLINE size_t leaf_run(const fji_order *o, const unsigned char *e, size_t n, bool *descending,
                            enum fji_kind kind)
 {
@@ -156,7 +154,7 @@ FJI_INLINE size_t leaf_run(const fji_order *o, const unsigned char *e, size_t n,
     return run;
 }
 
-/* The same of 0 < n < BLOCK elements, by insertion into the run that they begin with. */
+/* As leaf_sort_8() for 0 < n < BLOCK elements: inserts them into the run at the front. */
 FJI_INLINE void leaf_insertion(const fji_order *o, unsigned char *from, unsigned char *to, size_t n,
                                int *state, enum fji_kind kind)
 {
@@ -169,12 +167,13 @@ FJI_INLINE void leaf_insertion(const fji_order *o, unsigned char *from, unsigned
     *state = UNMERGED;
     if (descending) swap_reversed(from, from + (run - 1) * size, run / 2, size, kind);
     if (to != from) memcpy(to, from, run * size);
-    /* What ended the run is known to belong before its last element, or after its first. */
+    /* The first element behind the run is before the last element of the run or, after a reversal,
+     * not before its first one. */
     leaf_insert(o, to, run, descending, run - 1, from + run * size, kind);
     for (size_t i = run + 1; i < n; i++) leaf_insert(o, to, i, 0, i, from + i * size, kind);
 }
 
-/* The same of 0 < n < 2 * BLOCK elements. */
+/* As leaf_sort_8() for 0 < n < 2 * BLOCK elements. */
 FJI_INLINE void leaf_sort(const fji_order *o, unsigned char *from, unsigned char *to, size_t n,
                           int *state, enum fji_kind kind)
 {
@@ -186,7 +185,7 @@ FJI_INLINE void leaf_sort(const fji_order *o, unsigned char *from, unsigned char
         return;
     }
     leaf_sort_8(o, from, to, state, kind);
-    if (*state != UNMERGED) { /* it may go on as it has begun */
+    if (*state != UNMERGED) { /* the elements behind the block may continue its order */
         bool descending = *state == DESCENDING;
         const unsigned char *e = from + (i - 1) * size;
         for (; i < n && (fji_elem_cmp(o, e, e + size, kind) > 0) == descending; i++) e += size;

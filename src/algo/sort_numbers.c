@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort_numbers.c - sorts of numbers: by digits, by counting, or without memory by comparing
+ * sort_numbers.c - sorts of numbers
+ *
+ * Numbers of 8 and 16 bits are counted, and then written in order from the counts. Wider numbers,
+ * and keys with values, are sorted by digits (radix.h). If there is no memory for that, and if an
+ * array of 8 or 16 bits is short, the numbers are sorted by comparisons (forkjoin/sort.h).
  */
 #include <forkjoin/sort.h>
 #include <string.h>
@@ -13,6 +17,8 @@
 #define FLOAT_LESS(x, y) (ordered_32(x) < ordered_32(y))
 #define DOUBLE_LESS(x, y) (ordered_64(x) < ordered_64(y))
 #define KEY_LESS(x, y) ((x).key < (y).key)
+
+/* Integers that have the order of floating-point numbers: -0 before 0, and NaN at both ends. */
 
 static inline int32_t ordered_32(float x)
 {
@@ -41,9 +47,9 @@ FJ_SORT(compare_f64, double, DOUBLE_LESS);
 FJ_STABLE_SORT(compare_kv32, fj_kv32, KEY_LESS);
 FJ_STABLE_SORT(compare_kv64, fj_kv64, KEY_LESS);
 
-/* ---- By digits ------------------------------------------------------------------------------- */
+/* ---- Sorts by digits ------------------------------------------------------------------------- */
 
-enum { STACK_BYTES = 4096 }; /* bytes of a buffer that needs no memory */
+enum { STACK_BYTES = 4096 }; /* of a buffer on the stack */
 
 static const fji_key_map unsigned_map = {0, 0};
 static const fji_key_map signed_map_32 = {0x80000000u, 0};
@@ -61,50 +67,49 @@ typedef struct radix_call {
 
 static int radix_32(fj_task *t)
 {
-    radix_call *d = (radix_call *)t;
-    return fji_radix_32(&d->job, d->a, d->buffer, d->n, d->map);
+    radix_call *c = (radix_call *)t;
+    return fji_radix_32(&c->job, c->a, c->buffer, c->n, c->map);
 }
 
 static int radix_64(fj_task *t)
 {
-    radix_call *d = (radix_call *)t;
-    return fji_radix_64(&d->job, d->a, d->buffer, d->n, d->map);
+    radix_call *c = (radix_call *)t;
+    return fji_radix_64(&c->job, c->a, c->buffer, c->n, c->map);
 }
 
 static int radix_kv32(fj_task *t)
 {
-    radix_call *d = (radix_call *)t;
-    return fji_radix_kv32(&d->job, d->a, d->buffer, d->n);
+    radix_call *c = (radix_call *)t;
+    return fji_radix_kv32(&c->job, c->a, c->buffer, c->n);
 }
 
 static int radix_kv64(fj_task *t)
 {
-    radix_call *d = (radix_call *)t;
-    return fji_radix_kv64(&d->job, d->a, d->buffer, d->n);
+    radix_call *c = (radix_call *)t;
+    return fji_radix_kv64(&c->job, c->a, c->buffer, c->n);
 }
 
-/* Sorts by digits; FJ_ENOMEM: nothing was done. */
+/* Sorts by digits. If there is no memory, it changes nothing and returns FJ_ENOMEM. */
 static int sort_radix(void *a, size_t n, size_t size, const fji_key_map *map, fj_task_fn *fn,
                       const fj_algo_options *how)
 {
-    radix_call d = {.a = a, .n = n, .map = map};
+    radix_call c = {.a = a, .n = n, .map = map};
     _Alignas(16) char stack[STACK_BYTES];
 
-    if (a == NULL && n != 0) return FJ_EINVAL;
-    if (!fji_fits(n, size)) return FJ_EINVAL;
+    if (!fji_array_ok(a, n, size)) return FJ_EINVAL;
     void *scratch = n * size > sizeof stack ? fji_algo_alloc(n * size) : NULL;
     if (n * size > sizeof stack && scratch == NULL) return FJ_ENOMEM;
-    d.buffer = scratch != NULL ? scratch : stack;
-    int err = fji_job_init(&d.job, how, n);
+    c.buffer = scratch != NULL ? scratch : stack;
+    int err = fji_job_init(&c.job, how, n);
     if (err == FJ_OK && n != 0) {
-        fj_task_init(&d.task, fn);
-        err = fji_job_run(&d.job, how, &d.task);
+        fj_task_init(&c.task, fn);
+        err = fji_job_run(&c.job, how, &c.task);
     }
     fji_algo_free(scratch);
     return err;
 }
 
-/* By digits, and if there is no memory for it by comparing. */
+/* A sort by digits or, without memory, by comparisons. */
 #define RADIX_SORT(name, type, map, fn)                               \
     int fj_sort_##name(type *a, size_t n, const fj_algo_options *how) \
     {                                                                 \
@@ -121,22 +126,20 @@ RADIX_SORT(f64, double, &float_map_64, radix_64)
 RADIX_SORT(kv32, fj_kv32, &unsigned_map, radix_kv32)
 RADIX_SORT(kv64, fj_kv64, &unsigned_map, radix_kv64)
 
-/* ---- By counting ----------------------------------------------------------------------------- */
+/* ---- Sorts by counting ----------------------------------------------------------------------- */
 
-enum { FILL_MIN = 4096 }; /* numbers written at a time */
+enum { FILL_MIN = 4096 }; /* numbers of a chunk when the result is written */
 
-/*
- * Numbers of one or two bytes: what has been counted is written. `turn` is the sign, turned
- * round: number i is the key i ^ turn.
- */
+/* A sort of numbers of 8 or 16 bits. Number x has the key x ^ sign, where `sign` is the sign bit of
+ * a signed type and 0 otherwise. Keys have the order of the numbers, as unsigned ones. */
 typedef struct counting_call {
     fj_task task;
     fji_job job;
     void *a;
     size_t n;
-    size_t size; /* 1 or 2 */
+    size_t size; /* bytes of a number: 1 or 2 */
     size_t keys, sign;
-    uint64_t *count; /* of each number; then how many come before it */
+    uint64_t *count; /* of each key: its count; then how many numbers come before it */
 } counting_call;
 
 static int count_step(void *context, size_t lo, size_t hi, void *acc)
@@ -163,7 +166,8 @@ static int count_combine(void *left, const void *right, void *arg)
     return FJ_OK;
 }
 
-/* The number that stands at place i, by what comes before each: the last that begins there. */
+/* Returns the key of the number at place i of the result: the last key that has at most i numbers
+ * before it. */
 static size_t key_at(const counting_call *c, size_t i)
 {
     size_t lo = 0, hi = c->keys;
@@ -178,6 +182,7 @@ static size_t key_at(const counting_call *c, size_t i)
     return lo;
 }
 
+/* Writes the number with the given key to the places `at` to `end`. */
 static void fill(const counting_call *c, size_t at, size_t end, size_t key)
 {
     uint16_t *words = c->a;
@@ -188,6 +193,7 @@ static void fill(const counting_call *c, size_t at, size_t end, size_t key)
         for (; at < end; at++) words[at] = (uint16_t)(key ^ c->sign);
 }
 
+/* Writes the places lo to hi of the result. */
 static int fill_step(void *context, size_t lo, size_t hi, void *acc)
 {
     const counting_call *c = context;
@@ -201,26 +207,15 @@ static int fill_step(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-/* Sets up a loop of the job. */
-static fji_split nested_loop(counting_call *c, fji_step *step, fj_progress *progress,
-                             size_t min_grain)
-{
-    fji_split s = {.step = step, .context = c};
-    const fj_algo_options how = {.min_grain = min_grain};
-
-    (void)fji_job_init(&s.job, &how, 0); /* nothing in it can be wrong */
-    s.job.progress = progress;
-    s.job.caller = c->job.caller;
-    return s;
-}
-
 static int counting_run(fj_task *t)
 {
     counting_call *c = (counting_call *)t;
-    fji_split count = nested_loop(c, count_step, NULL, c->keys);
-    fji_split write = nested_loop(c, fill_step, c->job.progress, FILL_MIN);
+    fji_split count, write;
     uint64_t at = 0;
 
+    fji_split_init_nested(&count, &c->job, count_step, c, &(fj_algo_options){.min_grain = c->keys});
+    fji_split_init_nested(&write, &c->job, fill_step, c, &(fj_algo_options){.min_grain = FILL_MIN});
+    write.job.progress = c->job.progress;
     count.combine = count_combine;
     count.arg = c;
     count.size = c->keys * sizeof *c->count;
@@ -232,11 +227,14 @@ static int counting_run(fj_task *t)
         at += here;
     }
     code = fji_split_run(&write, NULL, 0, c->n, NULL);
-    if (code != FJ_OK) (void)fill_step(c, 0, c->n, NULL); /* half done, it has other elements */
+    if (code != FJ_OK)
+        (void)fill_step(
+            c, 0, c->n,
+            NULL); /* a result that is written in part would not have the same elements */
     return code;
 }
 
-/* As sort_radix(). */
+/* Sorts by counting. If there is no memory, it changes nothing and returns FJ_ENOMEM. */
 static int sort_counting(void *a, size_t n, size_t size, size_t sign, const fj_algo_options *how)
 {
     counting_call c = {.a = a, .n = n, .size = size, .sign = sign, .keys = (size_t)1 << 8 * size};
@@ -254,13 +252,13 @@ static int sort_counting(void *a, size_t n, size_t size, size_t sign, const fj_a
     return err;
 }
 
-/* By counting from `least` numbers on, below and without memory by comparing. */
+/* A sort by counting of at least `min` numbers. Fewer numbers are sorted by comparisons, and so are
+ * all without memory. */
 #define COUNTING_SORT(name, type, min, sign)                           \
     int fj_sort_##name(type *a, size_t n, const fj_algo_options *how)  \
     {                                                                  \
         int err = FJ_ENOMEM;                                           \
-        if (a == NULL && n != 0) return FJ_EINVAL;                     \
-        if (!fji_fits(n, sizeof *a)) return FJ_EINVAL;                 \
+        if (!fji_array_ok(a, n, sizeof *a)) return FJ_EINVAL;          \
         if (n >= min) err = sort_counting(a, n, sizeof *a, sign, how); \
         return err == FJ_ENOMEM ? compare_##name(a, n, how) : err;     \
     }

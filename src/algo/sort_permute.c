@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort_permute.c - bringing elements into the order of pointers to them
+ * sort_permute.c - moving elements into the order of pointers to them
  *
- * Every place gets the element of another one, that one of a third, and so on until it comes
- * back to the first: a permutation is a set of cycles, as a rule a few, one of them long. To
- * let many work on it, some places are cuts. The elements of these are saved. Then a path leads
- * from each cut to the next one on its cycle: every place on the path gets the element of its
- * successor, the last one that of the cut where the path ends, as saved.
+ * The problem: a permutation consists of cycles. Each place gets the element of its successor, that
+ * place gets the element of its own successor, and so on, back to the first place. There are
+ * usually few cycles, and one of them is long. Workers cannot share one cycle as it is.
+ *
+ * The idea: some places, at a constant distance, are cuts. The elements of all cuts are saved
+ * first. A path then leads from each cut to the next cut on its cycle. Every place on the path gets
+ * the element of its successor. The last place gets the saved element of the cut where the path
+ * ends.
  *
  *     cut 0 <- 17 <- 5 <- 40 <- cut 8 <- 3 <- cut 0
  *
- * A path touches no place of another one, but for what was saved. A place that is done is its
- * own successor. What is not done when all paths are, are the cycles without a cut.
+ * Two paths have no place in common and share only saved elements, so workers follow different
+ * paths at the same time. A place that is done becomes its own successor. The places that are not
+ * done after all paths are on cycles without a cut. One thread follows these.
  *
- * What is moved next is far away as a rule: it is fetched some steps before.
+ * The element that is moved next is usually not in a cache. It is prefetched some steps ahead.
  */
 #include "sort_permute.h"
 
@@ -23,16 +27,16 @@
 #include "../atomic.h"
 
 enum {
-    CUT_DISTANCE_MIN = 256, /* places from one cut to the next, at least */
-    CUTS_MAX = 2048,        /* cuts at the most */
-    PREFETCH_AHEAD = 8,     /* what is fetched is so many steps ahead */
-    CACHE_BYTES = 1 << 16,  /* bytes of elements that need no fetching */
+    CUT_DISTANCE_MIN = 256, /* places from one cut to the next */
+    CUTS_MAX = 2048,        /* cuts of a permutation */
+    PREFETCH_AHEAD = 8,     /* steps on the path */
+    CACHE_BYTES = 1 << 16,  /* elements that fit are not prefetched */
     LINE = 64,
-    PREFETCH_MAX = 512,       /* bytes of an element that are fetched: the rest follows by itself */
-    PARALLEL_BYTES = 1 << 16, /* bytes that are worth being moved by many */
+    PREFETCH_MAX = 512,       /* bytes of an element; the processor prefetches the rest by itself */
+    PARALLEL_BYTES = 1 << 16, /* bytes that are worth a parallel loop */
 };
 
-/* From one cut to the next: a power of two. */
+/* Returns the distance of two cuts, a power of two. */
 static size_t cut_distance(size_t n)
 {
     size_t distance = CUT_DISTANCE_MIN;
@@ -46,24 +50,25 @@ size_t fji_permute_cuts(size_t n)
     return n / cut_distance(n) + 1;
 }
 
-/* Calls body for n things that have `size` bytes each, by many if it is worth while. */
+/* Runs `body` for 0 <= i < n, in parallel if that is worthwhile. */
 static int permute_for(fji_permutation *p, size_t n, fj_for_fn *body)
 {
     return p->parallel && p->n * p->size >= PARALLEL_BYTES ? fj_for(0, n, body, p, NULL)
                                                            : body(0, n, p);
 }
 
-/* x with x * odd = 1, modulo 2 to the 64: each step doubles the bits that are right. */
+/* Returns x with x * odd = 1 modulo 2^64. Each step of the Newton iteration doubles the number of
+ * correct bits. */
 static uint64_t inverse_of_odd(uint64_t odd)
 {
-    uint64_t x = odd; /* three bits are */
+    uint64_t x = odd; /* 3 bits are correct */
 
     for (int bits = 3; bits < 64; bits *= 2) x *= 2 - odd * x;
     return x;
 }
 
-/* Turns pointers into numbers of places. They are multiples of the size, so that a
- * multiplication does for a division. */
+/* Computes the successors from the pointers. The distance of an element from the base is a multiple
+ * of the size, so a multiplication replaces the division. */
 static int permute_find_successors(size_t begin, size_t end, void *arg)
 {
     fji_permutation *p = arg;
@@ -76,7 +81,7 @@ static int permute_find_successors(size_t begin, size_t end, void *arg)
         p->successor[i] = k;
         moved |= k != i;
     }
-    if (moved) fji_store_relaxed(&p->moved, 1); /* relaxed: read when all have been joined */
+    if (moved) fji_store_relaxed(&p->moved, 1); /* relaxed: read after all tasks are joined */
     return FJ_OK;
 }
 
@@ -98,18 +103,19 @@ static void permute_prefetch(const fji_permutation *p, size_t place)
     for (size_t i = 0; i < max; i += LINE) __builtin_prefetch(e + i);
 }
 
-/* Whether a path ends at `place`: at a cut, or where it began. */
+/* Returns whether a path ends at `place`: a cut, or the start of the path. */
 static bool path_ends(size_t place, size_t start, size_t distance)
 {
     return (place & (distance - 1)) == 0 || place == start;
 }
 
-/* The path, or the cycle, from `start`, of which the element is saved. */
+/* Moves the elements of the path, or of the cycle without a cut, that begins at `start`. The
+ * element of `start` is saved. */
 static void permute_path(fji_permutation *p, size_t start, size_t distance)
 {
     size_t size = p->size, place = start, from = p->successor[start], ahead = from;
 
-    if (p->n * size <= CACHE_BYTES) ahead = start; /* ends at once */
+    if (p->n * size <= CACHE_BYTES) ahead = start; /* no prefetches */
     for (int i = 0; i < PREFETCH_AHEAD && !path_ends(ahead, start, distance); i++) {
         ahead = p->successor[ahead];
         permute_prefetch(p, ahead);
@@ -146,7 +152,7 @@ int fji_permute(fji_permutation *p)
     if (code != FJ_OK || !p->moved) return code;
     code = permute_for(p, cuts, permute_save_cuts);
     if (code != FJ_OK) return code;
-    /* From here on elements are missing: it has to be done to the end. */
+    /* From here on some elements exist only as saved copies, so a cancellation has no effect. */
     if (permute_for(p, cuts, permute_paths) != FJ_OK) (void)permute_paths(0, cuts, p);
     for (size_t i = 0; i < p->n; i++)
         if (p->successor[i] != i) {
