@@ -5,11 +5,14 @@
  * An element is selected if the caller's predicate accepts it. A filter copies the selected
  * elements to the front of `out`. A partition also copies the others, behind them.
  *
- * The predicate is called once for each element, and its answers are stored as a mask: 64 elements
- * are the bits of one word. A filter is a loop of prefix.h. Its accumulator is the number of
- * selected elements. A fold tests the elements of a chunk, counts the selected ones, and keeps the
- * mask as the note of the chunk. An emission copies the selected elements to the position that the
- * prefix gives. A chunk that is emitted without a fold needs a mask for one batch only.
+ * The problem: the place of an element in `out` depends on all elements left of it, and the
+ * predicate must be called only once for each element.
+ *
+ * The idea: the predicate is called once for each element, and its results are stored as a mask: 64
+ * elements are the bits of one word. A filter is a loop of prefix.h. Its accumulator is the number
+ * of selected elements. A fold tests the elements of a chunk, counts the selected ones, and keeps
+ * the mask as the note of the chunk. An emission copies the selected elements to the position that
+ * the prefix gives. A chunk that is emitted without a fold needs a mask for one batch only.
  *
  * A partition cannot place an element that is not selected before all elements are counted. It
  * therefore makes two passes over blocks of elements: one tests and counts, the other copies both

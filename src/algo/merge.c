@@ -31,11 +31,11 @@
 #include "split.h"
 
 enum {
-    SHORT_RUN = 8,         /* a shorter run is merged by binary searches */
-    SKEW = 8,              /* if the other run is more than 8 times as long */
-    TRIM_MIN = 128,        /* fewer elements are not trimmed first */
-    CHUNK_MAX = 2048,      /* elements of a chunk, if comparisons take no time */
-    SEQUENTIAL_MAX = 1024, /* elements that the caller may merge itself, without a pool */
+    SHORT_RUN = 8,        /* a shorter run is merged by binary searches */
+    SKEW = 8,             /* if the other run is more than 8 times as long */
+    TRIM_MIN = 128,       /* fewer elements are not trimmed first */
+    CHUNK_MAX = 2048,     /* elements of a chunk, if comparisons take no time */
+    SKIP_POOL_MAX = 1024, /* elements that the caller may merge itself, without a pool */
 };
 
 enum fji_kind fji_kind_of(size_t size)
@@ -329,8 +329,8 @@ int fj_merge(const void *a, size_t na, const void *b, size_t nb, size_t size, vo
     if (cmp == NULL || !fji_run_pair_args_ok(&c.pair, size)) return FJ_EINVAL;
     int err = fji_job_init(&job, how, na + nb);
     if (err != FJ_OK || na + nb == 0) return err;
-    if (na + nb <= SEQUENTIAL_MAX && fji_job_may_skip_pool(how) &&
-        merge_measure(&c, SEQUENTIAL_MAX) >= na + nb) {
+    if (na + nb <= SKIP_POOL_MAX && fji_job_may_skip_pool(how) &&
+        merge_measure(&c, SKIP_POOL_MAX) >= na + nb) {
         fji_merge_sequential(&c.merge.order, &c.pair);
         merge_add_progress(&c.merge, na + nb);
         return FJ_OK;

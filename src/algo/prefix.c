@@ -122,7 +122,7 @@ typedef struct table {
     size_t stride;         /* bytes of a value */
     size_t note_words;     /* 64-bit words of a note */
     unsigned char *carry;  /* the prefix of chunk `known`; used by its owner only */
-    unsigned char *spare;  /* room for one value; used by the owner of the carry only */
+    unsigned char *spare;  /* space for one value; used by the owner of the carry only */
     unsigned char *values; /* of each chunk: its fold; below `known`, its prefix */
     uint64_t *notes;
     uint32_t *states; /* of each chunk: 0, FOLDED or TAKEN */

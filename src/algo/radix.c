@@ -2,6 +2,11 @@
 /*
  * radix.c - sorts by the digits of keys
  *
+ * The problem: a sort by comparisons does not use that the bits of a number define its order.
+ *
+ * The idea: move the elements by digits of their keys, and choose the digits so that all accesses
+ * of a pass stay in the cache.
+ *
  * Leaves. A range that fits a cache is a leaf. Its elements are moved to the buffer by a lower
  * digit of their keys, and back by an upper digit. The digits begin at the highest bit in which the
  * keys differ, and are as wide as is worthwhile for the number of elements. If they do not reach
@@ -37,8 +42,8 @@ enum {
     LEAF_BYTES = 1 << 18,   /* of a leaf; its buffer is as large */
     MSD_DIGIT_MAX = 8,      /* bits of the digit that divides into buckets */
     COUNT_DIGIT_MAX = 10,   /* the same if the elements are only counted */
-    BUCKET_BYTES = 1 << 15, /* of a bucket, about */
-    CHUNK_MIN = 1 << 14,    /* elements of a chunk */
+    BUCKET_BYTES = 1 << 15, /* of a bucket, approximately */
+    CHUNK_MIN = 1 << 14,    /* elements of a chunk, at least */
     CHUNKS_MAX = 64,        /* chunks of a range */
     CHECK_EVERY = 1 << 16,  /* pairs between two tests of the job */
 };

@@ -20,8 +20,8 @@
  * Elements of more than DIRECT_MAX bytes stay in place until the end. Pointers to them are sorted
  * instead, and then each element is moved once (sort_permute.h).
  *
- * In parallel: a range of more than a few hundred elements forks its right half on demand
- * (split.h), and merges fork halves too (merge.h).
+ * In parallel: a range of more than `sequential_max` elements, usually a few hundred, forks its
+ * right half on demand (split.h). Merges fork halves too (merge.h).
  *
  * Invariant: when a range ends because the job has ended, all its elements are in the array, in
  * some order. A merge that is not completed has left its two runs unchanged, so they are copied
@@ -38,8 +38,8 @@
 enum {
     CHECK_ORDER_MIN = 128,    /* elements of a range that is always tested for order */
     CHUNK_MAX = 2048,         /* comparisons of a chunk, if they take no time */
-    SORT_COST = 4,            /* a range that one worker sorts is a quarter of a chunk */
-    SEQUENTIAL_MAX = 32,      /* elements that the caller may sort itself without a measurement */
+    SEQUENTIAL_SHARE = 4,     /* a range that one worker sorts is a quarter of a chunk */
+    SKIP_POOL_MAX = 32,       /* elements that the caller sorts itself, without measuring */
     PREFETCH_MIN = 4096,      /* fewer elements are not prefetched */
     STACK_BYTES = 2048,       /* bytes of scratch on the stack */
     PARALLEL_BYTES = 1 << 16, /* bytes that are worth a parallel copy */
@@ -48,7 +48,7 @@ enum {
 typedef struct sort {
     fji_merge_context merge; /* the order, the job, and the chunks of merges */
     size_t n;
-    size_t leaf_max;         /* elements of a range that one worker sorts */
+    size_t sequential_max;   /* elements of a range that one worker sorts */
     size_t levels;           /* of ranges, down to those */
     unsigned char *area[2];  /* by IN_ARRAY and IN_SCRATCH; with pointers, both hold pointers */
     unsigned char *elements; /* the array */
@@ -153,7 +153,8 @@ static int sort_align(const sort *s, sort_pair *r, int into, fji_run_pair *p)
     if (descending &&
         fji_order_cmp(o, sort_at(s, IN_ARRAY, mid - 1), sort_at(s, IN_ARRAY, mid)) > 0)
         return DESCENDING | PRESORTED;
-    /* A range that is reversed stays in the array. */
+    /* The area of both or, if they differ, the one from which a merge leads to `into`. A descending
+     * range is in the array, and is reversed there. */
     int from = (r->a & IN_SCRATCH) == (r->b & IN_SCRATCH) ? r->a & IN_SCRATCH : !into;
     bool check = r->na + r->nb >= CHECK_ORDER_MIN || ((r->a | r->b) & PRESORTED) != 0;
     sort_move_to(s, r->lo, r->na, &r->a, from);
@@ -207,8 +208,8 @@ static void sort_add_progress(const sort *s, size_t lo, size_t n, size_t level, 
     fji_job_add_progress(s->merge.job, count);
 }
 
-/* Sorts a range that one worker sorts. Sets up its pointers first, if pointers are sorted. */
-static int sort_leaf_range(const sort *s, size_t lo, size_t n, int into, size_t level)
+/* Sorts a range on this thread. Sets up its pointers first, if pointers are sorted. */
+static int sort_sequential_range(const sort *s, size_t lo, size_t n, int into, size_t level)
 {
     if (s->merge.order.kind == FJI_KIND_PTR) {
         void **p = (void **)(void *)sort_at(s, IN_ARRAY, lo);
@@ -280,7 +281,7 @@ static int sort_range(const sort *s, size_t lo, size_t n, int into, size_t level
 {
     sort_pair r = sort_halve(lo, n);
 
-    if (n <= s->leaf_max) return sort_leaf_range(s, lo, n, into, level);
+    if (n <= s->sequential_max) return sort_sequential_range(s, lo, n, into, level);
     if (!fji_job_should_continue(s->merge.job)) return IN_ARRAY;
     if (s->merge.parallel && fji_has_demand()) {
         sort_fork_half(s, &r, !into, level + 1);
@@ -310,19 +311,19 @@ typedef struct sort_call {
 static void sort_measure(sort_call *c)
 {
     if (c->chunk == 0)
-        c->chunk = c->n <= SEQUENTIAL_MAX
+        c->chunk = c->n <= SKIP_POOL_MAX
                        ? CHUNK_MAX
                        : fji_order_chunk_size(&c->order, c->base, c->n, CHUNK_MAX);
 }
 
-/* Sets the sizes of chunks and leaves. */
+/* Sets the sizes of chunks and of the ranges that one worker sorts. */
 static void sort_chunk_sizes(sort *s, const sort_call *c)
 {
     s->merge.chunk = fji_job_chunk_size(c->job, c->chunk);
-    s->leaf_max = fji_job_chunk_size(c->job, c->chunk / SORT_COST);
-    if (s->leaf_max < (size_t)2 * BLOCK) s->leaf_max = (size_t)2 * BLOCK;
+    s->sequential_max = fji_job_chunk_size(c->job, c->chunk / SEQUENTIAL_SHARE);
+    if (s->sequential_max < (size_t)2 * BLOCK) s->sequential_max = (size_t)2 * BLOCK;
     s->levels = 1;
-    for (size_t n = c->n; n > s->leaf_max; n = sort_halve(0, n).nb) s->levels++;
+    for (size_t n = c->n; n > s->sequential_max; n = sort_halve(0, n).nb) s->levels++;
 }
 
 /* Sorts the whole array by moving the elements themselves. */
@@ -432,7 +433,7 @@ static bool sort_skips_pool(sort_call *c, const fj_algo_options *how)
 {
     if (!fji_job_may_skip_pool(how)) return false;
     sort_measure(c);
-    return c->n <= SEQUENTIAL_MAX || c->n <= c->chunk / SORT_COST;
+    return c->n <= SKIP_POOL_MAX || c->n <= c->chunk / SEQUENTIAL_SHARE;
 }
 
 static int sort_run(sort_call *c, const fj_algo_options *how)

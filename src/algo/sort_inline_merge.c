@@ -2,10 +2,13 @@
 /*
  * sort_inline_merge.c - FJ_MERGE, and the merges of FJ_STABLE_SORT
  *
- * A merge of many elements is divided on demand. The middle of the longer run, and the place where
- * it belongs in the other run, cut both runs in two. Each side has its own part of `out`. Where a
- * cut is depends on comparisons, but it is always within the runs, so a comparison that contradicts
- * itself does no harm.
+ * The problem: a merge is one sequential pass, so the last merges of a sort would occupy one
+ * worker.
+ *
+ * The idea: a merge of many elements is divided on demand. The middle of the longer run, and the
+ * place where it belongs in the other run, cut both runs in two. Each side has its own part of
+ * `out`. Where a cut is depends on comparisons, but it is always within the runs, so a comparison
+ * that contradicts itself does no harm.
  */
 #include "merge.h"
 #include "sort_inline.h"

@@ -2,6 +2,12 @@
 /*
  * sort_inline_quick.c - FJ_SORT: quicksort in place
  *
+ * The problem: an inlined comparison is cheap, so mispredicted branches and the first, sequential
+ * partitions dominate the time.
+ *
+ * The idea: partitions without branches on comparisons (forkjoin/sort.h), the larger ones shared by
+ * all workers.
+ *
  * A range is partitioned around a pivot, which is then in its final place. It is not moved again,
  * so a worker that sorts the range right of it may compare with it. If that element is not before
  * the pivot of the range, both are equal, and so are all elements that the partition puts on the

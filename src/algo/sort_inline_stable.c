@@ -2,8 +2,11 @@
 /*
  * sort_inline_stable.c - FJ_STABLE_SORT: merge sort with a buffer, or in place without one
  *
- * A range is sorted by halves. They are merged from the array into the buffer or back, so that each
- * level moves every element once. The merge of a large range is shared (sort_inline_merge.c).
+ * The problem: a quicksort is not stable.
+ *
+ * The idea: a merge sort. A range is sorted by halves. They are merged from the array into the
+ * buffer or back, so that each level moves every element once. The merge of a large range is shared
+ * (sort_inline_merge.c).
  *
  * Cancellation: a merge does not change what it reads. The elements of a range are therefore all in
  * the array or all in the buffer, and a range that ends early copies them back into the array.

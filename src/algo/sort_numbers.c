@@ -207,11 +207,22 @@ static int fill_step(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
+/* Replaces the count of each key by the number of elements with a lower key. */
+static void counts_to_places(counting_call *c)
+{
+    uint64_t at = 0;
+
+    for (size_t i = 0; i < c->keys; i++) {
+        uint64_t here = c->count[i];
+        c->count[i] = at;
+        at += here;
+    }
+}
+
 static int counting_run(fj_task *t)
 {
     counting_call *c = (counting_call *)t;
     fji_split count, write;
-    uint64_t at = 0;
 
     fji_split_init_nested(&count, &c->job, count_step, c, &(fj_algo_options){.min_grain = c->keys});
     fji_split_init_nested(&write, &c->job, fill_step, c, &(fj_algo_options){.min_grain = FILL_MIN});
@@ -221,16 +232,10 @@ static int counting_run(fj_task *t)
     count.size = c->keys * sizeof *c->count;
     int code = fji_split_run(&count, NULL, 0, c->n, c->count);
     if (code != FJ_OK) return code;
-    for (size_t i = 0; i < c->keys; i++) {
-        uint64_t here = c->count[i];
-        c->count[i] = at;
-        at += here;
-    }
+    counts_to_places(c);
     code = fji_split_run(&write, NULL, 0, c->n, NULL);
-    if (code != FJ_OK)
-        (void)fill_step(
-            c, 0, c->n,
-            NULL); /* a result that is written in part would not have the same elements */
+    /* A result that is written only in part would not have the same elements. */
+    if (code != FJ_OK) (void)fill_step(c, 0, c->n, NULL);
     return code;
 }
 
