@@ -143,7 +143,7 @@ static sort_pair sort_halve(size_t lo, size_t n)
 }
 
 /* Brings both ranges to the same area. If they are in order together, returns the state of the
- * combined range. Otherwise returns UNMERGED, and *p is what has to be merged. */
+ * combined range. Otherwise returns UNORDERED, and *p is what has to be merged. */
 static int sort_align(const sort *s, sort_pair *r, int into, fji_run_pair *p)
 {
     const fji_order *o = &s->merge.order;
@@ -163,7 +163,7 @@ static int sort_align(const sort *s, sort_pair *r, int into, fji_run_pair *p)
         return from | PRESORTED;
     *p = (fji_run_pair){sort_at(s, from, r->lo), sort_at(s, from, mid), sort_at(s, !from, r->lo),
                         r->na, r->nb};
-    return UNMERGED;
+    return UNORDERED;
 }
 
 /* Sorts n elements at lo on this thread, if possible to the area `into`. Returns their state. */
@@ -175,14 +175,14 @@ static int sort_sequential(const sort *s, size_t lo, size_t n, int into)
     if (n < (size_t)2 * BLOCK) {
         unsigned char *from = sort_at(s, IN_ARRAY, lo), *to = sort_at(s, into, lo);
         FJI_BY_KIND(o->kind, leaf_sort, o, from, to, n, &state);
-        return state != UNMERGED ? state | PRESORTED : into;
+        return state != UNORDERED ? state | PRESORTED : into;
     }
     sort_pair r = sort_halve(lo, n);
     fji_run_pair p;
     r.a = sort_sequential(s, lo, r.na, !into);
     r.b = sort_sequential(s, lo + r.na, r.nb, !into);
     state = sort_align(s, &r, into, &p);
-    if (state != UNMERGED) return state;
+    if (state != UNORDERED) return state;
     fji_merge_sequential(o, &p);
     return !r.a;
 }
@@ -228,7 +228,7 @@ static int sort_merge_halves(const sort *s, sort_pair *r, int into)
 
     if (fji_job_should_continue(s->merge.job)) {
         int state = sort_align(s, r, into, &p);
-        if (state == UNMERGED) {
+        if (state == UNORDERED) {
             fji_merge_parallel(&s->merge, &p);
             state = !r->a;
         }

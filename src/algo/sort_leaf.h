@@ -24,8 +24,8 @@ enum range_state {
     IN_ARRAY = 0,   /* sorted, in the array */
     IN_SCRATCH = 1, /* sorted, in the scratch array */
     DESCENDING = 2, /* in the array, strictly descending */
-    PRESORTED = 4,  /* added to one of these: the range was so from the beginning */
-    UNMERGED = 8,   /* not one of these */
+    PRESORTED = 4,  /* added to one of these: the range was found in that order */
+    UNORDERED = 8,  /* not found in order */
 };
 
 /* Returns the place of *e among the n sorted elements from index lo on: behind all that are not
@@ -75,14 +75,15 @@ FJI_INLINE void swap_reversed(unsigned char *x, unsigned char *y, size_t n, size
 }
 
 /* Returns IN_ARRAY if n elements are in order, DESCENDING if they are strictly descending, else
- * UNMERGED. Each pair of elements is known to be descending (`after`) or in order. */
+ * UNORDERED. Each pair of elements is known to be descending (`after`) or in order. */
 FJI_INLINE int leaf_check_order(const fji_order *o, const unsigned char *e, size_t n, bool after,
                                 enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
 
     for (size_t i = 2; i < n; i += 2)
-        if ((fji_elem_cmp(o, e + (i - 1) * size, e + i * size, kind) > 0) != after) return UNMERGED;
+        if ((fji_elem_cmp(o, e + (i - 1) * size, e + i * size, kind) > 0) != after)
+            return UNORDERED;
     return after ? DESCENDING : IN_ARRAY;
 }
 
@@ -107,7 +108,7 @@ FJI_INLINE void leaf_sort_4(const fji_order *o, const unsigned char *e, unsigned
     fji_elem_copy(to + 2 * size, fji_select(mask, l, r), size, kind);
 }
 
-/* Sorts BLOCK elements at `from` to `to`, which may be the same place, and sets *state to UNMERGED.
+/* Sorts BLOCK elements at `from` to `to`, which may be the same place, and sets *state to UNORDERED.
  * If they are in order or descending, it only sets *state to that. The only branch on comparisons
  * is that test. */
 FJI_INLINE void leaf_sort_8(const fji_order *o, const unsigned char *from, unsigned char *to,
@@ -126,9 +127,9 @@ FJI_INLINE void leaf_sort_8(const fji_order *o, const unsigned char *from, unsig
     }
     if (any == 0 || all != 0) {
         *state = leaf_check_order(o, from, BLOCK, all != 0, kind);
-        if (*state != UNMERGED) return;
+        if (*state != UNORDERED) return;
     }
-    *state = UNMERGED;
+    *state = UNORDERED;
     leaf_sort_4(o, from, half, swap[0], swap[1], kind);
     leaf_sort_4(o, from + 4 * size, half + 4 * size, swap[2], swap[3], kind);
     fji_run_pair p = {half, half + 4 * size, to, 4, 4};
@@ -164,7 +165,7 @@ FJI_INLINE void leaf_insertion(const fji_order *o, unsigned char *from, unsigned
 
     *state = descending ? DESCENDING : IN_ARRAY;
     if (run == n) return;
-    *state = UNMERGED;
+    *state = UNORDERED;
     if (descending) swap_reversed(from, from + (run - 1) * size, run / 2, size, kind);
     if (to != from) memcpy(to, from, run * size);
     /* The first element behind the run is before the last element of the run or, after a reversal,
@@ -185,14 +186,14 @@ FJI_INLINE void leaf_sort(const fji_order *o, unsigned char *from, unsigned char
         return;
     }
     leaf_sort_8(o, from, to, state, kind);
-    if (*state != UNMERGED) { /* the elements behind the block may continue its order */
+    if (*state != UNORDERED) { /* the elements behind the block may continue its order */
         bool descending = *state == DESCENDING;
         const unsigned char *e = from + (i - 1) * size;
         for (; i < n && (fji_elem_cmp(o, e, e + size, kind) > 0) == descending; i++) e += size;
         if (i == n) return;
         if (descending) swap_reversed(from, from + (i - 1) * size, i / 2, size, kind);
         if (to != from) memcpy(to, from, i * size);
-        *state = UNMERGED;
+        *state = UNORDERED;
     }
     for (; i < n; i++) leaf_insert(o, to, i, 0, i, from + i * size, kind);
 }
