@@ -1,34 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filter.c - copying the elements that are meant; and those that are not, behind them
+ * filter.c - filters and partitions
  *
- * Whether an element is meant is asked for once, and kept as a bit: 64 elements are a word of a
- * mask. A filter is a chain: a part is folded by asking and counting, and emitted by copying to
- * where the parts left of it end; one that is emitted without having been folded needs no mask.
+ * An element is selected if the caller's predicate accepts it. A filter copies the selected
+ * elements to the front of `out`. A partition also copies the others, behind them.
  *
- * A partition cannot place what is not meant before all has been counted. So it has two passes,
- * first asking and counting, then copying both kinds. Without memory for the mask it is one pass
- * of one thread: what is not meant goes to the other end of `out`, backwards, and is then
- * reversed.
+ * The problem: the place of an element in `out` depends on all elements left of it, and the
+ * predicate must be called only once for each element.
+ *
+ * The idea: the predicate is called once for each element, and its results are stored as a mask: 64
+ * elements are the bits of one word. A filter is a loop of prefix.h. Its accumulator is the number
+ * of selected elements. A fold tests the elements of a chunk, counts the selected ones, and keeps
+ * the mask as the note of the chunk. An emission copies the selected elements to the position that
+ * the prefix gives. A chunk that is emitted without a fold needs a mask for one batch only.
+ *
+ * A partition cannot place an element that is not selected before all elements are counted. It
+ * therefore makes two passes over blocks of elements: one tests and counts, the other copies both
+ * kinds. Without memory for the mask, one thread makes one pass. It writes the elements that are
+ * not selected backwards from the end of `out`, and reverses them at last.
  */
 #include <string.h>
 
-#include "chain.h"
-#include "memory.h"
+#include "prefix.h"
+#include "scratch.h"
 #include "split.h"
+#include "swap.h"
 
 enum {
     WORD = 64,
-    CHUNK = 32,  /* words of a mask that are on the stack while they are needed */
-    SPARSE = 24, /* elements of a word up to which a branch for each is faster */
+    BATCH = 2048,    /* elements of a mask on the stack */
+    SPARSE_MAX = 24, /* selected elements of a word that are copied one by one */
 };
 
 struct filter;
 
-/* Asks for the n elements from lo on: sets bits of mask, which has (n + 63) / 64 words. */
-typedef int filter_ask(const struct filter *f, size_t lo, size_t n, uint64_t *mask);
+/* Tests the n elements from lo on. Sets the (n + 63) / 64 words of the mask. */
+typedef int filter_test(const struct filter *f, size_t lo, size_t n, uint64_t *mask);
 
-/* Copies the elements that have a bit; returns where the next would go. */
+/* Copies the elements whose bit is set. Returns where the next one would be written. */
 typedef unsigned char *filter_copy(unsigned char *out, const unsigned char *in,
                                    const uint64_t *mask, size_t words, size_t size);
 
@@ -39,29 +48,30 @@ struct filter {
     fj_test_fn *test;
     fj_keep_fn *keep;
     void *arg;
-    filter_ask *ask;
+    filter_test *test_chunk;
     filter_copy *copy;
 };
 
-static size_t words_of(size_t n)
+static size_t mask_words(size_t n)
 {
-    return n / WORD + (n % WORD != 0);
+    return fji_div_up(n, WORD);
 }
 
-/* ---- Asking -------------------------------------------------------------------------------------- */
+/* ---- Testing --------------------------------------------------------------------------------- */
 
-static int ask_test(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
+/* Calls the predicate for each element. */
+static int test_elements(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
 {
     const unsigned char *x = f->in + lo * f->size;
 
     for (; n != 0; mask++) {
-        size_t m = n < WORD ? n : WORD;
+        size_t m = fji_min(n, WORD);
         uint64_t bits = 0;
 
         for (size_t j = 0; j < m; j++, x += f->size) {
-            int is = f->test(x, f->arg);
-            if (FJI_UNLIKELY(is < 0)) return is;
-            bits |= (uint64_t)(is > 0) << j;
+            int result = f->test(x, f->arg);
+            if (FJI_UNLIKELY(result < 0)) return result;
+            bits |= (uint64_t)(result > 0) << j;
         }
         *mask = bits;
         n -= m;
@@ -69,8 +79,8 @@ static int ask_test(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
     return FJ_OK;
 }
 
-/* Eight bytes, the first the lowest; a bit for each that is not 0. */
-static uint64_t bits_of(const unsigned char *bytes)
+/* Returns one bit for each of eight bytes, set if the byte is not 0. Bit 0 is the first byte. */
+static uint64_t nonzero_bytes(const unsigned char *bytes)
 {
     const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
     uint64_t x;
@@ -81,19 +91,20 @@ static uint64_t bits_of(const unsigned char *bytes)
     return x * 0x0102040810204080u >> 56;
 }
 
-static int ask_keep(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
+/* Calls the predicate for batches of elements; it stores one byte for each. */
+static int test_chunks(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
 {
-    unsigned char keep[CHUNK * WORD];
+    unsigned char keep[BATCH];
 
     while (n != 0) {
-        size_t m = n < sizeof keep ? n : sizeof keep, words = words_of(m);
+        size_t m = fji_min(n, sizeof keep), words = mask_words(m);
 
         memset(keep + m, 0, words * WORD - m);
         int code = f->keep(lo, lo + m, keep, f->arg);
         if (FJI_UNLIKELY(code != FJ_OK)) return code;
         for (size_t i = 0; i < words; i++) {
             uint64_t bits = 0;
-            for (unsigned j = 0; j < WORD; j += 8) bits |= bits_of(keep + i * WORD + j) << j;
+            for (unsigned j = 0; j < WORD; j += 8) bits |= nonzero_bytes(keep + i * WORD + j) << j;
             mask[i] = bits;
         }
         mask += words;
@@ -103,7 +114,7 @@ static int ask_keep(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
     return FJ_OK;
 }
 
-static size_t bits_in(const uint64_t *mask, size_t words)
+static size_t count_bits(const uint64_t *mask, size_t words)
 {
     size_t n = 0;
 
@@ -111,9 +122,9 @@ static size_t bits_in(const uint64_t *mask, size_t words)
     return n;
 }
 
-/* ---- Copying ------------------------------------------------------------------------------------- */
+/* ---- Copying --------------------------------------------------------------------------------- */
 
-/* One element, to where the next goes: it stays there if it is meant. */
+/* Copies one element. If bit 0 is clear, the next copy overwrites it. */
 FJI_INLINE unsigned char *copy_one(unsigned char *out, const unsigned char *in, uint64_t bits,
                                    size_t size)
 {
@@ -121,8 +132,9 @@ FJI_INLINE unsigned char *copy_one(unsigned char *out, const unsigned char *in, 
     return out + (bits & 1) * size;
 }
 
-/* A word without a branch for each element: all are written up to the last that is meant, so
- * nothing is written that belongs to somebody else. */
+/* Copies the selected elements of one word without a branch for each. Every element up to the last
+ * selected one is written, so nothing is written behind the selected elements, where other workers
+ * write. */
 FJI_INLINE unsigned char *copy_dense(unsigned char *out, const unsigned char *in, uint64_t bits,
                                      size_t size)
 {
@@ -154,7 +166,7 @@ FJI_INLINE unsigned char *copy_small(unsigned char *out, const unsigned char *in
 
         if (bits == UINT64_MAX)
             out = (unsigned char *)memcpy(out, in, WORD * size) + WORD * size;
-        else if (__builtin_popcountll(bits) > SPARSE)
+        else if (__builtin_popcountll(bits) > SPARSE_MAX)
             out = copy_dense(out, in, bits, size);
         else
             out = copy_sparse(out, in, bits, size);
@@ -176,7 +188,7 @@ COPY(4)
 COPY(8)
 COPY(16)
 
-/* Larger ones by runs of those that are meant. */
+/* Other sizes: copies runs of neighbouring selected elements. */
 static unsigned char *copy_any(unsigned char *out, const unsigned char *in, const uint64_t *mask,
                                size_t words, size_t size)
 {
@@ -209,27 +221,28 @@ static filter_copy *copy_for(size_t size)
     }
 }
 
-/* ---- Filters ------------------------------------------------------------------------------------- */
+/* ---- Filters --------------------------------------------------------------------------------- */
 
 static int filter_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
 {
-    int code = ((const struct filter *)context)->ask(context, lo, hi - lo, note);
+    int code = ((const struct filter *)context)->test_chunk(context, lo, hi - lo, note);
 
-    if (code == FJ_OK) *(size_t *)acc += bits_in(note, words_of(hi - lo));
+    if (code == FJ_OK) *(size_t *)acc += count_bits(note, mask_words(hi - lo));
     return code;
 }
 
-static int filter_at_once(const struct filter *f, size_t lo, size_t hi, size_t *count)
+/* Emits a chunk that was not folded. *count is the accumulator. */
+static int filter_unfolded(const struct filter *f, size_t lo, size_t hi, size_t *count)
 {
     unsigned char *out = f->out + *count * f->size;
-    uint64_t mask[CHUNK];
+    uint64_t mask[BATCH / WORD];
 
     while (lo < hi) {
-        size_t n = hi - lo < (size_t)CHUNK * WORD ? hi - lo : (size_t)CHUNK * WORD;
-        int code = f->ask(f, lo, n, mask);
+        size_t n = fji_min(hi - lo, BATCH);
+        int code = f->test_chunk(f, lo, n, mask);
 
         if (FJI_UNLIKELY(code != FJ_OK)) return code;
-        out = f->copy(out, f->in + lo * f->size, mask, words_of(n), f->size);
+        out = f->copy(out, f->in + lo * f->size, mask, mask_words(n), f->size);
         lo += n;
     }
     *count = (size_t)(out - f->out) / f->size;
@@ -240,9 +253,9 @@ static int filter_emit(void *context, size_t lo, size_t hi, void *acc, uint64_t 
 {
     const struct filter *f = context;
 
-    if (note == NULL) return filter_at_once(f, lo, hi, acc);
-    (void)f->copy(f->out + *(size_t *)acc * f->size, f->in + lo * f->size, note, words_of(hi - lo),
-                  f->size);
+    if (note == NULL) return filter_unfolded(f, lo, hi, acc);
+    (void)f->copy(f->out + *(size_t *)acc * f->size, f->in + lo * f->size, note,
+                  mask_words(hi - lo), f->size);
     return FJ_OK;
 }
 
@@ -253,38 +266,40 @@ static int filter_combine(void *left, const void *right, void *arg)
     return FJ_OK;
 }
 
-/* What both have to be given. `room`: elements that out has room for, as far as that is known. */
-static bool filter_fine(const struct filter *f, size_t n, const size_t *count, size_t room)
+/* Checks the arguments of both. `out` has at least `out_elements` elements; a filter only knows
+ * that it has one. */
+static bool filter_args_ok(const struct filter *f, size_t n, const size_t *count,
+                           size_t out_elements)
 {
     if (count == NULL || f->size == 0 || !fji_fits(n, f->size)) return false;
     if (n == 0) return true;
     if (f->in == NULL || f->out == NULL) return false;
-    return !fji_overlap(f->in, n * f->size, f->out, room * f->size);
+    return !fji_overlap(f->in, n * f->size, f->out, out_elements * f->size);
 }
 
 static int filter_run(struct filter *f, size_t n, size_t *count, const fj_algo_options *how)
 {
-    static const size_t none;
-    fji_chain c = {.fold = filter_fold,
-                   .emit = filter_emit,
-                   .context = f,
-                   .combine = filter_combine,
-                   .identity = &none,
-                   .size = sizeof none,
-                   .noted = true};
+    static const size_t zero;
+    fji_prefix_loop loop = {.fold = filter_fold,
+                            .emit = filter_emit,
+                            .context = f,
+                            .combine = filter_combine,
+                            .identity = &zero,
+                            .size = sizeof zero,
+                            .has_notes = true};
 
-    if (!filter_fine(f, n, count, 1)) return FJ_EINVAL;
-    c.stride = f->size <= PTRDIFF_MAX / 2 ? 2 * f->size : f->size;
+    if (!filter_args_ok(f, n, count, 1)) return FJ_EINVAL;
+    loop.stride = f->size <= PTRDIFF_MAX / 2 ? 2 * f->size : f->size;
     f->copy = copy_for(f->size);
-    int err = fji_job_init(&c.job, how, n);
-    return err != FJ_OK ? err : fji_chain_run(&c, how, 0, n, count);
+    int err = fji_job_init(&loop.job, how, n);
+    return err != FJ_OK ? err : fji_prefix_run(&loop, how, 0, n, count);
 }
 
 int fj_filter(const void *in, size_t n, size_t size, void *out, fj_test_fn *test, void *arg,
               size_t *count, const fj_algo_options *how)
 {
     struct filter f = {
-        .in = in, .out = out, .size = size, .test = test, .arg = arg, .ask = ask_test};
+        .in = in, .out = out, .size = size, .test = test, .arg = arg, .test_chunk = test_elements};
 
     return test == NULL ? FJ_EINVAL : filter_run(&f, n, count, how);
 }
@@ -293,58 +308,63 @@ int fj_filter_chunks(const void *in, size_t n, size_t size, void *out, fj_keep_f
                      size_t *count, const fj_algo_options *how)
 {
     struct filter f = {
-        .in = in, .out = out, .size = size, .keep = keep, .arg = arg, .ask = ask_keep};
+        .in = in, .out = out, .size = size, .keep = keep, .arg = arg, .test_chunk = test_chunks};
 
     return keep == NULL ? FJ_EINVAL : filter_run(&f, n, count, how);
 }
 
-/* ---- Partitions ---------------------------------------------------------------------------------- */
+/* ---- Partitions ------------------------------------------------------------------------------ */
 
-enum { BLOCKS_MOST = 16384, SMALL_BLOCKS = 64 };
+enum {
+    BLOCKS_MAX = 16384,
+    SMALL_WORDS = 64, /* of a mask that is on the stack */
+};
 
-struct parting {
+struct partition {
     const struct filter *f;
     size_t n;
-    size_t block; /* elements, a multiple of WORD */
+    size_t block; /* elements of a block, a multiple of WORD */
     size_t blocks;
     uint64_t *mask;
-    size_t *before; /* of each block: how many it has that are meant; then, how many before it */
-    size_t count;
+    size_t *before; /* of each block: its selected elements; then the selected elements before it */
+    size_t count;   /* selected elements */
     fj_progress *progress;
 };
 
-static size_t block_length(const struct parting *p, size_t b)
+static size_t block_length(const struct partition *p, size_t b)
 {
     return b + 1 == p->blocks ? p->n - b * p->block : p->block;
 }
 
-static uint64_t *block_mask(const struct parting *p, size_t b)
+static uint64_t *block_mask(const struct partition *p, size_t b)
 {
     return p->mask + b * (p->block / WORD);
 }
 
-static int parting_ask(void *context, size_t lo, size_t hi, void *acc)
+/* The first pass over the blocks lo <= b < hi. */
+static int partition_test(void *context, size_t lo, size_t hi, void *acc)
 {
-    struct parting *p = context;
+    struct partition *p = context;
     int code = FJ_OK;
 
     (void)acc;
     for (size_t b = lo; b < hi && code == FJ_OK; b++) {
         size_t n = block_length(p, b);
-        code = p->f->ask(p->f, b * p->block, n, block_mask(p, b));
-        if (code == FJ_OK) p->before[b] = bits_in(block_mask(p, b), words_of(n));
+        code = p->f->test_chunk(p->f, b * p->block, n, block_mask(p, b));
+        if (code == FJ_OK) p->before[b] = count_bits(block_mask(p, b), mask_words(n));
     }
     return code;
 }
 
-static int parting_place(void *context, size_t lo, size_t hi, void *acc)
+/* The second pass: copies the selected elements, inverts the mask, and copies the others. */
+static int partition_copy(void *context, size_t lo, size_t hi, void *acc)
 {
-    struct parting *p = context;
+    struct partition *p = context;
     const struct filter *f = p->f;
 
     (void)acc;
     for (size_t b = lo; b < hi; b++) {
-        size_t n = block_length(p, b), words = words_of(n), rest = b * p->block - p->before[b];
+        size_t n = block_length(p, b), words = mask_words(n), rest = b * p->block - p->before[b];
         const unsigned char *in = f->in + b * p->block * f->size;
         uint64_t *mask = block_mask(p, b);
 
@@ -357,23 +377,23 @@ static int parting_place(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-/* One of the two passes. */
-static int parting_pass(struct parting *p, fji_step *step, const fj_algo_options *how)
+/* Runs one of the two passes. */
+static int partition_pass(struct partition *p, fji_step *step, const fj_algo_options *how)
 {
     fji_split s = {.step = step, .context = p};
     fj_algo_options each = how != NULL ? *how : (fj_algo_options){.grain = 0};
 
-    each.progress = NULL; /* counts elements, not blocks */
+    each.progress = NULL; /* counts elements; the loop counts blocks */
     each.grain = each.grain != 0 ? 1 : 0;
     each.min_grain = each.min_grain / p->block;
-    each.max_grain = each.max_grain / p->block + (each.max_grain % p->block != 0);
+    each.max_grain = fji_div_up(each.max_grain, p->block);
     int err = fji_job_init(&s.job, &each, 0);
     return err != FJ_OK ? err : fji_split_run(&s, &each, 0, p->blocks, NULL);
 }
 
-static int parting_passes(struct parting *p, const fj_algo_options *how)
+static int partition_passes(struct partition *p, const fj_algo_options *how)
 {
-    int err = parting_pass(p, parting_ask, how);
+    int err = partition_pass(p, partition_test, how);
 
     if (err != FJ_OK) return err;
     for (size_t b = 0; b < p->blocks; b++) {
@@ -381,12 +401,12 @@ static int parting_passes(struct parting *p, const fj_algo_options *how)
         p->before[b] = p->count;
         p->count += n;
     }
-    return parting_pass(p, parting_place, how);
+    return partition_pass(p, partition_copy, how);
 }
 
-/* ---- Without memory ------------------------------------------------------------------------------ */
+/* ---- Partitions without memory --------------------------------------------------------------- */
 
-struct alone {
+struct sequential_call {
     fj_task task;
     fji_job job;
     const struct filter *f;
@@ -394,20 +414,7 @@ struct alone {
     size_t count;
 };
 
-static void element_swap(unsigned char *a, unsigned char *b, size_t size)
-{
-    unsigned char room[256];
-
-    while (size != 0) {
-        size_t n = size < sizeof room ? size : sizeof room;
-        memcpy(room, a, n);
-        memcpy(a, b, n);
-        memcpy(b, room, n);
-        a += n, b += n, size -= n;
-    }
-}
-
-/* Those that are not meant, backwards from `end` on; returns where the last is. */
+/* Copies the elements that are not selected, backwards from `end`. Returns the last one. */
 static unsigned char *copy_back(unsigned char *end, const unsigned char *in, const uint64_t *mask,
                                 size_t n, size_t size)
 {
@@ -416,63 +423,63 @@ static unsigned char *copy_back(unsigned char *end, const unsigned char *in, con
     return end;
 }
 
-static int alone_run(fj_task *t)
+static int sequential_run(fj_task *t)
 {
-    struct alone *a = (struct alone *)t;
+    struct sequential_call *a = (struct sequential_call *)t;
     const struct filter *f = a->f;
     unsigned char *out = f->out, *end = f->out + a->n * f->size;
-    uint64_t mask[CHUNK];
+    uint64_t mask[BATCH / WORD];
 
-    for (size_t lo = 0, n; lo < a->n && fji_job_goes_on(&a->job); lo += n) {
+    for (size_t lo = 0, n; lo < a->n && fji_job_should_continue(&a->job); lo += n) {
         const unsigned char *in = f->in + lo * f->size;
-        n = a->n - lo < (size_t)CHUNK * WORD ? a->n - lo : (size_t)CHUNK * WORD;
-        int code = f->ask(f, lo, n, mask);
+        n = fji_min(a->n - lo, BATCH);
+        int code = f->test_chunk(f, lo, n, mask);
         if (code != FJ_OK) return code;
         end = copy_back(end, in, mask, n, f->size);
-        out = f->copy(out, in, mask, words_of(n), f->size);
-        fji_job_did(&a->job, n);
+        out = f->copy(out, in, mask, mask_words(n), f->size);
+        fji_job_add_progress(&a->job, n);
     }
     a->count = (size_t)(out - f->out) / f->size;
-    for (unsigned char *x = end, *y = f->out + a->n * f->size; y > x + f->size; x += f->size)
-        element_swap(x, y -= f->size, f->size);
+    fji_reverse(end, (size_t)(f->out + a->n * f->size - end) / f->size, f->size);
     return FJ_OK;
 }
 
-static int parting_alone(const struct filter *f, size_t n, size_t *count,
-                         const fj_algo_options *how)
+static int partition_sequential(const struct filter *f, size_t n, size_t *count,
+                                const fj_algo_options *how)
 {
-    struct alone a = {.f = f, .n = n};
-    fj_algo_options quiet = how != NULL ? *how : (fj_algo_options){.grain = 0};
+    struct sequential_call a = {.f = f, .n = n};
+    fj_algo_options untracked = how != NULL ? *how : (fj_algo_options){.grain = 0};
 
-    quiet.progress = NULL; /* what is to be done was added already */
-    int err = fji_job_init(&a.job, &quiet, 0);
+    untracked.progress = NULL; /* the total was already increased by partition_run() */
+    int err = fji_job_init(&a.job, &untracked, 0);
     if (err != FJ_OK) return err;
     a.job.progress = how != NULL ? how->progress : NULL;
-    fj_task_init(&a.task, alone_run);
+    fj_task_init(&a.task, sequential_run);
     err = fji_job_run(&a.job, how, &a.task);
     if (err == FJ_OK) *count = a.count;
     return err;
 }
 
-/* ---- Both ---------------------------------------------------------------------------------------- */
+/* ---- Partitions: the call -------------------------------------------------------------------- */
 
+/* Returns the elements of a block: at least the grain, and enough for at most BLOCKS_MAX blocks. */
 static size_t block_size(size_t n, size_t grain)
 {
-    size_t least = n / BLOCKS_MOST + (n % BLOCKS_MOST != 0);
-    size_t block = grain > least ? grain : least;
+    size_t min = fji_div_up(n, BLOCKS_MAX);
+    size_t block = grain > min ? grain : min;
 
-    if (block > n) block = n;
-    return words_of(block) * WORD;
+    return mask_words(fji_min(block, n)) * WORD;
 }
 
+/* Uses the stack for a small mask. Otherwise the mask and `before` are one block of memory. */
 static int partition_run(struct filter *f, size_t n, size_t *count, const fj_algo_options *how)
 {
-    uint64_t small_mask[SMALL_BLOCKS];
-    size_t small_before[SMALL_BLOCKS];
-    struct parting p = {.f = f, .n = n, .mask = small_mask, .before = small_before};
+    uint64_t small_mask[SMALL_WORDS];
+    size_t small_before[SMALL_WORDS];
+    struct partition p = {.f = f, .n = n, .mask = small_mask, .before = small_before};
     fji_job job;
 
-    if (!filter_fine(f, n, count, n)) return FJ_EINVAL;
+    if (!filter_args_ok(f, n, count, n)) return FJ_EINVAL;
     f->copy = copy_for(f->size);
     int err = fji_job_init(&job, how, n);
     if (err != FJ_OK) return err;
@@ -481,11 +488,11 @@ static int partition_run(struct filter *f, size_t n, size_t *count, const fj_alg
         p.block = block_size(n, job.grain);
         p.blocks = (n - 1) / p.block + 1;
         size_t bytes = p.blocks * (p.block / WORD) * sizeof *p.mask;
-        if (n > (size_t)SMALL_BLOCKS * WORD)
+        if (n > (size_t)SMALL_WORDS * WORD)
             p.mask = fji_algo_alloc(bytes + p.blocks * sizeof *p.before);
-        if (p.mask == NULL) return parting_alone(f, n, count, how);
+        if (p.mask == NULL) return partition_sequential(f, n, count, how);
         if (p.mask != small_mask) p.before = (void *)((unsigned char *)p.mask + bytes);
-        err = parting_passes(&p, how);
+        err = partition_passes(&p, how);
         if (p.mask != small_mask) fji_algo_free(p.mask);
     }
     if (err == FJ_OK) *count = p.count;
@@ -496,7 +503,7 @@ int fj_partition(const void *in, size_t n, size_t size, void *out, fj_test_fn *t
                  size_t *count, const fj_algo_options *how)
 {
     struct filter f = {
-        .in = in, .out = out, .size = size, .test = test, .arg = arg, .ask = ask_test};
+        .in = in, .out = out, .size = size, .test = test, .arg = arg, .test_chunk = test_elements};
 
     return test == NULL ? FJ_EINVAL : partition_run(&f, n, count, how);
 }
@@ -505,7 +512,7 @@ int fj_partition_chunks(const void *in, size_t n, size_t size, void *out, fj_kee
                         void *arg, size_t *count, const fj_algo_options *how)
 {
     struct filter f = {
-        .in = in, .out = out, .size = size, .keep = keep, .arg = arg, .ask = ask_keep};
+        .in = in, .out = out, .size = size, .keep = keep, .arg = arg, .test_chunk = test_chunks};
 
     return keep == NULL ? FJ_EINVAL : partition_run(&f, n, count, how);
 }

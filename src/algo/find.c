@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * find.c - the first, or any, that is looked for
+ * find.c - searches: the first match, any match, and whether any or all elements match
  *
- * A loop that keeps the lowest index found so far where all see it, and skips what lies right of
- * it. Where any will do, the first hit ends the job by a code of its own, like an error, and says
- * that it was the hit: every code may also be that of a body.
+ * A search is the loop of split.h. Its tasks share the lowest index found so far, `best`, and skip
+ * what lies right of it. If any match is good enough, the first match also ends the job. It does so
+ * with a code, like an error. `hit` tells this code from the same code returned by a body.
  *
- * A given grain is what the caller's function gets at a time. The loop itself has parts of
- * several of these if there are very many, so that going over those that are skipped is short.
+ * If the options set a grain, the caller's function gets that many elements at a time. A chunk of
+ * the loop is then a multiple of the grain, so that there are at most CHUNKS_MAX chunks and the
+ * loop skips the elements right of a match quickly.
  *
- * Edges         from                       to                        carries
- *   find.best   acq_rel CAS, best_lower()  acquire load, best_now()  nothing: the index alone
+ * Edges         from                       to                         carries
+ *   find.best   acq_rel CAS, best_lower()  acquire load, best_load()  only the index itself
  */
 #include "split.h"
 
 enum {
-    PARTS_MOST = 1 << 16, /* of a given grain, in one search */
-    FOUND = FJ_EBUSY,     /* ends a job in which any will do; any code but FJ_OK */
+    CHUNKS_MAX = 1 << 16,
+    ANY_FOUND = FJ_EBUSY, /* ends a search for any match; could be any code but FJ_OK */
 };
 
 typedef struct search {
     fji_split split;
-    fj_find_fn *find; /* NULL: test, on elements */
+    fj_find_fn *find; /* NULL: calls `test` for each element */
     fj_test_fn *test;
     void *arg;
-    const unsigned char *base;
+    const unsigned char *base; /* the elements for `test`, of `size` bytes */
     size_t size;
-    bool wanted; /* what test has to say */
-    bool any;
-    size_t grain; /* elements that find gets at a time; 0: all that there are */
-    size_t begin, end;
+    bool expected; /* the result of `test` that is a match */
+    bool any;      /* any match is good enough */
+    size_t grain;  /* elements that `find` gets at a time; 0: the whole chunk */
     fj_progress *progress;
-    uint64_t done; /* elements counted in progress */
-    uint64_t best; /* the lowest found; end: none */
-    uint32_t hit;  /* the job was ended by a hit */
+    uint64_t done; /* elements that were added to `progress` */
+    uint64_t best; /* the lowest match so far; the end of the range if there is none */
+    uint32_t hit;  /* 1: a match has ended the job */
 } search;
 
-/* ---- The best so far ----------------------------------------------------------------------------- */
+/* ---- The best match so far ------------------------------------------------------------------- */
 
-static size_t best_now(search *s)
+static size_t best_load(search *s)
 {
     /* [find.best] acquire <- acq_rel in best_lower(). */
     return (size_t)fji_load_acquire(&s->best);
@@ -46,32 +46,32 @@ static size_t best_now(search *s)
 
 static void best_lower(search *s, size_t at)
 {
-    uint64_t best = best_now(s);
+    uint64_t best = best_load(s);
 
-    /* [find.best] acq_rel -> acquire in best_now(). */
+    /* [find.best] acq_rel -> acquire in best_load(). */
     while (at < best && !fji_cas_acq_rel_64(&s->best, &best, at)) continue;
-    if (s->any && fji_job_fail(&s->split.job, FOUND))
-        fji_store_relaxed(&s->hit, 1u); /* relaxed: read when all has ended */
+    if (s->any && fji_job_fail(&s->split.job, ANY_FOUND))
+        fji_store_relaxed(&s->hit, 1u); /* relaxed: read after all tasks are joined */
 }
 
-/* ---- Parts --------------------------------------------------------------------------------------- */
+/* ---- Chunks ---------------------------------------------------------------------------------- */
 
-/* The first element from lo on for which test says what is wanted, in *at. */
+/* Stores the index of the first match from lo on in *at. Leaves *at unchanged if there is none. */
 static int search_test(const search *s, size_t lo, size_t hi, size_t *at)
 {
     const unsigned char *x = s->base + lo * s->size;
 
     for (size_t i = lo; i < hi; i++, x += s->size) {
-        int is = s->test(x, s->arg);
-        if (FJI_UNLIKELY(is < 0)) return is;
-        if ((is > 0) != s->wanted) continue;
+        int result = s->test(x, s->arg);
+        if (FJI_UNLIKELY(result < 0)) return result;
+        if ((result > 0) != s->expected) continue;
         *at = i;
         break;
     }
     return FJ_OK;
 }
 
-static int search_part(search *s, size_t lo, size_t hi)
+static int search_chunk(search *s, size_t lo, size_t hi)
 {
     size_t at = hi;
     int code = s->find != NULL ? s->find(lo, hi, &at, s->arg) : search_test(s, lo, hi, &at);
@@ -80,7 +80,7 @@ static int search_part(search *s, size_t lo, size_t hi)
     if (at >= lo && at < hi) best_lower(s, at);
     if (s->progress != NULL) {
         fj_progress_add(s->progress, hi - lo);
-        (void)fji_add_relaxed(&s->done, hi - lo); /* relaxed: read when all has ended */
+        (void)fji_add_relaxed(&s->done, hi - lo); /* relaxed: read after all tasks are joined */
     }
     return FJ_OK;
 }
@@ -93,24 +93,24 @@ static int search_step(void *context, size_t lo, size_t hi, void *acc)
 
     (void)acc;
     for (size_t n; lo < hi && code == FJ_OK; lo += n) {
-        if (lo >= best_now(s) || !fji_job_goes_on(&s->split.job)) break;
-        n = hi - lo < grain ? hi - lo : grain;
-        code = search_part(s, lo, lo + n);
+        if (lo >= best_load(s) || !fji_job_should_continue(&s->split.job)) break;
+        n = fji_min(hi - lo, grain);
+        code = search_chunk(s, lo, lo + n);
     }
     return code;
 }
 
-/* ---- The whole ----------------------------------------------------------------------------------- */
+/* ---- The call -------------------------------------------------------------------------------- */
 
-/* So many times the grain that there are not too many parts. */
+/* Returns a multiple of the grain with which n elements are at most about CHUNKS_MAX chunks. */
 static size_t search_grain(size_t n, size_t grain)
 {
-    size_t times = n / grain / PARTS_MOST + 1, parts;
+    size_t factor = n / grain / CHUNKS_MAX + 1, chunk;
 
-    return __builtin_mul_overflow(grain, times, &parts) ? grain : parts;
+    return __builtin_mul_overflow(grain, factor, &chunk) ? grain : chunk;
 }
 
-/* Searches; FJ_OK and s->best. */
+/* Searches. If it returns FJ_OK, s->best is the result. */
 static int search_run(search *s, size_t begin, size_t end, const fj_algo_options *how)
 {
     fji_job *j = &s->split.job;
@@ -120,7 +120,7 @@ static int search_run(search *s, size_t begin, size_t end, const fj_algo_options
     s->split.step = search_step;
     s->split.context = s;
     s->progress = j->progress;
-    j->progress = NULL; /* what is skipped is counted when it is over */
+    j->progress = NULL; /* elements that are skipped count only when the search has ended */
     s->grain = j->grain;
     if (j->grain != 0) j->grain = search_grain(end - begin, j->grain);
     s->best = end;
@@ -154,20 +154,22 @@ int fj_find_any(size_t begin, size_t end, fj_find_fn *find, void *arg, size_t *a
     return find_run(&s, begin, end, at, how);
 }
 
-/* Whether an element is found for which test says `wanted`. */
+/* Sets *yes to `expected` if there is a match, and to its opposite otherwise. For fj_any() a match
+ * is an element for which `test` is true, and for fj_all() one for which it is false. */
 static int match_run(search *s, size_t n, int *yes, const fj_algo_options *how)
 {
     if (s->test == NULL || yes == NULL || s->size == 0) return FJ_EINVAL;
-    if (!fji_fits(n, s->size) || (n != 0 && s->base == NULL)) return FJ_EINVAL;
+    if (!fji_array_ok(s->base, n, s->size)) return FJ_EINVAL;
     int code = search_run(s, 0, n, how);
-    if (code == FJ_OK) *yes = (s->best < n) == s->wanted;
+    if (code == FJ_OK) *yes = (s->best < n) == s->expected;
     return code;
 }
 
 int fj_any(const void *base, size_t n, size_t size, fj_test_fn *test, void *arg, int *yes,
            const fj_algo_options *how)
 {
-    search s = {.test = test, .arg = arg, .base = base, .size = size, .wanted = true, .any = true};
+    search s = {
+        .test = test, .arg = arg, .base = base, .size = size, .expected = true, .any = true};
 
     return match_run(&s, n, yes, how);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * for.c - loops over ranges, tiles and arrays, and calls of several functions
+ *
+ * Each of them is the loop of split.h with a step function that calls the caller's body.
  */
 #include "split.h"
 
-/* ---- One dimension ------------------------------------------------------------------------------ */
+/* ---- One dimension --------------------------------------------------------------------------- */
 
 struct range_loop {
     fj_for_fn *body;
@@ -19,11 +21,11 @@ static int range_step(void *context, size_t lo, size_t hi, void *acc)
     return l->body(lo, hi, l->arg);
 }
 
-/* Runs step from begin to end without accumulators. */
+/* Runs `step` from begin to end, without accumulators. */
 static int loop_run(fji_step *step, void *context, size_t begin, size_t end,
                     const fj_algo_options *how)
 {
-    fji_split s; /* set one by one: an initialiser would fill all of it, for a short loop */
+    fji_split s; /* without an initializer, which would cost a short loop time */
     int err = fji_job_init(&s.job, how, end - begin);
 
     s.step = step;
@@ -40,23 +42,26 @@ int fj_for(size_t begin, size_t end, fj_for_fn *body, void *arg, const fj_algo_o
     return loop_run(range_step, &l, begin, end, how);
 }
 
-/* ---- Two dimensions ----------------------------------------------------------------------------- */
+/* ---- Two dimensions -------------------------------------------------------------------------- */
 
-enum { SIDE_MOST = 64, TILES_WANTED = 1024 };
+enum {
+    SIDE_MAX = 64,   /* of a tile whose side the library chooses */
+    TILES_MAX = 1024 /* the side is doubled while there are more tiles */
+};
 
 struct tile_loop {
     fj_for_2d_fn *body;
     void *arg;
     size_t rows, columns;
-    size_t side;
-    size_t across; /* tiles in a row of them */
+    size_t side;         /* of a tile, in elements */
+    size_t tiles_across; /* tiles in one row of tiles */
     fji_job *job;
-    fj_progress *progress; /* counts elements, not tiles */
+    fj_progress *progress; /* counts elements; the loop counts tiles */
 };
 
-static int tile_do(const struct tile_loop *l, size_t tile)
+static int tile_run(const struct tile_loop *l, size_t tile)
 {
-    size_t r = tile / l->across * l->side, c = tile % l->across * l->side;
+    size_t r = tile / l->tiles_across * l->side, c = tile % l->tiles_across * l->side;
     size_t r1 = l->rows - r < l->side ? l->rows : r + l->side;
     size_t c1 = l->columns - c < l->side ? l->columns : c + l->side;
     int code = l->body(r, r1, c, c1, l->arg);
@@ -68,27 +73,23 @@ static int tile_do(const struct tile_loop *l, size_t tile)
 static int tile_step(void *context, size_t lo, size_t hi, void *acc)
 {
     const struct tile_loop *l = context;
-    int code = tile_do(l, lo);
+    int code = tile_run(l, lo);
 
     (void)acc;
-    for (size_t i = lo + 1; i < hi && code == FJ_OK && fji_job_goes_on(l->job); i++)
-        code = tile_do(l, i);
+    for (size_t i = lo + 1; i < hi && code == FJ_OK && fji_job_should_continue(l->job); i++)
+        code = tile_run(l, i);
     return code;
 }
 
-static size_t count_of(size_t n, size_t side)
+/* Returns the side of the tiles: `grain` or, if that is 0, the smallest power of two with at most
+ * TILES_MAX tiles, up to SIDE_MAX. It is larger if a size_t could not count the tiles. */
+static size_t tile_side(size_t rows, size_t columns, size_t grain)
 {
-    return n / side + (n % side != 0);
-}
+    size_t side = grain != 0 ? grain : 1, tiles;
+    size_t limit = grain != 0 ? SIZE_MAX : TILES_MAX;
 
-/* So large that there are many tiles, and never more than can be counted. */
-static size_t tile_side(size_t rows, size_t columns, size_t wanted)
-{
-    size_t side = wanted != 0 ? wanted : 1, tiles;
-    size_t limit = wanted != 0 ? SIZE_MAX : TILES_WANTED;
-
-    while (__builtin_mul_overflow(count_of(rows, side), count_of(columns, side), &tiles) ||
-           (tiles > limit && side < SIDE_MOST))
+    while (__builtin_mul_overflow(fji_div_up(rows, side), fji_div_up(columns, side), &tiles) ||
+           (tiles > limit && side < SIDE_MAX))
         side *= 2;
     return side;
 }
@@ -103,17 +104,17 @@ int fj_for_2d(size_t rows, size_t columns, fj_for_2d_fn *body, void *arg,
     int err = fji_job_init(&s.job, how, rows * columns);
     if (err != FJ_OK || rows == 0 || columns == 0) return err;
     l.side = tile_side(rows, columns, s.job.grain);
-    l.across = count_of(columns, l.side);
+    l.tiles_across = fji_div_up(columns, l.side);
     l.progress = s.job.progress;
     l.job = &s.job;
     s.job.progress = NULL;
-    s.job.grain = 0; /* how many tiles at a time is found as for any loop */
+    s.job.grain = 0; /* the number of tiles in a chunk is measured, as for any loop */
     s.job.min_grain = 1;
     s.job.max_grain = SIZE_MAX;
-    return fji_split_run(&s, how, 0, count_of(rows, l.side) * l.across, NULL);
+    return fji_split_run(&s, how, 0, fji_div_up(rows, l.side) * l.tiles_across, NULL);
 }
 
-/* ---- Arrays ------------------------------------------------------------------------------------- */
+/* ---- Arrays ---------------------------------------------------------------------------------- */
 
 struct array_loop {
     fj_transform_fn *body;
@@ -137,30 +138,29 @@ int fj_transform(const void *in, size_t in_size, void *out, size_t out_size, siz
     struct array_loop l = {body, arg, in, out, in_size, out_size};
 
     if (body == NULL || in_size == 0 || out_size == 0) return FJ_EINVAL;
-    if (n != 0 && (in == NULL || out == NULL)) return FJ_EINVAL;
-    if (!fji_fits(n, in_size) || !fji_fits(n, out_size)) return FJ_EINVAL;
+    if (!fji_array_ok(in, n, in_size) || !fji_array_ok(out, n, out_size)) return FJ_EINVAL;
     return loop_run(array_step, &l, 0, n, how);
 }
 
-/* ---- Functions ---------------------------------------------------------------------------------- */
+/* ---- Functions ------------------------------------------------------------------------------- */
 
-static int steps_step(void *context, size_t lo, size_t hi, void *acc)
+static int functions_step(void *context, size_t lo, size_t hi, void *acc)
 {
-    const fj_function *steps = context;
+    const fj_function *f = context;
     int code = FJ_OK;
 
     (void)acc;
-    for (size_t i = lo; i < hi && code == FJ_OK; i++) code = steps[i].fn(steps[i].arg);
+    for (size_t i = lo; i < hi && code == FJ_OK; i++) code = f[i].fn(f[i].arg);
     return code;
 }
 
-int fj_invoke_functions(const fj_function *steps, size_t n, const fj_algo_options *how)
+int fj_invoke_functions(const fj_function *functions, size_t n, const fj_algo_options *how)
 {
     fj_algo_options each = how != NULL ? *how : (fj_algo_options){.grain = 0};
 
-    if ((steps == NULL && n != 0) || !fji_fits(n, sizeof *steps)) return FJ_EINVAL;
+    if (!fji_array_ok(functions, n, sizeof *functions)) return FJ_EINVAL;
     for (size_t i = 0; i < n; i++)
-        if (steps[i].fn == NULL) return FJ_EINVAL;
-    each.grain = 1; /* who gives them has thought about it: each is worth a task */
-    return loop_run(steps_step, (void *)(uintptr_t)steps, 0, n, &each);
+        if (functions[i].fn == NULL) return FJ_EINVAL;
+    each.grain = 1; /* the caller has chosen functions that are worth a task each */
+    return loop_run(functions_step, (void *)(uintptr_t)functions, 0, n, &each);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job.c - beginning, ending and giving up a call of an algorithm
+ * job.c - the start, the end and the cancellation of a call of an algorithm
  */
 #include "job.h"
 
 int fji_job_init(fji_job *j, const fj_algo_options *how, uint64_t amount)
 {
-    static const fj_algo_options plain;
+    static const fj_algo_options defaults;
 
-    if (how == NULL) how = &plain;
+    if (how == NULL) how = &defaults;
     for (size_t i = 0; i < sizeof how->reserved / sizeof how->reserved[0]; i++)
         if (how->reserved[i] != 0) return FJ_EINVAL;
     if (how->max_grain != 0 && how->min_grain > how->max_grain) return FJ_EINVAL;
@@ -20,10 +20,12 @@ int fji_job_init(fji_job *j, const fj_algo_options *how, uint64_t amount)
     j->code = FJ_OK;
     j->caller = NULL;
     if (j->progress != NULL && j->progress->adds)
-        (void)fji_add_relaxed(&j->progress->total, amount); /* relaxed: only shown */
+        (void)fji_add_relaxed(&j->progress->total, amount); /* relaxed: the total is only shown */
     return FJ_OK;
 }
 
+/* Runs `root` as a plain call if the calling task already runs where it has to run. Otherwise the
+ * tasks of the call do not see the token of the calling task, and test it through `caller`. */
 static int job_enter(fji_job *j, fj_pool *pool, fj_token *token, fj_task *root)
 {
     fj_pool *here = fj_current_pool();
@@ -42,16 +44,16 @@ int fji_job_run(fji_job *j, const fj_algo_options *how, fj_task *root)
     int code = how != NULL ? job_enter(j, how->pool, how->token, root)
                            : job_enter(j, NULL, NULL, root);
 
-    return j->code != FJ_OK ? j->code : code; /* all parts were joined */
+    return j->code != FJ_OK ? j->code : code; /* a plain read: all tasks are joined */
 }
 
 bool fji_job_fail(fji_job *j, int code)
 {
     int none = FJ_OK;
-    return fji_cas_relaxed(&j->code, &none, code); /* relaxed: nothing else is told by it */
+    return fji_cas_relaxed(&j->code, &none, code); /* relaxed: the code carries no other data */
 }
 
-bool fji_job_goes_on(fji_job *j)
+bool fji_job_should_continue(fji_job *j)
 {
     if (FJI_UNLIKELY(fji_load_relaxed(&j->code) != FJ_OK)) return false; /* relaxed: as above */
     bool by_caller = FJI_UNLIKELY(j->caller != NULL) && fj_token_is_cancelled(j->caller);

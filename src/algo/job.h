@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job.h - what all parts of one call of an algorithm share
+ * job.h - what all tasks of one call of an algorithm share
  *
- * A job has a code, FJ_OK until something ends it: the first to set it wins, and whoever is
- * about to begin a part looks at it. It is part of a struct on the stack of the caller, who
- * stays until every part has ended.
+ * The problem: a call forks tasks, and any of them may fail or find that the call is cancelled. The
+ * other tasks must then stop soon, and the call returns the first error.
+ *
+ * A job holds one code, which is FJ_OK until something ends the job. The first task that sets it
+ * wins. Every task tests the code before it begins a chunk. The job is part of a record on the
+ * stack of the caller, which returns only after all tasks of the call are joined.
+ *
+ * A task takes part in a job as long as its forker has not joined it. Tasks write only `code`; the
+ * other members are constant while tasks run.
  *
  * Edges         from                         to                    carries
- *   algo.code   nothing: the code alone is read; what a part did reaches the caller through
- *               the join of its task
+ *   algo.code   none. Only the code itself is read. What a task did reaches its forker by the join.
  */
 #ifndef FJI_ALGO_JOB_H
 #define FJI_ALGO_JOB_H
@@ -19,52 +24,99 @@
 #include "plat/atomic.h"
 
 typedef struct fji_job {
-    fj_progress *progress;  /* may be NULL */
-    size_t grain;           /* elements of a part; 0: to be found, between */
-    size_t min_grain;       /* this, at least 1, and */
-    size_t max_grain;       /* this */
-    int code;               /* FJ_OK, or why it ends */
-    const fj_token *caller; /* of the calling task, where its parts do not run with it */
+    fj_progress *progress;  /* NULL: none */
+    size_t grain;           /* elements of a chunk; 0: measured, within the next two */
+    size_t min_grain;       /* at least 1 */
+    size_t max_grain;       /* SIZE_MAX: no limit */
+    int code;               /* FJ_OK, or why the job ends */
+    const fj_token *caller; /* of the calling task, if the tasks of the call run under another */
 } fji_job;
 
 /*
- * Looks at the options and sets up *j. `amount` is what is added to the total of a progress
- * that counts for itself.
+ * Checks the options and sets up *j. Adds `amount` to the total of a progress that was initialized
+ * without a total.
  *
  *   returns  FJ_OK, FJ_EINVAL.
  */
 int fji_job_init(fji_job *j, const fj_algo_options *how, uint64_t amount);
 
 /*
- * Runs the task where `how` says, with its token, and returns how the job ended: its code, or
- * else the task's. The task is not run if the job or the calling task is cancelled already.
+ * Runs the task `root` in the pool and with the token that `how` selects. Does not run it if the
+ * token or the calling task is already cancelled.
+ *
+ *   returns  the code of the job or, if that is FJ_OK, the code of the task.
  */
 int fji_job_run(fji_job *j, const fj_algo_options *how, fj_task *root);
 
-/* Ends the job with `code`, unless it has one: false. */
+/* Ends the job with `code`. Returns false if the job had already ended. */
 bool fji_job_fail(fji_job *j, int code);
 
-/* Whether another part may be begun; says so to the others if the caller is cancelled. */
-bool fji_job_goes_on(fji_job *j);
+/* Returns whether another chunk may begin. Ends the job if the call is cancelled. */
+bool fji_job_should_continue(fji_job *j);
 
-/* A part of n elements is done. */
-static inline void fji_job_did(fji_job *j, size_t n)
+/* Reports that n elements are done. */
+static inline void fji_job_add_progress(fji_job *j, size_t n)
 {
     if (FJI_UNLIKELY(j->progress != NULL)) fj_progress_add(j->progress, n);
 }
 
-/* Whether n elements of `size` bytes can lie in memory, both not 0. */
+/*
+ * Ends a fork. If no thief has taken the task `t`, the task is removed from the queue and the
+ * function returns false: the caller has to do its work. Otherwise the function waits until the
+ * thief is done and returns true. An error of the task ends the job.
+ */
+static inline bool fji_job_join(fji_job *j, fj_task *t)
+{
+    if (fj_unfork(t)) return false;
+    int code = fj_join_stolen(t);
+    if (code != FJ_OK) fji_job_fail(j, code);
+    return true;
+}
+
+/* Returns the grain of the job or, if it has none, n within the bounds that the options set. */
+static inline size_t fji_job_chunk_size(const fji_job *j, size_t n)
+{
+    if (j->grain != 0) return j->grain;
+    return n < j->min_grain ? j->min_grain : n > j->max_grain ? j->max_grain : n;
+}
+
+/* Returns whether the calling thread may do a short call itself instead of entering a pool. */
+static inline bool fji_job_may_skip_pool(const fj_algo_options *how)
+{
+    return (how == NULL || (how->pool == NULL && how->token == NULL)) && fj_current_pool() == NULL;
+}
+
+/* ---- Arguments ------------------------------------------------------------------------------- */
+
+/* Returns whether an object of n elements of `size` bytes can exist. */
 static inline bool fji_fits(size_t n, size_t size)
 {
     size_t bytes;
     return !__builtin_mul_overflow(n, size, &bytes) && bytes <= PTRDIFF_MAX;
 }
 
-/* Whether two stretches of memory have a byte in common. */
+/* Returns whether `a` can be an array of n elements of `size` bytes. NULL is valid if n is 0. */
+static inline bool fji_array_ok(const void *a, size_t n, size_t size)
+{
+    return (a != NULL || n == 0) && fji_fits(n, size);
+}
+
+/* Returns whether two memory areas have a byte in common. */
 static inline bool fji_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
     return a_bytes != 0 && b_bytes != 0 && (x <= y ? y - x < a_bytes : x - y < b_bytes);
+}
+
+static inline size_t fji_min(size_t x, size_t y)
+{
+    return x < y ? x : y;
+}
+
+/* Returns n / d, rounded up. */
+static inline size_t fji_div_up(size_t n, size_t d)
+{
+    return n / d + (n % d != 0);
 }
 
 #endif /* FJI_ALGO_JOB_H */

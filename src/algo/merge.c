@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * merge.c - merging two sorted runs
+ * merge.c - merges of two sorted runs
  *
- * Two elements are merged at a time: the least of what is left to the front of out, the
- * greatest to its back. The two comparisons know nothing of each other, so that a processor
- * does them at the same time, and which run an element is taken from is computed rather than
- * jumped on.
+ * The problem: a merge decides for each element which run it comes from. A branch on that decision
+ * is mispredicted half of the time, and each comparison has to wait for the one before it.
  *
- *     a    |taken|...........|taken|        k from the front, k from the back
+ * The idea: two elements are merged at a time, the smallest one to the front of `out` and the
+ * largest one to its back. The two comparisons are independent, so the processor overlaps them.
+ * The run that an element comes from is computed by masks, without a branch.
+ *
+ *     a    |taken|...........|taken|        k elements from the front, k from the back
  *     b    |taken|.....|taken|
  *     out  |done......|      |......done|
  *
- * k is at most the length of the shorter run: neither end can leave its run, and no bound has
- * to be looked at. Only a comparison that contradicts itself can take an element from both
- * ends; that is seen afterwards, and the elements are merged once more, from the front, with a
- * look at the bounds at every step. When one run is nearly empty, what is left of it is put in
- * its places by binary searches.
+ * k is at most the length of the shorter run. Neither end can therefore leave its run, and the loop
+ * tests no bound. Only a comparison that contradicts itself can take the same element from both
+ * ends. That is detected afterwards, and these elements are merged again, from the front and with a
+ * test of the bounds at each step. When one run is nearly empty, binary searches find the places of
+ * its last elements.
  *
- * Many workers: whoever merges a piece looks now and then whether the others have too little
- * to do. Then it cuts what is left in two that belong one after the other, by a binary search
- * for how much of the first half of out comes from a; it forks the second, and goes on with
- * the first. The cut is looked for once, by one thread, so its two sides always fit.
+ * In parallel: a worker that merges tests for demand after each chunk. If there is demand, it cuts
+ * the rest into two merges whose results follow each other: a binary search finds how many elements
+ * of the first half of `out` come from a. It forks the second one and continues with the first. One
+ * thread computes the cut, once, so the two sides always fit together.
  */
 #include "merge.h"
 
@@ -29,11 +31,11 @@
 #include "split.h"
 
 enum {
-    FEW = 8,          /* a run so short is put in its places one by one */
-    CLOSE = 8,        /* unless the other is not so many times as long */
-    TRIM_LEAST = 128, /* shorter pieces are not looked at for what needs no merging */
-    PART_MOST = 2048, /* elements that are merged without a look at anything else */
-    STAY_MOST = 1024, /* so many are never worth a pool, if comparing takes no time */
+    SHORT_RUN = 8,        /* a shorter run is merged by binary searches */
+    SKEW = 8,             /* if the other run is more than 8 times as long */
+    TRIM_MIN = 128,       /* fewer elements are not trimmed first */
+    CHUNK_MAX = 2048,     /* elements of a chunk, if comparisons take no time */
+    SKIP_POOL_MAX = 1024, /* elements that the caller may merge itself, without a pool */
 };
 
 enum fji_kind fji_kind_of(size_t size)
@@ -44,19 +46,19 @@ enum fji_kind fji_kind_of(size_t size)
     return size > 16 && size <= 32 ? FJI_KIND_32 : FJI_KIND_ANY;
 }
 
-/* ---- Steps -------------------------------------------------------------------------------------- */
+/* ---- Steps ----------------------------------------------------------------------------------- */
 
-/* Merges up to `most` elements from the front, until a run is empty. */
-FJI_INLINE void merge_front(const fji_order *o, fji_piece *p, size_t most, enum fji_kind kind)
+/* Merges at most `max` elements from the front, until a run is empty. */
+FJI_INLINE void merge_front(const fji_order *o, fji_run_pair *p, size_t max, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
     const unsigned char *a = p->a, *b = p->b;
     const unsigned char *a_end = a + p->na * size, *b_end = b + p->nb * size;
     unsigned char *out = p->out;
 
-    for (; most > 0 && a != a_end && b != b_end; most--) {
-        uintptr_t mask = fji_mask(fji_elem_cmp(o, a, b, kind));
-        fji_elem_copy(out, fji_pick(mask, b, a), size, kind);
+    for (; max > 0 && a != a_end && b != b_end; max--) {
+        uintptr_t mask = fji_positive_mask(fji_elem_cmp(o, a, b, kind));
+        fji_elem_copy(out, fji_select(mask, b, a), size, kind);
         b += size & mask;
         a += size & ~mask;
         out += size;
@@ -68,38 +70,36 @@ FJI_INLINE void merge_front(const fji_order *o, fji_piece *p, size_t most, enum 
     p->out = out;
 }
 
-/* n elements of a, or of b, are next. */
-static void merge_take_a(const fji_order *o, fji_piece *p, size_t n)
+/* Copies the next n elements of *run, of which there are *left, to p->out. */
+static void merge_take(const fji_order *o, fji_run_pair *p, const unsigned char **run, size_t *left,
+                       size_t n)
 {
     if (n == 0) return;
-    memcpy(p->out, p->a, n * o->size);
+    memcpy(p->out, *run, n * o->size);
     p->out += n * o->size;
-    p->a += n * o->size;
-    p->na -= n;
+    *run += n * o->size;
+    *left -= n;
 }
 
-static void merge_take_b(const fji_order *o, fji_piece *p, size_t n)
+static void merge_take_a(const fji_order *o, fji_run_pair *p, size_t n)
 {
-    if (n == 0) return;
-    memcpy(p->out, p->b, n * o->size);
-    p->out += n * o->size;
-    p->b += n * o->size;
-    p->nb -= n;
+    merge_take(o, p, &p->a, &p->na, n);
 }
 
-/* ---- Searches ----------------------------------------------------------------------------------- */
-
-static size_t merge_least(size_t x, size_t y)
+static void merge_take_b(const fji_order *o, fji_run_pair *p, size_t n)
 {
-    return x < y ? x : y;
+    merge_take(o, p, &p->b, &p->nb, n);
 }
 
-/* How many of a, of which the first `from` do, come before what is at b, if `to` at most. */
-static size_t merge_before(const fji_order *o, const fji_piece *p, size_t from, size_t to)
+/* ---- Searches -------------------------------------------------------------------------------- */
+
+/* Returns the first i with from <= i < to for which run[i] is after *e, or `to`. */
+static size_t upper_bound(const fji_order *o, const unsigned char *run, size_t from, size_t to,
+                          const unsigned char *e)
 {
     while (from < to) {
         size_t mid = from + (to - from) / 2;
-        if (fji_order_cmp(o, p->a + mid * o->size, p->b) <= 0)
+        if (fji_order_cmp(o, run + mid * o->size, e) <= 0)
             from = mid + 1;
         else
             to = mid;
@@ -107,12 +107,13 @@ static size_t merge_before(const fji_order *o, const fji_piece *p, size_t from, 
     return from;
 }
 
-/* How many of b, of which the first `from` do, come before what is at a, if `to` at most. */
-static size_t merge_before_a(const fji_order *o, const fji_piece *p, size_t from, size_t to)
+/* Returns the first i with from <= i < to for which run[i] is not before *e, or `to`. */
+static size_t lower_bound(const fji_order *o, const unsigned char *run, size_t from, size_t to,
+                          const unsigned char *e)
 {
     while (from < to) {
         size_t mid = from + (to - from) / 2;
-        if (fji_order_cmp(o, p->a, p->b + mid * o->size) > 0)
+        if (fji_order_cmp(o, e, run + mid * o->size) > 0)
             from = mid + 1;
         else
             to = mid;
@@ -120,23 +121,10 @@ static size_t merge_before_a(const fji_order *o, const fji_piece *p, size_t from
     return from;
 }
 
-/* How many of b come before the last of a, if at least `from` and at most `to`. */
-static size_t merge_after(const fji_order *o, const fji_piece *p, size_t from, size_t to)
-{
-    const unsigned char *last = p->a + (p->na - 1) * o->size;
-
-    while (from < to) {
-        size_t mid = from + (to - from) / 2;
-        if (fji_order_cmp(o, last, p->b + mid * o->size) > 0)
-            from = mid + 1;
-        else
-            to = mid;
-    }
-    return from;
-}
-
-/* What a begins with, and b ends with, may need no merging: looked for in growing steps. */
-static void merge_trim(const fji_order *o, fji_piece *p)
+/* Copies the elements at the front of a that are not after b[0], and the elements at the back of b
+ * that are not before the last one of a: they need no merge. Both are found by steps of growing
+ * length. */
+static void merge_trim(const fji_order *o, fji_run_pair *p)
 {
     size_t size = o->size, from = 0, to = 1;
 
@@ -144,7 +132,7 @@ static void merge_trim(const fji_order *o, fji_piece *p)
         from = to;
         to = 2 * to + 1;
     }
-    merge_take_a(o, p, merge_before(o, p, from, merge_least(to - 1, p->na)));
+    merge_take_a(o, p, upper_bound(o, p->a, from, fji_min(to - 1, p->na), p->b));
     if (p->na == 0) return;
 
     const unsigned char *last = p->a + (p->na - 1) * size;
@@ -153,18 +141,17 @@ static void merge_trim(const fji_order *o, fji_piece *p)
         keep = p->nb - back;
         back = 2 * back + 1;
     }
-    keep = merge_after(o, p, back <= p->nb ? p->nb - back + 1 : 0, keep);
+    keep = lower_bound(o, p->b, back <= p->nb ? p->nb - back + 1 : 0, keep, last);
     memcpy(p->out + (p->na + keep) * size, p->b + keep * size, (p->nb - keep) * size);
     p->nb = keep;
 }
 
-/* How many of the first n elements of the result come from a: n <= na + nb. */
-static size_t merge_rank(const fji_order *o, const fji_piece *p, size_t n)
+size_t fji_merge_rank(const fji_order *o, const fji_run_pair *p, size_t n)
 {
-    size_t lo = n > p->nb ? n - p->nb : 0, hi = merge_least(n, p->na);
+    size_t lo = n > p->nb ? n - p->nb : 0, hi = fji_min(n, p->na);
 
     while (lo < hi) {
-        size_t i = lo + (hi - lo) / 2; /* below na and n, and n - i at most nb */
+        size_t i = lo + (hi - lo) / 2; /* i < na, i < n, and n - i <= nb */
         if (fji_order_cmp(o, p->a + i * o->size, p->b + (n - i - 1) * o->size) <= 0)
             lo = i + 1;
         else
@@ -173,26 +160,26 @@ static size_t merge_rank(const fji_order *o, const fji_piece *p, size_t n)
     return lo;
 }
 
-/* ---- Alone -------------------------------------------------------------------------------------- */
+/* ---- Sequential merges ----------------------------------------------------------------------- */
 
-/* Merges at most k elements from each end, k <= na and nb. */
-static void merge_steps(const fji_order *o, fji_piece *p, size_t k)
+/* Merges k elements from each end. k <= na and k <= nb. */
+static void merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k)
 {
-    bool sane = true;
+    bool consistent = true;
 
-    FJI_BY_KIND(o->kind, fji_merge_both, o, p, k, &sane);
-    if (FJI_UNLIKELY(!sane)) FJI_BY_KIND(o->kind, merge_front, o, p, 2 * k);
+    FJI_BY_KIND(o->kind, fji_merge_both_ends, o, p, k, &consistent);
+    if (FJI_UNLIKELY(!consistent)) FJI_BY_KIND(o->kind, merge_front, o, p, 2 * k);
 }
 
-/* Merges what is left, one run being short. */
-static void merge_rest(const fji_order *o, fji_piece *p)
+/* Merges the rest, of which one run is short. */
+static void merge_short_run(const fji_order *o, fji_run_pair *p)
 {
-    while (p->na > CLOSE * p->nb && p->nb > 0) {
-        merge_take_a(o, p, merge_before(o, p, 0, p->na));
+    while (p->na > SKEW * p->nb && p->nb > 0) {
+        merge_take_a(o, p, upper_bound(o, p->a, 0, p->na, p->b));
         merge_take_b(o, p, 1);
     }
-    while (p->nb > CLOSE * p->na && p->na > 0) {
-        merge_take_b(o, p, merge_before_a(o, p, 0, p->nb));
+    while (p->nb > SKEW * p->na && p->na > 0) {
+        merge_take_b(o, p, lower_bound(o, p->b, 0, p->nb, p->a));
         merge_take_a(o, p, 1);
     }
     if (p->na > 0 && p->nb > 0) FJI_BY_KIND(o->kind, merge_front, o, p, SIZE_MAX);
@@ -200,132 +187,134 @@ static void merge_rest(const fji_order *o, fji_piece *p)
     merge_take_b(o, p, p->nb);
 }
 
-void fji_merge_alone(const fji_order *o, fji_piece *p)
+void fji_merge_sequential(const fji_order *o, fji_run_pair *p)
 {
-    if (p->na + p->nb >= TRIM_LEAST && p->na > 0 && p->nb > 0) merge_trim(o, p);
-    for (size_t k; (k = merge_least(p->na, p->nb)) >= FEW;) merge_steps(o, p, k);
-    merge_rest(o, p);
+    if (p->na + p->nb >= TRIM_MIN && p->na > 0 && p->nb > 0) merge_trim(o, p);
+    for (size_t k; (k = fji_min(p->na, p->nb)) >= SHORT_RUN;) merge_both_ends(o, p, k);
+    merge_short_run(o, p);
 }
 
-/* ---- By many ------------------------------------------------------------------------------------ */
+/* ---- Parallel merges ------------------------------------------------------------------------- */
 
 typedef struct merge_half {
     fj_task task;
-    const fji_merge *merge;
-    fji_piece piece;
+    const fji_merge_context *merge;
+    fji_run_pair pair;
 } merge_half;
 
-static void merge_piece(const fji_merge *m, fji_piece p);
+static void merge_pair(const fji_merge_context *m, fji_run_pair p);
 
 static int merge_half_run(fj_task *t)
 {
     merge_half *h = (merge_half *)t;
 
-    merge_piece(h->merge, h->piece);
+    merge_pair(h->merge, h->pair);
     return FJ_OK;
 }
 
-/* Gives *p away in two halves; true: what is in *p is still to be done here. */
-static bool merge_halves(const fji_merge *m, fji_piece *p)
+/* Forks the second half of *p and merges the first one. Returns false if a thief has merged the
+ * second half; otherwise *p is the second half, which is still to be merged. */
+static bool merge_fork_half(const fji_merge_context *m, fji_run_pair *p)
 {
     size_t n = (p->na + p->nb) / 2, size = m->order.size;
-    size_t i = merge_rank(&m->order, p, n), j = n - i;
-    fji_piece left = {p->a, p->b, p->out, i, j};
+    size_t i = fji_merge_rank(&m->order, p, n), j = n - i;
+    fji_run_pair left = {p->a, p->b, p->out, i, j};
     merge_half h = {
         .merge = m,
-        .piece = {p->a + i * size, p->b + j * size, p->out + n * size, p->na - i, p->nb - j}};
+        .pair = {p->a + i * size, p->b + j * size, p->out + n * size, p->na - i, p->nb - j}};
 
     fj_task_init(&h.task, merge_half_run);
     fj_fork(&h.task);
-    merge_piece(m, left);
-    if (fj_unfork(&h.task)) {
-        *p = h.piece;
-        return true;
-    }
-    int code = fj_join_stolen(&h.task);
-    if (code != FJ_OK) fji_job_fail(m->job, code);
-    return false;
+    merge_pair(m, left);
+    if (fji_job_join(m->job, &h.task)) return false;
+    *p = h.pair;
+    return true;
 }
 
-static void merge_count(const fji_merge *m, size_t n)
+static void merge_add_progress(const fji_merge_context *m, size_t n)
 {
-    if (m->counts) fji_job_did(m->job, n);
+    if (m->counts_progress) fji_job_add_progress(m->job, n);
 }
 
-static void merge_piece(const fji_merge *m, fji_piece p)
+static void merge_pair(const fji_merge_context *m, fji_run_pair p)
 {
-    size_t most = m->part / 2 < FEW ? FEW : m->part / 2;
+    size_t max = m->chunk / 2 < SHORT_RUN ? SHORT_RUN : m->chunk / 2;
 
-    while (fji_job_goes_on(m->job)) {
-        size_t n = p.na + p.nb, k = merge_least(p.na, p.nb);
-        if (k < FEW) {
-            merge_rest(&m->order, &p);
-            merge_count(m, n);
+    while (fji_job_should_continue(m->job)) {
+        size_t n = p.na + p.nb, k = fji_min(p.na, p.nb);
+        if (k < SHORT_RUN) {
+            merge_short_run(&m->order, &p);
+            merge_add_progress(m, n);
             return;
         }
-        if (m->many && n > 2 * m->part && fji_split_wanted()) {
-            if (!merge_halves(m, &p)) return;
+        if (m->parallel && n > 2 * m->chunk && fji_has_demand()) {
+            if (!merge_fork_half(m, &p)) return;
         } else {
-            merge_steps(&m->order, &p, merge_least(k, most));
-            merge_count(m, n - p.na - p.nb);
+            merge_both_ends(&m->order, &p, fji_min(k, max));
+            merge_add_progress(m, n - p.na - p.nb);
         }
     }
 }
 
-void fji_merge_split(const fji_merge *m, const fji_piece *p)
+void fji_merge_parallel(const fji_merge_context *m, const fji_run_pair *p)
 {
-    fji_piece rest = *p;
+    fji_run_pair rest = *p;
 
     if (rest.na > 0 && rest.nb > 0) merge_trim(&m->order, &rest);
-    merge_count(m, p->na + p->nb - rest.na - rest.nb);
-    merge_piece(m, rest);
+    merge_add_progress(m, p->na + p->nb - rest.na - rest.nb);
+    merge_pair(m, rest);
 }
 
-/* ---- The call ----------------------------------------------------------------------------------- */
+/* ---- The call -------------------------------------------------------------------------------- */
 
-size_t fji_order_pace(const fji_order *o, const void *first, size_t n, size_t most)
+size_t fji_order_chunk_size(const fji_order *o, const void *first, size_t n, size_t max)
 {
-    enum { TIMES = 3 };
+    enum { CALLS = 3 };
     const unsigned char *x = first, *y = x + o->size;
 
-    if (n < 2) return most;
-    /* The first time it may have to be fetched from far away, which says nothing. */
+    if (n < 2) return max;
+    /* The first call may have to wait for memory, so it is not measured. */
     (void)o->cmp(x, y, o->arg);
     uint64_t start = fji_ticks();
-    for (int i = 0; i < TIMES; i++) (void)o->cmp(x, y, o->arg);
-    uint64_t took = fji_ticks() - start;
-    if (took > UINT64_MAX / 2) took = 0; /* the counters of two processors differ */
-    uint64_t fit = (uint64_t)FJI_PART_TICKS * TIMES / (took + 1);
-    return fit == 0 ? 1 : fit < most ? (size_t)fit : most;
+    for (int i = 0; i < CALLS; i++) (void)o->cmp(x, y, o->arg);
+    uint64_t elapsed = fji_ticks() - start;
+    if (elapsed > UINT64_MAX / 2) elapsed = 0; /* the counters of two processors differ */
+    uint64_t fit = (uint64_t)FJI_CHUNK_TICKS * CALLS / (elapsed + 1);
+    return fit == 0 ? 1 : fit < max ? (size_t)fit : max;
 }
 
 typedef struct merge_call {
     fj_task task;
-    fji_merge merge;
-    fji_piece piece;
+    fji_merge_context merge;
+    fji_run_pair pair;
 } merge_call;
 
-/* The body of the call, in a pool. */
+/* Measures the comparison with elements of the longer run. */
+static size_t merge_measure(const merge_call *c, size_t max)
+{
+    const fji_run_pair *p = &c->pair;
+
+    return p->na > p->nb ? fji_order_chunk_size(&c->merge.order, p->a, p->na, max)
+                         : fji_order_chunk_size(&c->merge.order, p->b, p->nb, max);
+}
+
+/* The body of the call in a pool. */
 static int merge_call_run(fj_task *t)
 {
     merge_call *c = (merge_call *)t;
-    const fji_piece *p = &c->piece;
-    bool of_a = p->na > p->nb;
-    size_t pace = fji_order_pace(&c->merge.order, of_a ? p->a : p->b, of_a ? p->na : p->nb,
-                                 PART_MOST);
 
-    c->merge.part = fji_job_part(c->merge.job, pace);
-    fji_merge_split(&c->merge, p);
+    c->merge.chunk = fji_job_chunk_size(c->merge.job, merge_measure(c, CHUNK_MAX));
+    fji_merge_parallel(&c->merge, &c->pair);
     return FJ_OK;
 }
 
-bool fji_piece_fine(const fji_piece *p, size_t size)
+bool fji_run_pair_args_ok(const fji_run_pair *p, size_t size)
 {
     size_t n;
 
     if (size == 0 || __builtin_add_overflow(p->na, p->nb, &n)) return false;
-    if ((p->na > 0 && p->a == NULL) || (p->nb > 0 && p->b == NULL)) return false;
-    if ((n > 0 && p->out == NULL) || !fji_fits(n, size)) return false;
+    if (!fji_array_ok(p->a, p->na, size) || !fji_array_ok(p->b, p->nb, size)) return false;
+    if (!fji_array_ok(p->out, n, size)) return false;
     return !fji_overlap(p->a, p->na * size, p->out, n * size) &&
            !fji_overlap(p->b, p->nb * size, p->out, n * size);
 }
@@ -335,15 +324,15 @@ int fj_merge(const void *a, size_t na, const void *b, size_t nb, size_t size, vo
 {
     fji_job job;
     merge_call c = {.merge = {{cmp, arg, size, fji_kind_of(size)}, &job, 0, true, true},
-                    .piece = {a, b, out, na, nb}};
+                    .pair = {a, b, out, na, nb}};
 
-    if (cmp == NULL || !fji_piece_fine(&c.piece, size)) return FJ_EINVAL;
+    if (cmp == NULL || !fji_run_pair_args_ok(&c.pair, size)) return FJ_EINVAL;
     int err = fji_job_init(&job, how, na + nb);
     if (err != FJ_OK || na + nb == 0) return err;
-    if (na + nb <= STAY_MOST && fji_job_may_stay(how) &&
-        fji_order_pace(&c.merge.order, na > nb ? a : b, na > nb ? na : nb, STAY_MOST) >= na + nb) {
-        fji_merge_alone(&c.merge.order, &c.piece);
-        merge_count(&c.merge, na + nb);
+    if (na + nb <= SKIP_POOL_MAX && fji_job_may_skip_pool(how) &&
+        merge_measure(&c, SKIP_POOL_MAX) >= na + nb) {
+        fji_merge_sequential(&c.merge.order, &c.pair);
+        merge_add_progress(&c.merge, na + nb);
         return FJ_OK;
     }
     fj_task_init(&c.task, merge_call_run);

@@ -1,102 +1,105 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pipeline.c - items on their way through stages
+ * pipeline.c - items that pass through stages
  *
- * An item has one of `max_in_flight` places from the call of the first stage that makes it until it
- * has left the last. When it is made it gets a number: 0, 1, 2, ...
+ * The problem: an item may arrive at a serial stage while another item is in it, or at an ordered
+ * stage before its turn. A worker that waited for the stage would be idle.
  *
- * A stage that takes one item at a time is a gate with a ring of places, one for each item
- * there can be, and the position of the next to go in: its number at an ordered stage, the
- * order of arrival at a serial one. An item that comes when it is its turn and the gate is
- * open goes in at once; else it lies down at its position. A parallel stage has no gate: who
- * brings an item goes on with it.
+ * The idea: the worker leaves the item at the stage and takes another one that is ready.
  *
- *     gate   shut: somebody is in      ring   [ . . 7 . 9 ]     8 is still on its way:
- *            open: next = 8                                     nobody can go in
+ * Items. An item has one of `max_in_flight` slots from the call of the first stage, which makes it,
+ * until it has left the last stage. Items are numbered 0, 1, 2, ... in the order in which they are
+ * made.
  *
- * An item that a stage has set to NULL keeps its place and its number until it is through the
- * last ordered stage, without being shown to any stage: so the numbers from `next` on are all
- * under way, there are at most as many of them as places, and no two want the same position
- * of a ring.
+ * Gates. A stage that processes one item at a time has a gate. The gate has a ring with one entry
+ * for each item that there can be, and the position of the next item that may enter: the number of
+ * the item at an ordered stage, the order of arrival at a serial stage. An item that arrives in its
+ * turn at an open gate enters at once. Otherwise it is stored in the ring at its position. A
+ * parallel stage has no gate: a worker that brings an item continues with it.
  *
- * Runners. Something is ready when an item lies at the open gate of its turn, or when the
- * first stage may be called: a place is free, it is not the end, the gate is open. A runner
- * takes something that is ready, the latest stage first so that items leave, runs the stage,
- * and goes on with the item as far as it can. If more is ready then, and if somebody wants it,
- * it forks another runner; one is on offer at a time, and whoever takes it may offer the next.
- * A runner that finds nothing ready joins one of those it has forked, looks again, and so on
- * until it has none; then it returns. It never waits for an item, but looks some times more
- * before it joins one that somebody has taken, since that may take as long as the pipeline.
+ *     gate   closed: an item is in the stage   ring   [ . . 7 . 9 ]    8 has not arrived yet:
+ *            open:   next = 8                                          no item can enter
  *
- * A worker that waits in a join is lost to the pipeline, or has to be replaced by another
- * thread. Therefore a runner that is waited for goes home, that is, returns with an empty hand
- * although something may be ready, if nobody has come for a while for what it offers, or if
- * many wait. Then the one that waits goes on, and its own worker may come for what that offers.
- * So those that wait stay few, also those that wait below others on one stack: a worker that
- * waits for a runner may run one that this has forked.
+ * A stage may set an item to NULL. The item then keeps its slot and its number until it has passed
+ * the last ordered stage, but no stage function sees it. So all numbers from `next` on are in
+ * flight, there are at most as many of them as slots, and no two items need the same entry of a
+ * ring.
  *
- * All this is changed under one lock, held for some instructions and never while a stage runs.
+ * Runners. A runner is a task that moves items. Something is ready if the item whose turn it is has
+ * arrived at an open gate, or if the first stage may be called: a slot is free, the input has not
+ * ended, and the gate is open. A runner takes something that is ready, at the latest stage first so
+ * that items leave the pipeline. It runs the stage, and continues with the item as far as possible.
+ * If more is ready then, and there is demand, it forks another runner. Only one fork is on offer at
+ * a time, that is, forked and not yet begun; a runner that begins may offer the next one. A runner
+ * that finds nothing ready joins one of the runners it has forked, looks again, and so on until it
+ * has none, and then returns. It never waits for an item. But before it joins a runner that a thief
+ * has taken, it looks several times more, because that join may last as long as the pipeline.
  *
- * Nothing is left lying
- *   L1  A runner returns with an empty hand, all it has forked joined. The first one returns
- *       only if it has found nothing ready after the last of these joins. Of any other one the
- *       forker looks again after having joined it. So the last look of all is that of the
- *       first runner, when there is no other one any more, and finds nothing ready.
- *   L2  When there is no runner but one that looks, nothing is in a stage, so every gate is
- *       open. Of all that lie at gates take the item with the lowest number: at a serial stage
- *       some item is ready. At an ordered one all lower numbers are through, as they are not
- *       under way at all: it is its turn, and it is ready.
- *   L3  So by L1 and L2 there is no item at the end, all places are free, every gate is open:
- *       as the first stage may not be called either, it has said that it is the end.
- *   Everything that becomes ready is looked at soon: whoever makes it ready is a runner, and
- *   comes to look with an empty hand, or goes home to one that does.
+ * A worker that waits in a join does no work for the pipeline, or has to be replaced by another
+ * thread. Therefore a runner whose forker waits for it returns without an item, although something
+ * may be ready, if no thief has come for its own offer for a while, or if many runners wait. Its
+ * forker then continues, and the worker that returned may take what the forker offers. So few
+ * runners wait at any time. That also bounds the stack of a worker that waits for a runner, and
+ * meanwhile runs another runner that the first one has forked.
  *
- * Errors. A code, or that it is cancelled, ends the job: no stage is called any more, every
- * runner returns as soon as its stage does. An item whose stage has run, and has not set it to
- * NULL, is under way also if that is the stage that failed. When all runners are gone the
- * caller drops what is left in the places, one after the other.
+ * All of this changes under one lock. The lock is held for a few instructions, never while a stage
+ * runs.
  *
- * Edges             from                          to                        carries
- *   algo.gate       release store, pipe_unlock()  acquire or, pipe_lock()   all of the above, and
- *                                                                           what stages did
+ * No item is forgotten
+ *   L1  A runner returns without an item, and has joined all runners that it has forked. The first
+ *       runner returns only if it has found nothing ready after the last of these joins. The forker
+ *       of any other runner looks again after it has joined that runner. So the last look of all is
+ *       one of the first runner, when there is no other runner, and it finds nothing ready.
+ *   L2  When the only runner is one that looks, no item is in a stage, so every gate is open.
+ *       Consider the item with the lowest number of all that are stored at gates. If it is at a
+ *       serial stage, some item is ready there. If it is at an ordered stage, all lower numbers
+ *       have passed that stage, because none of them is in flight. It is its turn, and it is
+ *       ready.
+ *   L3  So by L1 and L2 no item is left at the end, all slots are free, and every gate is open. The
+ *       first stage may not be called either, so it has ended the input.
+ *   What becomes ready is seen soon: the runner that makes it ready looks for something ready when
+ *   it has no item, or returns to a forker that does.
+ *
+ * Errors. An error code or a cancellation ends the job: no stage function is called any more, and
+ * every runner returns as soon as its stage does. An item is in flight if its stage has run and has
+ * not set it to NULL, also if that stage has failed. When all runners have returned, the caller
+ * passes the items that are left in slots to drop(), one after the other.
+ *
+ * Ordering. The lock orders the gates, the rings, and what stages did: see plat/lock.c.
  */
-#include <sched.h>
 #include <string.h>
-#include <time.h>
 
-#include "memory.h"
-#include "plat/nocancel.h"
+#include "plat/plat.h"
 #include "plat/ticks.h"
+#include "scratch.h"
 #include "split.h"
 
 enum {
-    CHILDREN = 8, /* runners that one may have forked */
-    MANY = 8,     /* of those that wait */
-    LINGERS = 20, /* looks before a join */
-    SPINS = 40,   /* looks at the lock before the processor is given up, */
-    YIELDS = 50,  /* and so often that, before it sleeps */
+    CHILDREN_MAX = 8, /* runners that one runner may have forked */
+    WAITING_MAX = 8,  /* runners that wait; if there are as many, runners return early */
+    LINGER_MAX = 20,  /* how often a runner looks again before a join */
 };
 
-/* About nanoseconds: between two looks of one that lingers; how long an offer is left standing
- * by one that could go home. */
+/* Ticks, which are about nanoseconds: the time between two looks of a runner that lingers, and how
+ * long an offer stands before a runner may return early because of it. */
 #define LINGER_TICKS 500u
-#define HOME_TICKS 50000u
+#define OFFER_TICKS 50000u
 
 typedef struct runner runner;
 
-/* The place of an item. */
+/* A slot, and the item in it. */
 typedef struct item {
-    void *data; /* NULL: none, or it goes no further */
+    void *data; /* NULL: no item, or one that a stage has set to NULL */
     size_t number;
-    struct item *next; /* free places */
+    struct item *next; /* in the list of free slots */
 } item;
 
-/* The state of a stage that takes one item at a time. */
+/* The state of a stage that processes one item at a time. */
 typedef struct gate {
     item **ring;
-    size_t next; /* position that goes in next */
-    size_t end;  /* of a serial stage: positions given so far */
-    bool shut;
+    size_t next; /* the position that may enter next */
+    size_t end;  /* of a serial stage: the position of the next item that arrives */
+    bool closed;
 } gate;
 
 typedef struct pipeline {
@@ -104,128 +107,100 @@ typedef struct pipeline {
     const fj_stage *stages;
     size_t n;
     size_t max_in_flight;
-    size_t mask;         /* of positions in a ring */
-    size_t last_ordered; /* the last ordered stage; 0: none, or the first */
-    gate *gates;         /* one for each stage */
+    size_t mask;         /* size of a ring - 1 */
+    size_t last_ordered; /* the last ordered stage; 0: none, or the first one */
+    gate *gates;         /* one for each stage; parallel stages do not use theirs */
     item *items;
 
-    _Alignas(64) uint32_t lock; /* of all below, the gates and the rings */
-    bool ended;                 /* the first stage has no more */
-    runner *offerer;            /* has forked a runner that nobody has begun; NULL: there is none */
-    uint64_t offered_at;        /* when, in ticks */
-    int waiting;                /* runners that wait for another */
-    size_t ready;               /* gates that an item may go in at */
-    size_t used;                /* places that were ever used, all before this */
-    item *free;                 /* of these, those that are free */
-    size_t made;                /* the next number */
+    _Alignas(64) fji_lock lock; /* of all members below, the gates and the rings */
+    bool ended;                 /* the first stage has ended the input */
+    runner *offerer;            /* has forked a runner that has not begun; NULL: no offer */
+    uint64_t offered_at;        /* the time of the offer, in ticks */
+    int waiting;                /* runners that wait in a join */
+    size_t ready;               /* gates at which an item is ready */
+    size_t used;                /* slots below this were used at least once */
+    item *free;                 /* the free ones of them */
+    size_t next_number;         /* the number of the next item */
 } pipeline;
 
-/* A runner that somebody has forked. */
+/* A forked runner. */
 typedef struct child {
     fj_task task;
     pipeline *pipe;
     bool used;
-    bool awaited; /* its forker waits for it; under the lock */
-    int over;     /* it is about to return */
+    bool awaited; /* its forker waits for it; protected by the lock */
+    int ending;   /* 1: it is about to return */
 } child;
 
 struct runner {
     pipeline *pipe;
-    child *self;  /* NULL: the first runner */
-    int children; /* how many are used */
-    int lingered; /* how often, since something was ready */
-    child child[CHILDREN];
+    child *self;  /* NULL: this is the first runner */
+    int children; /* children in use */
+    int lingered; /* how often it looked again since something was ready */
+    child child[CHILDREN_MAX];
 };
 
-/* What a runner has in hand: an item that may go through a stage. NULL: nothing. */
-typedef struct hand {
+/* What a runner works on: an item, and the stage that it may enter. item NULL: nothing. */
+typedef struct position {
     item *item;
     size_t stage;
-} hand;
+} position;
 
-/* ---- The lock ----------------------------------------------------------------------------------- */
+/* ---- Gates (under the lock) ------------------------------------------------------------------ */
 
-static FJI_COLD void lock_wait(const pipeline *p)
-{
-    const struct timespec moment = {.tv_nsec = 100000};
-    int old = fji_nocancel_begin();
-
-    /* relaxed: taking it decides. */
-    for (int i = 0; fji_load_relaxed(&p->lock) != 0; i++)
-        if (i < SPINS)
-            fji_pause();
-        else if (i < SPINS + YIELDS)
-            sched_yield();
-        else
-            nanosleep(&moment, NULL);
-    fji_nocancel_end(old);
-}
-
-static inline void pipe_lock(pipeline *p)
-{
-    /* [algo.gate] acquire <- release in pipe_unlock(): what the others did. */
-    while (FJI_UNLIKELY(fji_or_acquire(&p->lock, 1u) != 0)) lock_wait(p);
-}
-
-static inline void pipe_unlock(pipeline *p)
-{
-    /* [algo.gate] release -> acquire in pipe_lock(): what this one did. */
-    fji_store_release(&p->lock, 0u);
-}
-
-/* ---- Gates (under the lock) --------------------------------------------------------------------- */
-
-static bool gated(const pipeline *p, size_t stage)
+static bool has_gate(const pipeline *p, size_t stage)
 {
     return p->stages[stage].kind != FJ_STAGE_PARALLEL;
 }
 
-/* x comes to a gate: true if it goes in, else it lies down there. */
+/* x arrives at a gate. Returns true if it enters, else stores it in the ring. */
 static bool gate_arrive(pipeline *p, size_t stage, item *x)
 {
     gate *g = &p->gates[stage];
     size_t at = p->stages[stage].kind == FJ_STAGE_ORDERED ? x->number : g->end++;
 
-    if (at == g->next && !g->shut) {
+    if (at == g->next && !g->closed) {
         g->next++;
-        g->shut = true;
+        g->closed = true;
         return true;
     }
     g->ring[at & p->mask] = x;
     return false;
 }
 
+/* The item in the stage has left it. */
 static void gate_open(pipeline *p, size_t stage)
 {
     gate *g = &p->gates[stage];
 
-    g->shut = false;
+    g->closed = false;
     if (stage != 0 && g->ring[g->next & p->mask] != NULL) p->ready++;
 }
 
-/* Takes the item whose turn it is at the latest gate where there is one. */
-static hand gate_take(pipeline *p)
+/* Takes the item that is ready at the latest gate. There is one. */
+static position gate_take(pipeline *p)
 {
     for (size_t s = p->n - 1;; s--) {
         gate *g = &p->gates[s];
-        if (g->ring == NULL || g->shut || g->ring[g->next & p->mask] == NULL) continue;
-        hand h = {g->ring[g->next & p->mask], s};
+        if (g->ring == NULL || g->closed || g->ring[g->next & p->mask] == NULL) continue;
+        position at = {g->ring[g->next & p->mask], s};
         g->ring[g->next++ & p->mask] = NULL;
-        g->shut = true;
+        g->closed = true;
         p->ready--;
-        return h;
+        return at;
     }
 }
 
-/* ---- Places (under the lock) -------------------------------------------------------------------- */
+/* ---- Slots (under the lock) ------------------------------------------------------------------ */
 
-/* Whether the first stage may be called. */
-static bool may_make(const pipeline *p)
+/* Returns whether the first stage may be called. */
+static bool can_make(const pipeline *p)
 {
-    return !p->ended && !p->gates[0].shut && (p->free != NULL || p->used < p->max_in_flight);
+    return !p->ended && !p->gates[0].closed && (p->free != NULL || p->used < p->max_in_flight);
 }
 
-static hand place_take(pipeline *p)
+/* Takes a free slot for the item that the first stage makes. There is one. */
+static position slot_take(pipeline *p)
 {
     item *x = p->free;
 
@@ -234,20 +209,20 @@ static hand place_take(pipeline *p)
     else
         x = &p->items[p->used++];
     x->data = NULL;
-    p->gates[0].shut = gated(p, 0);
-    return (hand){x, 0};
+    p->gates[0].closed = has_gate(p, 0);
+    return (position){x, 0};
 }
 
-static void place_free(pipeline *p, item *x)
+static void slot_free(pipeline *p, item *x)
 {
     x->data = NULL;
     x->next = p->free;
     p->free = x;
 }
 
-/* ---- Going on (under the lock) ------------------------------------------------------------------ */
+/* ---- Stages (under the lock) ----------------------------------------------------------------- */
 
-/* The stage that x comes to after `stage`; p->n: it is through. */
+/* Returns the next stage of x after `stage`, or p->n if x leaves the pipeline. */
 static size_t stage_after(const pipeline *p, size_t stage, const item *x)
 {
     if (FJI_LIKELY(x->data != NULL)) return stage + 1;
@@ -256,106 +231,110 @@ static size_t stage_after(const pipeline *p, size_t stage, const item *x)
     return stage <= p->last_ordered ? stage : p->n;
 }
 
-/* h has been through its stage; what is in hand then: the same item, or nothing. */
-static hand go_on(pipeline *p, hand h)
+/* An item has passed its stage. Returns the same item at its next stage if it may enter, else
+ * nothing. */
+static position advance(pipeline *p, position at)
 {
-    const hand nothing = {NULL, 0};
-    item *x = h.item;
+    const position nothing = {NULL, 0};
+    item *x = at.item;
 
-    if (gated(p, h.stage)) gate_open(p, h.stage);
-    if (h.stage == 0) {
+    if (has_gate(p, at.stage)) gate_open(p, at.stage);
+    if (at.stage == 0) {
         if (x->data == NULL) {
             p->ended = true;
-            place_free(p, x);
+            slot_free(p, x);
             return nothing;
         }
-        x->number = p->made++;
+        x->number = p->next_number++;
     }
-    h.stage = stage_after(p, h.stage, x);
-    if (h.stage < p->n) return !gated(p, h.stage) || gate_arrive(p, h.stage, x) ? h : nothing;
-    place_free(p, x);
+    at.stage = stage_after(p, at.stage, x);
+    if (at.stage < p->n)
+        return !has_gate(p, at.stage) || gate_arrive(p, at.stage, x) ? at : nothing;
+    slot_free(p, x);
     return nothing;
 }
 
-/* ---- Runners ------------------------------------------------------------------------------------ */
+/* ---- Runners --------------------------------------------------------------------------------- */
 
 static int child_run(fj_task *t);
 
-static void offer_ends(pipeline *p)
+static void offer_end(pipeline *p)
 {
-    pipe_lock(p);
+    fji_lock_take(&p->lock);
     p->offerer = NULL;
-    pipe_unlock(p);
+    fji_lock_drop(&p->lock);
 }
 
-static void child_forget(runner *r, child *c)
+static void child_release(runner *r, child *c)
 {
     c->used = false;
     r->children--;
 }
 
+/* Joins a child that a thief has taken. */
 static void child_wait(runner *r, child *c)
 {
     pipeline *p = r->pipe;
 
-    pipe_lock(p);
+    fji_lock_take(&p->lock);
     c->awaited = true;
     p->waiting++;
-    pipe_unlock(p);
+    fji_lock_drop(&p->lock);
     int code = fj_join_stolen(&c->task);
     if (code != FJ_OK) fji_job_fail(&p->job, code);
-    pipe_lock(p);
+    fji_lock_take(&p->lock);
     p->waiting--;
-    pipe_unlock(p);
-    child_forget(r, c);
+    fji_lock_drop(&p->lock);
+    child_release(r, c);
 }
 
-/* One that is not in use; NULL: there is none. */
+/* Returns a child that is not in use, or NULL if there is none. */
 static child *child_get(runner *r)
 {
-    for (int i = 0; i < CHILDREN; i++) {
+    for (int i = 0; i < CHILDREN_MAX; i++) {
         child *c = &r->child[i];
-        /* relaxed: its join gives the order, and does not take long. */
-        if (r->children == CHILDREN && fji_load_relaxed(&c->over) != 0) child_wait(r, c);
+        /* relaxed: a hint */
+        if (r->children == CHILDREN_MAX && fji_load_relaxed(&c->ending) != 0) child_wait(r, c);
         if (!c->used) return c;
     }
     return NULL;
 }
 
-/* Lets a moment pass, unless there were enough of them: false. */
-static bool runner_lingers(runner *r)
+/* Waits for LINGER_TICKS. Returns false if it has done so LINGER_MAX times, or if the job ends. */
+static bool runner_linger(runner *r)
 {
-    /* relaxed: a code is all there is to know. */
-    if (r->lingered == LINGERS || fji_load_relaxed(&r->pipe->job.code) != FJ_OK) return false;
+    /* relaxed: the code carries no other data. */
+    if (r->lingered == LINGER_MAX || fji_load_relaxed(&r->pipe->job.code) != FJ_OK) return false;
     r->lingered++;
     for (uint64_t begin = fji_ticks(); fji_ticks() - begin < LINGER_TICKS;) fji_pause();
     return true;
 }
 
-/* Nothing is ready: joins one of the children, or lingers; false: there is none. */
-static bool runner_rest(runner *r)
+/* Called if nothing is ready: joins one of the children, or lingers. Returns false if there is no
+ * child. */
+static bool runner_join_one(runner *r)
 {
     if (r->children == 0) return false;
-    for (int i = CHILDREN - 1;; i--) {
+    for (int i = CHILDREN_MAX - 1;; i--) {
         child *c = &r->child[i];
         if (!c->used) continue;
         if (fj_unfork(&c->task)) {
-            offer_ends(r->pipe);
-            child_forget(r, c);
-        } else if (!runner_lingers(r)) {
+            offer_end(r->pipe);
+            child_release(r, c);
+        } else if (!runner_linger(r)) {
             child_wait(r, c);
         }
         return true;
     }
 }
 
-/* Whether there is something for another runner (under the lock), which is then to be forked. */
-static bool runner_offers(runner *r)
+/* Returns whether the runner has to fork another one, and records the offer. Under the lock. */
+static bool runner_should_offer(runner *r)
 {
     pipeline *p = r->pipe;
 
-    if (p->offerer != NULL || (p->ready == 0 && !may_make(p))) return false;
-    if (!fji_split_wanted()) return false;
+    if (p->offerer != NULL || (p->ready == 0 && !can_make(p))) return false;
+    if (!fji_has_demand()) return false;
     p->offerer = r;
     p->offered_at = fji_ticks();
     return true;
@@ -365,38 +344,38 @@ static void runner_fork(runner *r)
 {
     child *c = child_get(r);
 
-    if (c == NULL) { /* the others may offer one */
-        offer_ends(r->pipe);
+    if (c == NULL) { /* another runner may offer instead */
+        offer_end(r->pipe);
         return;
     }
     fj_task_init(&c->task, child_run);
     c->pipe = r->pipe;
     c->used = true;
     c->awaited = false;
-    c->over = 0;
+    c->ending = 0;
     r->children++;
     fj_fork(&c->task);
 }
 
-/* Whether a runner with an empty hand is of more use at home (under the lock). */
-static bool runner_goes_home(runner *r)
+/* Returns whether a runner without an item should return to its forker. Under the lock. */
+static bool runner_should_return(runner *r)
 {
     pipeline *p = r->pipe;
 
     if (r->self == NULL || !r->self->awaited) return false;
-    if (p->waiting >= MANY) return true;
+    if (p->waiting >= WAITING_MAX) return true;
     if (p->offerer != r || r->children != 1) return false;
-    return fji_ticks() - p->offered_at > HOME_TICKS;
+    return fji_ticks() - p->offered_at > OFFER_TICKS;
 }
 
-/* Runs a stage on an item; false: the job is over. */
+/* Runs a stage on an item. Returns false if the job ends. */
 static bool stage_run(pipeline *p, item *x, size_t stage)
 {
     const fj_stage *s = &p->stages[stage];
     void *data = x->data;
 
     if (data == NULL && stage != 0) return true;
-    if (FJI_UNLIKELY(!fji_job_goes_on(&p->job))) return false;
+    if (FJI_UNLIKELY(!fji_job_should_continue(&p->job))) return false;
     int code = s->fn(&data, s->arg);
     x->data = data;
     if (FJI_UNLIKELY(code != FJ_OK)) {
@@ -404,81 +383,83 @@ static bool stage_run(pipeline *p, item *x, size_t stage)
         return false;
     }
     if ((data == NULL && stage != 0) || (data != NULL && stage + 1 == p->n))
-        fji_job_did(&p->job, 1);
+        fji_job_add_progress(&p->job, 1);
     return true;
 }
 
-/* Runs the stage, and those that follow as far as no gate has to be opened or passed. */
-static bool hand_run(pipeline *p, hand *h)
+/* Runs the stage, and the following ones as far as there is no gate to open or to enter. */
+static bool position_run(pipeline *p, position *at)
 {
-    if (!stage_run(p, h->item, h->stage)) return false;
-    while (h->stage != 0 && h->item->data != NULL && !gated(p, h->stage) && h->stage + 1 < p->n &&
-           !gated(p, h->stage + 1))
-        if (!stage_run(p, h->item, ++h->stage)) return false;
+    if (!stage_run(p, at->item, at->stage)) return false;
+    while (at->stage != 0 && at->item->data != NULL && !has_gate(p, at->stage) &&
+           at->stage + 1 < p->n && !has_gate(p, at->stage + 1))
+        if (!stage_run(p, at->item, ++at->stage)) return false;
     return true;
 }
 
-/* Something that is ready (under the lock). */
-static hand runner_take(pipeline *p)
+/* Takes something that is ready, or nothing. Under the lock. */
+static position runner_take(pipeline *p)
 {
     if (p->ready != 0) return gate_take(p);
-    return may_make(p) ? place_take(p) : (hand){NULL, 0};
+    return can_make(p) ? slot_take(p) : (position){NULL, 0};
 }
 
-/* Takes and runs until nothing is ready; false: the job is over, or it goes home. */
+/* Takes and runs items until nothing is ready. Returns false if the job ends, or if the runner has
+ * to return to its forker. */
 static bool runner_work(runner *r)
 {
     pipeline *p = r->pipe;
-    bool on = true;
+    bool more = true;
 
-    pipe_lock(p);
-    hand h = runner_take(p);
-    if (h.item != NULL) r->lingered = 0;
-    while (h.item != NULL) {
-        bool offers = runner_offers(r);
-        pipe_unlock(p);
+    fji_lock_take(&p->lock);
+    position at = runner_take(p);
+    if (at.item != NULL) r->lingered = 0;
+    while (at.item != NULL) {
+        bool offers = runner_should_offer(r);
+        fji_lock_drop(&p->lock);
         if (FJI_UNLIKELY(offers)) runner_fork(r);
-        on = hand_run(p, &h);
-        pipe_lock(p);
-        if (!on) break;
-        h = go_on(p, h);
-        if (h.item != NULL) continue;
-        on = !runner_goes_home(r);
-        if (on) h = runner_take(p);
+        more = position_run(p, &at);
+        fji_lock_take(&p->lock);
+        if (!more) break;
+        at = advance(p, at);
+        if (at.item != NULL) continue;
+        more = !runner_should_return(r);
+        if (more) at = runner_take(p);
     }
-    pipe_unlock(p);
-    return on;
+    fji_lock_drop(&p->lock);
+    return more;
 }
 
+/* Runs until nothing is ready and no child is left. */
 static void runner_run(pipeline *p, child *self)
 {
     runner r = {.pipe = p, .self = self};
 
-    while (runner_work(&r) && runner_rest(&r)) continue;
-    r.lingered = LINGERS;
-    while (runner_rest(&r)) continue;
+    while (runner_work(&r) && runner_join_one(&r)) continue;
+    r.lingered = LINGER_MAX;
+    while (runner_join_one(&r)) continue;
 }
 
 static int child_run(fj_task *t)
 {
     child *c = (child *)t;
 
-    offer_ends(c->pipe);
+    offer_end(c->pipe);
     runner_run(c->pipe, c);
-    fji_store_relaxed(&c->over, 1); /* relaxed: a hint */
+    fji_store_relaxed(&c->ending, 1); /* relaxed: a hint */
     return FJ_OK;
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------- */
+/* ---- The call -------------------------------------------------------------------------------- */
 
-typedef struct whole {
+typedef struct call {
     fj_task task;
     pipeline *pipe;
-} whole;
+} call;
 
-static int whole_run(fj_task *t)
+static int call_run(fj_task *t)
 {
-    runner_run(((whole *)t)->pipe, NULL);
+    runner_run(((call *)t)->pipe, NULL);
     return FJ_OK;
 }
 
@@ -494,19 +475,20 @@ static bool stages_valid(const fj_stage *stages, size_t n)
     return true;
 }
 
-/* Adds a * b to *sum; false: too much. */
+/* Adds a * b to *sum. Returns false on overflow. */
 static bool add_product(size_t *sum, size_t a, size_t b)
 {
     size_t bytes;
     return !__builtin_mul_overflow(a, b, &bytes) && !__builtin_add_overflow(*sum, bytes, sum);
 }
 
-/* One block for gates, places and rings. */
+/* Allocates one block for the gates, the slots and the rings. Returns false if there is no
+ * memory. */
 static bool pipe_alloc(pipeline *p)
 {
     size_t rings = 0, size = 1, bytes = 0;
 
-    for (size_t i = 1; i < p->n; i++) rings += gated(p, i);
+    for (size_t i = 1; i < p->n; i++) rings += has_gate(p, i);
     while (size < p->max_in_flight && size <= SIZE_MAX / 2) size *= 2;
     if (size < p->max_in_flight || !add_product(&bytes, p->n, sizeof *p->gates) ||
         !add_product(&bytes, p->max_in_flight, sizeof *p->items))
@@ -525,14 +507,14 @@ static bool pipe_alloc(pipeline *p)
     memset(block + before, 0, bytes - before);
     item **ring = (item **)(p->items + p->max_in_flight);
     for (size_t i = 1; i < p->n; i++)
-        if (gated(p, i)) {
+        if (has_gate(p, i)) {
             p->gates[i].ring = ring;
             ring += size;
         }
     return true;
 }
 
-/* Everything has ended: what is left in the places is nobody's. */
+/* All runners have returned: drops the items that are left in slots. */
 static void pipe_drop(pipeline *p, void (*drop)(void *item))
 {
     for (size_t i = 0; i < p->used; i++)
@@ -543,7 +525,7 @@ int fj_pipeline(const fj_stage *stages, size_t n, size_t max_in_flight, void (*d
                 const fj_algo_options *how)
 {
     pipeline p = {.stages = stages, .n = n, .max_in_flight = max_in_flight};
-    whole w = {.pipe = &p};
+    call c = {.pipe = &p};
 
     if (stages == NULL || n == 0 || max_in_flight == 0 || !fji_fits(n, sizeof *stages))
         return FJ_EINVAL;
@@ -553,8 +535,8 @@ int fj_pipeline(const fj_stage *stages, size_t n, size_t max_in_flight, void (*d
     for (size_t i = 1; i < n; i++)
         if (stages[i].kind == FJ_STAGE_ORDERED) p.last_ordered = i;
     if (!pipe_alloc(&p)) return FJ_ENOMEM;
-    fj_task_init(&w.task, whole_run);
-    err = fji_job_run(&p.job, how, &w.task);
+    fj_task_init(&c.task, call_run);
+    err = fji_job_run(&p.job, how, &c.task);
     if (drop != NULL) pipe_drop(&p, drop);
     fji_algo_free(p.gates);
     return err;

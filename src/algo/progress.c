@@ -1,42 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * progress.c - counting what is done, and a line on a terminal that shows it
+ * progress.c - counters of what is done, and a line on a terminal that shows them
  *
- * The line is drawn by a thread of its own, so that nobody who computes ever waits for a
- * terminal. The thread in turn does not wait for it either: it writes to a description of the
- * terminal that it has opened for itself and that does not block. What does not fit is kept
- * and written later, so that no escape sequence is torn; nothing new is drawn before that is
- * through. Where the terminal cannot be opened again, it writes to the given descriptor
- * whenever that is said to take something.
+ * The problem: a computation must never wait for a terminal, which may stop accepting output at
+ * any time.
  *
- * The first line comes after one interval: a computation that is shorter than that shows
- * nothing. The line is one column shorter than the terminal, where many would otherwise wrap.
+ * A bar therefore has a thread of its own, and that thread does not wait for the terminal either
+ * (plat/terminal.h). What the terminal does not accept stays in `out` and is written before
+ * anything else, so that no escape sequence is cut in two. A new line is composed only when the
+ * one before is written completely.
  *
- * After fork() there is no bar in the child: its thread is the parent's. Stopping it there
- * frees its memory and touches no terminal.
+ * The thread draws the first line after one interval, so a computation that is shorter than that
+ * shows nothing. The line is one column shorter than the terminal, because many terminals wrap
+ * when the last column is written.
+ *
+ * Threads. fj_progress_bar_start() fills in the record before it starts the thread. From then on
+ * only the thread uses `drawn`, the rate and `out`; the caller touches `stop` and, to join the
+ * thread, `ready` and `thread`. After fork() the child process has the record but not the thread:
+ * fj_progress_bar_stop() then frees the memory and writes nothing to the terminal.
+ *
+ * Edges               from                        to                         carries
+ *   progress.thread   release store, bar_run()    acquire load, bar_end()    the thread's handle
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <forkjoin/algo.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "memory.h"
 #include "plat/atomic.h"
-#include "plat/nocancel.h"
+#include "plat/plat.h"
+#include "plat/terminal.h"
+#include "scratch.h"
 
-/* ---- The counts --------------------------------------------------------------------------------- */
+/* ---- Counters -------------------------------------------------------------------------------- */
 
 void fj_progress_init(fj_progress *p, uint64_t total)
 {
     if (p == NULL) return;
-    /* relaxed: nothing but the numbers is told, here and below. */
+    /* relaxed: the counters carry no other data, here and below. */
     fji_store_relaxed(&p->total, total);
     fji_store_relaxed(&p->done, (uint64_t)0);
     p->adds = total == 0;
@@ -58,48 +57,47 @@ uint64_t fj_progress_total(const fj_progress *p)
     return p == NULL ? 0 : fji_load_relaxed(&p->total); /* relaxed: as above */
 }
 
-/* ---- The bar ------------------------------------------------------------------------------------ */
+/* ---- The bar --------------------------------------------------------------------------------- */
 
 enum {
     REDRAW_MS = 100,
-    PATIENCE_MS = 100, /* how long the end waits for a terminal to take its last bytes */
-    COLUMNS = 80,      /* of a terminal that does not say it */
-    COLUMNS_MOST = 500,
-    BAR_LEAST = 10,
-    BAR_MOST = 40,
-    LABEL_LEAST = 8, /* columns of a longer label that figures do not take */
+    LAST_WRITE_MS = 100, /* how long the end of the bar waits for the terminal */
+    COLUMNS_DEFAULT = 80,
+    COLUMNS_MAX = 500,
+    BAR_MIN = 10,
+    BAR_MAX = 40,
+    LABEL_MIN = 8, /* columns of the label that figures do not displace */
+    FIGURES = 4,
+    FIGURE_BYTES = 48,
 };
 
-#define SMOOTH_SECONDS 3.0 /* the rate is that of about this time */
+#define SMOOTH_SECONDS 3.0 /* the rate is averaged over about this time */
 
 struct fj_progress_bar {
     const fj_progress *progress;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t woken;
-    bool shown; /* there is a thread */
-    bool stop;
-    bool drawn; /* there is a line to remove */
-    pid_t home; /* the process it belongs to */
-    int fd;
-    bool own_fd;
-    struct timespec when; /* the rate was taken, */
-    uint64_t done;        /* and so much was done */
-    double rate;          /* for each second; negative: not known */
-    size_t at, length;    /* what is still to be written of `out` */
-    char out[5 * COLUMNS_MOST];
-    char label[]; /* clean */
+    bool shown; /* there is a terminal and a thread */
+    fji_terminal terminal;
+    fji_thread thread;      /* valid once `ready` is 1 */
+    uint32_t ready;         /* 1: the thread has stored its handle */
+    uint32_t stop;          /* 1: the thread has to end */
+    bool drawn;             /* there is a line to erase */
+    int64_t measured_at;    /* the time of the last measurement, in ns */
+    uint64_t measured_done; /* what was done then */
+    double rate;            /* elements for each second; negative: not known yet */
+    size_t written, length; /* bytes of `out` that are written, and that there are */
+    char out[5 * COLUMNS_MAX];
+    char label[]; /* without control characters */
 };
 
-/* A line as it grows: bytes, and the columns they take. */
+/* A line while it is composed. */
 typedef struct line {
     char *text;
     size_t length, columns;
 } line;
 
-/* ---- Labels ------------------------------------------------------------------------------------- */
+/* ---- Labels ---------------------------------------------------------------------------------- */
 
-/* The length of the character at s, 0 if it is none that may be shown. */
+/* Returns the bytes of the UTF-8 character at s, or 0 if it must not be shown. */
 static size_t char_length(const unsigned char *s)
 {
     size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
@@ -111,12 +109,13 @@ static size_t char_length(const unsigned char *s)
     return n;
 }
 
-/* Columns of a character of so many bytes: one too many rather than one too few. */
+/* Returns an upper bound for the columns of a character of `length` bytes. */
 static size_t char_columns(size_t length)
 {
     return length < 3 ? 1 : 2;
 }
 
+/* Replaces every byte that must not be shown by a question mark. */
 static void label_clean(char *label)
 {
     for (size_t i = 0, n; label[i] != '\0'; i += n) {
@@ -132,14 +131,14 @@ static size_t label_columns(const char *label)
 {
     size_t columns = 0;
 
-    for (size_t n; *label != '\0' && columns < COLUMNS_MOST; label += n) {
+    for (size_t n; *label != '\0' && columns < COLUMNS_MAX; label += n) {
         n = char_length((const unsigned char *)label);
         columns += char_columns(n);
     }
     return columns;
 }
 
-/* As many characters of the label as fit. */
+/* Appends as many characters of the label as fit into `columns`. */
 static void line_label(line *l, const char *label, size_t columns)
 {
     size_t end = l->columns + columns;
@@ -153,9 +152,9 @@ static void line_label(line *l, const char *label, size_t columns)
     }
 }
 
-/* ---- Figures ------------------------------------------------------------------------------------ */
+/* ---- Figures --------------------------------------------------------------------------------- */
 
-/* Appends to `text`, all one byte a column. */
+/* Appends `text`, whose characters are one byte and one column each. */
 static void line_add(line *l, const char *text)
 {
     size_t n = strlen(text);
@@ -165,8 +164,32 @@ static void line_add(line *l, const char *text)
     l->columns += n;
 }
 
-/* A number in at most six characters: 9999, 12.3k, 456M. */
-static void number_text(char text[16], double x)
+/* Each of these functions appends to a string, and returns its end. */
+
+static char *put_text(char *to, const char *text)
+{
+    size_t n = strlen(text);
+
+    memcpy(to, text, n + 1);
+    return to + n;
+}
+
+/* Writes n in at least `width` characters, with `pad` in front. */
+static char *put_padded(char *to, uint64_t n, int width, char pad)
+{
+    char digits[20];
+    int count = 0;
+
+    do digits[count++] = (char)('0' + n % 10);
+    while ((n /= 10) != 0);
+    for (; width > count; width--) *to++ = pad;
+    while (count > 0) *to++ = digits[--count];
+    *to = '\0';
+    return to;
+}
+
+/* Writes a number in at most six characters: 9999, 12.3k, 456M. */
+static char *put_number(char *to, double x)
 {
     static const char unit[] = "kMGTPE";
     int u = -1;
@@ -175,61 +198,57 @@ static void number_text(char text[16], double x)
         x /= 1000;
         u++;
     }
-    if (u < 0)
-        (void)snprintf(text, 16, "%.0f", x);
-    else
-        (void)snprintf(text, 16, "%.*f%c", x < 9.995 ? 2 : x < 99.95 ? 1 : 0, x, unit[u]);
+    int decimals = u < 0 ? 0 : x < 9.995 ? 2 : x < 99.95 ? 1 : 0;
+    uint64_t scale = decimals == 2 ? 100 : decimals == 1 ? 10 : 1;
+    uint64_t scaled = (uint64_t)(x * (double)scale + 0.5);
+    to = put_padded(to, scaled / scale, 1, '0');
+    if (decimals > 0) to = put_padded(put_text(to, "."), scaled % scale, decimals, '0');
+    return u < 0 ? to : put_text(to, (const char[]){unit[u], '\0'});
 }
 
-/* Seconds as 0:07, 1:02:03, 12 d. */
-static void time_text(char text[24], double seconds)
+/* Writes seconds as 0:07, 1:02:03 or 12 d. */
+static char *put_time(char *to, double seconds)
 {
-    unsigned long s = seconds < 1e9 ? (unsigned long)(seconds + 0.5) : 1000000000ul;
+    uint64_t s = seconds < 1e9 ? (uint64_t)(seconds + 0.5) : 1000000000u;
 
-    if (s >= 48 * 3600ul)
-        (void)snprintf(text, 24, "%lu d", s / 86400);
-    else if (s >= 3600)
-        (void)snprintf(text, 24, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
-    else
-        (void)snprintf(text, 24, "%lu:%02lu", s / 60, s % 60);
+    if (s >= 48 * 3600u) return put_text(put_padded(to, s / 86400, 1, '0'), " d");
+    if (s >= 3600) {
+        to = put_text(put_padded(to, s / 3600, 1, '0'), ":");
+        to = put_padded(to, s / 60 % 60, 2, '0');
+    } else {
+        to = put_padded(to, s / 60, 1, '0');
+    }
+    return put_padded(put_text(to, ":"), s % 60, 2, '0');
 }
 
-/* What follows the bar, the more important first. */
+/* What follows the bar, the most important figure first. A figure may be empty. */
 typedef struct figures {
-    char text[4][48];
+    char text[FIGURES][FIGURE_BYTES];
 } figures;
 
 static void figures_of(const fj_progress_bar *b, uint64_t done, uint64_t total, figures *f)
 {
-    char a[16];
-
     memset(f, 0, sizeof *f);
-    number_text(a, (double)done);
-    if (total != 0) {
-        char z[16];
-        number_text(z, (double)total);
-        uint64_t shown = done < total ? done : total;
-        (void)snprintf(f->text[0], 48, " %3d %%", (int)((double)shown / (double)total * 100));
-        (void)snprintf(f->text[1], 48, "  %s/%s", a, z);
-    } else {
-        (void)snprintf(f->text[0], 48, " %s", a);
+    if (total == 0) {
+        (void)put_number(put_text(f->text[0], " "), (double)done);
+        return;
     }
-    if (b->rate < 0 || total == 0) return;
-    number_text(a, b->rate);
-    (void)snprintf(f->text[2], 48, "  %s/s", a);
-    if (done < total && b->rate > 0) {
-        char left[24];
-        time_text(left, (double)(total - done) / b->rate);
-        (void)snprintf(f->text[3], 48, "  %s", left);
-    }
+    double share = done < total ? (double)done / (double)total : 1;
+    (void)put_text(put_padded(put_text(f->text[0], " "), (uint64_t)(share * 100), 3, ' '), " %");
+    char *end = put_number(put_text(f->text[1], "  "), (double)done);
+    (void)put_number(put_text(end, "/"), (double)total);
+    if (b->rate < 0) return;
+    (void)put_text(put_number(put_text(f->text[2], "  "), b->rate), "/s");
+    if (done < total && b->rate > 0)
+        (void)put_time(put_text(f->text[3], "  "), (double)(total - done) / b->rate);
 }
 
-/* ---- The line ----------------------------------------------------------------------------------- */
+/* ---- The line -------------------------------------------------------------------------------- */
 
 static void line_bar(line *l, size_t width, uint64_t done, uint64_t total)
 {
-    double part = done < total ? (double)done / (double)total : 1;
-    size_t full = (size_t)(part * (double)width);
+    double share = done < total ? (double)done / (double)total : 1;
+    size_t full = (size_t)(share * (double)width);
 
     l->text[l->length++] = '[';
     memset(l->text + l->length, '#', full);
@@ -239,60 +258,52 @@ static void line_bar(line *l, size_t width, uint64_t done, uint64_t total)
     l->columns += width + 2;
 }
 
-/* Composes the line in at most `room` columns. Figures go first when there is too little. */
-static void line_make(line *l, const fj_progress_bar *b, size_t room)
+/* Composes the line in at most `max` columns. If the terminal is too narrow, the last figures are
+ * left out first. If not even the first figure fits beside label and bar, it is all that is shown,
+ * cut off at the end. */
+static void line_make(line *l, const fj_progress_bar *b, size_t max)
 {
     uint64_t done = fj_progress_done(b->progress), total = fj_progress_total(b->progress);
-    size_t label = label_columns(b->label), least = label < LABEL_LEAST ? label : LABEL_LEAST;
-    size_t bar = total != 0 ? BAR_LEAST + 3 : 0, used = least + bar;
+    size_t label = label_columns(b->label), label_min = label < LABEL_MIN ? label : LABEL_MIN;
+    size_t bar = total != 0 ? BAR_MIN + 3 : 0, used = label_min + bar;
     figures f;
     int shown = 0;
 
     figures_of(b, done, total, &f);
-    while (shown < 4 && used + strlen(f.text[shown]) <= room) used += strlen(f.text[shown++]);
-    if (shown == 0) { /* not even that: the first figure, as far as it goes */
-        l->length = l->columns = strlen(f.text[0] + 1) < room ? strlen(f.text[0] + 1) : room;
+    while (shown < FIGURES && used + strlen(f.text[shown]) <= max) used += strlen(f.text[shown++]);
+    if (shown == 0) {
+        l->length = l->columns = strlen(f.text[0] + 1) < max ? strlen(f.text[0] + 1) : max;
         memcpy(l->text, f.text[0] + 1, l->columns);
         return;
     }
-    size_t more = label - least < room - used ? label - least : room - used;
-    line_label(l, b->label, least + more);
-    used = used - least + l->columns;
+    size_t more = label - label_min < max - used ? label - label_min : max - used;
+    line_label(l, b->label, label_min + more);
+    used = used - label_min + l->columns;
     if (bar != 0) {
-        more = room - used < BAR_MOST - BAR_LEAST ? room - used : BAR_MOST - BAR_LEAST;
+        more = max - used < BAR_MAX - BAR_MIN ? max - used : BAR_MAX - BAR_MIN;
         line_add(l, " ");
-        line_bar(l, BAR_LEAST + more, done, total);
+        line_bar(l, BAR_MIN + more, done, total);
     }
     for (int i = 0; i < shown; i++) line_add(l, f.text[i]);
 }
 
 static size_t bar_columns(const fj_progress_bar *b)
 {
-    struct winsize size;
+    size_t columns = fji_terminal_columns(&b->terminal);
 
-    if (ioctl(b->fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return COLUMNS;
-    return size.ws_col < COLUMNS_MOST ? size.ws_col : COLUMNS_MOST;
+    if (columns == 0) return COLUMNS_DEFAULT;
+    return columns < COLUMNS_MAX ? columns : COLUMNS_MAX;
 }
 
-/* ---- Writing ------------------------------------------------------------------------------------ */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
-/* Writes what it can within `ms`; true if nothing is left of it. Any error is the end of it. */
+/* Writes what is left of `out`, waiting at most `ms`. Returns whether all of it is written. */
 static bool bar_flush(fj_progress_bar *b, int ms)
 {
-    while (b->at < b->length) {
-        struct pollfd ready = {.fd = b->fd, .events = POLLOUT};
-        int polled = poll(&ready, 1, ms);
-        if (polled < 0 && errno == EINTR) continue;
-        if (polled == 0) return false;
-        ssize_t n = polled < 0 ? -1 : write(b->fd, b->out + b->at, b->length - b->at);
-        if (n >= 0)
-            b->at += (size_t)n;
-        else if (errno == EAGAIN || errno == EWOULDBLOCK)
-            return false;
-        else if (errno != EINTR)
-            b->at = b->length;
-    }
-    return true;
+    size_t rest = b->length - b->written;
+
+    b->written += fji_terminal_write(&b->terminal, b->out + b->written, rest, ms);
+    return b->written == b->length;
 }
 
 static void bar_draw(fj_progress_bar *b)
@@ -303,7 +314,7 @@ static void bar_draw(fj_progress_bar *b)
     b->out[0] = '\r';
     line_make(&l, b, bar_columns(b) - 1);
     memcpy(l.text + l.length, "\033[K", 3);
-    b->at = 0;
+    b->written = 0;
     b->length = l.length + 4;
     b->drawn = true;
     (void)bar_flush(b, 0);
@@ -311,164 +322,109 @@ static void bar_draw(fj_progress_bar *b)
 
 static void bar_erase(fj_progress_bar *b)
 {
-    if (!b->drawn || !bar_flush(b, PATIENCE_MS)) return;
+    if (!b->drawn || !bar_flush(b, LAST_WRITE_MS)) return;
     memcpy(b->out, "\r\033[K", 4);
-    b->at = 0;
+    b->written = 0;
     b->length = 4;
-    (void)bar_flush(b, PATIENCE_MS);
+    (void)bar_flush(b, LAST_WRITE_MS);
 }
 
-/* ---- The thread --------------------------------------------------------------------------------- */
+/* ---- The thread ------------------------------------------------------------------------------ */
 
-static double seconds_between(const struct timespec *a, const struct timespec *b)
-{
-    return (double)(b->tv_sec - a->tv_sec) + (double)(b->tv_nsec - a->tv_nsec) * 1e-9;
-}
-
-/* The rate of the last time, the older the less. */
+/* Updates the rate, an average in which the weight of a measurement decreases with its age. */
 static void bar_measure(fj_progress_bar *b)
 {
-    struct timespec now;
+    int64_t now = fji_plat_now();
     uint64_t done = fj_progress_done(b->progress);
+    double seconds = (double)(now - b->measured_at) * 1e-9;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    double took = seconds_between(&b->when, &now);
-    if (took < 0.01) return;
-    double rate = done > b->done ? (double)(done - b->done) / took : 0;
-    b->rate = b->rate < 0 ? rate : b->rate + (rate - b->rate) * took / (took + SMOOTH_SECONDS);
-    b->when = now;
-    b->done = done;
+    if (seconds < 0.01) return;
+    double rate = done > b->measured_done ? (double)(done - b->measured_done) / seconds : 0;
+    double weight = seconds / (seconds + SMOOTH_SECONDS);
+    b->rate = b->rate < 0 ? rate : b->rate + (rate - b->rate) * weight;
+    b->measured_at = now;
+    b->measured_done = done;
 }
 
-/* Waits one interval, or until it is stopped: false. */
+/* relaxed: the flag carries no other data. */
+static bool bar_stopped(const fj_progress_bar *b)
+{
+    return fji_load_relaxed(&b->stop) != 0;
+}
+
+/* Waits for one interval. Returns false if the thread has to end. */
 static bool bar_wait(fj_progress_bar *b)
 {
-    struct timespec next;
-    int err = 0;
+    int64_t deadline = fji_plat_now() + REDRAW_MS * (int64_t)1000000;
 
-    clock_gettime(CLOCK_MONOTONIC, &next);
-    next.tv_nsec += REDRAW_MS * 1000000l;
-    next.tv_sec += next.tv_nsec / 1000000000;
-    next.tv_nsec %= 1000000000;
-    pthread_mutex_lock(&b->lock);
-    while (!b->stop && err == 0) err = pthread_cond_timedwait(&b->woken, &b->lock, &next);
-    bool on = !b->stop;
-    pthread_mutex_unlock(&b->lock);
-    return on;
+    while (!bar_stopped(b) && fji_plat_wait(&b->stop, 0, deadline)) continue;
+    return !bar_stopped(b);
 }
 
-static void *bar_run(void *arg)
+static void bar_run(void *arg)
 {
     fj_progress_bar *b = arg;
 
+    fji_plat_thread_block_all();
+    b->thread = fji_plat_thread_self();
+    /* [progress.thread] release -> acquire in bar_end(): the handle. */
+    fji_store_release(&b->ready, 1u);
+    fji_plat_wake_one(&b->ready);
     while (bar_wait(b)) {
         bar_measure(b);
         bar_draw(b);
     }
     bar_erase(b);
-    return NULL;
 }
 
-/* ---- Beginning and end -------------------------------------------------------------------------- */
+/* ---- Start and stop -------------------------------------------------------------------------- */
 
-/* A description of the terminal that does not block, if there can be one. */
-static void bar_open(fj_progress_bar *b, int fd)
+static int bar_show(fj_progress_bar *b)
 {
-    char name[256];
-    int own = -1;
+    const fji_creator defaults = {.stack_bytes = 0};
 
-    if (ttyname_r(fd, name, sizeof name) == 0)
-        own = open(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    b->own_fd = own >= 0;
-    b->fd = own >= 0 ? own : fd;
-}
-
-static int bar_thread(fj_progress_bar *b)
-{
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&b->thread, NULL, bar_run, b);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return err == 0 ? FJ_OK : FJ_EAGAIN;
-}
-
-static int bar_show(fj_progress_bar *b, int fd)
-{
-    pthread_condattr_t monotonic;
-
-    if (pthread_mutex_init(&b->lock, NULL) != 0) return FJ_ENOMEM;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    int err = pthread_cond_init(&b->woken, &monotonic) == 0 ? FJ_OK : FJ_ENOMEM;
-    pthread_condattr_destroy(&monotonic);
-    if (err != FJ_OK) goto no_cond;
-
-    clock_gettime(CLOCK_MONOTONIC, &b->when);
-    bar_open(b, fd);
-    b->shown = true;
-    err = bar_thread(b);
-    if (err == FJ_OK) return FJ_OK;
-    if (b->own_fd) close(b->fd);
-    pthread_cond_destroy(&b->woken);
-no_cond:
-    pthread_mutex_destroy(&b->lock);
-    return err;
+    b->measured_at = fji_plat_now();
+    b->measured_done = fj_progress_done(b->progress);
+    b->rate = -1;
+    b->shown = fji_plat_thread_start(bar_run, b, &defaults, "fj-progress");
+    if (b->shown) return FJ_OK;
+    fji_terminal_close(&b->terminal);
+    return FJ_EAGAIN;
 }
 
 int fj_progress_bar_start(fj_progress_bar **bar, const fj_progress *p, const char *label, int fd)
 {
-    int saved = errno, err = FJ_OK;
-
     if (bar == NULL || p == NULL || label == NULL) return FJ_EINVAL;
     size_t length = strlen(label);
     fj_progress_bar *b = fji_algo_alloc(sizeof *b + length + 1);
-    if (b == NULL) {
-        err = FJ_ENOMEM;
-        goto out;
-    }
+    if (b == NULL) return FJ_ENOMEM;
     memset(b, 0, sizeof *b);
     memcpy(b->label, label, length + 1);
     label_clean(b->label);
     b->progress = p;
-    b->home = getpid();
-    b->done = fj_progress_done(p);
-    b->rate = -1;
-    int old = fji_nocancel_begin();
-    if (isatty(fd)) err = bar_show(b, fd);
-    fji_nocancel_end(old);
+    int err = fji_terminal_open(&b->terminal, fd) ? bar_show(b) : FJ_OK;
     if (err == FJ_OK)
         *bar = b;
     else
         fji_algo_free(b);
-out:
-    errno = saved;
     return err;
 }
 
 static void bar_end(fj_progress_bar *b)
 {
-    if (b->home == getpid()) {
-        pthread_mutex_lock(&b->lock);
-        b->stop = true;
-        pthread_cond_signal(&b->woken);
-        pthread_mutex_unlock(&b->lock);
-        pthread_join(b->thread, NULL);
-        pthread_cond_destroy(&b->woken);
-        pthread_mutex_destroy(&b->lock);
+    if (fji_terminal_is_ours(&b->terminal)) {
+        fji_store_relaxed(&b->stop, 1u); /* relaxed: as in bar_stopped() */
+        fji_plat_wake_one(&b->stop);
+        /* [progress.thread] acquire <- release in bar_run(): the handle. */
+        while (fji_load_acquire(&b->ready) == 0) (void)fji_plat_wait(&b->ready, 0, FJ_FOREVER);
+        fji_plat_thread_join(b->thread);
     }
-    if (b->own_fd) close(b->fd);
+    fji_terminal_close(&b->terminal);
 }
 
 void fj_progress_bar_stop(fj_progress_bar *bar)
 {
-    int saved = errno;
-
     if (bar == NULL) return;
-    int old = fji_nocancel_begin();
     if (bar->shown) bar_end(bar);
     fji_algo_free(bar);
-    fji_nocancel_end(old);
-    errno = saved;
 }

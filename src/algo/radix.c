@@ -1,106 +1,102 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * radix.c - sorting by the digits of keys
+ * radix.c - sorts by the digits of keys
  *
- * What fits a cache is a leaf: its elements are moved to the buffer by a lower digit of their
- * keys and back by an upper one. The digits begin at the highest bit in which keys differ, and
- * are as wide as the number of elements makes worthwhile: if they do not reach down to the
- * lowest bit, few elements agree in them, and each group that does is a leaf of its own.
+ * The problem: a sort by comparisons does not use that the bits of a number define its order.
  *
- * What is larger is first split by one digit into buckets: each chunk counts its elements by
- * bucket, so that it knows the places of all its elements, then moves them there. Buckets are
- * leaves, or are split again. All steps are loops over chunks or buckets, which workers share.
+ * The idea: move the elements by digits of their keys, and choose the digits so that all accesses
+ * of a pass stay in the cache.
  *
- *     range    |-chunk-|-chunk-|-chunk-|      the highest bits that differ
- *     buckets  |0|-1-|--2--|3|----4----|      the bits below them
+ * Leaves. A range that fits a cache is a leaf. Its elements are moved to the buffer by a lower
+ * digit of their keys, and back by an upper digit. The digits begin at the highest bit in which the
+ * keys differ, and are as wide as is worthwhile for the number of elements. If they do not reach
+ * down to bit 0, few elements have the same digits. Each group that does is then a leaf of its own.
  *
- * Since only bits that differ count, it takes no longer if keys are small, or have much in
- * common. A bucket with all elements in it cannot be: the highest of its bits differs. Plain
- * keys that differ in one digit only are not moved, but written by the counts.
+ * Buckets. A larger range is first divided into buckets by one digit (most significant digit first,
+ * "msd"). Each chunk of the range counts its elements by bucket. From these counts follows where
+ * each chunk moves its elements. A bucket is a leaf, or is divided again. All steps are loops over
+ * chunks or over buckets, which workers share.
  *
- * Cancelled: a range is not changed until its buckets are complete, and a bucket that is not
- * sorted any more is copied to where it belongs.
+ *     range    |-chunk-|-chunk-|-chunk-|      the digit: the highest bits that differ
+ *     buckets  |0|-1-|--2--|3|----4----|      sorted by the bits below the digit
+ *
+ * Only bits that differ count, so small keys, or keys with a common prefix, take no longer. A
+ * bucket never has all elements of its range, because the highest bit of the digit differs. If
+ * plain keys differ in one digit only, they are not moved: the result is written from the counts.
+ *
+ * Cancellation: a range is unchanged until its buckets are complete. A bucket that is not sorted
+ * then is only copied to its place.
  */
 #include "radix.h"
 
 #include <forkjoin/sort.h>
 #include <string.h>
 
-#include "memory.h"
+#include "scratch.h"
 #include "split.h"
 
 enum {
-    SMALL = 32,             /* elements sorted by comparing */
-    LEAF_DIGIT = 12,        /* bits of a digit in a leaf, at most */
-    ONE_PASS = 10,          /* so many bits are better one digit than two */
-    LEAF_BYTES = 1 << 18,   /* a leaf, at most; its buffer is as large */
-    MSD_DIGIT = 8,          /* bits of the digit that makes buckets, at most */
-    COUNT_DIGIT = 10,       /* the same where it is only counted */
-    BUCKET_BYTES = 1 << 15, /* what a bucket should have */
-    CHUNK_LEAST = 1 << 14,  /* elements of a chunk, at least */
-    CHUNKS = 64,            /* chunks, at most */
-    RUN_PART = 1 << 16,     /* pairs between two looks at the job */
+    SMALL_MAX = 32,         /* elements that are sorted by comparisons */
+    LEAF_DIGIT_MAX = 12,    /* bits of a digit of a leaf */
+    ONE_PASS_MAX = 10,      /* bits that are sorted by one digit instead of two */
+    LEAF_BYTES = 1 << 18,   /* of a leaf; its buffer is as large */
+    MSD_DIGIT_MAX = 8,      /* bits of the digit that divides into buckets */
+    COUNT_DIGIT_MAX = 10,   /* the same if the elements are only counted */
+    BUCKET_BYTES = 1 << 15, /* of a bucket, approximately */
+    CHUNK_MIN = 1 << 14,    /* elements of a chunk, at least */
+    CHUNKS_MAX = 64,        /* chunks of a range */
+    CHECK_EVERY = 1 << 16,  /* pairs between two tests of the job */
 };
 
-static const fji_map no_map;
+static const fji_key_map identity_map;
 
 static unsigned bits_of(uint64_t x)
 {
     return x == 0 ? 0 : 64u - (unsigned)__builtin_clzll(x);
 }
 
-static unsigned least(unsigned x, unsigned y)
+static unsigned min_of(unsigned x, unsigned y)
 {
     return x < y ? x : y;
 }
 
-/* By how many of its `bits` bits a leaf of n elements is sorted at once. */
+/* Returns by how many of its `bits` bits a leaf of n elements is sorted before it is divided into
+ * groups. */
 static unsigned leaf_width(size_t n, unsigned bits)
 {
     unsigned size = bits_of(n);
 
-    if (bits <= ONE_PASS) return bits;
-    if (size >= LEAF_DIGIT - 2 && bits <= 2 * LEAF_DIGIT) return bits;
-    return least(bits, 2 * least(size, LEAF_DIGIT - 1));
+    if (bits <= ONE_PASS_MAX) return bits;
+    if (size >= LEAF_DIGIT_MAX - 2 && bits <= 2 * LEAF_DIGIT_MAX) return bits;
+    return min_of(bits, 2 * min_of(size, LEAF_DIGIT_MAX - 1));
 }
 
-/* How many bits make the buckets of n elements. */
+/* Returns the width of the digit that divides n elements into buckets. */
 static unsigned msd_digit(size_t n, size_t size, unsigned bits)
 {
-    return least(bits, least(bits_of(n / (BUCKET_BYTES / size)), MSD_DIGIT));
+    return min_of(bits, min_of(bits_of(n / (BUCKET_BYTES / size)), MSD_DIGIT_MAX));
 }
 
 static size_t msd_chunks(size_t n)
 {
-    size_t chunks = n / CHUNK_LEAST + 1;
-    return chunks < CHUNKS ? chunks : CHUNKS;
-}
-
-/* Runs a step of the job over 0 to n, `grain` at a time. */
-static int run_step(const fji_job *j, fji_step *step, void *context, size_t n, size_t grain)
-{
-    fji_split s = {.step = step, .context = context};
-    const fj_algo_options how = {.grain = grain};
-    int err = fji_job_init(&s.job, &how, 0);
-
-    s.job.caller = j->caller;
-    return err != FJ_OK ? err : fji_split_run(&s, NULL, 0, n, NULL);
+    size_t chunks = n / CHUNK_MIN + 1;
+    return chunks < CHUNKS_MAX ? chunks : CHUNKS_MAX;
 }
 
 #define PLAIN_LESS(x, y) ((x) < (y))
 #define KEY_LESS(x, y) ((x).key < (y).key)
 
-/* ---- 32 bits ------------------------------------------------------------------------------------ */
+/* ---- Keys of 32 bits ------------------------------------------------------------------------- */
 
 FJI_SORT_BASE(in_32, fji_bits32, PLAIN_LESS)
 FJI_SORT_SMALL(in_32)
 
-static inline uint32_t map_32(uint32_t x, const fji_map *m)
+static inline uint32_t map_32(uint32_t x, const fji_key_map *m)
 {
     return x ^ ((uint32_t)((int32_t)x >> 31) & (uint32_t)m->negative) ^ (uint32_t)m->always;
 }
 
-static inline uint32_t unmap_32(uint32_t x, const fji_map *m)
+static inline uint32_t unmap_32(uint32_t x, const fji_key_map *m)
 {
     return map_32(x ^ (uint32_t)m->always, m) ^ (uint32_t)m->always;
 }
@@ -115,32 +111,23 @@ static inline uint32_t unmap_32(uint32_t x, const fji_map *m)
 #define N(name) name##_32
 #define SORT_SMALL in_32_fji_small
 #include "radix_body.h"
-#undef ELEMENT
-#undef KEY
-#undef KEY_OF
-#undef MAPPED
-#undef UNMAPPED
-#undef HAS_VALUE
-#undef MADE_OF
-#undef N
-#undef SORT_SMALL
 
-int fji_radix_32(fji_job *j, fji_bits32 *a, fji_bits32 *buffer, size_t n, const fji_map *map)
+int fji_radix_32(fji_job *j, fji_bits32 *a, fji_bits32 *buffer, size_t n, const fji_key_map *map)
 {
     return sort_32(j, a, buffer, n, map);
 }
 
-/* ---- 64 bits ------------------------------------------------------------------------------------ */
+/* ---- Keys of 64 bits ------------------------------------------------------------------------- */
 
 FJI_SORT_BASE(in_64, fji_bits64, PLAIN_LESS)
 FJI_SORT_SMALL(in_64)
 
-static inline uint64_t map_64(uint64_t x, const fji_map *m)
+static inline uint64_t map_64(uint64_t x, const fji_key_map *m)
 {
     return x ^ ((uint64_t)((int64_t)x >> 63) & m->negative) ^ m->always;
 }
 
-static inline uint64_t unmap_64(uint64_t x, const fji_map *m)
+static inline uint64_t unmap_64(uint64_t x, const fji_key_map *m)
 {
     return map_64(x ^ m->always, m) ^ m->always;
 }
@@ -155,46 +142,31 @@ static inline uint64_t unmap_64(uint64_t x, const fji_map *m)
 #define N(name) name##_64
 #define SORT_SMALL in_64_fji_small
 #include "radix_body.h"
-#undef ELEMENT
-#undef KEY
-#undef KEY_OF
-#undef HAS_VALUE
-#undef MAPPED
-#undef UNMAPPED
-#undef MADE_OF
-#undef N
-#undef SORT_SMALL
 
-int fji_radix_64(fji_job *j, fji_bits64 *a, fji_bits64 *buffer, size_t n, const fji_map *map)
+int fji_radix_64(fji_job *j, fji_bits64 *a, fji_bits64 *buffer, size_t n, const fji_key_map *map)
 {
     return sort_64(j, a, buffer, n, map);
 }
 
-/* ---- Keys with values --------------------------------------------------------------------------- */
-
-#define MAPPED(e, m) ((void)(m), (e))
-#define UNMAPPED(e, m) ((void)(m), (e))
-#define KEY_OF(e) ((e).key)
-#define HAS_VALUE 1
+/* ---- Keys with values: the keys are unsigned and need no map --------------------------------- */
 
 FJI_SORT_BASE(in_kv32, fj_kv32, KEY_LESS)
 FJI_SORT_SMALL(in_kv32)
 
 #define ELEMENT fj_kv32
 #define KEY uint32_t
+#define KEY_OF(e) ((e).key)
+#define MAPPED(e, m) ((void)(m), (e))
+#define UNMAPPED(e, m) ((void)(m), (e))
+#define HAS_VALUE 1
 #define MADE_OF(k) ((fj_kv32){.key = (k)})
 #define N(name) name##_kv32
 #define SORT_SMALL in_kv32_fji_small
 #include "radix_body.h"
-#undef ELEMENT
-#undef KEY
-#undef MADE_OF
-#undef N
-#undef SORT_SMALL
 
 int fji_radix_kv32(fji_job *j, fj_kv32 *a, fj_kv32 *buffer, size_t n)
 {
-    return sort_kv32(j, a, buffer, n, &no_map);
+    return sort_kv32(j, a, buffer, n, &identity_map);
 }
 
 FJI_SORT_BASE(in_kv64, fj_kv64, KEY_LESS)
@@ -202,6 +174,10 @@ FJI_SORT_SMALL(in_kv64)
 
 #define ELEMENT fj_kv64
 #define KEY uint64_t
+#define KEY_OF(e) ((e).key)
+#define MAPPED(e, m) ((void)(m), (e))
+#define UNMAPPED(e, m) ((void)(m), (e))
+#define HAS_VALUE 1
 #define MADE_OF(k) ((fj_kv64){.key = (k)})
 #define N(name) name##_kv64
 #define SORT_SMALL in_kv64_fji_small
@@ -209,5 +185,5 @@ FJI_SORT_SMALL(in_kv64)
 
 int fji_radix_kv64(fji_job *j, fj_kv64 *a, fj_kv64 *buffer, size_t n)
 {
-    return sort_kv64(j, a, buffer, n, &no_map);
+    return sort_kv64(j, a, buffer, n, &identity_map);
 }

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * radix_body.h - sorting by digits, for one kind of element: included for each by radix.c
+ * radix_body.h - sorts by digits for one type of element, included by radix.c for each type
  *
- * In:  ELEMENT     the type
+ * Parameters, which are undefined at the end of this file:
+ *
+ *      ELEMENT     the type of an element
  *      KEY         the unsigned type of its key
- *      KEY_OF(e)   the key, mapped
+ *      KEY_OF(e)   the key of an element that is mapped
  *      MAPPED(e, m), UNMAPPED(e, m)   the element with its key mapped, and mapped back
- *      HAS_VALUE   1 if there is more to an element than its key
- *      MADE_OF(k)  otherwise, the element with key k
- *      N(name)     the name of a function of this kind
- *      SORT_SMALL  sorts a few, stable
+ *      HAS_VALUE   1 if an element has more than its key
+ *      MADE_OF(k)  the element with key k, if HAS_VALUE is 0
+ *      N(name)     the name of a function for this type
+ *      SORT_SMALL  a stable sort of at most SMALL_MAX elements
  */
 
-/* N(msd) is a type, which clang-format takes for a value. */
+/* N(msd) is a type, but clang-format takes it for a value. */
 /* clang-format off */
 
-/* ---- One pass ----------------------------------------------------------------------------------- */
+/* ---- One pass -------------------------------------------------------------------------------- */
 
-/* The bits in which keys differ. */
+/* Returns the bits in which the keys differ. */
 static KEY N(differ)(const ELEMENT *a, size_t n)
 {
     const KEY first = KEY_OF(a[0]);
@@ -27,8 +29,8 @@ static KEY N(differ)(const ELEMENT *a, size_t n)
     return all;
 }
 
-/* Copies, and maps back; the same place is right too. */
-static void N(finish)(const ELEMENT *from, ELEMENT *to, size_t n, const fji_map *map)
+/* Copies n elements and maps their keys back. `from` and `to` may be the same. */
+static void N(copy_unmapped)(const ELEMENT *from, ELEMENT *to, size_t n, const fji_key_map *map)
 {
     if (map->always != 0) {
         for (size_t i = 0; i < n; i++) to[i] = UNMAPPED(from[i], map);
@@ -37,7 +39,8 @@ static void N(finish)(const ELEMENT *from, ELEMENT *to, size_t n, const fji_map 
     }
 }
 
-/* Moves all by the digit at `shift`, whose counts are given; false: they all have the same. */
+/* Moves all elements by the digit at `shift`, whose values are counted in `count`. Returns false,
+ * and moves nothing, if all elements have the same digit. */
 static bool N(move)(const ELEMENT *from, ELEMENT *to, size_t n, unsigned shift, unsigned digit,
                     uint32_t *count)
 {
@@ -54,18 +57,16 @@ static bool N(move)(const ELEMENT *from, ELEMENT *to, size_t n, unsigned shift, 
     return true;
 }
 
-/* ---- Leaves ------------------------------------------------------------------------------------- */
+/* ---- Leaves ---------------------------------------------------------------------------------- */
 
-/*
- * Sorts by the `width` bits from `low` on, of which there are at most 2 * LEAF_DIGIT, in two
- * passes. Returns where they are then: from or other. Not inlined, so that its counts are not
- * on the stack while groups are sorted.
- */
+/* Sorts by the `width` bits from bit `low` on, at most 2 * LEAF_DIGIT_MAX, in up to two passes.
+ * Returns where the elements are: `from` or `other`. Not inlined, so that its counts are not on the
+ * stack while groups are sorted. */
 __attribute__((noinline)) static ELEMENT *N(two_passes)(ELEMENT *from, ELEMENT *other, size_t n,
                                                         unsigned low, unsigned width)
 {
-    uint32_t count[2][1 << LEAF_DIGIT];
-    unsigned digit = width <= ONE_PASS ? 0 : width / 2, upper = width - digit;
+    uint32_t count[2][1 << LEAF_DIGIT_MAX];
+    unsigned digit = width <= ONE_PASS_MAX ? 0 : width / 2, upper = width - digit;
     const KEY mask = (KEY)(((KEY)1 << digit) - 1), upper_mask = (KEY)(((KEY)1 << upper) - 1);
 
     memset(count[0], 0, sizeof(uint32_t) << digit);
@@ -83,11 +84,12 @@ __attribute__((noinline)) static ELEMENT *N(two_passes)(ELEMENT *from, ELEMENT *
     return N(move)(at, next, n, low + digit, upper, count[1]) ? next : at;
 }
 
-static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_map *map);
+static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_key_map *map);
 
-/* What has the same bits from `low` on lies together: sorts it by the bits below. */
+/* Elements with the same bits from `low` on are neighbours: sorts each such group by the bits
+ * below. */
 static void N(groups)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, unsigned low,
-                      const fji_map *map)
+                      const fji_key_map *map)
 {
     for (size_t i = 0, j; i < n; i = j) {
         for (j = i + 1; j < n && KEY_OF(from[j]) >> low == KEY_OF(from[i]) >> low;) j++;
@@ -98,41 +100,42 @@ static void N(groups)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, unsi
     }
 }
 
-/* Sorts what is in `from`, with mapped keys, into `to`, which is `from` or `other`. */
-static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_map *map)
+/* Sorts the elements in `from`, whose keys are mapped, into `to`, which is `from` or `other`. */
+static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_key_map *map)
 {
-    if (n <= SMALL) {
+    if (n <= SMALL_MAX) {
         if (n > 1) SORT_SMALL(from, n);
-        N(finish)(from, to, n, map);
+        N(copy_unmapped)(from, to, n, map);
         return;
     }
     unsigned bits = bits_of(N(differ)(from, n));
     unsigned width = leaf_width(n, bits), low = bits - width;
     ELEMENT *at = width != 0 ? N(two_passes)(from, other, n, low, width) : from;
     if (low == 0)
-        N(finish)(at, to, n, map);
+        N(copy_unmapped)(at, to, n, map);
     else
         N(groups)(at, at == from ? other : from, n, to, low, map);
 }
 
-/* ---- Splits by the first digit ------------------------------------------------------------------ */
+/* ---- Buckets --------------------------------------------------------------------------------- */
 
-/* A range that is split into buckets, chunk by chunk, and then sorted bucket by bucket. */
+/* A range that is divided into buckets, chunk by chunk, and then sorted bucket by bucket. */
 typedef struct N(msd) {
     fji_job *job;
-    ELEMENT *from, *other; /* from one to the other, and */
-    ELEMENT *to;           /* from there to one of them */
+    ELEMENT *from, *other; /* the elements are moved from one to the other, and */
+    ELEMENT *to;           /* sorted into one of them */
     size_t n;
-    const fji_map *map;    /* of what is in the buckets */
-    const fji_map *before; /* of what is still to be mapped */
+    const fji_key_map *map;         /* of the keys in the buckets */
+    const fji_key_map *pending_map; /* of the keys in `from`; the identity if they are mapped */
     size_t chunks;
-    unsigned shift, digit; /* of the bucket in a key */
-    bool fill;             /* a bucket has only equal keys, and there is nothing else: */
-    KEY base;              /* these bits, and the digit */
-    KEY differ[CHUNKS];
-    size_t start[(1u << COUNT_DIGIT) + 1]; /* of each bucket */
-    unsigned char done[1u << COUNT_DIGIT];
-    size_t (*count)[1u << COUNT_DIGIT]; /* of each chunk: how many of a bucket; then where they go */
+    unsigned shift, digit; /* where the digit is in a key */
+    bool fill; /* the keys of a bucket are equal and have no values: */
+    KEY base;  /* the bucket is written, from these bits and the digit */
+    KEY differ[CHUNKS_MAX];
+    size_t start[(1u << COUNT_DIGIT_MAX) + 1]; /* where each bucket begins */
+    unsigned char done[1u << COUNT_DIGIT_MAX];
+    /* Of each chunk: how many elements it has in each bucket; then where it moves the next one. */
+    size_t (*count)[1u << COUNT_DIGIT_MAX];
 } N(msd);
 
 static size_t N(chunk_at)(const N(msd) *m, size_t i)
@@ -157,7 +160,7 @@ static void N(count_chunk)(const N(msd) *m, size_t c)
 {
     const KEY mask = (KEY)(((KEY)1 << m->digit) - 1);
     const unsigned shift = m->shift;
-    const fji_map map = *m->before;
+    const fji_key_map map = *m->pending_map;
     size_t *count = m->count[c], end = N(chunk_at)(m, c + 1);
 
     memset(count, 0, sizeof *count << m->digit);
@@ -178,7 +181,7 @@ static void N(move_chunk)(const N(msd) *m, size_t c)
 {
     const KEY mask = (KEY)(((KEY)1 << m->digit) - 1);
     const unsigned shift = m->shift;
-    const fji_map map = *m->before;
+    const fji_key_map map = *m->pending_map;
     size_t *to = m->count[c], end = N(chunk_at)(m, c + 1);
 
     for (size_t i = N(chunk_at)(m, c); i < end; i++) {
@@ -194,7 +197,7 @@ static int N(msd_move)(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-/* Counts become places: bucket by bucket, and in each of them chunk by chunk. */
+/* Replaces the counts by places: bucket by bucket, and chunk by chunk within a bucket. */
 static void N(msd_places)(N(msd) *m)
 {
     size_t at = 0, b;
@@ -211,9 +214,9 @@ static void N(msd_places)(N(msd) *m)
 }
 
 static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to,
-                       const fji_map *map, bool mapped);
+                       const fji_key_map *map, bool mapped);
 
-/* Writes a bucket whose keys are all equal. */
+/* Writes a bucket in which all keys are equal. */
 static void N(msd_fill)(const N(msd) *m, size_t b)
 {
     const ELEMENT e = UNMAPPED(MADE_OF((KEY)(m->base | b)), m->map);
@@ -230,13 +233,14 @@ static int N(msd_bucket)(N(msd) *m, size_t b)
     if (m->fill)
         N(msd_fill)(m, b);
     else if (m->shift == 0)
-        N(finish)(m->other + at, m->to + at, n, m->map);
+        N(copy_unmapped)(m->other + at, m->to + at, n, m->map);
     else if (n <= LEAF_BYTES / sizeof(ELEMENT))
         N(leaf)(m->other + at, m->from + at, n, m->to + at, m->map);
     else
         code = N(msd_sort)(m->job, m->other + at, m->from + at, n, m->to + at, m->map, true);
     m->done[b] = 1;
-    if (n <= LEAF_BYTES / sizeof(ELEMENT) || m->fill || m->shift == 0) fji_job_did(m->job, n);
+    if (n <= LEAF_BYTES / sizeof(ELEMENT) || m->fill || m->shift == 0)
+        fji_job_add_progress(m->job, n);
     return code;
 }
 
@@ -249,92 +253,96 @@ static int N(msd_buckets)(void *context, size_t lo, size_t hi, void *acc)
     return code;
 }
 
-/* Sorts the buckets; cancelled, those that are not are only put back. */
+/* Sorts the buckets. After a cancellation, buckets that are not sorted are copied to their
+ * place. */
 static int N(msd_finish)(N(msd) *m)
 {
     size_t buckets = (size_t)1 << m->digit;
 
     memset(m->done, 0, buckets);
-    int code = run_step(m->job, N(msd_buckets), m, buckets, 0);
+    int code = fji_split_run_nested(m->job, N(msd_buckets), m, buckets, 0);
     for (size_t b = 0; code != FJ_OK && b < buckets; b++) {
         if (m->done[b]) continue;
         size_t at = m->start[b];
         if (m->fill)
             N(msd_fill)(m, b);
         else
-            N(finish)(m->other + at, m->to + at, m->start[b + 1] - at, m->map);
+            N(copy_unmapped)(m->other + at, m->to + at, m->start[b + 1] - at, m->map);
     }
     return code;
 }
 
+/* Divides the range into buckets. */
 static int N(msd_split)(N(msd) *m)
 {
     KEY all = 0;
-    int code = run_step(m->job, N(msd_differ), m, m->chunks, 1);
+    int code = fji_split_run_nested(m->job, N(msd_differ), m, m->chunks, 1);
 
     if (code != FJ_OK) return code;
     for (size_t c = 0; c < m->chunks; c++) all |= m->differ[c];
     unsigned bits = bits_of(all);
-    m->fill = !HAS_VALUE && bits <= COUNT_DIGIT;
+    m->fill = !HAS_VALUE && bits <= COUNT_DIGIT_MAX;
     m->digit = m->fill ? bits : msd_digit(m->n, sizeof(ELEMENT), bits);
     m->shift = bits - m->digit;
-    m->base = (KEY)(KEY_OF(MAPPED(m->from[0], m->before)) >> m->digit << m->digit);
-    code = run_step(m->job, N(msd_count), m, m->chunks, 1);
+    m->base = (KEY)(KEY_OF(MAPPED(m->from[0], m->pending_map)) >> m->digit << m->digit);
+    code = fji_split_run_nested(m->job, N(msd_count), m, m->chunks, 1);
     if (code != FJ_OK) return code;
     N(msd_places)(m);
-    return m->fill ? FJ_OK : run_step(m->job, N(msd_move), m, m->chunks, 1);
+    return m->fill ? FJ_OK : fji_split_run_nested(m->job, N(msd_move), m, m->chunks, 1);
 }
 
-/*
- * Sorts what is in `from`, with keys mapped or not, into `to`, which is `from` or `other`, with
- * keys as they were. Cancelled, they are there in some order.
- */
+/* Sorts the elements in `from`, whose keys are mapped if `mapped` is set, into `to`, which is
+ * `from` or `other`. Their keys are then mapped back. After a cancellation the elements are there
+ * in some order. */
 static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to,
-                       const fji_map *map, bool mapped)
+                       const fji_key_map *map, bool mapped)
 {
-    size_t alone[1][1u << COUNT_DIGIT];
+    size_t one_chunk[1][1u << COUNT_DIGIT_MAX];
     N(msd) m = {.job = j, .from = from, .other = other, .to = to, .n = n, .map = map};
 
-    m.before = mapped ? &no_map : map;
+    m.pending_map = mapped ? &identity_map : map;
     m.chunks = msd_chunks(n);
-    void *memory = m.chunks > 1 ? fji_algo_alloc(m.chunks * sizeof *m.count) : NULL;
-    m.count = memory != NULL ? memory : alone;
-    if (memory == NULL) m.chunks = 1;
+    void *scratch = m.chunks > 1 ? fji_algo_alloc(m.chunks * sizeof *m.count) : NULL;
+    m.count = scratch != NULL ? scratch : one_chunk;
+    if (scratch == NULL) m.chunks = 1;
     int code = N(msd_split)(&m);
     if (code == FJ_OK)
         code = N(msd_finish)(&m);
     else if (mapped)
-        N(finish)(from, to, n, map);
-    fji_algo_free(memory);
+        N(copy_unmapped)(from, to, n, map);
+    fji_algo_free(scratch);
     return code;
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------- */
+/* ---- The call -------------------------------------------------------------------------------- */
 
-/* How many of n >= 2 at the front are in order; down: strictly descend. */
-static size_t N(run)(const ELEMENT *a, size_t n, bool down, const fji_map *map)
+/* Returns how many of n >= 2 elements at the front are in order or, if `descending`, strictly
+ * descending. */
+static size_t N(run)(const ELEMENT *a, size_t n, bool descending, const fji_key_map *map)
 {
     size_t i = 1;
     KEY last = KEY_OF(MAPPED(a[0], map));
 
     for (; i < n; i++) {
         KEY key = KEY_OF(MAPPED(a[i], map));
-        if (down ? key >= last : key < last) break;
+        if (descending ? key >= last : key < last) break;
         last = key;
     }
     return i;
 }
 
-/* Whether all is sorted, or was in strictly descending order and now is. */
-static bool N(sorted)(fji_job *j, ELEMENT *a, size_t n, const fji_map *map)
+/* Returns whether all elements are in order. Reverses them first if they are strictly
+ * descending. */
+static bool N(sorted)(fji_job *j, ELEMENT *a, size_t n, const fji_key_map *map)
 {
-    bool down = n > 1 && N(run)(a, 2, false, map) < 2;
+    bool descending = n > 1 && N(run)(a, 2, false, map) < 2;
 
     for (size_t at = 0, pairs; n - at > 1; at += pairs) {
-        pairs = n - at - 1 < RUN_PART ? n - at - 1 : RUN_PART;
-        if (N(run)(a + at, pairs + 1, down, map) <= pairs || !fji_job_goes_on(j)) return false;
+        pairs = fji_min(n - at - 1, CHECK_EVERY);
+        if (N(run)(a + at, pairs + 1, descending, map) <= pairs) return false;
+        if (!fji_job_should_continue(j)) return false;
     }
-    for (size_t i = 0, k = n; down && i + 1 < k; i++) {
+    for (size_t i = 0, k = n; descending && i + 1 < k; i++) {
         ELEMENT e = a[i];
         a[i] = a[--k];
         a[k] = e;
@@ -342,16 +350,28 @@ static bool N(sorted)(fji_job *j, ELEMENT *a, size_t n, const fji_map *map)
     return true;
 }
 
-static int N(sort)(fji_job *j, ELEMENT *a, ELEMENT *buffer, size_t n, const fji_map *map)
+static int N(sort)(fji_job *j, ELEMENT *a, ELEMENT *buffer, size_t n, const fji_key_map *map)
 {
     if (N(sorted)(j, a, n, map)) {
-        fji_job_did(j, n);
+        fji_job_add_progress(j, n);
         return FJ_OK;
     }
     if (n > LEAF_BYTES / sizeof *a) return N(msd_sort)(j, a, buffer, n, a, map, false);
     if (map->always != 0)
         for (size_t i = 0; i < n; i++) a[i] = MAPPED(a[i], map);
     N(leaf)(a, buffer, n, a, map);
-    fji_job_did(j, n);
+    fji_job_add_progress(j, n);
     return FJ_OK;
 }
+
+/* clang-format on */
+
+#undef ELEMENT
+#undef KEY
+#undef KEY_OF
+#undef MAPPED
+#undef UNMAPPED
+#undef HAS_VALUE
+#undef MADE_OF
+#undef N
+#undef SORT_SMALL

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reduce.c - folding a range into one value; counting by key
+ * reduce.c - folding a range into one value, and counting elements by key
+ *
+ * Both are the loop of split.h with accumulators. The accumulator of the whole range is a copy, so
+ * that the caller's result is written only if the call succeeds.
  */
 #include <string.h>
 
-#include "memory.h"
+#include "scratch.h"
 #include "split.h"
+
+enum { STACK_ACC = 256 }; /* bytes of an accumulator that is stored on the stack */
+
+/* ---- Reductions ------------------------------------------------------------------------------ */
 
 struct fold_loop {
     fj_fold_fn *fold;
@@ -29,22 +36,22 @@ int fj_reduce(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine
                    .arg = arg,
                    .identity = identity,
                    .size = size};
-    _Alignas(max_align_t) unsigned char room[256];
+    _Alignas(max_align_t) unsigned char stack[STACK_ACC];
 
     if (fold == NULL || combine == NULL || identity == NULL || result == NULL) return FJ_EINVAL;
     if (begin > end || size == 0 || size > PTRDIFF_MAX) return FJ_EINVAL;
     int err = fji_job_init(&s.job, how, end - begin);
     if (err != FJ_OK) return err;
-    void *acc = size <= sizeof room ? room : fji_algo_alloc(size);
+    void *acc = size <= sizeof stack ? stack : fji_algo_alloc(size);
     if (acc == NULL) return FJ_ENOMEM;
     memcpy(acc, identity, size);
     err = fji_split_run(&s, how, begin, end, acc);
     if (err == FJ_OK) memcpy(result, acc, size);
-    if (acc != room) fji_algo_free(acc);
+    if (acc != stack) fji_algo_free(acc);
     return err;
 }
 
-/* ---- Counts ------------------------------------------------------------------------------------- */
+/* ---- Histograms ------------------------------------------------------------------------------ */
 
 struct count_loop {
     fj_count_fn *count;

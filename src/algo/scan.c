@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scan.c - running totals
+ * scan.c - scans (running totals)
+ *
+ * A scan is a loop of prefix.h: the accumulator is the running total, a fold adds a chunk to it,
+ * and an emission writes the running total of each element.
  */
 #include <string.h>
 
-#include "chain.h"
 #include "plat/stream.h"
+#include "prefix.h"
 
-/* ---- By functions of the caller ------------------------------------------------------------------ */
+/* ---- With functions of the caller ------------------------------------------------------------ */
 
 struct scan_calls {
     fj_fold_fn *fold;
@@ -36,22 +39,22 @@ int fj_scan(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine, 
             const fj_algo_options *how)
 {
     struct scan_calls s = {fold, emit, arg};
-    fji_chain c = {.fold = calls_fold,
-                   .emit = calls_emit,
-                   .context = &s,
-                   .combine = combine,
-                   .arg = arg,
-                   .identity = identity,
-                   .size = size,
-                   .stride = stride};
+    fji_prefix_loop loop = {.fold = calls_fold,
+                            .emit = calls_emit,
+                            .context = &s,
+                            .combine = combine,
+                            .arg = arg,
+                            .identity = identity,
+                            .size = size,
+                            .stride = stride};
 
     if (fold == NULL || combine == NULL || emit == NULL || identity == NULL) return FJ_EINVAL;
     if (begin > end || size == 0 || size > PTRDIFF_MAX) return FJ_EINVAL;
-    int err = fji_job_init(&c.job, how, end - begin);
-    return err != FJ_OK ? err : fji_chain_run(&c, how, begin, end, total);
+    int err = fji_job_init(&loop.job, how, end - begin);
+    return err != FJ_OK ? err : fji_prefix_run(&loop, how, begin, end, total);
 }
 
-/* ---- Elements of any kind ------------------------------------------------------------------------ */
+/* ---- Elements of any type -------------------------------------------------------------------- */
 
 struct scan_each {
     const unsigned char *in;
@@ -61,7 +64,7 @@ struct scan_each {
     void *arg;
 };
 
-/* The sizes that most elements have, as moves rather than calls. */
+/* Copies an element. The frequent sizes are constants, so that these copies are not calls. */
 static inline void element_copy(void *to, const void *from, size_t size)
 {
     switch (size) {
@@ -101,13 +104,13 @@ static int each_inclusive(void *context, size_t lo, size_t hi, void *acc, uint64
     return FJ_OK;
 }
 
-/* What stood before an element is kept while it is added, since it may lie where the result
- * goes: large ones have the place for it behind the accumulator. */
+/* The total before an element is copied first, because `op` may read the element where the total is
+ * to be written. The copy of a large accumulator is behind the accumulator (`extra`). */
 static int each_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
 {
-    _Alignas(max_align_t) unsigned char room[FJI_CHAIN_ROOM];
+    _Alignas(max_align_t) unsigned char copy[FJI_PREFIX_INLINE_BYTES];
     const struct scan_each *s = context;
-    unsigned char *before = s->size <= sizeof room ? room : (unsigned char *)acc + s->size;
+    unsigned char *before = s->size <= sizeof copy ? copy : (unsigned char *)acc + s->size;
 
     (void)note;
     for (size_t i = lo; i < hi; i++) {
@@ -118,11 +121,11 @@ static int each_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64
     return FJ_OK;
 }
 
-/* Whether n elements of `size` bytes can be scanned from in to out. */
-static bool arrays_fine(const void *in, const void *out, size_t n, size_t size, unsigned flags)
+/* Returns whether n elements of `size` bytes can be scanned from `in` to `out`. */
+static bool arrays_ok(const void *in, const void *out, size_t n, size_t size, unsigned flags)
 {
     if (flags != FJ_SCAN_INCLUSIVE && flags != FJ_SCAN_EXCLUSIVE) return false;
-    if (!fji_fits(n, size) || (n != 0 && (in == NULL || out == NULL))) return false;
+    if (!fji_array_ok(in, n, size) || !fji_array_ok(out, n, size)) return false;
     return in == out || !fji_overlap(in, n * size, out, n * size);
 }
 
@@ -130,157 +133,149 @@ int fj_scan_each(const void *in, void *out, size_t n, size_t size, fj_op_fn *op,
                  const void *identity, void *arg, unsigned flags, const fj_algo_options *how)
 {
     struct scan_each s = {in, out, size, op, arg};
-    fji_chain c = {.fold = each_fold,
-                   .emit = flags == FJ_SCAN_EXCLUSIVE ? each_exclusive : each_inclusive,
-                   .context = &s,
-                   .combine = each_combine,
-                   .arg = &s,
-                   .identity = identity,
-                   .size = size,
-                   .own = flags == FJ_SCAN_EXCLUSIVE ? size : 0};
+    fji_prefix_loop loop = {.fold = each_fold,
+                            .emit = flags == FJ_SCAN_EXCLUSIVE ? each_exclusive : each_inclusive,
+                            .context = &s,
+                            .combine = each_combine,
+                            .arg = &s,
+                            .identity = identity,
+                            .size = size,
+                            .extra = flags == FJ_SCAN_EXCLUSIVE ? size : 0};
 
     if (op == NULL || identity == NULL || size == 0 || size > PTRDIFF_MAX / 2) return FJ_EINVAL;
-    if (!arrays_fine(in, out, n, size, flags)) return FJ_EINVAL;
-    c.stride = 2 * size;
-    int err = fji_job_init(&c.job, how, n);
-    return err != FJ_OK ? err : fji_chain_run(&c, how, 0, n, NULL);
+    if (!arrays_ok(in, out, n, size, flags)) return FJ_EINVAL;
+    loop.stride = 2 * size;
+    int err = fji_job_init(&loop.job, how, n);
+    return err != FJ_OK ? err : fji_prefix_run(&loop, how, 0, n, NULL);
 }
 
-/* ---- Sums ---------------------------------------------------------------------------------------- */
+/* ---- Sums ------------------------------------------------------------------------------------ */
 
-#define FAR_BYTES ((size_t)1 << 25) /* results that are streamed past the caches */
+#define STREAM_BYTES ((size_t)1 << 25)
 
 struct scan_sum {
     const void *in;
     void *out;
 };
 
+/* An emission: fn() with `streaming` as a constant. */
+#define SUM_EMIT(name, fn, streaming)                                               \
+    static int name(void *context, size_t lo, size_t hi, void *acc, uint64_t *note) \
+    {                                                                               \
+        (void)note;                                                                 \
+        return fn(context, lo, hi, acc, streaming);                                 \
+    }
+
 /*
- * The same for each type. A chain of additions one after the other would take the latency of
- * each: so sums of four are made first, of which only every fourth is in the chain; and eight
- * sums side by side where there is no chain. N is what is added: unsigned for integers.
+ * The functions for one type. N is the type that is added: unsigned for integers, so that an
+ * overflow is defined. Additions that depend on each other would each take their full latency. The
+ * emission therefore adds up four elements first, so that only every fourth addition depends on the
+ * previous total. The fold has eight independent sums.
+ *
+ * Results of at least STREAM_BYTES are written past the caches. If the scan is in place they are
+ * not: their cache lines were just read.
  */
-#define SUMS(name, N)                                                                              \
-    static int name##_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)         \
-    {                                                                                              \
-        const N *in = ((const struct scan_sum *)context)->in;                                      \
-        N a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;                                  \
-        size_t i = lo;                                                                             \
-                                                                                                   \
-        (void)note;                                                                                \
-        for (; hi - i >= 8; i += 8) {                                                              \
-            a += in[i], b += in[i + 1], c += in[i + 2], d += in[i + 3];                            \
-            e += in[i + 4], f += in[i + 5], g += in[i + 6], h += in[i + 7];                        \
-        }                                                                                          \
-        for (; i < hi; i++) a += in[i];                                                            \
-        *(N *)acc += ((a + b) + (c + d)) + ((e + f) + (g + h));                                    \
-        return FJ_OK;                                                                              \
-    }                                                                                              \
-                                                                                                   \
-    static int name##_combine(void *left, const void *right, void *arg)                            \
-    {                                                                                              \
-        (void)arg;                                                                                 \
-        *(N *)left += *(const N *)right;                                                           \
-        return FJ_OK;                                                                              \
-    }                                                                                              \
-                                                                                                   \
-    FJI_INLINE void name##_put(N *to, N value, bool far)                                           \
-    {                                                                                              \
-        if (far)                                                                                   \
-            fji_stream(to, &value, sizeof value);                                                  \
-        else                                                                                       \
-            *to = value;                                                                           \
-    }                                                                                              \
-                                                                                                   \
-    FJI_INLINE int name##_all(const struct scan_sum *s, size_t lo, size_t hi, void *acc, bool far) \
-    {                                                                                              \
-        const N *in = s->in;                                                                       \
-        N *out = s->out, sum = *(N *)acc;                                                          \
-        size_t i = lo;                                                                             \
-                                                                                                   \
-        for (; hi - i >= 4; i += 4) {                                                              \
-            N a = in[i], b = a + in[i + 1], c = in[i + 2], d = b + (c + in[i + 3]);                \
-            name##_put(&out[i], sum + a, far);                                                     \
-            name##_put(&out[i + 1], sum + b, far);                                                 \
-            name##_put(&out[i + 2], sum + (b + c), far);                                           \
-            name##_put(&out[i + 3], sum += d, far);                                                \
-        }                                                                                          \
-        for (; i < hi; i++) name##_put(&out[i], sum += in[i], far);                                \
-        *(N *)acc = sum;                                                                           \
-        if (far) fji_stream_end();                                                                 \
-        return FJ_OK;                                                                              \
-    }                                                                                              \
-                                                                                                   \
-    FJI_INLINE int name##_before(const struct scan_sum *s, size_t lo, size_t hi, void *acc,        \
-                                 bool far)                                                         \
-    {                                                                                              \
-        const N *in = s->in;                                                                       \
-        N *out = s->out, sum = *(N *)acc;                                                          \
-        size_t i = lo;                                                                             \
-                                                                                                   \
-        for (; hi - i >= 4; i += 4) {                                                              \
-            N a = in[i], b = a + in[i + 1], c = in[i + 2], d = b + (c + in[i + 3]);                \
-            name##_put(&out[i], sum, far);                                                         \
-            name##_put(&out[i + 1], sum + a, far);                                                 \
-            name##_put(&out[i + 2], sum + b, far);                                                 \
-            name##_put(&out[i + 3], sum + (b + c), far);                                           \
-            sum += d;                                                                              \
-        }                                                                                          \
-        for (; i < hi; i++) {                                                                      \
-            N before = sum;                                                                        \
-            sum += in[i];                                                                          \
-            name##_put(&out[i], before, far);                                                      \
-        }                                                                                          \
-        *(N *)acc = sum;                                                                           \
-        if (far) fji_stream_end();                                                                 \
-        return FJ_OK;                                                                              \
-    }                                                                                              \
-                                                                                                   \
-    static int name##_inclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)    \
-    {                                                                                              \
-        (void)note;                                                                                \
-        return name##_all(context, lo, hi, acc, false);                                            \
-    }                                                                                              \
-                                                                                                   \
-    static int name##_inclusive_far(void *context, size_t lo, size_t hi, void *acc,                \
-                                    uint64_t *note)                                                \
-    {                                                                                              \
-        (void)note;                                                                                \
-        return name##_all(context, lo, hi, acc, true);                                             \
-    }                                                                                              \
-                                                                                                   \
-    static int name##_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)    \
-    {                                                                                              \
-        (void)note;                                                                                \
-        return name##_before(context, lo, hi, acc, false);                                         \
-    }                                                                                              \
-                                                                                                   \
-    static int name##_exclusive_far(void *context, size_t lo, size_t hi, void *acc,                \
-                                    uint64_t *note)                                                \
-    {                                                                                              \
-        (void)note;                                                                                \
-        return name##_before(context, lo, hi, acc, true);                                          \
-    }                                                                                              \
-                                                                                                   \
-    static int name##_run(const void *in, void *out, size_t n, unsigned flags,                     \
-                          const fj_algo_options *how)                                              \
-    {                                                                                              \
-        static const N zero;                                                                       \
-        /* What lies where the result goes is in a cache already. */                               \
-        bool far = in != out && n >= FAR_BYTES / sizeof zero;                                      \
-        struct scan_sum s = {in, out};                                                             \
-        fji_chain c = {.fold = name##_fold,                                                        \
-                       .emit = far ? name##_inclusive_far : name##_inclusive,                      \
-                       .context = &s,                                                              \
-                       .combine = name##_combine,                                                  \
-                       .identity = &zero,                                                          \
-                       .size = sizeof zero,                                                        \
-                       .stride = 2 * sizeof zero};                                                 \
-                                                                                                   \
-        if (!arrays_fine(in, out, n, sizeof zero, flags)) return FJ_EINVAL;                        \
-        if (flags == FJ_SCAN_EXCLUSIVE) c.emit = far ? name##_exclusive_far : name##_exclusive;    \
-        int err = fji_job_init(&c.job, how, n);                                                    \
-        return err != FJ_OK ? err : fji_chain_run(&c, how, 0, n, NULL);                            \
+#define SUMS(name, N)                                                                           \
+    static int name##_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)      \
+    {                                                                                           \
+        const N *in = ((const struct scan_sum *)context)->in;                                   \
+        N a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;                               \
+        size_t i = lo;                                                                          \
+                                                                                                \
+        (void)note;                                                                             \
+        for (; hi - i >= 8; i += 8) {                                                           \
+            a += in[i], b += in[i + 1], c += in[i + 2], d += in[i + 3];                         \
+            e += in[i + 4], f += in[i + 5], g += in[i + 6], h += in[i + 7];                     \
+        }                                                                                       \
+        for (; i < hi; i++) a += in[i];                                                         \
+        *(N *)acc += ((a + b) + (c + d)) + ((e + f) + (g + h));                                 \
+        return FJ_OK;                                                                           \
+    }                                                                                           \
+                                                                                                \
+    static int name##_combine(void *left, const void *right, void *arg)                         \
+    {                                                                                           \
+        (void)arg;                                                                              \
+        *(N *)left += *(const N *)right;                                                        \
+        return FJ_OK;                                                                           \
+    }                                                                                           \
+                                                                                                \
+    FJI_INLINE void name##_put(N *to, N value, bool streaming)                                  \
+    {                                                                                           \
+        if (streaming)                                                                          \
+            fji_stream(to, &value, sizeof value);                                               \
+        else                                                                                    \
+            *to = value;                                                                        \
+    }                                                                                           \
+                                                                                                \
+    FJI_INLINE int name##_inclusive_body(const struct scan_sum *s, size_t lo, size_t hi,        \
+                                         void *acc, bool streaming)                             \
+    {                                                                                           \
+        const N *in = s->in;                                                                    \
+        N *out = s->out, sum = *(N *)acc;                                                       \
+        size_t i = lo;                                                                          \
+                                                                                                \
+        for (; hi - i >= 4; i += 4) {                                                           \
+            N a = in[i], b = a + in[i + 1], c = in[i + 2], d = b + (c + in[i + 3]);             \
+            name##_put(&out[i], sum + a, streaming);                                            \
+            name##_put(&out[i + 1], sum + b, streaming);                                        \
+            name##_put(&out[i + 2], sum + (b + c), streaming);                                  \
+            name##_put(&out[i + 3], sum += d, streaming);                                       \
+        }                                                                                       \
+        for (; i < hi; i++) name##_put(&out[i], sum += in[i], streaming);                       \
+        *(N *)acc = sum;                                                                        \
+        if (streaming) fji_stream_end();                                                        \
+        return FJ_OK;                                                                           \
+    }                                                                                           \
+                                                                                                \
+    FJI_INLINE int name##_exclusive_body(const struct scan_sum *s, size_t lo, size_t hi,        \
+                                         void *acc, bool streaming)                             \
+    {                                                                                           \
+        const N *in = s->in;                                                                    \
+        N *out = s->out, sum = *(N *)acc;                                                       \
+        size_t i = lo;                                                                          \
+                                                                                                \
+        for (; hi - i >= 4; i += 4) {                                                           \
+            N a = in[i], b = a + in[i + 1], c = in[i + 2], d = b + (c + in[i + 3]);             \
+            name##_put(&out[i], sum, streaming);                                                \
+            name##_put(&out[i + 1], sum + a, streaming);                                        \
+            name##_put(&out[i + 2], sum + b, streaming);                                        \
+            name##_put(&out[i + 3], sum + (b + c), streaming);                                  \
+            sum += d;                                                                           \
+        }                                                                                       \
+        for (; i < hi; i++) {                                                                   \
+            N before = sum;                                                                     \
+            sum += in[i];                                                                       \
+            name##_put(&out[i], before, streaming);                                             \
+        }                                                                                       \
+        *(N *)acc = sum;                                                                        \
+        if (streaming) fji_stream_end();                                                        \
+        return FJ_OK;                                                                           \
+    }                                                                                           \
+                                                                                                \
+    SUM_EMIT(name##_inclusive, name##_inclusive_body, false)                                    \
+    SUM_EMIT(name##_inclusive_stream, name##_inclusive_body, true)                              \
+    SUM_EMIT(name##_exclusive, name##_exclusive_body, false)                                    \
+    SUM_EMIT(name##_exclusive_stream, name##_exclusive_body, true)                              \
+                                                                                                \
+    static int name##_run(const void *in, void *out, size_t n, unsigned flags,                  \
+                          const fj_algo_options *how)                                           \
+    {                                                                                           \
+        static const N zero;                                                                    \
+        bool streaming = in != out && n >= STREAM_BYTES / sizeof zero;                          \
+        struct scan_sum s = {in, out};                                                          \
+        fji_prefix_loop loop = {.fold = name##_fold,                                            \
+                                .emit = streaming ? name##_inclusive_stream : name##_inclusive, \
+                                .context = &s,                                                  \
+                                .combine = name##_combine,                                      \
+                                .identity = &zero,                                              \
+                                .size = sizeof zero,                                            \
+                                .stride = 2 * sizeof zero};                                     \
+                                                                                                \
+        if (!arrays_ok(in, out, n, sizeof zero, flags)) return FJ_EINVAL;                       \
+        if (flags == FJ_SCAN_EXCLUSIVE)                                                         \
+            loop.emit = streaming ? name##_exclusive_stream : name##_exclusive;                 \
+        int err = fji_job_init(&loop.job, how, n);                                              \
+        return err != FJ_OK ? err : fji_prefix_run(&loop, how, 0, n, NULL);                     \
     }
 
 SUMS(sum_32, uint32_t)

@@ -2,8 +2,11 @@
 /*
  * sort_kernel.h - copying, comparing and merging elements: the inner loops of sorts
  *
- * Each takes the kind of the elements as a constant, so that the compiler makes a loop of its
- * own for it.
+ * Each function takes the kind of the elements as a constant, so that the compiler makes a separate
+ * loop for each kind, with the size of an element as a constant where the kind has one.
+ *
+ * A comparison returns a positive value if its first element is after the second one. That value
+ * becomes a mask, and the mask selects addresses. No branch depends on a comparison.
  */
 #ifndef FJI_ALGO_SORT_KERNEL_H
 #define FJI_ALGO_SORT_KERNEL_H
@@ -12,9 +15,9 @@
 
 #include "merge.h"
 
-/* ---- Elements ----------------------------------------------------------------------------------- */
+/* ---- Elements -------------------------------------------------------------------------------- */
 
-/* Copies one element; `kind` is a constant. All is read before any is written. */
+/* Copies one element. Reads all of it before it writes. `kind` is a constant. */
 FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_kind kind)
 {
     unsigned char *d = to;
@@ -28,8 +31,8 @@ FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_
     switch (kind) {
         case FJI_KIND_4: memcpy(d, s, 4); break;
         case FJI_KIND_8:
-        case FJI_KIND_FAR: memcpy(d, s, 8); break;
-        case FJI_KIND_16: /* two words that overlap */
+        case FJI_KIND_INDIRECT: memcpy(d, s, 8); break;
+        case FJI_KIND_16: /* two words, which overlap unless the size is 16 */
             memcpy(&lo, s, 8);
             memcpy(&hi, s + size - 8, 8);
             memcpy(d, &lo, 8);
@@ -46,8 +49,8 @@ FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_
     }
 }
 
-/* Where the element of what is at p lies. */
-FJI_INLINE const void *fji_elem_at(const void *p, enum fji_kind kind)
+/* Returns the address of the element that the item at p is or points to. */
+FJI_INLINE const void *fji_elem_address(const void *p, enum fji_kind kind)
 {
     const void *e = p;
 
@@ -57,108 +60,109 @@ FJI_INLINE const void *fji_elem_at(const void *p, enum fji_kind kind)
 
 FJI_INLINE int fji_elem_cmp(const fji_order *o, const void *a, const void *b, enum fji_kind kind)
 {
-    return o->cmp(fji_elem_at(a, kind), fji_elem_at(b, kind), o->arg);
+    return o->cmp(fji_elem_address(a, kind), fji_elem_address(b, kind), o->arg);
 }
 
-/* The same where the kind is not known: for single comparisons. */
+/* The same for single comparisons, where the kind is not a constant. */
 static inline int fji_order_cmp(const fji_order *o, const void *a, const void *b)
 {
     return o->kind == FJI_KIND_PTR ? fji_elem_cmp(o, a, b, FJI_KIND_PTR) : o->cmp(a, b, o->arg);
 }
 
-/* The size as a constant, where the kind has one. */
+/* Returns the bytes of an item, as a constant if the kind has one. */
 FJI_INLINE size_t fji_elem_size(const fji_order *o, enum fji_kind kind)
 {
-    if (kind == FJI_KIND_8 || kind == FJI_KIND_FAR || kind == FJI_KIND_PTR) return 8;
+    if (kind == FJI_KIND_8 || kind == FJI_KIND_INDIRECT || kind == FJI_KIND_PTR) return 8;
     return kind == FJI_KIND_4 ? 4 : o->size;
 }
 
-/* Calls fn with each kind as a constant. */
-#define FJI_BY_KIND(kind, fn, ...)                                   \
-    do {                                                             \
-        switch (kind) {                                              \
-            case FJI_KIND_4: fn(__VA_ARGS__, FJI_KIND_4); break;     \
-            case FJI_KIND_8: fn(__VA_ARGS__, FJI_KIND_8); break;     \
-            case FJI_KIND_FAR: fn(__VA_ARGS__, FJI_KIND_FAR); break; \
-            case FJI_KIND_16: fn(__VA_ARGS__, FJI_KIND_16); break;   \
-            case FJI_KIND_32: fn(__VA_ARGS__, FJI_KIND_32); break;   \
-            case FJI_KIND_PTR: fn(__VA_ARGS__, FJI_KIND_PTR); break; \
-            case FJI_KIND_ANY: fn(__VA_ARGS__, FJI_KIND_ANY); break; \
-        }                                                            \
+/* Calls fn() with `kind` as a constant. */
+#define FJI_BY_KIND(kind, fn, ...)                                             \
+    do {                                                                       \
+        switch (kind) {                                                        \
+            case FJI_KIND_4: fn(__VA_ARGS__, FJI_KIND_4); break;               \
+            case FJI_KIND_8: fn(__VA_ARGS__, FJI_KIND_8); break;               \
+            case FJI_KIND_INDIRECT: fn(__VA_ARGS__, FJI_KIND_INDIRECT); break; \
+            case FJI_KIND_16: fn(__VA_ARGS__, FJI_KIND_16); break;             \
+            case FJI_KIND_32: fn(__VA_ARGS__, FJI_KIND_32); break;             \
+            case FJI_KIND_PTR: fn(__VA_ARGS__, FJI_KIND_PTR); break;           \
+            case FJI_KIND_ANY: fn(__VA_ARGS__, FJI_KIND_ANY); break;           \
+        }                                                                      \
     } while (0)
 
-/* ---- Choices ------------------------------------------------------------------------------------ */
+/* ---- Selection without branches -------------------------------------------------------------- */
 
-/* All ones if `answer` is positive, else 0: in place of a jump that is often guessed wrong. */
-FJI_INLINE uintptr_t fji_mask(int answer)
+/* Returns all ones if `result` is positive, else 0. Replaces a branch that is often
+ * mispredicted. */
+FJI_INLINE uintptr_t fji_positive_mask(int result)
 {
-    return (uintptr_t)(-(intptr_t)answer >> (sizeof(intptr_t) * 8 - 1));
+    return (uintptr_t)(-(intptr_t)result >> (sizeof(intptr_t) * 8 - 1));
 }
 
-FJI_INLINE const unsigned char *fji_pick(uintptr_t mask, const unsigned char *yes,
-                                         const unsigned char *no)
+/* Returns `yes` if the mask is all ones, and `no` if it is 0. */
+FJI_INLINE const unsigned char *fji_select(uintptr_t mask, const unsigned char *yes,
+                                           const unsigned char *no)
 {
     return (const unsigned char *)((uintptr_t)no ^ (((uintptr_t)yes ^ (uintptr_t)no) & mask));
 }
 
-/* ---- Merging from both ends ----------------------------------------------------------------------- */
+/* ---- Merging from both ends ------------------------------------------------------------------ */
 
-enum { FJI_AHEAD = 8 };
+enum { FJI_PREFETCH_AHEAD = 8 }; /* steps */
 
-/* What the pointer some steps from p points to will soon be needed; `left`: how far the run goes. */
-
-FJI_INLINE void fji_fetch(const unsigned char *p, ptrdiff_t left, enum fji_kind kind)
+/* If elements are pointers, prefetches what the pointer some steps from p points to. `left` is the
+ * distance from p to the end of its run, negative if the merge goes backwards. */
+FJI_INLINE void fji_elem_prefetch(const unsigned char *p, ptrdiff_t left, enum fji_kind kind)
 {
-    if (kind != FJI_KIND_PTR && kind != FJI_KIND_FAR) return;
-    const ptrdiff_t step = FJI_AHEAD * (ptrdiff_t)sizeof(void *);
+    if (kind != FJI_KIND_PTR && kind != FJI_KIND_INDIRECT) return;
+    const ptrdiff_t step = FJI_PREFETCH_AHEAD * (ptrdiff_t)sizeof(void *);
     const void *e;
 
     memcpy(&e, left > step ? p + step : left < -step ? p - step : p, sizeof e);
     __builtin_prefetch(e);
 }
 
-/*
- * Merges k elements from the front and k from the back, k > 0 and at most na and nb; the last
- * two by one comparison. Not sane: a comparison contradicts itself, so the two have met; *p
- * is as it was.
- */
-FJI_INLINE void fji_merge_both(const fji_order *o, fji_piece *p, size_t k, bool *sane,
-                               enum fji_kind kind)
+/* Merges k elements from the front and k from the back. 0 < k, k <= na and k <= nb. If these are
+ * all elements, the last two take one comparison. If *consistent is false afterwards, comparisons
+ * have contradicted each other and *p is unchanged. */
+FJI_INLINE void fji_merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k, bool *consistent,
+                                    enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
-    const bool whole = 2 * k == p->na + p->nb;
+    const bool all = 2 * k == p->na + p->nb;
     const unsigned char *a = p->a, *b = p->b;
-    const unsigned char *x = a + (p->na - 1) * size, *y = b + (p->nb - 1) * size;
-    unsigned char *out = p->out, *const stop = out + (k - whole) * size;
-    /* What is written at the back is as far from its end as at the front from its beginning. */
-    const uintptr_t ends = (uintptr_t)out + (uintptr_t)(out + (p->na + p->nb - 1) * size);
+    const unsigned char *a_last = a + (p->na - 1) * size, *b_last = b + (p->nb - 1) * size;
+    unsigned char *out = p->out, *const out_stop = out + (k - all) * size;
+    /* The output at the back is as far from the end of `out` as the output at the front is from its
+     * start, so the sum of the two addresses is constant. */
+    const uintptr_t mirror = (uintptr_t)out + (uintptr_t)(out + (p->na + p->nb - 1) * size);
 
-    while (out != stop) {
-        uintptr_t mask = fji_mask(fji_elem_cmp(o, a, b, kind));
-        const unsigned char *e = fji_pick(mask, b, a);
-        fji_fetch(e, fji_pick(mask, y, x) - e, kind);
+    while (out != out_stop) {
+        uintptr_t mask = fji_positive_mask(fji_elem_cmp(o, a, b, kind));
+        const unsigned char *e = fji_select(mask, b, a);
+        fji_elem_prefetch(e, fji_select(mask, b_last, a_last) - e, kind);
         fji_elem_copy(out, e, size, kind);
         b += size & mask;
         a += size & ~mask;
 
-        mask = fji_mask(fji_elem_cmp(o, x, y, kind));
-        e = fji_pick(mask, x, y);
-        fji_fetch(e, fji_pick(mask, a, b) - e, kind);
-        fji_elem_copy((unsigned char *)(ends - (uintptr_t)out), e, size, kind);
-        x -= size & mask;
-        y -= size & ~mask;
+        mask = fji_positive_mask(fji_elem_cmp(o, a_last, b_last, kind));
+        e = fji_select(mask, a_last, b_last);
+        fji_elem_prefetch(e, fji_select(mask, a, b) - e, kind);
+        fji_elem_copy((unsigned char *)(mirror - (uintptr_t)out), e, size, kind);
+        a_last -= size & mask;
+        b_last -= size & ~mask;
         out += size;
     }
 
-    const uintptr_t left_a = (uintptr_t)x + size - (uintptr_t)a;
-    const uintptr_t left_b = (uintptr_t)y + size - (uintptr_t)b;
-    *sane = left_a <= PTRDIFF_MAX && left_b <= PTRDIFF_MAX;
-    if (FJI_UNLIKELY(!*sane)) return;
-    if (whole) { /* one of each, or two of one */
-        const unsigned char *l = left_a != 0 ? a : b, *r = left_b != 0 ? y : x;
-        uintptr_t mask = fji_mask(fji_elem_cmp(o, l, r, kind));
-        fji_elem_copy(out, fji_pick(mask, r, l), size, kind);
-        fji_elem_copy(out + size, fji_pick(mask, l, r), size, kind);
+    const uintptr_t left_a = (uintptr_t)a_last + size - (uintptr_t)a;
+    const uintptr_t left_b = (uintptr_t)b_last + size - (uintptr_t)b;
+    *consistent = left_a <= PTRDIFF_MAX && left_b <= PTRDIFF_MAX;
+    if (FJI_UNLIKELY(!*consistent)) return;
+    if (all) { /* one element of each run, or two of one run */
+        const unsigned char *l = left_a != 0 ? a : b, *r = left_b != 0 ? b_last : a_last;
+        uintptr_t mask = fji_positive_mask(fji_elem_cmp(o, l, r, kind));
+        fji_elem_copy(out, fji_select(mask, r, l), size, kind);
+        fji_elem_copy(out + size, fji_select(mask, l, r), size, kind);
         p->na = p->nb = 0;
         return;
     }

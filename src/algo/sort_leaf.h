@@ -2,34 +2,36 @@
 /*
  * sort_leaf.h - sorting a few elements
  *
- * A block of eight is sorted without a jump that depends on an answer: four pairs, of these two
- * fours, and they are merged from both ends. Less than a block is sorted by insertion, and so is
- * what a leaf has beyond its block. Before that, if all pairs point the same way, it is looked
- * whether all elements are in order: which costs nothing where they are not.
+ * A block of eight elements is sorted without branches on the results of comparisons: four pairs,
+ * then two groups of four, which are merged from both ends. If all pairs are in order, or all are
+ * descending, it is tested first whether the whole block is; other blocks do not pay for this test.
+ * Fewer elements than a block are sorted by insertion, and so are the elements of a leaf behind its
+ * block.
  */
 #ifndef FJI_ALGO_SORT_LEAF_H
 #define FJI_ALGO_SORT_LEAF_H
 
 #include "sort_kernel.h"
-#include "sort_place.h"
+#include "swap.h"
 
 enum {
-    BLOCK = 8,   /* elements that are sorted at a time */
-    DIRECT = 32, /* bytes of an element; larger ones are sorted by pointers */
+    BLOCK = 8,       /* elements of a block */
+    DIRECT_MAX = 32, /* bytes of an element; larger elements are sorted by pointers */
 };
 
-/* Where a range of elements is, and how. */
-enum sort_place {
-    IN_BASE = 0, /* sorted, in the array */
-    IN_ROOM = 1, /* sorted, in the buffer */
-    DOWN = 2,    /* in the array, each after the next */
-    FOUND = 4,   /* besides: as it was from the beginning */
-    APART = 8,   /* not yet one range */
+/* Where a range of elements is, and in which order. */
+enum range_state {
+    IN_ARRAY = 0,   /* sorted, in the array */
+    IN_SCRATCH = 1, /* sorted, in the scratch array */
+    DESCENDING = 2, /* in the array, strictly descending */
+    PRESORTED = 4,  /* added to one of these: the range was found in that order */
+    UNORDERED = 8,  /* not found in order */
 };
 
-/* Where what is at e belongs, at lo to lo + n: after all that it is not before. */
-FJI_INLINE size_t leaf_find(const fji_order *o, const unsigned char *sorted, size_t lo, size_t n,
-                            const unsigned char *e, enum fji_kind kind)
+/* Returns the place of *e among the n sorted elements from index lo on: behind all that are not
+ * after it. */
+FJI_INLINE size_t leaf_position(const fji_order *o, const unsigned char *sorted, size_t lo,
+                                size_t n, const unsigned char *e, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
 
@@ -42,157 +44,156 @@ FJI_INLINE size_t leaf_find(const fji_order *o, const unsigned char *sorted, siz
     return lo;
 }
 
-/* Puts the element at e in its place, at lo to lo + n, among i that are sorted. */
+/* Inserts *e into i sorted elements. Its place is from lo to lo + n. */
 FJI_INLINE void leaf_insert(const fji_order *o, unsigned char *sorted, size_t i, size_t lo,
                             size_t n, const unsigned char *e, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
-    size_t at = leaf_find(o, sorted, lo, n, e, kind);
-    unsigned char spare[DIRECT], *hole = sorted + i * size, *end = sorted + at * size;
+    size_t at = leaf_position(o, sorted, lo, n, e, kind);
+    unsigned char copy[DIRECT_MAX], *hole = sorted + i * size, *end = sorted + at * size;
 
-    fji_elem_copy(spare, e, size, kind); /* it may lie where the hole is */
+    fji_elem_copy(copy, e, size, kind); /* *e may be the element at the hole */
     for (; hole != end; hole -= size) fji_elem_copy(hole, hole - size, size, kind);
-    fji_elem_copy(hole, spare, size, kind);
+    fji_elem_copy(hole, copy, size, kind);
 }
 
-/* Exchanges n elements from x on with as many from y backwards. */
-FJI_INLINE void swap_many(unsigned char *x, unsigned char *y, size_t n, size_t size,
-                          enum fji_kind kind)
+/* Exchanges n elements from x forwards with n elements from y backwards. */
+FJI_INLINE void swap_reversed(unsigned char *x, unsigned char *y, size_t n, size_t size,
+                              enum fji_kind kind)
 {
-    unsigned char spare[DIRECT];
+    unsigned char copy[DIRECT_MAX];
 
     for (; n > 0; n--, x += size, y -= size) {
         if (kind == FJI_KIND_ANY) {
             fji_swap_bytes(x, y, size);
             continue;
         }
-        fji_elem_copy(spare, x, size, kind);
+        fji_elem_copy(copy, x, size, kind);
         fji_elem_copy(x, y, size, kind);
-        fji_elem_copy(y, spare, size, kind);
+        fji_elem_copy(y, copy, size, kind);
     }
 }
 
-/*
- * Whether n elements are in order, or each is after the next, where those of every pair are:
- * `after`. IN_BASE, DOWN, or APART.
- */
-FJI_INLINE int leaf_linked(const fji_order *o, const unsigned char *e, size_t n, bool after,
-                           enum fji_kind kind)
+/* Returns IN_ARRAY if n elements are in order, DESCENDING if they are strictly descending, else
+ * UNORDERED. Each pair of elements is known to be descending (`after`) or in order. */
+FJI_INLINE int leaf_check_order(const fji_order *o, const unsigned char *e, size_t n, bool after,
+                                enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
 
     for (size_t i = 2; i < n; i += 2)
-        if ((fji_elem_cmp(o, e + (i - 1) * size, e + i * size, kind) > 0) != after) return APART;
-    return after ? DOWN : IN_BASE;
+        if ((fji_elem_cmp(o, e + (i - 1) * size, e + i * size, kind) > 0) != after)
+            return UNORDERED;
+    return after ? DESCENDING : IN_ARRAY;
 }
 
-/*
- * Sorts the four elements at e to `to`. Two pairs, whose masks say whether they are to be
- * turned around: the first of the two is before all, the last of the two after all, and the
- * two others are compared.
- */
-FJI_INLINE void leaf_four(const fji_order *o, const unsigned char *e, unsigned char *to,
-                          uintptr_t turn_a, uintptr_t turn_b, enum fji_kind kind)
+/* Sorts four elements from e to `to`. The masks say which of the two pairs are to be swapped. The
+ * smaller of the two lower elements is the first one, the larger of the two higher elements is the
+ * last one, and one more comparison orders the other two. */
+FJI_INLINE void leaf_sort_4(const fji_order *o, const unsigned char *e, unsigned char *to,
+                            uintptr_t swap_a, uintptr_t swap_b, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
-    const unsigned char *a = e + (size & turn_a), *b = e + (size & ~turn_a);
-    const unsigned char *c = e + 2 * size + (size & turn_b), *d = e + 2 * size + (size & ~turn_b);
-    uintptr_t first = fji_mask(fji_elem_cmp(o, a, c, kind));
-    uintptr_t last = fji_mask(fji_elem_cmp(o, b, d, kind));
-    const unsigned char *l = fji_pick(first, a, fji_pick(last, c, b));
-    const unsigned char *r = fji_pick(last, d, fji_pick(first, b, c));
+    const unsigned char *a = e + (size & swap_a), *b = e + (size & ~swap_a);
+    const unsigned char *c = e + 2 * size + (size & swap_b), *d = e + 2 * size + (size & ~swap_b);
+    uintptr_t first = fji_positive_mask(fji_elem_cmp(o, a, c, kind));
+    uintptr_t last = fji_positive_mask(fji_elem_cmp(o, b, d, kind));
+    const unsigned char *l = fji_select(first, a, fji_select(last, c, b));
+    const unsigned char *r = fji_select(last, d, fji_select(first, b, c));
 
-    fji_elem_copy(to, fji_pick(first, c, a), size, kind);
-    fji_elem_copy(to + 3 * size, fji_pick(last, b, d), size, kind);
-    uintptr_t mask = fji_mask(fji_elem_cmp(o, l, r, kind));
-    fji_elem_copy(to + size, fji_pick(mask, r, l), size, kind);
-    fji_elem_copy(to + 2 * size, fji_pick(mask, l, r), size, kind);
+    fji_elem_copy(to, fji_select(first, c, a), size, kind);
+    fji_elem_copy(to + 3 * size, fji_select(last, b, d), size, kind);
+    uintptr_t mask = fji_positive_mask(fji_elem_cmp(o, l, r, kind));
+    fji_elem_copy(to + size, fji_select(mask, r, l), size, kind);
+    fji_elem_copy(to + 2 * size, fji_select(mask, l, r), size, kind);
 }
 
-/*
- * Sorts BLOCK elements at `from` to `to`, which may be the same, unless they are in order:
- * *place. No jump depends on an answer, but for the one whether they are.
- */
-FJI_INLINE void leaf_block(const fji_order *o, const unsigned char *from, unsigned char *to,
-                           int *place, enum fji_kind kind)
+/* Sorts BLOCK elements at `from` to `to`, which may be the same place, and sets *state to UNORDERED.
+ * If they are in order or descending, it only sets *state to that. The only branch on comparisons
+ * is that test. */
+FJI_INLINE void leaf_sort_8(const fji_order *o, const unsigned char *from, unsigned char *to,
+                            int *state, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
-    _Alignas(DIRECT) unsigned char half[BLOCK * DIRECT];
-    uintptr_t turn[BLOCK / 2], any = 0, all = UINTPTR_MAX;
-    bool sane;
+    _Alignas(DIRECT_MAX) unsigned char half[BLOCK * DIRECT_MAX];
+    uintptr_t swap[BLOCK / 2], any = 0, all = UINTPTR_MAX;
+    bool consistent;
 
     for (size_t i = 0; i < BLOCK / 2; i++) {
-        turn[i] = fji_mask(fji_elem_cmp(o, from + 2 * i * size, from + (2 * i + 1) * size, kind));
-        any |= turn[i];
-        all &= turn[i];
+        swap[i] = fji_positive_mask(
+            fji_elem_cmp(o, from + 2 * i * size, from + (2 * i + 1) * size, kind));
+        any |= swap[i];
+        all &= swap[i];
     }
     if (any == 0 || all != 0) {
-        *place = leaf_linked(o, from, BLOCK, all != 0, kind);
-        if (*place != APART) return;
+        *state = leaf_check_order(o, from, BLOCK, all != 0, kind);
+        if (*state != UNORDERED) return;
     }
-    *place = APART;
-    leaf_four(o, from, half, turn[0], turn[1], kind);
-    leaf_four(o, from + 4 * size, half + 4 * size, turn[2], turn[3], kind);
-    fji_piece p = {half, half + 4 * size, to, 4, 4};
-    fji_merge_both(o, &p, 4, &sane, kind);
-    if (!sane) fji_merge_alone(o, &p);
+    *state = UNORDERED;
+    leaf_sort_4(o, from, half, swap[0], swap[1], kind);
+    leaf_sort_4(o, from + 4 * size, half + 4 * size, swap[2], swap[3], kind);
+    fji_run_pair p = {half, half + 4 * size, to, 4, 4};
+    fji_merge_both_ends(o, &p, 4, &consistent, kind);
+    if (!consistent) fji_merge_sequential(o, &p);
 }
 
-/* How many elements from e on are in order, or each after the next. */
-FJI_INLINE size_t leaf_run(const fji_order *o, const unsigned char *e, size_t n, bool *down,
+/* Returns how many elements from e on are in order or, if *descending is set, strictly
+ * descending. */
+FJI_INLINE size_t leaf_run(const fji_order *o, const unsigned char *e, size_t n, bool *descending,
                            enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
     size_t run;
 
-    *down = false;
+    *descending = false;
     if (n < 2) return n;
-    *down = fji_elem_cmp(o, e, e + size, kind) > 0;
+    *descending = fji_elem_cmp(o, e, e + size, kind) > 0;
     for (run = 2; run < n; run++) {
         e += size;
-        if ((fji_elem_cmp(o, e, e + size, kind) > 0) != *down) break;
+        if ((fji_elem_cmp(o, e, e + size, kind) > 0) != *descending) break;
     }
     return run;
 }
 
-/* The same of 0 < n < BLOCK elements, by insertion into the run that they begin with. */
-FJI_INLINE void leaf_few(const fji_order *o, unsigned char *from, unsigned char *to, size_t n,
-                         int *place, enum fji_kind kind)
+/* As leaf_sort_8() for 0 < n < BLOCK elements: inserts them into the run at the front. */
+FJI_INLINE void leaf_insertion(const fji_order *o, unsigned char *from, unsigned char *to, size_t n,
+                               int *state, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
-    bool down;
-    size_t run = leaf_run(o, from, n, &down, kind);
+    bool descending;
+    size_t run = leaf_run(o, from, n, &descending, kind);
 
-    *place = down ? DOWN : IN_BASE;
+    *state = descending ? DESCENDING : IN_ARRAY;
     if (run == n) return;
-    *place = APART;
-    if (down) swap_many(from, from + (run - 1) * size, run / 2, size, kind);
+    *state = UNORDERED;
+    if (descending) swap_reversed(from, from + (run - 1) * size, run / 2, size, kind);
     if (to != from) memcpy(to, from, run * size);
-    /* What ended the run is known to belong before its last element, or after its first. */
-    leaf_insert(o, to, run, down, run - 1, from + run * size, kind);
+    /* The first element behind the run is before the last element of the run or, after a reversal,
+     * not before its first one. */
+    leaf_insert(o, to, run, descending, run - 1, from + run * size, kind);
     for (size_t i = run + 1; i < n; i++) leaf_insert(o, to, i, 0, i, from + i * size, kind);
 }
 
-/* The same of 0 < n < 2 * BLOCK elements. */
+/* As leaf_sort_8() for 0 < n < 2 * BLOCK elements. */
 FJI_INLINE void leaf_sort(const fji_order *o, unsigned char *from, unsigned char *to, size_t n,
-                          int *place, enum fji_kind kind)
+                          int *state, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
     size_t i = BLOCK;
 
     if (n < BLOCK) {
-        leaf_few(o, from, to, n, place, kind);
+        leaf_insertion(o, from, to, n, state, kind);
         return;
     }
-    leaf_block(o, from, to, place, kind);
-    if (*place != APART) { /* it may go on as it has begun */
-        bool down = *place == DOWN;
+    leaf_sort_8(o, from, to, state, kind);
+    if (*state != UNORDERED) { /* the elements behind the block may continue its order */
+        bool descending = *state == DESCENDING;
         const unsigned char *e = from + (i - 1) * size;
-        for (; i < n && (fji_elem_cmp(o, e, e + size, kind) > 0) == down; i++) e += size;
+        for (; i < n && (fji_elem_cmp(o, e, e + size, kind) > 0) == descending; i++) e += size;
         if (i == n) return;
-        if (down) swap_many(from, from + (i - 1) * size, i / 2, size, kind);
+        if (descending) swap_reversed(from, from + (i - 1) * size, i / 2, size, kind);
         if (to != from) memcpy(to, from, i * size);
-        *place = APART;
+        *state = UNORDERED;
     }
     for (; i < n; i++) leaf_insert(o, to, i, 0, i, from + i * size, kind);
 }

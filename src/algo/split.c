@@ -1,142 +1,145 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * split.c - the loop that hands out its second half when somebody is there to take it
+ * split.c - the loop that forks its right half when there is demand
  */
 #include "split.h"
 
 #include <string.h>
 
-#include "memory.h"
 #include "plat/ticks.h"
+#include "scratch.h"
 
 enum {
-    ROOM = 128,  /* accumulators up to this size need no memory */
-    GROWTH = 16, /* a part is at most so many times as large as the one before */
-    SHARE = 64,  /* a part is at most one of so many of what is left, unless that is short */
-    LONGEST = 4, /* times FJI_PART_TICKS */
+    INLINE_ACC = 128, /* bytes of an accumulator that is stored in the record of its half */
+    GROWTH = 16,      /* a chunk is at most 16 times as large as the one before it */
+    SHARE = 64,       /* a chunk takes at most a 64th of the rest, unless the rest is short */
+    TARGET_MAX = 4,   /* a chunk takes at most 4 * FJI_CHUNK_TICKS */
 };
 
-#define PART_MOST 0x1p62f           /* elements; pointers have 64 bits */
-#define TICKS_MOST (UINT64_MAX / 2) /* of a part */
+#define CHUNK_MAX 0x1p62f          /* elements; more would not fit into a size_t */
+#define TICKS_MAX (UINT64_MAX / 2) /* a longer duration means that the counter went back */
 
-/* How large the parts are, as its worker has found. */
-typedef struct pace {
-    size_t part; /* elements */
-    float ticks; /* what the last one took for each element */
-    bool known;  /* not by the first one alone, which may have found everything cold */
-    uint64_t at; /* when it ended */
-} pace;
+/* The size of the next chunk, as the worker has measured it. */
+typedef struct chunk_timing {
+    size_t chunk;            /* elements */
+    float ticks_per_element; /* of the last chunk */
+    bool reliable;           /* false after the first chunk alone, whose data may not be cached */
+    uint64_t last_end;       /* when the last chunk ended */
+} chunk_timing;
 
-/* The right half of somebody's range, while it is forked. */
+/* The right half of a range, while it is forked. */
 typedef struct half {
     fj_task task;
     fji_split *split;
     size_t lo, hi;
-    pace pace;
-    void *acc; /* its own, once it is begun; NULL: not begun, or no memory for it */
-    _Alignas(max_align_t) unsigned char room[ROOM];
+    chunk_timing timing;
+    void *acc; /* of the thief; NULL: no thief has begun, or it has no memory */
+    _Alignas(max_align_t) unsigned char inline_acc[INLINE_ACC];
 } half;
 
-/* ---- Pace --------------------------------------------------------------------------------------- */
+/* ---- Timing ---------------------------------------------------------------------------------- */
 
-/* Parts and halves are so many times this, but for what ends at the end of the whole. */
-static size_t part_unit(const fji_job *j)
+/* Returns the unit of the sizes of chunks and halves. Only the end of the loop is not aligned. */
+static size_t chunk_unit(const fji_job *j)
 {
     return j->grain != 0 ? j->grain : j->min_grain;
 }
 
-static size_t part_within(const fji_job *j, size_t n)
+/* Returns n within the bounds of the job and as a multiple of the unit. */
+static size_t chunk_clamp(const fji_job *j, size_t n)
 {
-    size_t most = n > j->max_grain ? j->max_grain : n;
-    return n < j->min_grain ? j->min_grain : most - most % j->min_grain;
+    size_t max = n > j->max_grain ? j->max_grain : n;
+    return n < j->min_grain ? j->min_grain : max - max % j->min_grain;
 }
 
-static void pace_start(pace *p, const fji_job *j)
+static void timing_start(chunk_timing *t, const fji_job *j)
 {
-    p->part = j->grain != 0 ? j->grain : part_within(j, 1);
-    p->ticks = 0;
-    p->known = false;
-    p->at = j->grain != 0 ? 0 : fji_ticks();
+    t->chunk = j->grain != 0 ? j->grain : chunk_clamp(j, 1);
+    t->ticks_per_element = 0;
+    t->reliable = false;
+    t->last_end = j->grain != 0 ? 0 : fji_ticks();
 }
 
-/* How long the next part should take if `rest` elements are left. Each part costs the few
- * hundred nanoseconds in which the processor ends one loop and begins another: longer ones cost
- * less, as long as they are only a small share of what somebody may be waiting for. */
-static float pace_aim(const pace *p, size_t rest)
+/* Returns how long the next chunk should take if `rest` elements are left. Between two chunks the
+ * processor ends one loop and begins another, which costs a few hundred nanoseconds. Long chunks
+ * cost less, as long as they are only a small share of what a thief may be waiting for. */
+static float timing_target(const chunk_timing *t, size_t rest)
 {
-    float share = (float)rest / SHARE * p->ticks;
+    float share = (float)rest / SHARE * t->ticks_per_element;
 
-    if (share < FJI_PART_TICKS) return FJI_PART_TICKS;
-    return share < LONGEST * FJI_PART_TICKS ? share : LONGEST * FJI_PART_TICKS;
+    if (share < FJI_CHUNK_TICKS) return FJI_CHUNK_TICKS;
+    return share < TARGET_MAX * FJI_CHUNK_TICKS ? share : TARGET_MAX * FJI_CHUNK_TICKS;
 }
 
-/* The time a part of n elements took says how large the next should be, of `rest`. */
-static void pace_next(pace *p, const fji_job *j, size_t n, size_t rest)
+/* Chooses the size of the next chunk after a chunk of n elements, if `rest` elements are left. */
+static void timing_update(chunk_timing *t, const fji_job *j, size_t n, size_t rest)
 {
-    uint64_t now = fji_ticks(), took = now - p->at;
+    uint64_t now = fji_ticks(), elapsed = now - t->last_end;
 
-    p->at = now;
-    p->known = p->ticks != 0 || took > FJI_WORTH_TICKS;
-    if (took - 1 > TICKS_MOST) took = 1; /* the counters of two processors differ */
-    p->ticks = (float)took / (float)n;
-    float aim = pace_aim(p, rest), is = (float)p->part * p->ticks;
-    if (is >= aim * .75f && is <= aim * 1.5f) return;
+    t->last_end = now;
+    t->reliable = t->ticks_per_element != 0 || elapsed > FJI_FORK_MIN_TICKS;
+    if (elapsed - 1 > TICKS_MAX) elapsed = 1; /* the counters of two processors differ */
+    t->ticks_per_element = (float)elapsed / (float)n;
+    float target = timing_target(t, rest), current = (float)t->chunk * t->ticks_per_element;
+    if (current >= target * .75f && current <= target * 1.5f) return;
 
-    float fit = aim / p->ticks, most = (float)n * GROWTH;
-    if (fit > most) fit = most;
-    p->part = part_within(j, fit < 1 ? 1 : fit < PART_MOST ? (size_t)fit : (size_t)PART_MOST);
+    float fit = target / t->ticks_per_element, max = (float)n * GROWTH;
+    if (fit > max) fit = max;
+    t->chunk = chunk_clamp(j, fit < 1 ? 1 : fit < CHUNK_MAX ? (size_t)fit : (size_t)CHUNK_MAX);
 }
 
-/* Whether n elements take long enough for two. */
-static bool pace_worth(const pace *p, const fji_job *j, size_t n)
+/* Returns whether n elements take long enough to be divided between two workers. */
+static bool fork_is_worthwhile(const chunk_timing *t, const fji_job *j, size_t n)
 {
-    if (n <= p->part) return false;
-    return j->grain != 0 || (p->known && (float)n * p->ticks > FJI_WORTH_TICKS);
+    if (n <= t->chunk) return false;
+    return j->grain != 0 || (t->reliable && (float)n * t->ticks_per_element > FJI_FORK_MIN_TICKS);
 }
 
-/* ---- Halves ------------------------------------------------------------------------------------- */
+/* ---- Halves ---------------------------------------------------------------------------------- */
 
-static void split_range(fji_split *s, size_t lo, size_t hi, void *acc, pace *p);
+static void split_range(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *t);
 
-/* The body of a half that somebody has taken. */
-static int half_run(fj_task *t)
+/* The body of a half that a thief has taken. */
+static int half_run(fj_task *task)
 {
-    half *h = (half *)(void *)t;
+    half *h = (half *)(void *)task;
     fji_split *s = h->split;
 
     if (s->combine != NULL) {
-        h->acc = s->size <= ROOM ? h->room : fji_algo_alloc(s->size);
-        if (h->acc == NULL) return FJ_OK; /* left to whoever forked it */
+        h->acc = s->size <= INLINE_ACC ? h->inline_acc : fji_algo_alloc(s->size);
+        if (h->acc == NULL) return FJ_OK; /* the forker processes the half */
         if (s->identity != NULL)
             memcpy(h->acc, s->identity, s->size);
         else
             memset(h->acc, 0, s->size);
     }
-    if (s->job.grain == 0) h->pace.at = fji_ticks();
-    split_range(s, h->lo, h->hi, h->acc, &h->pace);
+    if (s->job.grain == 0) h->timing.last_end = fji_ticks();
+    split_range(s, h->lo, h->hi, h->acc, &h->timing);
     return FJ_OK;
 }
 
-/* What a half found belongs right of what is in *acc. False: it was not done. */
+/* Combines *acc with the result of a half that a thief has taken. Returns false if the thief had no
+ * memory, so that the half is still to be done. */
 static bool half_combine(half *h, void *acc)
 {
     fji_split *s = h->split;
 
     if (s->combine == NULL) return true;
     if (h->acc == NULL) return false;
-    /* relaxed: a code means that what was found does not matter. */
+    /* relaxed: if the job has a code, the result is discarded. */
     if (fji_load_relaxed(&s->job.code) == FJ_OK) {
         int code = s->combine(acc, h->acc, s->arg);
         if (code != FJ_OK) fji_job_fail(&s->job, code);
     }
-    if (s->size > ROOM) fji_algo_free(h->acc);
+    if (s->size > INLINE_ACC) fji_algo_free(h->acc);
     return true;
 }
 
-/* Gives lo <= i < hi away in two halves; returns from where on it is still to be done here. */
-static size_t split_halves(fji_split *s, size_t lo, size_t hi, void *acc, pace *p)
+/* Forks the right half of lo <= i < hi and processes the left half. Returns where the part begins
+ * that is still to be done: hi if a thief has done the right half. */
+static size_t split_fork_half(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *t)
 {
-    size_t unit = part_unit(&s->job), units = (hi - lo) / unit;
+    size_t unit = chunk_unit(&s->job), units = (hi - lo) / unit;
     size_t mid = lo + (units - units / 2) * unit;
     half h;
 
@@ -144,74 +147,91 @@ static size_t split_halves(fji_split *s, size_t lo, size_t hi, void *acc, pace *
     h.split = s;
     h.lo = mid;
     h.hi = hi;
-    h.pace = *p;
+    h.timing = *t;
     h.acc = NULL;
     fj_fork(&h.task);
-    split_range(s, lo, mid, acc, p);
-    if (fj_unfork(&h.task)) return mid;
-    int code = fj_join_stolen(&h.task);
-    if (s->job.grain == 0) p->at = fji_ticks();
-    if (code != FJ_OK) fji_job_fail(&s->job, code);
+    split_range(s, lo, mid, acc, t);
+    if (!fji_job_join(&s->job, &h.task)) return mid;
+    if (s->job.grain == 0) t->last_end = fji_ticks();
     return half_combine(&h, acc) ? hi : mid;
 }
 
-/* ---- Ranges ------------------------------------------------------------------------------------- */
+/* ---- Ranges ---------------------------------------------------------------------------------- */
 
-/* One part at lo; returns where it ends. */
-static size_t split_part(fji_split *s, size_t lo, size_t hi, void *acc, pace *p)
+/* Processes the chunk at lo. Returns its end, or hi after an error. */
+static size_t split_chunk(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *t)
 {
-    size_t n = hi - lo < p->part ? hi - lo : p->part;
+    size_t n = hi - lo < t->chunk ? hi - lo : t->chunk;
     int code = s->step(s->context, lo, lo + n, acc);
 
     if (FJI_UNLIKELY(code != FJ_OK)) {
         fji_job_fail(&s->job, code);
         return hi;
     }
-    fji_job_did(&s->job, n);
-    if (s->job.grain == 0 && n < hi - lo) pace_next(p, &s->job, n, hi - lo - n);
+    fji_job_add_progress(&s->job, n);
+    if (s->job.grain == 0 && n < hi - lo) timing_update(t, &s->job, n, hi - lo - n);
     return lo + n;
 }
 
-static void split_range(fji_split *s, size_t lo, size_t hi, void *acc, pace *p)
+static void split_range(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *t)
 {
-    while (lo < hi && fji_job_goes_on(&s->job)) {
-        if (pace_worth(p, &s->job, hi - lo) && fji_split_wanted())
-            lo = split_halves(s, lo, hi, acc, p);
+    while (lo < hi && fji_job_should_continue(&s->job)) {
+        if (fork_is_worthwhile(t, &s->job, hi - lo) && fji_has_demand())
+            lo = split_fork_half(s, lo, hi, acc, t);
         else
-            lo = split_part(s, lo, hi, acc, p);
+            lo = split_chunk(s, lo, hi, acc, t);
     }
 }
 
-/* ---- The whole ----------------------------------------------------------------------------------- */
+/* ---- The call -------------------------------------------------------------------------------- */
 
-typedef struct whole {
+typedef struct split_call {
     fj_task task;
     fji_split *split;
     size_t begin, end;
     void *acc;
-} whole;
+} split_call;
 
-static int whole_run(fj_task *t)
+static int split_call_run(fj_task *task)
 {
-    whole *w = (whole *)t;
-    pace p;
+    split_call *c = (split_call *)task;
+    chunk_timing t;
 
-    pace_start(&p, &w->split->job);
-    size_t lo = w->begin;
-    if (w->split->job.grain == 0) lo = split_part(w->split, lo, w->end, w->acc, &p);
-    split_range(w->split, lo, w->end, w->acc, &p);
+    timing_start(&t, &c->split->job);
+    size_t lo = c->begin;
+    if (c->split->job.grain == 0) lo = split_chunk(c->split, lo, c->end, c->acc, &t);
+    split_range(c->split, lo, c->end, c->acc, &t);
     return FJ_OK;
 }
 
 int fji_split_run(fji_split *s, const fj_algo_options *how, size_t begin, size_t end, void *acc)
 {
-    whole w;
+    split_call c;
 
     if (begin == end) return FJ_OK;
-    fj_task_init(&w.task, whole_run);
-    w.split = s;
-    w.begin = begin;
-    w.end = end;
-    w.acc = acc;
-    return fji_job_run(&s->job, how, &w.task);
+    fj_task_init(&c.task, split_call_run);
+    c.split = s;
+    c.begin = begin;
+    c.end = end;
+    c.acc = acc;
+    return fji_job_run(&s->job, how, &c.task);
+}
+
+/* ---- Nested loops ---------------------------------------------------------------------------- */
+
+void fji_split_init_nested(fji_split *s, const fji_job *outer, fji_step *step, void *context,
+                           const fj_algo_options *how)
+{
+    *s = (fji_split){.step = step, .context = context};
+    (void)fji_job_init(&s->job, how, 0); /* the algorithms set no invalid options */
+    s->job.caller = outer->caller;
+}
+
+int fji_split_run_nested(const fji_job *outer, fji_step *step, void *context, size_t n,
+                         size_t grain)
+{
+    fji_split s;
+
+    fji_split_init_nested(&s, outer, step, context, &(fj_algo_options){.grain = grain});
+    return fji_split_run(&s, NULL, 0, n, NULL);
 }

@@ -1,54 +1,73 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * split.h - the loop that hands out its second half when somebody is there to take it
+ * split.h - the loop that forks its right half when there is demand
  *
- * Loops, reductions and searches are all this one: a step does a part of the range, and what
- * it finds goes into an accumulator.
+ * The problem: a loop has to be divided among workers before it is known how long a body takes, how
+ * uneven the bodies are, and how many workers are idle. A short loop must not pay for any of this.
  *
- * A worker goes through its range from the left, part by part. Before each part it looks
- * whether the others have too little to do: then it forks the right half of what is left, and
- * goes on with the left one. When that is done it takes the right half back, unless somebody
- * has it by then: so a range that nobody helps with costs one fork for each halving, and its
- * parts are done in order, into one accumulator. Only a half that was taken has an accumulator
- * of its own, combined with the left one by whoever forked it.
+ * The idea: divide on demand, and measure while the loop runs. Loops, reductions, searches and
+ * histograms are all this loop. A step function processes a chunk of the range, and adds what it
+ * finds to an accumulator.
  *
- *     range of one worker    |done...|part|......left......|......forked......|
+ * A worker processes its range from the left, chunk by chunk. Before each chunk it tests whether
+ * other workers would take a task. If so, it forks the right half of the rest and continues with
+ * the left half. When the left half is done, it takes the right half back, unless a thief has taken
+ * it. A range that no thief helps with therefore costs one fork for each halving, and its chunks
+ * are processed in order, into one accumulator. Only a half that a thief takes has an accumulator
+ * of its own. The forker combines it with the accumulator of the left half.
  *
- * Without a given grain a part is as large as takes FJI_PART_TICKS, or a small share of what is
- * left if that is more, up to four times that, by the time that the last one took; the first is
- * of one element. A half is forked only if what is left is worth the waking of a worker. So a
- * short loop is only the calls of its body and a few looks at the time, and no worker waits
- * longer for work, nor a cancel for its effect, than a part takes.
+ *     range of one worker    |done...|chunk|......rest......|......right half, forked......|
+ *
+ * If the options set no grain, the size of a chunk follows from the time of the chunk before it:
+ * a chunk takes the longer of FJI_CHUNK_TICKS and a small share of the rest, but at most four
+ * times FJI_CHUNK_TICKS. The first chunk has one element. A half is forked only if the rest takes
+ * longer than waking a worker is worth. A short loop therefore only calls its body and reads the
+ * tick counter a few times. A worker waits for work, and a cancellation for its effect, no longer
+ * than one chunk takes.
  */
 #ifndef FJI_ALGO_SPLIT_H
 #define FJI_ALGO_SPLIT_H
 
 #include "job.h"
 
-/* Does lo <= i < hi. acc: the accumulator, NULL if there are none. */
+/* Processes lo <= i < hi. `acc` is the accumulator, or NULL if the loop has none. */
 typedef int fji_step(void *context, size_t lo, size_t hi, void *acc);
 
 typedef struct fji_split {
     fji_job job;
     fji_step *step;
     void *context;
-    /* If not NULL there are accumulators of `size` bytes, which begin as *identity, or as zeros. */
-    fj_combine_fn *combine;
-    void *arg;            /* of combine */
-    const void *identity; /* NULL: zeros */
-    size_t size;
+    fj_combine_fn *combine; /* NULL: the loop has no accumulators */
+    void *arg;              /* of combine */
+    const void *identity;   /* the first value of an accumulator; NULL: zeros */
+    size_t size;            /* bytes of an accumulator */
 } fji_split;
 
-/* Runs s from begin to end as `how` says, into *acc, which has its first value. Everything but
- * s->job is set, and that by fji_job_init(). begin <= end. */
+/*
+ * Runs the loop from begin to end, begin <= end, as `how` selects. Its result is added to *acc,
+ * which the caller has initialized. The caller has set all members: s->job by fji_job_init().
+ */
 int fji_split_run(fji_split *s, const fj_algo_options *how, size_t begin, size_t end, void *acc);
 
-/* About nanoseconds: how long a part takes, and what is worth to be taken by somebody else. */
-#define FJI_PART_TICKS ((uint64_t)16000)
-#define FJI_WORTH_TICKS ((uint64_t)12000)
+/*
+ * Sets up *s as a loop inside of an algorithm whose job is `outer`: cancelled when that is, without
+ * progress, and with the grain of *how. It runs on the current worker, so fji_split_run() gets NULL
+ * for `how`.
+ */
+void fji_split_init_nested(fji_split *s, const fji_job *outer, fji_step *step, void *context,
+                           const fj_algo_options *how);
 
-/* Whether others would take what is forked now. */
-static inline bool fji_split_wanted(void)
+/* Runs such a loop from 0 to n with the given grain. */
+int fji_split_run_nested(const fji_job *outer, fji_step *step, void *context, size_t n,
+                         size_t grain);
+
+/* Ticks, which are about nanoseconds: the duration of a chunk, and the shortest rest of a range
+ * that is worth a fork. */
+#define FJI_CHUNK_TICKS ((uint64_t)16000)
+#define FJI_FORK_MIN_TICKS ((uint64_t)12000)
+
+/* Returns whether another worker would soon take a task that is forked now. */
+static inline bool fji_has_demand(void)
 {
     return fj_worker_surplus() <= 0;
 }

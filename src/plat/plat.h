@@ -101,6 +101,9 @@ void fji_plat_thread_allow(int signal);
  * detached. */
 void fji_plat_thread_signal(fji_thread t, int signal);
 
+/* Blocks every signal in the calling thread, also those that fji_plat_thread_start() does not block. */
+void fji_plat_thread_block_all(void);
+
 /* Returns the calling thread. */
 fji_thread fji_plat_thread_self(void);
 
@@ -132,7 +135,11 @@ int64_t fji_plat_now(void);
 /* Returns `bytes` bytes, zeroed and aligned to FJI_CACHE_PAIR, or NULL if there is no memory. */
 void *fji_plat_alloc(size_t bytes);
 
-/* Frees memory of fji_plat_alloc(). p may be NULL. */
+/* Allocates memory as malloc() does: not zeroed, aligned for any type. Returns NULL if there is none. Does
+ * not change errno. */
+void *fji_plat_alloc_scratch(size_t bytes);
+
+/* Frees memory of either function. p may be NULL. */
 void fji_plat_free(void *p);
 
 /*

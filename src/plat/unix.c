@@ -129,6 +129,14 @@ void fji_plat_thread_signal(fji_thread t, int signal)
     (void)pthread_kill((pthread_t)t.handle, signal);
 }
 
+void fji_plat_thread_block_all(void)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+}
+
 fji_thread fji_plat_thread_self(void)
 {
     return (fji_thread){(uintptr_t)pthread_self()};
@@ -200,6 +208,15 @@ void *fji_plat_alloc(size_t bytes)
     int err = posix_memalign(&p, FJI_CACHE_PAIR, bytes);
     errno = keep;
     return err == 0 ? memset(p, 0, bytes) : NULL;
+}
+
+void *fji_plat_alloc_scratch(size_t bytes)
+{
+    int keep = errno;
+    void *p = malloc(bytes);
+
+    errno = keep;
+    return p;
 }
 
 void fji_plat_free(void *p)

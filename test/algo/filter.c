@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/memory.h"
+#include "algo/scratch.h"
 #include "fjtest.h"
 #include "places.h"
 

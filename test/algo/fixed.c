@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/memory.h"
+#include "algo/scratch.h"
 #include "places.h"
 
 /* ---- The expected tree ---------------------------------------------------------------------- */

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/memory.h"
+#include "algo/scratch.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)

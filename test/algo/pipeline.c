@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/memory.h"
+#include "algo/scratch.h"
 #include "places.h"
 
 /* ---- A pipeline that checks itself ---------------------------------------------------------- */

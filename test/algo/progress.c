@@ -19,8 +19,9 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "algo/memory.h"
+#include "algo/scratch.h"
 #include "fjtest.h"
+#include "plat/plat.h"
 
 /* ---- Counts --------------------------------------------------------------------------------- */
 
@@ -418,6 +419,22 @@ FJ_TEST(misuse_and_lack_of_memory_are_told, 10)
     fji_algo_fail_after(-1);
     CHECK(bar == NULL);
     fj_progress_bar_stop(NULL);
+}
+
+FJ_TEST(without_a_thread_there_is_no_bar, 10)
+{
+    struct screen s;
+    fj_progress p;
+    fj_progress_bar *bar = NULL;
+
+    if (!FJI_FAULTS) fjt_skip("built without faults");
+    screen_open(&s, 80);
+    fj_progress_init(&p, 0);
+    fji_fault_set(FJI_FAULT_THREAD, 1, 1);
+    CHECK_EQ(fj_progress_bar_start(&bar, &p, "x", s.slave), FJ_EAGAIN);
+    CHECK(bar == NULL);
+    fj_progress_bar_stop(bar_on(&s, &p, "x")); /* the next one is started */
+    screen_close(&s);
 }
 
 FJ_TEST(errno_is_left_alone, 10)

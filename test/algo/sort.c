@@ -4,7 +4,7 @@
  */
 #include <pthread.h>
 
-#include "algo/memory.h"
+#include "algo/scratch.h"
 #include "elements.h"
 #include "places.h"
 #include "plat/config.h"

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * histogram_keys.c - histograms of arrays of keys
+ *
+ * The problem: with few different keys, the same key often occurs again within a few elements. Its
+ * increment then waits until the previous increment of the same counter has left the store buffer.
+ *
+ * The idea: four neighbouring elements are counted in four separate tables (lanes), which are added
+ * up at the end of the batch. That is worthwhile if a batch has more elements than the tables have
+ * counters, and if the tables fit on the stack. Otherwise each element is counted directly in the
+ * result.
+ *
+ * A key that is not below `keys` makes the call fail with FJ_EINVAL.
+ */
+#include <string.h>
+
+#include "job.h"
+
+enum {
+    LANES = 4,
+    LANE_KEYS_MAX = 1024, /* more keys are counted directly */
+    ELEMENTS_PER_KEY = 2, /* fewer elements for each key are counted directly */
+    BATCH_MAX = 1 << 30,  /* elements; the counters of a lane have 32 bits */
+    BYTE_KEYS = 256,
+};
+
+/* Counts n keys at `key` into `counts`. */
+typedef int count_keys(const void *key, size_t n, uint64_t *counts, size_t keys);
+
+/* The array, and how its elements are counted. */
+struct key_array {
+    const unsigned char *base;
+    size_t width; /* bytes of a key */
+    size_t keys;
+    size_t lanes_min; /* elements of a batch that is counted in lanes */
+    count_keys *directly, *in_lanes;
+};
+
+/* Adds the lanes, of lane_keys counters each, to the counts. */
+static int lanes_add(const uint32_t *lane, size_t lane_keys, size_t keys, uint64_t *counts)
+{
+    uint64_t invalid = 0;
+
+    for (size_t k = 0; k < lane_keys; k++) {
+        uint64_t sum = 0;
+        for (size_t j = 0; j < LANES; j++) sum += lane[j * lane_keys + k];
+        if (k < keys)
+            counts[k] += sum;
+        else
+            invalid |= sum;
+    }
+    return invalid == 0 ? FJ_OK : FJ_EINVAL;
+}
+
+/* The body of fj_histogram(). */
+static int count_range(size_t begin, size_t end, uint64_t *counts, void *arg)
+{
+    const struct key_array *a = arg;
+    int code = FJ_OK;
+
+    for (size_t i = begin, n; i < end && code == FJ_OK; i += n) {
+        n = fji_min(end - i, BATCH_MAX);
+        count_keys *count = n < a->lanes_min ? a->directly : a->in_lanes;
+        code = count(a->base + i * a->width, n, counts, a->keys);
+    }
+    return code;
+}
+
+static int histogram(struct key_array *a, size_t n, uint64_t *counts, const fj_algo_options *how)
+{
+    if (!fji_array_ok(a->base, n, a->width)) return FJ_EINVAL;
+    return fj_histogram(0, n, count_range, a, counts, a->keys, how);
+}
+
+/* ---- Keys of 8 bits -------------------------------------------------------------------------- */
+
+/* The lanes have a counter for every byte, so that the loop needs no test. */
+static int bytes_in_lanes(const void *base, size_t n, uint64_t *counts, size_t keys)
+{
+    const uint8_t *key = base;
+    uint32_t lane[LANES * BYTE_KEYS];
+    size_t i = 0;
+
+    memset(lane, 0, sizeof lane);
+    for (; n - i >= LANES; i += LANES)
+        for (size_t j = 0; j < LANES; j++) lane[j * BYTE_KEYS + key[i + j]]++;
+    for (; i < n; i++) lane[key[i]]++;
+    return lanes_add(lane, BYTE_KEYS, keys, counts);
+}
+
+static int bytes_directly(const void *base, size_t n, uint64_t *counts, size_t keys)
+{
+    const uint8_t *key = base;
+
+    for (size_t i = 0; i < n; i++) {
+        if (key[i] >= keys) return FJ_EINVAL;
+        counts[key[i]]++;
+    }
+    return FJ_OK;
+}
+
+int fj_histogram_u8(const uint8_t *key, size_t n, uint64_t *counts, size_t keys,
+                    const fj_algo_options *how)
+{
+    struct key_array a = {.base = key,
+                          .width = sizeof *key,
+                          .keys = keys,
+                          .lanes_min = (size_t)ELEMENTS_PER_KEY * BYTE_KEYS,
+                          .directly = bytes_directly,
+                          .in_lanes = bytes_in_lanes};
+
+    return histogram(&a, n, counts, how);
+}
+
+/* ---- Keys of 32 bits ------------------------------------------------------------------------- */
+
+/* Returns whether four keys are all below `keys`. */
+static inline bool four_keys_ok(const uint32_t *key, size_t keys)
+{
+    uint32_t a = key[0] > key[1] ? key[0] : key[1], b = key[2] > key[3] ? key[2] : key[3];
+    return (a > b ? a : b) < keys;
+}
+
+static int words_in_lanes(const void *base, size_t n, uint64_t *counts, size_t keys)
+{
+    const uint32_t *key = base;
+    uint32_t lane[LANES * LANE_KEYS_MAX];
+    size_t i = 0;
+
+    memset(lane, 0, LANES * keys * sizeof lane[0]);
+    for (; n - i >= LANES; i += LANES) {
+        if (FJI_UNLIKELY(!four_keys_ok(key + i, keys))) return FJ_EINVAL;
+        for (size_t j = 0; j < LANES; j++) lane[j * keys + key[i + j]]++;
+    }
+    for (; i < n; i++) {
+        if (key[i] >= keys) return FJ_EINVAL;
+        lane[key[i]]++;
+    }
+    return lanes_add(lane, keys, keys, counts);
+}
+
+static int words_directly(const void *base, size_t n, uint64_t *counts, size_t keys)
+{
+    const uint32_t *key = base;
+    size_t i = 0;
+
+    for (; n - i >= LANES; i += LANES) {
+        if (FJI_UNLIKELY(!four_keys_ok(key + i, keys))) return FJ_EINVAL;
+        for (size_t j = 0; j < LANES; j++) counts[key[i + j]]++;
+    }
+    for (; i < n; i++) {
+        if (key[i] >= keys) return FJ_EINVAL;
+        counts[key[i]]++;
+    }
+    return FJ_OK;
+}
+
+int fj_histogram_u32(const uint32_t *key, size_t n, uint64_t *counts, size_t keys,
+                     const fj_algo_options *how)
+{
+    struct key_array a = {.base = (const unsigned char *)key,
+                          .width = sizeof *key,
+                          .keys = keys,
+                          .lanes_min = keys <= LANE_KEYS_MAX ? ELEMENTS_PER_KEY * keys : SIZE_MAX,
+                          .directly = words_directly,
+                          .in_lanes = words_in_lanes};
+
+    return histogram(&a, n, counts, how);
+}

@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prefix.c - loops in which each chunk needs the combined value of all chunks left of it
+ *
+ * The problem: the prefix of a chunk is known only when everything left of it is folded. A worker
+ * that waited for it would be idle.
+ *
+ * The idea: a worker never waits for a prefix. If the prefix of a chunk is known, it emits the
+ * chunk. If not, it folds a chunk ahead, which is what the next prefix needs.
+ *
+ * Sequential phase. The calling thread begins without helpers and emits one chunk after the other:
+ * one pass over the data, and no memory. When there is demand, and the rest takes long enough, it
+ * divides the rest into chunks and allocates a table for them. From then on it is one of the
+ * participants that work on the table. Without memory for the table, or without demand, the
+ * sequential phase lasts until the end.
+ *
+ * The table has for each chunk a value, a state and a note. `carry` is the prefix of chunk `known`.
+ * One word has four fields. Every step of the protocol is one compare-and-swap of the word, except
+ * that a participant takes a chunk for emission by the state of that chunk.
+ *
+ *     claimed  chunks below this are claimed by a participant that folds or emits them
+ *     known    chunks below this have a known prefix, in their value if they are folded
+ *     taken    chunks below this are taken by a participant that emits them
+ *     folds    how many chunks were folded so far, modulo the width of the field
+ *
+ *     0 <= taken <= known <= claimed <= chunks
+ *
+ *     chunks  |...emitted, being emitted...|..prefix known..|..folded, being folded..|...free...|
+ *                                          taken            known                    claimed
+ *
+ * The state of a chunk is 0, FOLDED or TAKEN. A chunk below `known` is FOLDED or TAKEN. The
+ * participant that changes the state of such a chunk from FOLDED to TAKEN emits it. The participant
+ * that has claimed chunk `known` owns the carry, until it has moved `known` behind that chunk.
+ *
+ * A participant does the first of these that is possible:
+ *
+ *   1. emit    One of the last chunks that it has folded itself is below `known` and not taken.
+ *              Its data is in the cache of this processor.
+ *   2. direct  known == claimed < chunks. It claims the chunk, and thereby owns the carry. It emits
+ *              the chunk without a fold, into the carry, sets the state TAKEN, and advances `known`
+ *              from the next chunk on.
+ *   3. fold    known < claimed < chunks, `claimed` is not too far ahead of `known`, and fewer than
+ *              KEEP chunks that it has folded wait for their prefix. It claims the chunk, folds it,
+ *              sets the state FOLDED, and adds 1 to `folds`. If the chunk is then chunk `known`, it
+ *              owns the carry and advances `known` from this chunk on.
+ *   4. sweep   taken < known. It takes the first chunk from `taken` on that is not taken, if there
+ *              is one, emits it, and moves `taken`.
+ *   5. fold    As 3, if KEEP chunks wait: it forgets the oldest of them, which will be swept.
+ *   6. leave   taken == known, and nothing can be folded. What remains waits for a participant that
+ *              folds, emits directly or advances `known`. That participant looks again afterwards,
+ *              and forks new helpers.
+ *
+ *   To advance `known` to a chunk is a loop of the owner of the carry. For each chunk from there on
+ *   whose state is not 0, it exchanges the value of the chunk for the carry, and combines the carry
+ *   with the value. Then it stores the new `known` if the word has not changed; otherwise it
+ *   continues the loop.
+ *
+ * A single participant therefore only emits directly: one pass. With two, each folds chunks and
+ * emits the chunks that it has folded, from its cache. No participant waits for another one, except
+ * to join a helper that it has forked. How far they fold ahead is limited, because a chunk that was
+ * folded long ago is no longer in a cache. If the system stops a participant that folds chunk
+ * `known`, the others leave.
+ *
+ * Why the carry has one owner. Only its owner changes `known`. The new `known` is a chunk that was
+ * free, or a chunk whose state the owner has seen as 0 and whose fold was not counted in `folds`
+ * since. If that chunk is claimed, its participant has not counted its fold yet. When it does, it
+ * finds the chunk at `known` and is the next owner. If the chunk is free, the next owner is the
+ * participant that claims it and emits it directly. A chunk whose state is seen before its fold is
+ * counted is below `known` when it is counted, so its participant does not become an owner.
+ *
+ * Why each chunk is emitted exactly once, and after its fold. `known` passes a chunk only if its
+ * state is FOLDED, or TAKEN by direct emission. A participant takes a chunk only if the chunk is
+ * below `known`, by a change of its state from FOLDED to TAKEN, which succeeds once.
+ *
+ * Why no chunk is forgotten. `taken` passes only chunks that are taken. While known < claimed, some
+ * participant owns the carry, and it will store `known`. So when no participant folds, emits
+ * directly or advances `known` any more, known == claimed. The participant that stored `known` last
+ * has looked at the word after that. It left only because taken == known and claimed == chunks,
+ * since the limit ahead of `known` cannot have stopped it. All chunks are taken then, and the
+ * participants that have taken them are joined.
+ *
+ * An error or a cancellation ends the job. Every participant tests the job before each chunk. The
+ * content of the table no longer matters then.
+ *
+ * Edges             from                                 to                       carries
+ *   prefix.word     every CAS of the word                every load and CAS       values, carry,
+ *                                                                                 what was emitted
+ *   prefix.state    release store, table_publish_fold()  acquire, table_advance() value and note
+ */
+#include "prefix.h"
+
+#include <string.h>
+
+#include "plat/ticks.h"
+#include "scratch.h"
+#include "split.h"
+
+enum {
+    CHUNKS_MAX = 16384,
+    HELPERS = 2,           /* that one participant may have forked */
+    AHEAD = 4,             /* max_ahead for each worker */
+    KEEP = 2,              /* chunks that a participant folds and wants to emit itself */
+    CHUNK_BYTES = 1 << 17, /* that a chunk accesses: they fit the cache of one core */
+    TABLE_BYTES = 1 << 24, /* of all values: with large values a table has fewer chunks, */
+    CHUNKS_MIN = 64,       /* but at least this many */
+    GROWTH = 16,           /* a sequential chunk is at most 16 times as large as the one before */
+    BITS = 15,             /* of a field of the word, for numbers from 0 to CHUNKS_MAX */
+};
+
+/* A chunk of the table takes at most this time, if the options allow smaller chunks. */
+#define TABLE_CHUNK_TICKS (2 * FJI_CHUNK_TICKS)
+
+typedef struct table {
+    _Alignas(FJI_CACHE_PAIR) uint64_t word;
+    uint32_t helpers; /* forked and not yet joined */
+    _Alignas(FJI_CACHE_PAIR) fji_prefix_loop *loop;
+    size_t begin, end;
+    size_t chunk;          /* elements of a chunk */
+    size_t chunks;         /* number of chunks */
+    uint32_t max_helpers;  /* limit for `helpers` */
+    uint32_t max_ahead;    /* limit for claimed - known */
+    size_t stride;         /* bytes of a value */
+    size_t note_words;     /* 64-bit words of a note */
+    unsigned char *carry;  /* the prefix of chunk `known`; used by its owner only */
+    unsigned char *spare;  /* space for one value; used by the owner of the carry only */
+    unsigned char *values; /* of each chunk: its fold; below `known`, its prefix */
+    uint64_t *notes;
+    uint32_t *states; /* of each chunk: 0, FOLDED or TAKEN */
+} table;
+
+enum { FOLDED = 1, TAKEN = 2 };
+
+/* A participant, and the last chunks that it has folded, the oldest first. */
+typedef struct participant {
+    uint32_t folded[KEEP];
+    unsigned nfolded;
+} participant;
+
+/* A forked task that is a participant. */
+typedef struct helper {
+    fj_task task;
+    table *table;
+    uint32_t leaving; /* 1: it is about to return */
+} helper;
+
+/* The call, during the sequential phase. */
+typedef struct call {
+    fj_task task;
+    fji_prefix_loop *loop;
+    size_t begin, end;
+    unsigned char *carry;
+    size_t chunk;
+    uint64_t ticks_per_element; /* of the last chunk, times 256; 0: not known */
+    uint64_t last_end;          /* when the last chunk ended */
+    bool table_failed;          /* a table was refused for lack of memory; not tried again */
+} call;
+
+/* ---- The word -------------------------------------------------------------------------------- */
+
+#define FIELD ((1u << BITS) - 1)
+#define ONE_CLAIMED ((uint64_t)1)
+#define ONE_KNOWN (ONE_CLAIMED << BITS)
+#define ONE_TAKEN (ONE_KNOWN << BITS)
+#define ONE_FOLDS (ONE_TAKEN << BITS)
+
+static uint32_t word_claimed(uint64_t w)
+{
+    return (uint32_t)(w & FIELD);
+}
+
+static uint32_t word_known(uint64_t w)
+{
+    return (uint32_t)(w / ONE_KNOWN & FIELD);
+}
+
+static uint32_t word_taken(uint64_t w)
+{
+    return (uint32_t)(w / ONE_TAKEN & FIELD);
+}
+
+static uint64_t word_load(table *t)
+{
+    /* [prefix.word] acquire <- release in word_cas(): values, states, the carry. */
+    return fji_load_acquire(&t->word);
+}
+
+/* Changes the word from *w to `to`. Returns false if the word is not *w, and stores it there. */
+static bool word_cas(table *t, uint64_t *w, uint64_t to)
+{
+    FJI_CHAOS_POINT();
+    /* [prefix.word] acq_rel <-> itself, and acquire in word_load(): all that was done before. */
+    return fji_cas_acq_rel_64(&t->word, w, to);
+}
+
+/* ---- Chunks ---------------------------------------------------------------------------------- */
+
+static size_t chunk_begin(const table *t, size_t k)
+{
+    return t->begin + k * t->chunk;
+}
+
+static size_t chunk_end(const table *t, size_t k)
+{
+    return k + 1 == t->chunks ? t->end : chunk_begin(t, k + 1);
+}
+
+static unsigned char *chunk_value(const table *t, size_t k)
+{
+    return t->values + k * t->stride;
+}
+
+static uint64_t *chunk_note(const table *t, size_t k)
+{
+    return t->notes + k * t->note_words;
+}
+
+/* Emits chunk k, whose prefix is *acc. Returns false if that ends the job. */
+static bool chunk_emit(table *t, size_t k, void *acc, uint64_t *note)
+{
+    fji_prefix_loop *loop = t->loop;
+    size_t lo = chunk_begin(t, k), hi = chunk_end(t, k);
+    int code = loop->emit(loop->context, lo, hi, acc, note);
+
+    if (FJI_LIKELY(code == FJ_OK)) {
+        fji_job_add_progress(&loop->job, hi - lo);
+        return true;
+    }
+    fji_job_fail(&loop->job, code);
+    return false;
+}
+
+/* Stores the carry as the prefix of chunk k, and combines the carry with the fold of chunk k.
+ * Returns false if that ends the job. */
+static bool chunk_pass_carry(table *t, size_t k)
+{
+    fji_prefix_loop *loop = t->loop;
+    unsigned char *value = chunk_value(t, k);
+
+    memcpy(t->spare, t->carry, loop->size);
+    int code = loop->combine(t->carry, value, loop->arg);
+    if (code != FJ_OK) {
+        fji_job_fail(&loop->job, code);
+        return false;
+    }
+    memcpy(value, t->spare, loop->size);
+    return true;
+}
+
+/* Called by the owner of the carry, which is the prefix of chunk `known`. Moves `known` there and
+ * then over all chunks that are folded. Moves `taken` to the same chunk if it is at `from`. */
+static void table_advance(table *t, uint32_t known, uint32_t from)
+{
+    uint64_t w = word_load(t);
+    uint32_t to = known, taken;
+
+    do {
+        /* [prefix.state] acquire <- release in table_publish_fold(): the value and the note. */
+        for (; known < word_claimed(w) && fji_load_acquire(&t->states[known]) != 0; known++)
+            if (!chunk_pass_carry(t, known)) return;
+        taken = word_taken(w) == from ? to : word_taken(w);
+    } while (!word_cas(t, &w,
+                       word_claimed(w) * ONE_CLAIMED + known * ONE_KNOWN + taken * ONE_TAKEN +
+                           (w & (FIELD * ONE_FOLDS))));
+}
+
+/* ---- Steps of a participant ------------------------------------------------------------------ */
+
+/* Tries to take chunk k, which is below `known`, for emission. */
+static bool table_take(table *t, uint32_t k)
+{
+    uint32_t state = FOLDED;
+
+    /* relaxed: only decides which participant takes it; the word has carried the data. */
+    return fji_cas_relaxed(&t->states[k], &state, (uint32_t)TAKEN);
+}
+
+static void table_emit(table *t, uint32_t k)
+{
+    _Alignas(max_align_t) unsigned char stack[FJI_PREFIX_INLINE_BYTES];
+    size_t size = t->loop->size;
+    unsigned char *acc = chunk_value(t, k);
+
+    if (size <= sizeof stack) acc = memcpy(stack, acc, size);
+    (void)chunk_emit(t, k, acc, chunk_note(t, k));
+}
+
+/* Emits the first chunk that is not taken of those from `taken` to `known` in w, if there is one.
+ * Moves `taken` over the chunks that are taken. */
+static void table_sweep(table *t, uint64_t w)
+{
+    uint32_t k = word_taken(w), known = word_known(w);
+    bool found = false;
+
+    while (k < known && !found) found = table_take(t, k++);
+    /* Chunks are taken in other orders too, so `taken` may have moved further. */
+    while (word_taken(w) < k && !word_cas(t, &w, w + (k - word_taken(w)) * ONE_TAKEN)) continue;
+    if (found) table_emit(t, k - 1);
+}
+
+static void table_direct(table *t, uint32_t k)
+{
+    _Alignas(max_align_t) unsigned char stack[FJI_PREFIX_INLINE_BYTES];
+    size_t size = t->loop->size;
+    unsigned char *acc = t->carry;
+
+    if (size <= sizeof stack) acc = memcpy(stack, acc, size);
+    if (!chunk_emit(t, k, acc, NULL)) return;
+    if (acc == stack) memcpy(t->carry, acc, size);
+    /* relaxed: the CAS of the word publishes it. */
+    fji_store_relaxed(&t->states[k], (uint32_t)TAKEN);
+    table_advance(t, k + 1, k);
+}
+
+/* Publishes the fold of chunk k. Advances `known` if that makes the caller the owner of the
+ * carry. */
+static void table_publish_fold(table *t, uint32_t k)
+{
+    uint64_t w = word_load(t);
+
+    /* [prefix.state] release -> acquire in table_advance(): the value and the note. */
+    fji_store_release(&t->states[k], (uint32_t)FOLDED);
+    while (!word_cas(t, &w, w + ONE_FOLDS)) continue;
+    if (word_known(w) == k) table_advance(t, k, UINT32_MAX);
+}
+
+static void table_fold(table *t, uint32_t k)
+{
+    _Alignas(max_align_t) unsigned char stack[FJI_PREFIX_INLINE_BYTES];
+    fji_prefix_loop *loop = t->loop;
+    bool small = loop->size <= sizeof stack;
+    unsigned char *acc = small ? stack : chunk_value(t, k);
+
+    memcpy(acc, loop->identity, loop->size);
+    int code = loop->fold(loop->context, chunk_begin(t, k), chunk_end(t, k), acc, chunk_note(t, k));
+    if (code != FJ_OK) {
+        fji_job_fail(&loop->job, code);
+        return;
+    }
+    if (small) memcpy(chunk_value(t, k), acc, loop->size);
+    table_publish_fold(t, k);
+}
+
+/* Removes the oldest chunk from the list and returns it. */
+static uint32_t participant_forget_oldest(participant *p)
+{
+    uint32_t k = p->folded[0];
+
+    memmove(p->folded, p->folded + 1, --p->nfolded * sizeof *p->folded);
+    return k;
+}
+
+static void participant_fold(participant *p, table *t, uint32_t k)
+{
+    if (p->nfolded == KEEP) (void)participant_forget_oldest(p);
+    p->folded[p->nfolded++] = k;
+    table_fold(t, k);
+}
+
+/* Does the first step that is possible, as listed above. Returns false if none is. */
+static bool participant_step(participant *p, table *t)
+{
+    for (uint64_t w = word_load(t);;) {
+        uint32_t claimed = word_claimed(w), known = word_known(w);
+        bool can_claim = claimed < t->chunks && claimed - known < t->max_ahead;
+
+        if (p->nfolded != 0 && p->folded[0] < known) {
+            uint32_t k = participant_forget_oldest(p);
+            if (!table_take(t, k)) continue;
+            table_emit(t, k);
+        } else if (can_claim && (claimed == known || p->nfolded < KEEP || word_taken(w) == known)) {
+            if (!word_cas(t, &w, w + ONE_CLAIMED)) continue;
+            if (claimed == known)
+                table_direct(t, claimed);
+            else
+                participant_fold(p, t, claimed);
+        } else if (word_taken(w) < known) {
+            table_sweep(t, w);
+        } else {
+            return false;
+        }
+        return true;
+    }
+}
+
+/* ---- Helpers --------------------------------------------------------------------------------- */
+
+static void table_work(table *t);
+
+static int helper_run(fj_task *task)
+{
+    helper *h = (helper *)task;
+
+    table_work(h->table);
+    fji_store_relaxed(&h->leaving, 1u); /* relaxed: a hint; the join orders the rest */
+    return FJ_OK;
+}
+
+/* Ends the fork of a helper. */
+static void helper_join(helper *h)
+{
+    /* A helper that was never started, also because the pool has stopped, has claimed nothing. */
+    if (!fj_unfork(&h->task)) (void)fj_join_stolen(&h->task);
+    (void)fji_add_relaxed(&h->table->helpers, (uint32_t)-1); /* relaxed: only a count */
+}
+
+/* Returns whether an idle worker would become a helper, and find enough to do. */
+static bool helper_has_demand(table *t)
+{
+    /* relaxed: both are estimates. */
+    uint32_t helpers = fji_load_relaxed(&t->helpers);
+    uint32_t claimed = word_claimed(fji_load_relaxed(&t->word));
+
+    return helpers < t->max_helpers && claimed + 2 <= t->chunks && fji_has_demand();
+}
+
+/* Joins helpers that are about to return, and forks one more if there is demand. Returns the number
+ * of helpers in h. */
+static unsigned helpers_fork(table *t, helper *h, unsigned n)
+{
+    /* relaxed: a hint. */
+    while (n != 0 && fji_load_relaxed(&h[n - 1].leaving) != 0) helper_join(&h[--n]);
+    if (n == HELPERS || !helper_has_demand(t)) return n;
+    (void)fji_add_relaxed(&t->helpers, 1u); /* relaxed: only a count */
+    h[n].table = t;
+    h[n].leaving = 0;
+    fj_task_init(&h[n].task, helper_run);
+    fj_fork(&h[n].task);
+    return n + 1;
+}
+
+/* Works on the table until no step is possible. */
+static void table_work(table *t)
+{
+    helper h[HELPERS];
+    participant self = {.nfolded = 0};
+    unsigned n = 0;
+
+    while (fji_job_should_continue(&t->loop->job)) {
+        n = helpers_fork(t, h, n);
+        if (!participant_step(&self, t)) break;
+    }
+    while (n != 0) helper_join(&h[--n]);
+}
+
+/* ---- The table ------------------------------------------------------------------------------- */
+
+/* Returns the maximum number of chunks of a table. */
+static size_t chunks_max(const fji_prefix_loop *loop)
+{
+    size_t fit = TABLE_BYTES / (loop->size + loop->extra);
+
+    return loop->job.grain != 0 || fit > CHUNKS_MAX ? CHUNKS_MAX
+           : fit < CHUNKS_MIN                       ? CHUNKS_MIN
+                                                    : fit;
+}
+
+/* Returns the elements of a chunk of the table, if n elements are left. */
+static size_t chunk_size(const call *c, size_t n)
+{
+    const fji_prefix_loop *loop = c->loop;
+    size_t max = chunks_max(loop), chunk = loop->job.grain, min = fji_div_up(n, max);
+
+    if (chunk == 0) {
+        chunk = loop->stride == 0 ? CHUNK_BYTES : CHUNK_BYTES / loop->stride;
+        if (c->ticks_per_element != 0 && chunk > TABLE_CHUNK_TICKS * 256 / c->ticks_per_element)
+            chunk = TABLE_CHUNK_TICKS * 256 / c->ticks_per_element;
+        chunk = fji_job_chunk_size(&loop->job, chunk);
+    }
+    if (chunk < min) chunk = min;
+    if (loop->has_notes && chunk > 64 && chunk < SIZE_MAX - 64) chunk = (chunk + 63) / 64 * 64;
+    return chunk;
+}
+
+/* Returns the address of `bytes` bytes at *offset in the block `base`, and moves *offset behind
+ * them. If base is NULL it only moves *offset. */
+static void *carve(size_t *offset, unsigned char *base, size_t bytes)
+{
+    unsigned char *p = base != NULL ? base + *offset : NULL;
+
+    *offset += (bytes + 15) / 16 * 16;
+    return p;
+}
+
+static size_t table_layout(table *t, unsigned char *base)
+{
+    size_t offset = 0;
+
+    t->values = carve(&offset, base, t->chunks * t->stride);
+    t->spare = carve(&offset, base, t->stride);
+    t->notes = carve(&offset, base, t->chunks * t->note_words * sizeof *t->notes);
+    t->states = carve(&offset, base, t->chunks * sizeof *t->states);
+    return offset;
+}
+
+/* Sets up *t for the rest of the range. Returns false if the rest is a single chunk, or if there is
+ * no memory. */
+static bool table_make(table *t, call *c)
+{
+    fji_prefix_loop *loop = c->loop;
+    size_t n = c->end - c->begin, chunk = chunk_size(c, n);
+
+    if (n <= chunk) return false;
+    *t = (table){.loop = loop, .begin = c->begin, .end = c->end, .chunk = chunk, .carry = c->carry};
+    t->chunks = (n - 1) / chunk + 1;
+    t->stride = loop->size + (loop->size > FJI_PREFIX_INLINE_BYTES ? loop->extra : 0);
+    t->note_words = loop->has_notes ? (chunk + 63) / 64 : 0;
+    c->table_failed = true;
+    if (t->stride > PTRDIFF_MAX / 2 / t->chunks || t->note_words > PTRDIFF_MAX / 32 / t->chunks)
+        return false;
+    unsigned char *base = fji_algo_alloc(table_layout(t, NULL));
+    if (base == NULL) return false;
+    (void)table_layout(t, base);
+    memset(t->states, 0, t->chunks * sizeof *t->states);
+    int workers = fj_pool_parallelism(fj_current_pool());
+    t->max_helpers = workers > 0 ? (uint32_t)workers : 0;
+    t->max_ahead = AHEAD * (t->max_helpers + 1);
+    return true;
+}
+
+/* ---- The sequential phase -------------------------------------------------------------------- */
+
+/* Chooses the size of the next chunk after a chunk of n elements. */
+static void sequential_timing(call *c, size_t n)
+{
+    const fji_job *j = &c->loop->job;
+    uint64_t now = fji_ticks(), elapsed = now - c->last_end;
+
+    c->last_end = now;
+    if (elapsed > UINT64_MAX / 512) elapsed = 0; /* the counters of two processors differ */
+    c->ticks_per_element = (uint64_t)((float)elapsed * 256 / (float)n) + 1;
+    if (elapsed >= FJI_CHUNK_TICKS / 2 && elapsed <= 2 * FJI_CHUNK_TICKS) return;
+    uint64_t fit = FJI_CHUNK_TICKS * 256 / c->ticks_per_element;
+    size_t max = n > SIZE_MAX / GROWTH ? SIZE_MAX : n * GROWTH;
+    c->chunk = fji_job_chunk_size(j, fit < max ? (size_t)fit : max);
+}
+
+/* Returns whether the rest takes long enough for more than one participant. */
+static bool table_is_worthwhile(const call *c)
+{
+    size_t n = c->end - c->begin;
+
+    if (c->table_failed || n <= c->chunk) return false;
+    if (c->loop->job.grain != 0) return true;
+    return c->ticks_per_element != 0 && n > FJI_FORK_MIN_TICKS * 256 / c->ticks_per_element;
+}
+
+static bool sequential_chunk(call *c)
+{
+    fji_prefix_loop *loop = c->loop;
+    size_t lo = c->begin, n = c->end - lo < c->chunk ? c->end - lo : c->chunk;
+    int code = loop->emit(loop->context, lo, lo + n, c->carry, NULL);
+
+    if (FJI_UNLIKELY(code != FJ_OK)) {
+        fji_job_fail(&loop->job, code);
+        return false;
+    }
+    fji_job_add_progress(&loop->job, n);
+    c->begin += n;
+    if (loop->job.grain == 0 && c->begin < c->end) sequential_timing(c, n);
+    return true;
+}
+
+/* Processes the rest with a table. Returns false if there is none. */
+static bool table_run(call *c)
+{
+    table t;
+
+    if (!table_make(&t, c)) return false;
+    table_work(&t);
+    fji_algo_free(t.values);
+    c->begin = c->end;
+    return true;
+}
+
+static int call_run(fj_task *task)
+{
+    call *c = (call *)task;
+    fji_prefix_loop *loop = c->loop;
+
+    c->chunk = fji_job_chunk_size(&loop->job, 1);
+    c->last_end = loop->job.grain != 0 ? 0 : fji_ticks();
+    while (c->begin < c->end && fji_job_should_continue(&loop->job)) {
+        if (table_is_worthwhile(c) && fji_has_demand() && table_run(c)) break;
+        if (!sequential_chunk(c)) break;
+    }
+    return FJ_OK;
+}
+
+int fji_prefix_run(fji_prefix_loop *loop, const fj_algo_options *how, size_t begin, size_t end,
+                   void *total)
+{
+    _Alignas(max_align_t) unsigned char stack[FJI_PREFIX_INLINE_BYTES];
+    call c = {.loop = loop, .begin = begin, .end = end, .carry = stack};
+    int code = FJ_OK;
+
+    if (loop->size > sizeof stack) c.carry = fji_algo_alloc(loop->size + loop->extra);
+    if (c.carry == NULL) return FJ_ENOMEM;
+    memcpy(c.carry, loop->identity, loop->size);
+    fj_task_init(&c.task, call_run);
+    if (begin < end) code = fji_job_run(&loop->job, how, &c.task);
+    if (code == FJ_OK && total != NULL) memcpy(total, c.carry, loop->size);
+    if (c.carry != stack) fji_algo_free(c.carry);
+    return code;
+}

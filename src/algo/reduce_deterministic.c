@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reduce_deterministic.c - reductions whose result does not depend on how workers share them
+ *
+ * The problem: sums of floating-point numbers depend on the order of the additions. The result has
+ * to have the same bits in every run, whatever the number of workers and whatever is stolen.
+ *
+ * The tree. The n elements are divided into k leaves of `leaf` elements; the last leaf may have
+ * fewer. A leaf is folded into a copy of the identity. A node over k > 1 leaves has the first
+ * k - k / 2 of them on its left and the others on its right. The value of a node is
+ * combine(left, right). The tree depends only on n and the grain. Which worker computes which node
+ * does not change the result.
+ *
+ * A worker computes a subtree in one loop over its leaves, from left to right. The loop keeps the
+ * path from the root of the subtree to the current leaf. Each node on the path is in one of three
+ * states, which say where its right half is:
+ *
+ *     KEPT      the current leaf is in the left half; this worker has the right half still to do
+ *     FORKED    the current leaf is in the left half; the right half is a forked task
+ *     CURRENT   the current leaf is in the right half
+ *
+ *     path [0]  FORKED     Forked halves are above all that are kept: the highest half is the
+ *     path [1]  CURRENT    largest one, so it is forked first. They are joined from the bottom
+ *     path [2]  KEPT       up.
+ *     path [3]  KEPT
+ *               the current leaf
+ *
+ * A left half uses the accumulator of its node, and a right half has one of its own. A path that
+ * goes only to the left therefore needs only one accumulator.
+ *
+ * After every group of leaves that takes about FJI_CHUNK_TICKS, the loop tests for demand. If there
+ * is demand, and the highest half that is KEPT takes longer than FJI_FORK_MIN_TICKS, it is forked.
+ * The time of a leaf is not known before the first leaf is done, so a short reduction forks
+ * nothing. When the loop reaches a forked half, it takes the half back. If a thief has taken it,
+ * the half is a subtree of the thief, and its value is in the accumulator of the right half when it
+ * is joined.
+ *
+ * An accumulator of at most INLINE_ACC bytes is stored in its node, on the stack of the worker.
+ * Larger ones are in a block that is allocated for the subtree, except the accumulator of its root,
+ * which the forker provides. A thief that gets no memory for the block does nothing, and the forker
+ * computes the subtree.
+ */
+#include <string.h>
+
+#include "plat/ticks.h"
+#include "scratch.h"
+#include "split.h"
+
+enum {
+    INLINE_ACC = 128,
+    DEPTH_MAX = 64,   /* of any tree */
+    DEPTH_SMALL = 16, /* of a subtree that is computed with a smaller stack frame */
+    GROWTH = 16,      /* a group of leaves is at most 16 times as large as the one before it */
+};
+
+/* One reduction. */
+typedef struct reduction {
+    fji_job job;
+    fj_fold_fn *fold;
+    fj_combine_fn *combine;
+    void *arg;
+    const void *identity;
+    size_t size;   /* bytes of an accumulator */
+    size_t stride; /* the same, rounded up for accumulators in a block */
+    size_t begin, end;
+    size_t leaf; /* elements of a leaf */
+} reduction;
+
+/* How long leaves take, as the worker has measured it. */
+typedef struct leaf_timing {
+    uint64_t ticks_per_leaf; /* times 256; 0: not known */
+    uint64_t begin;          /* when the current group of leaves began */
+    size_t leaves;           /* of the group that are done */
+    size_t check_after;      /* leaves of a group */
+} leaf_timing;
+
+enum half { KEPT, FORKED, CURRENT };
+
+/* A node on the path to the current leaf. */
+typedef struct node {
+    fj_task task; /* of the right half, while it is FORKED */
+    reduction *reduction;
+    enum half half; /* where the right half is */
+    bool done;      /* a thief has computed the right half */
+    size_t lo, n;   /* the leaves of the right half */
+    leaf_timing timing;
+    void *left;  /* the accumulator of the left half, and then of the node */
+    void *right; /* the accumulator of the right half */
+    _Alignas(max_align_t) unsigned char inline_acc[INLINE_ACC];
+} node;
+
+/* A subtree while a worker computes it. */
+typedef struct subtree {
+    reduction *reduction;
+    node *path;
+    size_t depth;         /* nodes on the path */
+    size_t first_kept;    /* no node before this one is KEPT */
+    size_t lo;            /* the current leaf */
+    void *acc;            /* the accumulator of the current leaf */
+    unsigned char *block; /* large accumulators; NULL: they are in the nodes */
+    leaf_timing timing;
+} subtree;
+
+/* ---- Timing ---------------------------------------------------------------------------------- */
+
+static void timing_begin(leaf_timing *t)
+{
+    t->begin = fji_ticks();
+    t->leaves = 0;
+}
+
+/* Ends a group of leaves, and chooses the size of the next one. */
+static void timing_update(leaf_timing *t)
+{
+    uint64_t now = fji_ticks(), elapsed = now - t->begin;
+
+    if (elapsed > UINT64_MAX / 512) elapsed = 0; /* the counters of two processors differ */
+    if (t->ticks_per_leaf == 0 || elapsed < FJI_CHUNK_TICKS / 2 || elapsed > 2 * FJI_CHUNK_TICKS) {
+        t->ticks_per_leaf = elapsed * 256 / t->leaves + 1;
+        uint64_t fit = FJI_CHUNK_TICKS * 256 / t->ticks_per_leaf;
+        size_t max = t->check_after * GROWTH;
+        t->check_after = fit == 0 ? 1 : fit < max ? (size_t)fit : max;
+    }
+    t->begin = now;
+    t->leaves = 0;
+}
+
+static bool fork_is_worthwhile(const leaf_timing *t, size_t leaves)
+{
+    return t->ticks_per_leaf != 0 && leaves > FJI_FORK_MIN_TICKS * 256 / t->ticks_per_leaf;
+}
+
+/* ---- Accumulators ---------------------------------------------------------------------------- */
+
+static inline void acc_reset(const reduction *r, void *acc)
+{
+    if (FJI_LIKELY(r->size == sizeof(uint64_t)))
+        memcpy(acc, r->identity, sizeof(uint64_t)); /* inlined, not a call */
+    else
+        memcpy(acc, r->identity, r->size);
+}
+
+/* ---- The path -------------------------------------------------------------------------------- */
+
+static int half_run(fj_task *task);
+
+static void path_fork(subtree *p, node *x)
+{
+    fj_task_init(&x->task, half_run);
+    x->reduction = p->reduction;
+    x->half = FORKED;
+    x->done = false;
+    x->timing = p->timing;
+    fj_fork(&x->task);
+}
+
+/* Forks the highest half that is kept, if that is worthwhile and there is demand. */
+static void path_share(subtree *p)
+{
+    while (p->first_kept < p->depth && p->path[p->first_kept].half != KEPT) p->first_kept++;
+    if (p->first_kept == p->depth) return;
+    node *x = &p->path[p->first_kept];
+    if (fork_is_worthwhile(&p->timing, x->n) && fji_has_demand()) path_fork(p, x);
+}
+
+/* Extends the path to the leftmost of the n leaves from p->lo on. */
+static void path_descend(subtree *p, size_t n)
+{
+    while (n > 1) {
+        node *x = &p->path[p->depth];
+        x->half = KEPT;
+        x->lo = p->lo + (n - n / 2);
+        x->n = n / 2;
+        x->left = p->acc;
+        x->right = p->block != NULL ? p->block + p->depth * p->reduction->stride : x->inline_acc;
+        p->depth++;
+        n -= n / 2;
+    }
+}
+
+/* Ends the fork of the right half of x. Returns true if a thief has computed it. */
+static bool path_join(subtree *p, node *x)
+{
+    if (!fji_job_join(&p->reduction->job, &x->task)) return false;
+    timing_begin(&p->timing);
+    return x->done;
+}
+
+/* Both halves of the last node are done: combines them and removes the node from the path. */
+static bool path_ascend(subtree *p)
+{
+    node *x = &p->path[--p->depth];
+    int code = p->reduction->combine(x->left, x->right, p->reduction->arg);
+
+    if (p->first_kept > p->depth) p->first_kept = p->depth;
+    if (FJI_LIKELY(code == FJ_OK)) return true;
+    fji_job_fail(&p->reduction->job, code);
+    return false;
+}
+
+/* Moves the path from a leaf that is done to the next leaf. Returns false if there is none, or if
+ * the job ends. */
+static bool path_next_leaf(subtree *p)
+{
+    reduction *r = p->reduction;
+
+    while (p->depth > 0) {
+        node *x = &p->path[p->depth - 1];
+        if (x->half == CURRENT || (x->half == FORKED && path_join(p, x))) {
+            x->half = CURRENT;
+            /* relaxed: if the job has a code, the values are discarded. */
+            if (fji_load_relaxed(&r->job.code) != FJ_OK || !path_ascend(p)) return false;
+            continue;
+        }
+        x->half = CURRENT;
+        p->acc = x->right;
+        p->lo = x->lo;
+        acc_reset(r, p->acc);
+        path_descend(p, x->n);
+        return true;
+    }
+    return false;
+}
+
+/* After an error: ends all forks. */
+static void path_join_all(subtree *p)
+{
+    while (p->depth > 0) {
+        node *x = &p->path[--p->depth];
+        if (x->half == FORKED) (void)path_join(p, x);
+    }
+}
+
+/* ---- Subtrees -------------------------------------------------------------------------------- */
+
+/* Folds the current leaf. Returns false after an error. */
+static bool subtree_leaf(subtree *p)
+{
+    reduction *r = p->reduction;
+    size_t from = r->begin + p->lo * r->leaf;
+    size_t to = r->end - from < r->leaf ? r->end : from + r->leaf;
+    int code = r->fold(from, to, p->acc, r->arg);
+
+    if (FJI_UNLIKELY(code != FJ_OK)) {
+        fji_job_fail(&r->job, code);
+        return false;
+    }
+    fji_job_add_progress(&r->job, to - from);
+    if (++p->timing.leaves >= p->timing.check_after) {
+        timing_update(&p->timing);
+        path_share(p);
+    }
+    return true;
+}
+
+/* Reduces n leaves from p->lo on into p->acc, which is a copy of the identity. */
+static void subtree_run(subtree *p, size_t n)
+{
+    timing_begin(&p->timing);
+    path_descend(p, n);
+    do {
+        if (!fji_job_should_continue(&p->reduction->job) || !subtree_leaf(p)) break;
+    } while (path_next_leaf(p));
+    path_join_all(p);
+}
+
+static FJI_COLD void subtree_run_small(subtree *p, size_t n)
+{
+    node path[DEPTH_SMALL];
+
+    p->path = path;
+    subtree_run(p, n);
+    p->path = NULL;
+}
+
+static FJI_COLD void subtree_run_deep(subtree *p, size_t n)
+{
+    node path[DEPTH_MAX];
+
+    p->path = path;
+    subtree_run(p, n);
+    p->path = NULL;
+}
+
+/* Returns the number of nodes on the longest path in a tree of n leaves. */
+static size_t depth_of(size_t n)
+{
+    size_t depth = 0;
+
+    for (; n > 1; n -= n / 2) depth++;
+    return depth;
+}
+
+/* Reduces n leaves from lo on into *acc. Returns false if there is no memory, and does nothing. */
+static bool subtree_reduce(reduction *r, size_t lo, size_t n, void *acc, const leaf_timing *t)
+{
+    subtree p = {.reduction = r, .lo = lo, .acc = acc, .timing = *t};
+    size_t depth = depth_of(n);
+
+    if (r->size > INLINE_ACC && depth > 0) {
+        size_t bytes;
+        if (__builtin_mul_overflow(depth, r->stride, &bytes)) return false;
+        p.block = fji_algo_alloc(bytes);
+        if (p.block == NULL) return false;
+    }
+    acc_reset(r, acc);
+    if (depth <= DEPTH_SMALL)
+        subtree_run_small(&p, n);
+    else
+        subtree_run_deep(&p, n);
+    if (p.block != NULL) fji_algo_free(p.block);
+    return true;
+}
+
+/* The body of a right half that a thief has taken. */
+static int half_run(fj_task *task)
+{
+    node *x = (node *)(void *)task;
+
+    x->done = subtree_reduce(x->reduction, x->lo, x->n, x->right, &x->timing);
+    return FJ_OK;
+}
+
+/* ---- The call -------------------------------------------------------------------------------- */
+
+typedef struct root {
+    fj_task task;
+    reduction *reduction;
+    size_t leaves;
+    void *acc;
+} root;
+
+static int root_run(fj_task *task)
+{
+    root *call = (root *)task;
+    leaf_timing unknown = {.check_after = 1};
+
+    return subtree_reduce(call->reduction, 0, call->leaves, call->acc, &unknown) ? FJ_OK
+                                                                                 : FJ_ENOMEM;
+}
+
+/* Returns the largest power of two that is at most half the square root of n, or 1. */
+static size_t default_leaf(size_t n)
+{
+    size_t leaf = 1;
+
+    while (leaf <= n / leaf / 16) leaf *= 2; /* (2 * leaf * 2)^2 <= n */
+    return leaf;
+}
+
+static int reduction_run(reduction *r, void *result, const fj_algo_options *how)
+{
+    size_t n = r->end - r->begin;
+    _Alignas(max_align_t) unsigned char stack[2 * INLINE_ACC];
+    root call = {.reduction = r, .leaves = fji_div_up(n, r->leaf)};
+
+    call.acc = r->size <= sizeof stack ? stack : fji_algo_alloc(r->size);
+    if (call.acc == NULL) return FJ_ENOMEM;
+    fj_task_init(&call.task, root_run);
+    int err = fji_job_run(&r->job, how, &call.task);
+    if (err == FJ_OK) memcpy(result, call.acc, r->size);
+    if (call.acc != stack) fji_algo_free(call.acc);
+    return err;
+}
+
+int fj_reduce_deterministic(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine,
+                            const void *identity, size_t size, void *arg, void *result,
+                            const fj_algo_options *how)
+{
+    const size_t align = _Alignof(max_align_t);
+    reduction r = {.fold = fold,
+                   .combine = combine,
+                   .arg = arg,
+                   .identity = identity,
+                   .size = size,
+                   .begin = begin,
+                   .end = end};
+
+    if (fold == NULL || combine == NULL || identity == NULL || result == NULL) return FJ_EINVAL;
+    if (begin > end || size == 0 || size > PTRDIFF_MAX) return FJ_EINVAL;
+    int err = fji_job_init(&r.job, how, end - begin);
+    if (err != FJ_OK) return err;
+    if (begin == end) {
+        memmove(result, identity, size);
+        return FJ_OK;
+    }
+    r.stride = (size + align - 1) / align * align;
+    r.leaf = r.job.grain != 0 ? r.job.grain : default_leaf(end - begin);
+    return reduction_run(&r, result, how);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scratch.c - the memory that algorithms allocate, and a fault injector for it
+ */
+#include "scratch.h"
+
+#include "plat/atomic.h"
+#include "plat/plat.h"
+
+static long allowed = -1; /* allocations that still succeed; negative: no limit */
+
+void fji_algo_fail_after(long n)
+{
+    fji_store_relaxed(&allowed, n); /* relaxed: a test calls this while no algorithm runs */
+}
+
+/* Counts one allocation. Returns whether it has to fail. */
+static bool fault_injected(void)
+{
+    long n = fji_load_relaxed(&allowed); /* relaxed: the count carries no other data */
+
+    while (n > 0)
+        if (fji_cas_relaxed(&allowed, &n, n - 1)) return false; /* relaxed: as above */
+    return n == 0;
+}
+
+void *fji_algo_alloc(size_t bytes)
+{
+    return FJI_FAULTS && fault_injected() ? NULL : fji_plat_alloc_scratch(bytes);
+}
+
+void fji_algo_free(void *p)
+{
+    fji_plat_free(p);
+}

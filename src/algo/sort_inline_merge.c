@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sort_inline_merge.c - FJ_MERGE, and the merges of FJ_STABLE_SORT
+ *
+ * The problem: a merge is one sequential pass, so the last merges of a sort would occupy one
+ * worker.
+ *
+ * The idea: a merge of many elements is divided on demand. The middle of the longer run, and the
+ * place where it belongs in the other run, cut both runs in two. Each side has its own part of
+ * `out`. Where a cut is depends on comparisons, but it is always within the runs, so a comparison
+ * that contradicts itself does no harm.
+ */
+#include "merge.h"
+#include "sort_inline.h"
+#include "split.h"
+
+enum { LEAF = 8192 }; /* elements that one worker merges, unless the options set a grain */
+
+static int merge_run(fj_task *t)
+{
+    fji_sort_merge_range(*(fji_sort_merge *)t);
+    return FJ_OK;
+}
+
+fji_sort_merge fji_sort_merge_split(fji_sort_merge *m)
+{
+    const fji_sort_kind *kind = m->kind;
+    fji_sort_merge right = *m;
+    size_t i, j;
+
+    if (m->na >= m->nb) {
+        i = m->na / 2;
+        j = kind->before(m->b, m->nb, m->a + i * kind->size, 0);
+    } else {
+        j = m->nb / 2;
+        i = kind->before(m->a, m->na, m->b + j * kind->size, 1);
+    }
+    right.a += i * kind->size;
+    right.b += j * kind->size;
+    if (right.out != NULL) right.out += (i + j) * kind->size;
+    right.na -= i;
+    right.nb -= j;
+    m->na = i;
+    m->nb = j;
+    return right;
+}
+
+/* Forks the right side and merges the left one. Returns whether a thief merged the right one. */
+static bool merge_fork_right(fji_sort_merge left, fji_sort_merge *right)
+{
+    fj_task_init(&right->task, merge_run);
+    fj_fork(&right->task);
+    fji_sort_merge_range(left);
+    return fji_job_join(left.job, &right->task);
+}
+
+void fji_sort_merge_range(fji_sort_merge m)
+{
+    size_t leaf = m.leaf > 1 ? m.leaf : m.leaf == 1 ? 2 : LEAF;
+
+    while (m.na + m.nb > leaf) {
+        if (!fji_job_should_continue(m.job)) return;
+        fji_sort_merge left = m;
+        m = fji_sort_merge_split(&left);
+        if (!fji_has_demand())
+            fji_sort_merge_range(left);
+        else if (merge_fork_right(left, &m))
+            return;
+    }
+    m.kind->merge(m.a, m.na, m.b, m.nb, m.out);
+    if (m.counts_progress) fji_job_add_progress(m.job, m.na + m.nb);
+}
+
+/* ---- FJ_MERGE -------------------------------------------------------------------------------- */
+
+typedef struct call {
+    fj_task task;
+    fji_sort_merge merge;
+} call;
+
+static int call_run(fj_task *t)
+{
+    fji_sort_merge_range(((call *)t)->merge);
+    return FJ_OK;
+}
+
+int fji_merge_runs(const fji_sort_kind *kind, const void *a, size_t na, const void *b, size_t nb,
+                   void *out, const fj_algo_options *how)
+{
+    fji_run_pair p = {a, b, out, na, nb};
+    fji_job job;
+    call c = {.merge = {.kind = kind, .job = &job, .a = a, .b = b, .na = na, .nb = nb}};
+
+    if (!fji_run_pair_args_ok(&p, kind->size)) return FJ_EINVAL;
+    int err = fji_job_init(&job, how, na + nb);
+    if (err != FJ_OK || na + nb == 0) return err;
+    /* An empty run may be NULL, which memcpy() does not allow even for 0 bytes. */
+    if (na == 0) c.merge.a = out;
+    if (nb == 0) c.merge.b = out;
+    c.merge.out = out;
+    c.merge.leaf = fji_job_chunk_size(&job, LEAF);
+    c.merge.counts_progress = true;
+    fj_task_init(&c.task, call_run);
+    if (na + nb <= c.merge.leaf && fji_job_may_skip_pool(how)) return call_run(&c.task);
+    return fji_job_run(&job, how, &c.task);
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sort_inline_quick.c - FJ_SORT: quicksort in place
+ *
+ * The problem: an inlined comparison is cheap, so mispredicted branches and the first, sequential
+ * partitions dominate the time.
+ *
+ * The idea: partitions without branches on comparisons (forkjoin/sort.h), the larger ones shared by
+ * all workers.
+ *
+ * A range is partitioned around a pivot, which is then in its final place. It is not moved again,
+ * so a worker that sorts the range right of it may compare with it. If that element is not before
+ * the pivot of the range, both are equal, and so are all elements that the partition puts on the
+ * left: they are done. An array of few different elements therefore takes few partitions.
+ *
+ * The larger side of a partition is forked on demand, and the smaller one is sorted at once. The
+ * stack therefore has at most one frame for each halving.
+ *
+ * Parallel partitions. During the first partitions the other workers have nothing to do. With at
+ * least PARALLEL_WORKERS workers, all of them share the partition of a large range: each chunk is
+ * partitioned separately. Then the elements that are on the wrong side of the border of the whole
+ * range are exchanged.
+ *
+ *     chunks             |<<<<<>>>>|<<<>>>>>>|<<<<<<<>>|<<<<>>>>>|     < goes left, > goes right
+ *     misplaced           left: .....>>>>...>>>>> <<<...:<<<<          of the border
+ *
+ * Bad partitions. A partition is bad if nearly all elements are on one side, unless that is the
+ * left side and it is done. A few exchanges after it break up patterns that may have caused it. A
+ * range is sorted as a heap after about log2(n) bad partitions, so the sort takes O(n log n)
+ * comparisons, whatever LESS returns.
+ */
+#include "sort_inline.h"
+#include "split.h"
+#include "swap.h"
+
+enum {
+    BAD_SHARE = 8,           /* a side of less than an eighth of the range makes a partition bad */
+    PARALLEL_MIN = 1 << 18,  /* elements of a range that is partitioned in parallel */
+    PARALLEL_WORKERS = 3,    /* of a pool that partitions in parallel */
+    CHUNK_MIN = 1 << 14,     /* elements of a chunk */
+    CHUNKS_MAX = 256,        /* of a parallel partition */
+    CHECK_EVERY = 1 << 12,   /* steps of a heap sort between two tests of the job */
+    EXCHANGE_BYTES = 1 << 13 /* that one chunk of the exchange moves */
+};
+
+typedef struct quicksort {
+    fji_job job;
+    const fji_sort_kind *kind;
+    size_t leaf;
+    bool parallel; /* there are enough workers for parallel partitions */
+} quicksort;
+
+typedef struct range {
+    char *a;
+    size_t n;
+    int has_previous; /* 1: there is an element before the range, not after any of it */
+    int bad_allowed;  /* bad partitions before the range is sorted as a heap */
+} range;
+
+/* ---- Heap sort ------------------------------------------------------------------------------- */
+
+static void heap_sort(quicksort *q, char *a, size_t n)
+{
+    const fji_sort_kind *kind = q->kind;
+
+    for (size_t i = n / 2; i-- > 0;) {
+        if (i % CHECK_EVERY == 0 && !fji_job_should_continue(&q->job)) return;
+        kind->sift(a, i, n);
+    }
+    for (size_t i = n; i-- > 1;) {
+        if (i % CHECK_EVERY == 0 && !fji_job_should_continue(&q->job)) return;
+        fji_swap_bytes(a, a + i * kind->size, kind->size);
+        kind->sift(a, 0, i);
+    }
+}
+
+/* ---- Partitions ------------------------------------------------------------------------------ */
+
+/* The result of a partition. The left side is empty if its elements are all equal to the pivot. */
+typedef struct sides {
+    range left, right;
+    size_t done; /* elements that are in their final place */
+} sides;
+
+/* Exchanges three elements with pseudo-random ones, the same in every run. */
+static void shuffle_few(char *a, size_t n, size_t size)
+{
+    uint64_t x = n * 2 + 1;
+
+    if (n < BAD_SHARE) return;
+    for (size_t i = 0; i < 3; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        fji_swap_bytes(a + (n / 4 * (i + 1) - 1) * size, a + x % n * size, size);
+    }
+}
+
+/* Returns whether a partition of n elements with `left` elements on the left of the pivot is bad.
+ * If `equal` is set, the left side is done, so it does not matter that the right side is small. */
+static bool is_bad(size_t n, size_t left, int equal)
+{
+    return left < n / BAD_SHARE || (!equal && n - 1 - left < n / BAD_SHARE);
+}
+
+static sides sides_of(const fji_sort_kind *kind, range r, size_t pivot, int equal)
+{
+    sides s = {.done = 1};
+
+    s.left = (range){r.a, pivot, r.has_previous, r.bad_allowed};
+    s.right = (range){r.a + (pivot + 1) * kind->size, r.n - 1 - pivot, 1, r.bad_allowed};
+    if (equal) {
+        s.done += pivot;
+        s.left.n = 0;
+    }
+    if (is_bad(r.n, pivot, equal)) {
+        s.left.bad_allowed = --s.right.bad_allowed;
+        shuffle_few(s.left.a, s.left.n, kind->size);
+        shuffle_few(s.right.a, s.right.n, kind->size);
+    }
+    return s;
+}
+
+static sides partition(const fji_sort_kind *kind, range r)
+{
+    int equal = r.has_previous;
+    size_t pivot = kind->cut(r.a, r.n, &equal);
+
+    return sides_of(kind, r, pivot, equal);
+}
+
+/* ---- Parallel partitions --------------------------------------------------------------------- */
+
+typedef struct chunk {
+    size_t left;                            /* elements that go left */
+    size_t misplaced_right, misplaced_left; /* in all chunks before this one */
+} chunk;
+
+typedef struct parallel_partition {
+    const fji_sort_kind *kind;
+    char *a; /* the n elements after the pivot */
+    size_t n;
+    size_t chunks;
+    size_t border; /* elements that go left, in all chunks */
+    int equal;
+    chunk chunk[CHUNKS_MAX + 1];
+} parallel_partition;
+
+static size_t chunk_at(const parallel_partition *p, size_t i)
+{
+    return p->n / p->chunks * i + (i < p->n % p->chunks ? i : p->n % p->chunks);
+}
+
+/* Partitions the chunks lo <= i < hi. */
+static int partition_chunks(void *context, size_t lo, size_t hi, void *acc)
+{
+    parallel_partition *p = context;
+
+    (void)acc;
+    for (size_t i = lo; i < hi; i++) {
+        size_t at = chunk_at(p, i);
+        p->chunk[i].left = p->kind->part(p->a + at * p->kind->size, chunk_at(p, i + 1) - at,
+                                         p->a - p->kind->size, p->equal);
+    }
+    return FJ_OK;
+}
+
+/* Returns how many elements of chunk i go right but are left of the border, or the other way round,
+ * and where they begin. */
+static size_t misplaced_in(const parallel_partition *p, size_t i, bool going_right, size_t *begin)
+{
+    size_t at = chunk_at(p, i), mid = at + p->chunk[i].left, end = chunk_at(p, i + 1);
+
+    if (going_right) {
+        *begin = mid;
+        end = end < p->border ? end : p->border;
+    } else {
+        *begin = at > p->border ? at : p->border;
+        end = mid;
+    }
+    return end > *begin ? end - *begin : 0;
+}
+
+/* Finds the border and counts the elements on the wrong side of it. Returns the number of pairs. */
+static size_t count_misplaced(parallel_partition *p)
+{
+    size_t right = 0, left = 0, unused;
+
+    p->border = 0;
+    for (size_t i = 0; i < p->chunks; i++) p->border += p->chunk[i].left;
+    for (size_t i = 0; i < p->chunks; i++) {
+        p->chunk[i].misplaced_right = right;
+        p->chunk[i].misplaced_left = left;
+        right += misplaced_in(p, i, true, &unused);
+        left += misplaced_in(p, i, false, &unused);
+    }
+    p->chunk[p->chunks].misplaced_right = right;
+    p->chunk[p->chunks].misplaced_left = left;
+    return right;
+}
+
+/* Returns the place of the k-th misplaced element. Sets *n to the number of misplaced elements that
+ * follow each other there. */
+static size_t misplaced_at(const parallel_partition *p, size_t k, bool going_right, size_t *n)
+{
+    size_t lo = 0, hi = p->chunks, begin, count;
+
+    while (hi - lo > 1) { /* the last chunk that has at most k before it */
+        size_t mid = lo + (hi - lo) / 2;
+        size_t before = going_right ? p->chunk[mid].misplaced_right : p->chunk[mid].misplaced_left;
+        if (before <= k)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    k -= going_right ? p->chunk[lo].misplaced_right : p->chunk[lo].misplaced_left;
+    count = misplaced_in(p, lo, going_right, &begin);
+    *n = count - k;
+    return begin + k;
+}
+
+/* Exchanges the pairs lo <= k < hi of misplaced elements. */
+static int exchange_misplaced(void *context, size_t lo, size_t hi, void *acc)
+{
+    parallel_partition *p = context;
+    size_t size = p->kind->size;
+
+    (void)acc;
+    while (lo < hi) {
+        size_t n = hi - lo, nx, ny;
+        size_t x = misplaced_at(p, lo, true, &nx), y = misplaced_at(p, lo, false, &ny);
+        if (n > nx) n = nx;
+        if (n > ny) n = ny;
+        fji_swap_bytes(p->a + x * size, p->a + y * size, n * size);
+        lo += n;
+    }
+    return FJ_OK;
+}
+
+/* Partitions the range with all workers. Returns false if the call is cancelled. */
+static bool partition_parallel(quicksort *q, range r, sides *s)
+{
+    size_t size = q->kind->size, grain = EXCHANGE_BYTES / size + 1;
+    parallel_partition p = {
+        .kind = q->kind, .a = r.a + size, .n = r.n - 1, .equal = r.has_previous};
+
+    q->kind->pivot(r.a, r.n, &p.equal);
+    p.chunks = fji_min(p.n / CHUNK_MIN, CHUNKS_MAX);
+    int err = fji_split_run_nested(&q->job, partition_chunks, &p, p.chunks, 1);
+    if (err == FJ_OK)
+        err = fji_split_run_nested(&q->job, exchange_misplaced, &p, count_misplaced(&p), grain);
+    if (err != FJ_OK) {
+        fji_job_fail(&q->job, err);
+        return false;
+    }
+    fji_swap_bytes(r.a, r.a + p.border * size, size);
+    *s = sides_of(q->kind, r, p.border, p.equal);
+    return true;
+}
+
+/* ---- Ranges ---------------------------------------------------------------------------------- */
+
+/* Sorts a range on this thread, always the left side first. To choose the smaller side would cost
+ * mispredicted branches, and the limit for bad partitions keeps the stack small anyway. */
+static void sort_sequential(quicksort *q, char *a, size_t n, int has_previous, int bad_allowed)
+{
+    const fji_sort_kind *kind = q->kind;
+
+    while (n > kind->at_once) {
+        int equal = has_previous;
+        if (bad_allowed <= 0) {
+            heap_sort(q, a, n);
+            return;
+        }
+        size_t left = kind->cut(a, n, &equal), right = n - 1 - left;
+        if (is_bad(n, left, equal)) {
+            bad_allowed--;
+            if (!equal) shuffle_few(a, left, kind->size);
+            shuffle_few(a + (left + 1) * kind->size, right, kind->size);
+        }
+        if (!equal) sort_sequential(q, a, left, has_previous, bad_allowed);
+        a += (left + 1) * kind->size;
+        n = right;
+        has_previous = 1;
+    }
+    if (n > 1) kind->small(a, n);
+}
+
+typedef struct side {
+    fj_task task;
+    quicksort *q;
+    range r;
+} side;
+
+static void sort_range(quicksort *q, range r);
+
+static int side_run(fj_task *t)
+{
+    side *s = (side *)t;
+
+    sort_range(s->q, s->r);
+    return FJ_OK;
+}
+
+/* Forks `other` and sorts `mine`. Returns whether a thief has sorted `other`. */
+static bool sort_fork_side(quicksort *q, range mine, range other)
+{
+    side s = {.q = q, .r = other};
+
+    fj_task_init(&s.task, side_run);
+    fj_fork(&s.task);
+    sort_range(q, mine);
+    return fji_job_join(&q->job, &s.task);
+}
+
+static bool partition_range(quicksort *q, range r, sides *s)
+{
+    if (q->parallel && r.n >= PARALLEL_MIN && fji_has_demand()) return partition_parallel(q, r, s);
+    *s = partition(q->kind, r);
+    return true;
+}
+
+/* Sorts a range, and forks the larger side of a partition on demand. */
+static void sort_range(quicksort *q, range r)
+{
+    sides s;
+
+    while (r.n > q->leaf && r.bad_allowed > 0) {
+        if (!fji_job_should_continue(&q->job) || !partition_range(q, r, &s)) return;
+        fji_job_add_progress(&q->job, s.done);
+        bool left_first = s.left.n < s.right.n;
+        range first = left_first ? s.left : s.right;
+        r = left_first ? s.right : s.left;
+        if (first.n > q->leaf / 2 && fji_has_demand()) {
+            if (sort_fork_side(q, first, r)) return;
+        } else {
+            sort_range(q, first);
+        }
+    }
+    if (r.n == 0 || !fji_job_should_continue(&q->job)) return;
+    sort_sequential(q, r.a, r.n, r.has_previous, r.bad_allowed);
+    if (q->job.progress != NULL && fji_job_should_continue(&q->job))
+        fji_job_add_progress(&q->job, r.n);
+}
+
+/* ---- The call -------------------------------------------------------------------------------- */
+
+typedef struct call {
+    fj_task task;
+    quicksort *q;
+    char *a;
+    size_t n;
+} call;
+
+static int call_run(fj_task *t)
+{
+    call *c = (call *)t;
+    quicksort *q = c->q;
+    range all = {c->a, c->n, 0, 64 - __builtin_clzll(c->n)};
+
+    if (fji_sort_presorted(&q->job, q->kind, c->a, c->n)) {
+        fji_job_add_progress(&q->job, c->n);
+        return FJ_OK;
+    }
+    q->parallel = fj_pool_parallelism(fj_current_pool()) >= PARALLEL_WORKERS;
+    sort_range(q, all);
+    return FJ_OK;
+}
+
+int fji_quick_sort(const fji_sort_kind *kind, void *a, size_t n, const fj_algo_options *how)
+{
+    quicksort q = {.kind = kind};
+    call c = {.q = &q, .a = a, .n = n};
+
+    int err = fji_sort_init(&q.job, kind, a, n, how);
+    if (err != FJ_OK || n == 0) return err;
+    q.leaf = fji_sort_leaf(&q.job, kind);
+    fj_task_init(&c.task, call_run);
+    return fji_job_run(&q.job, how, &c.task);
+}

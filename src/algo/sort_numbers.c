@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sort_numbers.c - sorts of numbers
+ *
+ * Numbers of 8 and 16 bits are counted, and then written in order from the counts. Wider numbers,
+ * and keys with values, are sorted by digits (radix.h). If there is no memory for that, and if an
+ * array of 8 or 16 bits is short, the numbers are sorted by comparisons (forkjoin/sort.h).
+ */
+#include <forkjoin/sort.h>
+#include <string.h>
+
+#include "radix.h"
+#include "scratch.h"
+#include "split.h"
+
+#define PLAIN_LESS(x, y) ((x) < (y))
+#define FLOAT_LESS(x, y) (ordered_32(x) < ordered_32(y))
+#define DOUBLE_LESS(x, y) (ordered_64(x) < ordered_64(y))
+#define KEY_LESS(x, y) ((x).key < (y).key)
+
+/* Integers that have the order of floating-point numbers: -0 before 0, and NaN at both ends. */
+
+static inline int32_t ordered_32(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits ^ (int32_t)((uint32_t)(bits >> 31) >> 1);
+}
+
+static inline int64_t ordered_64(double x)
+{
+    int64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
+}
+
+FJ_SORT(compare_i8, int8_t, PLAIN_LESS);
+FJ_SORT(compare_u8, uint8_t, PLAIN_LESS);
+FJ_SORT(compare_i16, int16_t, PLAIN_LESS);
+FJ_SORT(compare_u16, uint16_t, PLAIN_LESS);
+FJ_SORT(compare_i32, int32_t, PLAIN_LESS);
+FJ_SORT(compare_u32, uint32_t, PLAIN_LESS);
+FJ_SORT(compare_i64, int64_t, PLAIN_LESS);
+FJ_SORT(compare_u64, uint64_t, PLAIN_LESS);
+FJ_SORT(compare_f32, float, FLOAT_LESS);
+FJ_SORT(compare_f64, double, DOUBLE_LESS);
+FJ_STABLE_SORT(compare_kv32, fj_kv32, KEY_LESS);
+FJ_STABLE_SORT(compare_kv64, fj_kv64, KEY_LESS);
+
+/* ---- Sorts by digits ------------------------------------------------------------------------- */
+
+enum { STACK_BYTES = 4096 }; /* of a buffer on the stack */
+
+static const fji_key_map unsigned_map = {0, 0};
+static const fji_key_map signed_map_32 = {0x80000000u, 0};
+static const fji_key_map signed_map_64 = {(uint64_t)INT64_MIN, 0};
+static const fji_key_map float_map_32 = {0x80000000u, INT32_MAX};
+static const fji_key_map float_map_64 = {(uint64_t)INT64_MIN, INT64_MAX};
+
+typedef struct radix_call {
+    fj_task task;
+    fji_job job;
+    void *a, *buffer;
+    size_t n;
+    const fji_key_map *map;
+} radix_call;
+
+static int radix_32(fj_task *t)
+{
+    radix_call *c = (radix_call *)t;
+    return fji_radix_32(&c->job, c->a, c->buffer, c->n, c->map);
+}
+
+static int radix_64(fj_task *t)
+{
+    radix_call *c = (radix_call *)t;
+    return fji_radix_64(&c->job, c->a, c->buffer, c->n, c->map);
+}
+
+static int radix_kv32(fj_task *t)
+{
+    radix_call *c = (radix_call *)t;
+    return fji_radix_kv32(&c->job, c->a, c->buffer, c->n);
+}
+
+static int radix_kv64(fj_task *t)
+{
+    radix_call *c = (radix_call *)t;
+    return fji_radix_kv64(&c->job, c->a, c->buffer, c->n);
+}
+
+/* Sorts by digits. If there is no memory, it changes nothing and returns FJ_ENOMEM. */
+static int sort_radix(void *a, size_t n, size_t size, const fji_key_map *map, fj_task_fn *fn,
+                      const fj_algo_options *how)
+{
+    radix_call c = {.a = a, .n = n, .map = map};
+    _Alignas(16) char stack[STACK_BYTES];
+
+    if (!fji_array_ok(a, n, size)) return FJ_EINVAL;
+    void *scratch = n * size > sizeof stack ? fji_algo_alloc(n * size) : NULL;
+    if (n * size > sizeof stack && scratch == NULL) return FJ_ENOMEM;
+    c.buffer = scratch != NULL ? scratch : stack;
+    int err = fji_job_init(&c.job, how, n);
+    if (err == FJ_OK && n != 0) {
+        fj_task_init(&c.task, fn);
+        err = fji_job_run(&c.job, how, &c.task);
+    }
+    fji_algo_free(scratch);
+    return err;
+}
+
+/* A sort by digits or, without memory, by comparisons. */
+#define RADIX_SORT(name, type, map, fn)                               \
+    int fj_sort_##name(type *a, size_t n, const fj_algo_options *how) \
+    {                                                                 \
+        int err = sort_radix(a, n, sizeof *a, map, fn, how);          \
+        return err == FJ_ENOMEM ? compare_##name(a, n, how) : err;    \
+    }
+
+RADIX_SORT(i32, int32_t, &signed_map_32, radix_32)
+RADIX_SORT(u32, uint32_t, &unsigned_map, radix_32)
+RADIX_SORT(f32, float, &float_map_32, radix_32)
+RADIX_SORT(i64, int64_t, &signed_map_64, radix_64)
+RADIX_SORT(u64, uint64_t, &unsigned_map, radix_64)
+RADIX_SORT(f64, double, &float_map_64, radix_64)
+RADIX_SORT(kv32, fj_kv32, &unsigned_map, radix_kv32)
+RADIX_SORT(kv64, fj_kv64, &unsigned_map, radix_kv64)
+
+/* ---- Sorts by counting ----------------------------------------------------------------------- */
+
+enum { FILL_MIN = 4096 }; /* numbers of a chunk when the result is written */
+
+/* A sort of numbers of 8 or 16 bits. Number x has the key x ^ sign, where `sign` is the sign bit of
+ * a signed type and 0 otherwise. Keys have the order of the numbers, as unsigned ones. */
+typedef struct counting_call {
+    fj_task task;
+    fji_job job;
+    void *a;
+    size_t n;
+    size_t size; /* bytes of a number: 1 or 2 */
+    size_t keys, sign;
+    uint64_t *count; /* of each key: its count; then how many numbers come before it */
+} counting_call;
+
+static int count_step(void *context, size_t lo, size_t hi, void *acc)
+{
+    const counting_call *c = context;
+    const uint8_t *bytes = c->a;
+    const uint16_t *words = c->a;
+    uint64_t *count = acc;
+
+    if (c->size == 1)
+        for (size_t i = lo; i < hi; i++) count[bytes[i] ^ c->sign]++;
+    else
+        for (size_t i = lo; i < hi; i++) count[words[i] ^ c->sign]++;
+    return FJ_OK;
+}
+
+static int count_combine(void *left, const void *right, void *arg)
+{
+    const counting_call *c = arg;
+    uint64_t *a = left;
+    const uint64_t *b = right;
+
+    for (size_t i = 0; i < c->keys; i++) a[i] += b[i];
+    return FJ_OK;
+}
+
+/* Returns the key of the number at place i of the result: the last key that has at most i numbers
+ * before it. */
+static size_t key_at(const counting_call *c, size_t i)
+{
+    size_t lo = 0, hi = c->keys;
+
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (c->count[mid] <= i)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Writes the number with the given key to the places `at` to `end`. */
+static void fill(const counting_call *c, size_t at, size_t end, size_t key)
+{
+    uint16_t *words = c->a;
+
+    if (c->size == 1)
+        memset((uint8_t *)c->a + at, (int)(key ^ c->sign), end - at);
+    else
+        for (; at < end; at++) words[at] = (uint16_t)(key ^ c->sign);
+}
+
+/* Writes the places lo to hi of the result. */
+static int fill_step(void *context, size_t lo, size_t hi, void *acc)
+{
+    const counting_call *c = context;
+
+    (void)acc;
+    for (size_t key = lo < hi ? key_at(c, lo) : 0; lo < hi; key++) {
+        size_t end = key + 1 < c->keys && c->count[key + 1] < hi ? c->count[key + 1] : hi;
+        fill(c, lo, end, key);
+        lo = end;
+    }
+    return FJ_OK;
+}
+
+/* Replaces the count of each key by the number of elements with a lower key. */
+static void counts_to_places(counting_call *c)
+{
+    uint64_t at = 0;
+
+    for (size_t i = 0; i < c->keys; i++) {
+        uint64_t here = c->count[i];
+        c->count[i] = at;
+        at += here;
+    }
+}
+
+static int counting_run(fj_task *t)
+{
+    counting_call *c = (counting_call *)t;
+    fji_split count, write;
+
+    fji_split_init_nested(&count, &c->job, count_step, c, &(fj_algo_options){.min_grain = c->keys});
+    fji_split_init_nested(&write, &c->job, fill_step, c, &(fj_algo_options){.min_grain = FILL_MIN});
+    write.job.progress = c->job.progress;
+    count.combine = count_combine;
+    count.arg = c;
+    count.size = c->keys * sizeof *c->count;
+    int code = fji_split_run(&count, NULL, 0, c->n, c->count);
+    if (code != FJ_OK) return code;
+    counts_to_places(c);
+    code = fji_split_run(&write, NULL, 0, c->n, NULL);
+    /* A result that is written only in part would not have the same elements. */
+    if (code != FJ_OK) (void)fill_step(c, 0, c->n, NULL);
+    return code;
+}
+
+/* Sorts by counting. If there is no memory, it changes nothing and returns FJ_ENOMEM. */
+static int sort_counting(void *a, size_t n, size_t size, size_t sign, const fj_algo_options *how)
+{
+    counting_call c = {.a = a, .n = n, .size = size, .sign = sign, .keys = (size_t)1 << 8 * size};
+    uint64_t stack[256];
+
+    c.count = size == 1 ? stack : fji_algo_alloc(c.keys * sizeof *c.count);
+    if (c.count == NULL) return FJ_ENOMEM;
+    memset(c.count, 0, c.keys * sizeof *c.count);
+    int err = fji_job_init(&c.job, how, n);
+    if (err == FJ_OK) {
+        fj_task_init(&c.task, counting_run);
+        err = fji_job_run(&c.job, how, &c.task);
+    }
+    if (c.count != stack) fji_algo_free(c.count);
+    return err;
+}
+
+/* A sort by counting of at least `min` numbers. Fewer numbers are sorted by comparisons, and so are
+ * all without memory. */
+#define COUNTING_SORT(name, type, min, sign)                           \
+    int fj_sort_##name(type *a, size_t n, const fj_algo_options *how)  \
+    {                                                                  \
+        int err = FJ_ENOMEM;                                           \
+        if (!fji_array_ok(a, n, sizeof *a)) return FJ_EINVAL;          \
+        if (n >= min) err = sort_counting(a, n, sizeof *a, sign, how); \
+        return err == FJ_ENOMEM ? compare_##name(a, n, how) : err;     \
+    }
+
+COUNTING_SORT(i8, int8_t, 128, 0x80)
+COUNTING_SORT(u8, uint8_t, 128, 0)
+COUNTING_SORT(i16, int16_t, 8192, 0x8000)
+COUNTING_SORT(u16, uint16_t, 8192, 0)
