@@ -185,14 +185,15 @@ static void timers_try_end(fj_pool *p)
  */
 static bool timers_fire_one(struct fji_timers *ts, fj_timer *t, bool *gone)
 {
-    bool acts = ts->ops->acts(t);
+    const fji_timer_ops *ops = ts->ops; /* read under the lock */
+    bool acts = ops->acts(t);
     uint32_t generation = fji_fork_generation;
 
     timers_count(ts, t, (uint64_t)-1);
     ts->moving++;
     if (acts) timers_hand_over(ts);
     fji_lock_drop(&ts->lock);
-    ts->ops->fire(t, ts->pool); /* a limit's own reference goes along */
+    ops->fire(t, ts->pool); /* a limit's own reference goes along */
     *gone = generation != fji_fork_generation;
     if (*gone) return false;
     fji_lock_take(&ts->lock);
@@ -414,12 +415,13 @@ static bool timer_stays(const fj_timer *t, bool all, bool stops)
 /* With the lock, which is let go of meanwhile: t is out of the wheel, and over. */
 static void timers_drop(struct fji_timers *ts, fj_timer *t)
 {
+    const fji_timer_ops *ops = ts->ops; /* read under the lock */
     bool unneeded = t->kind == FJI_TIMER_UNNEEDED; /* it is being decided, by whoever has run it */
 
     timers_count(ts, t, (uint64_t)-1);
     ts->moving++;
     fji_lock_drop(&ts->lock);
-    ts->ops->discard(t, unneeded);
+    ops->discard(t, unneeded);
     fji_lock_take(&ts->lock);
     ts->moving--;
 }
