@@ -25,7 +25,7 @@
  * fji_wake_one() if one has a task (worker_main() in worker.c).
  *
  * Edges          from                               to                          carries
- *   idle.retire  full fence, retire_reconsider()    full fence, idle_sleep()    ctl against park
+ *   idle.retire  full fence, retire_reconsider()    full fence, idle_sleep()    ctl, park
  */
 #ifndef FJI_RETIRE_H
 #define FJI_RETIRE_H

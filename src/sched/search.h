@@ -24,8 +24,9 @@
  *                                            DEFERRED: clear it, full fence;
  *                                            rescan; a task: set DEFERRED again, fji_wake_one()
  *
- * DEFERRED is a bit of `nsearching`, so a thread reads the bit and the number of slots at the same
- * moment.
+ * "Enough" is 1 for a thread outside the pool. For a worker it is half of the active workers, but at
+ * least FJI_SEARCH_MIN and at most FJI_SEARCH_MAX. DEFERRED is a bit of `nsearching`, so a thread
+ * reads the bit and the number of slots at the same moment.
  *
  * Invariants
  *   P1  nsearching is the number of slots in use. Each slot belongs to one awake worker that will
@@ -48,9 +49,9 @@
  * sets DEFERRED again, since several wake-ups may have been deferred. So while tasks are left, each
  * worker that finds one wakes the next, until a worker finds nothing.
  *
- * A started thread has no slot, because its on_start callback runs first. But the thread that
- * started it may have relied on it. So when it finds its first task, it also tests all queues and
- * calls fji_wake_one() if one has a task (awaiting_first_task).
+ * A started thread has no slot, because its on_start callback runs first. But a worker that had to
+ * wake the next one may have started this thread instead. So when the thread finds its first task,
+ * it also tests all queues, and wakes another worker if one has a task (awaiting_first_task).
  *
  * Edges         from                                 to                            carries
  *   idle.defer  full fence, fji_search_slot_take()   full fence, idle_fence()      task, slot
