@@ -24,7 +24,7 @@
  *                                            DEFERRED: clear it, full fence;
  *                                            rescan; a task: set DEFERRED again, fji_wake_one()
  *
- * "Enough" is 1 for a thread outside the pool. For a worker it is half of the active workers, but at
+ * "Enough" is 1 for a thread outside the pool. For a worker it is half of the active workers, at
  * least FJI_SEARCH_MIN and at most FJI_SEARCH_MAX. DEFERRED is a bit of `nsearching`, so a thread
  * reads the bit and the number of slots at the same moment.
  *
