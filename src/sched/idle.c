@@ -105,7 +105,7 @@ static bool idle_sleep(fji_worker *w)
         /* [idle.park] acquire <- acq_rel in worker_unpark(). */
         if (fji_load_acquire(&w->park) == FJI_PARK_ACTIVE) return true;
         if (!in_time && !fji_pool_stopping(w->pool) && fji_retire(w)) {
-            fji_store_relaxed(&w->park, FJI_PARK_ACTIVE); /* relaxed: no thread wakes it now */
+            fji_store_relaxed(&w->park, FJI_PARK_ACTIVE); /* relaxed: w is off the stack */
             return false;
         }
     }

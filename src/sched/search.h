@@ -36,14 +36,15 @@
  *       parallelism, one of these holds: a wake-up is in progress; DEFERRED is set and a slot is in
  *       use; a worker has cleared DEFERRED and its rescan will see the task.
  *
- * Why P2 holds: a worker that gives up its slot while DEFERRED is set passes the duty on.
+ * Why P2 holds: a worker that gives up its slot while DEFERRED is set passes on the duty to wake
+ * another worker.
  *   - It found a task. It wakes the next worker with the same slot. If there is no worker to wake,
  *     it returns the slot, executes a full fence and reads ctl again. The second read is needed
  *     because a producer may have seen an idle worker that the first read did not show.
  *   - It found nothing. Its rescan sees the task: the producer stores the task, executes the fence
- *     in 1 and reads that the slot is in use; the worker returns the slot, executes the full fence
- *     after its push and reads the queues. A worker that is woken before its rescan owes it, and
- *     makes it later (rescan_owed in idle.h).
+ *     in 1 and reads that the slot is in use. The worker returns the slot, executes the full fence
+ *     after its push and reads the queues. A worker that is woken before its rescan makes the rescan
+ *     later (rescan_owed in idle.h).
  * DEFERRED is cleared only before a rescan. That rescan sees every task whose producer has read the
  * bit as set, because of the fence in 1 and the fence after clearing. If the rescan sees a task, it
  * sets DEFERRED again, since several wake-ups may have been deferred. So while tasks are left, each

@@ -126,6 +126,8 @@ static bool fork_may_wake(fji_worker *w)
     return (n & (n - 1)) == 0 || n % FJI_SPAWN_RETRY_EVERY == 0;
 }
 
+/* After a push into the own queue and the light fence, by the thread of the worker `fast`. A fork
+ * calls it only if it sees the wake-up bit, or always in a pool without the heavy fence. */
 void fji_wake_slow(fj_worker *fast)
 {
     fji_worker *w = fji_worker_of(fast);
@@ -145,6 +147,8 @@ void fji_wake_after_find(fji_worker *w, bool more)
 
     if (w->awaiting_first_task && !more) more = fji_pool_has_work(p);
     w->searching = w->rescan_owed = w->awaiting_first_task = false;
+    /* w keeps the slot for the next worker if that worker is wanted. Otherwise it returns the slot,
+     * which reads DEFERRED once more. */
     if (slot && !more && !fji_search_is_deferred(p)) {
         slot = false;
         more = fji_search_slot_return(p);
@@ -152,7 +156,7 @@ void fji_wake_after_find(fji_worker *w, bool more)
         more = true;
     }
     if (more) wake_with_slot(p, slot);
-    if (owed) wake_with_slot(p, false);
+    if (owed) wake_with_slot(p, false); /* in addition: see "Each rescan counts" in idle.h */
 }
 
 void fji_wake_all_idle(fj_pool *p)
