@@ -43,8 +43,8 @@
  *     because a producer may have seen an idle worker that the first read did not show.
  *   - It found nothing. Its rescan sees the task: the producer stores the task, executes the fence
  *     in 1 and reads that the slot is in use. The worker returns the slot, executes the full fence
- *     after its push and reads the queues. A worker that is woken before its rescan makes the rescan
- *     later (rescan_owed in idle.h).
+ *     after its push and reads the queues. A worker that is woken before its rescan makes the
+ *     rescan later (rescan_owed in idle.h).
  * DEFERRED is cleared only before a rescan. That rescan sees every task whose producer has read the
  * bit as set, because of the fence in 1 and the fence after clearing. If the rescan sees a task, it
  * sets DEFERRED again, since several wake-ups may have been deferred. So while tasks are left, each
