@@ -1,28 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compensate.c - while a worker is blocked, another one may run in its place
+ * compensate.c - compensation: while a worker is blocked, another worker may run in its place
  *
- * A worker that is about to wait takes itself out of the active count, so that the pool is one
- * worker short. It is counted in `blocked` instead: the pool may have that many threads more.
+ * The problem. A worker that waits uses no core. If all workers wait, queued tasks do not run,
+ * although the workers may wait for exactly these tasks. So the pool must have more threads than
+ * its parallelism then. But most waits are short, and a thread is expensive: the pool must not
+ * start one for each wait.
  *
- *     blocker                                   producer
- *     1 blocked+1; CAS ctl: active-1            1 cell = task
- *     2 heavy fence                             2 light fence
- *     3 a task in any queue: signal             3 ctl < 0: signal
- *     4 waits; blocked-1; CAS ctl: active+1
+ * The idea. A worker that is about to wait leaves the active count, so the pool is one worker
+ * short. It is counted in `blocked` instead, and the pool may have that many threads more.
  *
- * This is the handshake of idle.c. Either the producer's 3 sees the blocker's 1, or the blocker's
- * 3 sees the producer's 1. The signal wakes an idle worker if there is one, and starts a thread if
- * there is none and max_threads allows it. So a thread is started only when a task is queued and no
- * worker is idle. Steps 2 and 3 are left out if the control word says, after 1, that no worker is
- * missing or none can be had.
+ *     blocking worker                          producer
+ *     1 blocked + 1; CAS ctl: active - 1       1 store the task into a cell
+ *     2 heavy fence                            2 light fence
+ *     3 a task in any queue: fji_wake_one()    3 wake-up bit set: fji_wake_one()
+ *     4 wait
+ *     5 blocked - 1; CAS ctl: active + 1
+ *
+ * This is the handshake of idle.h. Either the producer's step 3 sees step 1 of the blocking
+ * worker, or the blocking worker's step 3 sees step 1 of the producer. fji_wake_one() wakes an
+ * idle worker if there is one. If there is none and max_threads allows it, it starts a thread. So
+ * a thread is started only if a task is queued and no worker is idle. The blocking worker skips
+ * steps 2 and 3 if the wake-up bit is clear after step 1: no worker is missing, or none can be
+ * added.
+ *
+ * After step 5 more workers than the parallelism may be active for a short time. A surplus worker
+ * finds that out between two tasks and becomes idle (worker.c).
  *
  * Invariants
- *   B1  blocked == workers between 1 and 4. What begin takes, end gives back, on every path.
- *   B2  While a task is queued and fewer than `parallelism` workers are active, either no worker is
- *       idle and no thread may be added, or a signal is under way, or a start was refused.
+ *   B1  `blocked` is the number of workers between steps 1 and 5. Every path that begins a wait
+ *       also ends it.
+ *   B2  While a task is queued and fewer workers are active than the parallelism, at least one of
+ *       these holds: no worker is idle and no thread may be added; a wake-up is in progress; the
+ *       start of a thread was refused.
  *
- * Refused threads: see spawn.h.
+ * spawn.h explains how the pool recovers if a thread is refused.
+ *
+ * Edges          from                      to                                      carries
+ *   idle.dekker  light fence, fj_fork()    heavy fence, fji_compensate_try_begin() task, ctl
  */
 
 #include "sched/compensate.h"
@@ -31,7 +46,8 @@
 #include "sched/spawn.h"
 #include "sched/wake.h"
 
-/* Whether a worker that blocks now leaves fewer than min_runnable, and nothing can be done. */
+/* Whether fewer than min_runnable workers stay active if one blocks now, and no worker can be woken
+ * or added. */
 static bool compensate_saturated(const fj_pool *p, uint64_t c)
 {
     fji_sizes s = fji_pool_sizes(p);
@@ -40,11 +56,11 @@ static bool compensate_saturated(const fj_pool *p, uint64_t c)
            fji_ctl_deficit(c) + s.parallelism <= p->min_runnable;
 }
 
-/* Adds n to the active count. Returns whether the control word asks for a worker afterwards. */
+/* Adds n to the active count. Returns whether the wake-up bit is set afterwards. */
 static bool compensate_add_active(fj_pool *p, int n)
 {
     fji_ctl_add(p, n, 0);
-    /* relaxed: this thread's own change, or a later one. */
+    /* relaxed: reads the change above, or a later one. */
     return (fji_pool_ctl_hint(p) & FJI_CTL_WAKE_WANTED) != 0;
 }
 
@@ -54,12 +70,12 @@ fji_compensation fji_compensate_try_begin(fji_worker *w)
     const fj_pool_options *o = &p->options;
 
     if (w->alive != FJI_ALIVE_WORKER) return FJI_KEPT_SLOT; /* a guest is in no count */
-    /* relaxed: the answer may be old by the time the worker waits, whatever the order. */
+    /* relaxed: with any order the answer may be outdated when the worker waits. */
     if (o->allow_saturation != NULL && compensate_saturated(p, fji_pool_ctl_hint(p)) &&
         !o->allow_saturation(p, o->arg))
         return FJI_SATURATED;
     fji_add_relaxed(&p->blocked, 1);                 /* relaxed: ctl is changed after it */
-    fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: for monitoring and child.c */
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: for dumps and atfork.c */
     if (!compensate_add_active(p, -1)) return FJI_RELEASED_SLOT;
     /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
     fji_pool_barrier(p);
@@ -67,7 +83,6 @@ fji_compensation fji_compensate_try_begin(fji_worker *w)
     return FJI_RELEASED_SLOT;
 }
 
-/* For waits that cannot fail: they block whatever the saturation callback says. */
 fji_compensation fji_compensate_begin(fji_worker *w)
 {
     fji_compensation c = fji_compensate_try_begin(w);
@@ -91,7 +106,7 @@ int64_t fji_compensate_retry(fji_worker *w, int64_t *pause)
 {
     bool is_short = false;
 
-    /* What the thread was before it became a guest is blocked as well. */
+    /* If w is a guest, the worker or guest that its thread was before is blocked, too. */
     for (; w != NULL; w = fji_worker_outer(w)) {
         if (!fji_spawn_is_short(w->pool)) continue;
         is_short = true;

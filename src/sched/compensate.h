@@ -1,32 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compensate.h - while a worker is blocked, another one may run in its place
+ * compensate.h - compensation: while a worker is blocked, another worker may run in its place
+ *
+ * compensate.c explains the protocol. A thread calls one of the two begin functions before it
+ * waits, and fji_compensate_end() after the wait, for the worker or guest that it is itself.
  */
 #ifndef FJI_COMPENSATE_H
 #define FJI_COMPENSATE_H
 
 #include "sched/pool.h"
 
-/* What begin returns, for end. */
+/* What a begin function returns, for fji_compensate_end(). */
 typedef enum fji_compensation {
-    FJI_KEPT_SLOT,     /* the caller is a guest: nothing was changed */
+    FJI_KEPT_SLOT,     /* the caller is a guest, which is in no count: nothing was changed */
     FJI_RELEASED_SLOT, /* the worker does not count as active */
-    FJI_SATURATED      /* the allow_saturation callback refused: nothing was begun */
+    FJI_SATURATED      /* the allow_saturation callback refused: there is nothing to end */
 } fji_compensation;
 
-/* w is about to block. */
+/* w is about to wait and cannot be refused: it blocks even if the allow_saturation callback
+ * refuses. Wakes or starts another worker if one is needed. Never returns FJI_SATURATED. */
 fji_compensation fji_compensate_begin(fji_worker *w);
 
-/* The same, but the allow_saturation callback may refuse: FJI_SATURATED, and no end. */
+/* As fji_compensate_begin(), but returns FJI_SATURATED if the allow_saturation callback refuses. */
 fji_compensation fji_compensate_try_begin(fji_worker *w);
 
-/* w does not block any more. */
+/* w has stopped waiting. c: what the begin function returned. */
 void fji_compensate_end(fji_worker *w, fji_compensation c);
 
 /*
- * Before each sleep of a blocked worker: if the pool is short of a worker, tries again to wake or start
- * one, with growing pauses. Returns when the sleep has to end for the next attempt, or FJ_FOREVER.
- * *pause is 0 at first.
+ * Called before each sleep of a blocked worker. If a pool of the calling thread is short of a
+ * worker (spawn.h), tries again to wake or start one, with growing pauses. *pause is the last
+ * pause and is 0 before the first call; that call only sets it. Returns the time at which the
+ * sleep has to end for the next attempt, or FJ_FOREVER if no pool is short.
  */
 int64_t fji_compensate_retry(fji_worker *w, int64_t *pause);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * idle.c - a worker that has found nothing sleeps until it is woken; see idle.h
+ * idle.c - a worker that finds no task becomes idle; see idle.h
  */
 
 #include "sched/idle.h"
@@ -12,6 +12,7 @@
 #include "sched/search.h"
 #include "sched/wake.h"
 
+/* Step 1 of the handshake: w is on top of the idle stack, and does not count as active. */
 static void idle_push(fji_worker *w)
 {
     fj_pool *p = w->pool;
@@ -20,55 +21,59 @@ static void idle_push(fji_worker *w)
 
     fji_check(p, fji_ctl_total(c) > 0 && fji_ctl_total(c) <= FJ_MAX_WORKERS);
     fji_store_relaxed(&w->rescanning, 1u); /* relaxed: published by the next store */
-    /* [idle.rescan] release -> acquire in quiesce_worker(): looks. */
+    /* [idle.rescan] release -> acquire in quiesce_worker(): rescanning. */
     fji_store_release(&w->park, FJI_PARK_IDLE);
     for (;; fji_ctl_backoff(p, &c, &failures)) {
         fji_store_relaxed(&w->next_idle, fji_ctl_top(c)); /* relaxed: published by the CAS */
         uint64_t n = fji_ctl_add_active(fji_ctl_with_top(c, w->index + 1), -1);
-        /* [ctl.idle] acq_rel -> acq_rel in idle_pop(): next_idle, park. */
+        /* [ctl.idle] acq_rel -> acq_rel in wake_pop(): next_idle, park. */
         if (fji_ctl_cas(p, &c, fji_ctl_new_version(n))) return;
     }
 }
 
-/* Whether nobody is active: then a heavy fence costs next to nothing. */
+/* Whether no worker is active: then a heavy fence interrupts no worker. */
 static bool idle_none_active(const fj_pool *p)
 {
     return fji_pool_active(p, fji_pool_ctl_hint(p)) <= 0;
 }
 
-/* Whether the next heavy fence may begin, and is for this worker to make. Not every look is also
- * one at the control word: many may wait here, and its line is wanted by others. */
+/* Whether the next heavy fence may begin and the caller is its leader. Reads the control word only
+ * in every 16th turn, because many workers may wait here and other threads need its cache line. */
 static bool idle_may_lead(fj_pool *p, uint32_t turn)
 {
     uint64_t next = fji_load_relaxed(&p->fence_next); /* relaxed: the CAS decides */
     uint64_t now = (uint64_t)fji_plat_now();
 
     if (p->fence_waits && now < next && (turn % 16 != 0 || !idle_none_active(p))) return false;
-    /* [idle.fence] acq_rel: one leads. */
+    /* [idle.fence] acq_rel: only one worker succeeds and leads. */
     return fji_cas_acq_rel_64(&p->fence_next, &next, now + FJI_FENCE_GAP_NS);
 }
 
+/* The heavy fence, for all workers that wait in idle_fence(). */
 static void idle_lead(fj_pool *p)
 {
-    /* [idle.fence] acq_rel <-> the full fence in idle_fence(): who has not seen this number has
-     * pushed itself before the fence below. */
+    /* [idle.fence] acq_rel <-> the full fence in idle_fence(): a worker that has not read this
+     * number there has pushed itself before the heavy fence below. */
     uint32_t number = fji_add_acq_rel(&p->fence_begun, 1) + 1;
     /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
     fji_pool_barrier(p);
     uint32_t done = fji_load_relaxed(&p->fence_done); /* relaxed: the CAS decides */
-    /* [idle.fence] acq_rel -> acquire in idle_fence(): what the fence has brought. */
+    /* [idle.fence] acq_rel -> acquire in idle_fence(): the effect of the heavy fence. */
     while ((int32_t)(number - done) > 0 && !fji_cas_acq_rel_32(&p->fence_done, &done, number)) {}
 }
 
-/* Until a heavy fence has begun and ended since the push of w; false: w was made active. */
+/* Step 2 of the handshake: waits until a heavy fence has begun and ended since the push of w, or
+ * executes one. Returns false if another thread has made w active meanwhile. */
 static bool idle_fence(fji_worker *w)
 {
     fj_pool *p = w->pool;
     uint32_t turn = 0;
 
-    /* [idle.fence] ctl above, the number below; partner: idle_lead(). */
+    /* [idle.fence] ctl above, the number below; partner: idle_lead().
+     * [idle.dekker] In a pool without the heavy fence this is step 2. Partner: fji_wake_slow().
+     * [idle.defer] nsearching and ctl above, the queues below; partner: fji_search_slot_take(). */
     fji_fence_full();
-    uint32_t before = fji_load_relaxed(&p->fence_begun); /* relaxed: the fence */
+    uint32_t before = fji_load_relaxed(&p->fence_begun); /* relaxed: the fence orders it */
     if (!p->asymmetric) return true;
     /* [idle.fence] acquire <- acq_rel in idle_lead(). */
     while ((int32_t)(fji_load_acquire(&p->fence_done) - before) <= 0) {
@@ -83,7 +88,8 @@ static bool idle_fence(fji_worker *w)
     return true;
 }
 
-/* Until somebody made w active again (true), or it has left the stack to end (false). */
+/* Step 4 of the handshake: sleeps. Returns true if another thread has made w active again, and
+ * false if w has retired. */
 static bool idle_sleep(fji_worker *w)
 {
     for (;;) {
@@ -91,14 +97,15 @@ static bool idle_sleep(fji_worker *w)
         /* [idle.park] acquire <- acq_rel in worker_unpark(). */
         if (!fji_cas_acq_rel_32(&w->park, &idle, FJI_PARK_PARKED) && idle == FJI_PARK_ACTIVE)
             return true;
-        /* [idle.retire] park above, ctl in fji_retire_deadline() below; partner: retire_reconsider(). */
+        /* [idle.retire] park above, ctl in fji_retire_deadline() below; partner:
+         * retire_reconsider(). */
         fji_fence_full();
         fji_count(&w->parks, 1);
         bool in_time = fji_plat_wait(&w->park, FJI_PARK_PARKED, fji_retire_deadline(w));
         /* [idle.park] acquire <- acq_rel in worker_unpark(). */
         if (fji_load_acquire(&w->park) == FJI_PARK_ACTIVE) return true;
         if (!in_time && !fji_pool_stopping(w->pool) && fji_retire(w)) {
-            fji_store_relaxed(&w->park, FJI_PARK_ACTIVE); /* relaxed: off the stack, ours */
+            fji_store_relaxed(&w->park, FJI_PARK_ACTIVE); /* relaxed: w is off the stack */
             return false;
         }
     }
@@ -109,17 +116,17 @@ bool fji_idle_wait(fji_worker *w)
     fj_pool *p = w->pool;
 
     fji_check(p, fji_queue_valid(&w->q));
-    fji_search_end(w); /* the rescan below sees what was left to its slot */
+    fji_search_end(w); /* the rescan below covers the wake-ups that were left to the slot */
     idle_push(w);
     /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
     if (!idle_fence(w)) {
-        fji_store_relaxed(&w->rescanning, 0u); /* relaxed: it is active, and will be found so */
+        fji_store_relaxed(&w->rescanning, 0u); /* relaxed: the park word shows that w is active */
         w->rescan_owed = true;
         return true;
     }
     w->rescan_owed = false;
     if (fji_search_rescan(p)) fji_wake_one(p);
-    /* [idle.rescan] release -> acquire in quiesce_worker(): whom the signal has woken. */
+    /* [idle.rescan] release -> acquire in quiesce_worker(): the worker that this one has woken. */
     fji_store_release(&w->rescanning, 0u);
     fji_pool_maybe_terminate(p);
     return idle_sleep(w);

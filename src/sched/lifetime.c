@@ -2,11 +2,16 @@
 /*
  * lifetime.c - threads that exit, guests that are counted, and the last step of a pool's end
  *
- * pool/shutdown.c explains the run state.
+ * pool/shutdown.c explains the run state and the end of a pool. Threads are counted in the control
+ * word, guests in `guests` under the lock of the pool. The pool has ended when it was stopped and
+ * both counts are 0.
  *
- * Edges        from                               to                                  carries
- *   pool.end   release or, fji_pool_end_if_over() acquire, fji_pool_await_end()       all that was done
- *   pool.end   full fence, maybe_terminate()      full fence, fji_fji_pool_shutdown()     quiet against run
+ * A thread that exits joins the thread that exited before it, and leaves its own handle as
+ * last_exited. So at most one exited thread of a pool waits to be joined. fji_pool_join() joins it.
+ *
+ * Edges        from                                    to                                carries
+ *   pool.end   release or, fji_pool_end_if_over()      acquire, fji_pool_await_end()     all writes
+ *   pool.end   full fence, fji_pool_maybe_terminate()  full fence, fji_pool_shutdown()   state, run
  */
 
 #include "sched/lifetime.h"
@@ -19,15 +24,16 @@ void fji_pool_end_if_over(fj_pool *p)
 
     if ((run & (FJI_RUN_STOP | FJI_RUN_TERMINATED)) != FJI_RUN_STOP) return;
     if (total != 0 || p->guests != 0) return;
-    /* [pool.end] release -> acquire in fji_pool_await_end(). */
+    /* [pool.end] release -> acquire in fji_pool_await_end() and fji_pool_end_common(). */
     fji_or_release(&p->run, FJI_RUN_TERMINATED);
     fji_plat_wake_all(&p->run);
 }
 
 void fji_pool_maybe_terminate(fj_pool *p)
 {
-    /* [pool.end] what has changed above, run below; partner: the fence in fji_pool_shutdown(). Either
-     * the shutdown finds the pool quiet, or we see the shutdown. */
+    /* [pool.end] what the caller has changed above, run below; partner: the fence in
+     * fji_pool_shutdown(). Either the shutdown finds the pool quiescent, or this thread sees the
+     * shutdown. */
     fji_fence_full();
     /* relaxed: the fence orders it. */
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) p->hooks->try_terminate(p, false);
@@ -49,7 +55,7 @@ bool fji_pool_last_thread(fj_pool *p, fji_thread *before)
 
 void fji_pool_add_guest(fj_pool *p)
 {
-    fji_count(&p->guests, 1); /* under the lock; fj_pool_dump() reads it without */
+    fji_count(&p->guests, 1); /* under the lock; fj_pool_dump() reads it without the lock */
 }
 
 void fji_pool_remove_guest(fj_pool *p)

@@ -2,32 +2,44 @@
 /*
  * quiescent.c - whether a pool has nothing to do
  *
- * Quiet means that at one moment every thread counted in ctl was idle, every guest was
- * quiet or gone, and every queue was empty. One sweep over the records shows it, if ctl and
- * `moves` are the same after as before:
+ * A pool is quiescent if at one moment every thread that is counted in ctl is idle, every guest is
+ * quiet or has left, and every queue is empty. There is no counter of tasks, because each fork
+ * would have to change it. Instead a thread sweeps over the records:
  *
- *   - a worker that goes idle changes ctl (version), and so does whoever takes one off the
- *     stack; so with ctl unchanged nobody ran anything in between, and the queue of an idle
- *     worker does not change. But one that was taken off before the sweep may be told only
- *     during it: it still looks idle, then takes a task from a queue that is then found empty.
- *     So the park words are looked at once more after the queues: whoever took a task by
- *     then is active, and can be seen to be, or has gone idle again and changed ctl;
- *   - a guest that comes or goes, a worker in fj_help_quiesce() that turns from quiet to active
- *     or back, and a guest that sleeps because it has joined a task and has none itself, changes
- *     `moves`. Such a guest has to count as quiet: the task that it has joined may itself wait for
- *     the pool to be quiescent;
- *   - a thread that is being started is counted in ctl and not yet found idle;
- *   - submissions can only be added meanwhile: what was empty when looked at was empty at the
- *     start too, and then that is the moment.
+ *     read ctl and activity_epoch
+ *       all workers idle, all guests quiet, and their queues empty
+ *       all submission queues empty
+ *       all workers idle, all guests quiet, again
+ *     full fence
+ *     ctl and activity_epoch unchanged: quiescent; otherwise sweep again
  *
- * At the end of a pool nothing may be added any more: the sweep then takes the lock of
- * every submission queue, under which submitters look whether the pool still takes work.
+ * If ctl and activity_epoch are the same before and after the sweep, the pool was quiescent:
+ *   - A worker that becomes idle changes ctl (the version), and so does a thread that pops one from
+ *     the idle stack. So if ctl is unchanged, no worker became idle or was woken during the sweep,
+ *     and the queue of an idle worker did not change.
+ *   - A worker may be popped before the sweep, and its park word may become ACTIVE only during the
+ *     sweep. The first pass still finds it idle. Then it takes a task from a queue, and the sweep
+ *     finds that queue empty. So the park words are read a second time, after the queues: a worker
+ *     that has taken a task is ACTIVE then, or has become idle again and has changed ctl.
+ *   - A thread that is being started is counted in ctl, but the sweep does not find it idle.
+ *   - activity_epoch counts the changes that ctl does not show: a guest enters or leaves, a worker
+ *     in fj_help_quiesce() becomes QUIET or ACTIVE, and so does a guest without a task of its own
+ *     that sleeps in a join. Such a guest has to count as quiet, because the task that it joins may
+ *     itself wait until the pool is quiescent.
+ *   - Submissions can only be added during the sweep, because no worker and no guest is active. So
+ *     a submission queue that the sweep finds empty was empty when the sweep began. The start of
+ *     the sweep is the moment at which the pool was quiescent.
+ *   - A worker counts as idle only after the wake-up of its rescan (`rescanning`, see idle.h).
  *
- * Edges          from                         to                          carries
- *   pool.alive   release store of alive       acquire in fji_pool_quiescent()  park, the queue
- *   pool.activity   acq_rel add                  acquire in fji_pool_quiescent()  a guest's coming
- *   idle.rescan   release in fji_idle_wait()   acquire in quiesce_worker()  its rescan's signal
- *   ctl.idle     acq_rel CAS in idle_push()   acquire in fji_pool_quiescent()  an empty queue
+ * When a pool ends, no task may be added after the sweep. So that sweep takes the lock of each
+ * submission queue. A submitter checks the run state under the same lock.
+ *
+ * Edges            from                                to                            carries
+ *   pool.alive     release stores in record.c          acquire, quiesce_worker()     park, queue
+ *   pool.activity  acq_rel adds in guest.c             acquire, fji_pool_quiescent() guests
+ *   pool.activity  acq_rel add, fji_quiesce_turn()     acquire, fji_pool_quiescent() park
+ *   idle.rescan    release store, fji_idle_wait()      acquire, quiesce_worker()     its wake-up
+ *   ctl.idle       acq_rel CAS, idle_push()            acquire, fji_pool_quiescent() an empty queue
  */
 
 #include "sched/quiescent.h"
@@ -47,26 +59,29 @@ bool fji_pool_has_work(const fj_pool *p)
     return false;
 }
 
-/* ---- Quiescence --------------------------------------------------------------------------------------- */
+/* ---- Quiescence ------------------------------------------------------------------------------ */
 
-/* Whether record w does nothing; *idle counts it if it is a worker. One that is quiet goes on
- * with its task afterwards, so it keeps a pool from ending. */
+/* Whether the worker or guest of record w is idle or quiet, or the record is free. Adds 1 to
+ * *idle if it is a worker. A QUIET worker continues its task afterwards, so it keeps a pool from
+ * ending. */
 static bool quiesce_worker(fji_worker *w, bool ending, int *idle)
 {
-    /* [pool.alive] acquire <- release in fji_record_take(). */
+    /* [pool.alive] acquire <- release in fji_record_take() and fji_record_give_back(). */
     uint32_t alive = fji_load_acquire(&w->alive);
 
     if (alive != FJI_ALIVE_WORKER && alive != FJI_ALIVE_GUEST) return true;
-    /* [idle.park] acquire <- whoever set it; moves and ctl are compared afterwards. */
+    /* [idle.park] acquire <- worker_unpark(), idle_push() or fji_quiesce_turn(). The caller
+     * compares activity_epoch and ctl afterwards. */
     uint32_t park = fji_load_acquire(&w->park);
     if (alive == FJI_ALIVE_WORKER) ++*idle;
     if (park == FJI_PARK_ACTIVE || (ending && park == FJI_PARK_QUIET)) return false;
-    /* [idle.rescan] acquire <- release in fji_idle_wait(): whom it has woken. */
+    /* [idle.rescan] acquire <- release in fji_idle_wait(): the worker that w has woken. */
     return fji_load_acquire(&w->rescanning) == 0;
 }
 
-/* A lock of the common pool that is held is not waited for: a submission is on its way, and its
- * callbacks may wait for the lock under which the end of the common pool is looked for. */
+/* Takes the lock of q. Returns false if p is the common pool and another thread holds the lock: a
+ * submission is in progress. The caller must not wait for it, because callbacks of that submission
+ * may wait for the lock under which the common pool is ended. */
 static bool quiesce_lock(const fj_pool *p, fji_submission_queue *q)
 {
     if (p->is_common) return fji_lock_try(&q->lock);
@@ -74,6 +89,7 @@ static bool quiesce_lock(const fj_pool *p, fji_submission_queue *q)
     return true;
 }
 
+/* Whether all submission queues are empty. */
 static bool quiesce_submissions(fj_pool *p, bool ending)
 {
     for (uint32_t i = 0; i < p->nsubmissions; i++) {
@@ -87,7 +103,8 @@ static bool quiesce_submissions(fj_pool *p, bool ending)
     return true;
 }
 
-/* Whether all who are counted in ctl, and all guests, do nothing; `queues`: nor have anything. */
+/* Whether all workers that are counted in ctl are idle and all guests are quiet. `queues`: and
+ * their queues are empty. */
 static bool quiesce_workers(fj_pool *p, uint64_t ctl, bool ending, bool queues)
 {
     int idle = 0;
@@ -111,10 +128,11 @@ bool fji_pool_quiescent(fj_pool *p, bool ending)
 {
     for (;;) {
         uint64_t ctl = fji_pool_ctl(p);
-        /* [pool.activity] acquire <- acq_rel in fji_guest_enter() and fji_quiesce_turn(). */
+        /* [pool.activity] acquire <- acq_rel in guest.c and fji_quiesce_turn(). */
         uint64_t activity = fji_load_acquire(&p->activity_epoch);
         if (!quiesce_sweep(p, ctl, ending)) return false;
-        /* [pool.activity] the sweep above, the second look below; partner: the acq_rel adds. */
+        /* [pool.activity] the sweep above, ctl and activity_epoch below; partners: the acq_rel
+         * adds in guest.c and fji_quiesce_turn(). */
         fji_fence_full();
         /* relaxed: the fence orders them. */
         if (fji_pool_ctl_hint(p) == ctl && fji_load_relaxed(&p->activity_epoch) == activity)
@@ -122,8 +140,8 @@ bool fji_pool_quiescent(fj_pool *p, bool ending)
     }
 }
 
-/* Not only w: what this thread was before it became a guest of the same pool again goes on only
- * when w has got what it waits for. */
+/* The thread of w may have been a worker or guest of the same pool before it became the guest w.
+ * These records turn, too, because they cannot continue before w does. */
 void fji_quiesce_turn(fji_worker *w, uint32_t park)
 {
     fj_pool *p = w->pool;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * retire.c - idle workers that leave for lack of work; see retire.h
+ * retire.c - idle workers that exit because they are not needed; see retire.h
  */
 
 #include "sched/retire.h"
 
-/* When to give up waiting: never, unless w is on top and the pool could do without it. */
 int64_t fji_retire_deadline(fji_worker *w)
 {
     fj_pool *p = w->pool;
-    uint64_t c = fji_pool_ctl_hint(p); /* relaxed: trim decides by CAS */
+    uint64_t c = fji_pool_ctl_hint(p); /* relaxed: the CAS in fji_retire() decides */
     int target = fji_pool_parallelism(p);
 
     if (p->keep_alive_ns == FJ_FOREVER || fji_ctl_top(c) != w->index + 1) return FJ_FOREVER;
@@ -20,26 +19,26 @@ int64_t fji_retire_deadline(fji_worker *w)
     return wait > FJ_FOREVER - 1 - now ? FJ_FOREVER : now + wait;
 }
 
-/* w may be on top now: it looks how long it may sleep, though it is about to sleep for ever. */
+/* w may be on top of the stack now. Makes it compute its deadline again, even if it sleeps or is
+ * about to sleep without one. */
 static void retire_reconsider(fji_worker *w)
 {
     uint32_t parked = FJI_PARK_PARKED;
 
-    /* [idle.retire] ctl above, park below; partner: idle_sleep(). Either it sees itself on top, or
-     * we see it parked, and then its wait does not begin or ends. */
+    /* [idle.retire] ctl above, park below; partner: idle_sleep(). Either w sees itself on top, or
+     * the CAS below finds PARKED. In the second case the sleep of w ends, or does not begin. */
     fji_fence_full();
     /* [idle.park] acq_rel: as every change of park. */
     if (fji_cas_acq_rel_32(&w->park, &parked, FJI_PARK_IDLE)) fji_plat_wake_one(&w->park);
 }
 
-/* Off the stack, if still on top; the total follows at its exit. The next is told to look. */
 bool fji_retire(fji_worker *w)
 {
     fj_pool *p = w->pool;
     uint64_t c = fji_pool_ctl(p);
 
     while (fji_ctl_top(c) == w->index + 1) {
-        uint32_t next = fji_load_relaxed(&w->next_idle); /* relaxed: our own */
+        uint32_t next = fji_load_relaxed(&w->next_idle); /* relaxed: only w writes it */
         /* [ctl.idle] acq_rel: as every change of ctl. */
         if (!fji_ctl_cas(p, &c, fji_ctl_with_top(c, next))) continue;
         fji_store_relaxed(&p->shrinking, 1u); /* relaxed: a hint */

@@ -7,40 +7,39 @@
 
 #include "sched/quiescent.h"
 
-/* How many who search are enough for the caller. */
+/* How many slots in use are enough for a caller that has read the control word c. */
 static uint32_t search_slot_limit(const fj_pool *p, uint64_t c)
 {
     const fji_worker *w = fji_worker_self();
     /* relaxed: a limit, not a count. */
     int half = (fji_ctl_deficit(c) + fji_pool_parallelism(p)) / 2;
 
-    if (w == NULL || w->pool != p) return 1; /* it has better things to do than to wake */
+    /* 1 for a thread outside the pool, so that it does not spend its time on wake-ups. */
+    if (w == NULL || w->pool != p) return 1;
     if (half < FJI_SEARCH_MIN) return FJI_SEARCH_MIN;
     return (uint32_t)(half < FJI_SEARCH_MAX ? half : FJI_SEARCH_MAX);
 }
 
-/* A permit to wake somebody; false: the signal is left to those who have one. */
 bool fji_search_slot_take(fj_pool *p, uint64_t c)
 {
     uint32_t most = search_slot_limit(p, c);
 
-    /* [idle.defer] the task and ctl above, `search` below; partners: fji_search_rescan(), idle_fence(),
-     * wake_with_slot(). */
+    /* [idle.defer] the task and ctl above, nsearching below; partners: fji_search_rescan(),
+     * idle_fence(), wake_with_slot(). */
     fji_fence_full();
-    uint32_t s = fji_load_relaxed(&p->nsearching); /* relaxed: the fence, or the CAS */
+    uint32_t s = fji_load_relaxed(&p->nsearching); /* relaxed: the fence orders it */
     for (;;) {
         bool enough = (s & ~FJI_WAKE_DEFERRED) >= most;
-        if (enough && (s & FJI_WAKE_DEFERRED) != 0) return false; /* the line is left alone */
-        /* [idle.defer] acq_rel: as every change of it. */
+        if (enough && (s & FJI_WAKE_DEFERRED) != 0) return false; /* without a write */
+        /* [idle.defer] acq_rel: as every change of nsearching. */
         if (fji_cas_acq_rel_32(&p->nsearching, &s, enough ? s | FJI_WAKE_DEFERRED : s + 1))
             return !enough;
     }
 }
 
-/* True: a signal may have been left to it. */
 bool fji_search_slot_return(fj_pool *p)
 {
-    /* [idle.defer] acq_rel: as every change of it. */
+    /* [idle.defer] acq_rel: as every change of nsearching. */
     return (fji_add_acq_rel(&p->nsearching, (uint32_t)-1) & FJI_WAKE_DEFERRED) != 0;
 }
 
@@ -51,7 +50,7 @@ bool fji_search_is_throttled(const fj_pool *p)
 
 bool fji_search_is_deferred(const fj_pool *p)
 {
-    /* relaxed: a worker that returns its slot reads it again, and a rescan follows a fence. */
+    /* relaxed: returning the slot reads the bit again, and a rescan follows a full fence. */
     return (fji_load_relaxed(&p->nsearching) & FJI_WAKE_DEFERRED) != 0;
 }
 
@@ -60,29 +59,30 @@ bool fji_search_begin(fji_worker *w)
     fj_pool *p = w->pool;
 
     if (w->searching) return true;
-    /* relaxed: the limit only saves waste. */
+    /* relaxed: the limit need not be exact. */
     if ((fji_load_relaxed(&p->nsearching) & ~FJI_WAKE_DEFERRED) >= p->max_spinners) return false;
-    /* [idle.defer] acq_rel: as every change of it. */
+    /* [idle.defer] acq_rel: as every change of nsearching. */
     fji_add_acq_rel(&p->nsearching, 1u);
     return w->searching = true;
 }
 
 void fji_search_end(fji_worker *w)
 {
-    if (w->searching) (void)fji_search_slot_return(w->pool); /* nothing is looked for any more */
+    if (w->searching) (void)fji_search_slot_return(w->pool); /* a rescan follows */
     w->searching = false;
 }
 
-/* Whether any queue has a task, after the heavy fence. What was waived before is seen too. */
 bool fji_search_rescan(fj_pool *p)
 {
     if (!fji_search_is_deferred(p)) return fji_pool_has_work(p);
-    /* [idle.defer] acq_rel: as every change of it. */
+    /* [idle.defer] acq_rel: as every change of nsearching. */
     fji_and_acq_rel(&p->nsearching, ~FJI_WAKE_DEFERRED);
-    /* [idle.defer] WAIVED above, the queues below; partner: the fence in fji_search_slot_take(). */
+    /* [idle.defer] DEFERRED above, the queues below; partner: the fence in
+     * fji_search_slot_take(). */
     fji_fence_full();
     if (!fji_pool_has_work(p)) return false;
-    /* [idle.defer] acq_rel: there may be more than one. */
+    /* [idle.defer] acq_rel: as every change of nsearching. Several wake-ups may have been
+     * deferred. */
     fji_or_acq_rel(&p->nsearching, FJI_WAKE_DEFERRED);
     return true;
 }

@@ -1,159 +1,102 @@
-/* SPDX-License-Identifier: MIT *
- * This is the second step of the idle protocol; idle.h is the first. With many workers each push would
- * change the control word, and a thread outside the pool would spend its time on wake-ups. So in a pool
- * with more than FJI_UNTHROTTLED_WORKERS workers a wake-up needs a searching slot. `nsearching` counts the
- * slots in use. A searching worker is awake, has no task and will scan all queues: it was woken with a
- * slot, or it found nothing and continues to spin. A producer that finds enough slots in use wakes no
- * worker and sets WAKE_DEFERRED: it leaves its wake-up to the searching workers.
- *
- *     producer that sees an idle worker     searching worker
- *     1 full fence                          finds a task:  DEFERRED or more tasks: wakes the next worker
- *     2 CAS nsearching:                                    and hands it the slot; else nsearching - 1
- *         enough: DEFERRED, return          finds nothing: nsearching - 1; push and fence of idle.h;
- *         else +1: wake a worker with it                   DEFERRED: clear it, full fence; rescan;
- *                                                          a task: set DEFERRED again, fji_wake_one()
- *
- * Both are in one word, so "a slot is in use" and DEFERRED are read at one moment.
- *
- * Invariants
- *   P1  nsearching == slots in use. Each belongs to one awake worker that will scan all queues, or to one
- *       call of fji_wake_one(). A worker returns its slot before it runs a task or a callback.
- *   P2  For each task that is queued while a worker is idle and wanted, one of these holds: a wake-up is in
- *       progress; DEFERRED is set and a slot is in use; a worker has cleared DEFERRED and its rescan will
- *       see the task.
- *
- * P2 holds because a worker that returns its slot while DEFERRED is set passes the duty on:
- *   - It found a task: it wakes the next worker with the same slot. If no worker can be woken, it returns
- *     the slot, executes a full fence and reads ctl once more, because a producer may have seen an idle
- *     worker after the first look.
- *   - It found nothing: its rescan sees the task, by the producer's fence in 1 and the fence after the push.
- *     So does the rescan that a worker owes if it was woken before its rescan.
- * DEFERRED is cleared only before a rescan that sees every task deferred before (the fence in 1 against the
- * fence after clearing). If the rescan finds one, it sets DEFERRED again. So while tasks are left, each
- * worker that finds one wakes the next, until one finds nothing.
- *
- * A started thread has no slot, because its on_start callback runs first; but the worker that started it
- * may have relied on it. So with its first task it checks all queues and calls fji_wake_one()
- * (awaiting_first_task).
- *
- * Edges         from                                   to                              carries
- *   idle.defer  full fence, fji_search_slot_take()     full fences of slot returners   task against DEFERRED
- *
- * Model: test/model/idle.pml.
- *
- * This is the second step of the idle protocol; idle.h is the first. With many workers each push would
- * change the control word, and a thread outside the pool would spend its time on wake-ups. So in a pool
- * with more than FJI_UNTHROTTLED_WORKERS workers a wake-up needs a searching slot. `nsearching` counts the
- * slots in use. A searching worker is awake, has no task and will scan all queues: it was woken with a
- * slot, or it found nothing and continues to spin. A producer that finds enough slots in use wakes no
- * worker and sets WAKE_DEFERRED: it leaves its wake-up to the searching workers.
- *
- *     producer that sees an idle worker     searching worker
- *     1 full fence                          finds a task:  DEFERRED or more tasks: wakes the next worker
- *     2 CAS nsearching:                                    and hands it the slot; else nsearching - 1
- *         enough: DEFERRED, return          finds nothing: nsearching - 1; push and fence of idle.h;
- *         else +1: wake a worker with it                   DEFERRED: clear it, full fence; rescan;
- *                                                          a task: set DEFERRED again, fji_wake_one()
- *
- * Both are in one word, so "a slot is in use" and DEFERRED are read at one moment.
- *
- * Invariants
- *   P1  nsearching == slots in use. Each belongs to one awake worker that will scan all queues, or to one
- *       call of fji_wake_one(). A worker returns its slot before it runs a task or a callback.
- *   P2  For each task that is queued while a worker is idle and wanted, one of these holds: a wake-up is in
- *       progress; DEFERRED is set and a slot is in use; a worker has cleared DEFERRED and its rescan will
- *       see the task.
- *
- * P2 holds because a worker that returns its slot while DEFERRED is set passes the duty on:
- *   - It found a task: it wakes the next worker with the same slot. If no worker can be woken, it returns
- *     the slot, executes a full fence and reads ctl once more, because a producer may have seen an idle
- *     worker after the first look.
- *   - It found nothing: its rescan sees the task, by the producer's fence in 1 and the fence after the push.
- *     So does the rescan that a worker owes if it was woken before its rescan.
- * DEFERRED is cleared only before a rescan that sees every task deferred before (the fence in 1 against the
- * fence after clearing). If the rescan finds one, it sets DEFERRED again. So while tasks are left, each
- * worker that finds one wakes the next, until one finds nothing.
- *
- * A started thread has no slot, because its on_start callback runs first; but the worker that started it
- * may have relied on it. So with its first task it checks all queues and calls fji_wake_one()
- * (awaiting_first_task).
- *
- * Edges         from                                   to                              carries
- *   idle.defer  full fence, fji_search_slot_take()     full fences of slot returners   task against DEFERRED
- *
- * Model: test/model/idle.pml.
- *
- * This is the second step of the idle protocol; idle.h is the first. With many workers each push would
- * change the control word, and a thread outside the pool would spend its time on wake-ups. So in a pool
- * with more than FJI_UNTHROTTLED_WORKERS workers a wake-up needs a searching slot. `nsearching` counts the
- * slots in use. A searching worker is awake, has no task and will scan all queues: it was woken with a
- * slot, or it found nothing and continues to spin. A producer that finds enough slots in use wakes no
- * worker and sets WAKE_DEFERRED: it leaves its wake-up to the searching workers.
- *
- *     producer that sees an idle worker     searching worker
- *     1 full fence                          finds a task:  DEFERRED or more tasks: wakes the next worker
- *     2 CAS nsearching:                                    and hands it the slot; else nsearching - 1
- *         enough: DEFERRED, return          finds nothing: nsearching - 1; push and fence of idle.h;
- *         else +1: wake a worker with it                   DEFERRED: clear it, full fence; rescan;
- *                                                          a task: set DEFERRED again, fji_wake_one()
- *
- * Both are in one word, so "a slot is in use" and DEFERRED are read at one moment.
- *
- * Invariants
- *   P1  nsearching == slots in use. Each belongs to one awake worker that will scan all queues, or to one
- *       call of fji_wake_one(). A worker returns its slot before it runs a task or a callback.
- *   P2  For each task that is queued while a worker is idle and wanted, one of these holds: a wake-up is in
- *       progress; DEFERRED is set and a slot is in use; a worker has cleared DEFERRED and its rescan will
- *       see the task.
- *
- * P2 holds because a worker that returns its slot while DEFERRED is set passes the duty on:
- *   - It found a task: it wakes the next worker with the same slot. If no worker can be woken, it returns
- *     the slot, executes a full fence and reads ctl once more, because a producer may have seen an idle
- *     worker after the first look.
- *   - It found nothing: its rescan sees the task, by the producer's fence in 1 and the fence after the push.
- *     So does the rescan that a worker owes if it was woken before its rescan.
- * DEFERRED is cleared only before a rescan that sees every task deferred before (the fence in 1 against the
- * fence after clearing). If the rescan finds one, it sets DEFERRED again. So while tasks are left, each
- * worker that finds one wakes the next, until one finds nothing.
- *
- * A started thread has no slot, because its on_start callback runs first; but the worker that started it
- * may have relied on it. So with its first task it checks all queues and calls fji_wake_one()
- * (awaiting_first_task).
- *
- * Edges         from                                   to                              carries
- *   idle.defer  full fence, fji_search_slot_take()     full fences of slot returners   task against DEFERRED
- *
- * Model: test/model/idle.pml.
- */
+/* SPDX-License-Identifier: MIT */
 /*
- * search.h - searching slots: in a large pool, searching workers replace further wake-ups
+ * search.h - searching slots: in a large pool, a few searching workers replace most wake-ups
+ *
+ * This is the second step of the idle protocol; idle.h is the first.
+ *
+ * The problem. If every producer that sees an idle worker wakes one, most woken workers of a large
+ * pool find nothing and become idle again. Each wake-up and each push changes the control word, and
+ * its cache line becomes a bottleneck. A thread outside the pool that submits many tasks spends its
+ * time on wake-ups.
+ *
+ * The idea. A searching worker is awake, has no task, and will scan all queues. It was woken with a
+ * searching slot, or it found nothing and took a slot in order to spin. `nsearching` of the pool
+ * counts the slots in use. In a pool with a parallelism above FJI_UNTHROTTLED_WORKERS a wake-up
+ * needs a slot. A producer that finds enough slots in use wakes no worker. It sets the bit
+ * FJI_WAKE_DEFERRED (below: DEFERRED) instead, and so leaves its wake-up to the searching workers.
+ *
+ *     producer that sees an idle worker    searching worker
+ *     1 full fence                         finds a task:
+ *     2 CAS nsearching:                      DEFERRED, or more tasks in that queue: wakes the next
+ *         enough in use: set DEFERRED        worker and hands it the slot; else nsearching - 1
+ *         else: + 1, and wake a worker     finds nothing:
+ *         with this slot                     nsearching - 1; push and fences of idle.h;
+ *                                            DEFERRED: clear it, full fence;
+ *                                            rescan; a task: set DEFERRED again, fji_wake_one()
+ *
+ * "Enough" is 1 for a thread outside the pool. For a worker it is half of the active workers, at
+ * least FJI_SEARCH_MIN and at most FJI_SEARCH_MAX. DEFERRED is a bit of `nsearching`, so a thread
+ * reads the bit and the number of slots at the same moment.
+ *
+ * Invariants
+ *   P1  nsearching is the number of slots in use. Each slot belongs to one awake worker that will
+ *       scan all queues, or to one call of fji_wake_one(). A worker returns its slot, or hands it
+ *       on, before it runs a task or a callback.
+ *   P2  For each task that is queued while a worker is idle and fewer workers are active than the
+ *       parallelism, one of these holds: a wake-up is in progress; DEFERRED is set and a slot is in
+ *       use; a worker has cleared DEFERRED and its rescan will see the task.
+ *
+ * Why P2 holds: a worker that gives up its slot while DEFERRED is set passes on the duty to wake
+ * another worker.
+ *   - It found a task. It wakes the next worker with the same slot. If there is no worker to wake,
+ *     it returns the slot, executes a full fence and reads ctl again. The second read is needed
+ *     because a producer may have seen an idle worker that the first read did not show.
+ *   - It found nothing. Its rescan sees the task: the producer stores the task, executes the fence
+ *     in 1 and reads that the slot is in use. The worker returns the slot, executes the full fence
+ *     after its push and reads the queues. A worker that is woken before its rescan makes the
+ *     rescan later (rescan_owed in idle.h).
+ * DEFERRED is cleared only before a rescan. That rescan sees every task whose producer has read the
+ * bit as set, because of the fence in 1 and the fence after clearing. If the rescan sees a task, it
+ * sets DEFERRED again, since several wake-ups may have been deferred. So while tasks are left, each
+ * worker that finds one wakes the next, until a worker finds nothing.
+ *
+ * A started thread has no slot, because its on_start callback runs first. But a worker that had to
+ * wake the next one may have started this thread instead. So when the thread finds its first task,
+ * it also tests all queues, and wakes another worker if one has a task (awaiting_first_task).
+ *
+ * Edges         from                                 to                            carries
+ *   idle.defer  full fence, fji_search_slot_take()   full fence, idle_fence()      task, slot
+ *   idle.defer  full fence, fji_search_slot_take()   full fence,                   task, DEFERRED
+ *                                                    fji_search_rescan()
+ *   idle.defer  full fence, fji_search_slot_take()   full fence, wake_with_slot()  ctl, slot
+ *
+ * Model: test/model/idle.pml.
  */
 #ifndef FJI_SEARCH_H
 #define FJI_SEARCH_H
 
 #include "sched/pool.h"
 
-/* Reserves a slot for a worker that the caller wakes. c: the control word as the caller has read it.
- * Returns false if enough workers search; the wake-up is then left to them. */
+/* Any thread may call the functions that take a pool. Only the thread of w calls those that take a
+ * worker. */
+
+/*
+ * Takes a slot for a worker that the caller is about to wake. c is the control word in which the
+ * caller saw an idle worker. Returns false if enough slots are in use. DEFERRED is then set, and
+ * the wake-up is left to the searching workers.
+ */
 bool fji_search_slot_take(fj_pool *p, uint64_t c);
 
-/* Returns true if a wake-up may have been left to the slot. */
+/* Returns a slot to the pool. The result is true if DEFERRED is set: a producer may have left its
+ * wake-up to this slot. */
 bool fji_search_slot_return(fj_pool *p);
 
-/* Whether a wake-up needs a slot: only in pools above FJI_UNTHROTTLED_WORKERS workers. */
+/* Whether a wake-up needs a slot: only if the parallelism is above FJI_UNTHROTTLED_WORKERS. */
 bool fji_search_is_throttled(const fj_pool *p);
 
-/* Whether wake-ups were left to the searching workers. */
+/* Whether DEFERRED is set. */
 bool fji_search_is_deferred(const fj_pool *p);
 
-/* w has found nothing. Returns whether it may search on; it then has a slot. */
+/* w has found no task. Takes a slot for w if it has none, unless max_spinners slots are in use.
+ * Returns whether w has a slot now and may continue to search. */
 bool fji_search_begin(fji_worker *w);
 
-/* w stops searching because it becomes idle or exits. */
+/* Returns the slot of w, if it has one. Called before w becomes idle, where its rescan covers the
+ * wake-ups that were left to the slot, and before w leaves a pool that stops. */
 void fji_search_end(fji_worker *w);
 
-/* Whether a queue has a task, for the rescan of a worker that becomes idle. Sees every task whose
- * wake-up was deferred before. */
+/* The rescan of a worker that becomes idle, after its push and the fences of idle.h. Returns
+ * whether a queue may have a task. Sees every task whose wake-up was deferred before the call. */
 bool fji_search_rescan(fj_pool *p);
 
 #endif /* FJI_SEARCH_H */

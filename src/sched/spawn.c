@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spawn.c - starting threads, and what happens when a start is refused; see spawn.h
+ * spawn.c - starting threads, and what happens if a start is refused; see spawn.h
  */
 
 #include "sched/spawn.h"
 
 #include "sched/quiescent.h"
 
-/* Whether a thread may be added, and not too many were in vain just now. */
 bool fji_spawn_allowed(const fj_pool *p, uint64_t c)
 {
-    /* relaxed: hints against starting in vain without end. */
+    /* relaxed: hints that limit how often a thread is started whose on_start callback ends it. */
     if (fji_load_relaxed(&p->failed_starts) >= FJI_FAILED_STARTS &&
         fji_plat_now() < fji_load_relaxed(&p->failed_retry_ns)) /* relaxed: as above */
         return false;
@@ -18,10 +17,10 @@ bool fji_spawn_allowed(const fj_pool *p, uint64_t c)
     return fji_ctl_may_spawn(c, &sizes);
 }
 
-/* Remembers how many starts of threads were refused, and since when. */
+/* Records how many starts in a row were refused, and when the first of them was. */
 static void spawn_note(fj_pool *p, bool started)
 {
-    /* relaxed in all of this: hints for those who try again. */
+    /* relaxed in this function: hints for the threads that try again. */
     uint32_t refused = fji_load_relaxed(&p->spawn_refused);
 
     if (started && refused != 0) fji_store_relaxed(&p->spawn_refused, 0u); /* relaxed: see above */
@@ -31,7 +30,7 @@ static void spawn_note(fj_pool *p, bool started)
     fji_add_relaxed(&p->spawn_refused, 1);                       /* relaxed: see above */
 }
 
-/* Gives back what was counted for a thread that did not come. */
+/* Gives back the counts of a refused start. */
 static void spawn_undo(fj_pool *p)
 {
     uint64_t c = fji_pool_ctl(p);
@@ -39,8 +38,8 @@ static void spawn_undo(fj_pool *p)
     while (!fji_ctl_cas(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -1), -1))) {}
 }
 
-/* The control word, and how many starts are under way that it counts as active. False: one may have
- * ended meanwhile. */
+/* Reads the control word and the number of starts under way, which the control word may count as
+ * active workers. Returns false if a start has begun or ended meanwhile. */
 static bool spawn_read(const fj_pool *p, uint64_t *c, int *under_way)
 {
     /* [compensate.starts] acquire <- acq_rel in fji_spawn(). */
@@ -72,12 +71,11 @@ bool fji_spawn_is_stuck(fj_pool *p)
     return (!same || fji_ctl_deficit(c) + target - under_way <= 0) && fji_spawn_is_short(p);
 }
 
-/* Counts a thread and starts it; false: *c has changed, and nothing was done. */
 bool fji_spawn(fj_pool *p, uint64_t *c, bool *started)
 {
-    uint32_t over = (uint32_t)-1;
+    uint32_t ended = (uint32_t)-1; /* one start less under way */
 
-    /* [compensate.starts] acq_rel: before ctl hides that a worker is missing; see compensate.c. */
+    /* [compensate.starts] acq_rel -> acquire in spawn_read(): before ctl counts the new worker. */
     fji_add_acq_rel(&p->starts, 1);
     /* [ctl.idle] acq_rel: as every change of ctl. */
     bool counted = fji_ctl_cas(p, c, fji_ctl_add_total(fji_ctl_add_active(*c, 1), 1));
@@ -85,10 +83,11 @@ bool fji_spawn(fj_pool *p, uint64_t *c, bool *started)
     if (counted) spawn_note(p, *started);
     if (counted && !*started) {
         spawn_undo(p);
-        over += FJI_STARTS_REFUSED;
+        ended += FJI_STARTS_REFUSED;
     }
-    /* [compensate.starts] acq_rel: after ctl shows it again. */
-    fji_add_acq_rel(&p->starts, over);
+    /* [compensate.starts] acq_rel -> acquire in spawn_read(): after ctl shows again that a worker
+     * is missing. */
+    fji_add_acq_rel(&p->starts, ended);
     if (counted && !*started) {
         if (fji_spawn_is_stuck(p)) p->hooks->watch(p);
         if (fji_pool_stopping(p)) p->hooks->try_terminate(p, false);

@@ -10,7 +10,7 @@
 #include "sched/search.h"
 #include "sched/spawn.h"
 
-/* ---- The control word --------------------------------------------------------------------------------- */
+/* ---- The control word ------------------------------------------------------------------------ */
 
 void fji_ctl_backoff(fj_pool *p, uint64_t *c, uint32_t *failures)
 {
@@ -19,7 +19,7 @@ void fji_ctl_backoff(fj_pool *p, uint64_t *c, uint32_t *failures)
 
     if (*failures == 1 || !fji_search_is_throttled(p) || w == NULL) return;
     for (uint32_t n = fji_worker_random(w) % most; n > 0; n--) fji_pause();
-    *c = fji_pool_ctl(p); /* [ctl.idle] acquire <- the CAS of whoever changed it last */
+    *c = fji_pool_ctl(p); /* [ctl.idle] acquire <- the last fji_ctl_cas() */
 }
 
 void fji_ctl_add(fj_pool *p, int active, int total)
@@ -31,30 +31,36 @@ void fji_ctl_add(fj_pool *p, int active, int total)
         fji_ctl_backoff(p, &c, &failures);
 }
 
-/* ---- Waking ------------------------------------------------------------------------------------------- */
+/* ---- Waking ---------------------------------------------------------------------------------- */
 
+/* Makes w active. The caller has popped w from the idle stack. */
 static void worker_unpark(fji_worker *w)
 {
     /* [idle.park] acq_rel -> acquire in idle_sleep(): what the waker did before. */
     if (fji_swap_acq_rel(&w->park, FJI_PARK_ACTIVE) == FJI_PARK_PARKED) fji_plat_wake_one(&w->park);
 }
 
-/* Pops the top of the idle stack with `active` more; false if *c has changed. */
+/* Pops the top of the idle stack into *out and adds `active` to the active workers. Returns false
+ * if the control word has changed from *c; *c is then the new value. */
 static bool wake_pop(fj_pool *p, uint64_t *c, int active, fji_worker **out)
 {
     fji_worker *w = fji_pool_worker(p, fji_ctl_top(*c) - 1);
-    if (w == NULL) __builtin_unreachable(); /* whoever is on the stack has a record */
+    if (w == NULL) __builtin_unreachable(); /* every worker on the stack has a record */
     /* relaxed: fixed while w is on the stack; if it is not, the CAS fails. */
     uint32_t next = fji_load_relaxed(&w->next_idle);
     uint64_t n = fji_ctl_add_active(fji_ctl_with_top(*c, next), active);
 
     *out = w;
-    /* [ctl.idle] acq_rel: partner is the push in idle_push(). */
+    /* [ctl.idle] acq_rel <- acq_rel in idle_push(): next_idle, park. */
     return fji_ctl_cas(p, c, n);
 }
 
-/* Wakes or starts one if one is wanted, or leaves it to those who search. May take a permit; the
- * one that there is goes to whoever it wakes. */
+/*
+ * Wakes or starts one worker if fewer are active than the parallelism, or leaves the wake-up to
+ * the searching workers. *slot: whether the caller holds a searching slot. A worker that is woken
+ * gets the slot. If there is none and the pool needs one, it is taken here. Afterwards *slot
+ * tells whether a slot is left.
+ */
 static void wake_try(fj_pool *p, bool *slot)
 {
     uint64_t c = fji_pool_ctl(p);
@@ -76,22 +82,25 @@ static void wake_try(fj_pool *p, bool *slot)
         if (!fji_spawn(p, &c, &started)) continue;
         if (started) return;
         failures = 0;
-        /* That may have been what kept a pool that is shut down from its end. It cannot be looked
-         * for here, the caller may hold the lock of a queue; whoever is idle does it. */
+        /* The refused thread was counted for a while. If the pool is shut down, this count may
+         * have kept another thread from ending it. This thread cannot end the pool, because its
+         * caller may hold the lock of a submission queue. So it wakes an idle worker, which tests
+         * for the end when it becomes idle again. */
         c = fji_pool_ctl(p); /* [ctl.idle] acquire <- the CAS in idle_push() */
         if (fji_ctl_top(c) == 0) return;
     }
 }
 
-/* The same, and no permit is left over. */
+/* As wake_try(), with a slot that the caller holds, or without one. No slot is left afterwards. */
 static void wake_with_slot(fj_pool *p, bool slot)
 {
     for (;;) {
         wake_try(p, &slot);
         if (!slot || !fji_search_slot_return(p)) return;
         slot = false;
-        /* [idle.defer] `search` above, ctl below; partner: the fence in fji_search_slot_take(). Whoever
-         * left a signal to this permit may have seen somebody idle whom we have not. */
+        /* [idle.defer] nsearching above, ctl below; partner: the fence in fji_search_slot_take().
+         * A producer that left its wake-up to this slot may have seen an idle worker that
+         * wake_try() did not see. */
         fji_fence_full();
     }
 }
@@ -101,8 +110,9 @@ void fji_wake_one(fj_pool *p)
     wake_with_slot(p, false);
 }
 
-/* Whether a fork of w that sees the pool short of a worker signals. While starts of threads are
- * refused not every fork asks for one: its joiner runs the task anyway. Submissions always ask. */
+/* Whether a fork of w that sees the wake-up bit makes a wake-up. While the system refuses threads
+ * and no worker is idle, only some forks try to start one, because the joiner runs the task in
+ * any case. Submissions always try. */
 static bool fork_may_wake(fji_worker *w)
 {
     const fj_pool *p = w->pool;
@@ -116,12 +126,15 @@ static bool fork_may_wake(fji_worker *w)
     return (n & (n - 1)) == 0 || n % FJI_SPAWN_RETRY_EVERY == 0;
 }
 
+/* After a push into the own queue and the light fence, by the thread of the worker `fast`. A fork
+ * calls it only if it sees the wake-up bit, or always in a pool without the heavy fence. */
 void fji_wake_slow(fj_worker *fast)
 {
     fji_worker *w = fji_worker_of(fast);
 
     if (w == NULL) return;
-    /* [idle.dekker] without a heavy fence on the other side this must be a full one. */
+    /* [idle.dekker] the task above, ctl below; partner: the full fence in idle_fence(). With a
+     * heavy fence there, the light fence of the caller is enough. */
     if (!w->pool->asymmetric) fji_fence_full();
     if (!fork_may_wake(w)) return;
     fji_wake_one(w->pool);
@@ -134,6 +147,8 @@ void fji_wake_after_find(fji_worker *w, bool more)
 
     if (w->awaiting_first_task && !more) more = fji_pool_has_work(p);
     w->searching = w->rescan_owed = w->awaiting_first_task = false;
+    /* w keeps the slot for the next worker if that worker is wanted. Otherwise it returns the slot,
+     * which reads DEFERRED once more. */
     if (slot && !more && !fji_search_is_deferred(p)) {
         slot = false;
         more = fji_search_slot_return(p);
@@ -141,7 +156,7 @@ void fji_wake_after_find(fji_worker *w, bool more)
         more = true;
     }
     if (more) wake_with_slot(p, slot);
-    if (owed) wake_with_slot(p, false);
+    if (owed) wake_with_slot(p, false); /* in addition: see "Each rescan counts" in idle.h */
 }
 
 void fji_wake_all_idle(fj_pool *p)
@@ -158,11 +173,11 @@ void fji_wake_all_idle(fj_pool *p)
 
 void fji_wake_for_lazy(fj_pool *p)
 {
-    /* relaxed: 0 was written by a thread that signals after it, and for all tasks queued before. */
+    /* relaxed: the thread that wrote 0 makes the wake-up for all tasks queued before. */
     if (fji_load_relaxed(&p->lazy) == 0 || !fji_pool_hold(p)) return;
-    /* [submit.lazy] acq_rel <- release in fji_pool_note_lazy(): the task, before the signal. */
+    /* [submit.lazy] acq_rel <- release in fji_pool_note_lazy(): the queued task. */
     if (fji_swap_acq_rel(&p->lazy, 0u) != 0) {
-        /* [idle.dekker] the task above, ctl below; partner: the barrier in fji_idle_wait(). */
+        /* [idle.dekker] the task above, ctl below; partner: the heavy fence in idle_lead(). */
         fji_fence_full();
         fji_wake_one(p);
     }

@@ -1,47 +1,54 @@
-/* SPDX-License-Identifier: MIT *
- * One CAS on the control word takes the top of the idle stack, or reserves a new thread. So one call of
- * fji_wake_one() wakes or starts at most one worker. A thief that takes a task and sees more tasks in the
- * same queue calls it again. A call is never dropped because its task seems to be taken already. So of the
- * workers that become idle after tasks were queued without a wake-up each wakes one other, and as many are
- * woken as became idle or as there are tasks.
- *
- * One CAS on the control word takes the top of the idle stack, or reserves a new thread. So one call of
- * fji_wake_one() wakes or starts at most one worker. A thief that takes a task and sees more tasks in the
- * same queue calls it again. A call is never dropped because its task seems to be taken already. So of the
- * workers that become idle after tasks were queued without a wake-up each wakes one other, and as many are
- * woken as became idle or as there are tasks.
- *
- * One CAS on the control word takes the top of the idle stack, or reserves a new thread. So one call of
- * fji_wake_one() wakes or starts at most one worker. A thief that takes a task and sees more tasks in the
- * same queue calls it again. A call is never dropped because its task seems to be taken already. So of the
- * workers that become idle after tasks were queued without a wake-up each wakes one other, and as many are
- * woken as became idle or as there are tasks.
- */
+/* SPDX-License-Identifier: MIT */
 /*
  * wake.h - waking one idle worker, or starting a thread
+ *
+ * idle.h explains how workers become idle. One CAS on the control word pops the top of the idle
+ * stack, or reserves a new thread (spawn.h). So one call of fji_wake_one() wakes or starts at
+ * most one worker. It wakes or starts one only if fewer workers are active than the parallelism.
+ * In a large pool it may leave the wake-up to the searching workers (search.h).
+ *
+ * Two rules bring enough workers to the tasks:
+ *   - A thief that takes a task and sees more tasks in the same queue wakes another worker
+ *     (fji_wake_after_find()).
+ *   - fji_wake_one() does not test whether the task of its caller is still queued. So each rescan
+ *     that has seen a task wakes one worker: see "Each rescan counts" in idle.h.
  */
 #ifndef FJI_WAKE_H
 #define FJI_WAKE_H
 
 #include "sched/pool.h"
 
-/* Wakes an idle worker, or starts a thread, if one is wanted. */
+/*
+ * Wakes an idle worker, or starts a thread, if fewer workers are active than the parallelism. The
+ * caller has queued a task and executed the fence of idle.h, or has seen a task. Any thread may
+ * call it, also with the lock of a submission queue, but not with the lock of the pool or of its
+ * timers.
+ */
 void fji_wake_one(fj_pool *p);
 
-/* w, which may have searched, has found a task and not begun it. `more`: the queue has further ones. */
+/*
+ * Called by the thread of w when it has found a task, and before it runs the task. Returns or hands
+ * on the slot of w, makes the rescan that w owes, and wakes further workers if needed. `more`: the
+ * queue in which w has found the task has further tasks.
+ */
 void fji_wake_after_find(fji_worker *w, bool more);
 
-/* Wakes all idle workers of a pool that stops. */
+/* Wakes all idle workers of a pool that stops. Any thread may call it. */
 void fji_wake_all_idle(fj_pool *p);
 
-/* Called before a wait: wakes a worker if a task was queued without a wake-up. */
+/* Called before a wait for a task of p: makes the wake-up of tasks that were queued without one
+ * (`lazy`). Any thread may call it. */
 void fji_wake_for_lazy(fj_pool *p);
 
-/* After a failed fji_ctl_cas(), the *failures-th in a row: in a large pool, pauses for a random time and
- * reads the control word again. */
+/*
+ * Called after a failed fji_ctl_cas(). Adds 1 to *failures, the number of failures in a row. From
+ * the second failure on, a worker of a large pool pauses for a random time, whose bound doubles
+ * with each failure, and reads the control word into *c again.
+ */
 void fji_ctl_backoff(fj_pool *p, uint64_t *c, uint32_t *failures);
 
-/* Changes the counts of active workers and of threads in the control word. */
+/* Adds `active` to the count of active workers and `total` to the count of threads in the control
+ * word. Any thread may call it. */
 void fji_ctl_add(fj_pool *p, int active, int total);
 
 #endif /* FJI_WAKE_H */
