@@ -106,8 +106,8 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline, int (*good)
 
     if ((*which = any_find(f, n, good)) < n) return FJ_OK;
     futures_observe(f, n);
-    fji_compensation c = w != NULL ? fji_compensate_begin(w) : FJI_KEPT_SLOT;
-    bool alone = c != FJI_RELEASED_SLOT || any_alone(w->pool);
+    fji_compensation c = w != NULL ? fji_compensate_begin(w) : FJI_UNCOUNTED;
+    bool alone = c != FJI_INACTIVE || any_alone(w->pool);
     int64_t pause = 0;
     if (w != NULL) fji_interruptible_begin(w, bucket);
     for (;;) {

@@ -86,7 +86,7 @@ static bool block_delay(const fj_blocking *b, struct block_tries *t, int (*ready
 static int block_try_begin(fj_blocking *b)
 {
     fji_worker *w = fji_worker_self();
-    fji_compensation c = w != NULL ? fji_compensate_try_begin(w) : FJI_KEPT_SLOT;
+    fji_compensation c = w != NULL ? fji_compensate_try_begin(w) : FJI_UNCOUNTED;
 
     if (c == FJI_SATURATED) return FJ_ESATURATED;
     b->worker = w;
@@ -138,7 +138,7 @@ static void block_begin(fj_blocking *b)
     fji_worker *w = fji_worker_self();
 
     b->worker = w;
-    b->token = (int)(w != NULL ? fji_compensate_begin(w) : FJI_KEPT_SLOT);
+    b->token = (int)(w != NULL ? fji_compensate_begin(w) : FJI_UNCOUNTED);
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */

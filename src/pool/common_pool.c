@@ -186,7 +186,7 @@ static bool common_has_self(void)
 static bool common_await_end(int64_t deadline)
 {
     fji_worker *w = fji_worker_self();
-    fji_compensation c = w != NULL ? fji_compensate_begin(w) : FJI_KEPT_SLOT;
+    fji_compensation c = w != NULL ? fji_compensate_begin(w) : FJI_UNCOUNTED;
     bool in_time = true;
 
     /* [common.ended] acquire <- release in common_free(). */
@@ -276,7 +276,7 @@ int fj_common_shutdown(int64_t timeout_ns)
     if (state == 2) return common_await_end(deadline) ? FJ_OK : FJ_ETIMEDOUT;
     if (state != 1) return state;
     fji_worker *w = fji_worker_self();
-    fji_compensation c = w != NULL ? fji_compensate_begin(w) : FJI_KEPT_SLOT;
+    fji_compensation c = w != NULL ? fji_compensate_begin(w) : FJI_UNCOUNTED;
     fji_pool_end_common(&common_record);
     common_free(&common_record);
     if (w != NULL) fji_compensate_end(w, c);

@@ -85,7 +85,7 @@ static bool quiesce_watch(fj_pool *p, int64_t deadline)
     fji_worker *w = fji_worker_self();
     bool own = w != NULL && w->pool == p, may_run = deadline == FJ_FOREVER, quiet;
     int turn = 0;
-    fji_compensation c = w != NULL ? fji_compensate_begin(w) : FJI_KEPT_SLOT;
+    fji_compensation c = w != NULL ? fji_compensate_begin(w) : FJI_UNCOUNTED;
     int64_t pause = 0;
 
     if (!may_run) fji_pool_needs_worker(p);

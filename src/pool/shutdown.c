@@ -148,7 +148,7 @@ bool fji_pool_is_own_thread(const fj_pool *p)
 bool fji_pool_await_end(fj_pool *p, int64_t deadline)
 {
     fji_worker *w = fji_worker_self();
-    fji_compensation c = w != NULL ? fji_compensate_begin(w) : FJI_KEPT_SLOT;
+    fji_compensation c = w != NULL ? fji_compensate_begin(w) : FJI_UNCOUNTED;
     int64_t pause = 0;
     bool in_time = true;
     uint32_t run;

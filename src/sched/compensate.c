@@ -64,39 +64,44 @@ static bool compensate_add_active(fj_pool *p, int n)
     return (fji_pool_ctl_hint(p) & FJI_CTL_WAKE_WANTED) != 0;
 }
 
+/* w stops counting as active. Wakes or starts another worker if a task is queued. */
+static fji_compensation compensate_release(fji_worker *w)
+{
+    fj_pool *p = w->pool;
+
+    fji_add_relaxed(&p->blocked, 1);                 /* relaxed: ctl is changed after it */
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: for dumps and atfork.c */
+    if (!compensate_add_active(p, -1)) return FJI_INACTIVE;
+    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
+    fji_pool_barrier(p);
+    if (fji_pool_has_work(p)) fji_wake_one(p);
+    return FJI_INACTIVE;
+}
+
 fji_compensation fji_compensate_try_begin(fji_worker *w)
 {
     fj_pool *p = w->pool;
     const fj_pool_options *o = &p->options;
 
-    if (w->alive != FJI_ALIVE_WORKER) return FJI_KEPT_SLOT; /* a guest is in no count */
+    if (w->alive != FJI_ALIVE_WORKER) return FJI_UNCOUNTED;
     /* relaxed: with any order the answer may be outdated when the worker waits. */
     if (o->allow_saturation != NULL && compensate_saturated(p, fji_pool_ctl_hint(p)) &&
         !o->allow_saturation(p, o->arg))
         return FJI_SATURATED;
-    fji_add_relaxed(&p->blocked, 1);                 /* relaxed: ctl is changed after it */
-    fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: for dumps and atfork.c */
-    if (!compensate_add_active(p, -1)) return FJI_RELEASED_SLOT;
-    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
-    fji_pool_barrier(p);
-    if (fji_pool_has_work(p)) fji_wake_one(p);
-    return FJI_RELEASED_SLOT;
+    return compensate_release(w);
 }
 
 fji_compensation fji_compensate_begin(fji_worker *w)
 {
     fji_compensation c = fji_compensate_try_begin(w);
 
-    if (c != FJI_SATURATED) return c;
-    fji_add_relaxed(&w->pool->blocked, 1);           /* relaxed: as above */
-    fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: as above */
-    (void)compensate_add_active(w->pool, -1);        /* no thread may be added */
-    return FJI_RELEASED_SLOT;
+    /* A worker may have become idle during the callback, so the queues are checked here too. */
+    return c == FJI_SATURATED ? compensate_release(w) : c;
 }
 
 void fji_compensate_end(fji_worker *w, fji_compensation c)
 {
-    if (c != FJI_RELEASED_SLOT) return;
+    if (c != FJI_INACTIVE) return;
     fji_add_relaxed(&w->pool->blocked, (uint32_t)-1); /* relaxed: ctl is changed after it */
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO);   /* relaxed: as above */
     (void)compensate_add_active(w->pool, 1);

@@ -12,9 +12,9 @@
 
 /* What a begin function returns, for fji_compensate_end(). */
 typedef enum fji_compensation {
-    FJI_KEPT_SLOT,     /* the caller is a guest, which is in no count: nothing was changed */
-    FJI_RELEASED_SLOT, /* the worker does not count as active */
-    FJI_SATURATED      /* the allow_saturation callback refused: there is nothing to end */
+    FJI_UNCOUNTED, /* the caller is a guest, which is in no count: nothing was changed */
+    FJI_INACTIVE,  /* the worker does not count as active */
+    FJI_SATURATED  /* the allow_saturation callback refused: there is nothing to end */
 } fji_compensation;
 
 /* w is about to wait and cannot be refused: it blocks even if the allow_saturation callback
