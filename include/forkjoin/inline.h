@@ -4,10 +4,10 @@
  *
  * Included by <forkjoin.h>. Nothing in this file is API. The file contains what the compiler has to
  * inline so that a fork and a join cost only a few plain instructions. The cost of a task is mainly
- * the number of its stores, so this code avoids every store that it can. src/queue.h describes the
- * protocol and argues why it is correct.
+ * the number of its stores, so this code avoids every store that it can. src/queue/queue.h
+ * describes the protocol and argues why it is correct.
  *
- * The queue of a worker is a stack of cells at addresses that never change. The word `what` of a
+ * The queue of a worker is a stack of cells at addresses that never change. The word `item` of a
  * cell alone says whether the cell is free. Therefore the owner and the thieves share no top index:
  * a fork publishes its task by one store, and a join takes it back by one store.
  */
@@ -24,15 +24,15 @@
 #define FJI_END ((uintptr_t)16)      /* a sentinel after the last cell and before the first one */
 #define FJI_SPECIAL ((uintptr_t)31)  /* a value of at most this is not a task */
 
-/* Tags in the low bits of `what`, if it is a pointer. */
+/* Tags in the low bits of `item`, if it is a pointer. */
 #define FJI_TAG_TYPED ((uintptr_t)1)    /* it points to an fj_type; the arguments are in the cell */
 #define FJI_TAG_DETACHED ((uintptr_t)2) /* no thread joins the task through the cell */
 #define FJI_TAG_FUTURE ((uintptr_t)4)   /* the task completes itself: a future or a completer */
 #define FJI_TAG_MASK ((uintptr_t)7)
 
 /*
- * One cell of a worker's queue, as large as a cache line. Only the owner writes `what`. Thieves
- * read `what` and take the task by advancing the base of the queue. The thief of a task reports in
+ * One cell of a worker's queue, as large as a cache line. Only the owner writes `item`. Thieves
+ * read `item` and take the task by advancing the base of the queue. The thief of a task reports in
  * `state` that it runs the task and that the task is done. The owner resets `state` to 0 before it
  * frees the cell.
  */
@@ -61,7 +61,7 @@ struct fj_type {
  */
 struct fj_worker {
     fj_cell *top;       /* the first free cell; an END cell while typed code runs */
-    uintptr_t floor;    /* see src/queue.h */
+    uintptr_t floor;    /* see src/queue/queue.h */
     const int64_t *ctl; /* the pool's control word; if it is negative, wake a worker */
     fj_cell
         *submitted_cell; /* the value of `cell` in every submitted task; it identifies the pool */
@@ -131,11 +131,11 @@ FJI_INLINE void fj_fork(fj_task *t)
         return;
     }
     w->top = p + 1;
-    /* [queue.publish] release -> acquire load of `what` in fji_queue_steal(): the thief sees
+    /* [queue.publish] release -> acquire load of `item` in fji_queue_steal_for(): the thief sees
      * everything that the forking worker wrote into the task. */
     __atomic_store_n(&p->item, (uintptr_t)t, __ATOMIC_RELEASE);
-    /* [idle.dekker] `what` above, ctl below; partner: the heavy fence in fji_idle_wait(). Either
-     * this worker sees that the other one is idle, or the rescan of the other one sees `what`. */
+    /* [idle.dekker] `item` above, ctl below; partner: the heavy fence in fji_idle_wait(). Either
+     * this worker sees that the other one is idle, or the rescan of the other one sees `item`. */
     FJI_LIGHT_FENCE();
     /* relaxed: the fence orders it, and the partner fence excludes a stale value. */
     if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(w->ctl))) fji_wake_slow(w);
@@ -149,7 +149,7 @@ FJI_INLINE int fji_pop_topmost(fj_worker *w, fj_cell *c)
 {
     /* relaxed: the fence pair below excludes a thief that does not see it. */
     __atomic_store_n(&c->item, FJI_FREE, __ATOMIC_RELAXED);
-    /* [queue.take] `what` above, floor below; partner: the heavy fence in queue_open(). Either the
+    /* [queue.take] `item` above, floor below; partner: the heavy fence in queue_open(). Either the
      * owner sees floor == MAX, or the thief sees that the cell is free. */
     FJI_LIGHT_FENCE();
     /* relaxed: the fence orders it. */

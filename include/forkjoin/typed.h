@@ -155,7 +155,7 @@
 #define FJI_PASS_5(R, N, T1, a, T2, b, T3, c, T4, d, T5, e) , a, b, c, d, e
 #define FJI_PASS_6(R, N, T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) , a, b, c, d, e, f
 
-/* The word `what` of a cell with a typed task: the address of its type, with the tag added by the
+/* The word `item` of a cell with a typed task: the address of its type, with the tag added by the
  * linker. It is computed at each use, so that the compiler does not keep it in a callee-saved
  * register. */
 #define FJI_TYPED_ITEM(type) ((uintptr_t)FJI_ADDRESS_AGAIN((const char *)&(type) + FJI_TAG_TYPED))
@@ -290,8 +290,8 @@ typedef struct NAME##_task {                                                    
                                                                   int fj_popped)                   \
     {                                                                                              \
         struct NAME##_fji_frame *fj_f = (struct NAME##_fji_frame *)(void *)fj_c->args;             \
-        uintptr_t fj_what = FJI_TYPED_ITEM(NAME##_fji_type);                                       \
-        fj_cell *fj_p = fji_typed_join(fj_w, fj_c, fj_what, fj_popped);                            \
+        uintptr_t fj_item = FJI_TYPED_ITEM(NAME##_fji_type);                                       \
+        fj_cell *fj_p = fji_typed_join(fj_w, fj_c, fj_item, fj_popped);                            \
         if (fj_p == 0) {                                                                           \
             struct NAME##_fji_frame fj_copy = *fj_f;                                               \
             (void)fj_copy;                                                                         \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * base.h - the thieves' word of a queue: epoch, index and state in one word that is changed by CAS
+ * base.h - the layout of the word `base` of a queue: epoch, index and state
  *
- * queue.h draws the word and explains the states. A submission queue uses the same word.
+ * Thieves take tasks by a CAS on this word. queue.h draws it and explains the states. A submission
+ * queue has the same word.
  */
 #ifndef FJI_BASE_H
 #define FJI_BASE_H
@@ -32,7 +33,7 @@ static inline uint64_t fji_base_epoch(uint64_t b)
     return b >> FJI_BASE_EPOCH_SHIFT;
 }
 
-/* The epoch wraps at 2^34 by being shifted out. */
+/* Returns the word. The shift drops the bits of the epoch above 34, so the epoch wraps. */
 static inline uint64_t fji_base_make(uint64_t epoch, uint32_t index, unsigned state)
 {
     return epoch << FJI_BASE_EPOCH_SHIFT | (uint64_t)index << FJI_BASE_INDEX_SHIFT | state;

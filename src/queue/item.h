@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * item.h - what a queue holds: a tagged word, and what a thief gets when it takes one
+ * item.h - the item of a cell or slot: a tagged word that is a task, or says why there is none
  *
- * A cell of a worker's queue and a slot of a submission queue both hold an item. An item is one of
+ * A cell of a worker's queue and a slot of a submission queue both hold an item. It is one of
  *
- *     special      FREE, TOMBSTONE, END (forkjoin/inline.h) or CLAIM: not a task
- *     ACTION       a function and an argument, which are stored beside the item
- *     pointer      to an fj_task, or with FJI_TAG_TYPED to an fj_type; the low bits are tags
+ *     special value   FREE, TOMBSTONE, END (forkjoin/inline.h) or CLAIM: not a task
+ *     ACTION          a task whose function and argument are stored beside the item
+ *     pointer         to an fj_task, or with TYPED to an fj_type; the low bits are tags
  *
- * The tags say how the task is run and completed:
+ * The tags (FJI_TAG_...) say how the task is run and completed:
  *
  *     TYPED                the arguments are in the cell, and the result is stored there
  *     DETACHED             no thread joins the task through its cell
@@ -16,7 +16,7 @@
  *                          beside the item is its root (0 if it is not a completer)
  *     none                 a plain task; it is joined through its cell
  *
- * Every submitted task is DETACHED. run.c dispatches on these tags, and no other file does.
+ * Every submitted task is DETACHED. Only sched/run.c uses these tags to run or cancel a task.
  */
 #ifndef FJI_ITEM_H
 #define FJI_ITEM_H
@@ -24,7 +24,7 @@
 #include <forkjoin.h>
 #include <stdbool.h>
 
-/* The owner has claimed the cell and does not know yet whether a thief has taken its task. */
+/* The owner wants the task of the cell and does not know yet whether a thief has taken it. */
 #define FJI_CLAIM ((uintptr_t)24)
 
 /* An action. It is never joined, so it is detached. */
@@ -51,7 +51,7 @@
 #define FJI_LOCATION_GENERATION_SHIFT 21
 #define FJI_LOCATION_GENERATION 1023u
 
-/* The result of one attempt to steal. RETRY: the queue changed meanwhile and may hold a task. */
+/* The result of one attempt to steal. RETRY: no task was taken, but the queue may have one. */
 typedef enum fji_steal_result {
     FJI_STEAL_EMPTY,
     FJI_STEAL_RETRY,
@@ -59,10 +59,10 @@ typedef enum fji_steal_result {
 } fji_steal_result;
 
 /*
- * A task that was taken out of a queue. `cell` is the cell of a task that is joined through it, and
- * NULL for one that was taken from a submission queue or popped by its owner. `fn` and `arg` are
- * those of an action; `fn` of a future is its root. `token` is the token that the task runs with;
- * the thief fills it in.
+ * A task that was taken out of a queue. `cell` is the cell that it was stolen from, or NULL if it
+ * was in a submission queue or its owner took it. `fn` and `arg` are those of an action; `fn` of a
+ * future is its root. `token` is the token that the task runs with, or NULL. A steal from a
+ * worker's queue sets it to NULL, and the thief then finds the token (sched/scope.h).
  */
 typedef struct fji_taken {
     uintptr_t item;
@@ -91,18 +91,20 @@ static inline bool fji_item_is_future(uintptr_t item)
     return (item & FJI_TAG_FUTURE) != 0;
 }
 
-/* The fj_task of an item that is a task, but neither typed nor an action. */
+/* Returns the fj_task of an item that is a task, but neither typed nor an action. */
 static inline fj_task *fji_item_task(uintptr_t item)
 {
     return (fj_task *)(item & ~FJI_TAG_MASK);
 }
 
+/* Returns the fj_type of a typed item. */
 static inline const fj_type *fji_item_type(uintptr_t item)
 {
     return (const fj_type *)(item - FJI_TAG_TYPED);
 }
 
-/* The two words beside the item in a cell: function and argument of an action, or a root. */
+/* Returns the two words beside the item in a cell: function and argument of an action, or the root
+ * of a future and an unused word. */
 static inline uintptr_t *fji_cell_words(fj_cell *c)
 {
     return (uintptr_t *)(void *)c->args;

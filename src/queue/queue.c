@@ -8,11 +8,11 @@
 #include "queue/queue.h"
 
 #define QUEUE_FLOOR_MAX UINTPTR_MAX
-#define QUEUE_UNTYPED ((uintptr_t)1) /* in place of a root: anything but a typed task */
+#define QUEUE_UNTYPED ((uintptr_t)1) /* in place of a root: any task that is not typed */
 
-/* ---- Memory ------------------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Bytes of a queue of n cells, the ENDs below and above them included. */
+/* The size of a queue of n cells and its three ENDs, in whole pages. */
 static size_t queue_bytes(uint32_t n)
 {
     size_t page = fji_plat_page();
@@ -24,7 +24,7 @@ bool fji_queue_init(fji_queue *q, uint32_t first, uint32_t limit, bool asymmetri
 {
     void *range = NULL;
 
-    /* A small address space gets a small queue: it can run, only not grow. */
+    /* If the address space is small, the queue works, but it can grow less or not at all. */
     for (; limit >= first; limit /= 2) {
         range = fji_plat_reserve(queue_bytes(limit));
         if (range != NULL || limit == first) break;
@@ -60,7 +60,7 @@ void fji_queue_fini(fji_queue *q)
 
 void fji_queue_reset(fji_queue *q)
 {
-    uint64_t b = fji_load_relaxed(&q->base); /* relaxed: nobody else is there */
+    uint64_t b = fji_load_relaxed(&q->base); /* relaxed: no other thread exists */
 
     for (uint32_t i = 0; i < q->capacity; i++) {
         q->cells[i].item = FJI_FREE;
@@ -83,28 +83,28 @@ static bool queue_grow(fji_queue *q)
     uint32_t now = old > q->limit / 2 ? q->limit : old * 2;
 
     if (now == old || !fji_plat_commit(q->range, queue_bytes(now))) return false;
-    /* relaxed: a look along the queue may come this far; END and FREE mean the same to it. */
+    /* relaxed: fji_queue_count() may read this far; it stops at END and at FREE. */
     fji_store_relaxed(&q->cells[now].item, FJI_END);
     q->capacity = now;
-    /* relaxed: END and FREE mean the same to a thief, nothing is there. */
+    /* relaxed: END and FREE mean the same to a thief: no task. */
     fji_store_relaxed(&q->cells[old].item, FJI_FREE);
     return true;
 }
 
-/* ---- The owner's side: where the boundary is ---------------------------------------------------------- */
+/* ---- The owner's side: where the boundary is ------------------------------------------------- */
 
-/* relaxed in all that follows on `what`: only the owner writes it, so it reads its own. */
 static uintptr_t cell_item(const fj_cell *c)
 {
-    return fji_load_relaxed(&c->item); /* relaxed: see above */
+    return fji_load_relaxed(&c->item); /* relaxed: the owner reads its own store */
 }
 
 static void cell_set(fj_cell *c, uintptr_t item)
 {
-    fji_store_relaxed(&c->item, item); /* relaxed: a fence or a CAS follows where it matters */
+    /* relaxed: where the order matters, a fence or a CAS follows */
+    fji_store_relaxed(&c->item, item);
 }
 
-/* Nothing above c: the array may also end there. */
+/* Whether there is no task above c. */
 static bool cell_is_topmost(const fj_cell *c)
 {
     uintptr_t above = cell_item(c + 1);
@@ -120,12 +120,12 @@ fj_cell *fji_queue_boundary(fji_queue *q, fj_cell *near)
     return p;
 }
 
-/* ---- The owner's side: opening and closing ------------------------------------------------------------ */
+/* ---- The owner's side: opening and closing --------------------------------------------------- */
 
-/* Leaves the queue OPEN with floor MAX. */
+/* Makes the queue OPEN, with floor MAX. */
 static void queue_open_by_owner(fji_queue *q)
 {
-    /* relaxed: MAX is always safe, and only we read floor as data. */
+    /* relaxed: MAX is always safe, and only the owner reads floor. */
     fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX);
     /* [queue.base] acquire <- the CAS of a thief. */
     uint64_t b = fji_load_acquire(&q->base);
@@ -138,8 +138,9 @@ static void queue_open_by_owner(fji_queue *q)
     }
 }
 
-/* After a take in OPEN: closes once that has become cheaper than staying open. */
-static void queue_close_if_quiet(fji_queue *q, uint64_t b)
+/* After a take in OPEN: closes the queue if there were FJI_CLOSE_AFTER takes without a steal. From
+ * then on a CLOSED queue is cheaper. b: base as it was at the take. */
+static void queue_maybe_close(fji_queue *q, uint64_t b)
 {
     uint32_t index = fji_base_index(b);
 
@@ -150,22 +151,23 @@ static void queue_close_if_quiet(fji_queue *q, uint64_t b)
     }
     if (++q->pops_since_steal < FJI_CLOSE_AFTER) return;
     q->pops_since_steal = 0;
-    /* relaxed: the CAS publishes it; see Close in queue.h for the order of the two. */
+    /* relaxed: the CAS publishes it; queue.h, Close, explains the order of the two. */
     fji_store_relaxed(&q->fast.floor, (uintptr_t)(q->cells + index));
     uint64_t closed = fji_base_make(fji_base_epoch(b) + 1, index, FJI_BASE_CLOSED);
-    /* [queue.base] acq_rel: a thief that reads CLOSED sees floor, and stores MAX after it. */
+    /* [queue.base] acq_rel: a thief that reads CLOSED sees this floor and stores MAX later. */
     if (!fji_cas_acq_rel_64(&q->base, &b, closed))
-        fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX); /* relaxed: only we read it */
+        fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX); /* relaxed: only the owner reads it */
 }
 
 /*
- * The slow half of a take: whose is position pos, which has just been set FREE or CLAIM?
- * `may_close` unless it is to be a TOMB.
+ * The slow half of a take: decides whether the owner has the task at position pos, whose cell is
+ * already FREE or CLAIM. `may_close` is false if the cell will become a TOMBSTONE, because a queue
+ * with TOMBSTONEs stays OPEN.
  */
 static bool queue_decide(fji_queue *q, uint32_t pos, bool may_close)
 {
-    /* [queue.take] the cell above, base below. Partner: the full fence in
-     * queue_steal_open() and the heavy one in queue_open(). */
+    /* [queue.take] the cell above, base below; partners: the thief's fence in
+     * queue_steal_open() and the heavy fence in queue_open(). */
     fji_fence_full();
     /* [queue.base] acquire <- the CAS of a thief. */
     uint64_t b = fji_load_acquire(&q->base);
@@ -178,7 +180,7 @@ static bool queue_decide(fji_queue *q, uint32_t pos, bool may_close)
         } else if (index == pos) {
             next = fji_base_make(fji_base_epoch(b) + 1, index, FJI_BASE_OPEN);
         } else {
-            if (may_close) queue_close_if_quiet(q, b);
+            if (may_close) queue_maybe_close(q, b);
             return true;
         }
         /* [queue.base] acq_rel: partner is the thief's CAS on the same word. */
@@ -188,14 +190,15 @@ static bool queue_decide(fji_queue *q, uint32_t pos, bool may_close)
             b = next;
             continue;
         }
-        if (may_close) queue_close_if_quiet(q, next);
+        if (may_close) queue_maybe_close(q, next);
         return true;
     }
 }
 
-/* ---- The owner's side: taking and giving back --------------------------------------------------------- */
+/* ---- The owner's side: taking and giving back ------------------------------------------------ */
 
-/* Lowers index to at most the cell lo, all above lo being FREE, with a new epoch. */
+/* Lowers index to cell lo, if it is above lo, and makes a new epoch. lo and all cells above it are
+ * FREE. */
 static void queue_lower(fji_queue *q, fj_cell *lo)
 {
     uint32_t pos = fji_queue_position(q, lo);
@@ -205,14 +208,14 @@ static void queue_lower(fji_queue *q, fj_cell *lo)
     for (;;) {
         uint32_t index = fji_base_index(b) < pos ? fji_base_index(b) : pos;
         unsigned state = fji_base_state(b);
-        if (state == FJI_BASE_CLOSED) /* relaxed: the CAS publishes it. */
+        if (state == FJI_BASE_CLOSED) /* relaxed: the CAS publishes it */
             fji_store_relaxed(&q->fast.floor, (uintptr_t)(q->cells + index));
-        /* [queue.base] acq_rel -> acquire in fji_queue_steal(): whoever sees the new base
-         * sees the cells FREE; whoever saw an old one fails on the epoch. */
+        /* [queue.base] acq_rel -> acquire in fji_queue_steal_for(): a thief that reads the new base
+         * sees the cells FREE; the CAS of a thief that has read an old base fails on the epoch. */
         uint64_t next = fji_base_make(fji_base_epoch(b) + 1, index, state);
         if (fji_cas_acq_rel_64(&q->base, &b, next)) return;
-        if (state == FJI_BASE_CLOSED)
-            fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX); /* relaxed: only we read it */
+        if (state == FJI_BASE_CLOSED) /* relaxed: only the owner reads it */
+            fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX);
     }
 }
 
@@ -228,6 +231,7 @@ fj_cell *fji_queue_reclaim(fji_queue *q, fj_cell *b, fj_cell *low)
     return lo;
 }
 
+/* Makes c, whose task is taken or done, a TOMBSTONE. */
 static void queue_bury(fji_queue *q, fj_cell *c)
 {
     q->tombstones++;
@@ -242,10 +246,10 @@ bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t item, bool popped, fj_ce
 
     if (!popped) {
         cell_set(c, topmost ? FJI_FREE : FJI_CLAIM);
-        /* [queue.take] as in fji_pop(): the cell above, floor below; partner: the heavy
+        /* [queue.take] as in fji_pop_topmost(): the cell above, floor below; partner: the heavy
          * fence in queue_open(). */
         FJI_LIGHT_FENCE();
-        /* relaxed: the fence orders it. */
+        /* relaxed: the fence orders it */
         ours = (uintptr_t)c >= fji_load_relaxed(&q->fast.floor);
     }
     if (!ours) ours = queue_decide(q, fji_queue_position(q, c), topmost);
@@ -264,7 +268,7 @@ fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c)
 {
     if (!cell_is_topmost(c)) {
         queue_bury(q, c);
-        /* From where it was last, not from c: there may be many in between. */
+        /* The search starts at the last boundary, not at c: many cells may lie between them. */
         return fji_queue_boundary(q, q->fast.top);
     }
     cell_set(c, FJI_FREE);
@@ -274,16 +278,17 @@ fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c)
 
 void fji_cell_put_action(fj_cell *c, fj_action_fn *fn, void *arg)
 {
-    uintptr_t *at = fji_cell_words(c);
-    /* relaxed: published by the release store of `what`; a thief late with an older base
-     * may read them meanwhile, and its CAS fails. */
-    fji_store_relaxed(&at[0], (uintptr_t)fn);
-    fji_store_relaxed(&at[1], (uintptr_t)arg); /* relaxed: as above */
+    uintptr_t *words = fji_cell_words(c);
+    /* relaxed: the release store of `item` publishes them. A thief with an old base may read them
+     * at the same time; its CAS fails. */
+    fji_store_relaxed(&words[0], (uintptr_t)fn);
+    fji_store_relaxed(&words[1], (uintptr_t)arg); /* relaxed: as above */
 }
 
-/* ---- The owner's side: space -------------------------------------------------------------------------- */
+/* ---- The owner's side: space ----------------------------------------------------------------- */
 
-/* A cell that compaction must leave where it is, index being where thieves are. */
+/* Whether compaction must not move cell c: below index, because its task was stolen and its thief
+ * completes it in the cell; otherwise, because typed code has the address of the cell. */
 static bool cell_is_pinned(const fji_queue *q, const fj_cell *c, uint32_t index)
 {
     uintptr_t item = cell_item(c);
@@ -302,18 +307,19 @@ static void cell_move(fji_queue *q, fj_cell *from, fj_cell *to)
         fj_task *t = fji_item_task(item);
         if (t->cell == from) t->cell = to;
         uint32_t keep = fji_item_is_detached(item) ? t->location & ~FJI_LOCATION_POSITION : 0;
-        /* relaxed: others compare it with what they find in their own queue. */
+        /* relaxed: a reader only compares the task with the cell at this position of its own
+         * queue. */
         fji_store_relaxed(&t->location, keep | fji_queue_position(q, to));
     }
-    /* relaxed: thieves are locked out. */
+    /* relaxed: base is LOCKED */
     fji_store_relaxed(&fji_cell_words(to)[0], fji_cell_words(from)[0]);
     fji_store_relaxed(&fji_cell_words(to)[1], fji_cell_words(from)[1]); /* relaxed: as above */
     cell_set(to, item);
 }
 
 /*
- * Moves what is above the last pinned cell down over what is dead there: TOMBs of tasks
- * joined out of order, and detached tasks that were taken. Returns the new boundary.
+ * Moves the tasks above the last pinned cell down over the dead cells there: TOMBSTONEs, and stolen
+ * detached tasks. `end` is the boundary; returns the new one.
  */
 static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
 {
@@ -323,7 +329,7 @@ static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
     uint64_t locked;
     do {
         locked = fji_base_make(fji_base_epoch(b) + 1, fji_base_index(b), FJI_BASE_LOCKED);
-        /* [queue.base] acq_rel: from here on a thief's CAS fails. */
+        /* [queue.base] acq_rel: from here on the CAS of a thief fails. */
     } while (!fji_cas_acq_rel_64(&q->base, &b, locked));
 
     uint32_t index = fji_base_index(b);
@@ -338,28 +344,29 @@ static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
         if (fji_queue_position(q, c) >= index) cell_move(q, c, to++);
     }
     for (fj_cell *c = to; c < end; c++)
-        /* [queue.base] release -> acquire in fji_queue_maybe(), which then sees LOCKED. */
+        /* [queue.base] release -> acquire in fji_queue_maybe(), which then reads LOCKED. */
         fji_store_release(&c->item, FJI_FREE);
     if (index > fji_queue_position(q, low)) index = fji_queue_position(q, low);
-    /* [queue.base] release -> acquire in fji_queue_steal(): the cells as they are now.
-     * The push that follows looks at the control word, for a worker that met the lock. */
+    /* [queue.base] release -> acquire in fji_queue_steal_for(): the cells as they are now. The push
+     * that follows reads the control word, for a worker that has met LOCKED. */
     fji_store_release(&q->base, fji_base_make(fji_base_epoch(locked) + 1, index, FJI_BASE_OPEN));
     return to;
 }
 
 /*
- * The same for more room, unless it was tried a short while ago and gained little: so the cost of one
- * more push does not depend on the length of the queue, however little there is to gain.
+ * The same, to get space for a push. If a compaction of a long queue gains at most `enough` cells,
+ * the next `enough` compactions are skipped. So the average cost of a push does not depend on the
+ * length of the queue, even if compactions gain little.
  */
-static fj_cell *queue_compact_for_room(fji_queue *q, fj_cell *end)
+static fj_cell *queue_compact_for_space(fji_queue *q, fj_cell *end)
 {
     if (q->wait != 0) {
         q->wait--;
         return end;
     }
     fj_cell *p = queue_compact(q, end);
-    uint32_t enough = q->capacity > FJI_QUEUE_KEPT ? q->capacity / 64
-                                                   : 0; /* short ones cost little */
+    /* Compacting a short queue costs little. */
+    uint32_t enough = q->capacity > FJI_QUEUE_KEPT ? q->capacity / 64 : 0;
     if (end - p <= (ptrdiff_t)enough) q->wait = enough;
     return p;
 }
@@ -374,12 +381,12 @@ fj_cell *fji_queue_room(fji_queue *q, fj_cell *near)
     fj_cell *p = fji_queue_boundary(q, near);
 
     if (cell_item(p) == FJI_FREE) return p;
-    bool typed = fji_queue_in_typed(q); /* it counts on positions: nothing may move */
-    /* relaxed: index only grows but for us, so at least this much is stolen or dead. */
+    bool typed = fji_queue_in_typed(q); /* typed code keeps positions: no task may be moved */
+    /* relaxed: only the owner lowers index, so at least this many cells are stolen or TOMBSTONEs */
     uint32_t dead = fji_base_index(fji_load_relaxed(&q->base)) + q->tombstones;
-    if (!typed && dead >= q->capacity / 2) p = queue_compact_for_room(q, p);
+    if (!typed && dead >= q->capacity / 2) p = queue_compact_for_space(q, p);
     if (cell_item(p) == FJI_FREE || queue_grow(q)) return p;
-    if (!typed && dead != 0) p = queue_compact_for_room(q, p);
+    if (!typed && dead != 0) p = queue_compact_for_space(q, p);
     return cell_item(p) == FJI_FREE ? p : NULL;
 }
 
@@ -387,9 +394,9 @@ void fji_queue_shrink(fji_queue *q)
 {
     if (q->capacity <= FJI_QUEUE_KEPT) return;
     if (q->fast.top != q->cells) q->fast.top = queue_compact(q, q->fast.top);
-    if (q->fast.top != q->cells) return; /* it is not empty */
+    if (q->fast.top != q->cells) return; /* the queue is not empty */
     size_t kept = queue_bytes(FJI_QUEUE_KEPT);
-    /* relaxed: END and FREE mean the same to a thief, nothing is there. */
+    /* relaxed: END and FREE mean the same to a thief: no task. */
     fji_store_relaxed(&q->cells[FJI_QUEUE_KEPT].item, FJI_END);
     if (fji_plat_discard((char *)q->range + kept, queue_bytes(q->capacity) - kept)) {
         q->capacity = FJI_QUEUE_KEPT;
@@ -399,18 +406,26 @@ void fji_queue_shrink(fji_queue *q)
     }
 }
 
-/* ---- The thieves' side -------------------------------------------------------------------------------- */
+/* ---- The thieves' side ----------------------------------------------------------------------- */
 
-static bool queue_open_alone(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *item)
+/*
+ * For a thief that has read a task in c, the cell at index, and CLOSED in base. Makes the owner
+ * open the queue at its next take, and waits a short time for that. If the owner does not open it,
+ * the heavy fence ensures that either the owner reads MAX at its take, or the thief reads what the
+ * owner has stored into the cell. Returns true if the thief may try its CAS; *item is then the item
+ * as read after the fence. Returns false if base has changed, or if c holds neither a task nor a
+ * TOMBSTONE any more.
+ */
+static bool queue_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *item)
 {
-    /* relaxed: the barrier below orders it against the owner's loads of floor. */
+    /* relaxed: the heavy fence below orders it against the owner's loads of floor */
     fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX);
     for (int i = 0; i < FJI_SHARE_SPINS; i++) {
         fji_pause();
-        if (fji_load_relaxed(&q->base) != b) return false; /* relaxed: a hint to come again */
+        if (fji_load_relaxed(&q->base) != b) return false; /* relaxed: a hint to try again */
     }
     fji_add_relaxed(&q->barriers, 1); /* relaxed: a counter */
-    /* [queue.take] floor above, the cell below; partner: the light fence in fji_pop(). */
+    /* [queue.take] floor above, the cell below; partner: the light fence in fji_pop_topmost(). */
     if (!fji_plat_barrier()) return false;
     /* [queue.publish] acquire <- release in fj_fork(): the task. */
     *item = fji_load_acquire(&c->item);
@@ -418,32 +433,29 @@ static bool queue_open_alone(fji_queue *q, uint64_t b, const fj_cell *c, uintptr
 }
 
 /*
- * A CLOSED queue with a task in sight: asks the owner to open, and if it does not come by,
- * makes sure by the heavy fence that it cannot pass unseen. *what is then the cell as it
- * was after the fence. False: base has changed, or there is nothing after all, or another thief
- * is about it: where many search, all of them see the one queue with a task.
+ * As queue_open(), but returns false if another thief opens the queue at the moment. If many
+ * workers search, all of them may find the same queue, and one heavy fence is enough.
  */
-static bool queue_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *item)
+static bool queue_try_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *item)
 {
-    /* relaxed: it only saves fences. */
+    /* relaxed: `opening` only saves fences */
     if (fji_load_relaxed(&q->opening) != 0 || fji_or_relaxed(&q->opening, 1u) != 0) return false;
-    bool open = queue_open_alone(q, b, c, item);
+    bool open = queue_open(q, b, c, item);
     fji_store_relaxed(&q->opening, 0u); /* relaxed: as above */
     return open;
 }
 
-/* The same for an OPEN queue: a full fence, and the cell read after it. */
+/* The same for an OPEN queue: the thief's fence, and the cell read after it. */
 static bool queue_steal_open(const fj_cell *c, uintptr_t *item)
 {
-    /* [queue.take] base was read above, the cell is read below; partner: the full fence in
-     * queue_decide(). */
+    /* [queue.take] base above, the cell below; partner: the full fence in queue_decide(). */
     fji_fence_thief();
     /* [queue.publish] acquire <- release in fj_fork(): the task. */
     *item = fji_load_acquire(&c->item);
     return fji_item_is_task(*item) || *item == FJI_TOMBSTONE;
 }
 
-/* Whether a thief that may run only some tasks may run this one; fn: what stands beside it. */
+/* Whether a thief that is restricted by `root` may take the item; fn: the word beside the item. */
 static bool item_is_wanted(uintptr_t item, uintptr_t fn, uintptr_t root)
 {
     if (root == 0 || item == FJI_TOMBSTONE) return true;
@@ -454,7 +466,9 @@ static bool item_is_wanted(uintptr_t item, uintptr_t fn, uintptr_t root)
 static bool links_hold(const fji_link *links, int n)
 {
     for (int i = 0; i < n; i++)
-        /* [queue.link] acquire: keeps the look behind the read of the cell before it. */
+        /* [queue.link] acquire <- the completion of the task with this word. If the task in the
+         * cell was pushed after DONE was set, this load reads DONE, because the cell was read
+         * before. */
         if (fji_load_acquire(links[i].word) != links[i].seen) return false;
     return true;
 }
@@ -463,26 +477,26 @@ fji_steal_result fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link
                                      uintptr_t root, fji_taken *taken)
 {
     for (;;) {
-        /* [queue.base] acquire <- the owner's CAS: the cells it has freed or moved. */
+        /* [queue.base] acquire <- the owner's CAS: the cells that it has freed or moved. */
         uint64_t b = fji_load_acquire(&q->base);
         uint32_t index = fji_base_index(b);
         if (fji_base_state(b) == FJI_BASE_LOCKED) return FJI_STEAL_RETRY;
         if (index < from) return FJI_STEAL_EMPTY;
         fj_cell *c = q->first + index;
-        /* [queue.publish] acquire: also keeps the second look at base behind it. */
+        /* [queue.publish] acquire: also keeps the second load of base after it. */
         uintptr_t item = fji_load_acquire(&c->item);
         if (item == FJI_FREE || item == FJI_END)
-            /* [queue.base] acquire <- the owner's CAS: nothing only if index stayed. */
+            /* [queue.base] acquire <- the owner's CAS: EMPTY only if index has not changed. */
             return fji_load_acquire(&q->base) == b ? FJI_STEAL_EMPTY : FJI_STEAL_RETRY;
         bool closed = fji_base_state(b) == FJI_BASE_CLOSED;
-        if (!(closed ? queue_open(q, b, c, &item) : queue_steal_open(c, &item)))
+        if (!(closed ? queue_try_open(q, b, c, &item) : queue_steal_open(c, &item)))
             return FJI_STEAL_RETRY;
         if (!links_hold(links, n)) return FJI_STEAL_EMPTY;
-        if (n > 0 && item == FJI_ACTION) return FJI_STEAL_EMPTY; /* nobody waits for it */
+        if (n > 0 && item == FJI_ACTION) return FJI_STEAL_EMPTY; /* no thread waits for it */
         if (item == FJI_ACTION || fji_item_is_future(item)) {
-            const uintptr_t *at = fji_cell_words(c);
-            taken->fn = fji_load_relaxed(&at[0]);  /* relaxed: [queue.publish] carries them */
-            taken->arg = fji_load_relaxed(&at[1]); /* relaxed: torn only if the CAS fails */
+            const uintptr_t *words = fji_cell_words(c);
+            taken->fn = fji_load_relaxed(&words[0]);  /* relaxed: [queue.publish] carries them */
+            taken->arg = fji_load_relaxed(&words[1]); /* relaxed: if they are torn, the CAS fails */
         }
         if (!item_is_wanted(item, taken->fn, root)) return FJI_STEAL_EMPTY;
         uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, FJI_BASE_OPEN);
@@ -512,10 +526,10 @@ bool fji_queue_maybe(const fji_queue *q)
     /* [queue.base] acquire <- the owner's CAS. */
     uint64_t b = fji_load_acquire(&q->base);
     if (fji_base_state(b) == FJI_BASE_LOCKED) return true;
-    /* [queue.publish] acquire: also keeps the second look at base behind it. */
+    /* [queue.publish] acquire: also keeps the second load of base after it. */
     uintptr_t item = fji_load_acquire(&q->first[fji_base_index(b)].item);
     if (item != FJI_FREE && item != FJI_END) return true;
-    /* [queue.base] acquire <- the owner's CAS: index may have been lowered meanwhile. */
+    /* [queue.base] acquire <- the owner's CAS: the owner may have lowered index meanwhile. */
     return fji_load_acquire(&q->base) != b;
 }
 
@@ -534,7 +548,7 @@ uint32_t fji_queue_count(const fji_queue *q)
 
 bool fji_queue_valid(const fji_queue *q)
 {
-    uint64_t b = fji_load_relaxed(&q->base); /* relaxed: at rest */
+    uint64_t b = fji_load_relaxed(&q->base); /* relaxed: the queue is at rest */
     uint32_t index = fji_base_index(b), tombstones = 0, i = 0;
 
     if (fji_base_state(b) == FJI_BASE_LOCKED || index > q->capacity) return false;

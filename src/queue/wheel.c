@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wheel.c - see wheel.h
+ * wheel.c - a set of times, in wheels of slots and a heap; see wheel.h
  */
 #include "queue/wheel.h"
 
@@ -30,9 +30,9 @@ void fji_wheel_init(fji_wheel *w, int64_t now)
             w->slot[k][s].next = w->slot[k][s].prev = &w->slot[k][s];
 }
 
-/* ---- The heap ------------------------------------------------------------------------------------- */
+/* ---- The heap -------------------------------------------------------------------------------- */
 
-/* Two heaps, neither of which has siblings, become one. */
+/* Merges two heaps, whose roots have no siblings, and returns the root. Either may be NULL. */
 static fji_moment *heap_meld(fji_moment *a, fji_moment *b)
 {
     if (a == NULL) return b;
@@ -49,7 +49,8 @@ static fji_moment *heap_meld(fji_moment *a, fji_moment *b)
     return a;
 }
 
-/* A list of siblings becomes one heap: in pairs from the left, the pairs from the right. */
+/* Merges a list of siblings into one heap and returns its root: first pairs of neighbours, from
+ * left to right, then these pairs, from right to left. */
 static fji_moment *heap_merge_siblings(fji_moment *first)
 {
     fji_moment *pairs = NULL, *all = NULL;
@@ -97,7 +98,7 @@ static void heap_remove(fji_wheel *w, fji_moment *m)
     m->place = PLACE_NOWHERE;
 }
 
-/* ---- The wheels ----------------------------------------------------------------------------------- */
+/* ---- The wheels ------------------------------------------------------------------------------ */
 
 void fji_wheel_add(fji_wheel *w, fji_moment *m)
 {
@@ -107,7 +108,8 @@ void fji_wheel_add(fji_wheel *w, fji_moment *m)
         heap_add(w, m);
         return;
     }
-    /* Both are positive: moments before the beginning of the clock are in the heap. */
+    /* Neither number is negative: the clock is not, so a time before its beginning is in the
+     * heap. */
     int64_t present = w->tick >= 0 ? w->tick : 0;
     unsigned k = tick == present ? 0
                                  : (63 - (unsigned)__builtin_clzll((uint64_t)(tick ^ present))) / 6;
@@ -142,7 +144,8 @@ void fji_wheel_remove(fji_wheel *w, fji_moment *m)
         slot_remove(w, m);
 }
 
-/* The first slot that will be reached, and the tick at which it begins; false: all are empty. */
+/* Finds the slot that the present reaches first, and its first tick. Returns false if all slots are
+ * empty. */
 static bool wheel_first(const fji_wheel *w, unsigned *wheel, unsigned *slot, int64_t *tick)
 {
     for (unsigned k = 0; k < FJI_WHEELS; k++) {
@@ -150,7 +153,7 @@ static bool wheel_first(const fji_wheel *w, unsigned *wheel, unsigned *slot, int
         unsigned s = (unsigned)__builtin_ctzll(w->filled[k]);
         unsigned low = 6 * k;
         int64_t present = w->tick >= 0 ? w->tick : 0;
-        /* Above digit k it is as the present; the shift is done in two steps as it may be 48 + 6. */
+        /* The digits above k are those of the present (W2). */
         uint64_t above = (((uint64_t)present >> low) >> 6) << 6;
         *wheel = k;
         *slot = s;
@@ -165,12 +168,13 @@ int64_t fji_wheel_next(const fji_wheel *w)
     unsigned k, s;
     int64_t tick;
 
-    if (w->heap != NULL) return w->heap->when; /* before anything in the wheels: W1 */
+    if (w->heap != NULL) return w->heap->when; /* earlier than all times in the wheels: W1 */
     if (!wheel_first(w, &k, &s, &tick)) return INT64_MAX;
     return tick << FJI_WHEEL_TICK_BITS;
 }
 
-/* The present becomes the beginning of that slot; what is in it is put where it belongs now. */
+/* Advances the present to `tick`, the first tick of slot s of wheel k, and spreads the times of the
+ * slot over the wheels below and the heap. */
 static void wheel_turn(fji_wheel *w, unsigned k, unsigned s, int64_t tick)
 {
     fji_moment *head = &w->slot[k][s], *m = head->next;
@@ -198,7 +202,8 @@ fji_moment *fji_wheel_take(fji_wheel *w, int64_t now)
         heap_remove(w, m);
         return m;
     }
-    /* Every slot begins after now, so W2 holds for now as well: what comes next is near. */
+    /* All slots begin after now, so W2 also holds with now as the present. With a later present,
+     * the times that are added next are in lower wheels. */
     if (tick_of(now) > w->tick) w->tick = tick_of(now);
     return NULL;
 }
@@ -214,7 +219,7 @@ fji_moment *fji_wheel_take_any(fji_wheel *w)
     return m;
 }
 
-/* ---- For tests ------------------------------------------------------------------------------------ */
+/* ---- For tests ------------------------------------------------------------------------------- */
 
 static bool heap_valid(const fji_wheel *w, const fji_moment *m, const fji_moment *parent)
 {

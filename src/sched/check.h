@@ -2,17 +2,16 @@
 /*
  * check.h - checks of the library's own invariants, in FJI_CHECKED builds
  *
- * A check that fails is a bug of the library, not of the program. The library passes the name of
- * the function and the condition to the log callback of the pool, and traps. Without FJI_CHECKED
- * the condition is compiled but not evaluated.
+ * A check that fails shows a bug of the library, not of the program. fji_check() then passes the
+ * name of the function and the condition to the log callback of the pool, and traps. Without
+ * FJI_CHECKED the condition is compiled but not evaluated.
  */
 #ifndef FJI_CHECK_H
 #define FJI_CHECK_H
 
 #include "sched/pool.h"
 
-/* p: the pool whose log callback is called. A file that uses this macro includes pool.h, for
- * fji_pool_log(). */
+/* Traps if cond is false. p: the pool whose log callback is called. */
 #define fji_check(p, cond)                             \
     do {                                               \
         if (FJI_CHECKED && !(cond)) {                  \

@@ -1,45 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ctl.h - the pool's control word
+ * ctl.h - the control word of a pool: how many workers are active, and which are idle
  *
- * All that a signaller must know is in one word, so that one CAS moves the pool from
- * a legal state to the next, and "somebody can be woken or started" is its sign.
+ * A thread that has queued a task has to know whether to wake or start a worker. Everything that it
+ * needs is in one word. So one CAS changes the pool from one legal state to another, and a fork
+ * only checks the sign of the word: it is negative if a worker is wanted and can be woken or
+ * started.
  *
  *      63     62         47 46        32 31            15 14          0
  *     +------+-------------+------------+----------------+-------------+
- *     | call |   deficit   |   total    |    version     |  top idle   |
+ *     | wake |   deficit   |   total    |    version     |  top idle   |
  *     +------+-------------+------------+----------------+-------------+
- *       see     active minus   threads     +1 whenever a    worker index
- *       C4      parallelism,   alive       worker goes      + 1, or 0
- *               signed                     idle
+ *      WAKE_  active minus  threads      +1 whenever a    index of the top
+ *      WANTED parallelism,  alive        worker becomes   of the idle stack
+ *             signed                     idle             + 1, or 0
  *
- * A worker is active while it searches or runs: not while it is on the idle stack, and not
- * while it is blocked. Blocked workers are counted beside this word (`blocked` of the pool),
- * because the pool may have that many threads more.
+ * A worker is active while it searches or runs. It is not active while it is on the idle stack or
+ * blocked. Blocked workers are counted in fj_pool.blocked, not in this word; the pool may have that
+ * many further threads.
  *
  * Invariants at rest
- *   C1  total == threads alive; deficit == active - parallelism.
- *   C2  the idle stack (top idle, then next_idle of each) holds every idle worker once.
- *   C3  version changes with every push, so a stale CAS that pops fails.
- *   C4  call == fewer are active than there should be, and one is idle or may be started.
- *       Without the second part a pool with blocked workers would send every fork off the
- *       fast path for nothing. Every transition ends in fji_ctl_normalize().
+ *   C1  total == number of threads alive; deficit == active - parallelism.
+ *   C2  The idle stack (top idle, then next_idle of each worker) holds every idle worker once.
+ *   C3  version changes with every push on the idle stack, so a pop with an old view of it fails.
+ *   C4  WAKE_WANTED is set if and only if fewer workers are active than the parallelism, and a
+ *       worker is idle or a thread may be started. Without the second condition, each fork in a
+ *       pool with blocked workers would take the slow path and find no worker to wake. Every new
+ *       value of the word is the result of fji_ctl_normalize().
  *
- * Transitions: these and no others. Each field is changed by its own function: no carry
- * or borrow runs from one into the next.
- *   idle        worker       active-1, version+1, push self        idle.c
- *   wake        signaller    active+1, pop top                     idle.c
- *   spawn       signaller    active+1, total+1                     idle.c
- *   block       blocker      active-1, after blocked+1             compensate.c
- *   unblock     blocker      active+1, after blocked-1             compensate.c
- *   unspawn     creator      active-1, total-1: no thread came     idle.c
- *   trim        worker       pop self: kept too long, about to end idle.c
- *   exit        worker       active-1 unless trimmed, total-1      worker.c
- *   resize      anybody      deficit by the difference             pool.c
+ * Transitions. There are no others. Each field is changed by its own function, so no carry or
+ * borrow runs from one field into the next.
+ *   idle      worker               active-1, version+1, push itself          idle.c
+ *   wake      waking thread        active+1, pop the top                     wake.c
+ *   spawn     starting thread      active+1, total+1                         spawn.c
+ *   unspawn   starting thread      active-1, total-1: no thread was started  spawn.c
+ *   block     blocking worker      active-1, after blocked+1                 compensate.c
+ *   unblock   blocking worker      active+1, after blocked-1                 compensate.c
+ *   retire    worker               pop itself; it will exit                  retire.c
+ *   exit      worker               active-1 unless it has retired, total-1   worker.c
+ *   resize    any thread           deficit changes with the parallelism      pool/create.c
  *
- * Edges         from                     to                    carries
- *   ctl.idle    acq_rel CAS, idle        acq_rel CAS, wake     next_idle, park
- *   idle.dekker light fence, fj_fork()   heavy fence, fji_idle_wait()  cell against ctl
+ * Edges          from                         to                           carries
+ *   ctl.idle     acq_rel CAS, idle_push()     acq_rel CAS, wake_pop()      next_idle, park
+ *   idle.dekker  light fence, fj_fork()       heavy fence, idle_lead()     cell against ctl
+ *
+ * idle.h explains how workers become idle and are woken.
  */
 #ifndef FJI_CTL_H
 #define FJI_CTL_H
@@ -62,9 +67,10 @@
 #define FJI_CTL_VERSION_MASK ((((uint64_t)1 << FJI_CTL_VERSION_BITS) - 1) << FJI_CTL_VERSION_SHIFT)
 #define FJI_CTL_TOP_MASK (((uint64_t)1 << FJI_CTL_TOP_BITS) - 1)
 
-/* Nobody there, nobody wanted. */
+/* No thread is alive, none is idle, and none is wanted. */
 #define FJI_CTL_NONE ((uint64_t)FJI_START_VERSION << FJI_CTL_VERSION_SHIFT)
 
+/* The fields. */
 static inline int fji_ctl_deficit(uint64_t c)
 {
     return (int)(int16_t)(uint16_t)(c >> FJI_CTL_DEFICIT_SHIFT);
@@ -85,6 +91,7 @@ static inline uint32_t fji_ctl_top(uint64_t c)
     return (uint32_t)(c & FJI_CTL_TOP_MASK);
 }
 
+/* Return c with one field changed. WAKE_WANTED is unchanged. */
 static inline uint64_t fji_ctl_add_active(uint64_t c, int n)
 {
     uint16_t deficit = (uint16_t)(fji_ctl_deficit(c) + n);
@@ -108,14 +115,15 @@ static inline uint64_t fji_ctl_with_top(uint64_t c, uint32_t top)
     return (c & ~FJI_CTL_TOP_MASK) | (top & FJI_CTL_TOP_MASK);
 }
 
-/* How many threads a pool may have. */
+/* The numbers that limit the threads of a pool. */
 typedef struct fji_sizes {
-    int parallelism; /* active workers aimed at */
-    int blocked;     /* workers that are blocked */
-    int most;        /* threads */
+    int parallelism; /* how many workers should be active */
+    int blocked;     /* how many workers are blocked */
+    int most;        /* largest number of threads */
 } fji_sizes;
 
-/* Whether a thread may be added: fewer than `parallelism` are not blocked. */
+/* Returns whether a thread may be added: fewer than `parallelism` threads are not blocked, and
+ * there are fewer than `most` threads. */
 static inline bool fji_ctl_may_spawn(uint64_t c, const fji_sizes *s)
 {
     int total = fji_ctl_total(c);
@@ -123,11 +131,11 @@ static inline bool fji_ctl_may_spawn(uint64_t c, const fji_sizes *s)
     return total < s->parallelism + s->blocked && total < s->most;
 }
 
-/* The same with `call` as it has to be. */
+/* Returns c with the bit WAKE_WANTED as C4 requires it. */
 static inline uint64_t fji_ctl_normalize(uint64_t c, const fji_sizes *s)
 {
-    bool call = fji_ctl_deficit(c) < 0 && (fji_ctl_top(c) != 0 || fji_ctl_may_spawn(c, s));
-    return call ? c | FJI_CTL_WAKE_WANTED : c & ~FJI_CTL_WAKE_WANTED;
+    bool wanted = fji_ctl_deficit(c) < 0 && (fji_ctl_top(c) != 0 || fji_ctl_may_spawn(c, s));
+    return wanted ? c | FJI_CTL_WAKE_WANTED : c & ~FJI_CTL_WAKE_WANTED;
 }
 
 #endif /* FJI_CTL_H */

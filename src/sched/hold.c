@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold.c - keeps the records of the common pool while an outside thread reads them; see hold.h
+ * hold.c - keeps the records of the common pool in memory; see hold.h
  */
 
 #include "sched/hold.h"
@@ -12,9 +12,9 @@ bool fji_pool_hold(const fj_pool *p)
 {
     if (!p->is_common || fji_inside(p)) return true;
     holds_here++;
-    fji_add_acq_rel(&holds, 1u); /* [common.hold] the count, before the look at run */
-    /* [common.hold] the count above, run below; partner: the fence in shutdown_stopped(). Either
-     * the end sees the count, or we see that the pool stops. */
+    fji_add_acq_rel(&holds, 1u); /* [common.hold] before the load of run */
+    /* [common.hold] holds above, run below; partner: the fence in shutdown_stopped(). Either the
+     * thread that ends the pool sees this hold, or this thread sees STOP. */
     fji_fence_full();
     if (!fji_pool_stopping(p)) return true;
     fji_pool_drop_hold(p);
@@ -25,7 +25,7 @@ void fji_pool_drop_hold(const fj_pool *p)
 {
     if (!p->is_common || fji_inside(p)) return;
     holds_here--;
-    /* [common.hold] acq_rel -> acquire in fji_hold_await_none(). LAST TOUCH of what is freed. */
+    /* [common.hold] acq_rel -> acquire in fji_hold_await_none(). LAST TOUCH of the records. */
     fji_add_acq_rel(&holds, (uint32_t)-1);
 }
 

@@ -6,7 +6,7 @@
 #include "sched/registry.h"
 
 static fji_lock registry_lock;
-static fj_pool *registry_list; /* all pools, under the lock */
+static fj_pool *registry_list; /* the first pool; protected by registry_lock */
 
 void fji_registry_add(fj_pool *p)
 {

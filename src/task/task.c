@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task.c - the steps of the state word of a task: claim and complete; see task.h
+ * task.c - the transitions of the state word of a task; see task.h
  */
 #include "task/task.h"
 
@@ -12,16 +12,17 @@ fj_cell fji_cell_ran[2] = {{.item = FJI_END, .kind = FJI_CELL_RAN}, {.item = FJI
 
 void fji_task_claim(uint32_t *state, uint32_t *child_base, uint32_t worker, uint32_t position)
 {
-    fji_store_relaxed(child_base, position); /* relaxed: published by the release below */
-    /* [join.thief] release -> acquire in join_await(): child_base. */
+    fji_store_relaxed(child_base, position); /* relaxed: the release below publishes it */
+    /* [join.thief] release -> acquire in help_thief() and join_await(): child_base. */
     fji_or_release(state, worker + 1);
 }
 
 void fji_cell_complete(fj_cell *c)
 {
-    /* [task.done] release -> acquire in join_await(): the result. The cell belongs to the pool, so it
-     * may be accessed afterwards; the task may not.
-     * [queue.link] a helper that sees DONE takes no further task of this thief. */
+    /* [task.done] release -> acquire in join_await(): the result. The cell belongs to the pool, so
+     * it may be accessed afterwards; the task may not.
+     * [queue.link] acq_rel -> acquire in links_hold(): a helper that sees DONE takes no further
+     * task of this thief. */
     uint32_t old = fji_or_acq_rel(&c->state, FJI_DONE);
     if ((old & FJI_WAITING) != 0) fji_plat_wake_all(&c->state);
 }
@@ -39,7 +40,7 @@ void fji_task_complete(fj_task *t, int code)
 void fji_task_mark_unqueued(fj_task *t, fj_cell *submitted_cell)
 {
     t->code = FJ_OK;
-    /* relaxed: published by the release below. */
+    /* relaxed: the release below publishes it */
     fji_store_relaxed(&t->location, FJI_LOCATION_NONE | fji_location_stamp());
     /* [timer.made] release -> acquire in fji_timers_withdraw(): the timers of the pool. */
     fji_store_release(&t->cell, submitted_cell);

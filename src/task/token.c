@@ -19,9 +19,10 @@ bool fji_token_is_below(const fj_token *t, const fj_token *above)
 
 void fji_token_set(fj_token *t, uint32_t bits)
 {
-    /* [cancel.token] release -> acquire in fji_token_has(): what the canceller wrote before. */
+    /* [cancel.token] release -> acquire in fji_token_has(): what the canceller has written. */
     fji_or_release(&t->word, bits);
-    /* [cancel.wait] the token above, the wait buckets below; partner: fji_interruptible_begin(). */
+    /* [cancel.wait] the token above, wait_bucket of the workers below; partner: the fence in
+     * fji_interruptible_begin(). */
     fji_fence_full();
 }
 

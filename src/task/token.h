@@ -2,13 +2,13 @@
 /*
  * token.h - the word of a cancellation token
  *
- * A token is cancelled by setting bits in its word. The bits are never cleared while a task runs with
- * the token. A task sees a cancel of its own token and of every parent of it.
+ * A thread cancels a token by setting bits in its word. The bits are not cleared while a task runs
+ * with the token. A cancel concerns all tasks that run with the token or with a descendant of it.
  *
- * Edges            from                          to                     carries
- *   cancel.token   release or, fji_token_set()   acquire, token.c       what the canceller wrote
- *   cancel.wait    full fence, fji_token_set()   full fence, fji_interruptible_begin()
- *                                                                       token against wait bucket
+ * Edges           from                         to                         carries
+ *   cancel.token  release or, fji_token_set()  acquire, fji_token_has()   the canceller's writes
+ *   cancel.wait   full fence, fji_token_set()  full fence,                token against wait_bucket
+ *                                              fji_interruptible_begin()
  */
 #ifndef FJI_TOKEN_H
 #define FJI_TOKEN_H
@@ -17,16 +17,17 @@
 
 /* fj_token.word */
 #define FJI_TOKEN_CANCELLED 1u
-#define FJI_TOKEN_INTERRUPT 2u /* interruptible waits end, too */
+#define FJI_TOKEN_INTERRUPT 2u /* with CANCELLED: interruptible waits end too */
 #define FJI_TOKEN_SIGNALLED 4u /* a signal was sent to the thread that runs the body */
 
-/* Whether t or one of its parents has one of the bits. t may be NULL. */
+/* Any thread. Returns whether t or an ancestor of t has one of the bits. t may be NULL. */
 bool fji_token_has(const fj_token *t, uint32_t bits);
 
-/* Whether `above` is t itself or one of its parents. */
+/* Returns whether `above` is t or an ancestor of t. t may be NULL. */
 bool fji_token_is_below(const fj_token *t, const fj_token *above);
 
-/* Sets the bits. Afterwards the caller wakes the interruptible waits that the token concerns. */
+/* Any thread. Sets the bits. The caller then wakes the interruptible waits that the token concerns;
+ * the full fence that this needs is executed here. */
 void fji_token_set(fj_token *t, uint32_t bits);
 
 #endif /* FJI_TOKEN_H */

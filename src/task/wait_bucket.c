@@ -12,16 +12,16 @@ static struct {
     FJI_ALIGNAS(FJI_LINE) uint32_t word;
 } wait_buckets[FJI_WAIT_BUCKETS + 1] = {[0 ... FJI_WAIT_BUCKETS] = {FJI_START_32}};
 
-uint32_t *fji_wait_bucket(const void *future)
+uint32_t *fji_wait_bucket(const void *object)
 {
-    uint64_t hash = (uint64_t)(uintptr_t)future * 0x9e3779b97f4a7c15u;
+    uint64_t hash = (uint64_t)(uintptr_t)object * 0x9e3779b97f4a7c15u;
 
-    return &wait_buckets[future != NULL ? (hash >> 32) % FJI_WAIT_BUCKETS : FJI_WAIT_BUCKETS].word;
+    return &wait_buckets[object != NULL ? (hash >> 32) % FJI_WAIT_BUCKETS : FJI_WAIT_BUCKETS].word;
 }
 
 void fji_wait_bucket_notify(uint32_t *bucket)
 {
-    /* [cancel.bucket] acq_rel -> acquire in the waiter: what was changed before. */
+    /* [cancel.bucket] acq_rel -> acquire in the waiter: what has changed. */
     fji_add_acq_rel(bucket, 1);
     fji_plat_wake_all(bucket);
 }
