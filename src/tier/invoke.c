@@ -9,7 +9,7 @@
 #include "sched/run.h"
 #include "sched/scope.h"
 
-/* ---- One task ----------------------------------------------------------------------------------------- */
+/* ---- One task -------------------------------------------------------------------------------- */
 
 int fj_invoke_mode(fj_pool *pool, fj_task *t, enum fj_caller caller)
 {
@@ -67,7 +67,7 @@ int fj_invoke_token(fj_pool *pool, fj_task *t, fj_token *token)
     return fj_invoke(pool, &with.task);
 }
 
-/* ---- Several tasks ------------------------------------------------------------------------------------ */
+/* ---- Several tasks --------------------------------------------------------------------------- */
 
 static int first_error(int a, int b)
 {
