@@ -20,7 +20,7 @@
  *
  * Edges            from                             to                              carries
  *   queue.publish  release store, fji_fork_slow()   acquire, fji_queue_steal_for()  the task
- *   idle.dekker    light fence, fji_fork_slow()     heavy fence, idle_lead()        cell against ctl
+ *   idle.dekker    light fence, fji_fork_slow()     heavy fence, idle_lead()        cell, ctl
  *   task.done      acq_rel or, fji_cell_complete()  acquire load, fji_await_cell()  result and code
  */
 
