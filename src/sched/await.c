@@ -2,13 +2,21 @@
 /*
  * await.c - waiting for a task that another thread runs
  *
- * The waiter helps (help.c), spins for a short time, and then sleeps: on the state word of the task, or in a
- * wait bucket if the wait can be interrupted. While it sleeps, compensate.c lets another worker run in its
- * place. task.h explains the state word.
+ * The waiter helps (help.c) as long as it finds tasks that it may run. Then it spins for at most
+ * FJI_JOIN_SPIN_NS, and then it sleeps: on the state word of the task, or on a wait bucket if the
+ * wait can be interrupted (interrupt.c). While it sleeps, another worker may run in its place
+ * (compensate.c). task/task.h explains the state word.
  *
- * Edges         from                                to                          carries
- *   task.done   release or, fji_task_complete()     acquire load, join_await()  result and code
- *   join.chain  release store, join_await()         acquire load, help_thief()  the joined cell
+ * A waiter that the control word does not count as a worker of the pool also wakes every
+ * FJI_THREADLESS_POLL_NS, because the pool may have queued tasks and no thread (threadless.c).
+ *
+ * Edges            from                                to                          carries
+ *   task.done      acq_rel or, fji_task_complete(),    acquire load, join_await()  result and code
+ *                    fji_cell_complete(); of a future:
+ *                    fji_future_finish(), future_publish()
+ *   join.chain     release store, join_await()         acquire load, help_thief()  the joined cell
+ *   cancel.bucket  acq_rel, fji_wait_bucket_notify()   acquire load,               what changed
+ *                                                        await_interruptible()
  */
 
 #include "sched/await.h"
@@ -20,25 +28,29 @@
 #include "sched/quiescent.h"
 #include "sched/threadless.h"
 
-/* What is waited for: a stolen cell of the waiter's own queue, or a task that was submitted. */
+/*
+ * What is awaited: the stolen task of a cell of the waiter's own queue (cell), or a task that was
+ * submitted (task); the other pointer is NULL. The waiter runs tasks while it waits, and one of
+ * them may call fork(). In the child process the awaited task is orphaned: the waiter checks this
+ * with `task`, and pool/atfork.c sets DONE and ORPHANED in the state word of a cell.
+ */
 struct await {
     uint32_t *state;
     const uint32_t *child_base;
-    fj_cell *cell; /* or NULL, and */
-    const fj_task
-        *task; /* for fji_task_is_orphaned(): while it waits, the waiter runs tasks, which may
-                          * fork() the process. A cell is told by child.c. */
+    fj_cell *cell;
+    const fj_task *task;
     const fji_wait *how;
 };
 
 static bool await_is_orphaned(const struct await *a)
 {
-    /* relaxed: NULL, or put into a queue by now. */
+    /* relaxed: only compared with NULL, which means that the task is in no queue yet. */
     return a->task != NULL && fji_load_relaxed(&a->task->cell) != NULL &&
            fji_task_is_orphaned(a->task);
 }
 
-/* FJ_OK: wait on. */
+/* Returns FJ_OK if the waiter has to continue to wait, FJ_ECANCELED if it is interrupted, and
+ * FJ_ETIMEDOUT if its deadline has passed. */
 static int await_gives_up(const fji_worker *w, const fji_wait *how)
 {
     if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;
@@ -46,38 +58,42 @@ static int await_gives_up(const fji_worker *w, const fji_wait *how)
     return FJ_OK;
 }
 
-/* When to look again whether `from` (or NULL), another pool, has lost its threads, or whether the
- * pool of w can have a thread that was refused. */
-static int64_t await_look(fji_worker *w, const fji_wait *how, const fj_pool *from, int64_t *pause)
+/* Returns when the next sleep has to end: at the deadline, or earlier to check whether the pool
+ * `watched` (or NULL) has no threads, or to ask again for a thread that was refused to the pool of
+ * w. */
+static int64_t await_next_check(fji_worker *w, const fji_wait *how, const fj_pool *watched,
+                                int64_t *pause)
 {
-    int64_t look = from != NULL ? fji_plat_now() + FJI_THREADLESS_POLL_NS : FJ_FOREVER;
+    int64_t check = watched != NULL ? fji_plat_now() + FJI_THREADLESS_POLL_NS : FJ_FOREVER;
     int64_t retry = w != NULL ? fji_compensate_retry(w, pause) : FJ_FOREVER;
 
-    if (retry < look) look = retry;
-    return look < how->deadline ? look : how->deadline;
+    if (retry < check) check = retry;
+    return check < how->deadline ? check : how->deadline;
 }
 
-/* Sleeps on the word itself. */
-static int await_sleep(fji_worker *w, const struct await *a, fj_pool *from)
+/* Sleeps on the state word itself. */
+static int await_sleep(fji_worker *w, const struct await *a, fj_pool *watched)
 {
     int err = FJ_OK;
     int64_t pause = 0;
-    /* [task.done] acquire <- release in fji_task_complete(): it may be done by now. */
+    /* [task.done] acq_rel <-> acq_rel in fji_task_complete(), fji_cell_complete(),
+     * fji_future_finish() and future_publish(): the task is done already, or the thread that
+     * completes it sees WAITING. */
     uint32_t s = fji_or_acq_rel(a->state, FJI_WAITING) | FJI_WAITING;
 
     while ((s & a->how->done) == 0 && err == FJ_OK) {
-        if (from != NULL) fji_run_threadless(from, fji_wait_may_run(a->how));
+        if (watched != NULL) fji_run_threadless(watched, fji_wait_may_run(a->how));
         if (await_is_orphaned(a)) break;
-        fji_plat_wait(a->state, s, await_look(w, a->how, from, &pause));
-        /* [task.done] acquire <- release in fji_task_complete(): result and code. */
+        fji_plat_wait(a->state, s, await_next_check(w, a->how, watched, &pause));
+        /* [task.done] acquire <- acq_rel, as above: result and code. */
         s = fji_load_acquire(a->state);
         err = await_gives_up(w, a->how);
     }
     return (s & a->how->done) != 0 ? FJ_OK : err;
 }
 
-/* Sleeps in the lot of a future, so that it can be interrupted. */
-static int await_interruptible(fji_worker *w, const struct await *a, fj_pool *from)
+/* Sleeps on the wait bucket of a future, so that w can be interrupted. */
+static int await_interruptible(fji_worker *w, const struct await *a, fj_pool *watched)
 {
     uint32_t *bucket = fji_wait_bucket(a->task);
     int64_t pause = 0;
@@ -85,34 +101,40 @@ static int await_interruptible(fji_worker *w, const struct await *a, fj_pool *fr
     uint32_t s;
 
     fji_interruptible_begin(w, bucket);
-    /* [task.done] acq_rel: it is done by now, or whoever decides sees the bit. */
+    /* [task.done] acq_rel <-> acq_rel in fji_future_finish() and future_publish(): the future is
+     * done already, or the thread that resolves it sees OBSERVED. */
     (void)fji_or_acq_rel(a->state, FJI_OBSERVED);
     for (;;) {
-        /* [cancel.bucket] acquire <- acq_rel in fji_wait_bucket_notify(): what has changed is seen below. */
+        /* [cancel.bucket] acquire <- acq_rel in fji_wait_bucket_notify(): what was changed before
+         * is seen below. */
         uint32_t seen = fji_load_acquire(bucket);
-        /* [task.done] acquire <- acq_rel in fji_future_finish(), fji_future_resolve(). */
+        /* [task.done] acquire <- acq_rel in fji_future_finish() and future_publish(): the
+         * outcome. */
         s = fji_load_acquire(a->state);
         if ((s & a->how->done) != 0 || await_is_orphaned(a)) break;
         if ((err = await_gives_up(w, a->how)) != FJ_OK) break;
-        if (from != NULL) fji_run_threadless(from, fji_wait_may_run(a->how));
-        fji_plat_wait(bucket, seen, await_look(w, a->how, from, &pause));
+        if (watched != NULL) fji_run_threadless(watched, fji_wait_may_run(a->how));
+        fji_plat_wait(bucket, seen, await_next_check(w, a->how, watched, &pause));
     }
     fji_interruptible_end(w);
     return (s & a->how->done) != 0 ? FJ_OK : err;
 }
 
-static int await_asleep(fji_worker *w, const struct await *a, fj_pool *from)
+/* Sleeps until the wait ends. Meanwhile the pool does not count w as active. */
+static int await_asleep(fji_worker *w, const struct await *a, fj_pool *watched)
 {
-    if (w == NULL) return await_sleep(w, a, from);
+    if (w == NULL) return await_sleep(w, a, watched);
     fji_compensation c = fji_compensate_begin(w);
     if (a->how->guest) fji_quiesce_turn(w, FJI_PARK_QUIET);
-    int err = a->how->interruptible ? await_interruptible(w, a, from) : await_sleep(w, a, from);
+    int err = a->how->interruptible ? await_interruptible(w, a, watched)
+                                    : await_sleep(w, a, watched);
     if (a->how->guest) fji_quiesce_turn(w, FJI_PARK_ACTIVE);
     fji_compensate_end(w, c);
     return err;
 }
 
-/* A moment between two looks: gives way now and then, somebody else may need the core. */
+/* Pauses between two reads of the state word, and now and then yields the CPU to another thread.
+ * Returns false if the waiter has spun for FJI_JOIN_SPIN_NS. *until is 0 when it begins to spin. */
 static bool await_spin(int64_t *until, uint32_t *turn)
 {
     if (*until == 0) *until = fji_plat_now() + FJI_JOIN_SPIN_NS;
@@ -120,6 +142,7 @@ static bool await_spin(int64_t *until, uint32_t *turn)
     return fji_plat_now() < *until;
 }
 
+/* Helps, spins and sleeps until the task is done or orphaned, or the wait ends with an error. */
 static int join_await(fji_worker *w, fj_pool *pool, const struct await *a)
 {
     bool helps = w != NULL && w->pool == pool && fji_wait_may_run(a->how);
@@ -136,7 +159,8 @@ static int join_await(fji_worker *w, fj_pool *pool, const struct await *a)
         fji_store_release(&w->joining, a->cell);
     }
     for (;;) {
-        /* [task.done] [join.thief] acquire: result and code, or child_base. */
+        /* [task.done] acquire <- acq_rel in fji_task_complete(), fji_cell_complete(): result and
+         * code. [join.thief] acquire <- release in fji_task_claim(): child_base. */
         uint32_t s = fji_load_acquire(a->state);
         if ((s & a->how->done) != 0 || await_is_orphaned(a)) break;
         fji_steal_result got = helps ? fji_help_once(w, &awaited, s, from) : FJI_STEAL_EMPTY;
@@ -145,9 +169,9 @@ static int join_await(fji_worker *w, fj_pool *pool, const struct await *a)
             continue;
         }
         if ((err = await_gives_up(w, a->how)) != FJ_OK) break;
-        /* A queue in which a task may be is looked at again before the worker sleeps. */
+        /* While a queue may hold a task that w may run (RETRY), w does not sleep. */
         if (await_spin(&until, &turn) || got == FJI_STEAL_RETRY) continue;
-        /* A guest is no thread that the pool could count on, so it looks too. */
+        /* The control word does not count a guest, so a guest checks for threads as well. */
         err = await_asleep(w, a, counted ? NULL : pool);
         break;
     }
@@ -161,15 +185,12 @@ int fji_await_task(fji_worker *w, fj_pool *pool, fj_task *t, const fji_wait *how
     return join_await(w, pool, &(struct await){&t->state, &t->child_base, NULL, t, how});
 }
 
-/*
- * Waits for the stolen task of cell c, then makes the cell fit for use again. False: its
- * thief got lost in a fork() of the process.
- */
 bool fji_await_cell(fji_worker *w, fj_cell *c)
 {
     (void)join_await(w, w->pool,
                      &(struct await){&c->state, &c->child_base, c, NULL, &FJI_WAIT_DONE});
     bool orphaned = (c->state & FJI_ORPHANED) != 0;
-    fji_store_relaxed(&c->state, 0u); /* relaxed: the thief is through, nobody else looks */
+    /* relaxed: the thief has finished, and no other thread uses the word. */
+    fji_store_relaxed(&c->state, 0u);
     return !orphaned;
 }

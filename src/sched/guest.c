@@ -2,11 +2,15 @@
 /*
  * guest.c - an outside thread that works in a pool for one call
  *
- * A guest has a record and a queue as a worker has, so its forks cost the same and can be stolen. The control
- * word does not count it, and it never becomes idle.
+ * A guest has a record and a queue as a worker has, so its forks cost the same and can be stolen.
+ * The control word does not count a guest, and a guest never becomes idle. The pool counts its
+ * guests under its lock and does not end while there is one.
  *
- * Edges            from                           to                              carries
- *   pool.activity  acq_rel add, fji_guest_enter() acquire, fji_pool_quiescent()   a guest came or went
+ * A worker of one pool can become a guest of another pool. `outer` is what fji_self was before.
+ *
+ * Edges            from                              to                              carries
+ *   pool.activity  acq_rel adds, fji_guest_enter()   acquire, fji_pool_quiescent()   a guest came
+ *                    and fji_guest_leave()                                             or left
  */
 
 #include "sched/guest.h"
@@ -22,16 +26,16 @@ fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down, bool *refused)
 
     fji_lock_take(&p->lock);
     /* relaxed: the lock orders it against the end of the pool. */
-    bool over = (fji_load_relaxed(&p->run) &
-                 (although_shut_down ? FJI_RUN_STOP : FJI_RUN_SHUTDOWN)) != 0;
-    if (!over) {
+    bool refuses = (fji_load_relaxed(&p->run) &
+                    (although_shut_down ? FJI_RUN_STOP : FJI_RUN_SHUTDOWN)) != 0;
+    if (!refuses) {
         w = fji_record_take(p, FJI_ALIVE_GUEST);
         if (w != NULL) fji_pool_add_guest(p);
         /* [pool.activity] acq_rel <-> acquire in fji_pool_quiescent(): a guest came. */
         fji_add_acq_rel(&p->activity_epoch, 1);
     }
     fji_lock_drop(&p->lock);
-    if (refused != NULL) *refused = over;
+    if (refused != NULL) *refused = refuses;
     if (w == NULL) return NULL;
     w->outer = fji_self;
     fji_self = &w->q.fast;
@@ -50,7 +54,7 @@ void fji_guest_leave(fji_worker *w)
     fji_record_give_back(w);
     /* [pool.activity] acq_rel <-> acquire in fji_pool_quiescent(): a guest left. */
     fji_add_acq_rel(&p->activity_epoch, 1);
-    /* Until the guest is uncounted the pool does not end, so it may still be touched. */
+    /* The pool does not end while it counts this guest, so p may still be used. */
     fji_pool_maybe_terminate(p);
     fji_pool_remove_guest(p); /* LAST TOUCH of *p. */
 }

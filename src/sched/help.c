@@ -1,12 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * help.c - a waiting worker runs tasks that the awaited task waits for
+ * help.c - a waiting worker runs tasks that belong to the awaited task
  *
- * Helping is restricted to what the awaited task waits for. A task that its thief has pushed at `child_base` or
- * above, while the awaited task is not done, is a descendant of it. If the thief's queue has none and the thief
- * itself waits for a stolen task, the thief of that task is examined in the same way, up to HELP_HOPS times. A
- * completer is helped by running any queued task with the same root. A worker whose stack is half used does not
- * help.
+ * The problem. A worker that waits must not run arbitrary tasks: such a task could take much longer
+ * than the awaited one, could wait for a task whose frame is below it on the same stack (a
+ * deadlock), and could make the stack grow without bound.
+ *
+ * The idea. The waiter runs only tasks that descend from the awaited task. While the awaited task
+ * is not done, its thief runs nothing else on top of it. So a task in the thief's queue at position
+ * child_base or above descends from the awaited task. If the thief's queue has no such task and the
+ * thief itself waits for a stolen task (`joining`), the same holds for the thief of that task. The
+ * waiter examines at most HELP_HOPS queues in this way:
+ *
+ *     waiter W          thief T                thief U
+ *     joins task a      runs a, joins b        runs b, has forked c
+ *       |-- a.state names T; T's queue has no task at a.child_base or above
+ *       |-- T.joining is b; b.state names U; U's queue has c at b.child_base: W takes c
+ *
+ * Between two reads a task of this chain may finish, and its thief may begin another one. So
+ * fji_queue_steal_for() checks the state words of the chain again after its last read of the cell
+ * and before the CAS that takes the task.
+ *
+ * The waiter's own queue comes first. Tasks that the waiter has run meanwhile may have left
+ * detached tasks there, above the position at which the wait began, and other workers may be unable
+ * to reach them while the waiter sleeps. The waiter does not run actions, because no thread waits
+ * for an action.
+ *
+ * A waiter for a completer runs any queued task with the same root. A worker does not help if half
+ * of its stack is used.
  *
  * Edges         from                          to                          carries
  *   join.thief  release or, fji_task_claim()  acquire load, help_thief()  child_base
@@ -20,29 +41,34 @@
 #include "sched/scope.h"
 #include "sched/steal.h"
 
+/* Queues that a waiter examines: that of the awaited task's thief, and so on along `joining`. */
 #define HELP_HOPS 4
 
+/* Returns whether less than half of the stack of w is used. */
 static bool help_has_stack(const fji_worker *w)
 {
     return (uintptr_t)__builtin_frame_address(0) > w->stack_half;
 }
 
-/* Who runs the task with the word s, as just read, and from which position on the tasks of that run
- * are in its queue. The token is that of a future: its body may have been begun by a join or an
- * invoke, which leave no number in its word. */
+/*
+ * Returns the worker that runs the task with state word s, or NULL if it is unknown or w itself.
+ * Sets *from to the position in its queue at which the forks of the task begin. token: the token of
+ * a future, or NULL. If a join or an invoke runs the body of a future, its state word names no
+ * worker, and the worker is found by the token.
+ */
 static fji_worker *help_find_runner(fji_worker *w, uint32_t s, const uint32_t *child_base,
                                     const fj_token *token, uint32_t *from)
 {
     uint32_t thief = s & FJI_THIEF_MASK;
 
     if (thief == 0) return token != NULL ? fji_scope_runner(w->pool, w, token, from) : NULL;
-    *from = fji_load_relaxed(child_base); /* relaxed: [join.thief] with s */
+    *from = fji_load_relaxed(child_base); /* relaxed: s was read with acquire, [join.thief] */
     fji_worker *v = fji_pool_worker(w->pool, thief - 1);
     return v != w ? v : NULL;
 }
 
-/* Takes one of the thief of the task waited for. s: its word as just read, not done. RETRY: there may
- * be one. */
+/* Takes and runs one task from the queue of the awaited task's thief, or of a thief further along
+ * the chain. Returns as fji_help_once(). */
 static fji_steal_result help_thief(fji_worker *w, const uint32_t *state, uint32_t s,
                                    const uint32_t *child_base, const fj_token *token)
 {
@@ -59,33 +85,35 @@ static fji_steal_result help_thief(fji_worker *w, const uint32_t *state, uint32_
         fji_steal_result got = fji_steal_descendant(w, v, from, links, n + 1, &taken);
         if (got == FJI_STEAL_SUCCESS) fji_run_taken(w->pool, w, &taken);
         if (got != FJI_STEAL_EMPTY) return got;
-        /* [join.chain] acquire <- release in join_await(): the cell v waits for. Cells are
-         * never freed before the pool, and the links are checked again before a take. */
+        /* [join.chain] acquire <- release in join_await(): the cell that v waits for. It may be
+         * read even if v does not wait any more, because cells are freed only with the pool; the
+         * links are checked again before a task is taken. */
         fj_cell *c = fji_load_acquire(&v->joining);
         if (c == NULL || fji_queue_position(&v->q, c) < from) return FJI_STEAL_EMPTY;
         state = &c->state;
         child_base = &c->child_base;
-        /* [join.thief] acquire <- release in fji_worker_claim(): child_base. */
+        /* [join.thief] acquire <- release in fji_task_claim(): child_base. */
         s = fji_load_acquire(state);
     }
     return FJI_STEAL_EMPTY;
 }
 
-/* Whether a task of the own queue may be run by a waiting worker: one of this root, or without
- * a root anything but an action, which nobody waits for. */
-static bool help_may(const fji_taken *taken, uintptr_t root)
+/* Returns whether a waiting worker may run this task of its own queue: if root is not 0, a future
+ * with this root; otherwise any detached task except an action. */
+static bool help_is_allowed(const fji_taken *taken, uintptr_t root)
 {
     if (taken->item <= FJI_SPECIAL || !fji_item_is_detached(taken->item)) return false;
     if (root == 0) return taken->item != FJI_ACTION;
     return fji_item_is_future(taken->item) && taken->fn == root;
 }
 
-/* From the own queue, at `low` or above, the youngest first: takes and runs a task. */
+/* Takes and runs the youngest allowed task of w's own queue at cell `low` or above. Returns whether
+ * it ran one. */
 static bool help_local(fji_worker *w, fj_cell *low, uintptr_t root)
 {
     fji_queue *q = &w->q;
     fj_cell *c = fji_worker_boundary(w);
-    /* relaxed: only a bound; the take finds out. */
+    /* relaxed: only a bound; the take decides whether a thief has the task. */
     fj_cell *base = q->cells + fji_base_index(fji_load_relaxed(&q->base));
     fji_taken taken = {0};
 
@@ -94,7 +122,7 @@ static bool help_local(fji_worker *w, fj_cell *low, uintptr_t root)
         if (c-- <= low) return false;
         taken.item = c->item;
         taken.fn = fji_cell_words(c)[0];
-    } while (!help_may(&taken, root));
+    } while (!help_is_allowed(&taken, root));
     if (!fji_worker_take_detached(w, c)) return false;
     fji_run_taken(w->pool, w, &taken);
     return true;
@@ -111,10 +139,6 @@ fji_steal_result fji_help_root(fji_worker *w, uintptr_t root)
     return got;
 }
 
-/*
- * Runs one task that belongs to the one waited for. What it has left in the own queue comes first,
- * at `from` or above: others may not reach it, under what lies below, while this worker sleeps.
- */
 fji_steal_result fji_help_once(fji_worker *w, const fji_awaited *a, uint32_t s, fj_cell *from)
 {
     if (help_has_stack(w) && help_local(w, from, 0)) return FJI_STEAL_SUCCESS;

@@ -2,33 +2,60 @@
 /*
  * interrupt.c - interruptible waits, and how a cancel ends them
  *
- * Interrupts. The request is in the token, never in the thread, so it cannot reach another
- * task. What has to reach the thread is only a wake-up. A wait that may be interrupted sleeps
- * in a lot, a word of the library's own that only ever counts up, and its worker says in
- * which (nap). Whoever cancels sets the token, then bumps the lots of all that nap:
+ * The problem. A cancel with interrupt has to end the waits of all tasks that run with a token. If
+ * the canceller reads which thread runs such a task and then interrupts that thread, the thread may
+ * already run another task.
  *
- *     sleeper    nap = lot; fence; seen = *lot; token? done?; sleep while *lot == seen
- *     canceller  token; fence; nap?; ++*lot; wake
+ * The idea. The request is in the token, never in the thread. A thread only gets a wake-up; it then
+ * reads its own token and decides whether its wait ends.
  *
- * Either the sleeper sees the token, or the canceller sees the nap; and then either the
- * sleeper read the lot before it was bumped and does not sleep, or after, and the token
- * before that. Whoever decides a future bumps its lot in the same way, if somebody is there.
+ * Waits in the library. An interruptible wait sleeps on a wait bucket (task/wait_bucket.h), a word
+ * that only counts up. The waiting worker stores the bucket in `wait_bucket`. The canceller sets
+ * the token and then notifies the buckets of all workers that wait:
  *
- * The sleeper also says with which token it naps, so that the canceller of one future wakes only
- * those that it concerns. A token with a parent may concern any canceller. The canceller cannot
- * find out: the parents of another thread's token may be gone by the time it looks. So the
- * sleeper says `any` instead, every canceller wakes it, and it looks at its own tokens.
+ *     waiting worker                               canceller
+ *     1 wait_bucket = bucket                       1 token |= CANCELLED | INTERRUPT
+ *     2 full fence                                 2 full fence
+ *     3 seen = *bucket                             3 for each worker with a wait_bucket:
+ *     4 token cancelled, or future done: return        *bucket + 1, wake all sleepers on it
+ *     5 sleep while *bucket == seen
  *
- * Who waits for a file naps in its own word `call` instead of a lot, and is sent the signal of its
- * pool. The signal must not reach the next task of that thread. So the canceller first adds a pin
- * to the word, if the sleeper is in, and takes it off after it has sent the signal; the sleeper
- * does not leave while there is a pin. Then it makes a system call, in which the signal arrives.
+ * Either the worker sees the token in 4, or the canceller sees `wait_bucket` in 3. In the second
+ * case the worker read the bucket before the change, and does not sleep in 5 or is woken; or it
+ * read the bucket after the change, and sees the token in 4. A thread that resolves a future
+ * notifies the future's bucket in the same way, if a waiter has set OBSERVED in the state word of
+ * the future. A stop of the pool ends the waits in the same way too, with the run state in place of
+ * the token (fji_pool_interrupt()).
  *
- * Edges             from                              to                             carries
- *   cancel.wait     full fence, interruptible_begin() full fence, fji_token_set()    bucket against token
- *   cancel.bucket   acq_rel add, wait_bucket.c        acquire load, the waiter       what changed
- *   cancel.syscall  acq_rel, syscall_interrupt()      acq_rel CAS, fji_syscall_end() the signal was sent
- *   pool.thread     release, worker_main()            acquire, fji_pool_interrupt()  the thread handle
+ * The worker also stores the token of its task in `wait_token`, so that a cancel of one token wakes
+ * only the workers that wait with it. A token with a parent is also cancelled by a cancel of the
+ * parent. The canceller cannot follow the parents of another thread's token, because they may be
+ * freed already. So a worker whose token has a parent stores `any_token` instead: every canceller
+ * wakes it, and it checks its own tokens.
+ *
+ * Waits in a system call. If the pool has an interrupt_signal, a worker that waits for a file
+ * sleeps in the system, and the canceller sends that signal to its thread. The worker stores the
+ * address of its own word `syscall` as its bucket. The signal must not arrive in the thread's next
+ * task:
+ *
+ *     waiting worker                               canceller (syscall_interrupt)
+ *     syscall = ENTERED; wait_bucket = &syscall    CAS syscall, if ENTERED: | SIGNALLED, + PIN
+ *     full fence; token cancelled: return          sends the signal
+ *     ppoll(), the signal unblocked inside it      syscall - PIN
+ *     waits until there is no PIN; CAS syscall
+ *     to 0; SIGNALLED: one more system call,
+ *     in which a pending signal is delivered
+ *
+ * Invariants
+ *   - A token is set before a waiting worker is woken for it.
+ *   - `syscall` becomes 0 only when no canceller is about to send a signal.
+ *
+ * Edges             from                              to                              carries
+ *   cancel.wait     full fence,                       full fence, fji_token_set()     wait_bucket
+ *                     fji_interruptible_begin()         and fji_pool_interrupt()      against token
+ *   cancel.bucket   acq_rel, fji_wait_bucket_notify() acquire load, the waiter        what changed
+ *   cancel.syscall  acq_rel, syscall_interrupt()      acq_rel CAS, fji_syscall_end()  signal sent
+ *   pool.thread     release, worker_main()            acquire, fji_pool_interrupt()   the handle
  */
 
 #include "sched/interrupt.h"
@@ -41,7 +68,7 @@ bool fji_interrupted(const fji_worker *w)
     return fji_pool_stopping(w->pool) || fji_token_has(fji_scope_token(w), FJI_TOKEN_INTERRUPT);
 }
 
-/* For `napper`: every canceller may concern it. */
+/* A value of wait_token: a cancel of any token may concern the worker. */
 static const fj_token any_token;
 
 void fji_interruptible_begin(fji_worker *w, uint32_t *bucket)
@@ -49,21 +76,22 @@ void fji_interruptible_begin(fji_worker *w, uint32_t *bucket)
     const fj_token *token = fji_scope_token(w);
 
     if (token != NULL && token->parent != NULL) token = &any_token;
-    fji_store_relaxed(&w->wait_token, token);   /* relaxed: the fence */
-    fji_store_relaxed(&w->wait_bucket, bucket); /* relaxed: the fence */
-    /* [cancel.wait] the nap above, the token below; partner: fji_token_set(). */
+    fji_store_relaxed(&w->wait_token, token);   /* relaxed: the fence orders it */
+    fji_store_relaxed(&w->wait_bucket, bucket); /* relaxed: the fence orders it */
+    /* [cancel.wait] wait_bucket above, the token below; partner: the fences in fji_token_set() and
+     * fji_pool_interrupt(). */
     fji_fence_full();
 }
 
 void fji_interruptible_end(fji_worker *w)
 {
-    /* relaxed: a needless notification does no harm. */
+    /* relaxed: a canceller that does not see it notifies the bucket, which has no effect on w. */
     fji_store_relaxed(&w->wait_bucket, (uint32_t *)NULL);
 }
 
 void fji_syscall_begin(fji_worker *w)
 {
-    /* A guest's thread is the caller's own, and is sent nothing. */
+    /* A guest gets no signal, because its thread belongs to the caller. */
     if (w->pool->options.interrupt_signal == 0 || w->alive != FJI_ALIVE_WORKER) return;
     /* relaxed: the fence in fji_interruptible_begin() orders it. */
     fji_store_relaxed(&w->syscall, FJI_SYSCALL_ENTERED);
@@ -72,41 +100,47 @@ void fji_syscall_begin(fji_worker *w)
 
 void fji_syscall_end(fji_worker *w)
 {
-    if (fji_load_relaxed(&w->syscall) == 0) return; /* relaxed: only w leaves 0 */
+    if (fji_load_relaxed(&w->syscall) == 0) return; /* relaxed: only w changes it from 0 */
     fji_interruptible_end(w);
     for (;;) {
-        /* [cancel.syscall] acquire <- acq_rel in syscall_interrupt(): the signal is sent. */
+        /* [cancel.syscall] acquire <- acq_rel in syscall_interrupt(): the signal was sent. */
         uint32_t s = fji_load_acquire(&w->syscall);
         if (s >= FJI_SYSCALL_PIN) {
             fji_plat_yield();
             continue;
         }
-        /* [cancel.syscall] acq_rel: no canceller gets in from here on. */
+        /* [cancel.syscall] acq_rel -> acquire in syscall_interrupt(): no canceller sends a signal
+         * from here on. */
         if (!fji_cas_acq_rel_32(&w->syscall, &s, 0)) continue;
-        if ((s & FJI_SYSCALL_SIGNALLED) != 0) fji_plat_yield(); /* a system call: it comes now */
+        if ((s & FJI_SYSCALL_SIGNALLED) != 0)
+            fji_plat_yield(); /* a pending signal is delivered here */
         return;
     }
 }
 
+/* Sends the interrupt_signal to w if w is in a system call that the signal ends. */
 static void syscall_interrupt(fji_worker *w)
 {
-    /* [cancel.syscall] acquire <- release in fji_syscall_end(). */
+    /* [cancel.syscall] acquire <- acq_rel in fji_syscall_end(): w has left the call. */
     uint32_t s = fji_load_acquire(&w->syscall);
 
     do {
         if ((s & FJI_SYSCALL_ENTERED) == 0) return;
-        /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): it stays until the pin is off. */
+        /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): w waits until the pin is
+         * gone. */
     } while (!fji_cas_acq_rel_32(&w->syscall, &s, (s | FJI_SYSCALL_SIGNALLED) + FJI_SYSCALL_PIN));
     /* [pool.thread] acquire <- release in worker_main(): the handle. */
     if (fji_load_acquire(&w->signalable) != 0)
         fji_plat_thread_signal(w->thread, w->pool->options.interrupt_signal);
-    /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): the signal is sent. */
+    /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): the signal was sent. */
     fji_add_acq_rel(&w->syscall, 0u - FJI_SYSCALL_PIN);
 }
 
+/* Wakes the interruptible wait of w, if w has one that the token `only` may concern. NULL: any
+ * token. */
 static void wake_interruptible(fji_worker *w, const fj_token *only)
 {
-    /* relaxed: the fence in fji_token_set() orders it. */
+    /* relaxed: the fence in fji_token_set() or fji_pool_interrupt() orders it. */
     uint32_t *bucket = fji_load_relaxed(&w->wait_bucket);
 
     if (bucket == NULL) return;
@@ -137,11 +171,12 @@ void fji_pool_interrupt(fj_pool *p)
 {
     int signal = p->options.interrupt_signal;
 
-    /* [cancel.wait] run above, the naps below; partner: fji_interruptible_begin(). */
+    /* [cancel.wait] the run state above, wait_bucket below; partner: the fence in
+     * fji_interruptible_begin(). */
     fji_fence_full();
     pool_wake_interruptible(p, NULL);
     if (signal == 0) return;
-    /* With the lock no thread leaves that is counted as alive here. */
+    /* A thread clears `signalable` under this lock before it exits. */
     fji_lock_take(&p->lock);
     for (uint32_t i = 0; i < p->workers; i++) {
         fji_worker *w = fji_pool_worker(p, i);
@@ -152,7 +187,7 @@ void fji_pool_interrupt(fj_pool *p)
     fji_lock_drop(&p->lock);
 }
 
-/* ---- Public calls ------------------------------------------------------------------------------------- */
+/* ---- Public calls ---------------------------------------------------------------------------- */
 
 void fj_token_cancel(fj_token *token)
 {

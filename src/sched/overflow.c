@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * overflow.c - cells outside the queues for typed tasks that are run at their fork
+ * overflow.c - cells outside the queues, for the results of typed tasks that are run at their fork
  *
- * A typed fork that finds no space in the queue runs the body at once and stores the result in an overflow cell.
- * Typed code may keep a pointer to the cell after its join. So a worker keeps its cells until the pool is freed,
- * and a thread without a worker keeps them until the typed task that it runs has returned.
+ * A typed fork that finds no space in the queue runs the body at once and stores the result in an
+ * overflow cell. An overflow cell is a pair of cells that are both END, because typed code uses the
+ * cell and the one after it as the position of its next fork: END makes that fork take its slow
+ * path. Typed code may keep such a position after the join. So a worker keeps its cells until the
+ * pool is freed, and a thread that works for no pool keeps them until the typed task that it runs
+ * has returned.
  *
- * A fork cannot fail, so there must be a cell: a free one of the worker first, then memory, then the reserve of
- * the process. If the reserve is empty too, the fork waits for memory.
+ * A fork cannot fail, so there must be a cell: a free one of the worker, else allocated memory,
+ * else one of the reserve of the process. If the reserve is empty too, the fork waits for memory.
+ *
+ * Free cells are in a list; the link is stored in `args` of the second cell.
  */
 
 #include "sched/overflow.h"
 
 #include <string.h>
 
-/*
- * Spilled cells of a thread without a worker that are not in use: those of the innermost typed
- * task that it runs. Empty while it runs none, so that the end of a thread leaves nothing.
- */
+/* The free cells of a thread that works for no pool: those of the innermost typed task that it
+ * runs. The list is empty while the thread runs no typed task, so nothing is leaked when the thread
+ * exits. */
 static __thread fj_cell *overflow_without_worker;
 
-/* For all threads, when there is no memory: untouched until then, so it costs none. */
+/* The reserve of the process, for the case that no memory can be allocated. It is not touched until
+ * then, so it takes no memory. */
 static fji_lock overflow_reserve_lock;
 static fj_cell overflow_reserve[FJI_OVERFLOW_RESERVE][2];
-static unsigned overflow_reserve_used;     /* the first so many were handed out once */
-static fj_cell *overflow_reserve_returned; /* and these are back */
+static unsigned overflow_reserve_used;     /* the pairs below this index were taken at least once */
+static fj_cell *overflow_reserve_returned; /* the pairs that are free again */
 
+/* Takes a pair of the reserve. Returns NULL if all are in use. */
 static fj_cell *overflow_take_reserve(void)
 {
     fji_lock_take(&overflow_reserve_lock);
@@ -43,8 +49,8 @@ static bool overflow_is_reserve(const fj_cell *c)
     return c >= overflow_reserve[0] && c < &overflow_reserve[FJI_OVERFLOW_RESERVE - 1][2];
 }
 
-/* The lock may have been held by a thread that the child process does not have. Each step under it leaves
- * the lists consistent. */
+/* The thread that held the lock at the fork() may not exist in the child process. The lists are
+ * usable even then, because each step under the lock leaves them consistent. */
 void fji_overflow_in_child(void)
 {
     fji_lock_reset(&overflow_reserve_lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * own_queue.c - what a worker does with its own queue, apart from fork and join
+ * own_queue.c - what a worker does with its own queue, apart from fork and join; see own_queue.h
  */
 
 #include "sched/own_queue.h"
@@ -17,16 +17,16 @@ int64_t fji_worker_push(fji_worker *w, uintptr_t item, fj_action_fn *fn, void *a
     if (item == FJI_ACTION || fji_item_is_future(item)) fji_cell_put_action(p, fn, arg);
     int64_t position = fji_queue_position(q, p);
     if (fji_item_is_detached(item) && item != FJI_ACTION)
-        /* relaxed: published below; others only compare it. */
+        /* relaxed: published below; other threads only compare it with their own positions. */
         fji_store_relaxed(&(fji_item_task(item))->location,
                           FJI_LOCATION_LOCAL | fji_location_stamp() | (uint32_t)position);
     if (typed)
         q->typed_hint = p + 1;
     else
         q->fast.top = p + 1;
-    /* [queue.publish] release -> acquire load in steal: the task. */
+    /* [queue.publish] release -> acquire in fji_queue_steal_for(): the task. */
     fji_store_release(&p->item, item);
-    /* [idle.dekker] as in fj_fork(). */
+    /* [idle.dekker] the cell above, ctl below; partner: the heavy fence in idle_lead(). */
     FJI_LIGHT_FENCE();
     if (wake)
         fji_wake_slow(&q->fast);
@@ -35,10 +35,6 @@ int64_t fji_worker_push(fji_worker *w, uintptr_t item, fj_action_fn *fn, void *a
     return position;
 }
 
-/*
- * After fji_pop() of the topmost cell c, which held `what` that nobody joins through it, has met
- * a thief. True: it is ours; either way the cell is free.
- */
 bool fji_worker_finish_pop(fji_worker *w, fj_cell *c, uintptr_t item)
 {
     fj_cell *b = c + 1;
@@ -49,22 +45,19 @@ bool fji_worker_finish_pop(fji_worker *w, fj_cell *c, uintptr_t item)
     return ours;
 }
 
-/* A stolen task that nobody joins: frees its cell once the thief no longer needs it. */
-static bool worker_drop_stolen(fji_worker *w, fj_cell *c, uintptr_t item)
+/* Frees the topmost cell c, whose task was stolen and will not be joined. Returns false if its
+ * thief still uses the cell. The thief of a detached task does not use it. */
+static bool worker_free_stolen(fji_worker *w, fj_cell *c, uintptr_t item)
 {
     if (!fji_item_is_detached(item)) {
-        /* [task.done] acquire <- release in fji_cell_complete(): the thief is through. */
+        /* [task.done] acquire <- acq_rel in fji_cell_complete(): the thief has finished. */
         if ((fji_load_acquire(&c->state) & FJI_DONE) == 0) return false;
-        fji_store_relaxed(&c->state, 0u); /* relaxed: nobody else uses the cell now */
+        fji_store_relaxed(&c->state, 0u); /* relaxed: no other thread uses the cell now */
     }
     w->q.fast.top = fji_queue_reclaim(&w->q, fji_queue_give_back(&w->q, c), w->q.cells);
     return true;
 }
 
-/*
- * The youngest of the own tasks (FIFO: the oldest), for a worker with no frame of a task on
- * its stack: nobody will join what it finds.
- */
 bool fji_worker_take_local(fji_worker *w, fji_taken *taken)
 {
     fji_queue *q = &w->q;
@@ -92,19 +85,15 @@ bool fji_worker_take_local(fji_worker *w, fji_taken *taken)
             q->fast.top = fji_queue_reclaim(q, top, q->cells);
             return true;
         }
-        if (!worker_drop_stolen(w, c, taken->item)) return false;
+        if (!worker_free_stolen(w, c, taken->item)) return false;
     }
     return false;
 }
 
-/*
- * The topmost of the own queue, if it completes itself, and nothing is in the way: the short
- * way of fji_worker_take_local(). NULL: that finds out.
- */
 fj_task *fji_worker_take_future(fji_worker *w)
 {
     fji_queue *q = &w->q;
-    fj_cell *c = q->fast.top - 1; /* or the END */
+    fj_cell *c = q->fast.top - 1; /* the END if the queue is empty */
     uintptr_t item = c->item;
 
     if ((item & FJI_TAG_MASK) != (FJI_TAG_DETACHED | FJI_TAG_FUTURE)) return NULL;

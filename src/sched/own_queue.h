@@ -1,64 +1,76 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * own_queue.h - what a worker does with its own queue, apart from fork and join
+ *
+ * Only the worker w itself may call these functions. queue/queue.h explains the protocol of the
+ * queue.
  */
 #ifndef FJI_OWN_QUEUE_H
 #define FJI_OWN_QUEUE_H
 
 #include "sched/pool.h"
 
-/* Queues a detached task or an action. Returns its position, or -1 if there is no space. */
+/*
+ * Queues a detached task or an action. fn: the function of an action, or the root of a future. arg:
+ * the argument of an action. If `wake` is false, no worker is woken; the next thread that waits for
+ * the pool does that (fji_wake_for_lazy()). Returns the position, or -1 if the queue has no space.
+ */
 int64_t fji_worker_push(fji_worker *w, uintptr_t item, fj_action_fn *fn, void *arg, bool wake);
 
 /*
- * The youngest task of the own queue (FIFO: the oldest), for a worker with no task on its stack: no frame
- * on its stack will join what it takes.
+ * Takes the youngest task of the queue, in a FIFO pool the oldest. Only for a worker that has no
+ * task on its stack, because no frame joins what it takes. Returns whether it took a task.
  */
 bool fji_worker_take_local(fji_worker *w, fji_taken *taken);
 
-/* The topmost task of the own queue if it is a future and no thief interferes; otherwise NULL. It is the
- * short path of fji_worker_take_local(). */
+/* The fast path of fji_worker_take_local(): takes the topmost task if it is a future. Returns NULL
+ * if it is not, if a thief has it, if the pool is FIFO, or if the queue has tombstones. */
 fj_task *fji_worker_take_future(fji_worker *w);
 
-/* Takes the detached task in cell c of the own queue. Returns false if a thief has it. */
+/* Takes the detached task in cell c of the queue. Returns false if a thief has it. In both
+ * cases the cell holds no task afterwards. */
 bool fji_worker_take_detached(fji_worker *w, fj_cell *c);
 
-/* Takes the detached task `item` back from this position of the own queue. */
+/* Takes the detached task `item` back from this position of the queue. Returns false if it is not
+ * there, or if a thief has it. */
 bool fji_worker_take_back(fji_worker *w, uint32_t position, uintptr_t item);
 
-/* After fji_pop() of the topmost cell c, which held a detached item, has met a thief. Returns whether the
- * owner has the task. The cell is free in both cases. */
+/* Called after fji_pop() has returned -1 for the topmost cell c, which held the detached `item`.
+ * Returns true if w has taken the task, and false if a thief has it. The cell is free in both
+ * cases. */
 bool fji_worker_finish_pop(fji_worker *w, fj_cell *c, uintptr_t item);
 
-/* Sets what fj_task.location of a future in the own queue is computed from. */
+/* Sets fast.location_base, from which fji_push_future() computes fj_task.location. Also called by
+ * the thread that creates the record, and in the child process after fork(), because the location
+ * contains the fork generation. */
 void fji_worker_set_location(fji_worker *w);
 
-/*
- * The fast path of queueing a future, as fj_fork(). Returns false if nothing was done.
- */
+/* The fast path of queueing the future t with this root; it has the same steps as fj_fork().
+ * Returns false, without any change, if the cell at fast->top is not FREE. */
 static inline bool fji_push_future(fj_task *t, uintptr_t root)
 {
     fj_worker *fast = fji_self;
     fj_cell *p = fast->top;
 
     if (p->item != FJI_FREE) return false; /* also if the thread works for no pool */
-    /* relaxed: published below; a thread that waits already only sleeps. */
+    /* relaxed: published below. A thread that already waits for t may miss it, and then only
+     * sleeps. */
     fji_store_relaxed(&t->cell, fast->submitted_cell);
     /* relaxed: as above */
     fji_store_relaxed(&t->location, fast->location_base + (uint32_t)((uintptr_t)p / sizeof *p));
-    /* relaxed: a thief with an old view of base may read it, and its CAS fails. */
+    /* relaxed: published below. A thief with an old value of base may read it; its CAS fails. */
     fji_store_relaxed(fji_cell_words(p), root);
     fast->top = p + 1;
-    /* [queue.publish] release -> acquire load in steal: the task. */
+    /* [queue.publish] release -> acquire in fji_queue_steal_for(): the task. */
     fji_store_release(&p->item, FJI_FUTURE_ITEM(t));
-    /* [idle.dekker] as in fj_fork(). */
+    /* [idle.dekker] the cell above, ctl below; partner: the heavy fence in idle_lead(). */
     FJI_LIGHT_FENCE();
     if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(fast->ctl))) fji_wake_slow(fast);
     return true;
 }
 
-/* The fast path of taking t back, if it is the topmost task of the own queue. Returns false if it is
- * not, or if a thief has it. */
+/* The fast path of taking the future t back, if it is the topmost task of the queue. Returns false
+ * if it is not, or if a thief has it. */
 static inline bool fji_pop_future(fj_worker *fast, const fj_task *t)
 {
     fj_cell *c = fast->top - 1;

@@ -2,13 +2,17 @@
 /*
  * record.c - the records of the workers of a pool
  *
- * A record is taken under the pool's lock (alive: NO -> WORKER or GUEST) and given back under it. Records are
- * made on demand and are freed only with the pool.
+ * A thread that becomes a worker or a guest takes a record under the pool's lock: `alive` changes
+ * from NO to WORKER or GUEST. It gives the record back by changing `alive` to NO: a worker does
+ * this under the lock, a guest without it. Records are created on demand and freed only with the
+ * pool, so a thief may read a record that no thread has; its queue is empty.
  *
- * Edges          from                               to                                carries
- *   pool.record  release stores, record_new()       acquire, fji_pool_worker()        the record
- *   pool.alive   release store, fji_record_take()   acquire, quiesce_worker()         park
- *   pool.alive   release store, fji_record_give_back()  acquire, fji_record_take()    what its user left
+ * Edges          from                                to                           carries
+ *   pool.record  release stores, record_new()        acquire, fji_pool_worker(),  the record
+ *                                                      fji_pool_nworkers()
+ *   pool.alive   release store, fji_record_take()    acquire, quiesce_worker()    park, rescanning
+ *   pool.alive   release store,                      acquire, fji_record_take(),  what the last
+ *                  fji_record_give_back()              quiesce_worker()             user wrote
  */
 
 #include "sched/record.h"
@@ -17,9 +21,12 @@
 #include "sched/own_queue.h"
 #include "sched/scope.h"
 
-static const int64_t record_always_ctl =
-    -1; /* without a heavy fence, every push takes the slow path */
+/* The control word that a fork reads in a pool without the heavy fence. It is negative, so every
+ * fork calls fji_wake_slow(), which executes a full fence. */
+static const int64_t record_always_ctl = -1;
 
+/* With the lock: creates the next record. Returns NULL if there is no memory, or if the pool has
+ * FJ_MAX_WORKERS records. */
 static fji_worker *record_new(fj_pool *p)
 {
     uint32_t i = p->workers;
@@ -29,7 +36,7 @@ static fji_worker *record_new(fj_pool *p)
     if (chunk == NULL) {
         chunk = fji_plat_alloc(FJI_CHUNK * sizeof *chunk);
         if (chunk == NULL) return NULL;
-        /* [pool.record] release -> acquire in fji_pool_worker(). */
+        /* [pool.record] release -> acquire in fji_pool_worker(): the chunk. */
         fji_store_release(&p->chunk[i / FJI_CHUNK], chunk);
     }
     fji_worker *w = fji_plat_alloc(sizeof *w);
@@ -43,13 +50,13 @@ static fji_worker *record_new(fj_pool *p)
     w->pool = p;
     w->index = i;
     w->scope = w->scope_base = &w->scope_none[0];
-    w->scope_none[1].from = UINTPTR_MAX - 1; /* above every cell, and even */
+    w->scope_none[1].from = UINTPTR_MAX - 1; /* above every cell, and even: see scope.h */
     fji_worker_set_location(w);
     w->forks_since_spawn_try = FJI_START_32;
     w->steals = w->parks = FJI_START_64;
     /* [pool.record] release -> acquire in fji_pool_worker(): the record. */
     fji_store_release(&chunk[i % FJI_CHUNK], w);
-    /* [pool.record] release -> acquire in fji_pool_nworkers(). */
+    /* [pool.record] release -> acquire in fji_pool_nworkers(): the records. */
     fji_store_release(&p->workers, i + 1);
     return w;
 }
@@ -59,14 +66,13 @@ bool fji_record_reserve(fj_pool *p)
     return record_new(p) != NULL;
 }
 
-/* With the lock: a record that no thread has. */
 fji_worker *fji_record_take(fj_pool *p, uint32_t as)
 {
     fji_worker *w = NULL;
 
     for (uint32_t i = 0; i < p->workers && w == NULL; i++) {
         fji_worker *v = fji_pool_worker(p, i);
-        /* [pool.alive] acquire <- release by its last user: what that has left. */
+        /* [pool.alive] acquire <- release in fji_record_give_back(): what its last user wrote. */
         if (fji_load_acquire(&v->alive) == FJI_ALIVE_NO) w = v;
     }
     if (w == NULL) w = record_new(p);
@@ -74,20 +80,21 @@ fji_worker *fji_record_take(fj_pool *p, uint32_t as)
     w->random = (w->index + 1) * 0x9e3779b9u + (uint32_t)p->started;
     if (w->random == 0) w->random = 1;
     fji_scope_reset(w);
-    fji_store_relaxed(&w->joining, (fj_cell *)NULL); /* relaxed: helpers check what they read */
-    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO);  /* relaxed: for monitoring */
-    fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);    /* relaxed: published by alive */
-    fji_store_relaxed(&w->rescanning, 0u);           /* relaxed: published by alive */
+    /* relaxed: a helper that reads an old value checks what it finds there. */
+    fji_store_relaxed(&w->joining, (fj_cell *)NULL);
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: for monitoring */
+    fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);   /* relaxed: published by alive */
+    fji_store_relaxed(&w->rescanning, 0u);          /* relaxed: published by alive */
     w->searching = w->rescan_owed = false;
     w->awaiting_first_task = as == FJI_ALIVE_WORKER;
-    /* [pool.alive] release -> acquire in fji_pool_quiescent(): park. */
+    /* [pool.alive] release -> acquire in quiesce_worker(): park, rescanning. */
     fji_store_release(&w->alive, as);
     return w;
 }
 
 void fji_record_give_back(fji_worker *w)
 {
-    /* [pool.alive] release -> acquire in fji_pool_quiescent() and fji_record_take(). */
+    /* [pool.alive] release -> acquire in fji_record_take() and quiesce_worker(): what w wrote. */
     fji_store_release(&w->alive, FJI_ALIVE_NO);
 }
 

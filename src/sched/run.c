@@ -2,17 +2,27 @@
 /*
  * run.c - running and cancelling a task that was taken
  *
- * The only two places that dispatch on the kind of a task. Each kind completes in its own way:
+ * The two dispatchers on the kind of a task: fji_run_taken() and fji_cancel_taken(). Each kind of
+ * task completes in its own way:
  *
- *     ACTION      no completion; its code goes to the on_error callback of the pool
+ *     ACTION      does not complete; its code goes to the on_error callback of the pool
  *     FUTURE      its function completes it
- *     DETACHED    a submitted task: DONE in the state word of the task
- *     TYPED       the result is stored in the cell; DONE in the state word of the cell
- *     plain       the code is stored in the task; DONE in the state word of the cell. If the owner has
- *                 taken it out of its own queue, there is no cell, and no thread waits for it
+ *     DETACHED    a submitted task: the code is stored in the task, DONE in the task's state word
+ *     TYPED       the result is stored in the cell, DONE in the cell's state word
+ *     plain       the code is stored in the task, DONE in the cell's state word. If the owner
+ *                 itself has taken the task out of its queue, there is no cell, and no thread
+ *                 waits for the task
  *
- * If the body calls fork(), the child process continues with the body, but the thread that waits for the task
- * does not exist there. So nothing of the task is touched after its body: see pool/atfork.c.
+ * If the body calls fork(), the child process continues with the body. The thread that waits for
+ * the task does not exist there, and the memory of the task may have been freed. So the child
+ * process, which recognizes itself by the changed fork generation, does not touch the task after
+ * its body. A typed task is an exception: its result is stored in a cell of a record that the child
+ * process never uses (pool/atfork.c).
+ *
+ * Edges         from                                to                        carries
+ *   join.thief  release or, fji_task_claim()        acquire load, a waiter    child_base
+ *   task.done   acq_rel or, fji_task_complete(),    acquire load, a waiter    result and code
+ *                 fji_cell_complete()
  */
 
 #include "sched/run.h"
@@ -24,12 +34,12 @@ int fji_run_body(fji_worker *w, fj_task *t)
     if (w == NULL) return t->fn(t);
     uint32_t from = fji_worker_position(w);
     int code = t->fn(t);
-    /* The body itself may have been the first to set check_body. */
+    /* Read after the body, because a fork in the body may have set it. */
     if (FJI_UNLIKELY(w->check_body != NULL) && !fji_queue_in_typed(&w->q)) w->check_body(w, from);
     return code;
 }
 
-/* Says in the word of a task that w runs it. */
+/* Stores in the state word of a task that w runs it, so that the waiter can help. */
 static void run_claim(fji_worker *w, uint32_t *state, uint32_t *child_base)
 {
     if (w != NULL) fji_task_claim(state, child_base, w->index, fji_worker_position(w));
@@ -75,7 +85,7 @@ static void run_by_kind(fj_pool *p, fji_worker *w, const fji_taken *taken)
         int code = ((fj_action_fn *)taken->fn)((void *)taken->arg);
         if (p != NULL) fji_pool_report(p, code);
     } else if (fji_item_is_future(item)) {
-        (void)t->fn(t); /* LAST TOUCH of *t: it completes itself. */
+        (void)t->fn(t); /* LAST TOUCH of *t: its function completes it. */
     } else if (fji_item_is_detached(item)) {
         run_detached(w, t);
     } else if (fji_item_is_typed(item)) {
@@ -103,12 +113,11 @@ void fji_cancel_taken(const fji_taken *taken)
 
     if (item == FJI_ACTION) return;
     if (fji_item_is_future(item)) {
-        fji_or_relaxed(&t->state, FJI_DISCARDED); /* relaxed: only this thread reads it */
+        fji_or_relaxed(&t->state, FJI_DISCARDED); /* relaxed: only this thread reads the bit */
         (void)t->fn(t);
     } else if (fji_item_is_detached(item)) {
         fji_task_complete(t, FJ_ECANCELED);
     } else if (fji_item_is_typed(item)) {
-        /* A typed task has no code that could be FJ_ECANCELED, so it is run. */
         run_typed(NULL, fji_item_type(item), taken->cell);
     } else if (taken->cell != NULL) {
         t->code = FJ_ECANCELED;

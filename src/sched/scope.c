@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scope.c - which token a task runs with; see scope.h
+ * scope.c - finds the token that a task runs with; see scope.h
  */
 
 #include "sched/scope.h"
 
-/* More room for the array of w; the first time, the array. False: there is none. */
+/* Doubles the memory of w's array; the first call creates the array. Returns false if there is no
+ * memory, or if the reserved addresses are used up. */
 static bool scope_grow(fji_worker *w)
 {
     size_t all = FJI_SCOPES_RESERVED * sizeof *w->scope, bytes = fji_plat_page();
@@ -20,25 +21,27 @@ static bool scope_grow(fji_worker *w)
     }
     w->scope_base = range;
     w->scope_end = range + bytes / sizeof *range;
-    if (first) fji_scope_reset(w); /* its lowest entry is zero, as the one before */
+    if (first) fji_scope_reset(w); /* the lowest entry is {0, NULL}, as before */
+    /* With an interrupt_signal, fj_future_join() must not push a scope itself, so the limit stays
+     * NULL: the runner of a future has to be known to cancellers (future.c). */
     if (w->pool->options.interrupt_signal == 0) w->scope_limit = w->scope_end - 1;
     return true;
 }
 
 fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token)
 {
-    bool without = w->scope == &w->scope_none[1];
-    bool room = !without && w->scope + 1 < w->scope_end;
+    bool no_memory = w->scope == &w->scope_none[1];
+    bool has_space = !no_memory && w->scope + 1 < w->scope_end;
 
-    if (!room && !without) room = scope_grow(w);
+    if (!has_space && !no_memory) has_space = scope_grow(w);
     fji_scope_saved saved = {w->scope, w->scope_limit, w->scope_none[1].token};
-    if (room) {
+    if (has_space) {
         fji_scope_push(w, w->scope, token, fji_worker_boundary(w));
     } else {
-        /* Without memory: what is stolen from here has no token. */
+        /* No memory: tasks that are stolen from w during this body have no token. */
         w->scope_none[1].token = token;
         w->scope_limit = NULL;
-        /* relaxed: what others read of it never changes. */
+        /* relaxed: `from` of this entry never changes, and a thief passes over the entry. */
         fji_store_relaxed(&w->scope, &w->scope_none[1]);
     }
     return saved;
@@ -49,7 +52,7 @@ fji_scope_saved fji_scope_enter_stolen(fji_worker *w, const fj_token *token)
     fji_scope_saved saved = fji_scope_enter(w, token);
     fji_scope *e = w->scope;
 
-    /* relaxed: nothing is forked under it yet. */
+    /* relaxed: no task is forked under this entry yet. */
     if (e != &w->scope_none[1]) fji_store_relaxed(&e->from, e->from - 1);
     return saved;
 }
@@ -58,7 +61,7 @@ void fji_scope_replace(fji_worker *w, const fj_token *token)
 {
     fji_scope_reset(w);
     (void)fji_scope_enter(w, token);
-    /* relaxed: nothing is forked under it yet. */
+    /* relaxed: no task is forked under this entry yet. */
     if (w->scope != &w->scope_none[1])
         fji_store_relaxed(&w->scope->from, (uintptr_t)w->q.cells - 1);
 }
@@ -69,31 +72,37 @@ void fji_scope_leave(fji_worker *w, fji_scope_saved saved)
         w->scope_none[1].token = saved.token;
         w->scope_limit = saved.limit;
     }
-    fji_store_relaxed(&w->scope, saved.scope); /* relaxed: who stole under it is through */
+    /* relaxed: every task that was stolen under this scope is done. */
+    fji_store_relaxed(&w->scope, saved.scope);
 }
 
 const fj_token *fji_scope_of_stolen(fji_worker *victim, const fji_taken *taken)
 {
-    /* What is not joined through its cell outlives the frame that queued it, and its token. */
+    /* A detached task may outlive the frame that queued it, and the token of that frame. */
     if (fji_item_is_detached(taken->item)) return NULL;
     /* [cancel.scope] acquire <- release in fji_scope_push(): the entries. */
     const fji_scope *e = fji_load_acquire(&victim->scope);
-    while (fji_load_relaxed(&e->from) > (uintptr_t)taken->cell) e--; /* relaxed: see above */
-    return fji_load_relaxed(&e->token);                              /* relaxed: see above */
+    /* relaxed: the entry that is found was written before the task was published, and it does not
+     * change until the task is done. */
+    while (fji_load_relaxed(&e->from) > (uintptr_t)taken->cell) e--;
+    return fji_load_relaxed(&e->token);
 }
 
-/* The cell at which the tasks begin that v has forked under this token; 0: v does not run with it. */
+/* Returns `from` of v's entry with this token, or 0 if v has no such entry. */
 static uintptr_t scope_find(const fji_worker *v, const fj_token *token)
 {
     /* [cancel.scope] acquire <- release in fji_scope_push(): the entries. */
     const fji_scope *e = fji_load_acquire(&v->scope);
     uintptr_t from;
 
-    /* [cancel.runner] acquire <- release in fji_scope_push(). The lowest entry has 0. */
+    /* [cancel.runner] acquire <- release in fji_scope_push(): the body that used the entry before
+     * is done. The loop ends at the lowest entry, whose `from` is 0. */
     for (; (from = fji_load_acquire(&e->from)) != 0; e--) {
-        /* [cancel.runner] acquire <- release in fji_scope_push(): `from` is read again. */
+        /* [cancel.runner] acquire <- release in fji_scope_push(): `from`, which is read again
+         * below. */
         if (from == UINTPTR_MAX || fji_load_acquire(&e->token) != token) continue;
-        /* [cancel.runner] acquire: of this token, or of a later one, and then the task is done. */
+        /* [cancel.runner] acquire <- release in fji_scope_push(). This `from` belongs to the token,
+         * or to a later one; then the body with the token is done, and the caller sees that. */
         return fji_load_acquire(&e->from);
     }
     return 0;
@@ -125,8 +134,9 @@ bool fji_scope_runs(const fji_worker *w, const fj_token *token)
 {
     const fji_scope *e = w->scope;
 
-    if (e == &w->scope_none[1]) return fji_token_is_below(e->token, token); /* without memory */
-    /* What lies between is entered by fj_invoke_token(), with tokens below this one. */
+    if (e == &w->scope_none[1]) return fji_token_is_below(e->token, token); /* no memory */
+    /* The body may have called fj_invoke_token(), whose tokens have this one as a parent. An entry
+     * with any other token belongs to another body. */
     for (; e > w->scope_base && fji_token_is_below(e->token, token); e--)
         if (e->token == token) return e->from % 2 == 0;
     return false;

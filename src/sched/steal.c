@@ -2,10 +2,11 @@
 /*
  * steal.c - taking tasks from other queues
  *
- * A worker that has nothing to do visits all other worker queues and all submission queues once, in the order
- * of their numbers, from a random start (the victim order). A worker that waits for a task may take only what
- * belongs to that task: see help.c. This file alone knows the victim order, finds the token of a stolen task,
- * counts steals, and wakes the next worker after a successful steal.
+ * A worker without a task visits all other worker queues and all submission queues once, in the
+ * order of their numbers, from a random one on: the victim order. A worker that waits for a task
+ * takes only tasks that belong to the awaited one: see help.c. Only this file knows the victim
+ * order, finds the token of a stolen task, counts steals, and wakes the next worker after a
+ * successful steal.
  */
 
 #include "sched/steal.h"
@@ -15,32 +16,33 @@
 #include "sched/scope.h"
 #include "sched/wake.h"
 
-/* The queues of a pool, from a random one on. */
+/* An iterator over the queues of a pool in the victim order. Numbers below nworkers are worker
+ * queues, the others submission queues. */
 struct victims {
     fj_pool *pool;
-    uint32_t workers, all, at, left;
+    uint32_t nworkers, total, next, remaining;
 };
 
 static struct victims victims_of(fji_worker *w)
 {
     fj_pool *p = w->pool;
-    struct victims v = {.pool = p, .workers = fji_pool_nworkers(p)};
+    struct victims v = {.pool = p, .nworkers = fji_pool_nworkers(p)};
 
-    v.all = v.left = v.workers + p->nsubmissions;
-    v.at = fji_worker_random(w) % v.all;
+    v.total = v.remaining = v.nworkers + p->nsubmissions;
+    v.next = fji_worker_random(w) % v.total;
     return v;
 }
 
-/* The next queue: *victim, or *s if *victim is NULL. Both are NULL for a queue that does not exist. False:
- * all were visited. */
+/* Sets *victim to the next worker, or *s to the next submission queue, and the other one to NULL.
+ * Both are NULL if the queue does not exist yet. Returns false if all queues were visited. */
 static bool victims_next(struct victims *v, fji_worker **victim, fji_submission_queue **s)
 {
-    if (v->left == 0) return false;
-    v->left--;
-    uint32_t at = v->at;
-    v->at = at + 1 == v->all ? 0 : at + 1;
-    *victim = at < v->workers ? fji_pool_worker(v->pool, at) : NULL;
-    *s = at < v->workers ? NULL : fji_pool_submissions(v->pool, at - v->workers);
+    if (v->remaining == 0) return false;
+    v->remaining--;
+    uint32_t at = v->next;
+    v->next = at + 1 == v->total ? 0 : at + 1;
+    *victim = at < v->nworkers ? fji_pool_worker(v->pool, at) : NULL;
+    *s = at < v->nworkers ? NULL : fji_pool_submissions(v->pool, at - v->nworkers);
     return true;
 }
 
@@ -50,15 +52,16 @@ static void steal_count(fji_worker *w, uint32_t n)
 }
 
 /*
- * Takes from submission queue s. If it gets several ACTIONs, all but the first go into the
- * own queue, where others can steal them; the oldest is then on top.
+ * Takes a task from submission queue s. If it gets several actions, it pushes all but the first
+ * into w's queue, the oldest last, so that w takes the oldest next and other workers can steal the
+ * rest. The last push wakes a worker.
  */
 static fji_steal_result steal_from_submissions(fji_worker *w, fji_submission_queue *s,
                                                fji_taken *taken)
 {
     fji_taken some[FJI_SUBMISSIONS_BATCH];
     uint32_t n = 1;
-    /* One at a time if the thread is to be cleaned after each, or if their order matters. */
+    /* Only one if on_reset has to run after each of them, or if their order matters. */
     bool one = w->pool->options.on_reset != NULL || w->pool->fifo;
     fji_steal_result got = one ? fji_submission_queue_steal(s, some)
                                : fji_submission_queue_steal_some(s, some, &n);
@@ -70,7 +73,7 @@ static fji_steal_result steal_from_submissions(fji_worker *w, fji_submission_que
         fj_action_fn *fn = (fj_action_fn *)some[i].fn;
         if (fji_worker_push(w, FJI_ACTION, fn, (void *)some[i].arg, last) >= 0) continue;
         fji_wake_after_find(w, true);
-        fji_run_taken(w->pool, w, &some[i]); /* no room: out of order, but run */
+        fji_run_taken(w->pool, w, &some[i]); /* no space in w's queue: runs out of order */
     }
     steal_count(w, n - 1);
     return got;
@@ -78,12 +81,12 @@ static fji_steal_result steal_from_submissions(fji_worker *w, fji_submission_que
 
 fji_steal_result fji_steal_any(fji_worker *w, fji_taken *taken)
 {
-    struct victims all = victims_of(w);
-    fji_steal_result best = FJI_STEAL_EMPTY;
+    struct victims victims = victims_of(w);
+    fji_steal_result result = FJI_STEAL_EMPTY;
     fji_submission_queue *s;
     fji_worker *v;
 
-    while (victims_next(&all, &v, &s)) {
+    while (victims_next(&victims, &v, &s)) {
         fji_steal_result got = FJI_STEAL_EMPTY;
         bool more = false;
         if (v != NULL && v != w) {
@@ -101,19 +104,19 @@ fji_steal_result fji_steal_any(fji_worker *w, fji_taken *taken)
             fji_wake_after_find(w, more);
             return got;
         }
-        if (got == FJI_STEAL_RETRY) best = got;
+        if (got == FJI_STEAL_RETRY) result = got;
     }
-    return best;
+    return result;
 }
 
 fji_steal_result fji_steal_root(fji_worker *w, uintptr_t root, fji_taken *taken)
 {
-    struct victims all = victims_of(w);
-    fji_steal_result best = FJI_STEAL_EMPTY;
+    struct victims victims = victims_of(w);
+    fji_steal_result result = FJI_STEAL_EMPTY;
     fji_submission_queue *s;
     fji_worker *v;
 
-    while (victims_next(&all, &v, &s)) {
+    while (victims_next(&victims, &v, &s)) {
         fji_steal_result got = FJI_STEAL_EMPTY;
         if (v != NULL && v != w)
             got = fji_queue_steal_for(&v->q, 0, NULL, 0, root, taken);
@@ -123,9 +126,9 @@ fji_steal_result fji_steal_root(fji_worker *w, uintptr_t root, fji_taken *taken)
             steal_count(w, 1);
             return got;
         }
-        if (got == FJI_STEAL_RETRY) best = got;
+        if (got == FJI_STEAL_RETRY) result = got;
     }
-    return best;
+    return result;
 }
 
 bool fji_steal_submission(fji_worker *w, fji_taken *taken)

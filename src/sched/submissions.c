@@ -2,20 +2,27 @@
 /*
  * submissions.c - the submission queues of a pool
  *
- * A thread chooses a queue by a number of its own, and another queue when it finds the lock of its queue held.
- * The queues of the common pool are static: a thread that has not noticed the pool's end may take their locks.
+ * A pool has several submission queues, so that submitting threads seldom wait for one another.
+ * Each thread has a number that chooses its queue. If the thread finds the lock of that queue held,
+ * it changes its number and tries another queue; in a FIFO pool it waits instead, so that its tasks
+ * stay in order.
+ *
+ * The queues of the common pool are static, because a thread that has not noticed the pool's end
+ * may still take their locks.
  *
  * Edges           from                                  to                               carries
  *   pool.record   release store, fji_submissions_get()  acquire, fji_pool_submissions()  the queue
- *   pool.end      full fence, fji_submissions_get()     full fence, shutdown_stopped()   queue against run
+ *   pool.end      full fence, fji_submissions_get()     full fences, fji_pool_shutdown(),  queue
+ *                                                         shutdown_stopped(),              against
+ *                                                         fji_pool_stop_common()           run
  */
 
 #include "sched/submissions.h"
 
-/* This thread's number for choosing a queue; moves on when it meets another. */
+/* The number by which the calling thread chooses a queue; 0 before its first submission. */
 static __thread uint32_t submissions_probe;
 
-/* Those of the common pool: their locks are taken by threads that have not seen its end. */
+/* The queues of the common pool. */
 static fji_submission_queue submissions_common[FJI_MAX_SUBMISSION_QUEUES];
 
 static uint32_t submissions_number(void)
@@ -29,15 +36,14 @@ static fji_submission_queue *submissions_new(const fj_pool *p, uint32_t i)
     return p->is_common ? &submissions_common[i] : fji_plat_alloc(sizeof(fji_submission_queue));
 }
 
-/* Queue i of p, made on first use; NULL and *err: no memory, or a common pool that ends. */
 fji_submission_queue *fji_submissions_get(fj_pool *p, uint32_t i, int *err)
 {
-    /* [pool.record] acquire <- release below. */
     fji_submission_queue *q = fji_pool_submissions(p, i);
 
     if (q != NULL) return q;
     fji_lock_take(&p->lock);
-    if (p->is_common && fji_pool_stopping(p)) { /* what it has is freed, and no more may come */
+    /* The common pool frees its queues when it stops, so no queue may be created after that. */
+    if (p->is_common && fji_pool_stopping(p)) {
         fji_lock_drop(&p->lock);
         *err = FJ_EREJECTED;
         return NULL;
@@ -46,10 +52,11 @@ fji_submission_queue *fji_submissions_get(fj_pool *p, uint32_t i, int *err)
     q = p->submissions[i];
     if (q == NULL && (q = submissions_new(p, i)) != NULL) {
         if (fji_submission_queue_init(q, FJI_SUBMISSIONS_FIRST, FJI_SUBMISSIONS_RESERVED)) {
-            /* [pool.record] release -> acquire in fji_worker_scan() and above. */
+            /* [pool.record] release -> acquire in fji_pool_submissions(): the queue. */
             fji_store_release(&p->submissions[i], q);
-            /* [pool.end] the queue above, run below in submit_into(); partner: the
-             * fence in fji_pool_try_terminate(). It is swept, or we see that it was. */
+            /* [pool.end] the queue above, run in submit_into() below; partner: the fences in
+             * fji_pool_shutdown(), shutdown_stopped() and fji_pool_stop_common(). Either the thread
+             * that ends the pool sees the queue, or this thread sees that the pool ends. */
             fji_fence_full();
         } else {
             if (!p->is_common) fji_plat_free(q);
@@ -82,16 +89,15 @@ void fji_submissions_clear(fj_pool *p)
         if (p->submissions[i] != NULL) fji_submission_queue_fini(p->submissions[i]);
 }
 
-/* A queue with its lock held; *i is its number. In FIFO order a thread keeps to one queue. NULL: see
- * above. */
 fji_submission_queue *fji_submissions_lock_one(fj_pool *p, uint32_t *i, int *err)
 {
     for (uint32_t tries = 0;; tries++) {
-        *i = (submissions_number() >> 1) &
-             (p->nsubmissions - 1); /* the lowest bit is always set at first */
+        /* Shifted, because the lowest bit of the first number is always 1. */
+        *i = (submissions_number() >> 1) & (p->nsubmissions - 1);
         fji_submission_queue *q = fji_submissions_get(p, *i, err);
         if (q == NULL) return NULL;
         if (fji_lock_try(&q->lock)) return q;
+        /* In a FIFO pool a thread keeps to one queue. */
         if (p->fifo || tries >= p->nsubmissions) {
             fji_lock_take(&q->lock);
             return q;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * threadless.c - a pool that has tasks and no threads
+ * threadless.c - running the tasks of a pool that has no threads
  *
- * A pool may be without threads: the system refuses them, on_start ends them, or all have retired just now. A
- * thread that waits for such a pool asks for a thread. If none comes, it runs the queued tasks itself, as a
- * guest, or without a worker's record if there is no memory for one. Then the forks of these tasks go to the
- * common pool, or are run at the fork.
+ * A pool may have no threads: the system refuses them, the on_start callback ends them, or all
+ * workers have just retired. A thread that waits for a task of such a pool asks for a thread. If
+ * none starts, the waiting thread runs the queued tasks itself as a guest. If there is no memory
+ * for the record of a guest, it runs the submitted tasks without a record; the forks of these tasks
+ * then go to the common pool, or are run at the fork.
  */
 
 #include "sched/threadless.h"
@@ -17,6 +18,7 @@
 #include "sched/steal.h"
 #include "sched/wake.h"
 
+/* Runs the submitted tasks without a worker's record. */
 static void threadless_run_without_worker(fj_pool *p)
 {
     fji_taken taken;
@@ -32,14 +34,14 @@ static void threadless_run(fj_pool *p, bool may_run)
 {
     fji_taken taken;
 
-    /* relaxed: looked at again by whoever waits. */
+    /* relaxed: a hint; the waiting thread checks again later. */
     if (fji_ctl_total(fji_pool_ctl_hint(p)) != 0 || fji_pool_quiescent(p, false)) return;
-    /* After starts that came to nothing there is no point in waiting for another. */
+    /* If on_start has ended the last started threads, does not ask for another one. */
     if (fji_load_relaxed(&p->failed_starts) == 0) fji_wake_one(p);    /* relaxed: a hint */
     if (fji_ctl_total(fji_pool_ctl_hint(p)) != 0 || !may_run) return; /* relaxed: as above */
     fji_worker *g = fji_guest_enter(p, true, NULL);
     if (g == NULL) {
-        /* Without memory; what is left in a pool that stops is cancelled. */
+        /* No memory, or p stops: then its queued tasks are cancelled, not run. */
         if (!fji_pool_stopping(p)) threadless_run_without_worker(p);
         return;
     }

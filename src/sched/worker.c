@@ -4,8 +4,19 @@
  *
  *     start -> [steal -> run -> drain the own queue]* -> idle -> ... -> exit
  *
- * The thread that starts a worker reserves the worker's counts in the control word before. The worker gives
- * them back when it exits; if no thread could be started, the starting thread does.
+ * The thread that starts a worker first counts it in the control word (active + 1, total + 1). The
+ * worker takes these counts back when it exits. If no thread could be started, the starting thread
+ * does.
+ *
+ * A worker exits if the pool stops, if the worker has retired (retire.h), or if the on_start
+ * callback has returned an error. In the last two cases a producer may have relied on this worker
+ * for its task. So the worker takes back its counts, then checks all queues, and wakes another
+ * worker if it sees a task.
+ *
+ * Edges          from                            to                               carries
+ *   pool.thread  release store, worker_main()    acquire, fji_pool_interrupt()    the thread handle
+ *                                                  and syscall_interrupt()
+ *   idle.dekker  heavy fence, worker_main()      light fence in fj_fork()         ctl against cell
  */
 
 #include "sched/worker.h"
@@ -26,15 +37,16 @@
 #include "sched/submissions.h"
 #include "sched/wake.h"
 
-/* ---- The loop ----------------------------------------------------------------------------------------- */
+/* ---- The loop -------------------------------------------------------------------------------- */
 
+/* Returns whether more workers are active than the parallelism of p. */
 static bool worker_is_surplus(const fj_pool *p)
 {
-    /* relaxed: a worker too many may find out later. */
+    /* relaxed: a surplus worker may notice it later. */
     return fji_ctl_deficit(fji_pool_ctl_hint(p)) > 0;
 }
 
-/* A run from outside is over. */
+/* Called when a stolen or submitted task, and everything that it has forked, has finished. */
 static void worker_reset(fji_worker *w)
 {
     fji_scope_reset(w);
@@ -44,20 +56,21 @@ static void worker_reset(fji_worker *w)
 }
 
 /*
- * As fji_completer_run(), for a worker with no task on its stack: the scope stays, since the next
- * task is mostly of the same root. Whatever else it runs begins with fji_scope_reset(). False:
- * nothing was done.
+ * The fast path of fji_completer_run(), for a worker with no task on its stack. It leaves the scope
+ * in place after the body, because the next task mostly has the same root; before any other task
+ * the worker calls fji_scope_reset(). Returns false, without any change, if t is a root or its
+ * state word is not 0.
  */
 static inline bool worker_run_completer(fji_worker *w, fj_task *t)
 {
     fj_completer *c = (fj_completer *)t;
     uint32_t generation = fji_fork_generation;
 
-    /* [task.done] acquire <- acq_rel of whoever has decided. */
+    /* [task.done] acquire <- acq_rel in fji_future_resolve(): what the resolving thread wrote. */
     if (c->parent == NULL || fji_load_acquire(&t->state) != 0) return false;
     const fj_token *token = &c->root->future.token;
     if (FJI_UNLIKELY(fji_scope_token(w) != token)) fji_scope_replace(w, token);
-    int code = c->future.fn(t); /* LAST TOUCH of *c unless it failed. */
+    int code = c->future.fn(t); /* LAST TOUCH of *c unless the body failed. */
     if (FJI_UNLIKELY(code != FJ_OK) && generation == fji_fork_generation)
         fj_completer_fail(c, code);
     return true;
@@ -70,14 +83,15 @@ static inline void worker_run_future(fji_worker *w, fj_task *t)
     (void)t->fn(t);
 }
 
-/* The own queue, until it is empty. */
+/* Runs the tasks of the own queue until it is empty, the pool stops, or w is surplus. After every
+ * FJI_SUBMISSION_INTERVAL tasks checks the submission queues as well. */
 static void worker_drain_queue(fji_worker *w, fji_taken *taken)
 {
     uint32_t turns = 0;
 
     while (!fji_pool_stopping(w->pool)) {
         if (++turns % FJI_SUBMISSION_INTERVAL == 0) {
-            if (worker_is_surplus(w->pool)) return; /* others take what is left */
+            if (worker_is_surplus(w->pool)) return; /* other workers take the rest */
             if (fji_steal_submission(w, taken)) {
                 worker_reset(w);
                 fji_run_taken(w->pool, w, taken);
@@ -102,7 +116,8 @@ static void worker_drain(fji_worker *w, fji_taken *taken)
     fji_scope_reset(w);
 }
 
-/* Whether this worker may search on a while instead of going idle; *until is 0 at first. */
+/* Returns whether w, which has found no task, may continue to search instead of becoming idle.
+ * *until is 0 when the search begins. */
 static bool worker_may_spin(fji_worker *w, int64_t *until)
 {
     if (*until != 0) return fji_plat_now() < *until;
@@ -111,8 +126,8 @@ static bool worker_may_spin(fji_worker *w, int64_t *until)
     return true;
 }
 
-/* Returns when the worker is to end: stopped, or kept idle too long (false: it is no longer
- * counted as active). */
+/* Runs tasks until w has to exit. Returns true if the pool stops, and false if w has retired: then
+ * the control word does not count it as active any more. */
 static bool worker_loop(fji_worker *w)
 {
     fj_pool *p = w->pool;
@@ -121,11 +136,13 @@ static bool worker_loop(fji_worker *w)
     uint32_t turns = 0;
 
     while (!fji_pool_stopping(p)) {
-        /* Whoever searches looks now and then: the line of the control word is wanted by all. */
+        /* A searching worker reads the control word only in every 16th turn, because other threads
+         * write to its cache line. */
         bool surplus = (until == 0 || turns % 16 == 0) && worker_is_surplus(p);
         fji_steal_result got = FJI_STEAL_EMPTY;
         if (!surplus) {
-            /* Left from before it was sent to sleep, mostly nothing. */
+            /* The queue may still hold tasks from before w became idle as surplus. Before w runs
+             * them, it returns its searching slot. */
             if (w->q.fast.top > w->q.cells) fji_wake_after_find(w, false);
             worker_drain(w, &taken);
             got = fji_steal_any(w, &taken);
@@ -138,7 +155,7 @@ static bool worker_loop(fji_worker *w)
             continue;
         }
         if (got == FJI_STEAL_RETRY || (!surplus && worker_may_spin(w, &until))) {
-            fji_spin(&turns, 8, 64); /* the thread that is in the way may need the CPU */
+            fji_spin(&turns, 8, 64); /* the thread that caused RETRY may need the CPU */
             continue;
         }
         until = 0;
@@ -150,9 +167,9 @@ static bool worker_loop(fji_worker *w)
     return true;
 }
 
-/* ---- Start and exit ----------------------------------------------------------------------------------- */
+/* ---- Start and exit -------------------------------------------------------------------------- */
 
-/* The thread leaves: the record is free again, and the thread before it is joined. */
+/* Gives the record back and joins the thread that exited before this one. */
 static void worker_exit(fji_worker *w)
 {
     fj_pool *p = w->pool;
@@ -160,29 +177,31 @@ static void worker_exit(fji_worker *w)
 
     fji_lock_take(&p->lock);
     bool join = fji_pool_last_thread(p, &before);
-    fji_store_relaxed(&w->signalable, 0u); /* relaxed: the lock */
+    fji_store_relaxed(&w->signalable, 0u); /* relaxed: the lock orders it */
     fji_record_give_back(w);
     fji_lock_drop(&p->lock);
     if (join) fji_plat_thread_join(before);
 }
 
-/* Gives back active (0 or 1) and one total, and ends the pool if that was the last. */
+/* Subtracts `active` (0 or 1) and a total of 1 from the control word, and ends the pool if it is
+ * shut down and this was its last thread. */
 static void worker_give_back_counts(fj_pool *p, int active)
 {
     fji_ctl_add(p, -active, -1);
     fji_pool_maybe_terminate(p);
 }
 
-/* What a stopped worker still has is cancelled. */
+/* Cancels the detached tasks that are left in the queue of w when the pool stops. */
 static void worker_cancel_rest(fji_worker *w)
 {
     fji_taken taken;
 
     while (fji_worker_take_local(w, &taken)) {
-        if (fji_item_is_detached(taken.item)) fji_cancel_taken(&taken); /* an ACTION too */
+        if (fji_item_is_detached(taken.item)) fji_cancel_taken(&taken); /* includes actions */
     }
 }
 
+/* The function of a worker thread. */
 static void worker_main(void *arg)
 {
     fji_worker *w = arg;
@@ -195,7 +214,8 @@ static void worker_main(void *arg)
     if (p->cpus != NULL) fji_plat_thread_bind(p->cpus, o->cpus_bytes);
     if (o->interrupt_signal != 0) {
         fji_plat_thread_allow(o->interrupt_signal);
-        /* [pool.thread] release -> acquire in fji_pool_interrupt(): the handle. */
+        /* [pool.thread] release -> acquire in fji_pool_interrupt() and syscall_interrupt(): the
+         * handle. */
         fji_store_release(&w->signalable, 1u);
     }
     fji_record_set_stack(w);
@@ -212,14 +232,14 @@ static void worker_main(void *arg)
     fji_self = &fji_outsider;
     worker_exit(w);
     worker_give_back_counts(p, active ? 1 : 0);
-    /* Whoever has not come to its first task leaves that to another, as one that was idle does. */
+    /* A producer may have relied on a worker that has retired, or that on_start has ended. */
     if ((active && err == FJ_OK) || fji_pool_stopping(p)) return;
     /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
     fji_pool_barrier(p);
     if (fji_pool_has_work(p)) fji_wake_one(p);
 }
 
-/* The options' own way to start a thread, as the platform layer asks for it. */
+/* fji_creator.create_thread: calls the create_thread callback of the options. */
 static int worker_create(void *(*entry)(void *), void *arg, void *worker)
 {
     const fji_worker *w = worker;
@@ -228,7 +248,7 @@ static int worker_create(void *(*entry)(void *), void *arg, void *worker)
     return o->create_thread(w->pool, entry, arg, o->arg);
 }
 
-static bool worker_thread(fji_worker *w, const char *name)
+static bool worker_start_thread(fji_worker *w, const char *name)
 {
     const fj_pool_options *o = &w->pool->options;
     fji_creator how = {o->stack_bytes, o->create_thread != NULL ? worker_create : NULL, w};
@@ -236,10 +256,6 @@ static bool worker_thread(fji_worker *w, const char *name)
     return fji_plat_thread_start(worker_main, w, &how, name);
 }
 
-/*
- * Starts a worker for which `total` is already counted. False: no thread came, and the
- * caller gives back what it has counted.
- */
 bool fji_worker_start(fj_pool *p)
 {
     const fj_pool_options *o = &p->options;
@@ -252,7 +268,7 @@ bool fji_worker_start(fj_pool *p)
     fji_lock_drop(&p->lock);
     if (w == NULL) return false;
     (void)snprintf(name, sizeof name, "%s-%u", p->name, w->index);
-    if (worker_thread(w, name)) return true;
+    if (worker_start_thread(w, name)) return true;
     fji_lock_take(&p->lock);
     fji_count(&p->started, (uint64_t)-1);
     fji_record_give_back(w);

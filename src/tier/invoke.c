@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * invoke.c - invoking one task or several, and waiting for them
+ *
+ * A worker of the pool runs the task at once on its own stack. Another thread becomes a guest of
+ * the pool and runs it there, if the pool and the call allow that; otherwise it submits the task
+ * and waits.
  */
 
 #include "pool/common_pool.h"
@@ -9,7 +13,7 @@
 #include "sched/run.h"
 #include "sched/scope.h"
 
-/* ---- One task ----------------------------------------------------------------------------------------- */
+/* ---- One task -------------------------------------------------------------------------------- */
 
 int fj_invoke_mode(fj_pool *pool, fj_task *t, enum fj_caller caller)
 {
@@ -39,6 +43,7 @@ int fj_invoke(fj_pool *pool, fj_task *t)
     return fj_invoke_mode(pool, t, FJ_CALLER_DEFAULT);
 }
 
+/* A task that runs `inner` with a token. */
 struct with_token {
     fj_task task;
     fj_task *inner;
@@ -67,23 +72,25 @@ int fj_invoke_token(fj_pool *pool, fj_task *t, fj_token *token)
     return fj_invoke(pool, &with.task);
 }
 
-/* ---- Several tasks ------------------------------------------------------------------------------------ */
+/* ---- Several tasks --------------------------------------------------------------------------- */
 
+/* Returns a unless it is FJ_OK, else b. */
 static int first_error(int a, int b)
 {
     return a != FJ_OK ? a : b;
 }
 
 /*
- * A list of tasks as a task: so that a caller from outside runs the whole of it as a
- * worker of the common pool.
+ * A list of n tasks as one task, so that a thread that works for no pool can run the whole list as
+ * a guest of the common pool. The tasks are given by an array of pointers; or, if `pointers` is
+ * NULL, by an array of structs of `stride` bytes from `first` on.
  */
 struct join_list {
     fj_task task;
-    fj_task *const *pointers; /* or NULL, and */
+    fj_task *const *pointers;
     char *first;
     size_t n, stride;
-    bool ran;
+    bool ran; /* list_run() was called */
 };
 
 static fj_task *list_get(const struct join_list *l, size_t i)
@@ -91,7 +98,8 @@ static fj_task *list_get(const struct join_list *l, size_t i)
     return l->pointers != NULL ? l->pointers[i] : (fj_task *)(void *)(l->first + i * l->stride);
 }
 
-/* Forks all but the first, runs that one here, joins the rest youngest first. */
+/* Forks all tasks but the first, from the last to the second; runs the first; then joins the
+ * others, the one that was forked last first. Returns the first error in the order of the list. */
 static int list_run(fj_task *t)
 {
     struct join_list *l = (struct join_list *)t;
@@ -110,7 +118,8 @@ static int list_invoke(struct join_list *l)
     if (fji_worker_self() != NULL) return list_run(&l->task);
     fj_task_init(&l->task, list_run);
     int err = fj_invoke_mode(NULL, &l->task, FJ_CALLER_HELPS);
-    /* As a fork, it cannot fail: where there is no memory for the common pool they run here. */
+    /* As a fork, this cannot fail for lack of memory: without memory for the common pool, the
+     * calling thread runs the tasks. */
     return err == FJ_ENOMEM && !l->ran ? list_run(&l->task) : err;
 }
 
