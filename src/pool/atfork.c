@@ -18,7 +18,7 @@
  *     fork() -------------------------------->  atfork_child():
  *     atfork_parent(): release both               fork generation + 1
  *                                                 reset the lock of the list
- *                                                 reset the overflow cells
+ *                                                 reset the lock of the overflow cells
  *                                                 atfork_reset_pool() for each pool
  *                                                 reset fji_common_lock
  *                                                 common_in_child()
