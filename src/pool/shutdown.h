@@ -20,8 +20,8 @@ void fji_pool_try_terminate(fj_pool *p, bool now);
  * p is not the common pool. */
 void fji_pool_shutdown(fj_pool *p, bool now);
 
-/* Whether the calling thread is a worker, a guest or a timer thread of p. Such a thread must not
- * wait for the end of p, because it would wait for itself. */
+/* Whether the calling thread, in its present role, is a worker, a guest or a timer thread of p.
+ * Such a thread must not wait for the end of p, because it would wait for itself. */
 bool fji_pool_is_own_thread(const fj_pool *p);
 
 /* Waits until p has TERMINATED. A caller without a deadline runs the tasks of p if p has no threads
