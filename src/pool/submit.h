@@ -3,7 +3,8 @@
  * submit.h - submits tasks to a pool, and waits for them
  *
  * Any thread may call these functions, unless stated otherwise. The caller holds no lock of the
- * pool. A function that returns an int returns FJ_OK, FJ_EREJECTED or FJ_ENOMEM.
+ * pool. A function that queues something and returns an int returns FJ_OK, FJ_EREJECTED or
+ * FJ_ENOMEM.
  */
 #ifndef FJI_SUBMIT_H
 #define FJI_SUBMIT_H
