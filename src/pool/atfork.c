@@ -1,29 +1,52 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * atfork.c - fork() of the process
+ * atfork.c - makes the pools usable in the child process after fork()
  *
- * All pools are in one list, whose lock is held over fork(), as is that of the making of the
- * common pool. In the child no worker exists any more, whatever the records say; locks may
- * be held by threads that are gone, and they have stopped between any two instructions. The
- * child's handler, alone in its process, puts every pool back to its beginning: no thread,
- * empty queues. Workers start again with the next task. What becomes of a task:
+ * fork() copies the memory of the process, but of its threads only the calling one. The records in
+ * the child process still name workers that do not exist there. These threads stopped between any
+ * two instructions: a lock may be held, and a task may be in no queue because a thief was taking
+ * it. A wait for such a lock or task would never end.
  *
- *   submitted, not done    lost: it carries the number of fork()s at which it was submitted
- *                          (fj_task.location), and whoever waits for one with another number
- *                          gets FJ_ECANCELED. Nobody has to find it, wherever its thief was.
- *   action                 forgotten.
+ * So the child process resets every pool: no threads, empty queues, free locks. Workers start again
+ * with the next task. All pools are in one list (sched/registry.c). The forking thread holds two
+ * locks during fork(), that of the list and fji_common_lock, so that the list and the state of the
+ * common pool are consistent in the child process:
  *
- * If the thread that forked works for pools itself, as a worker or as a guest, inside another
- * one perhaps, it goes on in the child with the tasks on its stack and in its queues:
+ *     parent process, forking thread           child process, the only thread
+ *     atfork_prepare(): take fji_common_lock,
+ *       then the lock of the list
+ *     fork() -------------------------------->  atfork_child():
+ *     atfork_parent(): release both               fork generation + 1
+ *                                                 reset the lock of the list
+ *                                                 reset the lock of the overflow cells
+ *                                                 atfork_reset_pool() for each pool
+ *                                                 reset fji_common_lock
+ *                                                 common_in_child()
  *
- *   queued by it           are given the new number: they count as submitted now.
- *   on its stack           run to their end, but whoever forked or submitted them may be gone,
- *                          and the memory with it (a new thread may get the same stack): nothing
- *                          of them is touched after the body. Lost for everybody else. Only a
- *                          typed task that it has stolen leaves its result in the queue of a
- *                          worker that is gone: the records of those pools are never used
- *                          again (LOST), so that it does no harm.
- *   stolen from it         lost: FJ_ECANCELED; typed ones are run again, as they cannot say so.
+ * The child process does not search for the tasks of the threads that do not exist there. Tasks in
+ * the child process:
+ *
+ *   submitted, not done   Orphaned. The task stores the fork generation in which it was queued
+ *                         (fj_task.location). A waiter that finds another generation there returns
+ *                         FJ_ECANCELED.
+ *   action                Never runs.
+ *
+ * The forking thread may itself be a worker or a guest, also of several pools, one inside the
+ * other. Its stack and its queues are consistent, so the child process keeps them:
+ *
+ *   in its queue     A submitted task gets the new generation and runs, as if it was queued after
+ *                    the fork.
+ *   on its stack     The body runs to its end. Then nothing of the task is accessed: the thread
+ *                    that forked or submitted it does not exist, and its stack may be in use again.
+ *                    For all other threads the task is orphaned. There is one exception: a typed
+ *                    task that the forking thread has stolen stores its result in the queue of its
+ *                    victim. So if the forking thread works for a pool, the records of the other
+ *                    threads of that pool are never used again (FJI_ALIVE_ORPHANED), and the store
+ *                    does no harm.
+ *   stolen from it   Orphaned: the join returns FJ_ECANCELED. A typed task has no code, so its
+ *                    joiner runs it again.
+ *
+ * docs/design/fork.md gives the reasons.
  */
 
 #include "pool/atfork.h"
@@ -37,20 +60,24 @@
 
 fji_lock fji_common_lock;
 
-/* fork() during the registration of the handlers registers them twice. They act once. */
+/* Handlers may be registered, and then called, more than once; see fji_plat_at_fork(). Only the
+ * first call before fork(), and the last call after it, do something. */
 static __thread int atfork_nested;
-static void (*atfork_common_in_child)(void);
 
-/* ---- The worker that continues ------------------------------------------------------------------------ */
+static void (*atfork_common_in_child)(void); /* or NULL */
 
-static void child_stamp(fj_task *t)
+/* ---- The records of the forking thread ------------------------------------------------------- */
+
+/* Gives t the new fork generation. */
+static void atfork_stamp(fj_task *t)
 {
     t->location = (t->location & (FJI_LOCATION_LOCAL | FJI_LOCATION_POSITION)) |
                   fji_location_stamp();
 }
 
-/* What others stole from it is lost; what it has, it keeps. */
-static void child_keep(fji_worker *w)
+/* w keeps what is in its queue. What other workers have stolen from it and not finished is
+ * orphaned. */
+static void atfork_keep_worker(fji_worker *w)
 {
     uint32_t index = fji_base_index(w->q.base);
 
@@ -58,7 +85,7 @@ static void child_keep(fji_worker *w)
         fj_cell *c = &w->q.cells[i];
         if (c->item <= FJI_SPECIAL || c->item == FJI_ACTION) continue;
         if (fji_item_is_detached(c->item)) {
-            if (i >= index) child_stamp(fji_item_task(c->item));
+            if (i >= index) atfork_stamp(fji_item_task(c->item));
         } else if (i < index && (c->state & FJI_DONE) == 0) {
             c->state = FJI_DONE | FJI_ORPHANED;
         }
@@ -69,11 +96,13 @@ static void child_keep(fji_worker *w)
     fji_worker_set_location(w);
 }
 
-/* ---- The others --------------------------------------------------------------------------------------- */
+/* ---- All records of a pool ------------------------------------------------------------------- */
 
-static void child_forget_worker(fji_worker *w, bool lost)
+/* Resets the record of a thread that does not exist in the child process. `orphaned`: it is never
+ * used again. */
+static void atfork_reset_worker(fji_worker *w, bool orphaned)
 {
-    w->alive = lost ? FJI_ALIVE_ORPHANED : FJI_ALIVE_NO;
+    w->alive = orphaned ? FJI_ALIVE_ORPHANED : FJI_ALIVE_NO;
     w->park = FJI_PARK_ACTIVE;
     w->blocked = FJI_BLOCKED_NO;
     w->joining = NULL;
@@ -84,22 +113,24 @@ static void child_forget_worker(fji_worker *w, bool lost)
     fji_queue_reset(&w->q);
 }
 
-/* Whether w is what the thread that forked is, or was before it became a guest. */
-static bool child_has(fji_worker *self, const fji_worker *w)
+/* Whether w is a record of the forking thread: `self`, or one that it had before it became a
+ * guest. */
+static bool atfork_is_own(fji_worker *self, const fji_worker *w)
 {
     while (self != NULL && self != w) self = fji_worker_outer(self);
     return self != NULL;
 }
 
-static void child_forget(fj_pool *p, void *arg)
+/* Resets p. arg: the forking thread as a worker or guest, or NULL. */
+static void atfork_reset_pool(fj_pool *p, void *arg)
 {
     fji_worker *self = arg;
     int active = 0, total = 0, guests = 0, blocked = 0;
 
     for (uint32_t i = 0; i < p->workers; i++) {
         fji_worker *w = fji_pool_worker(p, i);
-        if (w == NULL || !child_has(self, w)) continue;
-        child_keep(w);
+        if (w == NULL || !atfork_is_own(self, w)) continue;
+        atfork_keep_worker(w);
         guests += w->alive == FJI_ALIVE_GUEST;
         total += w->alive == FJI_ALIVE_WORKER;
         active += w->alive == FJI_ALIVE_WORKER && w->blocked == FJI_BLOCKED_NO;
@@ -107,7 +138,7 @@ static void child_forget(fj_pool *p, void *arg)
     }
     for (uint32_t i = 0; i < p->workers; i++) {
         fji_worker *w = fji_pool_worker(p, i);
-        if (w != NULL && !child_has(self, w)) child_forget_worker(w, guests + total != 0);
+        if (w != NULL && !atfork_is_own(self, w)) atfork_reset_worker(w, guests + total != 0);
     }
     for (uint32_t i = 0; i < p->nsubmissions; i++)
         if (p->submissions[i] != NULL) fji_submission_queue_reset(p->submissions[i]);
@@ -132,29 +163,29 @@ void fji_atfork_reset_common(fj_pool *p)
     fji_timers_in_child(p);
 }
 
-/* ---- Handlers ----------------------------------------------------------------------------------------- */
+/* ---- Handlers -------------------------------------------------------------------------------- */
 
-static void child_prepare(void)
+static void atfork_prepare(void)
 {
     if (atfork_nested++ != 0) return;
     fji_lock_take(&fji_common_lock);
     fji_registry_lock();
 }
 
-static void child_in_parent(void)
+static void atfork_parent(void)
 {
     if (--atfork_nested != 0) return;
     fji_registry_unlock();
     fji_lock_drop(&fji_common_lock);
 }
 
-static void child_in_child(void)
+static void atfork_child(void)
 {
     if (--atfork_nested != 0) return;
     fji_fork_generation++;
     fji_registry_reset_lock();
     fji_overflow_in_child();
-    fji_registry_each(child_forget, fji_worker_self());
+    fji_registry_each(atfork_reset_pool, fji_worker_self());
     fji_lock_reset(&fji_common_lock);
     if (atfork_common_in_child != NULL) atfork_common_in_child();
 }
@@ -163,5 +194,5 @@ void fji_atfork_prepare(void (*common_in_child)(void))
 {
     /* relaxed: every writer stores the same function. */
     if (common_in_child != NULL) fji_store_relaxed(&atfork_common_in_child, common_in_child);
-    fji_plat_at_fork(child_prepare, child_in_parent, child_in_child);
+    fji_plat_at_fork(atfork_prepare, atfork_parent, atfork_child);
 }

@@ -3,8 +3,9 @@
  * block.c - waits for something that is not a task (forkjoin/block.h)
  *
  * A wrapper first tries without waiting. If it has to wait, it tells the pool that the calling
- * worker is blocked (compensate.c), waits in a call of plat/blocking.h, and tells the pool that the
- * worker is active again. Begin and end are in one function, so every path that begins also ends.
+ * worker is blocked (sched/compensate.c), waits in a call of plat/blocking.h, and tells the pool
+ * that the worker is active again. Begin and end are in one function, so every path that begins
+ * also ends.
  *
  * If the pool was refused a thread, the waiting worker has to ask for it again from time to time
  * (fji_compensate_retry()). So the worker waits in several steps. In the functions below `end` is
@@ -158,7 +159,8 @@ static int sleep_until(fji_worker *w, int64_t end)
 
     fji_interruptible_begin(w, bucket);
     do {
-        /* [cancel.bucket] acquire <- acq_rel in fji_wait_bucket_notify(): an interrupt is seen below. */
+        /* [cancel.bucket] acquire <- acq_rel in fji_wait_bucket_notify(): fji_interrupted() sees
+         * the interrupt. */
         uint32_t seen = fji_load_acquire(bucket);
         should_continue = !fji_interrupted(w);
         if (should_continue)

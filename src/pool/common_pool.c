@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * common_pool.c - the common pool and the environment
+ * common_pool.c - creates and ends the common pool, and reads its environment variables
  *
- * The common pool is made under a lock on first use:
+ * The first use creates the common pool, with fji_common_lock. fj_common_shutdown() ends it. The
+ * next use creates it again:
  *
  *     none -> open -> ending -> none -> ...
  *
+ *   none     common_pool is NULL.
  *   open     common_pool is set.
- *   ending   by fj_common_shutdown(), which has found the pool quiescent and stopped it. Its
- *            threads leave and are joined, then its memory is freed.
+ *   ending   common_ending is 1. fj_common_shutdown() has found the pool quiescent and stopped it
+ *            (shutdown.c). Its threads exit and are joined. Then its memory is freed.
  *
- * A program that does not call fj_common_shutdown() leaves the pool as it is at exit: the workers
- * end with the process. The shared library is linked so that it is not unloaded; a plugin that
- * contains the static library calls fj_common_shutdown() before it is unloaded.
+ * Other threads may use the common pool during all of this. Most of these calls are submissions,
+ * and a submission must not become slower because the pool may end. So everything that a thread
+ * outside accesses before it holds a lock of the pool is static and never freed: the record of the
+ * pool, its submission queues without their slots, and the record of its timers. Each common pool
+ * is created in these records. The thread checks with a lock whether the pool accepts work: a
+ * submitter with the lock of its queue, a guest with the lock of the pool, a thread that schedules
+ * a timer with the lock of the timers. If the pool does not, the thread waits for the end and
+ * creates the next common pool (fji_common_again()).
  *
- * Other threads may use the common pool during all of this, and what they do most, submission,
- * must not pay for it. So what a thread outside touches before it holds a lock of the pool is
- * never freed: the record of the pool, its submission queues without their slots, the record of
- * its timers. All of these are static, and each pool that follows is made in them. A submitter
- * holds the lock of its queue when it looks whether the pool takes work, a guest that of the pool,
- * whoever schedules a timer that of the timers. If the answer is no it waits for the end and makes
- * the next pool (fji_common_again()).
+ * Other memory is freed, above all the records of workers. A thread outside reads it only within a
+ * hold (sched/hold.h), a count that the end waits for. The calls that need a hold are slow in any
+ * case: waits, statistics, draining.
  *
- * What is freed, the records of workers above all, is looked at by threads outside only within a
- * hold: a count that the end waits for. Those are slow calls: waits, statistics, draining.
+ * If a program does not call fj_common_shutdown(), the workers end with the process. The shared
+ * library is linked so that it is not unloaded. A plugin that contains the static library calls
+ * fj_common_shutdown() before it is unloaded.
  *
- * Edges            from                    to                                 carries
- *   common.made    release store           acquire, fji_common_if_made()      the pool
- *   common.ended   release, common_free()  acquire, common_await_end()        the end
+ * Edges            from                              to                                carries
+ *   common.made    release store, fj_common_pool()   acquire, fji_common_if_made()     the pool
+ *   common.ended   release store, common_free()      acquire, common_await_end()       the end
  */
 
 #include "pool/common_pool.h"
@@ -46,16 +50,17 @@
 #include "sched/guest.h"
 #include "sched/hold.h"
 
-static fj_pool common_record; /* of the common pool, and of each that follows it */
-static fj_pool *common_pool;
+static fj_pool common_record;         /* of every common pool, one after the other */
+static fj_pool *common_pool;          /* &common_record, or NULL if there is no common pool */
 static fj_pool_options common_wanted; /* all zero: nothing was configured */
-static char common_name[9];           /* what common_wanted.name points to */
-static uint32_t common_ending;        /* waited on; changes with the lock */
-static fji_thread common_ender;       /* while it is not 0 */
+static char common_name[9];           /* common_wanted.name points to it */
+static uint32_t common_ending;        /* 1 while the pool ends; waiters sleep on it */
+static fji_thread common_ender;       /* the thread that ends the pool, if common_ending is 1 */
 
-/* ---- Sizes -------------------------------------------------------------------------------------------- */
+/* ---- Sizes ----------------------------------------------------------------------------------- */
 
-/* A number from the environment; false if absent, not a number or out of range. */
+/* Reads a number from an environment variable. Returns false if the variable is not set, is not a
+ * number, or is less than `low` or greater than `high`. */
 static bool common_number(const char *name, long low, long high, long *value)
 {
     const char *text = fji_plat_env(name);
@@ -68,17 +73,18 @@ static bool common_number(const char *name, long low, long high, long *value)
     return true;
 }
 
-/* ---- The pool ----------------------------------------------------------------------------------------- */
+/* ---- Creation -------------------------------------------------------------------------------- */
 
-/* Its workers, unless something else is wanted: callers help. */
+/* The default parallelism: one less than the number of CPUs, because callers help; at least 1. */
 static int common_default(void)
 {
     int n = fj_available_parallelism() - 1;
     return n < 1 ? 1 : n;
 }
 
-/* Most threads, if n workers are wanted and the environment or the program has said how many more;
- * else 0, the default. */
+/* max_threads for a parallelism of n: n and the number of spare threads that the environment gives,
+ * or that the configured options *o give beyond the configured parallelism. Returns 0, the default,
+ * if neither gives a number. */
 static int common_most(const fj_pool_options *o, long n, long configured)
 {
     long spares = o->max_threads - configured;
@@ -89,6 +95,8 @@ static int common_most(const fj_pool_options *o, long n, long configured)
     return n + spares == 0 ? 1 : (int)(n + spares); /* 0 would mean the default */
 }
 
+/* The options of the next common pool: what was configured, changed by the environment. *fixed: the
+ * environment has set the parallelism, so the program cannot change it. */
 static void common_options(fj_pool_options *o, bool *fixed)
 {
     long ms = 0, us = 0;
@@ -103,7 +111,8 @@ static void common_options(fj_pool_options *o, bool *fixed)
     o->max_threads = common_most(o, n, configured);
 }
 
-/* With the lock: the next common pool is made with *o. What it points to is copied. */
+/* With fji_common_lock: the next common pool is created with the options *o. The memory that `cpus`
+ * and `name` point to is copied. Returns FJ_OK or FJ_ENOMEM. */
 static int common_want(const fj_pool_options *o)
 {
     bool cpus = o->cpus != NULL && o->cpus_bytes != 0;
@@ -168,21 +177,24 @@ fj_pool *fj_common_pool(void)
     return p;
 }
 
-/* ---- Its end ------------------------------------------------------------------------------------------ */
+/* ---- End ------------------------------------------------------------------------------------- */
 
+/* With fji_common_lock, or in the child process: whether the calling thread ends the common
+ * pool. */
 static bool common_is_ender(void)
 {
     return common_ender.handle == fji_plat_thread_self().handle;
 }
 
-/* Whether the calling thread works for the common pool, or looks at it: it would wait for itself. */
+/* Whether the end of the common pool would wait for the calling thread: it has a hold, or it is a
+ * worker, a guest or a timer thread of the common pool. */
 static bool common_has_self(void)
 {
     return fji_hold_is_mine() || fji_inside(&common_record) ||
            fji_timers_is_own_thread(&common_record);
 }
 
-/* Until the pool that ends has ended; false: the deadline came first. */
+/* Waits until the common pool has ended. Returns false if the deadline comes first. */
 static bool common_await_end(int64_t deadline)
 {
     fji_worker *w = fji_worker_self();
@@ -198,27 +210,28 @@ static bool common_await_end(int64_t deadline)
 
 int fji_common_again(const fj_pool *p)
 {
-    if (p != &common_record) return FJ_EREJECTED; /* another may be gone by now */
-    fji_lock_take(&fji_common_lock);              /* an attempt to stop it is over then */
+    if (p != &common_record) return FJ_EREJECTED; /* p may be freed: it is only compared */
+    fji_lock_take(&fji_common_lock);              /* waits for an attempt to stop the pool */
     bool ending = common_ending != 0, mine = ending && common_is_ender();
     fji_lock_drop(&fji_common_lock);
     if (ending) {
-        /* A callback of the pool that ends: the end waits for it. */
+        /* The caller is a callback of the pool that ends, so the end waits for the caller. */
         if (mine || common_has_self()) return FJ_EREJECTED;
         (void)common_await_end(FJ_FOREVER);
     }
     return fj_common_pool() != NULL ? FJ_OK : FJ_ENOMEM;
 }
 
-/* The last thread has gone: frees what is not static. The next use makes it again. */
+/* After the last thread of p has exited: frees what is not static. The next use creates it
+ * again. */
 static void common_free(fj_pool *p)
 {
     fji_hold_await_none();
     fji_lock_take(&fji_common_lock);
-    /* [common.made] release: partner as in fj_common_pool(). */
+    /* [common.made] release -> acquire in fji_common_if_made(). */
     fji_store_release(&common_pool, (fj_pool *)NULL);
     fji_pool_free_common(p);
-    (void)common_want(&(fj_pool_options){0}); /* asks for no memory */
+    (void)common_want(&(fj_pool_options){0}); /* cannot fail: it allocates nothing */
     /* [common.ended] release -> acquire in common_await_end(). */
     fji_store_release(&common_ending, 0u);
     fji_lock_drop(&fji_common_lock);
@@ -226,8 +239,12 @@ static void common_free(fj_pool *p)
 }
 
 /*
- * Looks once. FJ_OK: there is no common pool. FJ_EBUSY: it has work. 1: the caller has stopped it
- * and has to free it. 2: another thread does. FJ_EDEADLK: the caller does, further up its stack.
+ * One attempt to stop the common pool. Returns
+ *   FJ_OK       there is no common pool;
+ *   FJ_EBUSY    it is not quiescent;
+ *   1           the caller has stopped it, and has to end and free it;
+ *   2           another thread ends it;
+ *   FJ_EDEADLK  the caller itself ends it, in a function further up its stack.
  */
 static int common_stop(void)
 {
@@ -236,9 +253,9 @@ static int common_stop(void)
     fji_lock_take(&fji_common_lock);
     fj_pool *p = fji_common_if_made();
     if (p == NULL) {
-        (void)common_want(&(fj_pool_options){0}); /* asks for no memory */
+        (void)common_want(&(fj_pool_options){0}); /* cannot fail: it allocates nothing */
     } else if (common_ending != 0) {
-        state = common_is_ender() ? FJ_EDEADLK : 2; /* in a callback of what it cancels */
+        state = common_is_ender() ? FJ_EDEADLK : 2; /* the ender calls callbacks of the user */
     } else if (!fji_pool_stop_common(p)) {
         state = FJ_EBUSY;
     } else {
@@ -250,8 +267,8 @@ static int common_stop(void)
     return state;
 }
 
-/* Helps until the pool looks quiescent, then a little longer each time: what is left is a timer,
- * or a thread on its way out. */
+/* Waits until the common pool is quiescent, and then for *pause ns, which doubles from call to
+ * call: what still keeps the pool from ending is a timer, or a thread that is about to leave. */
 static void common_wait_quiet(int64_t deadline, int64_t *pause)
 {
     fj_pool *p = &common_record;
@@ -306,8 +323,9 @@ __attribute__((destructor)) static void common_at_exit(void)
     if (join) fji_plat_thread_join(last);
 }
 
-/* In the child of fork(), after the pools of the list. A thread that was ending the common pool is
- * gone, unless it has called fork() itself: then the pool goes on, as if it had not begun. */
+/* In the child process, after all pools are reset. If another thread was ending the common pool, it
+ * does not exist in the child process, and the pool continues as if the end had not begun. If the
+ * forking thread itself was ending it, it continues the end. */
 static void common_in_child(void)
 {
     fj_pool *p = &common_record;
@@ -321,7 +339,7 @@ static void common_in_child(void)
     }
 }
 
-/* ---- The common pool in place of NULL ----------------------------------------------------------------- */
+/* ---- Use ------------------------------------------------------------------------------------- */
 
 fj_pool *fji_pool_or_common(const fj_pool *p)
 {
@@ -332,7 +350,7 @@ int fj_common_parallelism(void)
 {
     const fj_pool *p = fj_common_pool();
 
-    /* relaxed: a setting. */
+    /* relaxed: a limit, not a count. */
     return p != NULL ? fji_pool_parallelism(p) : 0;
 }
 

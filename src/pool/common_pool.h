@@ -1,25 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * common_pool.h - the common pool
+ * common_pool.h - creates and ends the common pool
+ *
+ * Any thread may call these functions. The caller holds no lock of the library.
  */
 #ifndef FJI_COMMON_POOL_H
 #define FJI_COMMON_POOL_H
 
 #include "sched/pool.h"
 
-/* The common pool, or NULL if it does not exist at this moment. */
+/* Returns the common pool, or NULL if it does not exist at this moment. */
 fj_pool *fji_common_if_made(void);
 
-/* p, or the common pool if p is NULL, which is made on first use; NULL: no memory. */
+/* Returns p, or the common pool if p is NULL. The common pool is created if it does not exist.
+ * Returns NULL if there is no memory for it. */
 fj_pool *fji_pool_or_common(const fj_pool *p);
 
 /*
- * p takes no work. If p is the common pool and its end does not wait for the caller, waits for the end and
- * makes the next common pool. Returns FJ_OK if p takes work again, FJ_EREJECTED or FJ_ENOMEM.
+ * Called when p has refused work. If p is the common pool, waits for its end and creates the next
+ * common pool. Returns FJ_OK if p accepts work again. Returns FJ_EREJECTED if p is another pool, or
+ * if the end of the common pool waits for the calling thread. Returns FJ_ENOMEM if there is no
+ * memory.
  */
 int fji_common_again(const fj_pool *p);
 
-/* Makes the calling thread a guest of p, or of the next common pool if p is one that has ended. */
+/* Makes the calling thread a guest of p; if p is the common pool and has ended, of the next common
+ * pool. Returns NULL if p refuses or if there is no memory. */
 fji_worker *fji_common_guest_enter(fj_pool *p);
 
 #endif /* FJI_COMMON_POOL_H */

@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * create.c - making, resizing and freeing a pool
+ * create.c - creates, resizes and frees a pool
+ *
+ * A pool starts without threads; the first task starts the first worker. Creating a pool reserves
+ * one worker record, so that a thread which has to run the tasks of a pool without threads always
+ * gets a record.
+ *
+ * The common pool is different in one point. Its record is static and is filled again after each
+ * end (common_pool.c), while other threads may hold one of its locks and read its run state. So the
+ * members that such a thread needs before it holds a lock are set once (pool_set_for_good()). All
+ * others are written before the bits of the run state are cleared.
+ *
+ * Edges        from                                     to                      carries
+ *   pool.end   release store, fji_pool_make_common()    acquire, pool_run()     the new common pool
  */
 
 #include "pool/create.h"
@@ -23,7 +35,7 @@ static const fji_pool_hooks pool_hooks = {
     .try_terminate = fji_pool_try_terminate,
 };
 
-/* ---- Options ------------------------------------------------------------------------------------------ */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 static int options_check(const fj_pool_options *o)
 {
@@ -41,7 +53,6 @@ static int options_check(const fj_pool_options *o)
     return FJ_OK;
 }
 
-/* Copies the caller's options, or the defaults if `from` is NULL, and checks them. */
 int fji_options_read(fj_pool_options *o, const fj_pool_options *from)
 {
     *o = from != NULL ? *from : (fj_pool_options){0};
@@ -54,8 +65,10 @@ int fj_available_parallelism(void)
     return n > FJ_MAX_WORKERS ? FJ_MAX_WORKERS : n;
 }
 
-/* ---- Making ------------------------------------------------------------------------------------------- */
+/* ---- Creating -------------------------------------------------------------------------------- */
 
+/* The number of submission queues: the least power of two that is not less than the parallelism, at
+ * least 2 and at most FJI_MAX_SUBMISSION_QUEUES. */
 static uint32_t submission_queues_for(int parallelism)
 {
     uint32_t n = 2;
@@ -64,7 +77,8 @@ static uint32_t submission_queues_for(int parallelism)
     return n;
 }
 
-/* Most threads of p with a parallelism of n: what was given, else some more than n. */
+/* The most threads that p may have with a parallelism of n: the number in the options, or n +
+ * FJI_SPARES if the options give none. */
 static int pool_most(const fj_pool *p, int n)
 {
     int most = p->options.max_threads != 0 ? p->options.max_threads : n + FJI_SPARES;
@@ -73,11 +87,11 @@ static int pool_most(const fj_pool *p, int n)
     return most < FJ_MAX_WORKERS ? most : FJ_MAX_WORKERS;
 }
 
-/* Whether the heavy fence may be relied on: asked once for the process. */
+/* Whether the pools use the heavy fence. The process asks the system once. */
 static bool pool_has_barrier(void)
 {
-    static uint32_t known;                 /* 1 yes, 2 no */
-    uint32_t k = fji_load_relaxed(&known); /* relaxed: every writer finds the same */
+    static uint32_t known;                 /* 0: not asked yet; 1: yes; 2: no */
+    uint32_t k = fji_load_relaxed(&known); /* relaxed: every thread stores the same value */
 
     if (k == 0) {
         const char *fences = fji_plat_env("FORKJOIN_FENCES");
@@ -88,6 +102,7 @@ static bool pool_has_barrier(void)
     return k == 1;
 }
 
+/* Sets the members that depend on the options, and the counters. With the lock. */
 static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
 {
     int cpus = fj_available_parallelism();
@@ -117,7 +132,8 @@ static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
     p->asymmetric = (o->flags & FJ_POOL_SYMMETRIC) == 0 && pool_has_barrier();
 }
 
-/* What stays when the common pool is made again: others may look at it at any time. */
+/* Sets the members that keep their value when the common pool is created again, because other
+ * threads may read them at any time. */
 static void pool_set_for_good(fj_pool *p, const fj_pool_options *o, bool common)
 {
     int cpus = fj_available_parallelism();
@@ -139,7 +155,7 @@ static void pool_free_contents(fj_pool *p)
     p->cpus = NULL;
 }
 
-/* The contents of a record; false: no memory, and it is as it was. */
+/* Fills the record of a pool. Returns false if there is no memory; nothing stays allocated then. */
 static bool pool_fill(fj_pool *p, const fj_pool_options *o, bool common)
 {
     if (o->cpus != NULL && o->cpus_bytes != 0) {
@@ -149,7 +165,8 @@ static bool pool_fill(fj_pool *p, const fj_pool_options *o, bool common)
     }
     fji_lock_take(&p->lock);
     pool_set(p, o, common);
-    /* A record to begin with: whoever has to run what nobody else can is never without one. */
+    /* The first worker record. A thread that has to run the tasks of a pool without threads takes
+     * it, so it does not depend on memory. */
     bool ok = fji_record_reserve(p);
     if (!ok) pool_free_contents(p);
     fji_lock_drop(&p->lock);
@@ -172,8 +189,10 @@ int fji_pool_make(fj_pool **out, const fj_pool_options *o)
 }
 
 /*
- * Threads that have found the last one stopped may hold the locks: each is taken after the contents
- * were written and before the bits of the end go, so that whoever finds them gone sees the contents.
+ * A thread that has found the previous common pool stopped may hold one of its locks: the lock of a
+ * submission queue, of the timers or of the pool. Each of these locks is taken after the contents
+ * were written and before the bits of `run` are cleared. So a thread that reads `run` with one of
+ * the locks, and finds the bits cleared, also sees the contents.
  */
 bool fji_pool_make_common(fj_pool *p, const fj_pool_options *o, bool fixed_size)
 {
@@ -184,12 +203,13 @@ bool fji_pool_make_common(fj_pool *p, const fj_pool_options *o, bool fixed_size)
         return false;
     }
     fji_timers_renew(p);
-    /* Last: a guest, which holds this lock when it finds the bits gone, scans the queues. */
+    /* The lock of the pool comes last: a guest reads `run` with this lock, and then scans the
+     * queues. */
     fji_lock_take(&p->lock);
     p->fixed_size = fixed_size;
     fji_lock_drop(&p->lock);
     fji_registry_add(p);
-    /* [pool.end] release -> acquire in is_shutdown. */
+    /* [pool.end] release -> acquire in pool_run(): the new common pool. */
     fji_store_release(&p->run, 0u);
     return true;
 }
@@ -210,12 +230,12 @@ void fji_pool_free_common(fj_pool *p)
     fji_submissions_clear(p);
 }
 
-/* ---- Resizing ----------------------------------------------------------------------------------------- */
+/* ---- Resizing -------------------------------------------------------------------------------- */
 
 int fji_pool_resize(fj_pool *p, int n)
 {
     fji_lock_take(&p->lock);
-    if (p->is_common && fji_pool_stopping(p)) { /* the next one has a size of its own */
+    if (p->is_common && fji_pool_stopping(p)) { /* the next common pool has a size of its own */
         fji_lock_drop(&p->lock);
         return FJ_EREJECTED;
     }
@@ -228,7 +248,7 @@ int fji_pool_resize(fj_pool *p, int n)
         fji_lock_drop(&p->lock);
         return old;
     }
-    /* relaxed: a limit, not a count; ctl is changed after it. */
+    /* relaxed: a limit, not a count; the control word is changed afterwards. */
     fji_store_relaxed(&p->max_threads, pool_most(p, n));
     fji_store_relaxed(&p->parallelism, n); /* relaxed: a limit, not a count */
     fji_ctl_add(p, old - n, 0);
@@ -238,10 +258,10 @@ int fji_pool_resize(fj_pool *p, int n)
 
 void fji_pool_needs_worker(fj_pool *p)
 {
-    if (fji_pool_parallelism(p) != 0) return; /* relaxed: only ever leaves 0 */
+    if (fji_pool_parallelism(p) != 0) return; /* relaxed: it never returns to 0 */
     fji_lock_take(&p->lock);
     if (p->parallelism == 0 && !fji_pool_stopping(p)) {
-        fji_store_relaxed(&p->parallelism, 1); /* relaxed: a limit; ctl is changed after it */
+        fji_store_relaxed(&p->parallelism, 1); /* relaxed: a limit; ctl is changed afterwards */
         fji_ctl_add(p, -1, 0);
     }
     fji_lock_drop(&p->lock);

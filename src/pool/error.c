@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * error.c - names and texts of the error codes, and the version of the library
+ * error.c - the names and texts of the error codes, and the version of the library
+ *
+ * The list of the codes is FJ_ERRORS in forkjoin.h.
  */
 #include <forkjoin.h>
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inspect.c - looking into queues, and taking tasks from them by hand
+ * inspect.c - the public functions that inspect queues and take tasks from them
+ * (forkjoin/local.h)
  *
- * A task that was taken is a fji_taken in the caller's hands: whoever waits for it goes on
- * waiting until it is run or cancelled. One that its forker would have joined from its own
- * queue cannot be taken by the forker itself but by fj_unfork(): poll_local leaves the tasks
- * of frames on the stack alone.
+ * A taken task belongs to the caller, who gets it as an fj_taken, which holds a fji_taken. A thread
+ * that waits for the task waits until the caller runs or cancels it.
+ *
+ * fj_take_local() takes only detached tasks. Every other task in the own queue is joined, through
+ * its cell, by a function on the stack of the worker. Such a task can only be taken by fj_unfork().
+ * In a FIFO pool fj_take_local() takes the oldest task of any kind, as a thief does. Its joiner
+ * then waits for it as for a stolen task.
  */
 
 #include <string.h>
@@ -18,7 +22,7 @@
 
 FJI_STATIC_ASSERT(sizeof(fj_taken) == sizeof(fji_taken), "fj_taken holds a fji_taken");
 
-/* ---- Looking ------------------------------------------------------------------------------------------ */
+/* ---- Inspecting ------------------------------------------------------------------------------ */
 
 int fj_worker_queued(void)
 {
@@ -26,7 +30,9 @@ int fj_worker_queued(void)
     return w != NULL ? (int)fji_queue_count(&w->q) : 0;
 }
 
-/* The more workers are idle, the more tasks one should have lying about for them. */
+/* The number of queued tasks beyond the allowance: the tasks that the worker should keep queued for
+ * thieves. The fewer workers are active, the larger the allowance is: 0, 1, 2, 4 or 8, but at most
+ * the parallelism. */
 int fj_worker_surplus(void)
 {
     const fji_worker *w = fji_worker_self();
@@ -39,10 +45,11 @@ int fj_worker_surplus(void)
                     : active > target / 8  ? 2
                     : active > target / 16 ? 4
                                            : 8;
-    if (allowance > target) allowance = target; /* nobody else would come */
+    if (allowance > target) allowance = target; /* there are not more workers that could steal */
     return fj_worker_queued() - allowance;
 }
 
+/* The fj_task of an item, or NULL if the item is special, an action or a typed task. */
 static fj_task *item_task(uintptr_t item)
 {
     if (item <= FJI_SPECIAL || item == FJI_ACTION || fji_item_is_typed(item)) return NULL;
@@ -54,7 +61,7 @@ const void *fj_peek_local(void)
     fji_worker *w = fji_worker_self();
 
     if (w == NULL) return NULL;
-    /* relaxed: only compared. */
+    /* relaxed: the caller only compares the address; the task is not accessed. */
     uint32_t index = fji_base_index(fji_load_relaxed(&w->q.base));
     const fj_cell *b = fji_worker_boundary(w);
     if (fji_queue_position(&w->q, b) <= index) return NULL;
@@ -62,15 +69,17 @@ const void *fj_peek_local(void)
     return item_task(fji_load_relaxed(&c->item)); /* relaxed: as above */
 }
 
-/* ---- Taking ------------------------------------------------------------------------------------------- */
+/* ---- Taking ---------------------------------------------------------------------------------- */
 
+/* Stores *found in *taken. Returns 1. */
 static int taken_put(fj_taken *taken, const fji_taken *found)
 {
     memcpy(taken, found, sizeof *found);
     return 1;
 }
 
-/* The topmost of the own queue if nobody joins it through its cell; FIFO: the oldest. */
+/* Takes the topmost task of the own queue, if it is detached; in a FIFO pool the oldest task.
+ * Returns false if there is none. */
 static bool local_take(fji_worker *w, fji_taken *found)
 {
     fj_cell *c = fji_worker_boundary(w) - 1;
@@ -126,14 +135,14 @@ size_t fj_pool_drain(fj_pool *pool, fj_taken *taken, size_t n)
     return got;
 }
 
-/* ---- A task that was taken ---------------------------------------------------------------------------- */
+/* ---- Taken tasks ----------------------------------------------------------------------------- */
 
 fj_task *fj_taken_task(const fj_taken *taken)
 {
     return taken != NULL ? item_task(taken->word[0]) : NULL;
 }
 
-/* Reads the task out of *taken, which is then empty. False: it was empty before. */
+/* Moves the task from *taken to *found, so that *taken is empty. Returns false if it was empty. */
 static bool taken_get(fj_taken *taken, fji_taken *found)
 {
     if (taken == NULL || taken->word[0] == 0) return false;

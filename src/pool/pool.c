@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool.c - the public calls that create, resize, end and identify a pool
+ * pool.c - the public functions that create, resize and end a pool, and those about the calling
+ * thread
  *
- * A pool that is passed as NULL is the common pool.
+ * They check their arguments and call create.c, shutdown.c and quiesce.c. The contracts are in
+ * forkjoin.h. NULL in place of a pool is the common pool.
  */
 
 #include "plat/wait.h"
@@ -12,7 +14,7 @@
 #include "pool/quiesce.h"
 #include "pool/shutdown.h"
 
-/* ---- Making and resizing ------------------------------------------------------------------------------ */
+/* ---- Creating and resizing ------------------------------------------------------------------- */
 
 int fj_pool_create(fj_pool **pool, const fj_pool_options *options)
 {
@@ -33,12 +35,12 @@ int fj_pool_set_parallelism(fj_pool *pool, int n)
     int err;
 
     if (p == NULL) return FJ_ENOMEM;
-    while ((err = fji_pool_resize(p, n)) == FJ_EREJECTED) /* a common pool that ends */
+    while ((err = fji_pool_resize(p, n)) == FJ_EREJECTED) /* the common pool ends */
         if ((err = fji_common_again(p)) != FJ_OK) return err;
     return err;
 }
 
-/* ---- Ending ------------------------------------------------------------------------------------------- */
+/* ---- Ending ---------------------------------------------------------------------------------- */
 
 static int pool_shutdown(fj_pool *p, bool now)
 {
@@ -91,11 +93,12 @@ int fj_pool_destroy(fj_pool *pool)
     return FJ_OK;
 }
 
+/* The run state of the pool, or 0 if it is NULL and there is no common pool. */
 static uint32_t pool_run(const fj_pool *pool)
 {
     const fj_pool *p = pool != NULL ? pool : fji_common_if_made();
 
-    /* [pool.end] acquire <- release of the bits. */
+    /* [pool.end] acquire <- release in fji_pool_shutdown(), fji_pool_end_if_over(). */
     return p != NULL ? fji_load_acquire(&p->run) : 0;
 }
 
@@ -114,7 +117,7 @@ int fj_pool_is_terminated(const fj_pool *pool)
     return (pool_run(pool) & FJI_RUN_TERMINATED) != 0;
 }
 
-/* ---- Quiescence --------------------------------------------------------------------------------------- */
+/* ---- Quiescence ------------------------------------------------------------------------------ */
 
 int fj_pool_is_quiescent(fj_pool *pool)
 {
@@ -137,7 +140,7 @@ void fj_help_quiesce(void)
     (void)!fj_pool_await_quiescence(w != NULL ? w->pool : NULL, FJ_FOREVER);
 }
 
-/* ---- The calling thread ------------------------------------------------------------------------------- */
+/* ---- The calling thread ---------------------------------------------------------------------- */
 
 fj_pool *fj_current_pool(void)
 {

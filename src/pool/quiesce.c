@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quiesce.c - waiting until a pool has nothing to do
+ * quiesce.c - waits until a pool is quiescent
  *
- * sched/quiescent.c decides whether it has. A waiter without a deadline helps, if it may work for the pool; all
- * others check again and again, with growing pauses.
+ * sched/quiescent.c decides whether a pool is quiescent. A waiter without a deadline that may work
+ * for the pool runs its tasks (quiesce_help()). Every other waiter only checks the pool, with
+ * pauses that grow from 20 us to 1 ms (quiesce_watch()).
+ *
+ * A waiter that is a worker or a guest of the same pool has the park word QUIET while it finds no
+ * task. So it does not keep the pool from being quiescent, and several tasks of one pool can wait
+ * for its quiescence at the same time.
  */
 
 #include "pool/quiesce.h"
@@ -26,14 +31,16 @@ bool fji_quiesce_now(fj_pool *p)
     return quiet;
 }
 
-/* A task from anywhere, the own queue as a thief would: its joiner must find it done. */
+/* Takes a task from any queue. From the own queue w takes it as a thief does: a frame on w's stack
+ * may join that task through its cell, and has to find the cell's word set to DONE. */
 static fji_steal_result quiesce_find(fji_worker *w, fji_taken *taken)
 {
     fji_steal_result got = fji_queue_steal(&w->q, taken);
     return got == FJI_STEAL_EMPTY ? fji_steal_any(w, taken) : got;
 }
 
-/* Sleeps a little, longer each time, at most until the deadline. */
+/* Sleeps on *word: 20 us in the first 10 calls, 100 us in the next 40, then 1 ms, but at most until
+ * the deadline. *turn counts the calls. */
 static void quiesce_pause(uint32_t *word, int *turn, int64_t deadline)
 {
     int64_t pause = *turn < 10 ? 20000 : *turn < 50 ? 100000 : 1000000;
@@ -44,10 +51,8 @@ static void quiesce_pause(uint32_t *word, int *turn, int64_t deadline)
     fji_plat_wait(word, fji_load_relaxed(word), until); /* relaxed: only a place to sleep */
 }
 
-/*
- * Runs whatever there is until the pool is quiet apart from those who do the same. While it
- * has nothing it counts as idle (QUIET); it turns active before it takes anything.
- */
+/* Runs tasks of the pool until it is quiescent. While w finds no task its park word is QUIET. It is
+ * ACTIVE again before w takes a task. */
 static void quiesce_help(fji_worker *w)
 {
     fj_pool *p = w->pool;
@@ -70,7 +75,7 @@ static void quiesce_help(fji_worker *w)
     }
 }
 
-/* What was queued lazily has woken nobody. */
+/* Wakes a worker if a task is queued, because the task may have been queued without a wake-up. */
 static void quiesce_wake(fj_pool *p)
 {
     if (!fji_pool_hold(p)) return;
@@ -78,8 +83,8 @@ static void quiesce_wake(fj_pool *p)
     fji_pool_drop_hold(p);
 }
 
-/* Only looks, and sleeps in between. A worker of the pool itself counts as quiet meanwhile, and is
- * blocked. */
+/* Checks the pool until it is quiescent, with pauses. A calling worker is blocked meanwhile, and
+ * QUIET if it belongs to p. Returns whether p is quiescent. */
 static bool quiesce_watch(fj_pool *p, int64_t deadline)
 {
     fji_worker *w = fji_worker_self();

@@ -14,29 +14,31 @@
 
 #if FJI_CHECKED
 
-/* The last task of w has left nothing in its record. */
+/* Checks that the last task of w has left nothing in w's record. */
 static const char *selfcheck_cleared(const fji_worker *w)
 {
     /* relaxed: w wrote all of these before it went idle or ended. */
-    if (fji_load_relaxed(&w->joining) != NULL) return "a worker at rest joins";
+    if (fji_load_relaxed(&w->joining) != NULL) return "a worker at rest waits in a join";
     if (fji_load_relaxed(&w->blocked) != FJI_BLOCKED_NO) return "a worker at rest is blocked";
     if (fji_load_relaxed(&w->wait_bucket) != NULL)
-        return "a worker at rest is in an interruptible wait"; /* relaxed */
+        return "a worker at rest is in an interruptible wait";
     if (fji_load_relaxed(&w->scope) != w->scope_base) return "a scope was entered and not left";
     if (fji_queue_in_typed(&w->q)) return "a worker at rest is in typed code";
     return NULL;
 }
 
+/* Checks the queue of w. */
 static const char *selfcheck_queue(const fji_worker *w, bool fifo)
 {
     if (!fji_queue_valid(&w->q)) return "a queue is not valid";
     if (fji_queue_maybe(&w->q)) return "a queue is not empty";
-    /* In a FIFO queue, and in one that thieves have emptied, dead cells stay until it is full. */
+    /* In a FIFO queue, and in one that thieves have emptied, the cells of taken tasks stay
+     * until it is full. */
     if (!fifo && w->q.fast.top == w->q.cells && w->q.tombstones != 0) return "a tombstone is left";
     return NULL;
 }
 
-/* Adds 1 to *count if w is a worker. */
+/* Checks record w. Adds 1 to *count if it belongs to a worker. */
 static const char *selfcheck_worker(const fji_worker *w, bool fifo, int *count)
 {
     /* [pool.alive] acquire <- release in fji_record_take(), fji_record_give_back(). */
@@ -54,8 +56,8 @@ static const char *selfcheck_worker(const fji_worker *w, bool fifo, int *count)
     return wrong != NULL ? wrong : selfcheck_queue(w, fifo);
 }
 
-/* The idle stack holds `idle` workers, each of them once. It ends after `idle` steps, so no worker
- * is on it twice: that would be a cycle. */
+/* Checks that the idle stack holds `idle` workers, each of them once. It ends after `idle` steps,
+ * so no worker is on it twice: that would be a cycle. */
 static const char *selfcheck_stack(fj_pool *p, uint64_t c, int idle)
 {
     uint32_t at = fji_ctl_top(c);
@@ -72,6 +74,7 @@ static const char *selfcheck_stack(fj_pool *p, uint64_t c, int idle)
     return at != 0 ? "the stack holds more workers than are idle" : NULL;
 }
 
+/* Checks the control word c. alive: the number of workers. */
 static const char *selfcheck_ctl(fj_pool *p, uint64_t c, int alive)
 {
     fji_sizes s = fji_pool_sizes(p);
@@ -83,6 +86,7 @@ static const char *selfcheck_ctl(fj_pool *p, uint64_t c, int alive)
     return selfcheck_stack(p, c, alive);
 }
 
+/* Checks the submission queues. */
 static const char *selfcheck_submissions(fj_pool *p)
 {
     for (uint32_t i = 0; i < p->nsubmissions; i++) {
@@ -97,9 +101,10 @@ static const char *selfcheck_submissions(fj_pool *p)
     return NULL;
 }
 
+/* Checks the counts and the lock of the pool. */
 static const char *selfcheck_counts(fj_pool *p)
 {
-    /* The two timer threads are guests: one runs the wheel, the other is spare.
+    /* The two timer threads are guests: one keeps the wheel, the other is spare.
      * relaxed: no thread changes it. */
     uint32_t timers = fji_load_relaxed(&p->timers) != NULL ? 2 : 0;
 
@@ -116,7 +121,7 @@ const char *fji_pool_check_at_rest(fj_pool *p)
 {
     int alive = 0;
     const char *wrong = NULL;
-    /* [ctl.idle] acquire <- the CAS in idle_push(): the records of idle workers. */
+    /* [ctl.idle] acquire <- the CAS in idle_push(): the records of the idle workers. */
     uint64_t c = fji_load_acquire(&p->ctl);
     uint32_t n = fji_pool_nworkers(p);
 

@@ -1,30 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shutdown.c - ending a pool
+ * shutdown.c - ends a pool: shutdown, stop, termination
  *
- * The run state only gains bits:
+ * A pool that is shut down runs every task that it has accepted, and every task that these fork,
+ * and then ends. docs/design/shutdown.md explains how.
+ *
+ * The word `run` of a pool only gains bits. Threads that wait for the end sleep on it.
  *
  *     0 -> SHUTDOWN -> STOP -> TERMINATED
  *
- *   SHUTDOWN    by fj_pool_shutdown(). Submitters look at it under their queue's lock,
- *               guests under the pool's.
- *   STOP        by shutdown_now, or by whoever finds a pool that is shut down quiescent:
- *               the caller of shutdown, a worker that goes idle, a guest that leaves. Idle
- *               workers are woken, what is queued is cancelled, workers leave.
- *   TERMINATED  under the pool's lock, by whoever finds STOP, no thread counted in ctl and no
- *               guest. `run` is the word that is waited on.
+ *   SHUTDOWN    The pool accepts no work from outside. Set by fj_pool_shutdown() and
+ *               fj_pool_shutdown_now(). A submitter checks it with the lock of its submission
+ *               queue, a guest with the lock of the pool, and a thread that schedules a timer with
+ *               the lock of the timers.
+ *   STOP        Idle workers are woken, queued tasks are cancelled, and workers exit. Set by
+ *               fj_pool_shutdown_now(), or by a thread that finds that the pool is shut down and
+ *               quiescent. These threads check that (fji_pool_try_terminate()): the caller of the
+ *               shutdown, a worker that becomes idle or exits, a guest that leaves, a timer thread,
+ *               and a thread that waits for the end.
+ *   TERMINATED  Waiters return. Set with the lock of the pool by the thread that finds STOP, no
+ *               thread in the control word and no guest (fji_pool_end_if_over()).
  *
- * After TERMINATED nobody touches the pool but: the last thread, which is joined by destroy;
- * a guest or submitter that lets go of a lock, which destroy takes once more.
+ * The common pool has one more bit. It cannot be shut down while it has work, and a submitter must
+ * not see an end that does not happen:
  *
- *   CLOSING     of the common pool, while fj_common_shutdown() looks whether it can be stopped:
- *               then SHUTDOWN and STOP come at once, else CLOSING goes again. Submitters look at
- *               it as at SHUTDOWN, and wait for the outcome.
+ *   CLOSING     fj_common_shutdown() checks whether the common pool is quiescent. If it is,
+ *               SHUTDOWN and STOP are set in one step; otherwise CLOSING is cleared. A submitter
+ *               that sees CLOSING waits for the outcome (fji_common_again()).
  *
- * The record of the common pool is static (common.c): the bits are reset when it is made again.
+ * The record of the common pool is static (common_pool.c). All bits are cleared when the common
+ * pool is created again.
  *
- * Edges        from                    to                              carries
- *   pool.end   release or of the bit   acquire load in await, is_...   all that was done
+ * After TERMINATED only these threads access the pool:
+ *   - the thread that exited last, which fji_pool_join() joins;
+ *   - a guest or a submitter that is releasing a lock. That is its last access, and fji_pool_join()
+ *     takes each of these locks once more.
+ *
+ * Edges            from                                to                            carries
+ *   pool.end       release or, fji_pool_shutdown()     acquire, pool_run()           SHUTDOWN
+ *   pool.end       acq_rel or, shutdown_stop()         acquire, try_terminate()      STOP
+ *   pool.end       release or, fji_pool_end_if_over()  acquire, fji_pool_await_end() the end
+ *   pool.activity  acq_rel add, fji_guest_enter()      acquire, shutdown_stop()      a guest came
+ *
+ * Pairs of full fences   here                     partner                      order run against
+ *   pool.end             fji_pool_shutdown()      fji_pool_maybe_terminate()   the park words
+ *   pool.end             fji_pool_shutdown()      fji_submissions_get()        a new queue
+ *   pool.end             fji_pool_stop_common()   fji_submissions_get()        a new queue
+ *   pool.end             shutdown_stopped()       fji_pool_maybe_terminate()   the idle stack
+ *   common.hold          shutdown_stopped()       fji_pool_hold()              the count of holds
+ *   timer.made           fji_pool_shutdown()      fji_timers_of()              the timers
+ *   timer.made           fji_pool_stop_common()   fji_timers_of()              the timers
  */
 
 #include "pool/shutdown.h"
@@ -40,7 +65,10 @@
 #include "sched/threadless.h"
 #include "sched/wake.h"
 
-/* Cancels what nobody has begun. Typed tasks are left to their owners, who run them. */
+/* ---- Stopping -------------------------------------------------------------------------------- */
+
+/* Cancels every queued task. Typed tasks stay in their queues: they have no code that could be
+ * FJ_ECANCELED, so their owners run them. */
 static void shutdown_cancel_queued(fj_pool *p)
 {
     fji_taken taken;
@@ -49,7 +77,7 @@ static void shutdown_cancel_queued(fj_pool *p)
     for (uint32_t i = 0; i < p->nsubmissions; i++) {
         fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL) continue;
-        fji_lock_take(&q->lock); /* whoever pushes holds it: none comes after this */
+        fji_lock_take(&q->lock); /* a submitter that takes it later sees STOP */
         while (fji_submission_queue_maybe(q))
             if (fji_submission_queue_steal(q, &taken) == FJI_STEAL_SUCCESS)
                 fji_cancel_taken(&taken);
@@ -63,49 +91,55 @@ static void shutdown_cancel_queued(fj_pool *p)
 }
 
 /*
- * Sets STOP if nothing is left to do, or `now`; false: not yet. *run is what it was before. A guest
- * comes with the lock held: one that came after the look is looked at again, one that comes
- * later finds the pool stopped.
+ * Sets STOP, if `now` or if the pool is quiescent and no timer keeps it from ending. Returns false
+ * if it does not set STOP. *run is the run state before.
+ *
+ * A guest enters with the lock of the pool and changes activity_epoch. If one has entered since the
+ * sweep began, the epoch has changed, and the pool is swept again. A guest that comes later finds
+ * the pool stopped.
  */
 static bool shutdown_stop(fj_pool *p, bool now, uint32_t *run)
 {
     for (;;) {
         /* [pool.activity] acquire <- acq_rel in fji_guest_enter(). */
         uint64_t activity = fji_load_acquire(&p->activity_epoch);
-        /* A timer that fires meanwhile is in a queue before it stops counting as waiting. */
+        /* The timers are checked before the queues: a timer that fires counts as waiting until it
+         * is in a queue. */
         if (!now && (fji_timers_wait(p) || !fji_pool_quiescent(p, true))) return false;
         fji_lock_take(&p->lock);
         bool same = now || fji_load_relaxed(&p->activity_epoch) == activity; /* relaxed: the lock */
-        /* [pool.end] acq_rel: one stops it, the others see that it is stopped. The common pool
-         * has not been shut down before. */
+        /* [pool.end] acq_rel -> acquire in fji_pool_try_terminate(). One thread sets STOP; another
+         * that comes later sees it in *run. SHUTDOWN is set here only for the common pool. */
         if (same) *run = fji_or_acq_rel(&p->run, FJI_RUN_SHUTDOWN | FJI_RUN_STOP);
         fji_lock_drop(&p->lock);
         if (same) return true;
     }
 }
 
-/* STOP was set by the caller, in whose hands the rest is; run: what it was before. */
+/* After shutdown_stop() has returned true: cancels queued tasks and timers, and with `now`
+ * interrupts the running tasks. Does this only if the caller has set STOP: `run` is the run state
+ * before. */
 static void shutdown_stopped(fj_pool *p, bool now, uint32_t run)
 {
-    /* [pool.end] run above, ctl below; partner: the barrier in fji_idle_wait(), after which
-     * a worker that goes idle looks at run.
-     * [common.hold] and the holds; partner: the fence in fji_pool_hold(). */
+    /* [pool.end] run above, ctl below; partner: the fence in fji_pool_maybe_terminate(). Either
+     * this thread finds a worker that becomes idle on the idle stack, or the worker sees STOP.
+     * [common.hold] run above, the count of holds below; partner: the fence in fji_pool_hold(). */
     fji_fence_full();
     if ((run & FJI_RUN_STOP) != 0) return;
     shutdown_cancel_queued(p);
-    if (now) fji_pool_interrupt(p); /* else nothing runs */
+    if (now) fji_pool_interrupt(p); /* otherwise no task runs */
     fji_timers_shutdown(p);
 }
 
 void fji_pool_try_terminate(fj_pool *p, bool now)
 {
-    /* [pool.end] acquire <- whoever set the bits. */
+    /* [pool.end] acquire <- release in fji_pool_shutdown(), acq_rel in shutdown_stop(). */
     uint32_t run = fji_load_acquire(&p->run);
 
     if ((run & FJI_RUN_STOP) == 0) {
         if ((run & FJI_RUN_SHUTDOWN) == 0) return;
         if (!shutdown_stop(p, now, &run)) {
-            /* What was queued lazily has woken nobody, and now it must be run. */
+            /* A task that was queued without a wake-up has to run before the pool can end. */
             if (fji_pool_has_work(p)) fji_wake_one(p);
             return;
         }
@@ -119,24 +153,31 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
 
 void fji_pool_shutdown(fj_pool *p, bool now)
 {
-    /* [pool.end] release -> acquire in is_shutdown. */
+    /* [pool.end] release -> acquire in pool_run() and fji_pool_try_terminate(). */
     fji_or_release(&p->run, FJI_RUN_SHUTDOWN);
-    /* [pool.end] run above, who is quiet below; partner: the fence in fji_pool_maybe_terminate().
-     * [timer.made] and the timers, if there are some; partner: the fence in fji_timers_of(). */
+    /* [pool.end] run above, the workers and queues below; partners: the fences in
+     * fji_pool_maybe_terminate() and fji_submissions_get().
+     * [timer.made] run above, the timers below; partner: the fence in fji_timers_of(). */
     fji_fence_full();
     fji_timers_shutdown(p);
     fji_pool_try_terminate(p, now);
 }
 
-/* The waiter has to look now and then, as there may be no thread that ends the pool. One that is
- * counted may be a start that the system is about to refuse. False: the time is over. */
+/* ---- Waiting for the end --------------------------------------------------------------------- */
+
+/*
+ * Sleeps while `run` has this value, until FJI_THREADLESS_POLL_NS have passed, or until `retry` or
+ * the deadline. The waiter has to check the pool from time to time, because there may be no thread
+ * that ends it: a thread in the control word may be one whose start the system is about to refuse.
+ * Returns false if the deadline has passed.
+ */
 static bool shutdown_wait_a_while(fj_pool *p, uint32_t run, int64_t deadline, int64_t retry)
 {
-    int64_t look = fji_plat_now() + FJI_THREADLESS_POLL_NS;
+    int64_t next_check = fji_plat_now() + FJI_THREADLESS_POLL_NS;
 
-    if (retry < look) look = retry;
-    if (deadline <= look) return fji_plat_wait(&p->run, run, deadline);
-    fji_plat_wait(&p->run, run, look);
+    if (retry < next_check) next_check = retry;
+    if (deadline <= next_check) return fji_plat_wait(&p->run, run, deadline);
+    fji_plat_wait(&p->run, run, next_check);
     return true;
 }
 
@@ -164,7 +205,7 @@ bool fji_pool_await_end(fj_pool *p, int64_t deadline)
     return (run & FJI_RUN_TERMINATED) != 0;
 }
 
-/* With the lock: every thread that was counted has been uncounted. */
+/* With the lock: whether all counts of threads and guests have been given back. */
 static bool shutdown_is_empty(const fj_pool *p)
 {
     uint64_t c = fji_pool_ctl(p);
@@ -173,10 +214,9 @@ static bool shutdown_is_empty(const fj_pool *p)
            fji_ctl_deficit(c) + p->parallelism == 0;
 }
 
-/* After its end: nobody touches it any more when this returns. */
 void fji_pool_join(fj_pool *p)
 {
-    /* Whoever still holds a lock is on its way out and lets go of it last. */
+    /* For a thread that still holds one of the locks, releasing it is the last access to p. */
     fji_lock_take(&p->lock);
     bool last_exited = p->has_last_exited;
     p->has_last_exited = false;
@@ -187,30 +227,32 @@ void fji_pool_join(fj_pool *p)
         fji_lock_take(&q->lock);
         fji_lock_drop(&q->lock);
     }
-    /* One that has left may still signal, in vain, for what it saw before the end. */
+    /* A worker that has given its counts back may still read the queues and wake a worker. Joining
+     * the thread that exited last waits for it, because each exiting thread joins the one
+     * before. */
     if (last_exited) fji_plat_thread_join(p->last_exited);
     fji_lock_take(&p->lock);
     fji_check(p, shutdown_is_empty(p));
     fji_lock_drop(&p->lock);
 }
 
-/* ---- The end of the common pool ----------------------------------------------------------------------- */
+/* ---- The end of the common pool -------------------------------------------------------------- */
 
 bool fji_pool_stop_common(fj_pool *p)
 {
     uint32_t run;
 
-    /* The caller joins the threads, also in a destructor that runs after common_at_exit(). */
+    /* The caller joins the threads, even if it is a destructor that runs after common_at_exit(). */
     fji_lock_take(&p->lock);
     p->leavers_detach = false;
     fji_lock_drop(&p->lock);
-    /* [pool.end] acq_rel: whoever submits looks at it under the lock of its queue. */
+    /* [pool.end] acq_rel: a submitter reads it with the lock of its queue. */
     fji_or_acq_rel(&p->run, FJI_RUN_CLOSING);
     /* [pool.end] run above, the queues below; partner: the fence in fji_submissions_get().
-     * [timer.made] and the timers, if there are some; partner: the fence in fji_timers_of(). */
+     * [timer.made] run above, the timers below; partner: the fence in fji_timers_of(). */
     fji_fence_full();
     if (shutdown_stop(p, false, &run)) return true;
-    /* [pool.end] acq_rel: it takes work again. */
+    /* [pool.end] acq_rel: the pool accepts work again. */
     fji_and_acq_rel(&p->run, ~FJI_RUN_CLOSING);
     return false;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stats.c - looking at a pool: counters, one line of text, a dump
+ * stats.c - the public functions that report the state of a pool: figures, one line of text, a dump
  *
- * Everything is read without a lock, so that a pool that hangs can be looked at. All loads
- * are relaxed: each figure is right for some moment, at rest all are right. Of a common pool that
- * is about to be freed nothing is read.
+ * Everything is read without a lock, so that the state of a pool that hangs can be printed. All
+ * loads are relaxed: each figure was right at some moment during the call, but not all at the same
+ * moment. If the pool is idle, all figures are right. The records of the common pool are read
+ * within a hold (sched/hold.h). If it is about to be freed, the figures are 0 and its state is
+ * TERMINATED.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,11 +14,13 @@
 #include "pool/common_pool.h"
 #include "sched/hold.h"
 
+/* The pool, or the common pool if p is NULL; NULL if there is no memory for it. */
 static const fj_pool *stats_pool(const fj_pool *p)
 {
     return p != NULL ? p : fj_common_pool();
 }
 
+/* Adds the figures of record w to *s. */
 static void stats_worker(const fji_worker *w, fj_stats *s)
 {
     uint32_t alive = fji_load_relaxed(&w->alive), park = fji_load_relaxed(&w->park);
@@ -43,7 +47,7 @@ static enum fj_pool_state stats_state(uint32_t run)
     return (run & FJI_RUN_SHUTDOWN) != 0 ? FJ_POOL_STATE_SHUTDOWN : FJ_POOL_STATE_RUNNING;
 }
 
-/* With a hold: the figures that the control word and the settings hold. */
+/* With a hold: sets the figures that come from the control word and the parallelism. */
 static void stats_read_ctl(const fj_pool *p, fj_stats *s)
 {
     uint64_t c = fji_load_relaxed(&p->ctl);
@@ -54,7 +58,7 @@ static void stats_read_ctl(const fj_pool *p, fj_stats *s)
     if (s->active < 0) s->active = 0;
 }
 
-/* With a hold: all figures. */
+/* With a hold: sets all figures. */
 static void stats_read_all(const fj_pool *p, fj_stats *s)
 {
     uint32_t n = fji_load_relaxed(&p->workers);
@@ -74,6 +78,7 @@ static void stats_read_all(const fj_pool *p, fj_stats *s)
 
 typedef void stats_reader(const fj_pool *p, fj_stats *s);
 
+/* Fills *s by `read`, within a hold. */
 static void stats_fill(const fj_pool *p, stats_reader *read, fj_stats *s)
 {
     memset(s, 0, sizeof *s);
@@ -92,6 +97,8 @@ int fj_pool_stats(const fj_pool *pool, fj_stats *s)
     return FJ_OK;
 }
 
+/* The figures that `read` sets; all others are 0. All are 0 if there is no memory for the common
+ * pool. */
 static fj_stats stats_of(const fj_pool *pool, stats_reader *read)
 {
     fj_stats s;
@@ -183,7 +190,7 @@ int fj_pool_describe(const fj_pool *pool, char *buf, size_t cap)
 
 static void dump_worker(const fji_worker *w, void (*line)(const char *, void *), void *arg)
 {
-    static const char *const alive[] = {"free", "worker", "guest", "lost"};
+    static const char *const alive[] = {"free", "worker", "guest", "orphaned"};
     static const char *const park[] = {"active", "idle", "parked", "quiet"};
     static const char *const state[] = {"closed", "open", "locked", "?"};
     uint64_t b = fji_load_relaxed(&w->q.base);

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * submit.c - work from outside: where it is queued and how it is waited for
+ * submit.c - submits tasks to a pool, and waits for them
  *
- * A thread that is not a worker of the pool pushes into a submission queue. Under the queue's lock it checks
- * whether the pool still takes work, and wakes a worker before it unlocks:
+ * A worker of the pool pushes into its own queue. Every other thread pushes into a submission
+ * queue. With the lock of that queue it checks whether the pool accepts work, pushes the task, and
+ * wakes a worker:
  *
- *   - The end of a pool examines every submission queue under its lock. So a task is either seen by it or
- *     rejected.
- *   - A thread that destroys the pool takes every lock once more. So a submitter that has pushed can still wake
- *     a worker, even if its task has already run.
+ *   - A thread that ends the pool checks each submission queue with its lock. So it finds the task,
+ *     or the submitter finds that the pool is shut down and returns FJ_EREJECTED.
+ *   - A thread that destroys the pool takes every lock once more. So the submitter can still wake a
+ *     worker after it has pushed, even if its task has already run and the pool ends.
  *
- * A pool that takes no work may be the common pool, which ends and is made again. The submitter then waits for
- * the end and submits to the next common pool.
+ * If the common pool refuses the task because it ends, the submitter waits for the end and submits
+ * to the next common pool (fji_common_again()).
  *
- * Edges            from                            to                                  carries
- *   pool.record    release store, submit_into()    acquire in fji_submit_take_back()   the queue
+ * Edges           from                            to                              carries
+ *   pool.record   release store, submit_into()    acquire, fji_submit_take_back() the queue
+ *   idle.dekker   light fence, submit_into()      heavy fence, idle_lead()        slot against ctl
+ *   task.done     release or, fji_task_complete() acquire, fji_submit_join()      result and code
  */
 
 #include "pool/submit.h"
@@ -28,38 +31,41 @@
 #include "sched/submissions.h"
 #include "sched/wake.h"
 
-/* With the lock of q, which is queue i, and lets go of it. Refuses if `run` has one of the bits. */
+/* ---- Submitting ------------------------------------------------------------------------------ */
+
+/* Pushes the item into q, which is queue i, unless `run` of the pool has one of the bits `refuses`.
+ * The caller holds the lock of q; this function releases it. */
 static int submit_into(fj_pool *p, fji_submission_queue *q, uint32_t i, const fji_taken *it,
                        bool wake, uint32_t refuses)
 {
     fj_task *t = it->item != FJI_ACTION ? fji_item_task(it->item) : NULL;
     int err = FJ_OK;
 
-    /* relaxed: the lock orders it against the sweep of a pool that ends. */
+    /* relaxed: the lock orders it against the check of a thread that ends the pool. */
     if (FJI_UNLIKELY((fji_load_relaxed(&p->run) & refuses) != 0)) {
         err = FJ_EREJECTED;
     } else {
-        /* [pool.record] release -> acquire in fji_submit_take_back(): queue i, which another
-         * thread may have made; a timer is waited for before it is queued. */
+        /* [pool.record] release -> acquire in fji_submit_take_back(): queue i, which another thread
+         * may have created. A thread may wait for a timer, and read this, before it is queued. */
         if (t != NULL) fji_store_release(&t->location, i | fji_location_stamp());
         if (!fji_submission_queue_push(q, it, t != NULL ? &t->number : NULL)) err = FJ_ENOMEM;
     }
     if (err == FJ_OK && wake) {
-        /* [idle.dekker] the slot above, ctl below; partner: the barrier in fji_idle_wait(), which
-         * reaches every thread of the process. Without one the fence must be full here. */
+        /* [idle.dekker] the slot above, ctl below; partner: the heavy fence in idle_lead(), which
+         * affects all threads of the process. Without a heavy fence this one must be full. */
         FJI_LIGHT_FENCE();
         if (!p->asymmetric) fji_fence_full();
         fji_wake_one(p);
     } else if (err == FJ_OK) {
         fji_pool_note_lazy(p);
     }
-    fji_lock_drop(&q->lock); /* LAST TOUCH of *p: whoever destroys it takes the lock first. */
+    fji_lock_drop(&q->lock); /* LAST TOUCH of *p: a thread that destroys p takes the lock first. */
     return err;
 }
 
 static int submit_put(fj_pool *p, const fji_taken *it, bool wake, uint32_t refuses);
 
-/* The pool takes no work; into the next common pool, if it is that one. */
+/* p has refused the item. If p is the common pool, submits to the next common pool. */
 static FJI_COLD int submit_refused(fj_pool *p, const fji_taken *it, bool wake, uint32_t refuses)
 {
     int err = fji_common_again(p);
@@ -67,7 +73,8 @@ static FJI_COLD int submit_refused(fj_pool *p, const fji_taken *it, bool wake, u
     return err == FJ_OK ? submit_put(p, it, wake, refuses) : err;
 }
 
-/* Queue i has no room: another may have some. Nothing was pushed, so the pool is still there. */
+/* Queue i has no space: tries the other queues, except in a FIFO pool, where a thread uses one
+ * queue only. The item was not pushed, so p still exists. */
 static FJI_COLD int submit_elsewhere(fj_pool *p, uint32_t i, const fji_taken *it, bool wake,
                                      uint32_t refuses)
 {
@@ -82,7 +89,7 @@ static FJI_COLD int submit_elsewhere(fj_pool *p, uint32_t i, const fji_taken *it
     return err;
 }
 
-/* Puts it into a queue unless `run` has one of the bits `refuses`. */
+/* Pushes the item into a submission queue of p, unless `run` has one of the bits `refuses`. */
 static int submit_put(fj_pool *p, const fji_taken *it, bool wake, uint32_t refuses)
 {
     uint32_t i;
@@ -105,7 +112,8 @@ int fji_submit_after_shutdown(fj_pool *p, const fji_taken *it)
     return submit_put(p, it, true, FJI_RUN_STOP);
 }
 
-/* Into the own queue of a worker of p, or if it has no space, or from outside, into a submission queue. */
+/* Queues the item in the own queue, if the caller is a worker of p and `outside` is false.
+ * Otherwise, and if the own queue has no space, queues it in a submission queue. */
 static int submit_item(fj_pool *p, const fji_taken *it, bool outside, bool wake)
 {
     fji_worker *w = outside ? NULL : fji_worker_in(p);
@@ -116,9 +124,10 @@ static int submit_item(fj_pool *p, const fji_taken *it, bool outside, bool wake)
     return fji_submit_after_shutdown(p, it) == FJ_OK ? FJ_OK : FJ_ENOMEM;
 }
 
+/* Initialises what the completion of t and its waiters use. */
 static void submit_prepare(fj_pool *p, fj_task *t)
 {
-    /* relaxed: published by the push. */
+    /* relaxed: the push publishes it. */
     fji_store_relaxed(&t->state, 0u);
     t->code = FJ_OK;
     t->cell = p->submitted_cell;
@@ -132,7 +141,7 @@ static int submit_task(fj_pool *pool, fj_task *t, bool outside, bool wake)
     submit_prepare(p, t);
     fji_taken it = {.item = (uintptr_t)t | FJI_TAG_DETACHED};
     int err = submit_item(p, &it, outside, wake);
-    if (FJI_UNLIKELY(err != FJ_OK)) t->cell = NULL; /* it is as before */
+    if (FJI_UNLIKELY(err != FJ_OK)) t->cell = NULL; /* t is not submitted */
     return err;
 }
 
@@ -150,7 +159,7 @@ int fji_submit_future(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool
 
     fji_task_mark_unqueued(t, p->submitted_cell);
     int err = submit_item(p, &it, outside, wake);
-    if (err != FJ_OK) fji_store_relaxed(&t->cell, (fj_cell *)NULL); /* relaxed: the caller's */
+    if (err != FJ_OK) fji_store_relaxed(&t->cell, (fj_cell *)NULL); /* relaxed: no thread has t */
     return err;
 }
 
@@ -176,7 +185,7 @@ int fj_execute(fj_pool *pool, fj_action_fn *action, void *arg)
     if (action == NULL) return FJ_EINVAL;
     fj_pool *p = fji_pool_or_common(pool);
     if (p == NULL) return FJ_ENOMEM;
-    /* In a pool without workers the caller runs it. */
+    /* In a pool with a parallelism of 0 the caller runs the action. */
     bool here = fji_worker_in(p) == NULL && fji_pool_parallelism(p) == 0;
     fji_worker *g = here ? fji_common_guest_enter(p) : NULL;
     if (g == NULL) return submit_item(p, &it, false, true);
@@ -185,7 +194,7 @@ int fj_execute(fj_pool *pool, fj_action_fn *action, void *arg)
     return FJ_OK;
 }
 
-/* ---- Waiting for what was submitted ------------------------------------------------------------------- */
+/* ---- Waiting for a submitted task ------------------------------------------------------------ */
 
 bool fji_submit_is_pending(const fj_task *t, const fj_cell *cell)
 {
@@ -193,13 +202,13 @@ bool fji_submit_is_pending(const fj_task *t, const fj_cell *cell)
     const fj_pool *p = w != NULL ? w->pool : fji_common_if_made();
 
     if (p == NULL || cell != p->submitted_cell) return false;
-    /* relaxed: its own word; a task that is not done was not joined. */
+    /* relaxed: only the bit is used. A task that is not done has not been joined. */
     return (fji_load_relaxed(&t->state) & FJI_DONE) == 0;
 }
 
 bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag)
 {
-    /* [pool.record] acquire <- release in submit_into(): the queue that it names. */
+    /* [pool.record] acquire <- release in submit_into(): the queue with this index. */
     uint32_t location = fji_load_acquire(&t->location);
     uint32_t at = location & FJI_LOCATION_POSITION;
 
@@ -210,8 +219,9 @@ bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag)
     if (at == FJI_LOCATION_NONE) return false;
     fji_submission_queue *q = fji_pool_submissions(p, at);
     fji_lock_take(&q->lock);
-    /* relaxed: the lock. The common pool that had it may have ended, and the slots with it. The mark is
-     * its number, or was written by who has it: then it is not found. */
+    /* If p is the common pool, it may have ended since, and its slots are freed then.
+     * relaxed: the lock orders `run`. `number` and child_base share their memory: if a thread has
+     * taken t, it may have stored child_base there, and then no slot holds t. */
     bool ours = (fji_load_relaxed(&p->run) & FJI_RUN_TERMINATED) == 0 &&
                 fji_submission_queue_remove(q, (uintptr_t)t | FJI_TAG_DETACHED | tag,
                                             fji_load_relaxed(&t->number));
@@ -219,24 +229,22 @@ bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag)
     return ours;
 }
 
-/* What a worker of the pool would have left: a second join finds it done. */
+/* Runs t in the calling worker w, and completes it, so that a second join finds it done. */
 static int join_run_here(fji_worker *w, fj_task *t)
 {
     t->code = fji_run_body(w, t);
-    fji_store_relaxed(&t->state, FJI_DONE); /* relaxed: the task is the caller's alone */
+    fji_store_relaxed(&t->state, FJI_DONE); /* relaxed: no other thread has t */
     return t->code;
 }
 
-/* Left behind in the parent of this process: nobody runs it any more. */
+/* Completes t, which was submitted in the parent process and is run by no thread of this one. */
 static int join_orphaned(fj_task *t)
 {
     t->code = FJ_ECANCELED;
-    fji_store_relaxed(&t->state, FJI_DONE); /* relaxed: the task is the caller's alone */
+    fji_store_relaxed(&t->state, FJI_DONE); /* relaxed: no other thread has t */
     return t->code;
 }
 
-/* Whether this thread works for p itself while it waits for it. A pool without workers
- * leaves no choice; otherwise a worker of another pool keeps to its own. */
 bool fji_submit_caller_works(const fj_pool *p, bool helps)
 {
     if (fji_pool_parallelism(p) == 0) return true;
@@ -252,8 +260,9 @@ int fji_submit_join(fj_pool *p, fj_task *t, bool helps)
     if (fji_task_is_orphaned(t)) return join_orphaned(t);
     bool works = fji_submit_caller_works(p, helps);
     fji_worker *g = works && fji_worker_in(p) == NULL ? fji_guest_enter(p, true, NULL) : NULL;
-    /* Without memory for a guest it is left to the workers: its forks belong into this pool. */
-    fji_worker *own = fji_worker_in(p); /* the guest, if there is one */
+    /* NULL if there is no memory for a guest. Then the workers of p run t, because its forks have
+     * to go to p. */
+    fji_worker *own = fji_worker_in(p);
     if (own != NULL && fji_submit_take_back(p, t, 0)) {
         (void)join_run_here(own, t);
     } else {
@@ -261,7 +270,8 @@ int fji_submit_join(fj_pool *p, fj_task *t, bool helps)
         fji_wake_for_lazy(p);
         (void)fji_await_task(g != NULL ? g : w, p, t, &how);
     }
-    /* relaxed: awaited above; lost if a task that was run meanwhile has forked the process. */
+    /* relaxed: the wait above has acquired it. If it is not DONE, a task that this thread ran
+     * meanwhile has called fork(), this is the child process, and t is orphaned. */
     int code = (fji_load_relaxed(&t->state) & FJI_DONE) != 0 ? t->code : join_orphaned(t);
     if (g != NULL) fji_guest_leave(g);
     return code;

@@ -1,46 +1,61 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timers.c - the timers of a pool: the wheel, its threads, its lock
+ * timers.c - the waiting timers of a pool: the wheel, its lock and its threads
  *
- * A pool that has timers has a record with a lock, a wheel and a thread. What is in the wheel
- * is changed under the lock only. A timer is in one of these:
+ * The first timer of a pool creates a record (struct fji_timers) with a wheel, which holds the
+ * waiting timers, and starts a thread. The wheel changes only with the lock of the record.
+ * future/timer.c adds timers, and provides the functions that run them (fji_timer_ops). A timer
+ * leaves the wheel in one of three ways:
  *
- *     new -> waiting (in the wheel) -> queued -> running -> done
- *                ^                                 |
- *                +-------- periodic ---------------+
+ *   fire      A timer thread finds that the timer is due. It takes the timer out of the wheel,
+ *             releases the lock and calls fire(). The timer is counted in `moving` until fire() has
+ *             queued it, so that a pool that is shut down does not end meanwhile.
+ *   withdraw  A thread resolves the future of the timer (future/future.c). It has set COMPLETING
+ *             before. If the timer is in the wheel, it takes the timer out. Then no queue and no
+ *             worker has the timer, and the resolving thread releases it. A thread that adds a
+ *             timer checks COMPLETING with the lock. So either the resolving thread finds the timer
+ *             in the wheel, or the timer is not added.
+ *   shutdown  The thread that shuts the pool down takes all timers out of the wheel, one by one. It
+ *             discards those that the pool does not run any more, without the lock and counted in
+ *             `moving`. It puts the others back at the end. A thread that resolves a future in that
+ *             time does not find its timer in the wheel. So the shutdown checks COMPLETING before
+ *             it puts a timer back.
  *
- *   schedule   submitter: under the lock, if the pool still takes work.
- *   fire       timer thread: under the lock out of the wheel; then into a submission queue;
- *              counted in `moving` meanwhile, so that a pool that is shut down does not end.
- *   rearm      the worker that ran it, under the lock, unless it is decided or being decided
- *              (COMPLETING), or the pool is shut down.
- *   cancel     whoever decides the future (future.c) has set COMPLETING before: takes the lock,
- *              and if it is in the wheel, out of it: then no queue and no worker has it, and
- *              it is let go. So either cancel finds it in the wheel, or rearm sees COMPLETING.
+ * Limits. fj_submit_with_timeout() submits a future first and adds its limit to the wheel
+ * afterwards. `kind` of the limit changes only with the lock:
  *
- * A limit is put into the wheel after its future was submitted, so that a submission that is
- * refused leaves nothing behind and no action has been called for it:
+ *     NEW -> LIMIT (in the wheel) -> EXPIRED: it has fired
+ *      |       |
+ *      +-------+-> UNNEEDED: its future was resolved while the limit was not in the wheel
  *
- *     fresh -> waiting (in the wheel) -> over
- *       |         |
- *       +---------+-> unneeded: its future is decided while it is out of the wheel. Under the lock.
+ * Threads. One thread, the keeper, keeps the wheel: it fires the timers that are due, and sleeps on
+ * `kick` until the next time in the wheel. A thread that adds an earlier time changes `kick`. Tasks
+ * of timers run in the pool, but the on_timeout callback of a limit runs in the keeper, because all
+ * workers may be busy. While it runs, another thread keeps the wheel:
  *
- * The submitter counts as a guest meanwhile: the body may have ended, and with it the pool.
+ *     keeper                                      spare thread, sleeps on `turn`
+ *     with the lock: kept = false; turn + 1       wakes up
+ *     without the lock: on_timeout()              takes the lock; kept is false: is the keeper now
+ *     takes the lock; kept is true:
+ *     becomes the spare thread, or exits if there is one
  *
- * The thread that keeps the wheel sleeps on `kick` until the wheel's next moment; whoever adds an
- * earlier one changes it. The action of a limit is called by that thread, at once. Before it calls
- * one it stops keeping the wheel, and wakes the spare thread, which sleeps on `turn`, or starts a
- * new one. Whichever of the two has the lock first keeps the wheel from then on: the spare, while
- * the action runs, or the caller of a short action again. So an action delays other timers by no
- * more than it takes to wake or start a thread. The other thread becomes the spare, or leaves if
- * there is a spare. If no thread can be started the wheel waits for the end of the action. Each
- * thread counts as a guest of the pool, so the pool ends after it.
+ * If the callback is short, the keeper takes the lock first and stays the keeper. If there is no
+ * spare thread, the keeper starts one. If no thread can be started, the wheel waits for the end of
+ * the callback. So a callback delays other timers by at most the time to wake or start a thread.
+ * Each timer thread counts as a guest of the pool, so the pool ends after it.
  *
- * Edges          from                       to                      carries
- *   timer.made   release store, fji_timers_of() acquire load            the record
- *   timer.ahead  acq_rel CAS, timer_ahead() the same                how far (aged builds)
- *   timer.kick   release add, timer_kick()  acquire load, the thread  the earlier moment
- *   timer.turn   release add, timers_turn() acquire load, timers_stand_by()  whose turn it is
+ * The keeper has a second duty. If the system refuses to start a worker, and no worker is active,
+ * the keeper tries again with growing pauses while the pool is short of a worker
+ * (fji_timers_watch()).
+ *
+ * Edges          from                               to                                carries
+ *   timer.made   release store, fji_timers_of()     acquire, fji_timers_if_made()     the record
+ *   timer.made   full fence, fji_timers_of()        full fence, fji_pool_shutdown()   record, run
+ *   timer.made   release, fji_task_mark_unqueued()  acquire, fji_timers_withdraw()    the record
+ *   task.done    full fence, fji_timers_withdraw()  full fence, timer_schedule()      word, cell
+ *   timer.kick   release add, timer_kick()          acquire load, timers_keep()       a new time
+ *   timer.turn   release add, timers_turn()         acquire load, timers_stand_by()   the turn
+ *   timer.ahead  acq_rel CAS, timer_ahead()         the same                          the offset
  */
 
 #include "pool/timers.h"
@@ -51,14 +66,17 @@
 #include "sched/spawn.h"
 #include "sched/wake.h"
 
-/* Of the common pool: its lock is taken by threads that have not seen its end. */
+/* The record of the common pool. It is static, because threads that have not noticed the end of the
+ * common pool may take its lock. */
 static struct fji_timers timers_common;
-/* The pool whose timers the calling thread looks after. */
+
+/* The pool of which the calling thread is a timer thread, or NULL. */
 static __thread const fj_pool *timers_self;
 
 FJI_STATIC_ASSERT(sizeof(fji_moment) == sizeof(int64_t) + 3 * sizeof(void *) + 8,
                   "fj_timer has a fji_moment inside");
 
+/* The members `when` to `place` of a timer are a fji_moment, the element of the wheel. */
 static fji_moment *moment_of(fj_timer *t)
 {
     return (fji_moment *)(void *)&t->when;
@@ -69,19 +87,17 @@ static fj_timer *timer_of(fji_moment *m)
     return (fj_timer *)(void *)((char *)m - offsetof(fj_timer, when));
 }
 
-/* ---- The clock ---------------------------------------------------------------------------------------- */
+/* ---- The clock ------------------------------------------------------------------------------- */
 
-/*
- * How far the timers' clock is ahead of the system's: not at all, but in an aged build, where it
- * comes to a turn of nearly all the wheels soon after the first timer.
- */
+/* The offset of the timers' clock from the clock of the system: 0, except in a FJI_WRAP_TEST build.
+ * There the clock reaches a time at which nearly all wheels turn soon after the first timer. */
 static int64_t timer_ahead(void)
 {
 #if FJI_WRAP_TEST
     static int64_t ahead;
     int64_t none = 0, mine = FJI_START_CLOCK - fji_plat_now();
 
-    /* [timer.ahead] acq_rel: one alone sets it, and all have the same.
+    /* [timer.ahead] acq_rel: one thread sets the offset, and all others get the same.
      * [timer.ahead] both ends are here. */
     return fji_cas_acq_rel_64((uint64_t *)&ahead, (uint64_t *)&none, (uint64_t)mine) ? mine : none;
 #else
@@ -94,7 +110,7 @@ int64_t fji_timers_now(void)
     return fji_plat_now() + timer_ahead();
 }
 
-/* A moment of that clock for fji_plat_wait(). */
+/* A time of the timers' clock as a deadline of fji_plat_wait(). */
 static int64_t timer_deadline(int64_t when)
 {
     return when == INT64_MAX ? FJ_FOREVER : when - timer_ahead();
@@ -106,7 +122,7 @@ int64_t fji_timers_later(int64_t now, int64_t by)
     return by > INT64_MAX - now ? INT64_MAX : now + by;
 }
 
-/* ---- The threads -------------------------------------------------------------------------------------- */
+/* ---- The threads ----------------------------------------------------------------------------- */
 
 struct fji_timers *fji_timers_if_made(const fj_pool *p)
 {
@@ -114,26 +130,29 @@ struct fji_timers *fji_timers_if_made(const fj_pool *p)
     return p != NULL ? fji_load_acquire(&p->timers) : NULL;
 }
 
+/* Makes the keeper check the wheel and the run state again. */
 static void timer_kick(struct fji_timers *ts)
 {
-    /* [timer.kick] release -> acquire in the thread: what to look at. */
+    /* [timer.kick] release -> acquire in timers_keep(): what has changed. */
     fji_add_acq_rel(&ts->kick, 1);
     fji_plat_wake_one(&ts->kick);
 }
 
-/* With the lock, if there is a spare thread: it wakes up and looks. */
+/* With the lock, if there is a spare thread: wakes it. */
 static void timers_turn(struct fji_timers *ts)
 {
     ts->spare = false;
     ts->coming = true;
-    /* [timer.turn] release -> acquire in timers_stand_by(): under the lock, so none is missed. */
+    /* [timer.turn] release -> acquire in timers_stand_by(), which reads it with the lock, so that
+     * it misses no change. */
     fji_add_acq_rel(&ts->turn, 1);
     fji_plat_wake_all(&ts->turn);
 }
 
 static void timers_main(void *arg);
 
-/* With the lock: one more thread, counted as a guest before it is there. */
+/* With the lock: starts one more timer thread, which is counted as a guest before it starts.
+ * Returns false if the system refuses it. */
 static bool timers_start(struct fji_timers *ts)
 {
     fj_pool *p = ts->pool;
@@ -153,7 +172,9 @@ static bool timers_start(struct fji_timers *ts)
     return false;
 }
 
-/* With the lock: leaves the wheel to the next thread that has the lock, and sees that one comes. */
+/* With the lock: the caller does not keep the wheel any more. Wakes or starts another thread,
+ * unless one was woken or started already. If that fails, the caller is the keeper again after its
+ * callback. */
 static void timers_hand_over(struct fji_timers *ts)
 {
     ts->kept = false;
@@ -161,29 +182,31 @@ static void timers_hand_over(struct fji_timers *ts)
     if (ts->spare)
         timers_turn(ts);
     else
-        (void)timers_start(
-            ts); /* or there is none, and this one goes on with it after the action */
+        (void)timers_start(ts);
 }
 
-/* With the lock: t has come into the wheel, or gone out of it. */
+/* With the lock: t was added to the wheel (n is 1), or has left it (n is -1). */
 static void timers_count(struct fji_timers *ts, const fj_timer *t, uint64_t n)
 {
     ts->waiting += n;
     if (t->period != 0) ts->series += n;
 }
 
-/* What has fired may have been the last that a pool which is shut down waited for. */
+/* If p is shut down, checks whether it can end: the last timer may just have fired. */
 static void timers_try_end(fj_pool *p)
 {
-    /* relaxed: or told by a kick; a shutdown takes the lock after it has set the bit. */
+    /* relaxed: if the bit comes later, the shutdown kicks the keeper afterwards. */
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) p->hooks->try_terminate(p, false);
 }
 
 /*
- * With the lock, which is let go of meanwhile: fires t. False: this thread does not keep the wheel
- * any more; `*gone`: nor is it a thread of the timers, as the action has called fork().
+ * Fires t, which is out of the wheel. The caller holds the lock; it is released meanwhile. Returns
+ * true if the caller is still the keeper, and false if another thread is, both with the lock.
+ *
+ * If the callback has called fork(), and this is the child process, sets *forked and returns false
+ * without the lock: the child process does not count this thread as a timer thread.
  */
-static bool timers_fire_one(struct fji_timers *ts, fj_timer *t, bool *gone)
+static bool timers_fire_one(struct fji_timers *ts, fj_timer *t, bool *forked)
 {
     const fji_timer_ops *ops = ts->ops; /* read under the lock */
     bool acts = ops->acts(t);
@@ -193,18 +216,18 @@ static bool timers_fire_one(struct fji_timers *ts, fj_timer *t, bool *gone)
     ts->moving++;
     if (acts) timers_hand_over(ts);
     fji_lock_drop(&ts->lock);
-    ops->fire(t, ts->pool); /* a limit's own reference goes along */
-    *gone = generation != fji_fork_generation;
-    if (*gone) return false;
+    ops->fire(t, ts->pool); /* LAST TOUCH of *t: fire() drops the reference of a limit. */
+    *forked = generation != fji_fork_generation;
+    if (*forked) return false;
     fji_lock_take(&ts->lock);
     ts->moving--;
-    bool keeps = !acts || !ts->kept;
+    bool still_keeper = !acts || !ts->kept;
     ts->kept = true;
-    return keeps;
+    return still_keeper;
 }
 
-/* With the lock: fires all that is due. As timers_fire_one(). */
-static bool timers_fire(struct fji_timers *ts, int64_t now, bool *gone)
+/* Fires all timers that are due. Lock and result as timers_fire_one(). */
+static bool timers_fire(struct fji_timers *ts, int64_t now, bool *forked)
 {
     fji_moment *m;
 
@@ -212,24 +235,26 @@ static bool timers_fire(struct fji_timers *ts, int64_t now, bool *gone)
         fj_timer *t = timer_of(m);
         if (t->kind == FJI_TIMER_LIMIT)
             fji_store_relaxed(&t->kind, FJI_TIMER_EXPIRED); /* relaxed: the lock */
-        if (!timers_fire_one(ts, t, gone)) return false;
+        if (!timers_fire_one(ts, t, forked)) return false;
     }
     return true;
 }
 
-/* With the lock. From now on, after a pause, the thread looks whether the pool is short. */
+/* With the lock: the keeper checks after a pause whether the pool is short of a worker. Returns
+ * whether the keeper sleeps longer than that, and has to be woken. */
 static bool timers_watch_after(struct fji_timers *ts, int64_t pause)
 {
     ts->pause = pause < FJI_RETRY_MAX_NS ? pause : FJI_RETRY_MAX_NS;
     ts->watch = fji_timers_later(fji_timers_now(), ts->pause);
-    return ts->watch < ts->sleeps;
+    return ts->watch < ts->asleep_until;
 }
 
-/* With the lock, which is let go of meanwhile. Signals if it is time to, and the pool is short. */
-static void timers_look(struct fji_timers *ts)
+/* If it is time for the check, and the pool is short of a worker, wakes or starts one. The caller
+ * holds the lock; it is released meanwhile. */
+static void timers_check_pool(struct fji_timers *ts)
 {
     if (fji_timers_now() < ts->watch) return;
-    ts->watch = INT64_MAX; /* before the look, for a start that is refused after it */
+    ts->watch = INT64_MAX; /* before the check: a start that is refused later sets it again */
     fji_lock_drop(&ts->lock);
     bool is_short = fji_spawn_is_short(ts->pool);
     if (is_short) fji_wake_one(ts->pool);
@@ -237,21 +262,23 @@ static void timers_look(struct fji_timers *ts)
     if (is_short) (void)timers_watch_after(ts, 2 * ts->pause);
 }
 
-/* With the lock: looks after the wheel until another thread does, or the pool stops. */
-static void timers_keep(struct fji_timers *ts, bool *gone)
+/* With the lock: the caller is the keeper until another thread is, or the pool stops. *forked: as
+ * timers_fire_one(). */
+static void timers_keep(struct fji_timers *ts, bool *forked)
 {
     fj_pool *p = ts->pool;
 
     ts->kept = true;
     while (!fji_pool_stopping(p)) {
-        ts->sleeps = INT64_MIN;
-        if (!timers_fire(ts, fji_timers_now(), gone)) return;
-        timers_look(ts);
-        /* [timer.kick] acquire <- release in timer_kick(): under the lock, so none is missed. */
+        ts->asleep_until = INT64_MIN;
+        if (!timers_fire(ts, fji_timers_now(), forked)) return;
+        timers_check_pool(ts);
+        /* [timer.kick] acquire <- release in timer_kick(). It is read with the lock and before
+         * `run`, so that no change is missed. */
         uint32_t seen = fji_load_acquire(&ts->kick);
         int64_t next = fji_wheel_next(&ts->wheel);
         if (ts->watch < next) next = ts->watch;
-        ts->sleeps = next;
+        ts->asleep_until = next;
         fji_lock_drop(&ts->lock);
         timers_try_end(p);
         if (!fji_pool_stopping(p) && fji_timers_now() < next)
@@ -261,41 +288,45 @@ static void timers_keep(struct fji_timers *ts, bool *gone)
     ts->kept = false;
 }
 
-/* With the lock: sleeps, as the spare, until it is this thread's turn. */
+/* With the lock, which is released meanwhile: the caller is the spare thread and sleeps until its
+ * turn, or until the pool stops. */
 static void timers_stand_by(struct fji_timers *ts)
 {
     ts->spare = true;
     /* [timer.turn] acquire <- release in timers_turn(). */
     uint32_t seen = fji_load_acquire(&ts->turn);
     fji_lock_drop(&ts->lock);
-    timers_try_end(ts->pool); /* after its action */
+    timers_try_end(ts->pool); /* its callback may have been what the end waited for */
     if (!fji_pool_stopping(ts->pool)) (void)fji_plat_wait(&ts->turn, seen, FJ_FOREVER);
     fji_lock_take(&ts->lock);
-    /* [timer.turn] acquire <- as above. If it was called, another may be the spare by now. */
+    /* [timer.turn] acquire <- release in timers_turn(). If the turn has changed, the thread that
+     * changed it has cleared `spare`, and another thread may be the spare thread by now. */
     if (fji_load_acquire(&ts->turn) == seen)
         ts->spare = false;
     else
         ts->coming = false;
 }
 
+/* A timer thread. It is the keeper if there is none, or else the spare thread if there is none.
+ * Otherwise it exits. */
 static void timers_main(void *arg)
 {
     struct fji_timers *ts = arg;
     fj_pool *p = ts->pool;
-    bool gone = false;
+    bool forked = false;
 
     timers_self = p;
     fji_lock_take(&ts->lock);
     ts->coming = false;
-    while (!fji_pool_stopping(p) && !gone) {
+    while (!fji_pool_stopping(p) && !forked) {
         if (!ts->kept)
-            timers_keep(ts, &gone);
+            timers_keep(ts, &forked);
         else if (!ts->spare)
             timers_stand_by(ts);
         else
             break;
     }
-    if (gone) return; /* in the child of fork(), whose pool does not count it */
+    if (forked) return; /* in the child process, where the pool does not count this thread */
     ts->threads--;
     fji_lock_drop(&ts->lock);
     timers_try_end(p);
@@ -307,13 +338,11 @@ bool fji_timers_is_own_thread(const fj_pool *p)
     return timers_self == p;
 }
 
-/* With the lock: whether there is a thread. */
 bool fji_timers_have_thread(struct fji_timers *ts)
 {
     return ts->threads != 0 || timers_start(ts);
 }
 
-/* The record of p, made if need be. */
 struct fji_timers *fji_timers_of(fj_pool *p)
 {
     struct fji_timers *ts = fji_timers_if_made(p);
@@ -323,13 +352,15 @@ struct fji_timers *fji_timers_of(fj_pool *p)
     ts = p->timers;
     if (ts == NULL && (ts = p->is_common ? &timers_common : fji_plat_alloc(sizeof *ts)) != NULL) {
         ts->pool = p;
-        ts->sleeps = INT64_MIN;
+        ts->asleep_until = INT64_MIN;
         ts->watch = INT64_MAX;
         fji_wheel_init(&ts->wheel, fji_timers_now());
         ts->kick = ts->turn = FJI_START_32;
         /* [timer.made] release -> acquire in fji_timers_if_made(): the record. */
         fji_store_release(&p->timers, ts);
-        /* [timer.made] the record above, run below; partner: the fence in pool_shutdown(). */
+        /* [timer.made] the record above, run below; partners: the fences in fji_pool_shutdown() and
+         * fji_pool_stop_common(). Either the shutdown finds the record, or the thread that adds a
+         * timer sees the bit. */
         fji_fence_full();
     }
     fji_lock_drop(&p->lock);
@@ -348,20 +379,20 @@ void fji_timers_watch(fj_pool *p)
     fji_lock_drop(&ts->lock);
 }
 
-/* ---- Into the wheel and out of it --------------------------------------------------------------------- */
+/* ---- Adding and removing --------------------------------------------------------------------- */
 
 void fji_timers_add(struct fji_timers *ts, fj_timer *t, int64_t when, const fji_timer_ops *ops)
 {
     ts->ops = ops;
-    /* relaxed: also read without the lock, by fj_timer_remaining(). */
+    /* relaxed: fj_timer_remaining() reads it without the lock, as an estimate. */
     fji_store_relaxed(&t->when, when);
     fji_wheel_add(&ts->wheel, moment_of(t));
     timers_count(ts, t, 1);
-    if (when < ts->sleeps) timer_kick(ts);
+    if (when < ts->asleep_until) timer_kick(ts);
 }
 
-/* Takes t out; false: it was not waiting. A limit that is on its way into the wheel, for the first
- * time or from the hands of a shutdown, stays out of it. */
+/* Takes t out of the wheel. Returns false if it was not there. A limit that is about to be added,
+ * by its submitter or again by a shutdown, becomes UNNEEDED and is not added. */
 static bool timers_remove(struct fji_timers *ts, fj_timer *t)
 {
     fji_lock_take(&ts->lock);
@@ -369,8 +400,8 @@ static bool timers_remove(struct fji_timers *ts, fj_timer *t)
     if (waited) {
         fji_wheel_remove(&ts->wheel, moment_of(t));
         timers_count(ts, t, (uint64_t)-1);
-        /* relaxed: a shutdown that comes later looks itself. One that waits for this timer may
-         * end now; it takes the lock before that. */
+        /* If the pool is shut down and waits for this timer, it may end now.
+         * relaxed: a shutdown that comes later checks the wheel itself, with the lock. */
         if ((fji_load_relaxed(&ts->pool->run) & FJI_RUN_SHUTDOWN) != 0) timer_kick(ts);
     } else if (t->kind == FJI_TIMER_NEW || t->kind == FJI_TIMER_LIMIT) {
         fji_store_relaxed(&t->kind, FJI_TIMER_UNNEEDED); /* relaxed: the lock */
@@ -383,16 +414,19 @@ enum fji_withdrawn fji_timers_withdraw(fj_future *f)
 {
     fj_timer *t = (fj_timer *)f;
 
-    /* [task.done] COMPLETING, set by the caller, above, the cell below; partner: the fence in
-     * timer_schedule(). Either we find the timer in the wheel, or it is not put there. */
+    /* [task.done] COMPLETING, which the caller has set, above, the cell below; partner: the fence
+     * in timer_schedule(). Either this thread sees the pool and finds the timer in the wheel, or
+     * timer_schedule() sees COMPLETING and does not add it. */
     fji_fence_full();
     /* [timer.made] acquire <- release in fji_task_mark_unqueued(): the timers of the pool. */
     fj_cell *submitted = fji_load_acquire(&f->task.cell);
 
     if (submitted == NULL || fji_task_is_orphaned(&f->task)) return FJI_TIMER_NOT_WAITING;
-    /* What its body has left open, and a limit that is over: the pool may be gone. Otherwise it
-     * cannot go before whoever runs or drops it has seen the outcome, which is being decided.
-     * relaxed: LET_GO, OVER and UNNEEDED only ever come. */
+    /* The pool may have ended and be freed if the body has returned FJ_PENDING (RELEASED), or if
+     * the limit is EXPIRED or UNNEEDED. Then it must not be accessed. Otherwise a thread of the
+     * pool still has to run or discard the timer. That thread waits until COMPLETING is cleared, so
+     * the pool does not end before.
+     * relaxed: RELEASED, EXPIRED and UNNEEDED are final. */
     uint32_t kind = fji_load_relaxed(&t->kind);
     bool open = (fji_load_relaxed(&f->task.state) & FJI_RELEASED) != 0; /* relaxed: as above */
     if (kind == FJI_TIMER_EXPIRED || kind == FJI_TIMER_UNNEEDED || (kind == FJI_TIMER_TASK && open))
@@ -402,21 +436,21 @@ enum fji_withdrawn fji_timers_withdraw(fj_future *f)
     return kind == FJI_TIMER_TASK ? FJI_TIMER_WAITED : FJI_TIMER_LIMIT_WAITED;
 }
 
-/* ---- Shutdown ----------------------------------------------------------------------------------------- */
+/* ---- Shutdown -------------------------------------------------------------------------------- */
 
-/* Whether a shutdown leaves t waiting: what runs once, unless told otherwise; limits of what
- * still runs, until the pool stops. */
+/* Whether t stays in the wheel after a shutdown. A limit stays until the pool stops, because its
+ * body may still run. A timer that runs once stays unless `all` timers are cancelled. */
 static bool timer_stays(const fj_timer *t, bool all, bool stops)
 {
     if (t->kind == FJI_TIMER_LIMIT) return !stops;
     return !all && t->period == 0;
 }
 
-/* With the lock, which is let go of meanwhile: t is out of the wheel, and over. */
+/* Discards t, which is out of the wheel. The caller holds the lock; it is released meanwhile. */
 static void timers_drop(struct fji_timers *ts, fj_timer *t)
 {
-    const fji_timer_ops *ops = ts->ops; /* read under the lock */
-    bool unneeded = t->kind == FJI_TIMER_UNNEEDED; /* it is being decided, by whoever has run it */
+    const fji_timer_ops *ops = ts->ops;            /* read under the lock */
+    bool unneeded = t->kind == FJI_TIMER_UNNEEDED; /* another thread resolves the future */
 
     timers_count(ts, t, (uint64_t)-1);
     ts->moving++;
@@ -426,7 +460,8 @@ static void timers_drop(struct fji_timers *ts, fj_timer *t)
     ts->moving--;
 }
 
-/* Cancels what waits: all, or only what runs again and again. */
+/* Cancels waiting timers: periodic ones, and with `all` also those that run once. If the pool
+ * stops, also limits. */
 static void timers_cancel(struct fji_timers *ts, bool all)
 {
     bool stops = fji_pool_stopping(ts->pool);
@@ -444,7 +479,8 @@ static void timers_cancel(struct fji_timers *ts, bool all)
     while ((m = kept) != NULL) {
         kept = m->child;
         fj_timer *t = timer_of(m);
-        /* Whoever has decided it meanwhile, or is about to, has not found it in the wheel. */
+        /* A thread that has resolved the future meanwhile, or is about to, has not found the timer
+         * in the wheel, so the timer must not be added again. */
         if (t->kind != FJI_TIMER_UNNEEDED && fji_task_is_unresolved(&t->future.task))
             fji_wheel_add(&ts->wheel, m);
         else
@@ -458,12 +494,12 @@ void fji_timers_shutdown(fj_pool *p)
     struct fji_timers *ts = fji_timers_if_made(p);
 
     if (ts == NULL) return;
-    /* relaxed: a flag; whoever sets it calls this afterwards. */
+    /* relaxed: a flag; the thread that sets it calls this function afterwards. */
     bool all = fji_pool_stopping(p) || fji_load_relaxed(&p->cancel_delayed) != 0;
     timers_cancel(ts, all);
     timer_kick(ts);
     fji_lock_take(&ts->lock);
-    if (ts->spare) timers_turn(ts); /* which ends with its pool */
+    if (ts->spare) timers_turn(ts); /* the spare thread exits when the pool stops */
     fji_lock_drop(&ts->lock);
 }
 
@@ -474,13 +510,14 @@ bool fji_timers_wait(const fj_pool *p)
     if (ts == NULL) return false;
     fji_lock_take(&ts->lock);
     uint64_t some = ts->waiting + ts->moving;
-    /* A shutdown has cancelled them in the others; here they go when the pool stops. */
+    /* In other pools the shutdown has cancelled the periodic timers. Those of the common pool are
+     * cancelled when it stops, so they do not keep it from ending. */
     if (p->is_common) some -= ts->series;
     fji_lock_drop(&ts->lock);
     return some != 0;
 }
 
-/* ---- The record --------------------------------------------------------------------------------------- */
+/* ---- The record ------------------------------------------------------------------------------ */
 
 void fji_timers_free(fj_pool *p)
 {
@@ -490,7 +527,7 @@ void fji_timers_free(fj_pool *p)
 void fji_timers_renew(fj_pool *p)
 {
     if (p->timers == NULL) return;
-    fji_lock_take(&p->timers->lock); /* as fji_pool_make_common() says */
+    fji_lock_take(&p->timers->lock); /* see fji_pool_make_common() */
     fji_lock_drop(&p->timers->lock);
 }
 
@@ -503,20 +540,20 @@ void fji_timers_in_child(fj_pool *p)
     fji_wheel_init(&ts->wheel, fji_timers_now());
     ts->threads = 0;
     ts->kept = ts->spare = ts->coming = false;
-    ts->sleeps = INT64_MIN;
+    ts->asleep_until = INT64_MIN;
     ts->waiting = ts->series = 0;
     ts->moving = 0;
     ts->watch = INT64_MAX;
 }
 
-/* ---- Public calls ------------------------------------------------------------------------------------- */
+/* ---- Public calls ---------------------------------------------------------------------------- */
 
 int fj_pool_cancel_delayed_on_shutdown(fj_pool *pool)
 {
     if (pool == NULL) return FJ_EINVAL;
     if (pool->is_common) return FJ_ENOTSUP;
     fji_store_relaxed(&pool->cancel_delayed, 1u); /* relaxed: a flag */
-    /* [pool.end] acquire <- release of the bits. */
+    /* [pool.end] acquire <- release in fji_pool_shutdown(). */
     if ((fji_load_acquire(&pool->run) & FJI_RUN_SHUTDOWN) != 0) {
         fji_timers_shutdown(pool);
         pool->hooks->try_terminate(pool, false);
