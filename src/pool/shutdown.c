@@ -183,7 +183,7 @@ static bool shutdown_wait_a_while(fj_pool *p, uint32_t run, int64_t deadline, in
 
 bool fji_pool_is_own_thread(const fj_pool *p)
 {
-    return fji_worker_in(p) != NULL || fji_timers_is_own_thread(p);
+    return fji_inside(p) || fji_timers_is_own_thread(p);
 }
 
 bool fji_pool_await_end(fj_pool *p, int64_t deadline)

@@ -20,7 +20,7 @@ void fji_pool_try_terminate(fj_pool *p, bool now);
  * p is not the common pool. */
 void fji_pool_shutdown(fj_pool *p, bool now);
 
-/* Whether the calling thread, in its present role, is a worker, a guest or a timer thread of p.
+/* Whether the calling thread is a worker, a guest or a timer thread of p, in any of its roles.
  * Such a thread must not wait for the end of p, because it would wait for itself. */
 bool fji_pool_is_own_thread(const fj_pool *p);
 

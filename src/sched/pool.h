@@ -70,6 +70,10 @@ typedef struct fji_worker fji_worker;
 
 /* ---- Worker ---------------------------------------------------------------------------------- */
 
+/* fji_scope.from of the entry that a worker uses if it has no memory for the array: above every cell,
+ * and even. */
+#define FJI_SCOPE_NO_MEMORY (UINTPTR_MAX - 1)
+
 /* Tasks that the worker forks at the cell `from` or above run with this token; see scope.h. */
 typedef struct fji_scope {
     const fj_token *token;

@@ -50,7 +50,7 @@ static fji_worker *record_new(fj_pool *p)
     w->pool = p;
     w->index = i;
     w->scope = w->scope_base = &w->scope_none[0];
-    w->scope_none[1].from = UINTPTR_MAX - 1; /* above every cell, and even: see scope.h */
+    w->scope_none[1].from = FJI_SCOPE_NO_MEMORY;
     fji_worker_set_location(w);
     w->forks_since_spawn_try = FJI_START_32;
     w->steals = w->parks = FJI_START_64;

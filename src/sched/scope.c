@@ -100,7 +100,7 @@ static uintptr_t scope_find(const fji_worker *v, const fj_token *token)
     for (; (from = fji_load_acquire(&e->from)) != 0; e--) {
         /* [cancel.runner] acquire <- release in fji_scope_push(): `from`, which is read again
          * below. */
-        if (from == UINTPTR_MAX || fji_load_acquire(&e->token) != token) continue;
+        if (from == FJI_SCOPE_NO_MEMORY || fji_load_acquire(&e->token) != token) continue;
         /* [cancel.runner] acquire <- release in fji_scope_push(). This `from` belongs to the token,
          * or to a later one; then the body with the token is done, and the caller sees that. */
         return fji_load_acquire(&e->from);
@@ -118,7 +118,8 @@ fji_worker *fji_scope_runner(fj_pool *p, const fji_worker *except, const fj_toke
         if (v == NULL || v == except) continue;
         uintptr_t cell = scope_find(v, token);
         if (cell == 0) continue;
-        *from = fji_queue_position(&v->q, (const fj_cell *)cell);
+        /* An odd `from` is one below its cell. */
+        *from = fji_queue_position(&v->q, (const fj_cell *)(cell + cell % 2));
         return v;
     }
     return NULL;

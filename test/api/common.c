@@ -411,6 +411,44 @@ FJ_TEST(environment_does_not_size_other_pools, 10)
     fjt_destroy(pool);
 }
 
+/* In a common pool without workers, a worker of another pool becomes a guest of it for a call. */
+static int close_from_inside(fj_task *t)
+{
+    struct {
+        fj_task task;
+        fj_pool *pool;
+    } *c = (void *)t;
+
+    CHECK(fj_current_pool() == fj_common_pool());
+    CHECK_EQ(fj_pool_await_termination(c->pool, FJ_FOREVER), FJ_EDEADLK);
+    CHECK_EQ(fj_pool_close(c->pool), FJ_EDEADLK);
+    return FJ_OK;
+}
+
+static int invoke_in_common(fj_task *t)
+{
+    struct {
+        fj_task task;
+        fj_pool *pool;
+    } inner = {.pool = fj_current_pool()};
+
+    (void)t;
+    fj_task_init(&inner.task, close_from_inside);
+    return fj_invoke(NULL, &inner.task);
+}
+
+FJ_TEST(worker_that_is_a_guest_elsewhere_cannot_wait_for_the_end_of_its_pool, 10)
+{
+    fj_task t;
+
+    parallelism("0");
+    fj_pool *pool = fjt_pool(1, 0);
+    fj_task_init(&t, invoke_in_common);
+    CHECK_EQ(fj_invoke(pool, &t), FJ_OK);
+    CHECK(!fj_pool_is_shutdown(pool));
+    fjt_destroy(pool);
+}
+
 /* If several threads create the common pool at the same time, all of them get the same pool. */
 static void *get_common(void *arg)
 {
