@@ -210,7 +210,7 @@ int fji_future_run(fj_task *t)
     uint32_t generation = fji_fork_generation;
     int code = fji_future_execute(f, fji_worker_self());
 
-    /* If the body has called fork(), f belongs to the parent process: see pool/atfork.c. */
+    /* If the body has called fork(), the child process does not access f after it: see atfork.c. */
     if (generation == fji_fork_generation) fji_future_finish(f, code);
     return FJI_COMPLETES_ITSELF;
 }
