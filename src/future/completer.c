@@ -10,10 +10,10 @@
  *     count == 0  It is the last one, and no other thread finds 0. It completes the completer: it
  *                 calls on_completion, and then reports to the parent or makes the root done.
  *
- * A failure goes up in the same way, through on_error (fj_completer_fail()). The thread that
+ * A failure goes up at once, whatever the counts are (fj_completer_fail()). The thread that
  * resolves a completer with a failure calls its on_error before other threads see it as done, so
- * that no waiter frees a root that on_error still reads. The bit REPORTED makes sure that a failure
- * is reported to the parent once (future.c).
+ * that no waiter frees a root that on_error still reads. on_error decides whether the parent fails
+ * too. The bit REPORTED makes sure that a failure is reported to the parent once (future.c).
  *
  * In a queue, the cell of a completer has the address of its root beside the item. So a thread that
  * helps a root can tell whether a task belongs to it without reading the task, which may be freed.
