@@ -5,8 +5,8 @@
  * Modelled: a future whose body is run once by a Runner, and an Owner that sleeps on the word until
  * DONE, then until LET_GO (RELEASED in the sources), and then frees the memory. With CANCELLER,
  * another thread cancels the future and interrupts its body. With COMPLETER, another thread
- * completes it (fji_future_resolve()). With NAPPER, a worker waits for the future in its wait bucket
- * (lot) by an interruptible wait (nap). With INTERRUPTER, the task of that worker is itself
+ * completes it (fji_future_resolve()). With NAPPER, a worker waits for the future in its wait
+ * bucket (lot) by an interruptible wait (nap). With INTERRUPTER, the task of that worker is itself
  * interrupted. With SIGNAL, the pool has an interrupt_signal. The body of the future is chosen at
  * the start: it ends at once; it waits in a bucket until it is interrupted; it ends only after the
  * Napper has returned; it leaves the outcome to another thread (FJ_PENDING); or it waits in a
