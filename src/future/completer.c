@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * completer.c - pending counts instead of joins
+ * completer.c - tasks that count their pending children instead of joining them
  *
- * pending counts what is still missing. Whoever finds it zero completes the task and goes on
- * with the parent; everybody else takes one away and is through: after that CAS the parent
- * may be complete, and gone, at any moment (LAST TOUCH). One alone finds zero.
+ * `pending` of a completer counts the reports that are still missing besides the last one. A thread
+ * that reports to a completer, for its body or for a child, reads the count:
  *
- * In the queues a completer carries its root beside the pointer, so that whoever helps a
- * root can tell whether a task belongs to it without looking into it.
+ *     count > 0   It decrements the count by CAS. That is its LAST TOUCH of the completer, which
+ *                 another thread may complete and free at any moment afterwards.
+ *     count == 0  It is the last one, and no other thread finds 0. It completes the completer: it
+ *                 calls on_completion, and then reports to the parent or makes the root done.
  *
- * Edges                  from                             to                    carries
- *   completer.pending    acq_rel CAS, _decrement()        acquire, the same     what a child did
+ * A failure goes up at once, whatever the counts are (fj_completer_fail()). The thread that
+ * resolves a completer with a failure calls its on_error before other threads see it as done, so
+ * that no waiter frees a root that on_error still reads. on_error decides whether the parent fails
+ * too. The bit REPORTED makes sure that a failure is reported to the parent once (future.c).
+ *
+ * In a queue, the cell of a completer has the address of its root beside the item. So a thread that
+ * helps a root can tell whether a task belongs to it without reading the task, which may be freed.
+ *
+ * Edges                 from                                to                         carries
+ *   completer.pending   acq_rel CAS, completer_decrement()  acquire load, the same     what a child
+ *                                                                                      did
+ *   task.done           acq_rel or, fji_completer_run()     acquire, fj_future_fini()  RELEASED
  */
 #include "future/future.h"
 #include "pool/common_pool.h"
@@ -19,24 +30,24 @@
 #include "sched/own_queue.h"
 #include "sched/scope.h"
 
-/* ---- Running -------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
-/* What the queues call. */
+/* The queues call this to run a completer. w enters the scope of the root's token for the body. */
 int fji_completer_run(fj_task *t)
 {
     fj_completer *c = (fj_completer *)t;
     fji_worker *w = fji_worker_self();
     bool root = c->parent == NULL;
 
-    /* [task.done] acquire <- acq_rel of whoever has decided. */
+    /* [task.done] acquire <- acq_rel in fji_future_resolve(): the outcome. */
     uint32_t s = fji_load_acquire(&t->state);
-    bool dropped = (s & FJI_DISCARDED) != 0;
-    if (dropped) fj_completer_fail(c, FJ_ECANCELED);
-    /* [task.done] release -> acquire in fj_future_fini(): no queue has it. Only roots are
-     * waited for. LAST TOUCH of one that was dropped. */
+    bool discarded = (s & FJI_DISCARDED) != 0;
+    if (discarded) fj_completer_fail(c, FJ_ECANCELED);
+    /* [task.done] release -> acquire in fj_future_fini(): no queue has the root. Threads wait only
+     * for roots. LAST TOUCH of *c if it was discarded. */
     if (root) s = fji_or_acq_rel(&t->state, FJI_RELEASED);
     if (root && (s & FJI_WAITING) != 0) fji_plat_wake_all(&t->state);
-    if (!dropped && (s & FJI_DONE) == 0) {
+    if (!discarded && (s & FJI_DONE) == 0) {
         fji_scope_saved saved = {0};
         const fj_token *token = &c->root->future.token;
         if (w != NULL) saved = root ? fji_scope_enter(w, token) : fji_scope_enter_stolen(w, token);
@@ -48,6 +59,7 @@ int fji_completer_run(fj_task *t)
     return FJI_COMPLETES_ITSELF;
 }
 
+/* Queues c in p; p may be NULL if there was no memory for the common pool. */
 static int completer_queue(fj_pool *p, fj_completer *c)
 {
     if (p == NULL) return FJ_ENOMEM;
@@ -59,6 +71,7 @@ static bool completer_may_queue(const fj_completer *c)
     return c != NULL && c->future.fn != NULL && c->future.task.cell == NULL;
 }
 
+/* The fast path does not apply. A worker that has no memory to queue c runs it now. */
 static FJI_COLD int completer_fork_slow(fj_completer *c)
 {
     fji_worker *w = fji_worker_self();
@@ -71,9 +84,9 @@ static FJI_COLD int completer_fork_slow(fj_completer *c)
 
 int fj_completer_fork(fj_completer *c)
 {
-    bool fresh = c != NULL && c->future.flags == FJI_FUTURE_COMPLETER &&
-                 c->future.task.cell == NULL;
-    bool quick = fresh && fji_push_future(&c->future.task, (uintptr_t)c->root);
+    bool is_new = c != NULL && c->future.flags == FJI_FUTURE_COMPLETER &&
+                  c->future.task.cell == NULL;
+    bool quick = is_new && fji_push_future(&c->future.task, (uintptr_t)c->root);
 
     return FJI_LIKELY(quick) ? FJ_OK : completer_fork_slow(c);
 }
@@ -104,7 +117,7 @@ int fj_completer_join(fj_completer *c)
     return c != NULL ? fj_future_join(&c->future) : FJ_EINVAL;
 }
 
-/* ---- Looking -------------------------------------------------------------------------------------- */
+/* ---- Parent and root ------------------------------------------------------------------------- */
 
 fj_completer *fj_completer_parent(const fj_completer *c)
 {
@@ -116,7 +129,7 @@ fj_completer *fj_completer_root(const fj_completer *c)
     return c != NULL ? c->root : NULL;
 }
 
-/* ---- The count ------------------------------------------------------------------------------------ */
+/* ---- The count ------------------------------------------------------------------------------- */
 
 static uint32_t *completer_count(const fj_completer *c)
 {
@@ -126,14 +139,14 @@ static uint32_t *completer_count(const fj_completer *c)
 int32_t fj_completer_pending(const fj_completer *c)
 {
     if (c == NULL) return 0;
-    /* [completer.pending] acquire <- acq_rel of a child. */
+    /* [completer.pending] acquire <- acq_rel in completer_decrement(): what the children did. */
     return (int32_t)fji_load_acquire(completer_count(c));
 }
 
 void fj_completer_add_pending(fj_completer *c, int32_t n)
 {
     if (c == NULL) return;
-    /* [completer.pending] acq_rel: as a child's. */
+    /* [completer.pending] acq_rel: like the decrement of a child. */
     fji_add_acq_rel(completer_count(c), (uint32_t)n);
 }
 
@@ -142,16 +155,18 @@ int fj_completer_cas_pending(fj_completer *c, int32_t expected, int32_t n)
     uint32_t old = (uint32_t)expected;
 
     if (c == NULL) return 0;
-    /* [completer.pending] acq_rel: as a child's. */
+    /* [completer.pending] acq_rel: like the decrement of a child. */
     return fji_cas_acq_rel_32(completer_count(c), &old, (uint32_t)n);
 }
 
+/* One report to c: decrements the count unless it is 0. Returns the count before. */
 static inline int32_t completer_decrement(fj_completer *c)
 {
-    /* [completer.pending] acquire <- acq_rel of the other children: what they did. */
+    /* [completer.pending] acquire <- acq_rel below, by the other children: what they did. */
     uint32_t n = fji_load_acquire(completer_count(c));
 
-    /* [completer.pending] acq_rel -> acquire above: what this one did. LAST TOUCH of *c. */
+    /* [completer.pending] acq_rel -> acquire above: what this child did. LAST TOUCH of *c if the
+     * count was not 0. */
     while (n != 0 && !fji_cas_acq_rel_32(completer_count(c), &n, n - 1)) {}
     return (int32_t)n;
 }
@@ -161,29 +176,31 @@ int32_t fj_completer_decrement(fj_completer *c)
     return c != NULL ? completer_decrement(c) : 0;
 }
 
-/* ---- Completing ----------------------------------------------------------------------------------- */
+/* ---- Completing ------------------------------------------------------------------------------ */
 
-/* Apart, so that what goes well saves no registers for it. */
+/* A separate function, so that the path of success saves no registers for it. */
 static FJI_COLD void completer_failed(fj_completer *c, int code)
 {
     fj_completer_fail(c, code);
 }
 
-/* All below the root c is through. */
+/* The root c and everything below it have finished: makes c done. */
 static void completer_end(fj_completer *c)
 {
-    /* relaxed: what the body and the callbacks have set, which the counts have ordered. */
+    /* relaxed: the body and the callbacks have set it, and the counts order them before this. */
     void *result = fji_load_relaxed(&c->future.result);
 
     (void)fji_future_resolve(&c->future, 0, result, FJ_OK, FJI_RESOLVE_QUIETLY);
 }
 
-static inline void completer_go_up(fj_completer *c, bool calls)
+/* Reports to c and, while the count is 0, completes c and continues with its parent. call_back:
+ * calls the on_completion functions. */
+static inline void completer_go_up(fj_completer *c, bool call_back)
 {
     fj_completer *caller = c;
 
     while (completer_decrement(c) == 0) {
-        int code = calls && c->on_completion != NULL ? c->on_completion(c, caller) : FJ_OK;
+        int code = call_back && c->on_completion != NULL ? c->on_completion(c, caller) : FJ_OK;
         if (FJI_UNLIKELY(code != FJ_OK)) {
             completer_failed(c, code);
             return;
@@ -217,45 +234,47 @@ void fj_completer_complete(fj_completer *c, void *result)
         fj_completer_fail(c, code);
         return;
     }
-    (void)fj_future_complete(&c->future, result); /* LAST TOUCH if it is a root. */
+    (void)fj_future_complete(&c->future, result); /* LAST TOUCH of *c if it is a root. */
     if (parent != NULL) completer_go_up(parent, true);
 }
 
 /*
- * Makes `code` the outcome of c, then calls its on_error, then lets the waiters return: so they do
- * not free a root that on_error looks at. False: c was decided before. *up: what on_error said.
+ * Resolves c with the failure `code`, then calls its on_error, then makes c done for all threads.
+ * *go_up is set to what on_error returned: whether the parent fails too. Returns false if c was
+ * resolved before; then on_error is not called and *go_up is true.
  */
-static bool completer_resolve(fj_completer *c, int code, fj_completer *caller, bool *up)
+static bool completer_resolve(fj_completer *c, int code, fj_completer *caller, bool *go_up)
 {
     fj_error_fn *on_error = c->on_error;
     uint32_t bits = code == FJ_ECANCELED ? FJI_CANCELLED : FJI_FAILED;
     unsigned how = FJI_RESOLVE_REPORTS | (on_error != NULL ? FJI_RESOLVE_HOLDS : 0);
     fji_held held;
 
-    *up = true;
+    *go_up = true;
     if (!fji_future_resolve(&c->future, bits, NULL, code, how)) return false;
     if (on_error == NULL) return true;
     fji_future_hold(&c->future, &held);
-    *up = on_error(c, code, caller) != 0;
-    fji_future_publish_held(&held); /* LAST TOUCH if it is a root. */
+    *go_up = on_error(c, code, caller) != 0;
+    fji_future_publish_held(&held); /* LAST TOUCH of *c if it is a root. */
     return true;
 }
 
 void fj_completer_fail(fj_completer *c, int code)
 {
     fj_completer *caller = c;
-    bool up;
+    bool go_up;
 
     if (c == NULL) return;
     if (code == FJ_OK) code = FJ_EFAILED;
     do {
         fj_completer *parent = c->parent;
-        bool decided = completer_resolve(c, code, caller, &up);
-        /* c itself may have been failed or cancelled by hand, which tells no parent. */
-        if (!decided && (c != caller || parent == NULL)) return;
-        if (!decided && !fji_future_claim_report(&c->future)) return;
+        bool resolved = completer_resolve(c, code, caller, &go_up);
+        /* fj_future_fail() or fj_future_cancel() may have resolved the first c. They do not report
+         * to the parent, so it is done here, once. */
+        if (!resolved && (c != caller || parent == NULL)) return;
+        if (!resolved && !fji_future_claim_report(&c->future)) return;
         caller = c;
-        c = up ? parent : NULL;
+        c = go_up ? parent : NULL;
     } while (c != NULL);
 }
 
@@ -283,7 +302,7 @@ int fj_completer_help(fj_completer *c, int most)
     int n = 0;
 
     if (w == NULL || c == NULL) return 0;
-    uintptr_t root = (uintptr_t)c->root; /* c may be gone once it is done */
+    uintptr_t root = (uintptr_t)c->root;
     while (n < most && !fj_future_is_done(&c->future)) {
         fji_steal_result got = fji_help_root(w, root);
         if (got == FJI_STEAL_EMPTY) break;
@@ -293,6 +312,7 @@ int fj_completer_help(fj_completer *c, int most)
     return n;
 }
 
+/* Child i of fj_completer_fork_all(). */
 static fj_completer *child_at(void *first, size_t i, size_t stride)
 {
     return (fj_completer *)(void *)((char *)first + i * stride);

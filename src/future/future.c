@@ -1,46 +1,62 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * future.c - the state word of a future: its outcome, and the calls that set or read it
+ * future.c - the state word of a future: its outcome, its release, its references and its tag
  *
- * The word is fj_task.state, the same that structured tasks use when they are submitted:
+ * Any thread may complete, fail or cancel a future while a worker runs its body. The outcome must
+ * be set exactly once and must not change after a thread has read it, and the memory must not be
+ * freed while the library uses it. One word decides both: fj_task.state, which is also the word of
+ * a structured task that was submitted (task.h). Its bits:
  *
- *   DONE        the outcome is decided and written: waiters return
- *   COMPLETING  somebody who is not the runner is writing the outcome
- *   CANCELLED, FAILED   with DONE: what kind; neither: success
- *   GIVEN       with DONE: the outcome is in `given`, not in what the body left
- *   LET_GO      the library has no pointer to it any more
- *   DROPPED     taken out of a queue in order not to be run
- *   SIGNALLABLE `runner` is known, in a pool with an interrupt_signal
- *   TOLD        of a completer: its failure is known to its on_error and its parents, or is about
- *               to be. With COMPLETING: the outcome is decided, the deciding thread is in on_error
- *               and sees the future as done; all others do so when on_error has returned
- *   WAITING     somebody sleeps on the word
- *   OBSERVED    somebody sleeps in its lot; OBSERVED_ANY: waits for one of several
+ *   DONE          the outcome is written: waiters return
+ *   COMPLETING    a thread other than the runner is writing the outcome
+ *   CANCELLED, FAILED   with DONE: the kind of outcome; neither: success
+ *   EXTERNAL      with DONE: the outcome is in `external` and `external_code`, where the resolving
+ *                 thread wrote it, not in `result` and `code` of the body
+ *   RELEASED      the library has no pointer to the future any more
+ *   DISCARDED     a thread took the future out of a queue in order not to run it
+ *   SIGNALLABLE   `runner` is valid; only in a pool with an interrupt_signal
+ *   REPORTED      of a completer: its failure was passed to its on_error and to its parents, or is
+ *                 about to be. With COMPLETING: the outcome is set, and the resolving thread may be
+ *                 in on_error. That thread holds the future and sees it as done. All other threads
+ *                 see it as done when on_error has returned.
+ *   WAITING       a thread sleeps on the word
+ *   OBSERVED      a thread sleeps in the wait bucket of the future
+ *   OBSERVED_ANY  a thread waits for one of several futures, of which this is one
  *
- *   runner   (one)    body; result, and the code unless it went well; then one CAS: DONE and
- *                     LET_GO. If DONE was there already, or the body says FJ_PENDING: LET_GO
- *                     only. If COMPLETING: waits until it is DONE. With an interrupt_signal it
- *                     first says who it is and ors in SIGNALLABLE, and does not run the body if
- *                     it is DONE or COMPLETING by then.
- *   others   (any)    CAS to COMPLETING: has won. Writes `given`. Sets the token, so that the
- *                     body sees that its result is not wanted, unless it is the body itself that
- *                     decides, on its own thread. To interrupt, it also wakes whoever naps with
- *                     the token, wherever that is, and if the word is SIGNALLABLE and not LET_GO
- *                     signals the runner, which cannot leave meanwhile. Then one xor: COMPLETING
- *                     off, DONE on. LAST TOUCH.
+ *     unresolved --(runner: CAS)-----------> DONE | RELEASED
+ *         |
+ *         +--(another thread: CAS)--> COMPLETING --(xor)--> DONE --(runner)--> DONE | RELEASED
  *
- * So the outcome is decided once, by whoever gets from neither-DONE-nor-COMPLETING to one of
- * them, and nothing of a future is written after DONE but LET_GO, by the runner, and WAITING,
- * OBSERVED. A future that was never queued has no cell, and LET_GO does not matter.
+ *   runner    The thread that runs the body, or that takes the future out of a queue in order not
+ *             to run it. It writes the code of the body if that is not FJ_OK. Then one CAS sets
+ *             DONE and RELEASED. If the word is DONE already, or if the body returned FJ_PENDING,
+ *             the CAS sets RELEASED only. If the word is COMPLETING, the runner first waits until
+ *             it is DONE. In a pool with an interrupt_signal the runner stores itself in `runner`
+ *             and sets SIGNALLABLE before the body. If the word is DONE or COMPLETING then, it does
+ *             not run the body.
+ *   resolving thread
+ *             Any thread whose CAS sets COMPLETING. It writes `external` and `external_code`. It
+ *             takes a waiting timer out of the wheel. It sets the token, so that the body sees that
+ *             its result is discarded; but not if the body itself completes or fails its future, on
+ *             its own thread. To interrupt, it also wakes the interruptible waits of all pools that
+ *             have this token, and if the word is SIGNALLABLE and not RELEASED it signals the
+ *             runner. Then one xor clears COMPLETING and sets DONE. LAST TOUCH.
  *
- * A worker that joins the future it has forked last takes it out of its queue and runs it there
- * and then. That is the quick way: nothing but the scope of its token is told to anybody (see
- * cancel.c), and if the word is still 0 after a body that went well, the CAS is all there is to
- * do. Workers of pools with an interrupt_signal have no quick scopes and go the other way.
+ * Invariants
+ *   - Only one thread changes the word from neither DONE nor COMPLETING to one of them. That
+ *     thread sets the outcome.
+ *   - After DONE only RELEASED and the bits of waiters are added; for a completer also REPORTED.
+ *   - The runner does not finish while COMPLETING is set. So the resolving thread may use the
+ *     record of the runner, and the signal is sent before that worker begins another task.
+ *   - A future that was never queued has no cell and is not in use, whatever RELEASED says.
  *
- * Edges          from                                   to                       carries
- *   task.done    acq_rel, fji_future_finish(), fji_future_resolve()  acquire, everywhere  the outcome
- *   future.runner  acq_rel or, future_body_signallable()   acq_rel CAS, fji_future_resolve()  the runner
+ * Edges            from                                   to                           carries
+ *   task.done      acq_rel CAS, fji_future_finish()       acquire, readers and waiters  outcome
+ *   task.done      acq_rel xor, future_publish()          acquire, readers and waiters  outcome
+ *   future.runner  acq_rel or, future_body_signallable()  acq_rel CAS, future_claim()   `runner`
+ *   future.refs    acq_rel add, fji_future_drop()         the same, by the last caller  accesses
+ *   future.tag     acq_rel, fj_future_set_tag(),          acquire, fj_future_tag()      data of
+ *                  fj_future_cas_tag()                                                  the program
  *
  * Model: test/model/future.pml.
  */
@@ -51,9 +67,9 @@
 #include "sched/interrupt.h"
 #include "sched/scope.h"
 
-/* ---- The end ------------------------------------------------------------------------------------------ */
+/* ---- The runner ------------------------------------------------------------------------------ */
 
-/* The address of a task, by that of its word. */
+/* The address of the future whose state word this is. The memory may be freed already. */
 static const void *future_of(const uint32_t *word)
 {
     return (const char *)word - offsetof(fj_task, state);
@@ -62,12 +78,13 @@ static const void *future_of(const uint32_t *word)
 void fji_future_drop(fj_future *f)
 {
     if ((f->flags & FJI_FUTURE_ALLOCATED) == 0) return;
-    /* [future.refs] release -> acquire: the last one frees what the others have left.
+    /* [future.refs] release -> acquire in the last call, which frees f: all accesses of the others.
      * [future.refs] both ends are here. */
     if (fji_add_acq_rel(&f->refs, (uint32_t)-1) == 1) fji_plat_free(f);
 }
 
-/* The word was `old` before it was decided, and its memory may be gone. */
+/* Wakes the waiters. `old`: the word before DONE was set. Only the address of the word is used,
+ * because the memory may be freed already. */
 static void future_wake(uint32_t *word, uint32_t old)
 {
     if ((old & FJI_WAITING) != 0) fji_plat_wake_all(word);
@@ -76,17 +93,18 @@ static void future_wake(uint32_t *word, uint32_t old)
 }
 
 /*
- * Numbers failures that somebody counts, for whoever wants to know the last. In `mark`, which is
- * of no use any more: it is where the tasks begin that a waiter may help with, and this is
- * beyond all of them.
+ * f fails: numbers the failure if a thread waits for one of several futures, because
+ * fj_future_invoke_any() returns the code of the last failure. `old`: the word before. The number
+ * is stored in place of child_base, which is not needed any more: a helper that reads the number as
+ * a child_base finds a position above all tasks.
  */
-static void future_number(fj_future *f, uint32_t old)
+static void future_number_failure(fj_future *f, uint32_t old)
 {
     static uint32_t failures = FJI_START_FAILURES;
 
     if ((old & FJI_OBSERVED_ANY) == 0) return;
-    uint32_t n = fji_add_relaxed(&failures, 1);                   /* relaxed: only a number */
-    fji_store_relaxed(&f->task.fail_seq, FJI_FAIL_SEQ_VALID | n); /* relaxed: DONE comes after it */
+    uint32_t n = fji_add_relaxed(&failures, 1); /* relaxed: only the number is used */
+    fji_store_relaxed(&f->task.fail_seq, FJI_FAIL_SEQ_VALID | n); /* relaxed: DONE publishes it */
 }
 
 static uint32_t outcome_bits(int code)
@@ -95,13 +113,14 @@ static uint32_t outcome_bits(int code)
     return code == FJ_ECANCELED ? FJI_CANCELLED : FJI_FAILED;
 }
 
-/* Somebody else decides at the moment: soon done. */
+/* Another thread is writing the outcome: waits until it has done so, and returns the word. The
+ * other thread runs no user code meanwhile, so this wait is short. */
 static uint32_t future_await_resolution(const uint32_t *word)
 {
     uint32_t s;
     unsigned turn = 0;
 
-    /* [task.done] acquire <- acq_rel in fji_future_resolve(). */
+    /* [task.done] acquire <- acq_rel in future_publish(): the outcome. */
     while (((s = fji_load_acquire(word)) & FJI_COMPLETING) != 0) {
         fji_pause();
         if (++turn % 16 == 0) fji_plat_yield();
@@ -114,8 +133,8 @@ static void (*future_released(const fj_future *f))(fj_future *)
     return (f->flags & FJI_FUTURE_RELEASES) != 0 ? f->released : NULL;
 }
 
-/* f, which has a timer, is being resolved: takes the timer out of the wheel. Returns true if no queue and no
- * worker has f, so that the caller releases it. */
+/* f, which has a timer, is being resolved: takes the timer out of the wheel. Returns true if no
+ * queue and no worker has f, so that the caller releases it. */
 static bool future_withdraw_timer(fj_future *f)
 {
     enum fji_withdrawn got = fji_timers_withdraw(f);
@@ -133,31 +152,34 @@ void fji_future_finish(fj_future *f, int code)
 
     if ((f->flags & FJI_FUTURE_LIMIT) != 0 && code != FJ_PENDING) (void)future_withdraw_timer(f);
     if (code != FJ_OK) f->task.code = code;
-    uint32_t s = fji_load_relaxed(word); /* relaxed: the CAS decides */
+    uint32_t s = fji_load_relaxed(word); /* relaxed: the CAS checks it */
     for (;;) {
         if ((s & FJI_COMPLETING) != 0) s = future_await_resolution(word);
         uint32_t n = s | FJI_RELEASED;
         if ((s & FJI_DONE) == 0 && code != FJ_PENDING) {
             n |= FJI_DONE | outcome_bits(code);
-            if (code != FJ_OK) future_number(f, s);
+            if (code != FJ_OK) future_number_failure(f, s);
         }
-        /* relaxed: whoever has signalled has decided before. */
+        /* relaxed: a resolving thread sets the bit before DONE. If it begins after the load of s,
+         * the CAS fails. */
         signalled = (fji_load_relaxed(&f->token.word) & FJI_TOKEN_SIGNALLED) != 0;
-        /* [task.done] acq_rel -> acquire in whoever waits: the outcome. */
-        if (fji_cas_acq_rel_32(word, &s, n)) break; /* LAST TOUCH unless it is kept for us. */
+        /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: the outcome.
+         * LAST TOUCH of *f, unless it is allocated or has a release function. */
+        if (fji_cas_acq_rel_32(word, &s, n)) break;
     }
     future_wake(word, s);
-    if (signalled) fji_plat_yield(); /* a system call: the signal comes now, not in the next task */
+    if (signalled) fji_plat_yield(); /* a system call delivers the signal before the next task */
     if (released != NULL) released(f);
     if (allocated) fji_future_drop(f);
 }
 
-/* Where there is a signal: so that whoever cancels it knows whom to send it to. */
+/* Runs the body in a pool with an interrupt_signal: a thread that cancels f finds the worker in
+ * `runner`. */
 static int future_body_signallable(fj_future *f, fji_worker *w)
 {
     f->runner = w;
-    /* [future.runner] release -> acquire in fji_future_resolve(): the runner.
-     * [task.done] acquire <- acq_rel of whoever has decided. */
+    /* [future.runner] release -> acquire in future_claim(): the runner.
+     * [task.done] acquire <- acq_rel in future_claim(), future_publish(): that f is resolved. */
     uint32_t s = fji_or_acq_rel(&f->task.state, FJI_SIGNALLABLE);
     return (s & (FJI_DONE | FJI_COMPLETING)) == 0 ? f->fn(&f->task) : FJ_ECANCELED;
 }
@@ -166,8 +188,8 @@ int fji_future_body(fj_future *f, fji_worker *w)
 {
     if (w == NULL) return f->fn(&f->task);
     fji_scope_saved saved = fji_scope_enter(w, &f->token);
-    bool tell = w->pool->options.interrupt_signal != 0;
-    int code = tell ? future_body_signallable(f, w) : f->fn(&f->task);
+    bool signallable = w->pool->options.interrupt_signal != 0;
+    int code = signallable ? future_body_signallable(f, w) : f->fn(&f->task);
     fji_scope_leave(w, saved);
     return code;
 }
@@ -177,7 +199,7 @@ int fji_future_execute(fj_future *f, fji_worker *w)
     fj_task *t = &f->task;
 
     if (w != NULL) fji_task_claim(&t->state, &t->child_base, w->index, fji_worker_position(w));
-    /* relaxed: only this thread sets DISCARDED. */
+    /* relaxed: the thread that took f out of its queue has set it, and that is this thread. */
     bool discarded = (fji_load_relaxed(&t->state) & FJI_DISCARDED) != 0;
     return !discarded && fji_task_is_unresolved(t) ? fji_future_body(f, w) : FJ_ECANCELED;
 }
@@ -188,61 +210,68 @@ int fji_future_run(fj_task *t)
     uint32_t generation = fji_fork_generation;
     int code = fji_future_execute(f, fji_worker_self());
 
-    if (generation == fji_fork_generation) fji_future_finish(f, code); /* see pool/atfork.c */
+    /* If the body has called fork(), the child process does not access f after it: see atfork.c. */
+    if (generation == fji_fork_generation) fji_future_finish(f, code);
     return FJI_COMPLETES_ITSELF;
 }
 
-/* ---- The outcome set by a call ------------------------------------------------------------------------ */
+/* ---- The outcome set by a call --------------------------------------------------------------- */
 
+/* Sends the interrupt_signal to the worker that runs the body. Called while COMPLETING is set. */
 static void future_signal(fj_future *f)
 {
     const fji_worker *w = f->runner;
     int signal = w->pool->options.interrupt_signal;
 
     if (w == fji_worker_self() || w->alive != FJI_ALIVE_WORKER) return;
-    fji_or_relaxed(&f->token.word, FJI_TOKEN_SIGNALLED); /* relaxed: DONE comes after it */
+    fji_or_relaxed(&f->token.word, FJI_TOKEN_SIGNALLED); /* relaxed: DONE publishes it */
     fji_plat_thread_signal(w->thread, signal);
 }
 
-/* Futures that the calling thread has decided and not yet shown to others: see TOLD. */
+/* The futures that the calling thread holds: see REPORTED. */
 static __thread fji_held *future_held_here;
 
-/* What of `held` is put into the word before DONE. */
+/* The bits that are set together with COMPLETING. With HOLDS these include the kind of outcome,
+ * because the calling thread reads it before DONE is set. */
 static uint32_t future_reported_bits(uint32_t bits, unsigned how)
 {
-    uint32_t told = (how & FJI_RESOLVE_REPORTS) != 0 ? FJI_REPORTED : 0;
+    uint32_t reported = (how & FJI_RESOLVE_REPORTS) != 0 ? FJI_REPORTED : 0;
 
-    return (how & FJI_RESOLVE_HOLDS) != 0 ? told | FJI_EXTERNAL | bits : told;
+    return (how & FJI_RESOLVE_HOLDS) != 0 ? reported | FJI_EXTERNAL | bits : reported;
 }
 
-/* False: it is decided. Else COMPLETING is set, by this call alone; *old: the word before. */
-static bool future_claim(uint32_t *word, uint32_t told, uint32_t *old)
+/* Sets COMPLETING and the bits `reported`. Returns false if f is resolved. Otherwise the calling
+ * thread is the resolving thread, and *old is the word before. */
+static bool future_claim(uint32_t *word, uint32_t reported, uint32_t *old)
 {
-    /* [task.done] acquire <- acq_rel of whoever has decided. */
+    /* [task.done] acquire <- acq_rel in fji_future_finish(), future_publish(): the outcome. */
     uint32_t s = fji_load_acquire(word);
 
     for (;;) {
-        /* Not to be waited for in the code of the user, on_error: the outcome is known. */
+        /* f is resolved. The resolving thread may be in on_error, which is user code and may take
+         * any time, so the caller does not wait for DONE. */
         if ((s & (FJI_COMPLETING | FJI_REPORTED)) == (FJI_COMPLETING | FJI_REPORTED)) return false;
         if ((s & FJI_COMPLETING) != 0) s = future_await_resolution(word);
         if ((s & FJI_DONE) != 0) return false;
-        /* [task.done] acq_rel: one alone gets here; the runner waits for DONE.
+        /* [task.done] acq_rel: only one thread gets past this CAS; the runner waits for DONE.
          * [future.runner] acquire <- release in future_body_signallable(): the runner. */
-        if (fji_cas_acq_rel_32(word, &s, s | FJI_COMPLETING | told)) break;
+        if (fji_cas_acq_rel_32(word, &s, s | FJI_COMPLETING | reported)) break;
     }
     *old = s;
     return true;
 }
 
-/* Whether the limit of f, which has one, has expired. Then a call that resolves f interrupts its body. */
+/* Whether f has a limit and the limit has expired. Then every call that resolves f interrupts its
+ * body. */
 static bool future_limit_expired(const fj_future *f)
 {
-    /* relaxed: set before the action of the limit is called, and the action leads to this call. */
+    /* relaxed: fji_timers_withdraw(), called before, has read it or taken the lock it is set
+     * under. */
     return (f->flags & FJI_FUTURE_LIMIT) != 0 &&
            fji_load_relaxed(&((const fj_timer *)f)->kind) == FJI_TIMER_EXPIRED;
 }
 
-/* What the body, and all that runs under it, is to see in the token of f. */
+/* The bits to set in the token of f, which its body and the tasks below the body see; 0: none. */
 static uint32_t future_token_bits(const fj_future *f, uint32_t bits, unsigned how)
 {
     const fji_worker *w = fji_worker_self();
@@ -251,32 +280,36 @@ static uint32_t future_token_bits(const fj_future *f, uint32_t bits, unsigned ho
     if ((bits & FJI_CANCELLED) == 0) {
         uint32_t kind = f->flags & (FJI_FUTURE_NO_BODY | FJI_FUTURE_COMPLETER);
         if ((how & FJI_RESOLVE_QUIETLY) != 0 || kind == FJI_FUTURE_NO_BODY) return 0;
-        if (w != NULL && fji_scope_runs(w, &f->token)) return 0; /* the body itself */
+        if (w != NULL && fji_scope_runs(w, &f->token)) return 0; /* called by the body */
     }
     return FJI_TOKEN_CANCELLED | (interrupt ? FJI_TOKEN_INTERRUPT : 0);
 }
 
-static void future_notify_body(fj_future *f, uint32_t old, uint32_t says)
+/* Sets these bits in the token of f. If they contain INTERRUPT, also wakes the interruptible waits
+ * under the token and signals the runner. `old`: the word before COMPLETING was set. */
+static void future_notify_body(fj_future *f, uint32_t old, uint32_t token_bits)
 {
     bool runs = (old & (FJI_SIGNALLABLE | FJI_RELEASED)) == FJI_SIGNALLABLE;
 
-    if (says == 0) return;
-    fji_token_set(&f->token, says);
-    if ((says & FJI_TOKEN_INTERRUPT) == 0) return;
+    if (token_bits == 0) return;
+    fji_token_set(&f->token, token_bits);
+    if ((token_bits & FJI_TOKEN_INTERRUPT) == 0) return;
     fji_wake_interruptible(&f->token);
     if (runs) future_signal(f);
 }
 
-/* The last step of whoever has won. `bits` are those that are not in the word yet. */
-static void future_publish(fj_future *f, uint32_t bits, bool out)
+/* The last step of the resolving thread: makes f DONE. `bits`: those of the outcome that are not in
+ * the word yet. `release`: no other thread will release f, so this one does. */
+static void future_publish(fj_future *f, uint32_t bits, bool release)
 {
     uint32_t *word = &f->task.state;
-    void (*released)(fj_future *) = out ? future_released(f) : NULL;
-    bool allocated = out && (f->flags & FJI_FUTURE_ALLOCATED) != 0;
+    void (*released)(fj_future *) = release ? future_released(f) : NULL;
+    bool allocated = release && (f->flags & FJI_FUTURE_ALLOCATED) != 0;
 
-    if (out) bits |= FJI_RELEASED;
-    /* [task.done] acq_rel -> acquire in whoever waits: the outcome. */
-    uint32_t s = fji_xor_acq_rel(word, FJI_COMPLETING | FJI_DONE | bits); /* LAST TOUCH */
+    if (release) bits |= FJI_RELEASED;
+    /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: the outcome.
+     * LAST TOUCH of *f, unless it is released here and is allocated or has a release function. */
+    uint32_t s = fji_xor_acq_rel(word, FJI_COMPLETING | FJI_DONE | bits);
     future_wake(word, s);
     if (released != NULL) released(f);
     if (allocated) fji_future_drop(f);
@@ -284,20 +317,20 @@ static void future_publish(fj_future *f, uint32_t bits, bool out)
 
 bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, unsigned how)
 {
-    uint32_t old, told = future_reported_bits(bits, how);
+    uint32_t old, reported = future_reported_bits(bits, how);
 
-    if (!future_claim(&f->task.state, told, &old)) return false;
+    if (!future_claim(&f->task.state, reported, &old)) return false;
     f->external = result;
     f->external_code = code;
-    /* A timer that waits is out of its pool: nobody runs it, and nobody else lets it go. */
+    /* If a timer is taken out of the wheel here, no other thread runs or releases it. */
     bool timer = (f->flags & (FJI_FUTURE_TIMER | FJI_FUTURE_LIMIT)) != 0;
-    bool out = timer && future_withdraw_timer(f);
-    /* Whatever waits in no queue has nobody who could look at its token; a completer below
-     * another has none, but its root's. */
-    if (!out && !fji_completer_is_child(f))
+    bool withdrawn = timer && future_withdraw_timer(f);
+    /* A timer that waited has no running body, so its token is not set. A completer with a parent
+     * has no token of its own. */
+    if (!withdrawn && !fji_completer_is_child(f))
         future_notify_body(f, old, future_token_bits(f, bits, how));
-    if ((bits & FJI_FAILED) != 0) future_number(f, old);
-    if ((how & FJI_RESOLVE_HOLDS) == 0) future_publish(f, FJI_EXTERNAL | bits, out);
+    if ((bits & FJI_FAILED) != 0) future_number_failure(f, old);
+    if ((how & FJI_RESOLVE_HOLDS) == 0) future_publish(f, FJI_EXTERNAL | bits, withdrawn);
     return true;
 }
 
@@ -316,7 +349,7 @@ void fji_future_publish_held(fji_held *held)
 bool fji_future_claim_report(fj_future *f)
 {
     if (!fj_future_failed(f)) return false;
-    /* [task.done] acq_rel: one alone passes it on. */
+    /* [task.done] acq_rel: only one thread sets the bit first. */
     return (fji_or_acq_rel(&f->task.state, FJI_REPORTED) & FJI_REPORTED) == 0;
 }
 
@@ -328,7 +361,7 @@ int fj_future_complete(fj_future *f, void *result)
 int fj_future_complete_quietly(fj_future *f)
 {
     if (f == NULL) return 0;
-    /* relaxed: what the body has set so far, if it is the body's thread that asks. */
+    /* relaxed: by the contract of this call the body does not write it at the same time. */
     return fji_future_resolve(f, 0, fji_load_relaxed(&f->result), FJ_OK, 0);
 }
 
@@ -348,9 +381,8 @@ int fj_future_cancel(fj_future *f, int interrupt)
            fj_future_is_cancelled(f);
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------ */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
-/* Whether the calling thread has decided f and is in its on_error. */
 FJI_COLD bool fji_future_is_held(const fj_future *f)
 {
     const fji_held *h = future_held_here;
@@ -361,7 +393,7 @@ FJI_COLD bool fji_future_is_held(const fj_future *f)
 
 uint32_t fji_future_word(const fj_future *f)
 {
-    /* [task.done] acquire <- acq_rel of whoever has decided: the outcome. */
+    /* [task.done] acquire <- acq_rel in fji_future_finish(), future_publish(): the outcome. */
     uint32_t s = fji_load_acquire(&f->task.state);
 
     return FJI_UNLIKELY((s & FJI_COMPLETING) != 0) && fji_future_is_held(f) ? s | FJI_DONE : s;
@@ -401,7 +433,6 @@ enum fj_future_state fj_future_state(const fj_future *f)
     return (s & FJI_FAILED) != 0 ? FJ_FUTURE_FAILED : FJ_FUTURE_SUCCESS;
 }
 
-/* Of a future that is done. */
 int fji_future_code(const fj_future *f)
 {
     uint32_t s = fji_future_word(f);
@@ -428,7 +459,7 @@ int fj_future_error(const fj_future *f)
     return fj_future_is_done(f) ? fji_future_code(f) : FJ_OK;
 }
 
-/* ---- References and release --------------------------------------------------------------------------- */
+/* ---- References and release ------------------------------------------------------------------ */
 
 void fj_future_set_release_fn(fj_future *f, void (*released)(fj_future *f))
 {
@@ -439,7 +470,7 @@ void fj_future_set_release_fn(fj_future *f, void (*released)(fj_future *f))
 
 bool fji_future_is_in_use(const fj_future *f)
 {
-    /* relaxed: NULL, or put into a queue by now. */
+    /* relaxed: only compared with NULL. */
     return fji_load_relaxed(&f->task.cell) != NULL && (fji_future_word(f) & FJI_RELEASED) == 0;
 }
 
@@ -450,31 +481,30 @@ void fj_future_unref(fj_future *f)
 
 fj_future *fj_future_ref(fj_future *f)
 {
-    /* relaxed: whoever has one may give another. */
+    /* relaxed: the caller has a reference, so the count does not become 0 meanwhile. */
     if (f != NULL && (f->flags & FJI_FUTURE_ALLOCATED) != 0) fji_add_relaxed(&f->refs, 1);
     return f;
 }
 
-/* Lost with the threads of the parent process: nobody else decides it. */
 void fji_future_orphan(fj_future *f)
 {
     (void)fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, 0);
-    fji_or_relaxed(&f->task.state, FJI_RELEASED); /* relaxed: as good as alone */
+    fji_or_relaxed(&f->task.state, FJI_RELEASED); /* relaxed: no other thread has f in use */
 }
 
-/* ---- Tags --------------------------------------------------------------------------------------------- */
+/* ---- Tags ------------------------------------------------------------------------------------ */
 
 int16_t fj_future_tag(const fj_future *f)
 {
     if (f == NULL) return 0;
-    /* [future.tag] acquire <- release of whoever set it. */
+    /* [future.tag] acquire <- acq_rel in fj_future_set_tag() and fj_future_cas_tag(). */
     return (int16_t)(uint16_t)fji_load_acquire(&f->tag);
 }
 
 int16_t fj_future_set_tag(fj_future *f, int16_t tag)
 {
     if (f == NULL) return 0;
-    /* [future.tag] acq_rel: a tag may be used as a mark that something was done. */
+    /* [future.tag] acq_rel -> acquire in fj_future_tag(): a program may publish data by a tag. */
     return (int16_t)(uint16_t)fji_swap_acq_rel(&f->tag, (uint32_t)(uint16_t)tag);
 }
 
@@ -483,6 +513,6 @@ int fj_future_cas_tag(fj_future *f, int16_t expected, int16_t tag)
     uint32_t old = (uint16_t)expected;
 
     if (f == NULL) return 0;
-    /* [future.tag] acq_rel: as above. */
+    /* [future.tag] acq_rel -> acquire in fj_future_tag(): as above. */
     return fji_cas_acq_rel_32(&f->tag, &old, (uint16_t)tag);
 }

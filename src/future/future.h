@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * future.h - the state word of a future, as its modules use it
+ * future.h - the functions that the files of this folder share
+ *
+ * future.c has the state word of a future and explains its bits and transitions. future_wait.c
+ * queues, runs and awaits one future, future_many.c several. future_call.c, completer.c and timer.c
+ * are kinds of futures.
+ *
+ * Any thread may call these functions, unless a comment names the thread. No lock is needed.
  */
 #ifndef FJI_FUTURE_H
 #define FJI_FUTURE_H
@@ -8,26 +14,35 @@
 #include "sched/await.h"
 #include "sched/pool.h"
 
-/* Runs the body with its token. w: the calling worker, or NULL. */
+/* ---- Running --------------------------------------------------------------------------------- */
+
+/* Runs the body of f under the token of f and returns its code. w: the calling worker, or NULL. */
 int fji_future_body(fj_future *f, fji_worker *w);
 
-/* The runner has finished: sets the outcome, unless the future is resolved, and releases the future. */
+/* Called by the runner after its body has returned `code`, or was not run. Sets the outcome, unless
+ * f is resolved or `code` is FJ_PENDING, and releases f. LAST TOUCH of *f. */
 void fji_future_finish(fj_future *f, int code);
 
-/* Runs the body unless the future is resolved or was discarded. w: the calling worker, or NULL. */
+/* Runs the body as fji_future_body() does. If f is resolved or was discarded, the body does not run
+ * and the call returns FJ_ECANCELED. w: the calling worker, or NULL. */
 int fji_future_execute(fj_future *f, fji_worker *w);
 
-/* Drops a reference, if f is an allocated future. */
+/* Drops one reference to f. The last one frees it. Does nothing if f is embedded. */
 void fji_future_drop(fj_future *f);
 
+/* ---- The outcome ----------------------------------------------------------------------------- */
+
 /*
- * Sets the outcome. `bits`: FAILED, CANCELLED, or none. Returns false if the future was resolved before.
+ * Resolves f: sets its outcome to `result` and `code`. `bits` is FJI_FAILED, FJI_CANCELLED or 0.
+ * `how` has any of these flags:
  *
  *   INTERRUPTS   interruptible waits inside the body end
- *   QUIETLY      the future ends by itself: its body is not notified
- *   REPORTS      sets REPORTED
- *   HOLDS        with REPORTS: it is DONE only after fji_future_hold() and fji_future_publish_held(). In
- *                between only the calling thread sees it as done.
+ *   QUIETLY      f ends by itself, so its token is not set; unless `bits` is FJI_CANCELLED
+ *   REPORTS      sets FJI_REPORTED
+ *   HOLDS        with REPORTS: f becomes DONE only in fji_future_publish_held(). The caller calls
+ *                fji_future_hold() first. Until then only the calling thread sees f as done.
+ *
+ * Returns false if f was resolved before. LAST TOUCH of *f if it returns true, except with HOLDS.
  */
 #define FJI_RESOLVE_INTERRUPTS 1u
 #define FJI_RESOLVE_QUIETLY 2u
@@ -35,57 +50,81 @@ void fji_future_drop(fj_future *f);
 #define FJI_RESOLVE_HOLDS 8u
 bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, unsigned how);
 
+/* A future that a thread has resolved with HOLDS and not published yet. The record is on the stack
+ * of that thread, and the records of one thread form a list. */
 typedef struct fji_held {
     fj_future *future;
     struct fji_held *outer;
 } fji_held;
+
+/* After fji_future_resolve() with HOLDS: the calling thread sees f as done from now on. */
 void fji_future_hold(fj_future *f, fji_held *held);
+
+/* Makes the future DONE for all threads and wakes its waiters. Called by the thread that holds it,
+ * in reverse order of the holds. LAST TOUCH of the future. */
 void fji_future_publish_held(fji_held *held);
 
-/* Of a future that is done: whether it failed by a call, and this is the first to set REPORTED. */
+/* Sets REPORTED if f is done and failed or was cancelled. Returns true if this call was the first
+ * to set it; then the caller reports the failure to the parents. */
 bool fji_future_claim_report(fj_future *f);
 
-/* The state word, with DONE if the calling thread holds the future. */
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* The state word, with DONE added if the calling thread holds f. */
 uint32_t fji_future_word(const fj_future *f);
 
 /* Whether the calling thread holds f. */
 bool fji_future_is_held(const fj_future *f);
 
-/* Whether a queue or a worker has the future, so that its memory must not be freed. */
+/* Whether a queue, the wheel or a worker has f, so that its memory must not be freed. */
 bool fji_future_is_in_use(const fj_future *f);
 
-/* fj_task.fail_seq of a future that failed while a thread waited for one of several: the flag, and 31 bits
- * of a number that grows with each failure. Otherwise the field is a child_base, which is smaller. */
+/* fj_task.fail_seq of a future that failed while a thread waited for one of several futures: this
+ * flag, and a number of 31 bits that grows with each failure. Without the flag the field is a
+ * child_base. */
 #define FJI_FAIL_SEQ_VALID 0x80000000u
 
 /* The code of a future that is done. */
 int fji_future_code(const fj_future *f);
 
-/* f was queued in the parent process: no other thread resolves it. */
+/* f was queued in the parent process of this process, so no thread runs it: cancels it, unless it
+ * is resolved, and releases it. */
 void fji_future_orphan(fj_future *f);
 
-/* Whether f can be queued: it has a body, and is neither queued nor done. */
+/* ---- Queueing and waiting -------------------------------------------------------------------- */
+
+/* Whether f can be queued: it is not NULL, has a body, and was neither queued nor run since it was
+ * initialised. */
 bool fji_future_may_queue(const fj_future *f);
 
-/* The pool that f was submitted to, or NULL. */
+/* The pool that f was submitted to or scheduled in, or NULL. */
 fj_pool *fji_future_pool(const fj_future *f);
 
-/* Queues f in p. */
+/*
+ * Queues f, which may be queued, in p. `outside`: in a submission queue even if the caller is a
+ * worker of p. `wake`: wakes a worker. The library has a reference to an allocated future while it
+ * is queued or runs. Returns FJ_OK, FJ_EREJECTED or FJ_ENOMEM.
+ */
 int fji_future_queue(fj_pool *p, fj_future *f, bool outside, bool wake);
 
-/* The deadline of a wait: FJI_ONLY_LOOK if timeout_ns is not positive. */
+/* The deadline of a wait with this timeout: FJI_ONLY_LOOK, do not wait, if timeout_ns is not
+ * positive. */
 #define FJI_ONLY_LOOK INT64_MIN
 int64_t fji_future_deadline(int64_t timeout_ns);
 
-/* Waits until f has one of the bits how->done. Returns FJ_OK, FJ_ETIMEDOUT or FJ_ECANCELED. */
+/* Waits until the word of f has one of the bits how->done. Returns FJ_OK, FJ_ETIMEDOUT, or
+ * FJ_ECANCELED if how->interruptible is set and the task of the calling worker is interrupted. */
 int fji_future_await(fj_future *f, const fji_wait *how);
 
-/* The root of a completer; 0 if f is no completer. And whether f is a completer with a parent. */
+/* ---- Completers ------------------------------------------------------------------------------ */
+
+/* The address of the root if f is a completer, otherwise 0. */
 static inline uintptr_t fji_completer_root(const fj_future *f)
 {
     return (f->flags & FJI_FUTURE_COMPLETER) != 0 ? (uintptr_t)((const fj_completer *)f)->root : 0;
 }
 
+/* Whether f is a completer with a parent. Such a completer uses the token of its root. */
 static inline bool fji_completer_is_child(const fj_future *f)
 {
     uintptr_t root = fji_completer_root(f);

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * future_call.c - allocated futures that call fn(arg)
+ * future_call.c - allocated futures that call a function of the caller with one argument
+ *
+ * Such a future is freed when its last reference is dropped. The caller has one reference, and the
+ * library has another while the future is queued or runs (fji_future_queue()).
  */
 
 #include "future/future.h"
 
-/* The allocated kind: fn(arg). */
 struct future_call {
     fj_future future;
-    fj_call_fn *call;
-    fj_action_fn *action;
+    fj_call_fn *call;     /* NULL if `action` is set */
+    fj_action_fn *action; /* NULL if `call` is set */
     void *arg;
 };
 
+/* The body: calls the function. */
 static int call_run(fj_task *t)
 {
     struct future_call *c = (struct future_call *)t;
@@ -22,6 +25,8 @@ static int call_run(fj_task *t)
     return c->call(c->arg, &c->future.result);
 }
 
+/* Makes a future without its function. `result`: what it succeeds with if the function is an
+ * action. Returns NULL if there is no memory. */
 static struct future_call *call_make(void *arg, void *result, bool interruptible)
 {
     struct future_call *c = fji_plat_alloc(sizeof *c);
@@ -57,6 +62,7 @@ int fj_future_new_action(fj_action_fn *action, void *arg, void *result, int inte
     return FJ_OK;
 }
 
+/* Submits `made` and stores it in *f. If that fails, frees it. */
 static int call_submit(fj_pool *pool, fj_future *made, fj_future **f)
 {
     int err = fj_future_submit(pool, made);

@@ -1,6 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * future_wait.c - queueing a future, running it and waiting for it
+ * future_wait.c - queueing one future, running it and waiting for it
+ *
+ * The bits of the state word are explained in future.c.
+ *
+ * Fast path of a join
+ *   A worker that joins the future that it has forked last takes it out of its own queue and runs
+ *   it in fj_future_join(). It does not record itself as the runner: it only enters the scope of
+ *   the future's token (sched/scope.h). If the body succeeds and the word is still 0, one CAS to
+ *   DONE and RELEASED finishes the future. Workers of a pool with an interrupt_signal do not take
+ *   this path, because they have to store `runner`: their scope_limit is NULL.
+ *
+ * Waits
+ *   A wait without a deadline may run tasks in the calling thread: first the future itself, if it
+ *   is still queued where the thread may take it, then tasks that the body has forked. A worker of
+ *   the pool does so, and on some pools a thread outside becomes a guest for it. A wait with a
+ *   deadline runs no task, because it could not stop the task at the deadline. Sleeping, and
+ *   helping with tasks of the body, is in sched/await.c.
+ *
+ * Edges         from                            to                              carries
+ *   task.done   acq_rel CAS, fj_future_join()   acquire, fji_future_word()      outcome
  */
 
 #include "future/future.h"
@@ -14,16 +33,16 @@
 #include "sched/scope.h"
 #include "sched/wake.h"
 
-/* ---- Queueing ----------------------------------------------------------------------------------------- */
+/* ---- Queueing -------------------------------------------------------------------------------- */
 
 bool fji_future_may_queue(const fj_future *f)
 {
     if (f == NULL || f->fn == NULL || f->task.cell != NULL) return false;
-    /* relaxed: the caller has it. A body that was run here, and not reinitialised since. */
+    /* relaxed: the caller owns f. RELEASED without a cell: fj_future_run() has run the body, and f
+     * was not reinitialised since. */
     return (fji_load_relaxed(&f->task.state) & FJI_RELEASED) == 0;
 }
 
-/* While it is queued or runs the library has a reference to an allocated one. */
 int fji_future_queue(fj_pool *p, fj_future *f, bool outside, bool wake)
 {
     (void)fj_future_ref(f);
@@ -32,6 +51,7 @@ int fji_future_queue(fj_pool *p, fj_future *f, bool outside, bool wake)
     return err;
 }
 
+/* As fji_future_queue(), but checks f. pool: NULL for the common pool. */
 static int future_queue(fj_pool *pool, fj_future *f, bool outside, bool wake)
 {
     if (!fji_future_may_queue(f)) return FJ_EINVAL;
@@ -54,7 +74,7 @@ int fj_future_submit_lazy(fj_pool *pool, fj_future *f)
     return future_queue(pool, f, false, false);
 }
 
-/* Apart, as what follows, so that the fast path saves no registers for it. */
+/* The slow paths are separate functions, so that the fast paths save no registers for them. */
 static FJI_COLD int future_fork_slow(fj_future *f)
 {
     fji_worker *w = fji_worker_self();
@@ -64,14 +84,14 @@ static FJI_COLD int future_fork_slow(fj_future *f)
     if (fji_future_queue(w->pool, f, false, true) != FJ_OK) {
         (void)fj_future_ref(f);
         fji_task_mark_unqueued(&f->task, w->pool->submitted_cell);
-        (void)f->task.fn(&f->task); /* no room: at once */
+        (void)f->task.fn(&f->task); /* no memory to queue it: runs it now */
     }
     return FJ_OK;
 }
 
 int fj_future_fork(fj_future *f)
 {
-    /* relaxed: the caller has it. */
+    /* relaxed: the caller owns f. */
     bool quick = f != NULL && f->flags == 0 && f->task.cell == NULL &&
                  fji_load_relaxed(&f->task.state) == 0;
 
@@ -84,7 +104,7 @@ int fj_future_unfork(fj_future *f)
     if (f == NULL || f->task.cell == NULL || fj_future_is_done(f)) return 0;
     fj_pool *p = *(fj_pool **)(void *)f->task.cell->args;
     if (!fji_submit_take_back(p, &f->task, FJI_TAG_FUTURE)) return 0;
-    fji_store_relaxed(&f->task.cell, (fj_cell *)NULL); /* relaxed: the caller's again */
+    fji_store_relaxed(&f->task.cell, (fj_cell *)NULL); /* relaxed: the caller owns f again */
     fji_future_drop(f);
     return 1;
 }
@@ -96,11 +116,11 @@ int fj_future_reinit(fj_future *f)
     f->task.cell = NULL;
     f->tag = 0;
     if (!fji_completer_is_child(f)) f->token.word = 0;
-    fji_store_relaxed(&f->task.state, 0u); /* relaxed: the caller alone has it */
+    fji_store_relaxed(&f->task.state, 0u); /* relaxed: no other thread uses f */
     return FJ_OK;
 }
 
-/* ---- Waiting ------------------------------------------------------------------------------------------ */
+/* ---- Waiting --------------------------------------------------------------------------------- */
 
 int64_t fji_future_deadline(int64_t timeout_ns)
 {
@@ -109,17 +129,19 @@ int64_t fji_future_deadline(int64_t timeout_ns)
 
 fj_pool *fji_future_pool(const fj_future *f)
 {
-    fj_cell *submitted = fji_load_relaxed(&f->task.cell); /* relaxed: pools come before it */
+    /* relaxed: the pool was created before f could be queued in it. */
+    fj_cell *submitted = fji_load_relaxed(&f->task.cell);
     return submitted != NULL ? fji_cell_pool(submitted) : NULL;
 }
 
-/* Takes f out of the queue it is in, if this thread may and nobody has it, and runs it. */
+/* Runs f here if it is still queued and the calling thread may take it out of that queue. */
 static void future_take_back(fj_pool *p, fj_future *f)
 {
     if (fji_submit_take_back(p, &f->task, FJI_TAG_FUTURE)) (void)f->task.fn(&f->task);
 }
 
-/* Waits in p, which has f, and may run tasks meanwhile: f itself if no thread has it yet. */
+/* Waits for f, which was submitted to p. If the calling thread works for p, or may do so as a
+ * guest, it runs f itself if no thread has taken it yet, and helps otherwise. */
 static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
 {
     fji_worker *w = fji_worker_self();
@@ -130,48 +152,52 @@ static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
     fji_worker *g = works && !own ? fji_guest_enter(p, true, NULL) : NULL;
     bool may_run = own || (g != NULL && !fji_pool_stopping(p));
 
-    if (may_run && fji_load_relaxed(&f->task.cell) != NULL) /* relaxed: pools come before it */
+    if (may_run && fji_load_relaxed(&f->task.cell) != NULL) /* relaxed: only compared with NULL */
         future_take_back(p, f);
-    if ((fji_future_word(f) & how->done) == 0) { /* its body may have left it open */
-        fji_wait as = *how;
-        as.guest = g != NULL;
+    if ((fji_future_word(f) & how->done) == 0) { /* also if the body has returned FJ_PENDING */
+        fji_wait adjusted = *how;
+        adjusted.guest = g != NULL;
         fji_wake_for_lazy(p);
-        err = fji_await_task(g != NULL ? g : w, p, &f->task, &as);
+        err = fji_await_task(g != NULL ? g : w, p, &f->task, &adjusted);
     }
     if (g != NULL) fji_guest_leave(g);
     return err;
 }
 
-/* The same with a limit: the caller runs nothing, since it could not stop when its time is over. */
+/* Waits for f without running a task, because the wait has a deadline. */
 static int future_await_idly(fj_pool *p, fj_future *f, const fji_wait *how)
 {
-    fji_pool_needs_worker(p); /* no caller may run it */
+    fji_pool_needs_worker(p); /* the caller does not run f, so a worker has to */
     fji_wake_for_lazy(p);
     return fji_await_task(fji_worker_self(), p, &f->task, how);
 }
 
-/* Until one of the `done` bits is there. */
 int fji_future_await(fj_future *f, const fji_wait *how)
 {
     fji_worker *w = fji_worker_self();
-    fji_wait as = *how;
+    fji_wait adjusted = *how;
 
     if ((fji_future_word(f) & how->done) != 0) return FJ_OK;
-    /* The pool that it was in is only known to be there while it has it. */
+    /* The pool is known to exist only while it has f or, for a completer, tasks of the same
+     * root. */
     fj_pool *p = how->root != NULL || fji_future_is_in_use(f) ? fji_future_pool(f) : NULL;
     if (p != NULL && fji_task_is_orphaned(&f->task)) {
         fji_future_orphan(f);
         return FJ_OK;
     }
-    /* What was not queued itself: its tasks are in the pool of whoever has run it. */
+    /* A root that was not queued: its tasks are in the pool of the thread that ran it, or in the
+     * common pool if that thread is outside. */
     if (p == NULL && how->root != NULL) p = w != NULL ? w->pool : fji_common_if_made();
     if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;
     if (how->deadline == FJI_ONLY_LOOK) return FJ_ETIMEDOUT;
-    if (w == NULL) as.interruptible = false; /* no task: a guest of a pool that stops waits on */
-    as.token = &f->token;
-    if (p == NULL) return fji_await_task(w, w != NULL ? w->pool : NULL, &f->task, &as);
-    int err = fji_wait_may_run(how) ? future_await_working(p, f, &as)
-                                    : future_await_idly(p, f, &as);
+    /* A thread outside runs no task that could be interrupted. If it becomes a guest below, the
+     * stop of the pool does not end its wait. */
+    if (w == NULL) adjusted.interruptible = false;
+    adjusted.token = &f->token;
+    if (p == NULL) return fji_await_task(w, w != NULL ? w->pool : NULL, &f->task, &adjusted);
+    int err = fji_wait_may_run(how) ? future_await_working(p, f, &adjusted)
+                                    : future_await_idly(p, f, &adjusted);
+    /* A task that this thread ran meanwhile has called fork(), and this is the child process. */
     if (err == FJ_OK && (fji_future_word(f) & how->done) == 0) fji_future_orphan(f);
     return err;
 }
@@ -203,13 +229,15 @@ static FJI_COLD int future_join_slow(fj_future *f)
     return fji_future_code(f);
 }
 
-/* Taken out of the own queue, its outcome not as simple as it mostly is. */
+/* The body has returned `code`, and the fast path does not apply. Finishes f, and waits for it if
+ * the body has left it open. */
 static FJI_COLD int future_join_finish(fj_future *f, int code)
 {
     fji_future_finish(f, code);
-    return fj_future_is_done(f) ? fji_future_code(f) : future_join_slow(f); /* left open */
+    return fj_future_is_done(f) ? fji_future_code(f) : future_join_slow(f);
 }
 
+/* f was taken out of the own queue, and the fast path does not apply. */
 static FJI_COLD int future_join_popped(fj_future *f)
 {
     bool run = fji_task_is_unresolved(&f->task);
@@ -224,19 +252,19 @@ static FJI_COLD int future_join_popped(fj_future *f)
 int fj_future_join(fj_future *f)
 {
     fj_worker *fast = fji_self;
-    fji_worker *w = (fji_worker *)(void *)fast; /* not if this thread works for no pool */
-    uint32_t s = 0;                             /* nobody waits, nobody decides */
+    fji_worker *w = (fji_worker *)(void *)fast; /* not valid in a thread outside */
+    uint32_t s = 0;                             /* expected: no waiter, unresolved */
 
-    /* The task is its first member, also of none: NULL is in no queue. */
+    /* The task is the first member of f. If f is NULL this fails, because NULL is in no queue. */
     if (!fji_pop_future(fast, (fj_task *)(void *)f)) return future_join_slow(f);
-    /* [task.done] acquire <- acq_rel of whoever has decided. */
+    /* [task.done] acquire <- acq_rel in fji_future_resolve(): the outcome. */
     bool quick = fji_load_acquire(&f->task.state) == 0 && f->flags == 0;
     fji_scope *scope = w->scope;
     if (FJI_UNLIKELY(!quick || scope >= w->scope_limit)) return future_join_popped(f);
     fji_scope_push(w, scope, &f->token, fast->top);
     int code = f->fn(&f->task);
-    fji_store_relaxed(&w->scope, scope); /* relaxed: who stole under this scope is through */
-    /* [task.done] acq_rel -> acquire in whoever waits: the outcome. LAST TOUCH. */
+    fji_store_relaxed(&w->scope, scope); /* relaxed: tasks stolen under it are done */
+    /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: outcome. LAST TOUCH. */
     bool plain = code == FJ_OK && fji_cas_acq_rel_32(&f->task.state, &s, FJI_DONE | FJI_RELEASED);
     return FJI_LIKELY(plain) ? FJ_OK : future_join_finish(f, code);
 }
@@ -248,9 +276,9 @@ int fj_future_get(fj_future *f, int64_t timeout_ns, void **result)
     return err != FJ_OK ? err : fj_future_result(f, result);
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------ */
+/* ---- Running --------------------------------------------------------------------------------- */
 
-/* Runs the body here, unless f is resolved. */
+/* Runs the body in the calling thread, unless f is resolved, and finishes f. */
 static void future_run_here(fj_future *f)
 {
     bool run = fji_task_is_unresolved(&f->task);

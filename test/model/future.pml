@@ -5,8 +5,8 @@
  * Modelled: a future whose body is run once by a Runner, and an Owner that sleeps on the word until
  * DONE, then until LET_GO (RELEASED in the sources), and then frees the memory. With CANCELLER,
  * another thread cancels the future and interrupts its body. With COMPLETER, another thread
- * completes it (future_decide()). With NAPPER, a worker waits for the future in its wait bucket
- * (lot) by an interruptible wait (nap). With INTERRUPTER, the task of that worker is itself
+ * completes it (fji_future_resolve()). With NAPPER, a worker waits for the future in its wait
+ * bucket (lot) by an interruptible wait (nap). With INTERRUPTER, the task of that worker is itself
  * interrupted. With SIGNAL, the pool has an interrupt_signal. The body of the future is chosen at
  * the start: it ends at once; it waits in a bucket until it is interrupted; it ends only after the
  * Napper has returned; it leaves the outcome to another thread (FJ_PENDING); or it waits in a
@@ -212,7 +212,7 @@ proctype Runner()
     byte s, n, seen;
     bit was_signalled;
 
-    /* future_execute() */
+    /* fji_future_execute() */
     atomic { TOUCH; if :: word & (DONE | COMPLETING) -> goto finish :: else fi }
 #if SIGNAL
     /* future_body_signallable(): one read-modify-write, after the store of the runner's worker */
@@ -307,7 +307,7 @@ finish: /* fji_future_finish() */
 }
 
 #if CANCELLER || COMPLETER
-/* future_decide() */
+/* fji_future_resolve() */
 proctype Hand(byte who)
 {
     byte s;
@@ -437,7 +437,7 @@ proctype Owner()
     sleep_on_word(DONE);
     outcome();
 #ifndef M_FREE_AT_DONE
-    sleep_on_word(LET_GO); /* fj_future_unref() */
+    sleep_on_word(LET_GO); /* fj_future_fini() */
     outcome();
 #endif
     atomic { napper_back && calls == 0; freed = 1 }

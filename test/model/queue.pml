@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue.pml - the worker's queue of src/queue.h: one owner, THIEVES thieves
+ * queue.pml - the worker's queue of src/queue/queue.h: one owner, THIEVES thieves
  *
  * Modelled: push, take of the topmost cell (fji_pop() and its slow path), take of any other cell,
  * reclaiming (here called settle), give back, close, opening by the owner and by a thief, steal

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * subq.pml - the submission queue of src/queue.h, and the LOCKED state
+ * subq.pml - the submission queue of src/queue/submission_queue.h, and the LOCKED state
  *
  * Modelled: one process that holds the lock, and THIEVES thieves. The holder pushes, takes a task
  * back from anywhere in the queue, and at the end of the array moves the remaining tasks to the
