@@ -26,8 +26,8 @@ SHIPPED = {"FJI_SIM": 1, "FJI_NO_ASM": 1}
 
 
 # The programs of scenarios, test/sim/NAME.c.
-SCENARIOS = ["queue", "pool", "block", "quiesce", "future", "outcome", "timer", "common", "help", "ends",
-          "local"]
+SCENARIOS = ["queue", "pool", "idle", "block", "quiesce", "shutdown", "future", "completer", "outcome",
+             "timer", "limit", "common", "help", "ends", "local"]
 
 
 class Failed(Exception):
