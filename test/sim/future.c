@@ -310,8 +310,8 @@ static int inline_child_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Is below the future in the queue of the runner. No waiter for the future may run it, so it
- * runs only after the future is done. */
+/* This task is below the future in the queue of the runner. A waiter for the future must not run
+ * it, so it runs only after the future is done. */
 static int inline_below_run(fj_task *t)
 {
     (void)t;
@@ -319,8 +319,8 @@ static int inline_below_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Without an older task below it the waiter can reach the child. Then the body waits until the
- * child has run, and only the waiter can run it. */
+/* If no older task is below the child in the queue, the waiter can reach the child. Then the
+ * body ends only after the child has run, and only the waiter can run it. */
 static int inline_body(fj_task *t)
 {
     fj_task c;
@@ -480,7 +480,7 @@ FJ_TEST(interrupt_breaks_the_sleep_of_its_task_only, 10)
     free(p);
 }
 
-/* The same with two tokens between that of the future and the sleep. */
+/* The same if two other tokens are between the token of the future and the sleep. */
 static int sleeps_under_tokens(fj_task *t)
 {
     fj_token outer, inner;

@@ -179,7 +179,7 @@ FJ_TEST(actions_at_limits_come_one_after_the_other, 10)
     fj_pool *pool = scenario_pool(1, 0);
     fj_future *f, *g;
 
-    inside_actions = 1; /* act_waits() runs once only, and lets_go() waits for two */
+    inside_actions = 1; /* lets_go() waits for two callbacks, but act_waits() runs once here */
     timer_ran = 0;
     CHECK_EQ(fj_submit_with_timeout(pool, open_ended, NULL, 1000, act_fails, &f), FJ_OK);
     CHECK_EQ(fj_future_join(f), 7);

@@ -93,7 +93,7 @@ FJ_TEST(task_between_actions_is_run_once, 10)
     free(l);
 }
 
-/* A body may return any code: no value of it has a meaning for the library. */
+/* A body may return any code. No code has a meaning for the library itself. */
 FJ_TEST(any_code_of_a_submitted_task_reaches_its_joiner, 10)
 {
     static const int codes[] = {INT32_MIN, FJ_PENDING, -1};
@@ -184,8 +184,8 @@ FJ_TEST(pool_without_a_thread_runs_what_is_joined, 10)
     CHECK_EQ(atomic_load(&runs), 2);
 }
 
-/* The first start, or the first two, are refused. The counts of the pool must stay correct, so
- * that two workers are active in the end. */
+/* The start of the first thread, or of the first two, is refused. The counts of the pool must
+ * stay correct, so that two workers are active in the end. */
 static atomic_int asked;
 
 static int ask(void *arg)
@@ -251,8 +251,8 @@ FJ_TEST(forks_ask_for_threads_again_when_one_has_come, 10)
     fjt_destroy(pool);
 }
 
-/* Fails in the first threads, as many as *arg says. A thread whose on_start callback fails ends,
- * and another thread must run the tasks for which it was started. */
+/* Fails in the first *arg threads. A thread whose on_start callback fails ends, and another
+ * thread must run the tasks for which it was started. */
 static int start_or_not(fj_pool *pool, int worker, void *arg)
 {
     (void)pool, (void)worker;
@@ -422,7 +422,7 @@ static void *change_size(void *pool)
     return NULL;
 }
 
-/* The checked library checks the counts of the pool when it ends. */
+/* The scenarios run with the checked library, which checks the counts of a pool when it ends. */
 FJ_TEST(two_threads_change_the_size_at_once, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
