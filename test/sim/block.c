@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * block.c - scenarios of blocked workers and those that run in their place
+ * block.c - scenarios of blocked workers, and of workers that run in their place
  */
 #include <forkjoin/block.h>
 #include <pthread.h>
 
 #include "gate.h"
-#include "sched/pool.h"
 #include "scenario.h"
+#include "sched/pool.h"
 
 static struct gate gate;
 static atomic_int done;
@@ -27,7 +27,7 @@ static void await(const atomic_int *count, int n)
     while (atomic_load(count) < n) sim_sleep_until(sim_now() + 1000000);
 }
 
-/* ---- A task is queued while a worker blocks -------------------------------------------------------- */
+/* ---- A task is queued while a worker blocks -------------------------------------------------- */
 
 static int blocks(void *arg)
 {
@@ -43,7 +43,7 @@ static int opens(fj_task *t)
     return 2;
 }
 
-/* Forks the task that opens the gate, and does not join it before it has run. */
+/* Forks the task that opens the gate, and joins it only after it has run on another worker. */
 static int forks_and_polls(void *arg)
 {
     fj_task t;
@@ -71,7 +71,7 @@ FJ_TEST(task_forked_while_a_worker_blocks_is_run, 10)
     gate_end(&gate);
 }
 
-/* ---- A joiner sleeps --------------------------------------------------------------------------------- */
+/* ---- A joiner sleeps ------------------------------------------------------------------------- */
 
 static atomic_int a_runs, b_ran;
 
@@ -114,7 +114,7 @@ FJ_TEST(joiner_that_sleeps_is_replaced, 10)
     fjt_destroy(pool);
 }
 
-/* ---- The replacement is refused ------------------------------------------------------------------------ */
+/* ---- The start of a replacement is refused --------------------------------------------------- */
 
 static int way;
 
@@ -129,7 +129,8 @@ static void waits_for_its_child(void *arg)
     CHECK_EQ(fj_join(&t), 2);
 }
 
-/* The pool is not called again: the blocked worker has to ask. */
+/* After the refusal no thread calls the pool again, so the blocked worker has to ask for a
+ * thread again. */
 FJ_TEST(refused_replacement_is_asked_for_again, 10)
 {
     fj_pool *pool = block_pool(1, 3);
@@ -142,8 +143,8 @@ FJ_TEST(refused_replacement_is_asked_for_again, 10)
     gate_end(&gate);
 }
 
-/* The same while a thread outside is about to have a start refused: for a moment the control word
- * counts the thread that it starts. */
+/* The same while another thread is about to start a thread and is refused. Until the refusal the
+ * control word counts that thread as active. */
 static int does_nothing(void *arg)
 {
     (void)arg;
@@ -172,8 +173,8 @@ FJ_TEST(replacement_is_asked_for_again_though_another_start_is_under_way, 10)
     gate_end(&gate);
 }
 
-/* The worker waits before anything is queued, and the submission is the last call of the pool: the
- * thread of the timers has to ask. */
+/* The worker blocks before a task is queued, and the submission is the last call of the pool. So
+ * the thread of the timers has to ask for a thread again. */
 static atomic_int refusals;
 
 static int refuses_some(fj_pool *p, void *arg)
@@ -211,7 +212,7 @@ FJ_TEST(submission_whose_thread_is_refused_is_run_while_the_worker_is_blocked, 1
     atomic_store(&refusals, 0);
     way = (int)(sim_random() % GATE_WAITS_SIMULATED);
     gate_close(&gate, false, NULL);
-    /* In half of the runs the thread of the timers is there, and sleeps. */
+    /* In half of the runs the thread of the timers exists already, and sleeps. */
     bool sleeps_already = sim_random() % 2 == 0;
     fj_future *far = NULL;
     if (sleeps_already)
@@ -227,7 +228,7 @@ FJ_TEST(submission_whose_thread_is_refused_is_run_while_the_worker_is_blocked, 1
     gate_end(&gate);
 }
 
-/* ---- Counts ----------------------------------------------------------------------------------------------- */
+/* ---- Counts of blocked workers --------------------------------------------------------------- */
 
 static int sleeps(void *arg)
 {
@@ -237,8 +238,8 @@ static int sleeps(void *arg)
     return FJ_OK;
 }
 
-/* Workers block and come back while others are replaced: in the end nobody counts as blocked, which
- * the check of a pool at rest looks at. */
+/* Workers block and become active again while others replace them. No worker may count as
+ * blocked in the end; the library checks that when the pool ends. */
 FJ_TEST(workers_that_were_blocked_count_as_before, 10)
 {
     fj_pool *pool = block_pool(2, 4);
@@ -249,7 +250,7 @@ FJ_TEST(workers_that_were_blocked_count_as_before, 10)
     fjt_destroy(pool);
 }
 
-/* ---- A pool that cannot have a thread more ------------------------------------------------------------- */
+/* ---- A saturated pool ------------------------------------------------------------------------ */
 
 static int refuses(fj_pool *p, void *arg)
 {
@@ -266,8 +267,8 @@ static void joins_elsewhere(void *arg)
     CHECK_EQ(fj_join(&t), 2);
 }
 
-/* A join cannot fail, so the worker waits although the callback says no: it counts as blocked until
- * then, and no longer. */
+/* A join cannot fail, so the worker waits although allow_saturation refuses. It counts as
+ * blocked until the wait ends. */
 FJ_TEST(join_in_a_saturated_pool_counts_as_a_block, 10)
 {
     fj_pool_options o = {0};

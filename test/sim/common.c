@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * common.c - scenarios of the end of the common pool, and of those who use it meanwhile
+ * common.c - scenarios of the end of the common pool while other threads use it
  */
 #include <pthread.h>
 
@@ -21,7 +21,7 @@ static int task(fj_task *t)
     return action(NULL);
 }
 
-/* One worker that goes to sleep at once. */
+/* Configures a common pool of n workers that go to sleep at once. */
 static void configure(int n)
 {
     fj_pool_options o = {0};
@@ -32,7 +32,8 @@ static void configure(int n)
     CHECK_EQ(fj_common_configure(&o), FJ_OK);
 }
 
-/* Ends the pool while `main` runs, then once more: all that was given has run. */
+/* Ends the common pool while `main` runs in another thread, and once more afterwards. Then
+ * everything that was submitted must have run: `wanted` bodies. */
 static void end_beside(void *(*main)(void *), int wanted)
 {
     pthread_t thread;
@@ -58,7 +59,8 @@ FJ_TEST(submitter_meets_the_end_of_the_common_pool, 10)
     end_beside(submits, 2);
 }
 
-/* One of them makes the next pool while the other one has the record of the old one at hand. */
+/* One submitter may create the next pool while the other one still uses the record of the old
+ * pool. */
 FJ_TEST(two_submitters_meet_the_end_of_the_common_pool, 10)
 {
     pthread_t thread[2];
@@ -107,7 +109,7 @@ FJ_TEST(joiner_of_a_lazily_queued_task_meets_the_end_of_the_common_pool, 10)
     end_beside(joins_lazily, 2);
 }
 
-/* It is the caller's again, or was run: by a pool that may be gone. */
+/* The task is taken back, or it has run in a pool that may have ended. */
 static void *takes_back(void *arg)
 {
     fj_task t;
@@ -205,10 +207,11 @@ FJ_TEST(limit_meets_the_end_of_the_common_pool, 10)
     end_beside(submits_with_a_limit, 2);
 }
 
-/* Far longer than a run takes: one that is always due leaves no quiet moment. */
+/* Much longer than a run of the scenario. A series that is always due would leave no quiescent
+ * moment. */
 #define PERIOD_NS 1000000000ll
 
-/* A series is cancelled by the end, or by its owner, and let go of once. */
+/* The series is cancelled by the end of the pool or by this thread, and must be released once. */
 static void *repeats(void *arg)
 {
     fj_future *f;
@@ -270,7 +273,7 @@ FJ_TEST(end_meets_the_end_of_the_common_pool, 10)
     CHECK_EQ(atomic_load(&runs), 2);
 }
 
-/* An attempt that fails refuses nothing. */
+/* If the attempt to end the pool fails, no submission is refused. */
 static void *tries(void *arg)
 {
     (void)arg;
@@ -302,7 +305,8 @@ FJ_TEST(attempt_to_end_the_common_pool_refuses_its_worker_nothing, 10)
     free(l);
 }
 
-/* The end waits for this callback, so that does not wait for the end. */
+/* The end of the pool waits for this callback. So the submission must be refused instead of
+ * waiting for the end. */
 static void gives_at_its_end(fj_pool *pool, int worker, void *arg)
 {
     (void)pool, (void)worker, (void)arg;
@@ -316,7 +320,7 @@ FJ_TEST(callback_meets_the_end_of_the_common_pool, 10)
     fj_pool_options o = {0};
 
     o.parallelism = 1;
-    o.keep_alive_ns = FJ_FOREVER; /* else it may end before the pool does */
+    o.keep_alive_ns = FJ_FOREVER; /* otherwise the worker may retire before the pool ends */
     o.on_stop = gives_at_its_end;
     CHECK_EQ(fj_common_configure(&o), FJ_OK);
     atomic_store(&runs, 0);
@@ -325,7 +329,7 @@ FJ_TEST(callback_meets_the_end_of_the_common_pool, 10)
     CHECK_EQ(atomic_load(&runs), 1);
 }
 
-/* Two threads use the pool for the first time. */
+/* Both threads use the common pool for the first time. */
 FJ_TEST(two_threads_make_the_common_pool_once, 10)
 {
     pthread_t thread;
@@ -339,7 +343,8 @@ FJ_TEST(two_threads_make_the_common_pool_once, 10)
     CHECK_EQ(atomic_load(&runs), 4);
 }
 
-/* The pool is made with these options, or with the default ones, but not with half of them. */
+/* The pool is created either with these options or with the default ones, but not with a
+ * mixture. */
 static void *configures(void *arg)
 {
     fj_pool_options o = {0};
@@ -364,7 +369,7 @@ FJ_TEST(configuration_meets_the_first_use_of_the_common_pool, 10)
     CHECK_EQ(atomic_load(&runs), 2);
 }
 
-/* Each of two threads that end the pool finds it ended. */
+/* Each of the two threads that end the pool returns only after the pool has ended. */
 static atomic_int started, stopped;
 
 static int is_started(fj_pool *pool, int worker, void *arg)
@@ -385,7 +390,7 @@ static void *ends_once(void *arg)
     (void)arg;
     CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
     CHECK_EQ(atomic_load(&stopped), atomic_load(&started));
-    CHECK(!fj_pool_is_shutdown(NULL)); /* there is none, and the next one is not made yet */
+    CHECK(!fj_pool_is_shutdown(NULL)); /* there is no pool, and the next one is not created yet */
     return NULL;
 }
 
@@ -407,7 +412,7 @@ FJ_TEST(second_end_of_the_common_pool_waits_for_the_first, 10)
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-/* A text and a dump read the name and the records of workers. */
+/* fj_pool_describe() and fj_pool_dump() read the name and the records of the workers. */
 static void reads_line(const char *text, void *arg)
 {
     *(size_t *)arg += strlen(text);
@@ -432,7 +437,7 @@ FJ_TEST(text_meets_the_end_of_the_common_pool, 10)
     end_beside(describes, 2);
 }
 
-/* What was taken from the pool is the caller's to run. */
+/* The calling thread runs the action that it has drained. */
 static void *drains(void *arg)
 {
     fj_taken taken;
@@ -450,7 +455,8 @@ FJ_TEST(drain_meets_the_end_of_the_common_pool, 10)
     end_beside(drains, 2);
 }
 
-/* No worker was started: the stop is followed by no other fence than its own. */
+/* No worker was ever started. So the full fence of the stop itself is the only one that can
+ * order it with the readers. */
 static void *only_looks(void *arg)
 {
     (void)arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ends.c - scenarios in which two outcomes, or an outcome and the end of the pool, meet
+ * ends.c - scenarios in which two outcomes of a future compete, or an outcome and the end of a pool
  */
 #include <pthread.h>
 
@@ -8,7 +8,7 @@
 
 static atomic_int runs;
 
-/* ---- A child that fails twice ------------------------------------------------------------------------ */
+/* ---- A child that fails twice ---------------------------------------------------------------- */
 
 struct family {
     fj_completer root, bad, good;
@@ -32,7 +32,7 @@ static int count_bad(fj_completer *c, int code, fj_completer *caller)
     return 1;
 }
 
-/* It decides its own outcome, and then says by its code that it has failed. */
+/* It resolves its own future as failed, and then also returns an error code. */
 static int bad_run(fj_task *t)
 {
     fj_completer *c = (fj_completer *)t;
@@ -81,7 +81,7 @@ FJ_TEST(child_that_fails_itself_and_by_its_code_ends_its_root_once, 10)
     free(f);
 }
 
-/* ---- A timer and the end of its pool ------------------------------------------------------------------- */
+/* ---- A timer and the end of its pool --------------------------------------------------------- */
 
 static int tick(fj_task *t)
 {
@@ -97,7 +97,8 @@ static void *shut_down(void *pool)
     return NULL;
 }
 
-/* Due at once, or nearly: whatever the pool has accepted it runs, before it ends. */
+/* The timers are due at once, or nearly. The pool must run each timer that it has accepted
+ * before it ends. */
 FJ_TEST(accepted_timer_runs_though_the_pool_is_shut_down, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -127,11 +128,11 @@ FJ_TEST(accepted_timer_runs_though_the_pool_is_shut_down, 10)
     free(t[1]);
 }
 
-/* ---- The last of several failures ------------------------------------------------------------------------ */
+/* ---- The last of several failures ------------------------------------------------------------ */
 
 struct late {
     fj_future future;
-    const fj_future *before; /* fails after this one; or NULL */
+    const fj_future *before; /* this future fails first; or NULL */
     int code;
 };
 
@@ -143,7 +144,7 @@ static int late_run(fj_task *t)
     return l->code;
 }
 
-/* Two and two: the number that failures are told apart by wraps within the second pair. */
+/* Failures are numbered, so that the last one is known. The number wraps within the second pair. */
 FJ_TEST(any_of_gives_the_code_of_the_last_to_fail, 10)
 {
     fj_pool *pool = scenario_pool(2, 0);
@@ -166,7 +167,7 @@ FJ_TEST(any_of_gives_the_code_of_the_last_to_fail, 10)
     fjt_destroy(pool);
 }
 
-/* ---- A future that is queued when its pool stops -------------------------------------------------------- */
+/* ---- A future that is queued when its pool stops --------------------------------------------- */
 
 static int until_the_stop(void *arg)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * frame.c - the test framework of fjtest.h on the simulator: each test under many schedules
+ * frame.c - the test framework of fjtest.h on the simulator: runs each test under many schedules
  *
- * The same FJ_TESTs, but instead of a process of its own each gets runs of the simulator, every
- * one with the next seed, until its share of the time or its number of schedules is used up. A
- * failure prints the seed and how to see it again.
+ * The tests are the same FJ_TESTs as elsewhere. But instead of a process of its own each test gets
+ * runs of the simulator, every one with the next seed, until its time or its number of schedules is
+ * used up. A failure prints the seed, and the command that repeats the run step by step. This file
+ * is compiled without src/plat/sim/posix.h, so its calls of the system are real ones.
  */
 #define _GNU_SOURCE
 #include "../fjtest.h"
@@ -20,17 +21,15 @@
 
 #include "plat/sim/sim.h"
 
-/* The frame itself runs outside the simulator: these are not what posix.h makes of them. */
-
 static fjt_test *tests;
 
-/* What must outlive a run, which puts all data back: see sim_run(). */
+/* Data that outlive a run. A run resets all other data of the program: see sim_run(). */
 static struct frame {
     bool skipped;
     char why[200];
     uint64_t seed;
-    int64_t clock;       /* when the watch has looked last */
-    uint64_t clock_seed; /* and in which run */
+    int64_t clock;       /* virtual time at the last call of on_watch() */
+    uint64_t clock_seed; /* seed of the run at that call */
 } * frame;
 
 void fjt_register(fjt_test *t)
@@ -41,7 +40,7 @@ void fjt_register(fjt_test *t)
     *at = t;
 }
 
-/* ---- What tests call ----------------------------------------------------------------------------- */
+/* ---- Functions that tests call --------------------------------------------------------------- */
 
 void fjt_fail(const char *file, int line, const char *fmt, ...)
 {
@@ -137,7 +136,7 @@ bool fjt_sanitized(void)
     return false;
 }
 
-/* ---- Running --------------------------------------------------------------------------------------- */
+/* ---- Running the tests ----------------------------------------------------------------------- */
 
 struct choice {
     double seconds;
@@ -181,7 +180,8 @@ static void catch_crashes(void)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &how, NULL);
 }
 
-/* The clock goes on with every step: a run that has made none for so long is in a loop without one. */
+/* Every step advances the virtual clock. If it stands still for this many seconds of computing,
+ * the run is in a loop without a step. */
 #define WATCH_SECONDS 5
 
 static void on_watch(int number)
@@ -190,7 +190,7 @@ static void on_watch(int number)
     if (!sim_inside()) return;
     int64_t now = sim_now();
     if (now == frame->clock && frame->seed == frame->clock_seed)
-        sim_fail("a loop without a step, for %d seconds", WATCH_SECONDS);
+        sim_fail("no step for %d seconds: an endless loop", WATCH_SECONDS);
     frame->clock = now;
     frame->clock_seed = frame->seed;
 }
@@ -202,7 +202,7 @@ static void watch_loops(void)
     struct itimerval every = {.it_interval = {.tv_sec = WATCH_SECONDS},
                               .it_value = {.tv_sec = WATCH_SECONDS}};
 
-    sigaction(SIGVTALRM, &how, NULL); /* the time that this program computes */
+    sigaction(SIGVTALRM, &how, NULL); /* counts only the time in which this program computes */
     setitimer(ITIMER_VIRTUAL, &every, NULL);
 }
 
@@ -216,7 +216,7 @@ static void one_schedule(fjt_test *t, const struct choice *c, uint64_t seed, lon
     if (c->fixed_strategy) o.strategy = (enum sim_strategy)c->strategy;
     o.trace = c->trace && expected > 0;
     o.expected = expected;
-    if (c->short_steps > 0) { /* not written for it: these count on time going by evenly */
+    if (c->short_steps > 0) { /* tests of other folders expect a clock that does not jump */
         o.steps = expected == 0 ? c->short_steps : 60 * expected + 200000;
         o.jump_in = o.freezes = 0;
     }
@@ -240,7 +240,7 @@ static bool report_failure(const fjt_test *t, const struct choice *c, uint64_t s
     return false;
 }
 
-/* True: nothing was found. */
+/* Runs a test under many schedules. Returns false after a failure, which it prints. */
 static bool run_test(fjt_test *t, const struct choice *c)
 {
     struct tally all = {0, 0, 0, 0};
@@ -248,12 +248,12 @@ static bool run_test(fjt_test *t, const struct choice *c)
     uint64_t seed = c->seed;
     int left_out = 0;
 
-    one_schedule(t, c, 1, 0, &r); /* how long it is, always by the same */
+    one_schedule(t, c, 1, 0, &r); /* measures the number of steps, always with seed 1 */
     if (r.failed && c->short_steps == 0 && !frame->skipped && strncmp(r.text, "too many", 8) != 0) {
         all.schedules = 1;
         return report_failure(t, c, 1, &r, &all);
     }
-    double until = seconds_now() + c->seconds; /* a long measuring run leaves time for the search */
+    double until = seconds_now() + c->seconds; /* the measuring run does not count */
     long expected = r.steps > 0 ? r.steps : 1;
     if (c->short_steps > 0 && r.steps > c->short_steps) {
         printf("skip %s: more than %ld steps\n", t->name, c->short_steps);
@@ -266,7 +266,7 @@ static bool run_test(fjt_test *t, const struct choice *c)
             return true;
         }
         if (r.failed && strncmp(r.text, "too many", 8) == 0) {
-            if (all.schedules > 0 && ++left_out < 100) { /* a random program: others fit */
+            if (all.schedules > 0 && ++left_out < 100) { /* random size: another seed may fit */
                 seed++;
                 continue;
             }
@@ -277,7 +277,7 @@ static bool run_test(fjt_test *t, const struct choice *c)
         all.steps += r.steps;
         all.switches += r.switches;
         if (r.threads > all.threads) all.threads = r.threads;
-        if (!r.failed && r.blocks > 0 && c->short_steps == 0) { /* scenarios give everything back */
+        if (!r.failed && r.blocks > 0 && c->short_steps == 0) { /* scenarios free all memory */
             r.failed = true;
             snprintf(r.text, sizeof r.text, "%ld blocks of memory were not freed", r.blocks);
         }
@@ -302,15 +302,15 @@ static void usage(FILE *out)
 {
     fprintf(out,
             "usage: %s [OPTION...] [FILTER...]\n"
-            "  --seconds S    for each test (default 1)\n"
-            "  --schedules N  at most, for each test\n"
-            "  --short N      leave out tests of more than N steps\n"
-            "  --seed S       the first; others follow it (default: a new one, printed)\n"
+            "  --seconds S    time for each test (default 1)\n"
+            "  --schedules N  run each test at most N times\n"
+            "  --short N      skip tests of more than N steps\n"
+            "  --seed S       seed of the first run; each run adds 1 (default: from the clock)\n"
             "  --trace        print every step\n"
-            "  --model N      0 sc, 1 tso, 2 weak, instead of what the seed says\n"
-            "  --strategy N   0 random, 1 pct\n"
-            "  --stop         with the first test that fails\n"
-            "  --list         only say which tests there are\n",
+            "  --model N      memory model: 0 sc, 1 tso, 2 weak (default: by the seed)\n"
+            "  --strategy N   schedules: 0 random, 1 pct (default: by the seed)\n"
+            "  --stop         stop after the first test that fails\n"
+            "  --list         only print the names of the tests\n",
             program);
 }
 

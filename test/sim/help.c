@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * help.c - scenarios of helping across several waits
+ * help.c - scenarios of workers that help while they wait, and of the tasks that they must not run
  */
 #include "scenario.h"
 
-/* ---- A waiter helps no task that began below the one it waits for ---------------------------------- */
+/* ---- A waiter helps no task that began before the one it waits for --------------------------- */
 
 /*
- *   v   forks X and F, joins X, which u has stolen; helps with T, which X has forked; T waits for
- *       F, so v takes F back and runs it.
- *   w   waits for F. The worker v runs F and joins X at the same time, but F has begun later: what
- *       X has forked (G) does not belong to F.
+ *   v   forks X and F, and joins X, which u has stolen. It helps with T, which X has forked. T
+ *       waits for F, so v takes F back and runs it.
+ *   w   waits for F. The worker v runs F and joins X at the same time, but F has begun later. So
+ *       the task G, which X has forked, does not belong to F, and w must not run it.
  */
 struct cross {
     fj_task x, t, g;
@@ -96,12 +96,12 @@ FJ_TEST(waiter_helps_nothing_that_began_before_what_it_waits_for, 10)
     free(cross);
 }
 
-/* ---- A waiter runs no action ------------------------------------------------------------------------ */
+/* ---- A waiter runs no action ----------------------------------------------------------------- */
 
 /*
- * The task X is run by another worker than the one that joins it. Either X queues an action itself,
- * or its child Y does, and Y is run by the joiner if that helps: then the action lies in the queue of
- * the joiner. An action may wait for anything, so the joiner has to leave it alone.
+ * Another worker than the joiner runs the task X. Either X queues an action itself, or its child Y
+ * does. If the joiner helps, it runs Y, and then the action is in the joiner's own queue. An action
+ * may wait for anything, so the joiner must not run it.
  */
 struct act {
     fj_task x, y;
@@ -171,11 +171,11 @@ FJ_TEST(waiter_leaves_actions_to_others, 10)
     free(act);
 }
 
-/* ---- A waiter does not sleep over what it could run -------------------------------------------------- */
+/* ---- A waiter does not sleep while only it can run a task ------------------------------------ */
 
 /*
- * There are two workers and no more. X runs on one and forks Y, which only the joiner of X can run.
- * Y submits Z, which is then in the queue of the joiner, and X waits for Z.
+ * The pool has two workers and can have no more. One runs X, which forks Y, and only the joiner of
+ * X can run Y. Y submits Z, which is then in the joiner's own queue, and X waits for Z.
  */
 struct left {
     fj_task x, y, z;
@@ -235,7 +235,7 @@ FJ_TEST(waiter_runs_what_only_it_can_run, 10)
     free(left);
 }
 
-/* ---- A waiter runs nothing that it has queued before it waits ----------------------------------------- */
+/* ---- A waiter runs no task that it has queued before the wait -------------------------------- */
 
 static fj_future elsewhere;
 static fj_task queued_before;
@@ -279,12 +279,12 @@ FJ_TEST(waiter_runs_nothing_that_it_queued_before, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Two bodies that were begun without a number in their word ------------------------------------- */
+/* ---- Two bodies that fj_future_run() has begun ----------------------------------------------- */
 
 static fj_future *awaited, *unrelated;
 static atomic_int begun, ended, waiter;
 
-/* A child of the unrelated body: the worker that waits for the other future must not run it. */
+/* A child of the unrelated body. The worker that waits for the other future must not run it. */
 static int unrelated_child(fj_task *t)
 {
     (void)t;
@@ -351,15 +351,16 @@ FJ_TEST(waiter_helps_the_body_that_it_waits_for_and_no_other, 10)
     free(unrelated);
 }
 
-/* ---- A waiter follows no thief after its task has ended -------------------------------------- */
+/* ---- A joiner follows no thief after the joined task has ended ------------------------------- */
 
 /*
  *   j   forks X and joins it.
  *   v   takes X and runs it. Then it forks Z, at the same position of its queue, and joins Z.
- *   u   takes Z, which forks two tasks. The joiner v helps with the first, which ends after the
- *       join of X.
- * The joiner j may see that v runs X, stop for a while, and then see that v joins Z and that the
- * second task of Z is in the queue of u. But X is done by then, and this task does not belong to X.
+ *   u   takes Z, which forks two tasks. The joiner v helps with the first of them, which does not
+ *       end before the join of X has returned.
+ * The joiner j may see that v runs X, then be stopped for a while, and then see that v joins Z and
+ * that the second task of Z is in the queue of u. But X is done by then, and this task does not
+ * belong to X.
  */
 static fj_task chain_x, chain_z, chain_of_z[2];
 static uint32_t chain_workers, x_forked, x_begun, x_joined, z_forked, z_begun;

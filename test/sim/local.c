@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * local.c - scenarios of tasks that are taken from the queues by hand, beside workers that take them too
+ * local.c - scenarios of tasks that a thread takes from the queues by hand, while workers run
  */
 #include <pthread.h>
 
-#include "sched/pool.h"
 #include "scenario.h"
+#include "sched/pool.h"
 
 static atomic_int runs;
 
@@ -16,7 +16,7 @@ static int action(void *arg)
     return FJ_OK;
 }
 
-/* ---- From outside ---------------------------------------------------------------------------------------- */
+/* ---- Taken by a thread outside the pool ------------------------------------------------------ */
 
 static void *drains_and_runs(void *pool)
 {
@@ -30,14 +30,14 @@ static void *drains_and_runs(void *pool)
                 fj_taken_run(&taken[k]);
             else
                 fj_taken_cancel(&taken[k]);
-            fj_taken_run(&taken[k]); /* nothing is left in it */
+            fj_taken_run(&taken[k]); /* has no effect: the task is no longer in it */
         }
         sim_yield();
     }
     return NULL;
 }
 
-/* Each is run once, or cancelled by the thread that has drained it. */
+/* Each task runs once, or is cancelled by the thread that has drained it. */
 FJ_TEST(submission_is_taken_by_a_worker_or_by_a_drain, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -62,7 +62,8 @@ FJ_TEST(submission_is_taken_by_a_worker_or_by_a_drain, 10)
     fjt_destroy(pool);
 }
 
-/* A drain takes what a worker has forked, too: the join waits for its run. */
+/* fj_pool_drain() also takes forked tasks. The join then waits until the draining thread has run
+ * or cancelled the task. */
 static void forks_some(void *pool)
 {
     struct scenario_leaf *l[3];
@@ -89,9 +90,10 @@ FJ_TEST(forked_task_is_taken_by_a_drain, 10)
     fjt_destroy(pool);
 }
 
-/* ---- By a worker ----------------------------------------------------------------------------------------- */
+/* ---- Taken by a worker ----------------------------------------------------------------------- */
 
-/* At rest no worker has a cell in use: not even those whose tasks were taken by hand, or by a thief. */
+/* When the pool is quiescent, no worker has a cell in use, also if its tasks were taken by hand
+ * or stolen. */
 static void check_empty(fj_pool *pool)
 {
     CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
@@ -101,7 +103,8 @@ static void check_empty(fj_pool *pool)
     }
 }
 
-/* The task of the frame below stays where it is; the actions above it are taken, here or by a thief. */
+/* fj_take_local() must leave the task that this frame has forked. It takes the actions above it,
+ * unless a thief does. */
 static void polls_its_queue(void *pool)
 {
     struct scenario_leaf *l = scenario_leaf(&runs, 5);
@@ -131,7 +134,7 @@ FJ_TEST(worker_polls_its_queue_beside_a_thief, 10)
     CHECK_EQ(atomic_load(&runs), 6);
 }
 
-/* The same for tasks that are asked back by their address. */
+/* The same for tasks that the worker takes back with fj_unfork(). */
 static void takes_back(void *pool)
 {
     for (int round = 0; round < 2; round++) {
@@ -161,7 +164,7 @@ FJ_TEST(worker_takes_back_what_it_has_submitted_beside_a_thief, 10)
     CHECK_EQ(atomic_load(&runs), 4);
 }
 
-/* A task that is taken by hand has the token of its forker. */
+/* A task that is taken by hand runs with the token of its forker. */
 static fj_token token;
 static atomic_int taken_run;
 
@@ -211,7 +214,8 @@ FJ_TEST(task_that_is_drained_by_a_worker_has_its_token, 10)
     fjt_destroy(pool);
 }
 
-/* A future that is counted: it is run, or is as new, and is freed by the last that lets it go. */
+/* The future has a reference count. It runs, or fj_future_unfork() makes it as new; the last
+ * fj_future_unref() frees it. */
 static int call(void *arg, void **result)
 {
     *result = arg;

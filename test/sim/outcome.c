@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * outcome.c - scenarios of futures, completers and waits, each of which ends in one of several ways
+ * outcome.c - scenarios in which a future, a completer or a wait can end in several ways
  */
 #include <forkjoin/block.h>
 #include <pthread.h>
 
 #include "scenario.h"
 
-#define LATE ((int64_t)200000000) /* a waiter that was not woken looks by itself after 250 ms */
+/* A waiter that is not woken checks the pool again after 250 ms. */
+#define LATE ((int64_t)200000000)
 
 static atomic_int runs, go;
 
@@ -46,7 +47,7 @@ static int waits_to_go(void *arg)
     return FJ_OK;
 }
 
-/* ---- Any ------------------------------------------------------------------------------------------------ */
+/* ---- Waiting for any of several futures ------------------------------------------------------ */
 
 static int naps_and_stays_open(fj_task *t)
 {
@@ -61,7 +62,8 @@ struct choice {
     int64_t ended;
 };
 
-/* The first is in the queue of this worker, which is alone and runs it; the second has no body. */
+/* The first future is in the queue of this worker, and no other worker can run it. The second
+ * has no body. */
 static int waits_for_any(fj_task *t)
 {
     struct choice *c = (struct choice *)t;
@@ -113,7 +115,7 @@ static void alone_with_two(void *arg)
     for (int i = 0; i < 2; i++) free(f[i]);
 }
 
-/* No thread can run one of them in its place. */
+/* The worker has to run one of the futures itself, because no other thread can. */
 FJ_TEST(worker_that_is_alone_runs_one_of_those_it_waits_for, 10)
 {
     fj_pool_options o = {0};
@@ -127,7 +129,7 @@ FJ_TEST(worker_that_is_alone_runs_one_of_those_it_waits_for, 10)
     fjt_destroy(pool);
 }
 
-/* ---- All ------------------------------------------------------------------------------------------------ */
+/* ---- fj_future_invoke_all() ------------------------------------------------------------------ */
 
 static int until_go(fj_task *t)
 {
@@ -146,7 +148,8 @@ static void *completes(void *arg)
     return NULL;
 }
 
-/* Its memory may be gone as soon as the call has returned. */
+/* fj_future_invoke_all() must return only after the body has ended, because the caller may free
+ * the future then. */
 FJ_TEST(invoke_all_waits_for_a_body_whose_future_was_completed, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -177,7 +180,7 @@ FJ_TEST(invoke_all_cancels_what_its_limit_leaves_undone, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Joined by its forker ------------------------------------------------------------------------------- */
+/* ---- A future that its forker joins ---------------------------------------------------------- */
 
 static fj_future *joined;
 static int decided;
@@ -190,12 +193,13 @@ static void *cancels_what_is_joined(void *arg)
     return NULL;
 }
 
-/* The forker takes it out of its own queue, where another thread decides it at the same time. */
+/* The forker takes the future out of its own queue while another thread resolves it. */
 static void forks_and_joins(void *arg)
 {
     int code;
-    fj_future before; /* from the first on its worker has room for tokens: the quick way */
+    fj_future before;
 
+    /* From its first future on the worker has memory for scopes, and uses the fast path. */
     fj_future_init(&before, body);
     CHECK_EQ(fj_future_run(&before), FJ_OK);
     CHECK_EQ(fj_future_fork(joined), FJ_OK);
@@ -223,7 +227,7 @@ FJ_TEST(join_and_cancel_decide_once, 10)
     free(joined);
 }
 
-/* ---- Refused, used again -------------------------------------------------------------------------------- */
+/* ---- Refused calls, and futures that are used again ------------------------------------------ */
 
 static int answer(void *arg, void **result)
 {
@@ -266,7 +270,7 @@ FJ_TEST(future_that_was_cancelled_is_used_again, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Whose token ------------------------------------------------------------------------------------------ */
+/* ---- Tokens of nested bodies ----------------------------------------------------------------- */
 
 static fj_future *inner;
 
@@ -276,7 +280,8 @@ static int has_its_own_token(fj_task *t)
     return FJ_OK;
 }
 
-/* Forked and joined, or invoked: afterwards the token is that of the task that did it. */
+/* After a nested future was run, or forked and joined, the current token is again that of this
+ * body. */
 static int has_its_token_back(fj_task *t)
 {
     const fj_token *mine = &((fj_future *)t)->token;
@@ -315,7 +320,7 @@ FJ_TEST(token_of_a_task_is_its_own_again_after_a_join, 10)
     free(inner);
 }
 
-/* So deep that the room for tokens has to grow, and does not. */
+/* The futures are nested so deeply that the worker needs more memory for scopes, and gets none. */
 #define DEEP 260
 
 static fj_future *deep;
@@ -333,7 +338,7 @@ static int goes_deeper(fj_task *t)
 static void without_more_memory(void *arg)
 {
     (void)arg;
-    CHECK_EQ(fj_future_run(inner), FJ_OK); /* the first has room */
+    CHECK_EQ(fj_future_run(inner), FJ_OK); /* the worker allocates its first scopes */
     CHECK_EQ(fj_future_reinit(inner), FJ_OK);
     fji_fault_set(FJI_FAULT_COMMIT, 1, 1000);
     CHECK_EQ(fj_future_run(deep), FJ_OK);
@@ -356,7 +361,7 @@ FJ_TEST(tokens_without_room_are_those_of_their_tasks, 10)
     free(inner);
 }
 
-/* Though a token of fj_invoke_token() lies between. */
+/* The body resolves its own future while a token of fj_invoke_token() is the current one. */
 static int completes_the_outer(fj_task *t)
 {
     (void)t;
@@ -389,7 +394,7 @@ FJ_TEST(body_that_completes_itself_under_a_token_is_not_told, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Completers --------------------------------------------------------------------------------------------- */
+/* ---- Completers ------------------------------------------------------------------------------ */
 
 static fj_completer *completer(fj_completer *parent, int32_t pending, fj_task_fn *fn)
 {
@@ -407,7 +412,8 @@ static int root_run(fj_task *t)
     return FJ_OK;
 }
 
-/* The only worker has something else to do: the body is never seen, and the queue lets it go. */
+/* The root is cancelled while the only worker runs something else. The body must not run, and
+ * the worker that takes the root out of the queue must release it. */
 FJ_TEST(root_cancelled_while_queued_is_let_go_without_a_run, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -437,7 +443,8 @@ static void *decides_a_root(void *arg)
     return NULL;
 }
 
-/* Completed or failed by another thread, which does not touch it after that. */
+/* Another thread completes the root or fails it. It must not touch the root afterwards, because
+ * the waiting thread frees it. */
 FJ_TEST(root_is_freed_by_the_thread_that_waited_for_it, 10)
 {
     fj_completer *root = completer(NULL, 1, NULL);
@@ -456,7 +463,7 @@ struct part {
 
 static struct part *parts;
 
-/* The end of the root is no request to stop. */
+/* The last child completes the root. That is not a cancel of the child. */
 static int part_run(fj_task *t)
 {
     atomic_fetch_add(&runs, 1);
@@ -508,8 +515,9 @@ static int completes_only(fj_task *t)
     return FJ_OK;
 }
 
-/* The second child is run above the first, by a worker that keeps the token of their root; then the
- * first forks at a lower place. */
+/* A worker runs the second child first and keeps the scope of the root for the next child. Then
+ * the first child forks a task at a lower position of the queue, and a thief must find the token
+ * of the root for it. */
 static int forks_one_that_waits(fj_task *t)
 {
     fj_task below;
@@ -517,7 +525,7 @@ static int forks_one_that_waits(fj_task *t)
     memset(&below, 0, sizeof below);
     fj_task_init(&below, begins_and_waits);
     fj_fork(&below);
-    scenario_until(&runs); /* a thief has it */
+    scenario_until(&runs); /* a thief runs it */
     CHECK_EQ(fj_join(&below), 3);
     fj_completer_try_complete((fj_completer *)t);
     return FJ_OK;
@@ -551,7 +559,7 @@ FJ_TEST(token_of_a_root_reaches_what_is_stolen_from_its_children, 10)
     free(root);
 }
 
-/* ---- Waits that the library controls ----------------------------------------------------------------------- */
+/* ---- Sleeps, managed blocks and lazily queued futures ---------------------------------------- */
 
 static int sleeps_as_long_as_asked(void *arg)
 {
@@ -573,7 +581,7 @@ FJ_TEST(sleep_lasts_as_long_as_asked, 10)
     CHECK_EQ(fj_execute(pool, sleeps_as_long_as_asked, NULL), FJ_OK);
     for (int i = 0; i < 3; i++) {
         yield_some(40);
-        fj_token_cancel(&token); /* of no task */
+        fj_token_cancel(&token); /* no task runs with this token */
     }
     CHECK_EQ(sleeps_as_long_as_asked(NULL), FJ_OK);
     fjt_destroy(pool);
@@ -616,7 +624,7 @@ static int blocks_until_interrupted(fj_task *t)
     return fj_managed_block(never, blocks_for_a_while, NULL);
 }
 
-/* It is not counted as blocked afterwards, which the check of a pool at rest looks at. */
+/* The worker must not count as blocked afterwards; the library checks that when the pool ends. */
 FJ_TEST(interrupt_ends_a_managed_block, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -642,7 +650,7 @@ FJ_TEST(lazily_queued_future_is_run_for_its_waiter, 10)
     atomic_store(&runs, 0);
     atomic_store(&go, 1);
     CHECK_EQ(fj_execute(pool, waits_to_go, NULL), FJ_OK);
-    CHECK_EQ(fj_sleep_ns(20000), FJ_OK); /* the worker sleeps by then */
+    CHECK_EQ(fj_sleep_ns(20000), FJ_OK); /* until the worker sleeps */
     int64_t began = sim_now();
     CHECK_EQ(fj_future_submit_lazy(pool, f), FJ_OK);
     int err = fj_future_wait(f, sim_random() % 2 == 0 ? FJ_FOREVER : 10 * LATE);

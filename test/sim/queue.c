@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue.c - scenarios of fork, join and steal: one owner, two or three thieves
+ * queue.c - scenarios of fork, join and steal in pools of one to three workers
  */
 #include "plat/config.h"
 #include "scenario.h"
 
 static atomic_int runs;
 
-/* ---- Trees ---------------------------------------------------------------------------------------- */
+/* ---- Trees ----------------------------------------------------------------------------------- */
 
 struct node {
     fj_task task;
@@ -91,11 +91,12 @@ FJ_TEST(typed_tree_gives_its_sum, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Every task once, its memory free at once ------------------------------------------------------ */
+/* ---- Every task runs once, and its memory is freed at once ----------------------------------- */
 
 enum { MANY = 5 };
 
-/* Forks all, then joins or takes back in this order of their positions. */
+/* Forks all tasks, then joins them in this order. It tries to take every second one back with
+ * fj_unfork() first. */
 static void fork_and_join(const int *order)
 {
     struct scenario_leaf *l[MANY];
@@ -147,7 +148,8 @@ FJ_TEST(tasks_joined_in_any_order_run_once_in_fifo_order, 10)
     fjt_destroy(pool);
 }
 
-/* The same address is forked again and again, at the same position. */
+/* Forks one task at a time, always at the same position, and in half of the runs at the same
+ * address. */
 static void one_at_a_time(void *arg)
 {
     (void)arg;
@@ -168,7 +170,7 @@ FJ_TEST(address_used_again_is_a_new_task, 10)
     fjt_destroy(pool);
 }
 
-/* Two at a time: the older one is what thieves are after when the younger is popped. */
+/* Two tasks at a time: thieves try to take the older one while the owner pops the younger one. */
 static void two_at_a_time(void *arg)
 {
     (void)arg;
@@ -192,8 +194,9 @@ FJ_TEST(last_but_one_task_is_taken_by_one_only, 10)
     fjt_destroy(pool);
 }
 
-/* The oldest stays while younger ones come and go, often enough for the queue to be closed: a
- * thief that has seen it before must not take it afterwards, when it is another's place. */
+/* The oldest task stays while the owner forks and joins younger ones, often enough that the
+ * queue is closed. Then the owner joins the oldest task and forks another one into its cell. A
+ * thief with an old view of the queue must not take the new task. */
 static void oldest_stays(void *arg)
 {
     (void)arg;
@@ -220,10 +223,11 @@ FJ_TEST(oldest_task_is_taken_by_one_only, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Cells of tasks that were joined before younger ones ------------------------------------------- */
+/* ---- Tombstones: cells of tasks that were joined before younger ones ------------------------- */
 
-/* The first task is joined first and leaves a TOMB. So many younger tasks come and go that a queue
- * without a TOMB would be closed; the join of the second task has to free the TOMB below it. */
+/* The first task is joined first and leaves a tombstone. Then the owner forks and joins four
+ * younger tasks, which would close a queue without a tombstone. The join of the second task has
+ * to free the tombstone below it. */
 static void second_stays(void *arg)
 {
     for (int i = *(int *)arg; i > 0; i--) {
@@ -254,8 +258,8 @@ FJ_TEST(join_above_a_tomb_frees_the_tomb, 10)
     fjt_destroy(pool);
 }
 
-/* The TOMB of the first task is what thieves are after, while the fork of a fourth task moves the
- * second one into its cell: a thief that drops the TOMB must not drop that task with it. */
+/* Thieves try to drop the tombstone of the first task, while the fork of a fourth task moves the
+ * second task into its cell. A thief must not drop the second task with it. */
 static void moves_over_a_tomb(void *arg)
 {
     struct scenario_leaf *l[4];
@@ -288,9 +292,9 @@ static int moved_action(void *arg)
     return FJ_OK;
 }
 
-/* The queue has three cells, and a fourth task needs one: a submitted task and an action move down
- * over the TOMB of the first. There is no other worker that could run the submitted task, so the
- * worker has to find it in its new cell. */
+/* The queue has three cells, and a fourth task needs one. So a submitted task and an action move
+ * down over the tombstone of the first task. No other worker could run the submitted task, so
+ * this worker has to find it in its new cell. */
 static void takes_back_what_was_moved(void *arg)
 {
     struct scenario_leaf *a = scenario_leaf(&runs, 1), *b = scenario_leaf(&runs, 2);
@@ -321,7 +325,7 @@ FJ_TEST(task_that_was_moved_is_taken_back_from_its_new_cell, 10)
     CHECK_EQ(atomic_load(&runs), 4);
 }
 
-/* ---- Long leaf --------------------------------------------------------------------------------------- */
+/* ---- An owner that computes and does not touch its queue ------------------------------------- */
 
 struct flag_task {
     fj_task task;
@@ -334,7 +338,8 @@ static int flag_run(fj_task *t)
     return FJ_OK;
 }
 
-/* The owner computes and never comes by its queue: thieves open it themselves. */
+/* The owner only polls, and does not call the library until both tasks have run. So the thieves
+ * have to open its queue themselves. */
 static void forks_and_never_comes_by(void *arg)
 {
     struct flag_task *f = malloc(2 * sizeof *f);
@@ -359,7 +364,7 @@ FJ_TEST(task_under_a_long_leaf_is_stolen, 10)
     fjt_destroy(pool);
 }
 
-/* Closed again after some pops without a steal, and opened again: more than once. */
+/* The queue is opened by thieves and closed again after some pops without a steal, twice. */
 static void opens_and_closes(void *arg)
 {
     (void)arg;
@@ -378,9 +383,9 @@ FJ_TEST(queue_opened_and_closed_loses_nothing, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Helping ------------------------------------------------------------------------------------------ */
+/* ---- Helping --------------------------------------------------------------------------------- */
 
-/* A stolen task that forks: whoever waits for it helps with what it has forked, or sleeps. */
+/* The joiner of a stolen task helps with the tasks that it has forked, or sleeps. */
 static void joins_what_was_stolen(void *arg)
 {
     struct node *n = malloc(sizeof *n);
@@ -403,7 +408,7 @@ FJ_TEST(joiner_of_a_stolen_tree_helps_or_sleeps, 10)
     fjt_destroy(pool);
 }
 
-/* ---- A join runs nothing that does not belong to it ---------------------------------------------------- */
+/* ---- A joiner runs only descendants of the joined task --------------------------------------- */
 
 struct kin {
     fj_task task;
@@ -411,7 +416,7 @@ struct kin {
     int depth;
 };
 
-static _Thread_local const struct kin *joined; /* by this thread, at the moment */
+static _Thread_local const struct kin *joined; /* the task that this thread joins, or NULL */
 
 static int kin_run(fj_task *t)
 {
@@ -450,8 +455,8 @@ FJ_TEST(helper_runs_only_what_belongs_to_the_joined, 10)
     fjt_destroy(pool);
 }
 
-/* The older of two is joined first. Its thief then takes the younger one, at the same places of its
- * queue: the joiner must not help with that. */
+/* The older of two tasks is joined first. Its thief then takes the younger one and runs it at
+ * the same positions of its queue. The joiner must not help with the tasks of the younger one. */
 static void joins_the_older_first(void *arg)
 {
     struct kin a, b;
@@ -482,7 +487,7 @@ FJ_TEST(helper_leaves_the_next_task_of_its_thief_alone, 10)
     fjt_destroy(pool);
 }
 
-/* The same with a thief that waits for another thief. */
+/* The same with a thief that itself waits for another thief. */
 FJ_TEST(helper_leaves_the_next_tasks_of_two_thieves_alone, 10)
 {
     fj_pool *pool = scenario_pool(3, 0);
@@ -492,7 +497,7 @@ FJ_TEST(helper_leaves_the_next_tasks_of_two_thieves_alone, 10)
     fjt_destroy(pool);
 }
 
-/* ---- More tasks than the queue has cells -------------------------------------------------------------- */
+/* ---- More tasks than the queue has cells ----------------------------------------------------- */
 
 enum { BEYOND = FJI_QUEUE_RESERVED + 3 };
 
@@ -507,8 +512,8 @@ static int beyond_run(fj_task *t)
     return 3;
 }
 
-/* Those that the queue has no room for go to a submission queue; the others are stolen or taken back
- * as always. Joined youngest or oldest first. */
+/* The tasks for which the queue has no space go to a submission queue. The others are stolen or
+ * taken back as usual. The tasks are joined in the order of their forks or in reverse. */
 static int beyond_root(fj_task *t)
 {
     struct scenario_leaf *l[BEYOND];
@@ -541,10 +546,10 @@ FJ_TEST(forks_beyond_the_room_of_the_queue_run_once, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Submissions that are moved, or taken back at the end of their queue ------------------------------- */
+/* ---- Submissions that are moved, or taken back at the end of their queue --------------------- */
 
-/* The only thread of the pool takes three of four submissions, so that the next one moves the fourth
- * to the front. If its join did not find it there, no other thread could run it. */
+/* The only thread of the pool takes three of four submissions, so that the next submission moves
+ * the fourth to the front. The join has to find it there, because no other thread could run it. */
 static void joins_a_moved_submission(void *pool)
 {
     struct scenario_leaf *l[5];
@@ -574,8 +579,8 @@ FJ_TEST(submission_that_was_moved_is_found_by_its_joiner, 10)
     fjt_destroy(pool);
 }
 
-/* The submitter takes back the second of three submissions, then the third: both cells at the end are
- * free again. The worker may drop the tombstone of the second at the same moment. */
+/* The submitter takes back the second of three submissions, then the third. Both cells at the
+ * end are free again. The worker may drop the tombstone of the second at the same moment. */
 FJ_TEST(submissions_taken_back_at_the_end_leave_room_for_the_next, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);

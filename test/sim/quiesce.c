@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quiesce.c - scenarios of who asks whether a pool is quiet, and of who waits for it
+ * quiesce.c - scenarios of threads that ask whether a pool is quiescent, or wait until it is
  */
 #include <pthread.h>
 
@@ -45,7 +45,7 @@ static int pass_by(void *arg)
     return FJ_OK;
 }
 
-/* Nobody comes and goes for nothing afterwards. */
+/* A quiescent pool stays quiescent until it is given work: no worker wakes without a reason. */
 FJ_TEST(quiescent_pool_stays_so, 10)
 {
     fj_pool_options o = {0};
@@ -66,8 +66,9 @@ FJ_TEST(quiescent_pool_stays_so, 10)
     fjt_destroy(pool);
 }
 
-/* The thread outside that joins the task wakes no worker, however late it comes to wait. While it
- * still submits it may wake one. */
+/* The task itself finds the pool quiescent. From then on no worker may wake, although the thread
+ * outside that joins the task begins to wait at any moment. That thread may wake a worker only
+ * while it submits. */
 struct alone {
     fj_task task;
     fj_pool *pool;
@@ -103,8 +104,10 @@ FJ_TEST(joiner_outside_wakes_no_worker_of_a_quiescent_pool, 10)
     fjt_destroy(a.pool);
 }
 
-/* What comes while the only worker goes to sleep is found by that one: it is off the stack and not
- * yet told so when it is looked at, and its task out of the queue when that is. */
+/* An action is submitted while the only worker goes to sleep. The submitter takes the worker off
+ * the idle stack and then sets its park word. A check may read the park word between these
+ * steps, and the queue after the worker has taken the action. It must not find the pool
+ * quiescent. */
 static int slow_action(void *arg)
 {
     (void)arg;
@@ -128,8 +131,9 @@ FJ_TEST(worker_about_to_be_active_is_not_quiet, 10)
     fjt_destroy(pool);
 }
 
-/* A task that goes from one worker to the other, who has slept meanwhile: whoever looks at them one
- * after the other may find each of them idle. They sleep for about as long as such a look takes. */
+/* Two workers pass a task to each other, and the worker without the task is idle. A check that
+ * reads one worker after the other may find each of them idle. A worker keeps the task for about
+ * as long as such a check takes. */
 enum { PASSES = 10 };
 
 static uint32_t passed;
@@ -150,7 +154,7 @@ FJ_TEST(pool_whose_workers_take_turns_is_not_quiet, 10)
     fj_pool_options o = {0};
 
     o.parallelism = 2;
-    o.flags = FJ_POOL_FIFO; /* nobody has to open a queue first */
+    o.flags = FJ_POOL_FIFO; /* FIFO queues are always open, so no thief has to open one first */
     o.spin_ns = -1;
     fj_pool *pool = fjt_pool_with(&o);
     CHECK_EQ(fj_execute(pool, pass_on, pool), FJ_OK);
@@ -176,8 +180,8 @@ FJ_TEST(helping_until_quiet_runs_everything, 10)
     fjt_destroy(pool);
 }
 
-/* Two workers go idle at once: one of them may be woken while it waits for the heavy fence of the
- * other, and waits for the pool to be quiet then. */
+/* Two workers go idle at the same time. One of them may be woken while it waits for the heavy
+ * fence of the other, and then waits until the pool is quiescent. */
 static uint32_t come;
 
 static int come_together(void *arg)
@@ -200,7 +204,7 @@ FJ_TEST(worker_woken_early_is_quiet_when_it_waits, 10)
     fj_pool_options o = {0};
 
     o.parallelism = 2;
-    o.spin_ns = 1; /* they wait for each other's heavy fences, and hardly search before */
+    o.spin_ns = 1; /* workers wait for each other's heavy fences, and spin for 1 ns only */
     fj_pool *pool = fjt_pool_with(&o);
     for (int i = 0; i < 3; i++) {
         __atomic_store_n(&come, 0, __ATOMIC_RELEASE);
@@ -213,10 +217,10 @@ FJ_TEST(worker_woken_early_is_quiet_when_it_waits, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Submissions that are moved ----------------------------------------------------------------------- */
+/* ---- Submissions that are moved -------------------------------------------------------------- */
 
-/* A submission that has woken no worker is in the queue all the time, though it is moved to the front
- * by the next one: the pool is not quiet. */
+/* A lazy submission wakes no worker, so it stays queued. The next submission moves it to the
+ * front of the queue. The pool must not look quiescent meanwhile. */
 static void *looks_whether_it_is_quiet(void *arg)
 {
     for (int i = 0; i < 4; i++) CHECK(!fj_pool_is_quiescent(arg));
@@ -250,8 +254,8 @@ FJ_TEST(pool_is_not_quiet_while_a_submission_is_moved, 10)
     for (int i = 0; i < 5; i++) free(l[i]);
 }
 
-/* Guests that take turns, so that one is always inside: a look at the records one after the other may
- * find each of them free. */
+/* Two guests take turns, so that one of them is always in the pool. A check that reads one
+ * record after the other may find each of them free. */
 enum { VISITS = 8 };
 
 static uint32_t visits;
@@ -289,7 +293,8 @@ FJ_TEST(pool_whose_guests_take_turns_is_not_quiet, 10)
     fjt_destroy(pool);
 }
 
-/* A worker that waits for the others to be quiet goes on with its task afterwards. */
+/* A worker waits until the pool is quiescent and then continues with its task. The pool must not
+ * end before that. */
 static int goes_on_after_quiet(void *pool)
 {
     fj_help_quiesce();
@@ -318,7 +323,7 @@ FJ_TEST(only_worker_runs_its_own_tasks_until_quiet, 10)
     fjt_destroy(pool);
 }
 
-/* A helper with a task is not quiet, though the worker beside it is. */
+/* A worker in fj_help_quiesce() that runs a task is not quiet, even if the other worker is. */
 static int helps_beside(void *pool)
 {
     CHECK_EQ(fj_execute(pool, slow_action, NULL), FJ_OK);
@@ -340,8 +345,8 @@ FJ_TEST(helper_that_runs_a_task_is_not_quiet, 10)
     fjt_destroy(pool);
 }
 
-/* While the other worker stays, the helper waits for quiet. It has to be active before it takes a
- * task: else a look finds the queue empty and the helper quiet. */
+/* The helper waits for quiescence while the other worker runs an action. It has to be active
+ * before it takes a task. Otherwise a check may find the queue empty and the helper still quiet. */
 static atomic_int may_end;
 
 static int stays(void *arg)
@@ -374,7 +379,7 @@ FJ_TEST(helper_is_active_before_it_takes_a_task, 10)
     fjt_destroy(pool);
 }
 
-/* The worker sleeps, and is kept: the waiting caller has to wake it. */
+/* The worker sleeps without a time limit, so the thread that waits for quiescence must wake it. */
 static uint32_t begun;
 
 static int tells(void *arg)
@@ -404,8 +409,8 @@ FJ_TEST(lazily_queued_task_is_run_for_the_caller_that_waits_for_quiet, 10)
     free(l);
 }
 
-/* The caller that helps has joined a task that waits for the pool to be quiescent: it has no task
- * itself, so it must not keep the pool from that. */
+/* The guest joins a task that waits until the pool is quiescent. The guest runs no task itself,
+ * so it must not keep the pool from being quiescent. */
 static int task_helps_until_quiet(fj_task *t)
 {
     (void)t;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scale.c - how the pool behaves with more processors than this machine has
+ * scale.c - measures the pool on a simulated machine with many processors
  *
  *     scale WORKLOAD WORKERS...
  *
- * Runs a workload on that many virtual processors by the costs of src/plat/sim/cost.c, and
- * prints a line for each: virtual time, speedup over the sum of its work, steals for each
- * worker, transfers of the line of the control word, heavy fences, wakes. docs/scaling.md
- * tells what is counted and what is left out.
+ * Runs a workload for each number of workers, on that many virtual processors with the costs of
+ * src/plat/sim/cost.c. Prints a line for each run: virtual time, speedup over the first run, steals
+ * for each worker, transfers of the cache line of the control word, openings of queues, heavy
+ * fences, wake-ups. docs/scaling.md says what is counted and what is left out.
  */
 #include <forkjoin.h>
 #include <stdio.h>
@@ -21,10 +21,10 @@
 struct run {
     const char *workload;
     int workers;
-    int64_t work; /* ns of bodies */
+    int64_t work; /* ns of all bodies together */
     int64_t began, ended;
     fj_stats stats;
-    uint64_t ctl; /* transfers of its line */
+    uint64_t ctl; /* transfers of the cache line of the control word */
 };
 
 static struct run *run;
@@ -34,7 +34,7 @@ static void must(int err)
     if (err != FJ_OK) sim_fail("%s", fj_strerror(err));
 }
 
-/* ---- fib: a fork for every call, next to no work ------------------------------------------------------ */
+/* ---- fib: a fork in every call, nearly no work ----------------------------------------------- */
 
 FJ_TASK(int, tree, int, n)
 {
@@ -49,13 +49,13 @@ static void run_fib(fj_pool *pool)
 {
     int result = 0;
 
-    int n = run->workload[3] != 0 ? atoi(run->workload + 3) : 30; /* fib, or fib33 */
+    int n = run->workload[3] != 0 ? atoi(run->workload + 3) : 30; /* "fib" or "fib33" */
 
     must(tree_invoke(pool, &result, n));
     if (n == 30 && result != 832040) sim_fail("fib is wrong");
 }
 
-/* ---- uts: a tree whose shape nobody knows ----------------------------------------------------------------- */
+/* ---- uts: a tree whose shape is not known in advance ----------------------------------------- */
 
 #define UTS_WORK 1000
 
@@ -110,7 +110,7 @@ static void run_uts(fj_pool *pool)
     run->work = root.count * UTS_WORK;
 }
 
-/* ---- loop: a flat range, halved ------------------------------------------------------------------------------ */
+/* ---- loop: a range that is halved recursively ------------------------------------------------ */
 
 #define LOOP_N 262144
 #define LOOP_GRAIN 64
@@ -137,7 +137,7 @@ static void run_loop(fj_pool *pool)
     run->work = (int64_t)LOOP_N * LOOP_WORK;
 }
 
-/* ---- burst: actions from one thread outside --------------------------------------------------------------------- */
+/* ---- burst: actions of one submitting thread ------------------------------------------------- */
 
 #define BURST_N 20000
 #define BURST_WORK 5000
@@ -156,7 +156,7 @@ static void run_burst(fj_pool *pool)
     run->work = (int64_t)BURST_N * BURST_WORK;
 }
 
-/* ---- All of them ---------------------------------------------------------------------------------------------------- */
+/* ---- The runs -------------------------------------------------------------------------------- */
 
 static const struct workload {
     const char *name;
@@ -173,7 +173,7 @@ static void simulated(void *arg)
     must(fj_pool_create(&pool, &o));
     for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) {
         if (strncmp(workloads[i].name, r->workload, strlen(workloads[i].name)) != 0) continue;
-        workloads[i].run(pool); /* starts the threads */
+        workloads[i].run(pool); /* not measured: starts the threads */
         r->began = sim_now();
         workloads[i].run(pool);
         r->ended = sim_now();
@@ -182,7 +182,8 @@ static void simulated(void *arg)
     r->ctl = sim_transfers_of(&pool->ctl);
 }
 
-/* One worker is measured without a word about work: then the time itself is the work. */
+/* Makes one run and prints its line. The speedup is relative to `alone`, the time of the first
+ * run, which is 0 in the first run. Returns `alone`. */
 static int64_t one_run(const char *workload, int workers, int64_t alone)
 {
     sim_options o;
@@ -225,7 +226,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: scale fib|uts|loop|burst WORKERS...\n");
         return 2;
     }
-    /* Not among the program's own data, which every run finds as they were. */
+    /* sim_run() resets the data of the program, so the results are outside of them. */
     run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (run == MAP_FAILED) return 1;
     printf("%-6s %5s %12s %8s %8s %10s %8s %8s %8s\n", "load", "cpus", "ms", "speedup", "steals",

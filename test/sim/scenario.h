@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario.h - what the scenarios of the simulator have in common
+ * scenario.h - helpers of the scenarios
  *
- * A scenario is as small as the protocol it shows allows: every step multiplies the schedules. Tasks
- * are allocated and freed as soon as the library's contract lets them go, so that a late touch is
- * seen, and in the runs in which addresses come back at once, a mistaken one too.
+ * A scenario is as small as its protocol allows, because every step multiplies the number of
+ * schedules. Tasks are allocated, and freed as soon as the contract of the library allows it. So
+ * the simulator sees an access that comes too late. In the runs that use freed addresses again at
+ * once, it also sees a task that is mistaken for another one.
  */
 #ifndef SIM_SCENARIO_H
 #define SIM_SCENARIO_H
@@ -16,7 +17,8 @@
 #include "plat/plat.h"
 #include "plat/sim/sim.h"
 
-/* A pool that goes to sleep at once, so that waking is part of every scenario. */
+/* A pool whose workers go to sleep at once or after 200 ns, so that waking is part of every
+ * scenario. */
 static inline fj_pool *scenario_pool(int n, unsigned flags)
 {
     fj_pool_options o = {0};
@@ -29,7 +31,7 @@ static inline fj_pool *scenario_pool(int n, unsigned flags)
     return fjt_pool_with(&o);
 }
 
-/* A task on the heap that counts its runs and answers with its code. */
+/* A task on the heap that counts its runs and returns `code`. */
 struct scenario_leaf {
     fj_task task;
     atomic_int *runs;
@@ -55,7 +57,7 @@ static inline struct scenario_leaf *scenario_leaf(atomic_int *runs, int code)
     return l;
 }
 
-/* Runs body(arg) as a task of the pool and waits for it. */
+/* Runs body(arg) as a task of the pool, and waits for it. */
 struct scenario_call {
     fj_task task;
     void (*body)(void *arg);
@@ -81,13 +83,15 @@ static inline void scenario_inside(fj_pool *pool, void (*body)(void *), void *ar
     CHECK_EQ(fj_invoke(pool, &c.task), FJ_OK);
 }
 
-/* Until a flag is set, letting others go on. */
+/* Waits until the flag is set, and lets other threads run meanwhile. */
 static inline void scenario_until(atomic_int *flag)
 {
     while (atomic_load_explicit(flag, memory_order_acquire) == 0) sim_yield();
 }
 
-/* Words that are slept on: where everybody does, a wake that is lost is a deadlock at once. */
+/* Counters that threads sleep on. If all threads sleep, a lost wake-up shows at once, as a
+ * deadlock. scenario_add() increments the counter and returns its new value; scenario_await()
+ * waits until it is at least n. */
 static inline uint32_t scenario_add(uint32_t *word)
 {
     uint32_t now = __atomic_add_fetch(word, 1, __ATOMIC_ACQ_REL);

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""How programs are built for the simulator: see src/plat/sim/sim.h.
+"""Builds programs for the simulator; see src/plat/sim/sim.h.
 
-The library and the programs are compiled with the calls of -fsanitize=thread and linked with the
-simulator, which answers them. Numbers that decide how often the rare paths are taken are made
-small, and every count begins just before it wraps.
+The library and the programs are compiled with -fsanitize=thread, so that the compiler inserts a
+call at each access to memory. They are linked with the simulator, which defines the called
+functions. Tunables are small, so that rare paths are taken often, and every counter starts just
+before it wraps.
 """
 
 import concurrent.futures
@@ -11,31 +12,35 @@ import glob
 import os
 import subprocess
 
+# Macros of the scenarios.
 NUMBERS = {
     "FJI_CHECKED": 1, "FJI_FAULTS": 1, "FJI_SIM": 1, "FJI_WRAP_TEST": 1, "FJI_NO_ASM": 1,
     "FJI_CLOSE_AFTER": 3, "FJI_SHARE_SPINS": 2, "FJI_SPIN_NS": 200, "FJI_JOIN_SPIN_NS": 200,
-    "FJI_FENCE_GAP_NS": 300, "FJI_QUEUE_FIRST": 3, "FJI_SUBMISSIONS_FIRST": 2, "FJI_QUEUE_RESERVED": 12, "FJI_SUBMISSIONS_RESERVED": "(1u<<20)", "FJI_QUEUE_KEPT": 4, "FJI_SUBMISSIONS_KEPT": 4, "FJI_SUBMISSION_INTERVAL": 3,
-    "FJI_UNTHROTTLED_WORKERS": 2, "FJI_SEARCH_MIN": 1, "FJI_SEARCH_MAX": 1,
+    "FJI_FENCE_GAP_NS": 300, "FJI_QUEUE_FIRST": 3, "FJI_SUBMISSIONS_FIRST": 2,
+    "FJI_QUEUE_RESERVED": 12, "FJI_SUBMISSIONS_RESERVED": "(1u<<20)", "FJI_QUEUE_KEPT": 4,
+    "FJI_SUBMISSIONS_KEPT": 4, "FJI_SUBMISSION_INTERVAL": 3, "FJI_UNTHROTTLED_WORKERS": 2,
+    "FJI_SEARCH_MIN": 1, "FJI_SEARCH_MAX": 1,
 }
+
+# Macros of measurements (test/sim/scale): the tunables are those of the shipped library.
+SHIPPED = {"FJI_SIM": 1, "FJI_NO_ASM": 1}
+
+# Options that make the compiler report accesses to memory.
 SEEN = ["-fsanitize=thread", "-U__SANITIZE_THREAD__",
         "--param", "tsan-instrument-func-entry-exit=0"]
 
-
-# As it is shipped, for what is counted and not looked for.
-SHIPPED = {"FJI_SIM": 1, "FJI_NO_ASM": 1}
-
-
-# The programs of scenarios, test/sim/NAME.c.
-SCENARIOS = ["queue", "pool", "block", "quiesce", "future", "outcome", "timer", "common", "help", "ends",
-          "local"]
+# The programs with scenarios: test/sim/NAME.c.
+SCENARIOS = ["queue", "pool", "idle", "block", "quiesce", "shutdown", "future", "completer",
+             "outcome", "timer", "limit", "common", "help", "ends", "local"]
 
 
 class Failed(Exception):
-    pass
+    """A build step failed, or a mutant does not fit the sources."""
 
 
 class Build:
-    """Objects and programs of the tree `root`, in the folder `out`."""
+    """Builds objects and programs of the tree `root` in the folder `out`. `numbers` are the macros;
+    `frame` says whether the test framework of test/sim/frame.c belongs to the library."""
 
     def __init__(self, root, out, jobs=2, numbers=None, frame=True):
         self.root, self.out, self.jobs, self.frame = root, out, jobs, frame
@@ -50,7 +55,8 @@ class Build:
         return words
 
     def compile(self, source, seen):
-        """One source to an object; `seen`: the simulator sees its accesses."""
+        """Compiles a source and returns the path of the object. If `seen`, the simulator sees its
+        accesses to memory."""
         name = source.replace("/", "_").rsplit(".", 1)[0] + ".o"
         target = os.path.join(self.out, name)
         command = ["gcc", *self.flags()]
@@ -65,7 +71,7 @@ class Build:
         return target
 
     def library_sources(self):
-        """(source, seen) of everything but the programs."""
+        """Returns (source, seen) of all sources except the programs."""
         def of(pattern):
             return sorted(os.path.relpath(p, self.root)
                           for p in glob.glob(os.path.join(self.root, pattern)))
@@ -76,12 +82,13 @@ class Build:
         return [(s, True) for s in seen] + [(s, False) for s in plain]
 
     def library(self):
+        """Compiles the library and the simulator. Returns the paths of the objects."""
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             return list(pool.map(lambda s: self.compile(*s), self.library_sources()))
 
     def program(self, source, objects, again=True):
-        """Links the test program `source` with the library's objects; not `again`: its own object
-        is there and as it was."""
+        """Builds the test program `source` and returns its path. If not `again`, its object file
+        exists and is only linked."""
         main = os.path.join(self.out, source.replace("/", "_").rsplit(".", 1)[0] + ".o")
         if again:
             main = self.compile(source, True)
@@ -93,5 +100,6 @@ class Build:
         return name
 
     def programs(self, sources, objects, again=True):
+        """Builds several programs as program() does. Returns their paths."""
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             return list(pool.map(lambda s: self.program(s, objects, again), sources))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timer.c - scenarios of the wheel and of the threads that look after it
+ * timer.c - scenarios of the timing wheel and of the threads that keep it
  */
 #include <forkjoin/block.h>
 #include <pthread.h>
@@ -8,9 +8,10 @@
 #include "scenario.h"
 
 #define SECOND ((int64_t)1000000000)
-#define LONG_AFTER (1000 * SECOND) /* so late that a scenario which waits for it has gone wrong */
+#define LONG_AFTER (1000 * SECOND) /* if a scenario waits this long, it has failed */
 
-#define LATE (SECOND / 5) /* a thread that waits for an end looks by itself after 250 ms */
+/* A thread that waits for the end of a pool and is not woken checks the pool after 250 ms. */
+#define LATE (SECOND / 5)
 
 static uint32_t ran;
 
@@ -35,7 +36,7 @@ static void yield_some(uint32_t most)
     for (uint32_t n = sim_random() % most; n > 0; n--) sim_yield();
 }
 
-/* ---- When they are due ------------------------------------------------------------------------------- */
+/* ---- When timers fire ------------------------------------------------------------------------ */
 
 struct alarm {
     fj_timer timer;
@@ -54,7 +55,8 @@ static int alarm_run(fj_task *t)
 
 #define ALARMS 5
 
-/* Some of them are cancelled, and freed at once. `near`: how late the others may be. */
+/* Some of the alarms are cancelled, and freed at once. The others may be late by less than
+ * `near`. */
 static void alarms_ring(const int64_t *delays, uint32_t n, int64_t near)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -73,7 +75,7 @@ static void alarms_ring(const int64_t *delays, uint32_t n, int64_t near)
     for (int i = 0; i < ALARMS; i++) {
         if (sim_random() % 3 != 0 || fj_future_cancel(&a[i]->timer.future, 0) == 0) continue;
         fj_future_fini(&a[i]->timer.future);
-        left -= a[i]->ran == 0; /* its body may have begun before */
+        left -= a[i]->ran == 0; /* its body may have begun before the cancel */
         free(a[i]);
         a[i] = NULL;
     }
@@ -89,7 +91,7 @@ static void alarms_ring(const int64_t *delays, uint32_t n, int64_t near)
     CHECK_EQ(ran, left);
 }
 
-/* In every wheel that is near enough, and beyond the turn of nearly all of them at 30 ms. */
+/* Times in all lower wheels. Some are after 30 ms: nearly all wheels of an aged build turn then. */
 FJ_TEST(timers_of_any_distance_run_when_they_are_due, 10)
 {
     static const int64_t delays[] = {0,         300000,     1500000,      3000000,
@@ -99,7 +101,7 @@ FJ_TEST(timers_of_any_distance_run_when_they_are_due, 10)
     alarms_ring(delays, sizeof delays / sizeof delays[0], 500000);
 }
 
-/* What is left of the first tick is a little more than 0.6 ms. */
+/* The first tick ends after a little more than 0.6 ms, so these times are in one tick. */
 FJ_TEST(timers_of_one_tick_run_when_they_are_due, 10)
 {
     static const int64_t delays[] = {100000, 200000, 300000, 400000, 500000, 600000};
@@ -107,18 +109,18 @@ FJ_TEST(timers_of_one_tick_run_when_they_are_due, 10)
     alarms_ring(delays, sizeof delays / sizeof delays[0], 90000);
 }
 
-/* ---- Series ---------------------------------------------------------------------------------------------- */
+/* ---- Periodic timers ------------------------------------------------------------------------- */
 
 #define PERIOD ((int64_t)2000000)
 
 struct series {
     fj_timer timer;
-    int64_t next; /* not before */
+    int64_t next; /* the next run must not begin before */
     int runs;
     bool rate;
 };
 
-/* Three runs, each of which takes half a period. */
+/* Runs three times. Each run takes half a period, and the third one ends the series. */
 static int series_run(fj_task *t)
 {
     struct series *s = (struct series *)t;
@@ -150,7 +152,8 @@ FJ_TEST(series_keeps_its_rate_or_its_delay, 10)
     fjt_destroy(pool);
 }
 
-/* It does not go back into the wheel, from which the thread that cancels it could not take it. */
+/* A cancelled series must not go back into the wheel, because the cancelling thread would not
+ * take it out again. */
 FJ_TEST(series_that_is_cancelled_while_it_runs_is_let_go, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -167,8 +170,8 @@ FJ_TEST(series_that_is_cancelled_while_it_runs_is_let_go, 10)
     if (!sim_jumps()) CHECK(sim_now() - began < LONG_AFTER / 2);
 }
 
-/* Between two runs of a series no worker runs it. The worker of the first run then runs an action,
- * which forks a child. The worker that waits for the series must not run this child. */
+/* Between two runs of a series no worker runs it. The worker of the first run then runs an
+ * action, which forks a child. The worker that waits for the series must not run this child. */
 static uint32_t waiter_steps, child_forked;
 static _Thread_local bool waits_for_a_series;
 
@@ -226,19 +229,19 @@ FJ_TEST(waiter_for_a_series_runs_nothing_of_its_last_runner, 10)
     fjt_destroy(pool);
 }
 
-/* ---- Cancelled while something else happens to it -------------------------------------------------------- */
+/* ---- Cancel, and shutdown -------------------------------------------------------------------- */
 
 static void *cancel(void *arg)
 {
     fj_timer *t = arg;
 
     yield_some(60);
-    if (sim_random() % 4 == 0) sim_sleep_until(sim_now() + 50000); /* when all others sleep */
+    if (sim_random() % 4 == 0) sim_sleep_until(sim_now() + 50000); /* until all others sleep */
     (void)fj_future_cancel(&t->future, 0);
     return NULL;
 }
 
-/* Decided before it is scheduled: it does not come into the wheel. */
+/* The timer is resolved before it is scheduled, so it must not get into the wheel. */
 FJ_TEST(timer_that_was_cancelled_before_is_let_go_at_once, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -253,8 +256,8 @@ FJ_TEST(timer_that_was_cancelled_before_is_let_go_at_once, 10)
     if (!sim_jumps()) CHECK(sim_now() - began < LONG_AFTER / 2);
 }
 
-/* The shutdown takes all timers out of the wheel and puts the one in the middle back, unless it was
- * cancelled meanwhile. If it was cancelled later the pool ends then. */
+/* The shutdown takes all timers out of the wheel, and puts the timer in the middle back unless
+ * it was cancelled meanwhile. If it is cancelled later, the pool ends then. */
 FJ_TEST(timer_that_is_cancelled_during_a_shutdown_holds_up_no_pool, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -270,7 +273,7 @@ FJ_TEST(timer_that_is_cancelled_during_a_shutdown_holds_up_no_pool, 10)
     CHECK_EQ(fj_pool_shutdown(pool), FJ_OK);
     CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
     pthread_join(other, NULL);
-    /* The keeper of the wheel wakes by itself at the turn after 30 ms. */
+    /* The thread that keeps the wheel wakes by itself when the wheels turn after 30 ms. */
     if (!sim_jumps()) CHECK(sim_now() - began < LATE / 10);
     fjt_destroy(pool);
     for (int i = 0; i < 2; i++) CHECK_EQ(fj_future_join(&series[i]->future), FJ_ECANCELED);
@@ -298,7 +301,8 @@ static int nothing(void *arg)
     return FJ_OK;
 }
 
-/* A worker goes idle while the shutdown is about to let go of a series. */
+/* A worker goes idle while the shutdown is about to release the series. The worker must not end
+ * the pool before that. */
 FJ_TEST(pool_ends_after_the_series_that_its_shutdown_cancels, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -316,7 +320,7 @@ FJ_TEST(pool_ends_after_the_series_that_its_shutdown_cancels, 10)
     free(t);
 }
 
-/* Whether it is told so before the shutdown or after it. */
+/* fj_pool_cancel_delayed_on_shutdown() may be called before the shutdown or after it. */
 FJ_TEST(delayed_timers_are_cancelled_by_a_shutdown_that_is_told_to, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -336,7 +340,7 @@ FJ_TEST(delayed_timers_are_cancelled_by_a_shutdown_that_is_told_to, 10)
     free(t);
 }
 
-/* ---- Decided after the end of their pool ----------------------------------------------------------------- */
+/* ---- Resolved after the end of the pool ------------------------------------------------------ */
 
 static int stays_open(fj_task *t)
 {
@@ -374,7 +378,7 @@ FJ_TEST(timer_and_limit_left_open_are_completed_after_their_pool, 10)
     free(t);
 }
 
-/* ---- The record and its threads -------------------------------------------------------------------------- */
+/* ---- The threads of the timers --------------------------------------------------------------- */
 
 static void *schedules_one(void *arg)
 {
@@ -400,7 +404,7 @@ FJ_TEST(two_threads_schedule_the_first_timers_of_a_pool, 10)
     fjt_destroy(pool);
 }
 
-/* The system gives no thread for the first timer: the next one asks again. */
+/* The system refuses the thread for the first timer. The next timer asks for it again. */
 FJ_TEST(refused_thread_of_the_timers_leaves_nothing_behind, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -417,8 +421,9 @@ FJ_TEST(refused_thread_of_the_timers_leaves_nothing_behind, 10)
     fjt_destroy(pool);
 }
 
-/* The thread that is to keep the wheel during an action is refused, or there: the next action, which
- * waits for a later timer, has one. */
+/* The first callback on_timeout may find no thread that keeps the wheel meanwhile, because its
+ * start is refused. The second callback waits for a later timer, so a thread must keep the wheel
+ * then. */
 static void act_fails(fj_future *f, void *arg)
 {
     (void)arg;
@@ -454,7 +459,7 @@ FJ_TEST(action_after_one_whose_thread_was_refused_delays_no_timer, 10)
     fjt_destroy(pool);
 }
 
-/* The first starts a thread, the second calls the spare one, and so does the third. */
+/* The first callback starts a spare thread. The second and the third wake the spare one. */
 FJ_TEST(third_action_at_a_limit_delays_no_timer, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -477,7 +482,8 @@ FJ_TEST(third_action_at_a_limit_delays_no_timer, 10)
     fjt_destroy(pool);
 }
 
-/* It comes while the thread that keeps the wheel goes to sleep until a later one. */
+/* The earlier timer is added while the thread that keeps the wheel goes to sleep until a later
+ * time. */
 FJ_TEST(earlier_timer_wakes_the_keeper_of_the_wheel, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -494,8 +500,8 @@ FJ_TEST(earlier_timer_wakes_the_keeper_of_the_wheel, 10)
     free(early);
 }
 
-/* Its worker is quiet, for good, before the timer counts as gone: the pool is ended by the thread
- * that has fired it. */
+/* The worker may be idle, and never active again, before the timer counts as fired. Then the
+ * thread that has fired the timer must end the pool. */
 FJ_TEST(last_timer_of_a_pool_that_is_shut_down_ends_it, 10)
 {
     fj_pool_options o = {0};
@@ -530,7 +536,8 @@ static void *stops_and_awaits_the_end(void *arg)
     return awaits_the_end(arg);
 }
 
-/* The submitter may be the last guest that leaves. */
+/* The submitter counts as a guest during its call, so it may be the last one to leave. Then it
+ * must end the pool. */
 FJ_TEST(pool_that_stops_ends_when_the_submitter_of_a_limit_has_left, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -548,7 +555,8 @@ FJ_TEST(pool_that_stops_ends_when_the_submitter_of_a_limit_has_left, 10)
     fjt_destroy(pool);
 }
 
-/* Either the schedule sees that it is decided, or the thread that cancels it finds it in the wheel. */
+/* Either the scheduling thread sees that the timer is resolved, or the cancelling thread finds
+ * it in the wheel. */
 FJ_TEST(timer_that_is_cancelled_while_it_is_scheduled_is_let_go, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
