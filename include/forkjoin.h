@@ -123,7 +123,6 @@ struct fj_task {
     union {
         uint32_t child_base; /* position in the runner's queue at which the body's forks begin */
         uint32_t number;     /* its number in a submission queue, while it is queued there */
-        uint32_t fail_seq;   /* of a failed future: the order in which futures failed */
     };
     int32_t code; /* what the body returned, if a thread other than the joiner ran it */
     uint32_t

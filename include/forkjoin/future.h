@@ -154,8 +154,8 @@ struct fj_future {
     void *result;   /* set by the body: any pointer */
     uint32_t flags;
     uint32_t tag;
-    uint32_t pending; /* of a completer */
-    uint32_t spare;
+    uint32_t pending;  /* of a completer */
+    uint32_t fail_seq; /* the order in which futures failed, if a thread waits for one of several */
     fj_token token;
     /* fj_future_init() does not initialise the members below, to save stores. The library writes
      * each of them before it reads it. */
@@ -179,7 +179,7 @@ FJ_API int fji_future_run(fj_task *t);
 /* Internal: four neighbouring members of fj_future. A compiler does not always combine four
  * assignments into few stores, so fji_future_init_head() copies them as one block. */
 struct fji_future_middle {
-    uint32_t flags, tag, pending, spare;
+    uint32_t flags, tag, pending, fail_seq;
 };
 
 FJI_INLINE void fji_future_init_head(fj_future *f, fj_task_fn *run, fj_task_fn *fn, uint32_t flags,

@@ -321,7 +321,7 @@ static fj_completer *child_at(void *first, size_t i, size_t stride)
 int fj_completer_fork_all(fj_completer *parent, void *first, size_t n, size_t stride)
 {
     if (parent == NULL || n == 0 || n > INT32_MAX) return FJ_EINVAL;
-    if (!fji_array_ok(first, n, stride, sizeof(fj_completer))) return FJ_EINVAL;
+    if (!fji_structs_ok(first, n, stride, sizeof(fj_completer))) return FJ_EINVAL;
     for (size_t i = 0; i < n; i++) {
         const fj_completer *c = child_at(first, i, stride);
         if (c->parent != parent || !completer_may_queue(c)) return FJ_EINVAL;

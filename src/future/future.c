@@ -63,6 +63,7 @@
 
 #include "future/future.h"
 
+#include "plat/wait.h"
 #include "pool/timers.h"
 #include "sched/interrupt.h"
 #include "sched/scope.h"
@@ -103,8 +104,8 @@ static void future_number_failure(fj_future *f, uint32_t old)
     static uint32_t failures = FJI_START_FAILURES;
 
     if ((old & FJI_OBSERVED_ANY) == 0) return;
-    uint32_t n = fji_add_relaxed(&failures, 1); /* relaxed: only the number is used */
-    fji_store_relaxed(&f->task.fail_seq, FJI_FAIL_SEQ_VALID | n); /* relaxed: DONE publishes it */
+    uint32_t n = fji_add_relaxed(&failures, 1);              /* relaxed: only the number is used */
+    fji_store_relaxed(&f->fail_seq, FJI_FAIL_SEQ_VALID | n); /* relaxed: DONE publishes it */
 }
 
 static uint32_t outcome_bits(int code)
@@ -118,14 +119,16 @@ static uint32_t outcome_bits(int code)
 static uint32_t future_await_resolution(const uint32_t *word)
 {
     uint32_t s;
-    unsigned turn = 0;
+    uint32_t turn = 0;
 
     /* [task.done] acquire <- acq_rel in future_publish(): the outcome. */
-    while (((s = fji_load_acquire(word)) & FJI_COMPLETING) != 0) {
-        fji_pause();
-        if (++turn % 16 == 0) fji_plat_yield();
-    }
+    while (((s = fji_load_acquire(word)) & FJI_COMPLETING) != 0) fji_spin(&turn, 1, 16);
     return s;
+}
+
+bool fji_future_await_resolver(const fj_future *f)
+{
+    return (future_await_resolution(&f->task.state) & FJI_DONE) != 0;
 }
 
 static void (*future_released(const fj_future *f))(fj_future *)
@@ -152,7 +155,8 @@ void fji_future_finish(fj_future *f, int code)
 
     if ((f->flags & FJI_FUTURE_LIMIT) != 0 && code != FJ_PENDING) (void)future_withdraw_timer(f);
     if (code != FJ_OK) f->task.code = code;
-    uint32_t s = fji_load_relaxed(word); /* relaxed: the CAS checks it */
+    /* [task.done] acquire <- acq_rel in future_publish(): the signal was sent before DONE. */
+    uint32_t s = fji_load_acquire(word);
     for (;;) {
         if ((s & FJI_COMPLETING) != 0) s = future_await_resolution(word);
         uint32_t n = s | FJI_RELEASED;
@@ -377,8 +381,9 @@ int fj_future_cancel(fj_future *f, int interrupt)
     unsigned how = interrupt != 0 ? FJI_RESOLVE_INTERRUPTS : 0;
 
     if (f == NULL) return 0;
-    return fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, how) ||
-           fj_future_is_cancelled(f);
+    if (fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, how)) return 1;
+    /* CANCELLED without DONE: the resolving thread is in on_error, and the outcome is known. */
+    return (fji_future_word(f) & FJI_CANCELLED) != 0;
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */

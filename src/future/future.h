@@ -73,15 +73,21 @@ bool fji_future_claim_report(fj_future *f);
 /* The state word, with DONE added if the calling thread holds f. */
 uint32_t fji_future_word(const fj_future *f);
 
+/* Waits while another thread resolves f (COMPLETING). Returns whether f is done. f is no completer. */
+bool fji_future_await_resolver(const fj_future *f);
+
+/* Waits while another thread resolves f (COMPLETING). Returns whether f is done. f is not a
+ * completer. Called by any thread. */
+bool fji_future_await_resolver(const fj_future *f);
+
 /* Whether the calling thread holds f. */
 bool fji_future_is_held(const fj_future *f);
 
 /* Whether a queue, the wheel or a worker has f, so that its memory must not be freed. */
 bool fji_future_is_in_use(const fj_future *f);
 
-/* fj_task.fail_seq of a future that failed while a thread waited for one of several futures: this
- * flag, and a number of 31 bits that grows with each failure. Without the flag the field is a
- * child_base. */
+/* fj_future.fail_seq of a future that failed while a thread waited for one of several futures: this
+ * flag, and a number of 31 bits that grows with each failure. 0 if the future has not failed so. */
 #define FJI_FAIL_SEQ_VALID 0x80000000u
 
 /* The code of a future that is done. */

@@ -42,7 +42,7 @@
 /* Whether f has n elements and none of them is NULL. */
 static bool futures_there(fj_future *const *f, size_t n)
 {
-    if (n != 0 && !fji_array_ok(f, n, sizeof *f, sizeof *f)) return false;
+    if (n != 0 && !fji_structs_ok(f, n, sizeof *f, sizeof *f)) return false;
     for (size_t i = 0; i < n; i++)
         if (f[i] == NULL) return false;
     return true;
@@ -247,8 +247,8 @@ static int any_code(fj_future *const *f, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         if (fj_future_state(f[i]) != FJ_FUTURE_FAILED) continue;
-        uint32_t a = fji_load_relaxed(&f[i]->task.fail_seq); /* relaxed: f[i] is done */
-        uint32_t b = last != NULL ? fji_load_relaxed(&last->task.fail_seq) : 0; /* relaxed: as a */
+        uint32_t a = fji_load_relaxed(&f[i]->fail_seq); /* relaxed: f[i] is done */
+        uint32_t b = last != NULL ? fji_load_relaxed(&last->fail_seq) : 0; /* relaxed: as a */
         bool later = (b & FJI_FAIL_SEQ_VALID) == 0 ||
                      ((a & FJI_FAIL_SEQ_VALID) != 0 && (int32_t)((a - b) << 1) > 0);
         if (last == NULL || later) last = f[i];

@@ -115,6 +115,7 @@ int fj_future_reinit(fj_future *f)
     if (!fj_future_is_done(f) || fji_future_is_in_use(f) || fji_future_is_held(f)) return FJ_EBUSY;
     f->task.cell = NULL;
     f->tag = 0;
+    f->fail_seq = 0;
     if (!fji_completer_is_child(f)) f->token.word = 0;
     fji_store_relaxed(&f->task.state, 0u); /* relaxed: no other thread uses f */
     return FJ_OK;

@@ -154,10 +154,15 @@ static void timeout_fire(struct timeout_call *c)
 {
     fj_future *f = &c->call.timer.future;
 
-    if (c->on_timeout == NULL)
+    if (c->on_timeout == NULL) {
         (void)fj_future_fail(f, FJ_ETIMEDOUT);
-    else if (!fj_future_is_done(f))
-        c->on_timeout(f, c->call.arg);
+    } else {
+        /* [timer.expired] EXPIRED above, the state word below; partner: the fence in
+         * fji_timers_withdraw(). Either a thread that resolves f sees that the limit has expired, and
+         * does not use the pool; or this thread sees COMPLETING and waits, so the pool cannot end. */
+        fji_fence_full();
+        if (!fji_future_await_resolver(f)) c->on_timeout(f, c->call.arg);
+    }
     fj_future_unref(f);
 }
 

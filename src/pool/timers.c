@@ -416,7 +416,9 @@ enum fji_withdrawn fji_timers_withdraw(fj_future *f)
 
     /* [task.done] COMPLETING, which the caller has set, above, the cell below; partner: the fence
      * in timer_schedule(). Either this thread sees the pool and finds the timer in the wheel, or
-     * timer_schedule() sees COMPLETING and does not add it. */
+     * timer_schedule() sees COMPLETING and does not add it.
+     * [timer.expired] COMPLETING above, `kind` below; partner: the fence in timeout_fire(). Either
+     * this thread sees EXPIRED, or the timer thread sees COMPLETING. */
     fji_fence_full();
     /* [timer.made] acquire <- release in fji_task_mark_unqueued(): the timers of the pool. */
     fj_cell *submitted = fji_load_acquire(&f->task.cell);

@@ -11,10 +11,10 @@
  * FJI_THREADLESS_POLL_NS, because the pool may have queued tasks and no thread (threadless.c).
  *
  * Edges            from                                to                          carries
- *   task.done      acq_rel or, fji_task_complete(),    acquire load, join_await()  result and code
+ *   task.done      acq_rel or, fji_task_complete(),    acquire load, await_done()  result and code
  *                    fji_cell_complete(); of a future:
  *                    fji_future_finish(), future_publish()
- *   join.chain     release store, join_await()         acquire load, help_thief()  the joined cell
+ *   join.chain     release store, await_done()         acquire load, help_thief()  the joined cell
  *   cancel.bucket  acq_rel, fji_wait_bucket_notify()   acquire load,               what changed
  *                                                        await_interruptible()
  */
@@ -143,7 +143,7 @@ static bool await_spin(int64_t *until, uint32_t *turn)
 }
 
 /* Helps, spins and sleeps until the task is done or orphaned, or the wait ends with an error. */
-static int join_await(fji_worker *w, fj_pool *pool, const struct await *a)
+static int await_done(fji_worker *w, fj_pool *pool, const struct await *a)
 {
     bool helps = w != NULL && w->pool == pool && fji_wait_may_run(a->how);
     bool counted = w != NULL && w->pool == pool && w->alive == FJI_ALIVE_WORKER;
@@ -182,12 +182,12 @@ static int join_await(fji_worker *w, fj_pool *pool, const struct await *a)
 
 int fji_await_task(fji_worker *w, fj_pool *pool, fj_task *t, const fji_wait *how)
 {
-    return join_await(w, pool, &(struct await){&t->state, &t->child_base, NULL, t, how});
+    return await_done(w, pool, &(struct await){&t->state, &t->child_base, NULL, t, how});
 }
 
 bool fji_await_cell(fji_worker *w, fj_cell *c)
 {
-    (void)join_await(w, w->pool,
+    (void)await_done(w, w->pool,
                      &(struct await){&c->state, &c->child_base, c, NULL, &FJI_WAIT_DONE});
     bool orphaned = (c->state & FJI_ORPHANED) != 0;
     /* relaxed: the thief has finished, and no other thread uses the word. */

@@ -31,7 +31,7 @@
  *
  * Edges         from                          to                          carries
  *   join.thief  release or, fji_task_claim()  acquire load, help_thief()  child_base
- *   join.chain  release store, join_await()   acquire load, help_thief()  the joined cell
+ *   join.chain  release store, await_done()   acquire load, help_thief()  the joined cell
  */
 
 #include "sched/help.h"
@@ -85,7 +85,7 @@ static fji_steal_result help_thief(fji_worker *w, const uint32_t *state, uint32_
         fji_steal_result got = fji_steal_descendant(w, v, from, links, n + 1, &taken);
         if (got == FJI_STEAL_SUCCESS) fji_run_taken(w->pool, w, &taken);
         if (got != FJI_STEAL_EMPTY) return got;
-        /* [join.chain] acquire <- release in join_await(): the cell that v waits for. It may be
+        /* [join.chain] acquire <- release in await_done(): the cell that v waits for. It may be
          * read even if v does not wait any more, because cells are freed only with the pool; the
          * links are checked again before a task is taken. */
         fj_cell *c = fji_load_acquire(&v->joining);

@@ -13,13 +13,13 @@ fj_cell fji_cell_ran[2] = {{.item = FJI_END, .kind = FJI_CELL_RAN}, {.item = FJI
 void fji_task_claim(uint32_t *state, uint32_t *child_base, uint32_t worker, uint32_t position)
 {
     fji_store_relaxed(child_base, position); /* relaxed: the release below publishes it */
-    /* [join.thief] release -> acquire in help_thief() and join_await(): child_base. */
+    /* [join.thief] release -> acquire in help_thief() and await_done(): child_base. */
     fji_or_release(state, worker + 1);
 }
 
 void fji_cell_complete(fj_cell *c)
 {
-    /* [task.done] release -> acquire in join_await(): the result. The cell belongs to the pool, so
+    /* [task.done] release -> acquire in await_done(): the result. The cell belongs to the pool, so
      * it may be accessed afterwards; the task may not.
      * [queue.link] acq_rel -> acquire in links_hold(): a helper that sees DONE takes no further
      * task of this thief. */
@@ -32,7 +32,7 @@ void fji_task_complete(fj_task *t, int code)
     uint32_t *word = &t->state;
 
     t->code = code;
-    /* [task.done] release -> acquire in join_await(): result and code. */
+    /* [task.done] release -> acquire in await_done(): result and code. */
     uint32_t old = fji_or_acq_rel(word, FJI_DONE); /* LAST TOUCH of *t: its joiner may free it. */
     if ((old & FJI_WAITING) != 0) fji_plat_wake_all(word);
 }
@@ -46,7 +46,7 @@ void fji_task_mark_unqueued(fj_task *t, fj_cell *submitted_cell)
     fji_store_release(&t->cell, submitted_cell);
 }
 
-bool fji_array_ok(const void *first, size_t n, size_t stride, size_t least)
+bool fji_structs_ok(const void *first, size_t n, size_t stride, size_t least)
 {
     size_t bytes;
 

@@ -95,6 +95,6 @@ void fji_task_mark_unqueued(fj_task *t, fj_cell *submitted_cell);
 /* Returns whether first, n and stride describe a possible array of n structs of `stride` bytes,
  * each of which begins with a member of `least` bytes: `first` is not NULL, `stride` is at least
  * `least` and keeps pointers aligned, and the array fits into the address space. */
-bool fji_array_ok(const void *first, size_t n, size_t stride, size_t least);
+bool fji_structs_ok(const void *first, size_t n, size_t stride, size_t least);
 
 #endif /* FJI_TASK_H */

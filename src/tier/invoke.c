@@ -127,7 +127,7 @@ int fj_invoke_all(fj_task *const *tasks, size_t n)
 {
     struct join_list l = {.pointers = tasks, .n = n};
 
-    if (n != 0 && !fji_array_ok(tasks, n, sizeof *tasks, sizeof *tasks)) return FJ_EINVAL;
+    if (n != 0 && !fji_structs_ok(tasks, n, sizeof *tasks, sizeof *tasks)) return FJ_EINVAL;
     for (size_t i = 0; i < n; i++)
         if (tasks[i] == NULL || tasks[i]->fn == NULL) return FJ_EINVAL;
     return list_invoke(&l);
@@ -146,7 +146,7 @@ int fj_invoke_array(void *first, size_t n, size_t stride)
     struct join_list l = {.first = first, .n = n, .stride = stride};
 
     if (n == 0) return FJ_OK;
-    if (!fji_array_ok(first, n, stride, sizeof(fj_task))) return FJ_EINVAL;
+    if (!fji_structs_ok(first, n, stride, sizeof(fj_task))) return FJ_EINVAL;
     for (size_t i = 0; i < n; i++)
         if (list_get(&l, i)->fn == NULL) return FJ_EINVAL;
     return list_invoke(&l);

@@ -264,6 +264,35 @@ FJ_TEST(on_error_may_wait_for_threads_that_decide_too, 30)
     CHECK_EQ(fj_future_error(&root.future), 4);
 }
 
+/* If the outcome is "cancelled", another cancel reports it even while on_error runs. */
+static void *cancels_again(void *arg)
+{
+    CHECK_EQ(fj_future_is_done(arg), 0);
+    CHECK_EQ(fj_future_complete(arg, NULL), 0);
+    CHECK_EQ(fj_future_cancel(arg, 0), 1);
+    return NULL;
+}
+
+static int waits_for_a_cancel(fj_completer *c, int code, fj_completer *caller)
+{
+    pthread_t thread;
+
+    (void)caller;
+    CHECK_EQ(code, FJ_ECANCELED);
+    CHECK_EQ(pthread_create(&thread, NULL, cancels_again, c), 0);
+    pthread_join(thread, NULL);
+    return 1;
+}
+
+FJ_TEST(cancel_during_on_error_reports_that_the_outcome_is_cancelled, 30)
+{
+    fj_completer root;
+
+    fj_completer_init(&root, NULL, 0, NULL, NULL, waits_for_a_cancel);
+    fj_completer_fail(&root, FJ_ECANCELED);
+    CHECK_EQ(fj_future_is_cancelled(&root.future), 1);
+}
+
 /* ---- Tasks below a root that is resolved ----------------------------------------------------- */
 
 static atomic_int begun, told_so;

@@ -351,6 +351,85 @@ FJ_TEST(waiter_helps_the_body_that_it_waits_for_and_no_other, 10)
     free(unrelated);
 }
 
+/* ---- A waiter takes nothing below a stolen task ---------------------------------------------- */
+
+/*
+ *   r   runs the future, whose body forks two tasks.
+ *   a   forks U, then waits for the future and helps with one of the two tasks.
+ *   w   waits for the future. If it finds a before r, it may take what the stolen task forks there,
+ *       but not U, which lies below.
+ */
+static int below_u(fj_task *t)
+{
+    (void)t;
+    CHECK(atomic_load(&waiter) != fj_current_worker());
+    return FJ_OK;
+}
+
+static int below_child(fj_task *t)
+{
+    (void)t;
+    for (int i = 0; i < 20; i++) sim_yield();
+    return FJ_OK;
+}
+
+static int below_body(fj_task *t)
+{
+    fj_task child[2];
+
+    (void)t;
+    memset(child, 0, sizeof child);
+    for (int i = 0; i < 2; i++) fj_task_init(&child[i], below_child);
+    for (int i = 0; i < 2; i++) fj_fork(&child[i]);
+    atomic_fetch_add(&begun, 1);
+    for (int i = 0; i < 40; i++) sim_yield();
+    CHECK_EQ(fj_join(&child[1]), FJ_OK);
+    return fj_join(&child[0]);
+}
+
+static int below_helps(void *arg)
+{
+    fj_task u;
+
+    (void)arg;
+    while (atomic_load(&begun) < 1) sim_yield();
+    memset(&u, 0, sizeof u);
+    fj_task_init(&u, below_u);
+    fj_fork(&u);
+    CHECK_EQ(fj_future_wait(awaited, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(fj_join(&u), FJ_OK);
+    atomic_fetch_add(&ended, 1);
+    return FJ_OK;
+}
+
+static int below_waits(void *arg)
+{
+    (void)arg;
+    while (atomic_load(&begun) < 1) sim_yield();
+    atomic_store(&waiter, fj_current_worker());
+    CHECK_EQ(fj_future_wait(awaited, FJ_FOREVER), FJ_OK);
+    atomic_store(&waiter, -1);
+    atomic_fetch_add(&ended, 1);
+    return FJ_OK;
+}
+
+FJ_TEST(waiter_takes_nothing_below_a_stolen_task, 10)
+{
+    fj_pool *pool = scenario_pool(3, 0);
+
+    atomic_store(&begun, 0);
+    atomic_store(&ended, 0);
+    atomic_store(&waiter, -1);
+    awaited = malloc(sizeof *awaited);
+    fj_future_init(awaited, below_body);
+    CHECK_EQ(fj_execute(pool, below_helps, NULL), FJ_OK);
+    CHECK_EQ(fj_execute(pool, runs_a_future, awaited), FJ_OK);
+    CHECK_EQ(fj_execute(pool, below_waits, NULL), FJ_OK);
+    while (atomic_load(&ended) < 3) sim_sleep_until(sim_now() + 100000);
+    fjt_destroy(pool);
+    free(awaited);
+}
+
 /* ---- A joiner follows no thief after the joined task has ended ------------------------------- */
 
 /*

@@ -378,6 +378,29 @@ FJ_TEST(timer_and_limit_left_open_are_completed_after_their_pool, 10)
     free(t);
 }
 
+static void *completes(void *arg)
+{
+    (void)fj_future_complete(arg, NULL);
+    return NULL;
+}
+
+/* The limit of the future expires while another thread completes the future, and nothing else keeps
+ * the pool. The completing thread must not use the pool after its end. */
+FJ_TEST(future_that_is_completed_when_its_limit_expires_uses_no_pool_that_has_ended, 10)
+{
+    fj_pool *pool = scenario_pool(1, 0);
+    pthread_t thread;
+    fj_future *f;
+
+    ran = 0;
+    CHECK_EQ(fj_submit_with_timeout(pool, call_stays_open, NULL, 1000, act_leaves_it, &f), FJ_OK);
+    pthread_create(&thread, NULL, completes, f);
+    fjt_destroy(pool);
+    pthread_join(thread, NULL);
+    CHECK(fj_future_is_done(f));
+    fj_future_unref(f);
+}
+
 /* ---- The threads of the timers --------------------------------------------------------------- */
 
 static void *schedules_one(void *arg)
