@@ -12,34 +12,16 @@
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* The size of a queue of n cells and its three ENDs, in whole pages. */
-static size_t queue_bytes(uint32_t n)
-{
-    size_t page = fji_plat_page();
-    size_t bytes = ((size_t)n + 3) * sizeof(fj_cell);
-    return (bytes + page - 1) / page * page;
-}
+/* ENDs: two below the cells and one above them. */
+#define QUEUE_ENDS 3u
 
 bool fji_queue_init(fji_queue *q, uint32_t first, uint32_t limit, bool asymmetric)
 {
-    void *range = NULL;
-
     /* If the address space is small, the queue works, but it can grow less or not at all. */
-    for (; limit >= first; limit /= 2) {
-        range = fji_plat_reserve(queue_bytes(limit));
-        if (range != NULL || limit == first) break;
-    }
-    if (range == NULL) return false;
-    if (!fji_plat_commit(range, queue_bytes(first))) {
-        fji_plat_release(range, queue_bytes(limit));
-        return false;
-    }
-    q->range = range;
-    q->range_bytes = queue_bytes(limit);
-    q->limit = limit;
+    if (!fji_range_init(&q->range, sizeof(fj_cell), QUEUE_ENDS, first, limit)) return false;
     q->capacity = first;
     q->asymmetric = asymmetric;
-    q->cells = (fj_cell *)range + 2;
+    q->cells = (fj_cell *)(void *)q->range.start + 2;
     q->first = q->cells;
     q->cells[-2].item = FJI_END;
     q->cells[-1].item = FJI_END;
@@ -54,8 +36,7 @@ bool fji_queue_init(fji_queue *q, uint32_t first, uint32_t limit, bool asymmetri
 
 void fji_queue_fini(fji_queue *q)
 {
-    if (q->range != NULL) fji_plat_release(q->range, q->range_bytes);
-    q->range = NULL;
+    fji_range_fini(&q->range);
 }
 
 void fji_queue_reset(fji_queue *q)
@@ -80,9 +61,9 @@ void fji_queue_reset(fji_queue *q)
 static bool queue_grow(fji_queue *q)
 {
     uint32_t old = q->capacity;
-    uint32_t now = old > q->limit / 2 ? q->limit : old * 2;
+    uint32_t now = fji_range_grow(&q->range, old);
 
-    if (now == old || !fji_plat_commit(q->range, queue_bytes(now))) return false;
+    if (now == old) return false;
     /* relaxed: fji_queue_count() may read this far; it stops at END and at FREE. */
     fji_store_relaxed(&q->cells[now].item, FJI_END);
     q->capacity = now;
@@ -395,10 +376,9 @@ void fji_queue_shrink(fji_queue *q)
     if (q->capacity <= FJI_QUEUE_KEPT) return;
     if (q->fast.top != q->cells) q->fast.top = queue_compact(q, q->fast.top);
     if (q->fast.top != q->cells) return; /* the queue is not empty */
-    size_t kept = queue_bytes(FJI_QUEUE_KEPT);
     /* relaxed: END and FREE mean the same to a thief: no task. */
     fji_store_relaxed(&q->cells[FJI_QUEUE_KEPT].item, FJI_END);
-    if (fji_plat_discard((char *)q->range + kept, queue_bytes(q->capacity) - kept)) {
+    if (fji_range_shrink(&q->range, q->capacity, FJI_QUEUE_KEPT)) {
         q->capacity = FJI_QUEUE_KEPT;
         q->typed_hint = q->cells;
     } else {

@@ -115,6 +115,7 @@
 #include "plat/plat.h"
 #include "queue/base.h"
 #include "queue/item.h"
+#include "queue/range.h"
 
 typedef struct fji_queue {
     /* Used by the owner. Thieves write only fast.floor. */
@@ -137,9 +138,7 @@ typedef struct fji_queue {
     fj_cell *first;    /* == cells, for thieves */
 
     /* Set by fji_queue_init(). */
-    FJI_ALIGNAS(FJI_CACHE_PAIR) void *range; /* the reserved addresses */
-    size_t range_bytes;
-    uint32_t limit;  /* largest capacity */
+    FJI_ALIGNAS(FJI_CACHE_PAIR) fji_range range; /* the addresses of the cells */
     bool asymmetric; /* it may be CLOSED: there is a heavy fence, and the order is not FIFO */
 } fji_queue;
 

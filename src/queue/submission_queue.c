@@ -10,32 +10,11 @@
 
 #include <string.h>
 
-/* The size of a queue of n slots and its END, in whole pages. */
-static size_t submissions_bytes(uint32_t n)
-{
-    size_t page = fji_plat_page();
-    size_t bytes = ((size_t)n + 1) * sizeof(fji_slot);
-    return (bytes + page - 1) / page * page;
-}
-
 bool fji_submission_queue_init(fji_submission_queue *q, uint32_t first, uint32_t limit)
 {
-    void *range = NULL;
-
-    for (; limit >= first; limit /= 2) {
-        range = fji_plat_reserve(submissions_bytes(limit));
-        if (range != NULL || limit == first) break;
-    }
-    if (range == NULL) return false;
-    if (!fji_plat_commit(range, submissions_bytes(first))) {
-        fji_plat_release(range, submissions_bytes(limit));
-        return false;
-    }
-    q->range = range;
-    q->range_bytes = submissions_bytes(limit);
-    q->limit = limit;
+    if (!fji_range_init(&q->range, sizeof(fji_slot), 1, first, limit)) return false;
     q->capacity = first;
-    q->slots = range;
+    q->slots = (fji_slot *)(void *)q->range.start;
     q->first = q->slots;
     q->slots[first].item = FJI_END;
     q->top = FJI_START_SLOT(first);
@@ -46,8 +25,7 @@ bool fji_submission_queue_init(fji_submission_queue *q, uint32_t first, uint32_t
 
 void fji_submission_queue_fini(fji_submission_queue *q)
 {
-    if (q->range != NULL) fji_plat_release(q->range, q->range_bytes);
-    q->range = NULL;
+    fji_range_fini(&q->range);
 }
 
 void fji_submission_queue_reset(fji_submission_queue *q)
@@ -64,9 +42,9 @@ void fji_submission_queue_reset(fji_submission_queue *q)
 static bool submissions_grow(fji_submission_queue *q)
 {
     uint32_t old = q->capacity;
-    uint32_t now = old > q->limit / 2 ? q->limit : old * 2;
+    uint32_t now = fji_range_grow(&q->range, old);
 
-    if (now == old || !fji_plat_commit(q->range, submissions_bytes(now))) return false;
+    if (now == old) return false;
     /* relaxed: fji_submission_queue_count() may read this far; it stops at END and at FREE. */
     fji_store_relaxed(&q->slots[now].item, FJI_END);
     fji_store_relaxed(&q->capacity, now); /* relaxed: without the lock it is a hint */
@@ -176,15 +154,13 @@ bool fji_submission_queue_is_large(const fji_submission_queue *q)
 
 void fji_submission_queue_shrink(fji_submission_queue *q)
 {
-    size_t kept = submissions_bytes(FJI_SUBMISSIONS_KEPT);
-
     if (!fji_submission_queue_is_large(q) || submissions_dead(q) != q->top) return;
     uint64_t b = submissions_lock(q);
     /* relaxed in what follows: base is LOCKED, and END and FREE mean the same to a thief */
     for (uint32_t i = 0; i < FJI_SUBMISSIONS_KEPT && i < q->top; i++)
         fji_store_relaxed(&q->slots[i].item, FJI_FREE); /* relaxed: see above */
     q->shifted += q->top;
-    if (fji_plat_discard((char *)q->range + kept, submissions_bytes(q->capacity) - kept)) {
+    if (fji_range_shrink(&q->range, q->capacity, FJI_SUBMISSIONS_KEPT)) {
         fji_store_relaxed(&q->slots[FJI_SUBMISSIONS_KEPT].item, FJI_END); /* relaxed: see above */
         fji_store_relaxed(&q->capacity, FJI_SUBMISSIONS_KEPT);            /* relaxed: see above */
     } else {

@@ -20,6 +20,7 @@
 #include "plat/plat.h"
 #include "queue/base.h"
 #include "queue/item.h"
+#include "queue/range.h"
 
 typedef struct fji_slot {
     uintptr_t item;
@@ -35,10 +36,8 @@ typedef struct fji_submission_queue {
     uint32_t shifted; /* the sum of the distances by which tasks were moved down */
     uint64_t pushed;  /* statistic: all pushes */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t base;
-    fji_slot *first;                         /* == slots, for thieves */
-    FJI_ALIGNAS(FJI_CACHE_PAIR) void *range; /* the reserved addresses */
-    size_t range_bytes;
-    uint32_t limit; /* largest capacity */
+    fji_slot *first;                             /* == slots, for thieves */
+    FJI_ALIGNAS(FJI_CACHE_PAIR) fji_range range; /* the addresses of the slots */
 } fji_submission_queue;
 
 /*

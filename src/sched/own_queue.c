@@ -7,11 +7,31 @@
 
 #include "sched/wake.h"
 
+fj_cell *fji_worker_find_space(fji_worker *w)
+{
+    fji_queue *q = &w->q;
+
+    return fji_queue_room(q, fji_queue_in_typed(q) ? q->typed_hint : q->fast.top);
+}
+
+void fji_worker_publish(fji_worker *w, fj_cell *p, uintptr_t item)
+{
+    fji_queue *q = &w->q;
+
+    if (fji_queue_in_typed(q))
+        q->typed_hint = p + 1;
+    else
+        q->fast.top = p + 1;
+    /* [queue.publish] release -> acquire in fji_queue_steal_for(): the task. */
+    fji_store_release(&p->item, item);
+    /* [idle.dekker] the cell above, ctl below; partner: the heavy fence in idle_lead(). */
+    FJI_LIGHT_FENCE();
+}
+
 int64_t fji_worker_push(fji_worker *w, uintptr_t item, fj_action_fn *fn, void *arg, bool wake)
 {
     fji_queue *q = &w->q;
-    bool typed = fji_queue_in_typed(&w->q);
-    fj_cell *p = fji_queue_room(q, typed ? q->typed_hint : q->fast.top);
+    fj_cell *p = fji_worker_find_space(w);
 
     if (p == NULL) return -1;
     if (item == FJI_ACTION || fji_item_is_future(item)) fji_cell_put_action(p, fn, arg);
@@ -20,14 +40,7 @@ int64_t fji_worker_push(fji_worker *w, uintptr_t item, fj_action_fn *fn, void *a
         /* relaxed: published below; other threads only compare it with their own positions. */
         fji_store_relaxed(&(fji_item_task(item))->location,
                           FJI_LOCATION_LOCAL | fji_location_stamp() | (uint32_t)position);
-    if (typed)
-        q->typed_hint = p + 1;
-    else
-        q->fast.top = p + 1;
-    /* [queue.publish] release -> acquire in fji_queue_steal_for(): the task. */
-    fji_store_release(&p->item, item);
-    /* [idle.dekker] the cell above, ctl below; partner: the heavy fence in idle_lead(). */
-    FJI_LIGHT_FENCE();
+    fji_worker_publish(w, p, item);
     if (wake)
         fji_wake_slow(&q->fast);
     else
@@ -88,20 +101,6 @@ bool fji_worker_take_local(fji_worker *w, fji_taken *taken)
         if (!worker_free_stolen(w, c, taken->item)) return false;
     }
     return false;
-}
-
-fj_task *fji_worker_take_future(fji_worker *w)
-{
-    fji_queue *q = &w->q;
-    fj_cell *c = q->fast.top - 1; /* the END if the queue is empty */
-    uintptr_t item = c->item;
-
-    if ((item & FJI_TAG_MASK) != (FJI_TAG_DETACHED | FJI_TAG_FUTURE)) return NULL;
-    if (w->pool->fifo || q->tombstones != 0) return NULL;
-    int got = fji_pop(&q->fast, c);
-    if (got > 0) q->fast.top = c;
-    bool ours = got > 0 || (got < 0 && fji_worker_finish_pop(w, c, item));
-    return ours ? fji_item_task(item) : NULL;
 }
 
 bool fji_worker_take_detached(fji_worker *w, fj_cell *c)

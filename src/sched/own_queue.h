@@ -10,6 +10,13 @@
 
 #include "sched/pool.h"
 
+/* A free cell at the boundary of the own queue, or NULL if there is no space. Called by w. */
+fj_cell *fji_worker_find_space(fji_worker *w);
+
+/* Stores the item into p, a free cell at the boundary, and moves the boundary up. Thieves may take the
+ * item from now on; the caller then wakes a worker if one is wanted. Called by w. */
+void fji_worker_publish(fji_worker *w, fj_cell *p, uintptr_t item);
+
 /*
  * Queues a detached task or an action. fn: the function of an action, or the root of a future. arg:
  * the argument of an action. If `wake` is false, no worker is woken; the next thread that waits for
@@ -22,10 +29,6 @@ int64_t fji_worker_push(fji_worker *w, uintptr_t item, fj_action_fn *fn, void *a
  * task on its stack, because no frame joins what it takes. Returns whether it took a task.
  */
 bool fji_worker_take_local(fji_worker *w, fji_taken *taken);
-
-/* The fast path of fji_worker_take_local(): takes the topmost task if it is a future. Returns NULL
- * if it is not, if a thief has it, if the pool is FIFO, or if the queue has tombstones. */
-fj_task *fji_worker_take_future(fji_worker *w);
 
 /* Takes the detached task in cell c of the queue. Returns false if a thief has it. In both
  * cases the cell holds no task afterwards. */
@@ -80,6 +83,22 @@ static inline bool fji_pop_future(fj_worker *fast, const fj_task *t)
     int got = fji_pop(fast, c);
     if (got > 0) fast->top = c;
     return got > 0 || (got < 0 && fji_worker_finish_pop(fji_worker_of(fast), c, item));
+}
+
+/* The fast path of fji_worker_take_local(): takes the topmost task if it is a future. Returns NULL
+ * if it is not, if a thief has it, if the pool is FIFO, or if the queue has tombstones. */
+static inline fj_task *fji_worker_take_future(fji_worker *w)
+{
+    fji_queue *q = &w->q;
+    fj_cell *c = q->fast.top - 1; /* the END if the queue is empty */
+    uintptr_t item = c->item;
+
+    if ((item & FJI_TAG_MASK) != (FJI_TAG_DETACHED | FJI_TAG_FUTURE)) return NULL;
+    if (w->pool->fifo || q->tombstones != 0) return NULL;
+    int got = fji_pop(&q->fast, c);
+    if (got > 0) q->fast.top = c;
+    bool ours = got > 0 || (got < 0 && fji_worker_finish_pop(w, c, item));
+    return ours ? fji_item_task(item) : NULL;
 }
 
 #endif /* FJI_OWN_QUEUE_H */

@@ -259,6 +259,13 @@ static inline int fji_pool_parallelism(const fj_pool *p)
     return fji_load_relaxed(&p->parallelism); /* relaxed: a limit, not a count */
 }
 
+/* Whether p is large: a wake-up then needs a searching slot, and a failed CAS on the control word is
+ * followed by a pause. */
+static inline bool fji_pool_is_large(const fj_pool *p)
+{
+    return fji_pool_parallelism(p) > FJI_UNTHROTTLED_WORKERS;
+}
+
 /* Returns how many workers the control word c counts as active. */
 static inline int fji_pool_active(const fj_pool *p, uint64_t c)
 {
@@ -319,6 +326,17 @@ static inline bool fji_ctl_cas(fj_pool *p, uint64_t *c, uint64_t n)
     /* [ctl.idle] acq_rel: every change of ctl is one of these. */
     return fji_cas_acq_rel_64(&p->ctl, c, fji_ctl_normalize(n, &sizes));
 }
+
+/*
+ * Called after a failed fji_ctl_cas(). Adds 1 to *failures, the number of failures in a row. From
+ * the second failure on, a worker of a large pool pauses for a random time, whose bound doubles
+ * with each failure, and reads the control word into *c again.
+ */
+void fji_ctl_backoff(fj_pool *p, uint64_t *c, uint32_t *failures);
+
+/* Adds `active` to the count of active workers and `total` to the count of threads in the control
+ * word. Any thread may call it. */
+void fji_ctl_add(fj_pool *p, int active, int total);
 
 /* Returns whether the calling thread works for p, as a worker or as a guest, in its present role or
  * in one that it had before it became a guest of another pool. */

@@ -43,11 +43,6 @@ bool fji_search_slot_return(fj_pool *p)
     return (fji_add_acq_rel(&p->nsearching, (uint32_t)-1) & FJI_WAKE_DEFERRED) != 0;
 }
 
-bool fji_search_is_throttled(const fj_pool *p)
-{
-    return fji_pool_parallelism(p) > FJI_UNTHROTTLED_WORKERS;
-}
-
 bool fji_search_is_deferred(const fj_pool *p)
 {
     /* relaxed: returning the slot reads the bit again, and a rescan follows a full fence. */

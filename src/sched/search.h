@@ -81,9 +81,6 @@ bool fji_search_slot_take(fj_pool *p, uint64_t c);
  * wake-up to this slot. */
 bool fji_search_slot_return(fj_pool *p);
 
-/* Whether a wake-up needs a slot: only if the parallelism is above FJI_UNTHROTTLED_WORKERS. */
-bool fji_search_is_throttled(const fj_pool *p);
-
 /* Whether DEFERRED is set. */
 bool fji_search_is_deferred(const fj_pool *p);
 

@@ -30,14 +30,6 @@ static void spawn_note(fj_pool *p, bool started)
     fji_add_relaxed(&p->spawn_refused, 1);                       /* relaxed: see above */
 }
 
-/* Gives back the counts of a refused start. */
-static void spawn_undo(fj_pool *p)
-{
-    uint64_t c = fji_pool_ctl(p);
-
-    while (!fji_ctl_cas(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, -1), -1))) {}
-}
-
 /* Reads the control word and the number of starts under way, which the control word may count as
  * active workers. Returns false if a start has begun or ended meanwhile. */
 static bool spawn_read(const fj_pool *p, uint64_t *c, int *under_way)
@@ -82,7 +74,7 @@ bool fji_spawn(fj_pool *p, uint64_t *c, bool *started)
     *started = counted && p->hooks->start_worker(p);
     if (counted) spawn_note(p, *started);
     if (counted && !*started) {
-        spawn_undo(p);
+        fji_ctl_add(p, -1, -1); /* the counts of the thread that was not started */
         ended += FJI_STARTS_REFUSED;
     }
     /* [compensate.starts] acq_rel -> acquire in spawn_read(): after ctl shows again that a worker

@@ -79,7 +79,28 @@ static fji_steal_result steal_from_submissions(fji_worker *w, fji_submission_que
     return got;
 }
 
-fji_steal_result fji_steal_any(fji_worker *w, fji_taken *taken)
+/* One attempt at the queue of v, or at s if v is NULL. root: as in steal_round(). *more: whether the
+ * queue has further tasks. */
+static fji_steal_result steal_from(fji_worker *w, fji_worker *v, fji_submission_queue *s,
+                                   uintptr_t root, fji_taken *taken, bool *more)
+{
+    fji_steal_result got = FJI_STEAL_EMPTY;
+
+    if (v != NULL && v != w) {
+        got = fji_queue_steal_for(&v->q, 0, NULL, 0, root, taken);
+        if (got != FJI_STEAL_SUCCESS) return got;
+        *more = fji_queue_maybe(&v->q);
+        taken->token = fji_scope_of_stolen(v, taken);
+    } else if (s != NULL) {
+        got = root != 0 ? fji_submission_queue_steal_root(s, root, taken)
+                        : steal_from_submissions(w, s, taken);
+        if (got == FJI_STEAL_SUCCESS) *more = fji_submission_queue_maybe(s);
+    }
+    return got;
+}
+
+/* One round over all queues. root: takes only a future with this root, unless it is 0. */
+static fji_steal_result steal_round(fji_worker *w, uintptr_t root, fji_taken *taken, bool *more)
 {
     struct victims victims = victims_of(w);
     fji_steal_result result = FJI_STEAL_EMPTY;
@@ -87,21 +108,9 @@ fji_steal_result fji_steal_any(fji_worker *w, fji_taken *taken)
     fji_worker *v;
 
     while (victims_next(&victims, &v, &s)) {
-        fji_steal_result got = FJI_STEAL_EMPTY;
-        bool more = false;
-        if (v != NULL && v != w) {
-            got = fji_queue_steal(&v->q, taken);
-            if (got == FJI_STEAL_SUCCESS) {
-                more = fji_queue_maybe(&v->q);
-                taken->token = fji_scope_of_stolen(v, taken);
-            }
-        } else if (s != NULL) {
-            got = steal_from_submissions(w, s, taken);
-            if (got == FJI_STEAL_SUCCESS) more = fji_submission_queue_maybe(s);
-        }
+        fji_steal_result got = steal_from(w, v, s, root, taken, more);
         if (got == FJI_STEAL_SUCCESS) {
             steal_count(w, 1);
-            fji_wake_after_find(w, more);
             return got;
         }
         if (got == FJI_STEAL_RETRY) result = got;
@@ -109,26 +118,20 @@ fji_steal_result fji_steal_any(fji_worker *w, fji_taken *taken)
     return result;
 }
 
+fji_steal_result fji_steal_any(fji_worker *w, fji_taken *taken)
+{
+    bool more = false;
+    fji_steal_result got = steal_round(w, 0, taken, &more);
+
+    if (got == FJI_STEAL_SUCCESS) fji_wake_after_find(w, more);
+    return got;
+}
+
 fji_steal_result fji_steal_root(fji_worker *w, uintptr_t root, fji_taken *taken)
 {
-    struct victims victims = victims_of(w);
-    fji_steal_result result = FJI_STEAL_EMPTY;
-    fji_submission_queue *s;
-    fji_worker *v;
+    bool more;
 
-    while (victims_next(&victims, &v, &s)) {
-        fji_steal_result got = FJI_STEAL_EMPTY;
-        if (v != NULL && v != w)
-            got = fji_queue_steal_for(&v->q, 0, NULL, 0, root, taken);
-        else if (s != NULL)
-            got = fji_submission_queue_steal_root(s, root, taken);
-        if (got == FJI_STEAL_SUCCESS) {
-            steal_count(w, 1);
-            return got;
-        }
-        if (got == FJI_STEAL_RETRY) result = got;
-    }
-    return result;
+    return steal_round(w, root, taken, &more);
 }
 
 bool fji_steal_submission(fji_worker *w, fji_taken *taken)

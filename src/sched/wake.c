@@ -12,25 +12,6 @@
 
 /* ---- The control word ------------------------------------------------------------------------ */
 
-void fji_ctl_backoff(fj_pool *p, uint64_t *c, uint32_t *failures)
-{
-    fji_worker *w = fji_worker_self();
-    uint32_t most = 4u << (++*failures < 10 ? *failures : 10);
-
-    if (*failures == 1 || !fji_search_is_throttled(p) || w == NULL) return;
-    for (uint32_t n = fji_worker_random(w) % most; n > 0; n--) fji_pause();
-    *c = fji_pool_ctl(p); /* [ctl.idle] acquire <- the last fji_ctl_cas() */
-}
-
-void fji_ctl_add(fj_pool *p, int active, int total)
-{
-    uint64_t c = fji_pool_ctl(p);
-    uint32_t failures = 0;
-
-    while (!fji_ctl_cas(p, &c, fji_ctl_add_total(fji_ctl_add_active(c, active), total)))
-        fji_ctl_backoff(p, &c, &failures);
-}
-
 /* ---- Waking ---------------------------------------------------------------------------------- */
 
 /* Makes w active. The caller has popped w from the idle stack. */
@@ -68,8 +49,7 @@ static void wake_try(fj_pool *p, bool *slot)
 
     for (uint32_t failures = 0; fji_ctl_deficit(c) < 0; fji_ctl_backoff(p, &c, &failures)) {
         if (fji_ctl_top(c) != 0) {
-            if (!*slot && fji_search_is_throttled(p) && !(*slot = fji_search_slot_take(p, c)))
-                return;
+            if (!*slot && fji_pool_is_large(p) && !(*slot = fji_search_slot_take(p, c))) return;
             if (!wake_pop(p, &c, 1, &w)) continue;
             fji_store_relaxed(&p->shrinking, 0u); /* relaxed: a hint */
             w->searching = *slot;

@@ -40,15 +40,4 @@ void fji_wake_all_idle(fj_pool *p);
  * (`lazy`). Any thread may call it. */
 void fji_wake_for_lazy(fj_pool *p);
 
-/*
- * Called after a failed fji_ctl_cas(). Adds 1 to *failures, the number of failures in a row. From
- * the second failure on, a worker of a large pool pauses for a random time, whose bound doubles
- * with each failure, and reads the control word into *c again.
- */
-void fji_ctl_backoff(fj_pool *p, uint64_t *c, uint32_t *failures);
-
-/* Adds `active` to the count of active workers and `total` to the count of threads in the control
- * word. Any thread may call it. */
-void fji_ctl_add(fj_pool *p, int active, int total);
-
 #endif /* FJI_WAKE_H */

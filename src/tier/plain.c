@@ -26,6 +26,7 @@
 
 #include "pool/submit.h"
 #include "sched/await.h"
+#include "sched/own_queue.h"
 #include "sched/pool.h"
 #include "sched/run.h"
 
@@ -106,6 +107,18 @@ void fji_fork_checked(fj_task *t)
 
 /* The slow path of fj_fork(). before: `cell` of t before this fork; the fast path has overwritten
  * it. */
+/* Queues t in p, a free cell at the boundary of w's queue. */
+static void fork_into(fji_worker *w, fj_task *t, fj_cell *p)
+{
+    bool typed = fji_queue_in_typed(&w->q);
+
+    t->cell = typed ? fji_cell_under_typed : p;
+    t->location = fji_queue_position(&w->q, p);
+    if (typed && w->q.typed_count++ == 0) w->q.typed_low = p;
+    fji_worker_publish(w, p, (uintptr_t)t);
+    fji_wake_slow(&w->q.fast);
+}
+
 void fji_fork_slow(fj_task *t, fj_cell *before)
 {
     fji_worker *w = fji_worker_self();
@@ -115,33 +128,13 @@ void fji_fork_slow(fj_task *t, fj_cell *before)
         (void)join_misuse(w, "fork of a task that is forked already");
         return;
     }
-    if (w == NULL) {
-        if (fj_submit(NULL, t) == FJ_OK) return;
-        t->code = t->fn(t);
+    fj_cell *p = w != NULL ? fji_worker_find_space(w) : NULL;
+    if (p != NULL) {
+        fork_into(w, t, p);
+    } else if (w != NULL ? !fji_submit_fork(w, t) : fj_submit(NULL, t) != FJ_OK) {
+        t->code = t->fn(t); /* a fork cannot fail, so the task is run at once */
         t->cell = fji_cell_ran;
-        return;
     }
-    bool typed = fji_queue_in_typed(&w->q);
-    fj_cell *p = fji_queue_room(&w->q, typed ? w->q.typed_hint : w->q.fast.top);
-    if (p == NULL && fji_submit_fork(w, t)) return;
-    if (p == NULL) {
-        t->code = t->fn(t);
-        t->cell = fji_cell_ran;
-        return;
-    }
-    t->cell = typed ? fji_cell_under_typed : p;
-    t->location = fji_queue_position(&w->q, p);
-    if (typed) {
-        if (w->q.typed_count++ == 0) w->q.typed_low = p;
-        w->q.typed_hint = p + 1;
-    } else {
-        w->q.fast.top = p + 1;
-    }
-    /* [queue.publish] release -> acquire in fji_queue_steal_for(): the task. */
-    fji_store_release(&p->item, (uintptr_t)t);
-    /* [idle.dekker] the cell above, ctl below; partner: the heavy fence in idle_lead(). */
-    FJI_LIGHT_FENCE();
-    fji_wake_slow(&w->q.fast);
 }
 
 /* Returns the cell of t in w's queue, or NULL if t is not there. popped: the fast path has already

@@ -111,7 +111,7 @@ static void check_full(const fji_queue *q)
 {
     uint32_t index = fji_base_index(q->base);
 
-    CHECK_EQ(q->capacity, q->limit);
+    CHECK_EQ(q->capacity, q->range.limit);
     for (uint32_t i = q->capacity; i-- > 0;) {
         uintptr_t what = q->cells[i].item;
         bool dead = what == FJI_TOMBSTONE || (i < index && (what & FJI_TAG_DETACHED) != 0);

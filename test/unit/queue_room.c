@@ -131,8 +131,8 @@ FJ_TEST(queue_takes_fewer_addresses_when_there_are_fewer, 10)
         fjt_skip("addresses cannot be limited here"); /* under an emulator */
     }
     fji_queue *q = owner_new(4, limit, false);
-    CHECK(q->limit < limit);
-    CHECK(q->limit >= 1024);
+    CHECK(q->range.limit < limit);
+    CHECK(q->range.limit >= 1024);
     push_all(q, MANY);
     for (int i = MANY; i-- > 0;) take_one(q, i);
     check_start(q);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * range.c - a range of addresses for an array that grows without moving; see range.h
+ */
+#include "queue/range.h"
+
+#include "plat/plat.h"
+
+/* The size of n elements and the extra ones, in whole pages. */
+static size_t range_bytes(const fji_range *r, uint32_t n)
+{
+    size_t page = fji_plat_page();
+    size_t bytes = ((size_t)n + r->extra) * r->size;
+
+    return (bytes + page - 1) / page * page;
+}
+
+bool fji_range_init(fji_range *r, size_t size, uint32_t extra, uint32_t first, uint32_t limit)
+{
+    *r = (fji_range){.size = size, .extra = extra};
+    for (; limit >= first; limit /= 2) {
+        r->start = fji_plat_reserve(range_bytes(r, limit));
+        if (r->start != NULL || limit == first) break;
+    }
+    if (r->start == NULL) return false;
+    r->limit = limit;
+    r->reserved = range_bytes(r, limit);
+    if (fji_plat_commit(r->start, range_bytes(r, first))) return true;
+    fji_range_fini(r);
+    return false;
+}
+
+void fji_range_fini(fji_range *r)
+{
+    if (r->start != NULL) fji_plat_release(r->start, r->reserved);
+    r->start = NULL;
+}
+
+uint32_t fji_range_grow(fji_range *r, uint32_t n)
+{
+    uint32_t more = n > r->limit / 2 ? r->limit : n * 2;
+
+    return more != n && fji_plat_commit(r->start, range_bytes(r, more)) ? more : n;
+}
+
+bool fji_range_shrink(fji_range *r, uint32_t n, uint32_t kept)
+{
+    size_t bytes = range_bytes(r, kept);
+
+    return fji_plat_discard(r->start + bytes, range_bytes(r, n) - bytes);
+}
