@@ -7,27 +7,6 @@
 
 #include "sched/wake.h"
 
-fj_cell *fji_worker_find_space(fji_worker *w)
-{
-    fji_queue *q = &w->q;
-
-    return fji_queue_room(q, fji_queue_in_typed(q) ? q->typed_hint : q->fast.top);
-}
-
-void fji_worker_publish(fji_worker *w, fj_cell *p, uintptr_t item)
-{
-    fji_queue *q = &w->q;
-
-    if (fji_queue_in_typed(q))
-        q->typed_hint = p + 1;
-    else
-        q->fast.top = p + 1;
-    /* [queue.publish] release -> acquire in fji_queue_steal_for(): the task. */
-    fji_store_release(&p->item, item);
-    /* [idle.dekker] the cell above, ctl below; partner: the heavy fence in idle_lead(). */
-    FJI_LIGHT_FENCE();
-}
-
 int64_t fji_worker_push(fji_worker *w, uintptr_t item, fj_action_fn *fn, void *arg, bool wake)
 {
     fji_queue *q = &w->q;

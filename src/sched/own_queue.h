@@ -11,11 +11,28 @@
 #include "sched/pool.h"
 
 /* A free cell at the boundary of the own queue, or NULL if there is no space. Called by w. */
-fj_cell *fji_worker_find_space(fji_worker *w);
+static inline fj_cell *fji_worker_find_space(fji_worker *w)
+{
+    fji_queue *q = &w->q;
+
+    return fji_queue_room(q, fji_queue_in_typed(q) ? q->typed_hint : q->fast.top);
+}
 
 /* Stores the item into p, a free cell at the boundary, and moves the boundary up. Thieves may take the
  * item from now on; the caller then wakes a worker if one is wanted. Called by w. */
-void fji_worker_publish(fji_worker *w, fj_cell *p, uintptr_t item);
+static inline void fji_worker_publish(fji_worker *w, fj_cell *p, uintptr_t item)
+{
+    fji_queue *q = &w->q;
+
+    if (fji_queue_in_typed(q))
+        q->typed_hint = p + 1;
+    else
+        q->fast.top = p + 1;
+    /* [queue.publish] release -> acquire in fji_queue_steal_for(): the task. */
+    fji_store_release(&p->item, item);
+    /* [idle.dekker] the cell above, ctl below; partner: the heavy fence in idle_lead(). */
+    FJI_LIGHT_FENCE();
+}
 
 /*
  * Queues a detached task or an action. fn: the function of an action, or the root of a future. arg:

@@ -76,26 +76,35 @@ static void run_typed(fji_worker *w, const fj_type *type, fj_cell *c)
     fji_cell_complete(c);
 }
 
+/* An action. Its code goes to p, unless p is NULL. */
+static void run_action(fj_pool *p, const fji_taken *taken)
+{
+    int code = ((fj_action_fn *)taken->fn)((void *)taken->arg);
+
+    if (p != NULL) fji_pool_report(p, code);
+}
+
 static void run_by_kind(fj_pool *p, fji_worker *w, const fji_taken *taken)
 {
     uintptr_t item = taken->item;
     fj_task *t = fji_item_task(item);
 
-    if (item == FJI_ACTION) {
-        int code = ((fj_action_fn *)taken->fn)((void *)taken->arg);
-        if (p != NULL) fji_pool_report(p, code);
-    } else if (fji_item_is_future(item)) {
-        (void)t->fn(t); /* LAST TOUCH of *t: its function completes it. */
-    } else if (fji_item_is_detached(item)) {
+    if (item == FJI_ACTION)
+        run_action(p, taken);
+    else if (fji_item_is_future(item))
+        (void)t->fn(t); /* LAST TOUCH of *t: it completes itself. */
+    else if (fji_item_is_detached(item))
         run_detached(w, t);
-    } else if (fji_item_is_typed(item)) {
+    else if (fji_item_is_typed(item))
         run_typed(w, fji_item_type(item), taken->cell);
-    } else {
+    else
         run_plain(w, t, taken->cell);
-    }
 }
 
-void fji_run_taken(fj_pool *p, fji_worker *w, const fji_taken *taken)
+/* Enters the scope of the token, unless w runs with it already or the task is a future, which enters
+ * its own scope. */
+static __attribute__((noinline)) void run_in_scope(fj_pool *p, fji_worker *w,
+                                                   const fji_taken *taken)
 {
     if (w == NULL || taken->token == fji_scope_token(w) || fji_item_is_future(taken->item)) {
         run_by_kind(p, w, taken);
@@ -104,6 +113,15 @@ void fji_run_taken(fj_pool *p, fji_worker *w, const fji_taken *taken)
     fji_scope_saved saved = fji_scope_enter_stolen(w, taken->token);
     run_by_kind(p, w, taken);
     fji_scope_leave(w, saved);
+}
+
+void fji_run_taken(fj_pool *p, fji_worker *w, const fji_taken *taken)
+{
+    /* The common case of a service: an action, and the worker runs no task. */
+    if (taken->item == FJI_ACTION && w != NULL && fji_scope_token(w) == NULL)
+        run_action(p, taken);
+    else
+        run_in_scope(p, w, taken);
 }
 
 void fji_cancel_taken(const fji_taken *taken)

@@ -51,10 +51,21 @@ static void steal_count(fji_worker *w, uint32_t n)
     fji_count(&w->steals, n);
 }
 
+/* Pushes an action into w's queue. Returns false if there is no space. */
+static bool steal_keep(fji_worker *w, const fji_taken *action)
+{
+    fj_cell *p = fji_worker_find_space(w);
+
+    if (p == NULL) return false;
+    fji_cell_put_action(p, (fj_action_fn *)action->fn, (void *)action->arg);
+    fji_worker_publish(w, p, FJI_ACTION);
+    return true;
+}
+
 /*
  * Takes a task from submission queue s. If it gets several actions, it pushes all but the first
  * into w's queue, the oldest last, so that w takes the oldest next and other workers can steal the
- * rest. The last push wakes a worker.
+ * rest. Then it wakes a worker.
  */
 static fji_steal_result steal_from_submissions(fji_worker *w, fji_submission_queue *s,
                                                fji_taken *taken)
@@ -69,13 +80,13 @@ static fji_steal_result steal_from_submissions(fji_worker *w, fji_submission_que
     if (got != FJI_STEAL_SUCCESS) return got;
     *taken = some[0];
     for (uint32_t i = n; i-- > 1;) {
-        bool last = i == 1;
-        fj_action_fn *fn = (fj_action_fn *)some[i].fn;
-        if (fji_worker_push(w, FJI_ACTION, fn, (void *)some[i].arg, last) >= 0) continue;
+        if (steal_keep(w, &some[i])) continue;
         fji_wake_after_find(w, true);
         fji_run_taken(w->pool, w, &some[i]); /* no space in w's queue: runs out of order */
     }
+    if (n == 1) return got;
     steal_count(w, n - 1);
+    fji_wake_slow(&w->q.fast);
     return got;
 }
 
