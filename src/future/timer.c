@@ -309,7 +309,8 @@ int64_t fj_timer_remaining(const fj_future *f)
 
 uint64_t fj_pool_delayed_count(const fj_pool *pool)
 {
-    struct fji_timers *ts = fji_timers_if_made(pool != NULL ? pool : fji_common_if_made());
+    const fj_pool *p = pool != NULL ? pool : fji_common_if_made();
+    struct fji_timers *ts = p != NULL ? fji_timers_if_made(p) : NULL;
 
     if (ts == NULL) return 0;
     fji_lock_take(&ts->lock);

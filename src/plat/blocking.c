@@ -17,7 +17,7 @@
 
 /* The codes of the library are the negated error numbers of Linux. A port to a system with other
  * numbers has to translate the results of this file. */
-_Static_assert(FJI_PLAT_EINTR == -EINTR, "EINTR has another number");
+_Static_assert(FJI_PLAT_EINTR + EINTR == 0, "EINTR has another number");
 _Static_assert((int)FJ_EAGAIN == -EAGAIN, "EAGAIN has another number");
 _Static_assert((int)FJ_EBUSY == -EBUSY, "EBUSY has another number");
 _Static_assert((int)FJ_EINVAL == -EINVAL, "EINVAL has another number");

@@ -127,7 +127,7 @@ int64_t fji_timers_later(int64_t now, int64_t by)
 struct fji_timers *fji_timers_if_made(const fj_pool *p)
 {
     /* [timer.made] acquire <- release in fji_timers_of(). */
-    return p != NULL ? fji_load_acquire(&p->timers) : NULL;
+    return fji_load_acquire(&p->timers);
 }
 
 /* Makes the keeper check the wheel and the run state again. */
