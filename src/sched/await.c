@@ -7,8 +7,9 @@
  * wait can be interrupted (interrupt.c). While it sleeps, another worker may run in its place
  * (compensate.c). task/task.h explains the state word.
  *
- * A waiter that the control word does not count as a worker of the pool also wakes every
- * FJI_THREADLESS_POLL_NS, because the pool may have queued tasks and no thread (threadless.c).
+ * A guest, and a thread that does not work for the pool of the task, is not counted in the control
+ * word of that pool. Such a waiter also wakes up every FJI_THREADLESS_POLL_NS, because the pool may
+ * have queued tasks and no thread (threadless.c).
  *
  * Edges            from                                to                          carries
  *   task.done      acq_rel or, fji_task_complete(),    acquire load, await_done()  result and code
@@ -29,22 +30,26 @@
 #include "sched/threadless.h"
 
 /*
- * What is awaited: the stolen task of a cell of the waiter's own queue (cell), or a task that was
- * submitted (task); the other pointer is NULL. The waiter runs tasks while it waits, and one of
- * them may call fork(). In the child process the awaited task is orphaned: the waiter checks this
- * with `task`, and pool/atfork.c sets DONE and ORPHANED in the state word of a cell.
+ * What is awaited. Either `cell` is a cell of the waiter's own queue whose task was stolen, and
+ * `task` is NULL; or `task` is a submitted task or a future, and `cell` is NULL.
+ *
+ * The waiter runs tasks while it waits, and one of them may call fork(). In the child process the
+ * awaited task is orphaned. For a task, the waiter finds this out with await_is_orphaned(). For a
+ * cell, pool/atfork.c sets DONE and ORPHANED in the state word, so the wait ends as usual.
  */
 struct await {
-    uint32_t *state;
-    const uint32_t *child_base;
+    uint32_t *state;            /* the state word of the cell or of the task */
+    const uint32_t *child_base; /* the member child_base of the cell or of the task */
     fj_cell *cell;
     const fj_task *task;
     const fji_wait *how;
 };
 
+/* Returns whether a->task is orphaned. Returns false if a cell is awaited. */
 static bool await_is_orphaned(const struct await *a)
 {
-    /* relaxed: only compared with NULL, which means that the task is in no queue yet. */
+    /* relaxed: only compared with NULL. NULL means that the task was never queued; such a task is
+     * not orphaned. */
     return a->task != NULL && fji_load_relaxed(&a->task->cell) != NULL &&
            fji_task_is_orphaned(a->task);
 }
@@ -58,9 +63,12 @@ static int await_gives_up(const fji_worker *w, const fji_wait *how)
     return FJ_OK;
 }
 
-/* Returns when the next sleep has to end: at the deadline, or earlier to check whether the pool
- * `watched` (or NULL) has no threads, or to ask again for a thread that was refused to the pool of
- * w. */
+/*
+ * Returns the time (fji_plat_now()) at which the next sleep has to end: the deadline, or an earlier
+ * time. The sleep ends earlier if `watched` is not NULL, because the waiter then checks whether
+ * that pool has threads. It also ends earlier if the pool of w is short of a worker, because w then
+ * asks for one again. w and *pause: as for fji_compensate_retry(); w may be NULL.
+ */
 static int64_t await_next_check(fji_worker *w, const fji_wait *how, const fj_pool *watched,
                                 int64_t *pause)
 {
@@ -71,28 +79,34 @@ static int64_t await_next_check(fji_worker *w, const fji_wait *how, const fj_poo
     return check < how->deadline ? check : how->deadline;
 }
 
-/* Sleeps on the state word itself. */
+/*
+ * Sleeps on the state word until the awaited task is done or orphaned, or the deadline has passed.
+ * watched: the pool of the task if the waiter is not a worker of it; while that pool has no
+ * threads, the waiter runs its tasks. NULL if there is no such pool. Returns FJ_OK or FJ_ETIMEDOUT.
+ */
 static int await_sleep(fji_worker *w, const struct await *a, fj_pool *watched)
 {
     int err = FJ_OK;
     int64_t pause = 0;
     /* [task.done] acq_rel <-> acq_rel in fji_task_complete(), fji_cell_complete(),
-     * fji_future_finish() and future_publish(): the task is done already, or the thread that
-     * completes it sees WAITING. */
+     * fji_future_finish() and future_publish(). Either this thread sees that the task is done, or
+     * the thread that completes the task sees WAITING and wakes this thread. */
     uint32_t s = fji_or_acq_rel(a->state, FJI_WAITING) | FJI_WAITING;
 
     while ((s & a->how->done) == 0 && err == FJ_OK) {
         if (watched != NULL) fji_run_threadless(watched, fji_wait_may_run(a->how));
         if (await_is_orphaned(a)) break;
         fji_plat_wait(a->state, s, await_next_check(w, a->how, watched, &pause));
-        /* [task.done] acquire <- acq_rel, as above: result and code. */
+        /* [task.done] acquire <- acq_rel in fji_task_complete(), fji_cell_complete(),
+         * fji_future_finish() and future_publish(): result and code of the task. */
         s = fji_load_acquire(a->state);
         err = await_gives_up(w, a->how);
     }
     return (s & a->how->done) != 0 ? FJ_OK : err;
 }
 
-/* Sleeps on the wait bucket of a future, so that w can be interrupted. */
+/* Sleeps on the wait bucket of the future a->task, so that a canceller can wake w. Ends as
+ * await_sleep(), and also if the task that w runs is interrupted; then returns FJ_ECANCELED. */
 static int await_interruptible(fji_worker *w, const struct await *a, fj_pool *watched)
 {
     uint32_t *bucket = fji_wait_bucket(a->task);
@@ -101,15 +115,16 @@ static int await_interruptible(fji_worker *w, const struct await *a, fj_pool *wa
     uint32_t s;
 
     fji_interruptible_begin(w, bucket);
-    /* [task.done] acq_rel <-> acq_rel in fji_future_finish() and future_publish(): the future is
-     * done already, or the thread that resolves it sees OBSERVED. */
+    /* [task.done] acq_rel <-> acq_rel in fji_future_finish() and future_publish(). Either this
+     * thread sees below that the future is done, or the thread that resolves the future sees
+     * OBSERVED and notifies the bucket. */
     (void)fji_or_acq_rel(a->state, FJI_OBSERVED);
     for (;;) {
-        /* [cancel.bucket] acquire <- acq_rel in fji_wait_bucket_notify(): what was changed before
-         * is seen below. */
+        /* [cancel.bucket] acquire <- acq_rel in fji_wait_bucket_notify(): the loads of the state
+         * word, the token and the run state below see what the notifying thread has changed. */
         uint32_t seen = fji_load_acquire(bucket);
-        /* [task.done] acquire <- acq_rel in fji_future_finish() and future_publish(): the
-         * outcome. */
+        /* [task.done] acquire <- acq_rel in fji_future_finish() and future_publish(): the outcome
+         * of the future. */
         s = fji_load_acquire(a->state);
         if ((s & a->how->done) != 0 || await_is_orphaned(a)) break;
         if ((err = await_gives_up(w, a->how)) != FJ_OK) break;
@@ -120,7 +135,8 @@ static int await_interruptible(fji_worker *w, const struct await *a, fj_pool *wa
     return (s & a->how->done) != 0 ? FJ_OK : err;
 }
 
-/* Sleeps until the wait ends. Meanwhile the pool does not count w as active. */
+/* Sleeps until the wait ends, on the word that a->how requires. A worker w does not count as active
+ * meanwhile. Parameters and result: as those of await_sleep() and await_interruptible(). */
 static int await_asleep(fji_worker *w, const struct await *a, fj_pool *watched)
 {
     if (w == NULL) return await_sleep(w, a, watched);
@@ -133,8 +149,11 @@ static int await_asleep(fji_worker *w, const struct await *a, fj_pool *watched)
     return err;
 }
 
-/* Pauses between two reads of the state word, and now and then yields the CPU to another thread.
- * Returns false if the waiter has spun for FJI_JOIN_SPIN_NS. *until is 0 when it begins to spin. */
+/*
+ * Pauses between two reads of the state word. In every 16th call, which *turn counts, yields the
+ * CPU to another thread. *until is the time at which the spinning ends; the caller sets it to 0
+ * before it begins to spin. Returns false if the waiter has spun for FJI_JOIN_SPIN_NS.
+ */
 static bool await_spin(int64_t *until, uint32_t *turn)
 {
     if (*until == 0) *until = fji_plat_now() + FJI_JOIN_SPIN_NS;
@@ -142,7 +161,8 @@ static bool await_spin(int64_t *until, uint32_t *turn)
     return fji_plat_now() < *until;
 }
 
-/* Helps, spins and sleeps until the task is done or orphaned, or the wait ends with an error. */
+/* Helps, spins and sleeps until the task is done or orphaned, or the wait ends with an error. w and
+ * pool: as for fji_await_task(). Returns FJ_OK, FJ_ETIMEDOUT or FJ_ECANCELED. */
 static int await_done(fji_worker *w, fj_pool *pool, const struct await *a)
 {
     bool helps = w != NULL && w->pool == pool && fji_wait_may_run(a->how);
@@ -155,12 +175,14 @@ static int await_done(fji_worker *w, fj_pool *pool, const struct await *a)
 
     if (w != NULL) {
         outer = w->joining;
-        /* [join.chain] release -> acquire in help_thief(). */
+        /* [join.chain] release -> acquire in help_thief(): the cell that w waits for, and what w
+         * has written to it. */
         fji_store_release(&w->joining, a->cell);
     }
     for (;;) {
-        /* [task.done] acquire <- acq_rel in fji_task_complete(), fji_cell_complete(): result and
-         * code. [join.thief] acquire <- release in fji_task_claim(): child_base. */
+        /* [task.done] acquire <- acq_rel in fji_task_complete(), fji_cell_complete(),
+         * fji_future_finish() and future_publish(): result and code of the task.
+         * [join.thief] acquire <- release in fji_task_claim(): child_base of the task. */
         uint32_t s = fji_load_acquire(a->state);
         if ((s & a->how->done) != 0 || await_is_orphaned(a)) break;
         fji_steal_result got = helps ? fji_help_once(w, &awaited, s, from) : FJI_STEAL_EMPTY;
@@ -169,13 +191,14 @@ static int await_done(fji_worker *w, fj_pool *pool, const struct await *a)
             continue;
         }
         if ((err = await_gives_up(w, a->how)) != FJ_OK) break;
-        /* While a queue may hold a task that w may run (RETRY), w does not sleep. */
+        /* RETRY: a queue may hold a task that w may run, so w does not sleep yet. */
         if (await_spin(&until, &turn) || got == FJI_STEAL_RETRY) continue;
-        /* The control word does not count a guest, so a guest checks for threads as well. */
+        /* A waiter that is not a worker of `pool` also checks whether `pool` has threads. */
         err = await_asleep(w, a, counted ? NULL : pool);
         break;
     }
-    /* [join.chain] release -> acquire in help_thief(). */
+    /* [join.chain] release -> acquire in help_thief(): the cell that an outer wait of w waits for,
+     * or NULL. */
     if (w != NULL) fji_store_release(&w->joining, outer);
     return err;
 }
@@ -190,7 +213,8 @@ bool fji_await_cell(fji_worker *w, fj_cell *c)
     (void)await_done(w, w->pool,
                      &(struct await){&c->state, &c->child_base, c, NULL, &FJI_WAIT_DONE});
     bool orphaned = (c->state & FJI_ORPHANED) != 0;
-    /* relaxed: the thief has finished, and no other thread uses the word. */
+    /* relaxed: the thief does not write the word after DONE. A helper may still read the word; 0
+     * names no thief, so the helper takes no task. */
     fji_store_relaxed(&c->state, 0u);
     return !orphaned;
 }

@@ -7,37 +7,41 @@
 
 #include "sched/pool.h"
 
-/* How to wait. */
+/* How to wait. The waiter is the thread that calls fji_await_task() or fji_await_cell(). */
 typedef struct fji_wait {
     uint32_t done;         /* the wait ends when the state word has one of these bits */
     bool interruptible;    /* the wait ends if the waiter's own task is interrupted */
-    int64_t deadline;      /* FJ_FOREVER: none. With a deadline the waiter runs no tasks */
-    void *root;            /* the root of a completer: the waiter runs tasks with it; or NULL */
+    int64_t deadline;      /* a time of fji_plat_now(), or FJ_FOREVER: the waiter may run tasks */
+    void *root;            /* of the awaited completer: the waiter runs tasks with it; or NULL */
     const fj_token *token; /* the token of the awaited future, or NULL */
-    bool guest;            /* the waiter is a guest without a task: asleep, it counts as QUIET */
+    bool guest;            /* the waiter is a guest that runs no task: QUIET while it sleeps */
 } fji_wait;
 #define FJI_WAIT_DONE ((fji_wait){.done = FJI_DONE, .deadline = FJ_FOREVER})
 
 /* Returns whether the waiter may run tasks while it waits. With a deadline it may not, because it
- * could not stop a running body when the deadline expires. */
+ * could not stop the body of such a task when the deadline expires. */
 static inline bool fji_wait_may_run(const fji_wait *how)
 {
     return how->deadline == FJ_FOREVER;
 }
 
 /*
- * Waits until the state word of t has one of the bits how->done, or t is orphaned. pool: the pool
- * that t was submitted to, or NULL. w: the calling worker or guest, or NULL if the calling thread
- * works for no pool. A worker or guest of `pool` helps. A waiter that `pool` does not count as a
- * worker checks every FJI_THREADLESS_POLL_NS whether the pool has threads, and otherwise runs its
- * tasks (threadless.h). Returns FJ_OK, FJ_ETIMEDOUT or FJ_ECANCELED; FJ_OK also if t is orphaned,
- * which the caller checks.
+ * Waits until the state word of t has one of the bits how->done, or t is orphaned.
+ *   w      the calling worker or guest, or NULL if the calling thread works for no pool
+ *   pool   the pool that t was submitted to; if t was not submitted, the pool of w or NULL
+ *
+ * A worker or guest of `pool` helps. A waiter that is not a worker of `pool` wakes up every
+ * FJI_THREADLESS_POLL_NS while it sleeps, and checks whether `pool` has threads. If `pool` has none
+ * and `how` has no deadline, the waiter runs the tasks of `pool` (threadless.h).
+ *
+ * Returns FJ_OK if a bit is set or t is orphaned (the caller checks which), FJ_ETIMEDOUT if the
+ * deadline has passed, and FJ_ECANCELED if the wait was interrupted.
  */
 int fji_await_task(fji_worker *w, fj_pool *pool, fj_task *t, const fji_wait *how);
 
-/* Waits for the stolen task of cell c of w's queue, then resets the state word of the cell to 0.
- * Called by w. Returns false if the task is orphaned: this is the child process after a fork(), in
- * which the thief does not exist. */
+/* Called by w. Waits for the stolen task of cell c of w's queue, then resets the state word of the
+ * cell to 0. Returns true if the task is done. Returns false if the task is orphaned: this is the
+ * child process after a fork(), in which the thief does not exist. */
 bool fji_await_cell(fji_worker *w, fj_cell *c);
 
 #endif /* FJI_AWAIT_H */

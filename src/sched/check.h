@@ -3,15 +3,16 @@
  * check.h - checks of the library's own invariants, in FJI_CHECKED builds
  *
  * A check that fails shows a bug of the library, not of the program. fji_check() then passes the
- * name of the function and the condition to the log callback of the pool, and traps. Without
- * FJI_CHECKED the condition is compiled but not evaluated.
+ * name of the calling function and the text of the condition to the log callback of the pool, and
+ * traps. Without FJI_CHECKED the condition is compiled but not evaluated.
  */
 #ifndef FJI_CHECK_H
 #define FJI_CHECK_H
 
 #include "sched/pool.h"
 
-/* Traps if cond is false. p: the pool whose log callback is called. */
+/* In a FJI_CHECKED build: traps if cond is false. p: the pool whose log callback is called before
+ * the trap. */
 #define fji_check(p, cond)                             \
     do {                                               \
         if (FJI_CHECKED && !(cond)) {                  \

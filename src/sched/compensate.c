@@ -3,12 +3,13 @@
  * compensate.c - compensation: while a worker is blocked, another worker may run in its place
  *
  * The problem. A worker that waits uses no core. If all workers wait, queued tasks do not run,
- * although the workers may wait for exactly these tasks. So the pool must have more threads than
- * its parallelism then. But most waits are short, and a thread is expensive: the pool must not
+ * although the workers may wait for exactly these tasks. In this case the pool needs more threads
+ * than its parallelism. But most waits are short, and a thread is expensive: the pool must not
  * start one for each wait.
  *
  * The idea. A worker that is about to wait leaves the active count, so the pool is one worker
- * short. It is counted in `blocked` instead, and the pool may have that many threads more.
+ * short. The worker is counted in `blocked` of the pool instead, and for each blocked worker the
+ * pool may have one thread more.
  *
  *     blocking worker                          producer
  *     1 blocked + 1; CAS ctl: active - 1       1 store the task into a cell
@@ -17,15 +18,15 @@
  *     4 wait
  *     5 blocked - 1; CAS ctl: active + 1
  *
- * This is the handshake of idle.h. Either the producer's step 3 sees step 1 of the blocking
- * worker, or the blocking worker's step 3 sees step 1 of the producer. fji_wake_one() wakes an
- * idle worker if there is one. If there is none and max_threads allows it, it starts a thread. So
- * a thread is started only if a task is queued and no worker is idle. The blocking worker skips
- * steps 2 and 3 if the wake-up bit is clear after step 1: no worker is missing, or none can be
- * added.
+ * The wake-up bit is FJI_CTL_WAKE_WANTED of ctl. Steps 1 to 3 are the handshake of idle.h. Either
+ * the producer's step 3 sees step 1 of the blocking worker, or the blocking worker's step 3 sees
+ * step 1 of the producer. fji_wake_one() wakes an idle worker if there is one. If there is none and
+ * max_threads allows it, fji_wake_one() starts a thread. So a thread is started only if a task is
+ * queued and no worker is idle. The blocking worker skips steps 2 and 3 if the wake-up bit is clear
+ * after step 1: no worker is missing, or no worker can be woken or added.
  *
- * After step 5 more workers than the parallelism may be active for a short time. A surplus worker
- * finds that out between two tasks and becomes idle (worker.c).
+ * After step 5 more workers than the parallelism may be active for a short time. A worker checks
+ * between two tasks whether too many are active, and then becomes idle (worker.c).
  *
  * Invariants
  *   B1  `blocked` is the number of workers between steps 1 and 5. Every path that begins a wait
@@ -46,8 +47,8 @@
 #include "sched/spawn.h"
 #include "sched/wake.h"
 
-/* Whether fewer than min_runnable workers stay active if one blocks now, and no worker can be woken
- * or added. */
+/* Whether p would be saturated, given the control word c, if one active worker blocked now: fewer
+ * than min_runnable workers would stay active, and no worker can be woken or added. */
 static bool compensate_saturated(const fj_pool *p, uint64_t c)
 {
     fji_sizes s = fji_pool_sizes(p);
@@ -60,19 +61,23 @@ static bool compensate_saturated(const fj_pool *p, uint64_t c)
 static bool compensate_add_active(fj_pool *p, int n)
 {
     fji_ctl_add(p, n, 0);
-    /* relaxed: reads the change above, or a later one. */
+    /* relaxed: the load returns the value that fji_ctl_add() has written, or a later one, in any
+     * order. */
     return (fji_pool_ctl_hint(p) & FJI_CTL_WAKE_WANTED) != 0;
 }
 
-/* w stops counting as active. Wakes or starts another worker if a task is queued. */
+/* Steps 1 to 3 for w: w does not count as active any more. Wakes or starts another worker if one is
+ * missing and a task is queued. */
 static fji_compensation compensate_release(fji_worker *w)
 {
     fj_pool *p = w->pool;
 
-    fji_add_relaxed(&p->blocked, 1);                 /* relaxed: ctl is changed after it */
-    fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: for dumps and atfork.c */
+    /* relaxed: the CAS of ctl in compensate_add_active() publishes it. */
+    fji_add_relaxed(&p->blocked, 1);
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: for dumps, selfcheck.c, atfork.c */
     if (!compensate_add_active(p, -1)) return FJI_INACTIVE;
-    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
+    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). Either this
+     * worker sees the queued task, or the forking thread sees the wake-up bit. */
     fji_pool_barrier(p);
     if (fji_pool_has_work(p)) fji_wake_one(p);
     return FJI_INACTIVE;
@@ -84,7 +89,7 @@ fji_compensation fji_compensate_try_begin(fji_worker *w)
     const fj_pool_options *o = &p->options;
 
     if (w->alive != FJI_ALIVE_WORKER) return FJI_UNCOUNTED;
-    /* relaxed: with any order the answer may be outdated when the worker waits. */
+    /* relaxed: a hint. With any order, ctl may change before the worker waits. */
     if (o->allow_saturation != NULL && compensate_saturated(p, fji_pool_ctl_hint(p)) &&
         !o->allow_saturation(p, o->arg))
         return FJI_SATURATED;
@@ -95,15 +100,17 @@ fji_compensation fji_compensate_begin(fji_worker *w)
 {
     fji_compensation c = fji_compensate_try_begin(w);
 
-    /* A worker may have become idle during the callback, so the queues are checked here too. */
+    /* SATURATED: w blocks although the callback has refused. compensate_release() wakes a worker if
+     * one has become idle during the callback and a task is queued. */
     return c == FJI_SATURATED ? compensate_release(w) : c;
 }
 
 void fji_compensate_end(fji_worker *w, fji_compensation c)
 {
     if (c != FJI_INACTIVE) return;
-    fji_add_relaxed(&w->pool->blocked, (uint32_t)-1); /* relaxed: ctl is changed after it */
-    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO);   /* relaxed: as above */
+    /* relaxed: the CAS of ctl in compensate_add_active() publishes it. */
+    fji_add_relaxed(&w->pool->blocked, (uint32_t)-1);
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: for dumps, selfcheck.c, atfork.c */
     (void)compensate_add_active(w->pool, 1);
 }
 
@@ -111,7 +118,8 @@ int64_t fji_compensate_retry(fji_worker *w, int64_t *pause)
 {
     bool is_short = false;
 
-    /* If w is a guest, the worker or guest that its thread was before is blocked, too. */
+    /* If w is a guest, its thread may be a worker or guest of another pool (`outer`). That one
+     * cannot run tasks either while w sleeps, so its pool is checked too. */
     for (; w != NULL; w = fji_worker_outer(w)) {
         if (!fji_spawn_is_short(w->pool)) continue;
         is_short = true;

@@ -2,8 +2,8 @@
 /*
  * compensate.h - compensation: while a worker is blocked, another worker may run in its place
  *
- * compensate.c explains the protocol. A thread calls one of the two begin functions before it
- * waits, and fji_compensate_end() after the wait, for the worker or guest that it is itself.
+ * compensate.c explains the protocol. A worker or guest w calls one of the two begin functions
+ * before it waits, and fji_compensate_end() after the wait.
  */
 #ifndef FJI_COMPENSATE_H
 #define FJI_COMPENSATE_H
@@ -12,26 +12,32 @@
 
 /* What a begin function returns, for fji_compensate_end(). */
 typedef enum fji_compensation {
-    FJI_UNCOUNTED, /* the caller is a guest, which is in no count: nothing was changed */
-    FJI_INACTIVE,  /* the worker does not count as active */
-    FJI_SATURATED  /* the allow_saturation callback refused: there is nothing to end */
+    FJI_UNCOUNTED, /* w is a guest, which never counts as active: nothing was changed */
+    FJI_INACTIVE,  /* w does not count as active until fji_compensate_end() */
+    FJI_SATURATED  /* the allow_saturation callback refused: nothing was changed */
 } fji_compensation;
 
-/* w is about to wait and cannot be refused: it blocks even if the allow_saturation callback
- * refuses. Wakes or starts another worker if one is needed. Never returns FJI_SATURATED. */
+/* Called if w has to wait in any case: w counts as blocked even if the allow_saturation callback
+ * refuses. Wakes or starts another worker if a task is queued and too few workers are active. Never
+ * returns FJI_SATURATED. */
 fji_compensation fji_compensate_begin(fji_worker *w);
 
-/* As fji_compensate_begin(), but returns FJI_SATURATED if the allow_saturation callback refuses. */
+/* As fji_compensate_begin(), but if the allow_saturation callback refuses, changes nothing and
+ * returns FJI_SATURATED. The callback is called if no worker could replace w, and fewer than
+ * min_runnable workers would stay active. */
 fji_compensation fji_compensate_try_begin(fji_worker *w);
 
-/* w has stopped waiting. c: what the begin function returned. */
+/* w does not wait any more and counts as active again, if it did before. c: what the begin function
+ * has returned. */
 void fji_compensate_end(fji_worker *w, fji_compensation c);
 
 /*
- * Called before each sleep of a blocked worker. If a pool of the calling thread is short of a
- * worker (spawn.h), tries again to wake or start one, with growing pauses. *pause is the last
- * pause and is 0 before the first call; that call only sets it. Returns the time at which the
- * sleep has to end for the next attempt, or FJ_FOREVER if no pool is short.
+ * Called by w before each sleep of a wait. Checks whether the pool of w is short of a worker
+ * (spawn.h); if w is a guest, also the pools that its thread has worked for before. For each pool
+ * that is short, tries to wake or start a worker. *pause is the pause before the next attempt, in
+ * ns; it grows from attempt to attempt. The caller sets it to 0 before the first call of a wait,
+ * and a call that finds 0 makes no attempt. Returns the time (fji_plat_now()) at which the sleep
+ * has to end for the next attempt, or FJ_FOREVER if no pool is short.
  */
 int64_t fji_compensate_retry(fji_worker *w, int64_t *pause);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ctl.c - changes of the control word that may meet other changes; see ctl.h
+ * ctl.c - changes of the control word that are repeated until their CAS succeeds; see ctl.h
  */
 #include "sched/pool.h"
 
@@ -11,7 +11,8 @@ void fji_ctl_backoff(fj_pool *p, uint64_t *c, uint32_t *failures)
 
     if (*failures == 1 || !fji_pool_is_large(p) || w == NULL) return;
     for (uint32_t n = fji_worker_random(w) % most; n > 0; n--) fji_pause();
-    *c = fji_pool_ctl(p); /* [ctl.idle] acquire <- the last fji_ctl_cas() */
+    /* [ctl.idle] acquire <- the last fji_ctl_cas(): next_idle and park of the idle workers. */
+    *c = fji_pool_ctl(p);
 }
 
 void fji_ctl_add(fj_pool *p, int active, int total)

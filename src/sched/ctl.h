@@ -11,18 +11,19 @@
  *     +------+-------------+------------+----------------+-------------+
  *     | wake |   deficit   |   total    |    version     |  top idle   |
  *     +------+-------------+------------+----------------+-------------+
- *      WAKE_  active minus  threads      +1 whenever a    index of the top
- *      WANTED parallelism,  alive        worker becomes   of the idle stack
- *             signed                     idle             + 1, or 0
+ *      WAKE_  active minus  threads      +1 whenever a    index + 1 of the
+ *      WANTED parallelism,  alive        worker becomes   worker on top of the
+ *             signed                     idle             idle stack, or 0
  *
- * A worker is active while it searches or runs. It is not active while it is on the idle stack or
- * blocked. Blocked workers are counted in fj_pool.blocked, not in this word; the pool may have that
- * many further threads.
+ * A worker is active while it searches or runs a task. It is not active while it is on the idle
+ * stack or blocked. Blocked workers are counted in fj_pool.blocked, not in this word. For each
+ * blocked worker the pool may have one thread more.
  *
- * Invariants at rest
+ * Invariants, while no transition is in progress
  *   C1  total == number of threads alive; deficit == active - parallelism.
  *   C2  The idle stack (top idle, then next_idle of each worker) holds every idle worker once.
- *   C3  version changes with every push on the idle stack, so a pop with an old view of it fails.
+ *   C3  version changes with every push on the idle stack. So the CAS of a pop fails if a worker
+ *       was pushed after the popping thread had read the word.
  *   C4  WAKE_WANTED is set if and only if fewer workers are active than the parallelism, and a
  *       worker is idle or a thread may be started. Without the second condition, each fork in a
  *       pool with blocked workers would take the slow path and find no worker to wake. Every new
@@ -34,9 +35,9 @@
  *   wake      waking thread        active+1, pop the top                     wake.c
  *   spawn     starting thread      active+1, total+1                         spawn.c
  *   unspawn   starting thread      active-1, total-1: no thread was started  spawn.c
- *   block     blocking worker      active-1, after blocked+1                 compensate.c
- *   unblock   blocking worker      active+1, after blocked-1                 compensate.c
- *   retire    worker               pop itself; it will exit                  retire.c
+ *   block     blocking worker      active-1, after fj_pool.blocked+1         compensate.c
+ *   unblock   blocking worker      active+1, after fj_pool.blocked-1         compensate.c
+ *   retire    idle worker          pop itself; "exit" follows                retire.c
  *   exit      worker               active-1 unless it has retired, total-1   worker.c
  *   resize    any thread           deficit changes with the parallelism      pool/create.c
  *
@@ -67,10 +68,12 @@
 #define FJI_CTL_VERSION_MASK ((((uint64_t)1 << FJI_CTL_VERSION_BITS) - 1) << FJI_CTL_VERSION_SHIFT)
 #define FJI_CTL_TOP_MASK (((uint64_t)1 << FJI_CTL_TOP_BITS) - 1)
 
-/* No thread is alive, none is idle, and none is wanted. */
+/* A control word in which every field but the version is 0: no thread is alive, no worker is idle,
+ * and none is wanted. */
 #define FJI_CTL_NONE ((uint64_t)FJI_START_VERSION << FJI_CTL_VERSION_SHIFT)
 
-/* The fields. */
+/* Each of these functions returns one field of the control word c. fji_ctl_top() returns 0 if no
+ * worker is idle. */
 static inline int fji_ctl_deficit(uint64_t c)
 {
     return (int)(int16_t)(uint16_t)(c >> FJI_CTL_DEFICIT_SHIFT);
@@ -91,7 +94,9 @@ static inline uint32_t fji_ctl_top(uint64_t c)
     return (uint32_t)(c & FJI_CTL_TOP_MASK);
 }
 
-/* Return c with one field changed. WAKE_WANTED is unchanged. */
+/* Each of these functions returns the control word c with one field changed: n is added to the
+ * active workers or to the threads, the version is incremented, or the top of the idle stack is
+ * replaced by `top`. WAKE_WANTED keeps its value; see fji_ctl_normalize(). */
 static inline uint64_t fji_ctl_add_active(uint64_t c, int n)
 {
     uint16_t deficit = (uint16_t)(fji_ctl_deficit(c) + n);
@@ -115,15 +120,15 @@ static inline uint64_t fji_ctl_with_top(uint64_t c, uint32_t top)
     return (c & ~FJI_CTL_TOP_MASK) | (top & FJI_CTL_TOP_MASK);
 }
 
-/* The numbers that limit the threads of a pool. */
+/* The numbers outside the control word that limit the threads of a pool. */
 typedef struct fji_sizes {
     int parallelism; /* how many workers should be active */
     int blocked;     /* how many workers are blocked */
-    int most;        /* largest number of threads */
+    int most;        /* how many threads the pool may have at most (max_threads) */
 } fji_sizes;
 
-/* Returns whether a thread may be added: fewer than `parallelism` threads are not blocked, and
- * there are fewer than `most` threads. */
+/* Returns whether a thread may be added to a pool with the control word c and the sizes *s: fewer
+ * than `parallelism` of its threads are not blocked, and it has fewer than `most` threads. */
 static inline bool fji_ctl_may_spawn(uint64_t c, const fji_sizes *s)
 {
     int total = fji_ctl_total(c);
@@ -131,7 +136,7 @@ static inline bool fji_ctl_may_spawn(uint64_t c, const fji_sizes *s)
     return total < s->parallelism + s->blocked && total < s->most;
 }
 
-/* Returns c with the bit WAKE_WANTED as C4 requires it. */
+/* Returns the control word c with WAKE_WANTED set or cleared as C4 requires it for the sizes *s. */
 static inline uint64_t fji_ctl_normalize(uint64_t c, const fji_sizes *s)
 {
     bool wanted = fji_ctl_deficit(c) < 0 && (fji_ctl_top(c) != 0 || fji_ctl_may_spawn(c, s));

@@ -2,15 +2,17 @@
 /*
  * guest.c - an outside thread that works in a pool for one call
  *
- * A guest has a record and a queue as a worker has, so its forks cost the same and can be stolen.
- * The control word does not count a guest, and a guest never becomes idle. The pool counts its
- * guests under its lock and does not end while there is one.
+ * A guest has a record and a queue as a worker has, so its forks cost as much as those of a worker
+ * and can be stolen. The control word does not count a guest, and a guest is never on the idle
+ * stack. Guests are counted in fj_pool.guests under the lock of the pool. The pool does not end
+ * while it has a guest.
  *
- * A worker of one pool can become a guest of another pool. `outer` is what fji_self was before.
+ * A worker of one pool can become a guest of another pool. `outer` of the guest's record is the
+ * value that fji_self had before.
  *
  * Edges            from                              to                              carries
- *   pool.activity  acq_rel adds, fji_guest_enter()   acquire, fji_pool_quiescent()   a guest came
- *                    and fji_guest_leave()                                             or left
+ *   pool.activity  acq_rel adds, fji_guest_enter()   acquire, fji_pool_quiescent()   the record of
+ *                    and fji_guest_leave()                                             the guest
  */
 
 #include "sched/guest.h"
@@ -25,13 +27,15 @@ fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down, bool *refused)
     fji_worker *w = NULL;
 
     fji_lock_take(&p->lock);
-    /* relaxed: the lock orders it against the end of the pool. */
+    /* relaxed: STOP is set under the same lock. If this thread does not see SHUTDOWN, the end of
+     * the pool waits for this guest. */
     bool refuses = (fji_load_relaxed(&p->run) &
                     (although_shut_down ? FJI_RUN_STOP : FJI_RUN_SHUTDOWN)) != 0;
     if (!refuses) {
         w = fji_record_take(p, FJI_ALIVE_GUEST);
         if (w != NULL) fji_pool_add_guest(p);
-        /* [pool.activity] acq_rel <-> acquire in fji_pool_quiescent(): a guest came. */
+        /* [pool.activity] acq_rel -> acquire in fji_pool_quiescent() and shutdown_stop(): the
+         * record of the guest. A sweep that has begun before finds that activity_epoch changed. */
         fji_add_acq_rel(&p->activity_epoch, 1);
     }
     fji_lock_drop(&p->lock);
@@ -52,9 +56,10 @@ void fji_guest_leave(fji_worker *w)
     fji_queue_shrink(&w->q);
     fji_self = w->outer;
     fji_record_give_back(w);
-    /* [pool.activity] acq_rel <-> acquire in fji_pool_quiescent(): a guest left. */
+    /* [pool.activity] acq_rel -> acquire in fji_pool_quiescent(): the record is free, and its queue
+     * is empty. A sweep that has begun before finds that activity_epoch changed. */
     fji_add_acq_rel(&p->activity_epoch, 1);
-    /* The pool does not end while it counts this guest, so p may still be used. */
+    /* p->guests still counts this guest, so p is not freed before fji_pool_remove_guest(). */
     fji_pool_maybe_terminate(p);
     fji_pool_remove_guest(p); /* LAST TOUCH of *p. */
 }

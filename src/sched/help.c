@@ -2,14 +2,15 @@
 /*
  * help.c - a waiting worker runs tasks that belong to the awaited task
  *
- * The problem. A worker that waits must not run arbitrary tasks: such a task could take much longer
- * than the awaited one, could wait for a task whose frame is below it on the same stack (a
- * deadlock), and could make the stack grow without bound.
+ * The problem. A worker that waits must not run arbitrary tasks. Such a task could take much longer
+ * than the awaited one. It could wait for a task whose body is below it on the stack of the same
+ * thread and cannot continue (a deadlock). And it could make the stack grow without bound.
  *
- * The idea. The waiter runs only tasks that descend from the awaited task. While the awaited task
- * is not done, its thief runs nothing else on top of it. So a task in the thief's queue at position
- * child_base or above descends from the awaited task. If the thief's queue has no such task and the
- * thief itself waits for a stolen task (`joining`), the same holds for the thief of that task. The
+ * The idea. The waiter runs only tasks that descend from the awaited task. Until the awaited task
+ * is done, its thief runs only the awaited task and tasks that belong to it. So every task in the
+ * thief's queue at position child_base or above descends from the awaited task. If the thief's
+ * queue has no such task, and the thief itself waits for a stolen task (`joining`) that it has
+ * forked at child_base or above, the waiter continues with the thief of that stolen task. The
  * waiter examines at most HELP_HOPS queues in this way:
  *
  *     waiter W          thief T                thief U
@@ -17,17 +18,17 @@
  *       |-- a.state names T; T's queue has no task at a.child_base or above
  *       |-- T.joining is b; b.state names U; U's queue has c at b.child_base: W takes c
  *
- * Between two reads a task of this chain may finish, and its thief may begin another one. So
- * fji_queue_steal_for() checks the state words of the chain again after its last read of the cell
- * and before the CAS that takes the task.
+ * While the waiter follows this chain (here a, b), a task of the chain may finish, and its thief
+ * may begin another task. So fji_queue_steal_for() checks the state words of the chain again after
+ * its last read of the cell of c and before the CAS that takes c.
  *
- * The waiter's own queue comes first. Tasks that the waiter has run meanwhile may have left
- * detached tasks there, above the position at which the wait began, and other workers may be unable
- * to reach them while the waiter sleeps. The waiter does not run actions, because no thread waits
- * for an action.
+ * The waiter first examines its own queue. Tasks that the waiter has run during this wait may have
+ * queued detached tasks there, above the boundary at which the wait began. While the waiter sleeps,
+ * other workers may be unable to take them. The waiter does not run actions, because no thread
+ * waits for an action.
  *
- * A waiter for a completer runs any queued task with the same root. A worker does not help if half
- * of its stack is used.
+ * A waiter for a completer runs any queued task that has the same root as the completer. A worker
+ * does not help if half of its stack is used.
  *
  * Edges         from                          to                          carries
  *   join.thief  release or, fji_task_claim()  acquire load, help_thief()  child_base
@@ -41,7 +42,8 @@
 #include "sched/scope.h"
 #include "sched/steal.h"
 
-/* Queues that a waiter examines: that of the awaited task's thief, and so on along `joining`. */
+/* How many queues of other workers a waiter examines: that of the awaited task's thief, that of the
+ * thief of the task that this thief waits for, and so on. */
 #define HELP_HOPS 4
 
 /* Returns whether less than half of the stack of w is used. */
@@ -51,10 +53,11 @@ static bool help_has_stack(const fji_worker *w)
 }
 
 /*
- * Returns the worker that runs the task with state word s, or NULL if it is unknown or w itself.
- * Sets *from to the position in its queue at which the forks of the task begin. token: the token of
- * a future, or NULL. If a join or an invoke runs the body of a future, its state word names no
- * worker, and the worker is found by the token.
+ * Returns the worker that runs the task whose state word had the value s, or NULL if the worker is
+ * not known or is w itself. Sets *from to the position in the queue of that worker at which the
+ * forks of the task begin. child_base: that member of the task or of its cell. token: the token of
+ * the future if the task is a future; otherwise NULL. The state word of a future may name no
+ * worker, for example if a join runs the body. The worker is then found by the token.
  */
 static fji_worker *help_find_runner(fji_worker *w, uint32_t s, const uint32_t *child_base,
                                     const fj_token *token, uint32_t *from)
@@ -62,13 +65,15 @@ static fji_worker *help_find_runner(fji_worker *w, uint32_t s, const uint32_t *c
     uint32_t thief = s & FJI_THIEF_MASK;
 
     if (thief == 0) return token != NULL ? fji_scope_runner(w->pool, w, token, from) : NULL;
-    *from = fji_load_relaxed(child_base); /* relaxed: s was read with acquire, [join.thief] */
+    /* relaxed: the caller has read s with acquire, [join.thief]. */
+    *from = fji_load_relaxed(child_base);
     fji_worker *v = fji_pool_worker(w->pool, thief - 1);
     return v != w ? v : NULL;
 }
 
 /* Takes and runs one task from the queue of the awaited task's thief, or of a thief further along
- * the chain. Returns as fji_help_once(). */
+ * the chain. state, child_base, token: as in fji_awaited. s: the last value of *state, read with
+ * acquire. Returns as fji_help_once(). */
 static fji_steal_result help_thief(fji_worker *w, const uint32_t *state, uint32_t s,
                                    const uint32_t *child_base, const fj_token *token)
 {
@@ -85,21 +90,22 @@ static fji_steal_result help_thief(fji_worker *w, const uint32_t *state, uint32_
         fji_steal_result got = fji_steal_descendant(w, v, from, links, n + 1, &taken);
         if (got == FJI_STEAL_SUCCESS) fji_run_taken(w->pool, w, &taken);
         if (got != FJI_STEAL_EMPTY) return got;
-        /* [join.chain] acquire <- release in await_done(): the cell that v waits for. It may be
-         * read even if v does not wait any more, because cells are freed only with the pool; the
-         * links are checked again before a task is taken. */
+        /* [join.chain] acquire <- release in await_done(): the cell that v waits for. w may read
+         * the cell even if v does not wait any more, because cells are freed only with the pool.
+         * Before w takes a task, fji_queue_steal_for() checks the words in `links` again. */
         fj_cell *c = fji_load_acquire(&v->joining);
         if (c == NULL || fji_queue_position(&v->q, c) < from) return FJI_STEAL_EMPTY;
         state = &c->state;
         child_base = &c->child_base;
-        /* [join.thief] acquire <- release in fji_task_claim(): child_base. */
+        /* [join.thief] acquire <- release in fji_task_claim(): child_base of the cell. */
         s = fji_load_acquire(state);
     }
     return FJI_STEAL_EMPTY;
 }
 
-/* Returns whether a waiting worker may run this task of its own queue: if root is not 0, a future
- * with this root; otherwise any detached task except an action. */
+/* Returns whether a waiting worker may run *taken, the item of a cell of its own queue and the word
+ * beside the item. If root is not 0, it may run only a future with this root. If root is 0, it may
+ * run any detached task except an action. */
 static bool help_is_allowed(const fji_taken *taken, uintptr_t root)
 {
     if (taken->item <= FJI_SPECIAL || !fji_item_is_detached(taken->item)) return false;
@@ -107,13 +113,14 @@ static bool help_is_allowed(const fji_taken *taken, uintptr_t root)
     return fji_item_is_future(taken->item) && taken->fn == root;
 }
 
-/* Takes and runs the youngest allowed task of w's own queue at cell `low` or above. Returns whether
- * it ran one. */
+/* Takes and runs the youngest task in w's own queue that is in the cell `low` or above and that
+ * help_is_allowed() accepts. Returns whether it ran a task. */
 static bool help_local(fji_worker *w, fj_cell *low, uintptr_t root)
 {
     fji_queue *q = &w->q;
     fj_cell *c = fji_worker_boundary(w);
-    /* relaxed: only a bound; the take decides whether a thief has the task. */
+    /* relaxed: only a lower bound for the search; fji_worker_take_detached() finds out whether a
+     * thief has the task. */
     fj_cell *base = q->cells + fji_base_index(fji_load_relaxed(&q->base));
     fji_taken taken = {0};
 

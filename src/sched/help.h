@@ -9,21 +9,22 @@
 
 /* The awaited task. */
 typedef struct fji_awaited {
-    const uint32_t *state;      /* its state word */
-    const uint32_t *child_base; /* the position in its runner's queue at which its forks begin */
-    const fj_token *token;      /* the token of a future; NULL for another task */
-    void *root;                 /* the root of a completer; NULL for another task */
+    const uint32_t *state;      /* its state word, in the task or in its cell */
+    const uint32_t *child_base; /* where its forks begin in the queue of the worker that runs it */
+    const fj_token *token;      /* of a future: its token; otherwise NULL */
+    void *root;                 /* of a completer: its root; otherwise NULL */
 } fji_awaited;
 
 /*
- * Runs at most one task that belongs to the awaited one. Called by w. s: the state word of the
- * awaited task as just read, without DONE. `from`: the boundary of w's queue when the wait began.
- * Returns SUCCESS if it ran a task, EMPTY if there is none that w may run, and RETRY if there may
- * be one.
+ * Called by w. Runs at most one task that belongs to the awaited task *a. s: the value of
+ * *a->state, read with acquire and without DONE. `from`: the boundary of w's queue when the wait
+ * began. Returns SUCCESS if w has run a task, EMPTY if it has found none that it may run, and RETRY
+ * if it has run none but there may be one.
  */
 fji_steal_result fji_help_once(fji_worker *w, const fji_awaited *a, uint32_t s, fj_cell *from);
 
-/* Runs at most one queued task with this root. Called by w. Returns as fji_help_once(). */
+/* Called by w. Runs at most one queued task with this root, which is the root of a completer and
+ * not 0. Returns as fji_help_once(). */
 fji_steal_result fji_help_root(fji_worker *w, uintptr_t root);
 
 #endif /* FJI_HELP_H */

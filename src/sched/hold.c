@@ -5,16 +5,17 @@
 
 #include "sched/hold.h"
 
-static uint32_t holds;               /* of all threads */
-static __thread uint32_t holds_here; /* of this thread */
+static uint32_t holds;               /* number of holds of all threads */
+static __thread uint32_t holds_here; /* number of holds of this thread */
 
 bool fji_pool_hold(const fj_pool *p)
 {
     if (!p->is_common || fji_inside(p)) return true;
     holds_here++;
-    fji_add_acq_rel(&holds, 1u); /* [common.hold] before the load of run */
+    /* [common.hold] acq_rel: the fence below orders this add before the load of run. */
+    fji_add_acq_rel(&holds, 1u);
     /* [common.hold] holds above, run below; partner: the fence in shutdown_stopped(). Either the
-     * thread that ends the pool sees this hold, or this thread sees STOP. */
+     * thread that ends the pool sees this hold and waits, or this thread sees STOP. */
     fji_fence_full();
     if (!fji_pool_stopping(p)) return true;
     fji_pool_drop_hold(p);
@@ -25,7 +26,8 @@ void fji_pool_drop_hold(const fj_pool *p)
 {
     if (!p->is_common || fji_inside(p)) return;
     holds_here--;
-    /* [common.hold] acq_rel -> acquire in fji_hold_await_none(). LAST TOUCH of the records. */
+    /* [common.hold] acq_rel -> acquire in fji_hold_await_none(): the accesses of this thread to the
+     * records are finished. LAST TOUCH of the records. */
     fji_add_acq_rel(&holds, (uint32_t)-1);
 }
 
@@ -36,7 +38,8 @@ bool fji_hold_is_mine(void)
 
 void fji_hold_await_none(void)
 {
-    /* [common.hold] acquire <- acq_rel in fji_pool_drop_hold(): the last access. */
+    /* [common.hold] acquire <- acq_rel in fji_pool_drop_hold(): the accesses of all holders to the
+     * records are finished. */
     while (fji_load_acquire(&holds) != 0) fji_plat_yield();
 }
 

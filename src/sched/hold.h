@@ -2,9 +2,10 @@
 /*
  * hold.h - keeps the records of the common pool in memory while a thread outside it reads them
  *
- * The common pool can be shut down and created again while other threads use it. What a thread
- * outside the pool reads without a lock is static and never freed, or it is read only within a
- * hold. The number of holds is a counter; the end of the common pool waits until it is 0.
+ * The common pool can be shut down and created again while other threads use it. A thread outside
+ * the pool may read its records without a lock only in two cases: the record is static and never
+ * freed, or the thread has a hold. `holds` is the number of holds of all threads. The thread that
+ * ends the common pool waits until `holds` is 0.
  *
  *     holder                                   thread that ends the pool
  *     1 holds + 1                              1 sets STOP in run
@@ -12,12 +13,12 @@
  *     3 run has STOP: holds - 1, returns       3 waits until holds == 0, then frees the records
  *     4 otherwise reads the records; holds - 1
  *
- * Either the holder sees STOP, or the thread that ends the pool sees the count.
+ * Either the holder sees STOP in step 3, or the thread that ends the pool sees in step 3 that holds
+ * is not 0.
  *
  * Edges          from                               to                              carries
  *   common.hold  acq_rel add, fji_pool_drop_hold()  acquire, fji_hold_await_none()  the last access
- *   common.hold  full fence, fji_pool_hold()        full fence, shutdown_stopped()  holds against
- *   run
+ *   common.hold  full fence, fji_pool_hold()        full fence, shutdown_stopped()  holds, run
  */
 #ifndef FJI_HOLD_H
 #define FJI_HOLD_H
@@ -25,24 +26,28 @@
 #include "sched/pool.h"
 
 /*
- * Any thread. Begins a hold of p. A thread that may be outside p needs it to access what is freed
- * with p: the records of the workers and the slots of the submission queues. Returns false if p is
- * the common pool and stops; the caller must not access the records then, and has no hold. Does
- * nothing and returns true if p is another pool, because a program may not destroy a pool that it
- * uses, or if the calling thread works for p.
+ * Any thread. Begins a hold of p. A thread that may be outside p needs a hold to access what is
+ * freed with p: the records of the workers and the slots of the submission queues.
+ *
+ * Returns true if the caller may access them until fji_pool_drop_hold(). Returns false if p is the
+ * common pool and stops; the caller then has no hold and must not access them. If p is not the
+ * common pool, or if the calling thread works for p, returns true and does nothing: a program must
+ * not destroy a pool while a thread uses it, and the end of a pool waits for its own threads.
  */
 bool fji_pool_hold(const fj_pool *p);
 
-/* Ends a hold that fji_pool_hold(p) of the same thread has begun. */
+/* Ends a hold that fji_pool_hold(p) has begun in the calling thread. LAST TOUCH of the records. */
 void fji_pool_drop_hold(const fj_pool *p);
 
 /* Returns whether the calling thread has a hold. */
 bool fji_hold_is_mine(void);
 
-/* Waits until no thread has a hold. The caller has set STOP, so no thread gets a new one. */
+/* Waits until no thread has a hold. Called by the thread that ends the common pool, after STOP was
+ * set and a full fence; so no thread begins a new hold. */
 void fji_hold_await_none(void);
 
-/* In the child process after fork(): only the holds of the calling thread remain. */
+/* Called in the child process after fork(): subtracts the holds of all threads but the calling one,
+ * because they do not exist in the child process. */
 void fji_hold_in_child(void);
 
 #endif /* FJI_HOLD_H */

@@ -12,7 +12,8 @@
 #include "sched/search.h"
 #include "sched/wake.h"
 
-/* Step 1 of the handshake: w is on top of the idle stack, and does not count as active. */
+/* Step 1 of the handshake in idle.h: pushes w onto the idle stack. w does not count as active
+ * afterwards. */
 static void idle_push(fji_worker *w)
 {
     fj_pool *p = w->pool;
@@ -20,92 +21,107 @@ static void idle_push(fji_worker *w)
     uint32_t failures = 0;
 
     fji_check(p, fji_ctl_total(c) > 0 && fji_ctl_total(c) <= FJ_MAX_WORKERS);
-    fji_store_relaxed(&w->rescanning, 1u); /* relaxed: published by the next store */
-    /* [idle.rescan] release -> acquire in quiesce_worker(): rescanning. */
+    fji_store_relaxed(&w->rescanning, 1u); /* relaxed: published by the store of park */
+    /* [idle.rescan] release -> acquire in quiesce_worker(): a thread that reads IDLE also sees that
+     * rescanning is 1. */
     fji_store_release(&w->park, FJI_PARK_IDLE);
     for (;; fji_ctl_backoff(p, &c, &failures)) {
         fji_store_relaxed(&w->next_idle, fji_ctl_top(c)); /* relaxed: published by the CAS */
         uint64_t n = fji_ctl_add_active(fji_ctl_with_top(c, w->index + 1), -1);
-        /* [ctl.idle] acq_rel -> acq_rel in wake_pop(): next_idle, park. */
+        /* [ctl.idle] acq_rel -> acq_rel in wake_pop(): next_idle and park of w. */
         if (fji_ctl_cas(p, &c, fji_ctl_new_version(n))) return;
     }
 }
 
-/* Whether no worker is active: then a heavy fence interrupts no worker. */
+/* Whether no worker is active. A heavy fence then interrupts no worker that runs a task. */
 static bool idle_none_active(const fj_pool *p)
 {
     return fji_pool_active(p, fji_pool_ctl_hint(p)) <= 0;
 }
 
-/* Whether the next heavy fence may begin and the caller is its leader. Reads the control word only
- * in every 16th turn, because many workers may wait here and other threads need its cache line. */
+/* Whether the next heavy fence may begin and the caller is its leader. turn: how often the caller
+ * has called this function for the present push. The control word is read only if turn is a
+ * multiple of 16, because many workers may wait here and other threads need the cache line of the
+ * word. */
 static bool idle_may_lead(fj_pool *p, uint32_t turn)
 {
-    uint64_t next = fji_load_relaxed(&p->fence_next); /* relaxed: the CAS decides */
+    uint64_t next = fji_load_relaxed(&p->fence_next); /* relaxed: the CAS fails if it is old */
     uint64_t now = (uint64_t)fji_plat_now();
 
     if (p->fence_waits && now < next && (turn % 16 != 0 || !idle_none_active(p))) return false;
-    /* [idle.fence] acq_rel: only one worker succeeds and leads. */
+    /* [idle.fence] acq_rel: of the workers that have read this value of fence_next, only one
+     * succeeds and is the leader. */
     return fji_cas_acq_rel_64(&p->fence_next, &next, now + FJI_FENCE_GAP_NS);
 }
 
-/* The heavy fence, for all workers that wait in idle_fence(). */
+/* Executes the heavy fence as leader, for all workers that wait in idle_fence(). */
 static void idle_lead(fj_pool *p)
 {
-    /* [idle.fence] acq_rel <-> the full fence in idle_fence(): a worker that has not read this
-     * number there has pushed itself before the heavy fence below. */
+    /* [idle.fence] acq_rel; partner: the full fence in idle_fence(). Either the waiting worker
+     * reads this number there and waits for a later fence, or its push comes before the heavy fence
+     * below. */
     uint32_t number = fji_add_acq_rel(&p->fence_begun, 1) + 1;
-    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
+    /* [idle.dekker] ctl in idle_push() above, the queues in the rescan below; partner: the light
+     * fence in fj_fork(). Either the rescan sees the task, or the producer sees the wake-up bit. */
     fji_pool_barrier(p);
-    uint32_t done = fji_load_relaxed(&p->fence_done); /* relaxed: the CAS decides */
-    /* [idle.fence] acq_rel -> acquire in idle_fence(): the effect of the heavy fence. */
+    uint32_t done = fji_load_relaxed(&p->fence_done); /* relaxed: the CAS fails if it is old */
+    /* [idle.fence] acq_rel -> acquire in idle_fence(): every task that was stored before the heavy
+     * fence took effect. */
     while ((int32_t)(number - done) > 0 && !fji_cas_acq_rel_32(&p->fence_done, &done, number)) {}
 }
 
-/* Step 2 of the handshake: waits until a heavy fence has begun and ended since the push of w, or
- * executes one. Returns false if another thread has made w active meanwhile. */
+/* Step 2 of the handshake in idle.h: waits until a heavy fence has begun and ended since the push
+ * of w, or executes one, and returns true. Returns false as soon as another thread has made w
+ * active. */
 static bool idle_fence(fji_worker *w)
 {
     fj_pool *p = w->pool;
     uint32_t turn = 0;
 
-    /* [idle.fence] ctl above, the number below; partner: idle_lead().
-     * [idle.dekker] In a pool without the heavy fence this is step 2. Partner: fji_wake_slow().
-     * [idle.defer] nsearching and ctl above, the queues below; partner: fji_search_slot_take(). */
+    /* [idle.fence] ctl above, fence_begun below; partner: the add in idle_lead(). Either w reads
+     * the number of that fence and waits for a later one, or the push of w comes before that fence.
+     * [idle.dekker] In a pool without the heavy fence: ctl above, the queues below; partner: the
+     * full fence in fji_wake_slow(). Either w sees the task, or the producer sees the wake-up bit.
+     * [idle.defer] nsearching and ctl above, the queues below; partner: the fence in
+     * fji_search_slot_take(). Either w sees the task, or the producer sees that w has no slot. */
     fji_fence_full();
     uint32_t before = fji_load_relaxed(&p->fence_begun); /* relaxed: the fence orders it */
     if (!p->asymmetric) return true;
-    /* [idle.fence] acquire <- acq_rel in idle_lead(). */
+    /* [idle.fence] acquire <- acq_rel in idle_lead(): every task that was stored before the heavy
+     * fence took effect. */
     while ((int32_t)(fji_load_acquire(&p->fence_done) - before) <= 0) {
-        /* [idle.park] acquire <- acq_rel in worker_unpark(). */
+        /* [idle.park] acquire <- acq_rel in worker_unpark(): what the waking thread has written,
+         * for example w->searching. */
         if (fji_load_acquire(&w->park) == FJI_PARK_ACTIVE) return false;
         if (idle_may_lead(p, turn)) {
             idle_lead(p);
             return true;
         }
-        fji_spin(&turn, 8, 64); /* the leader may need the CPU */
+        fji_spin(&turn, 8, 64); /* yields in every 64th turn: the leader may need the CPU */
     }
     return true;
 }
 
-/* Step 4 of the handshake: sleeps. Returns true if another thread has made w active again, and
- * false if w has retired. */
+/* Step 4 of the handshake in idle.h: sleeps. Returns true if another thread has made w active
+ * again, and false if w has retired. */
 static bool idle_sleep(fji_worker *w)
 {
     for (;;) {
         uint32_t idle = FJI_PARK_IDLE;
-        /* [idle.park] acquire <- acq_rel in worker_unpark(). */
+        /* [idle.park] acquire <- acq_rel in worker_unpark(): what the waking thread has written. */
         if (!fji_cas_acq_rel_32(&w->park, &idle, FJI_PARK_PARKED) && idle == FJI_PARK_ACTIVE)
             return true;
-        /* [idle.retire] park above, ctl in fji_retire_deadline() below; partner:
-         * retire_reconsider(). */
+        /* [idle.retire] park above, ctl in fji_retire_deadline() below; partner: the fence in
+         * retire_reconsider(). Either w sees that it is on top of the idle stack, or the retiring
+         * worker sees PARKED and wakes w. */
         fji_fence_full();
         fji_count(&w->parks, 1);
         bool in_time = fji_plat_wait(&w->park, FJI_PARK_PARKED, fji_retire_deadline(w));
-        /* [idle.park] acquire <- acq_rel in worker_unpark(). */
+        /* [idle.park] acquire <- acq_rel in worker_unpark(): what the waking thread has written. */
         if (fji_load_acquire(&w->park) == FJI_PARK_ACTIVE) return true;
         if (!in_time && !fji_pool_stopping(w->pool) && fji_retire(w)) {
-            fji_store_relaxed(&w->park, FJI_PARK_ACTIVE); /* relaxed: w is off the stack */
+            /* relaxed: w is off the idle stack, so no other thread changes its park word. */
+            fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);
             return false;
         }
     }
@@ -116,17 +132,20 @@ bool fji_idle_wait(fji_worker *w)
     fj_pool *p = w->pool;
 
     fji_check(p, fji_queue_valid(&w->q));
-    fji_search_end(w); /* the rescan below covers the wake-ups that were left to the slot */
+    fji_search_end(w); /* the rescan below replaces the wake-ups that producers left to w's slot */
     idle_push(w);
-    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
+    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). Either the
+     * rescan sees the task, or the producer sees the wake-up bit. */
     if (!idle_fence(w)) {
-        fji_store_relaxed(&w->rescanning, 0u); /* relaxed: the park word shows that w is active */
+        /* relaxed: the park word is ACTIVE, so quiesce_worker() does not count w as idle. */
+        fji_store_relaxed(&w->rescanning, 0u);
         w->rescan_owed = true;
         return true;
     }
     w->rescan_owed = false;
     if (fji_search_rescan(p)) fji_wake_one(p);
-    /* [idle.rescan] release -> acquire in quiesce_worker(): the worker that this one has woken. */
+    /* [idle.rescan] release -> acquire in quiesce_worker(): the wake-up above, that is, the changed
+     * ctl and the park word of the woken worker. */
     fji_store_release(&w->rescanning, 0u);
     fji_pool_maybe_terminate(p);
     return idle_sleep(w);

@@ -4,15 +4,16 @@
  *
  * The idle protocol is explained in three steps, each in its own file. This is the first step: the
  * handshake of one producer and one worker. A small pool needs no more. search.h adds what a large
- * pool needs, and retire.h explains how idle workers exit. wake.h is the side of the waking thread.
+ * pool needs, and retire.h explains how idle workers exit. wake.h explains what a waking thread
+ * does.
  *
- * The problem. A worker that finds no task sleeps. A producer is a thread that queues a task; it
- * wakes a sleeping worker. Suppose that the worker checks the queues just before the task arrives,
- * and that the producer checks for idle workers just before the worker becomes idle. Then each
- * misses the other: the task stays queued while the worker sleeps. A full fence on both sides
+ * The problem. A worker that finds no task sleeps. A producer, that is, a thread that queues a
+ * task, wakes a sleeping worker. Suppose that the worker checks the queues just before the task
+ * arrives, and that the producer checks for idle workers just before the worker becomes idle. Then
+ * neither sees the other: the task stays queued while the worker sleeps. A full fence on both sides
  * prevents this, but it would make every fork more expensive. So the producer executes only the
- * light fence, a compiler barrier. The worker, which has nothing to do, executes the heavy fence:
- * a full fence on every core that runs a thread of the process (membarrier).
+ * light fence, a compiler barrier. The worker, which has nothing to do, executes the heavy fence: a
+ * full fence on every core that runs a thread of the process (membarrier).
  *
  * The handshake. The wake-up bit is the sign of the control word (FJI_CTL_WAKE_WANTED in ctl.h).
  *
@@ -30,20 +31,23 @@
  * fork then calls fji_wake_slow(), which executes it.
  *
  * The rescan only tests the queues and takes no task. If it cannot judge a queue, because the queue
- * is LOCKED or its base word changes, it assumes a task there. If a queue has a task, the worker
- * calls fji_wake_one() as a producer does, and then sleeps until its own park word is ACTIVE. That
- * call may wake this worker or another idle worker. The woken worker scans all queues.
+ * is LOCKED or its base word changes, it assumes that the queue has a task. If a queue has a task,
+ * the worker calls fji_wake_one() as a producer does, and then sleeps until its own park word is
+ * ACTIVE. fji_wake_one() may wake this worker or another idle worker. The woken worker scans all
+ * queues.
  *
  * Each rescan counts. Suppose that two tasks are queued while no worker is idle, so the producers
- * wake no worker. Then two workers become idle. Each of the two rescans wakes one worker, unless
- * no task is left by then. If one of the workers skipped its rescan, only one worker would be
- * woken for two tasks, and the other task would stay queued beside a sleeping worker.
+ * wake no worker. Then two workers become idle. Each of the two rescans wakes one worker, unless no
+ * task is queued any more at that time. If one of the two workers skipped its rescan, only one
+ * worker would be woken for two tasks. The other task would stay queued while a worker sleeps.
  *
  * The park word
- *     ACTIVE -> IDLE -> PARKED      the worker itself: before its push, and before it sleeps
- *     IDLE or PARKED -> ACTIVE      the thread that has popped the worker from the idle stack; it
- *                                   calls the system only if the word was PARKED
- *     PARKED -> IDLE                a retiring worker: the sleeper computes its deadline again
+ *     ACTIVE -> IDLE -> PARKED      changed by the worker itself: to IDLE before its push, to
+ *                                   PARKED before it sleeps
+ *     IDLE or PARKED -> ACTIVE      changed by the thread that has popped the worker from the idle
+ *                                   stack. It makes a system call only if the word was PARKED
+ *     PARKED -> IDLE                changed by another worker that retires. The sleeping worker
+ *                                   wakes up and computes its own deadline again (retire.h)
  *
  * One heavy fence for several workers. A heavy fence interrupts every core that runs a thread of
  * the process. So one fence serves all workers that have pushed themselves before it began. While
@@ -60,15 +64,15 @@
  * wait for each other's fences only if the pool spins and its parallelism is at most the number of
  * cores (`fence_waits`); otherwise each worker leads at once.
  *
- * A worker that waits here is on the idle stack already, and a producer can wake it without a
- * system call. It has then not made its rescan. The worker remembers that (rescan_owed) and makes
- * the rescan when it finds a task, or at the latest when it becomes idle again.
+ * A worker that waits for a heavy fence is on the idle stack already, and a producer can make it
+ * active without a system call. The worker then has not made its rescan. It sets rescan_owed, and
+ * makes the rescan when it finds a task, or at the latest when it becomes idle again.
  *
  * Quiescence. A rescan may call fji_wake_one() when another worker has already run the task that
  * the rescan saw. Then a worker of a pool without tasks becomes active for a short time. So
- * `rescanning` of the worker is 1 from before the push until after that call, and a pool counts as
- * quiescent only if `rescanning` is 0 for all workers. A quiescent pool therefore stays quiescent
- * until it is given work.
+ * `rescanning` of the rescanning worker is 1 from before its push until after its call of
+ * fji_wake_one(). A pool counts as quiescent only if `rescanning` is 0 for all workers. Therefore a
+ * quiescent pool stays quiescent until a task is queued.
  *
  * Edges          from                              to                            carries
  *   idle.dekker  light fence, fj_fork()            heavy fence, idle_lead()      task, ctl
@@ -87,10 +91,10 @@
 #include "sched/pool.h"
 
 /*
- * Pushes w onto the idle stack and sleeps. Called by the thread of w if it has found no task, or if
- * more workers are active than the parallelism. Until then w counts as active. Returns true if
- * another thread has made w active again. Returns false if w has retired: it is off the stack and
- * has to exit.
+ * Called by w, which counts as active, if it has found no task or if more workers are active than
+ * the parallelism. Pushes w onto the idle stack, makes the rescan and sleeps. Returns true if
+ * another thread has made w active again. Returns false if w has retired: w is off the idle stack
+ * and has to exit.
  */
 bool fji_idle_wait(fji_worker *w);
 

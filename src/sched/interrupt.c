@@ -6,12 +6,13 @@
  * the canceller reads which thread runs such a task and then interrupts that thread, the thread may
  * already run another task.
  *
- * The idea. The request is in the token, never in the thread. A thread only gets a wake-up; it then
- * reads its own token and decides whether its wait ends.
+ * The idea. The request to end the wait is stored in the token, never in the record of a worker.
+ * The canceller only wakes the waiting worker. The worker then reads the token of its own task and
+ * decides whether its wait ends.
  *
  * Waits in the library. An interruptible wait sleeps on a wait bucket (task/wait_bucket.h), a word
- * that only counts up. The waiting worker stores the bucket in `wait_bucket`. The canceller sets
- * the token and then notifies the buckets of all workers that wait:
+ * that is only incremented. The waiting worker stores the address of the bucket in `wait_bucket` of
+ * its record. The canceller sets the token and then notifies the buckets of all waiting workers:
  *
  *     waiting worker                               canceller
  *     1 wait_bucket = bucket                       1 token |= CANCELLED | INTERRUPT
@@ -20,23 +21,25 @@
  *     4 token cancelled, or future done: return        *bucket + 1, wake all sleepers on it
  *     5 sleep while *bucket == seen
  *
- * Either the worker sees the token in 4, or the canceller sees `wait_bucket` in 3. In the second
- * case the worker read the bucket before the change, and does not sleep in 5 or is woken; or it
- * read the bucket after the change, and sees the token in 4. A thread that resolves a future
- * notifies the future's bucket in the same way, if a waiter has set OBSERVED in the state word of
- * the future. A stop of the pool ends the waits in the same way too, with the run state in place of
- * the token (fji_pool_interrupt()).
+ * Either the worker sees in step 4 that the token is cancelled, or the canceller sees `wait_bucket`
+ * in its step 3. In the second case the canceller increments the bucket. If the worker has read the
+ * bucket before that, it does not fall asleep in step 5, or it is woken. If the worker reads the
+ * bucket after that, it sees the cancelled token in step 4.
+ *
+ * A thread that resolves a future also notifies the bucket of the future, if a waiter has set
+ * OBSERVED in the state word of the future. A stop of the pool ends interruptible waits by the same
+ * protocol, with the run state in place of the token (fji_pool_interrupt()).
  *
  * The worker also stores the token of its task in `wait_token`, so that a cancel of one token wakes
- * only the workers that wait with it. A token with a parent is also cancelled by a cancel of the
- * parent. The canceller cannot follow the parents of another thread's token, because they may be
- * freed already. So a worker whose token has a parent stores `any_token` instead: every canceller
- * wakes it, and it checks its own tokens.
+ * only the workers that wait with this token. A token with a parent is also cancelled by a cancel
+ * of the parent. The canceller cannot follow the parents of another thread's token, because they
+ * may be freed already. So a worker whose token has a parent stores `any_token` instead. Every
+ * canceller wakes such a worker, and the worker checks its own token and the parents of this token.
  *
  * Waits in a system call. If the pool has an interrupt_signal, a worker that waits for a file
- * sleeps in the system, and the canceller sends that signal to its thread. The worker stores the
- * address of its own word `syscall` as its bucket. The signal must not arrive in the thread's next
- * task:
+ * sleeps in a system call, and the canceller sends that signal to the thread of the worker. The
+ * worker stores the address of the word `syscall` of its own record in `wait_bucket`. The signal
+ * must not arrive while the thread runs its next task:
  *
  *     waiting worker                               canceller (syscall_interrupt)
  *     syscall = ENTERED; wait_bucket = &syscall    CAS syscall, if ENTERED: | SIGNALLED, + PIN
@@ -47,8 +50,8 @@
  *     in which a pending signal is delivered
  *
  * Invariants
- *   - A token is set before a waiting worker is woken for it.
- *   - `syscall` becomes 0 only when no canceller is about to send a signal.
+ *   - A canceller sets the token before it wakes a waiting worker.
+ *   - `syscall` becomes 0 only when no canceller is about to send a signal to the thread.
  *
  * Edges             from                              to                              carries
  *   cancel.wait     full fence,                       full fence, fji_token_set()     wait_bucket
@@ -68,7 +71,7 @@ bool fji_interrupted(const fji_worker *w)
     return fji_pool_stopping(w->pool) || fji_token_has(fji_scope_token(w), FJI_TOKEN_INTERRUPT);
 }
 
-/* A value of wait_token: a cancel of any token may concern the worker. */
+/* The address of this token in wait_token means: a cancel of any token may concern the worker. */
 static const fj_token any_token;
 
 void fji_interruptible_begin(fji_worker *w, uint32_t *bucket)
@@ -78,20 +81,22 @@ void fji_interruptible_begin(fji_worker *w, uint32_t *bucket)
     if (token != NULL && token->parent != NULL) token = &any_token;
     fji_store_relaxed(&w->wait_token, token);   /* relaxed: the fence orders it */
     fji_store_relaxed(&w->wait_bucket, bucket); /* relaxed: the fence orders it */
-    /* [cancel.wait] wait_bucket above, the token below; partner: the fences in fji_token_set() and
-     * fji_pool_interrupt(). */
+    /* [cancel.wait] wait_bucket above, the token and the run state in fji_interrupted() below;
+     * partners: the fences in fji_token_set() and fji_pool_interrupt(). Either w sees the cancel or
+     * the stop, or the other thread sees wait_bucket and wakes w. */
     fji_fence_full();
 }
 
 void fji_interruptible_end(fji_worker *w)
 {
-    /* relaxed: a canceller that does not see it notifies the bucket, which has no effect on w. */
+    /* relaxed: a canceller that does not see NULL yet notifies the bucket. At most this ends a
+     * later sleep of w on the bucket, and w then checks its condition again. */
     fji_store_relaxed(&w->wait_bucket, (uint32_t *)NULL);
 }
 
 void fji_syscall_begin(fji_worker *w)
 {
-    /* A guest gets no signal, because its thread belongs to the caller. */
+    /* A guest gets no signal, because its thread belongs to the program. */
     if (w->pool->options.interrupt_signal == 0 || w->alive != FJI_ALIVE_WORKER) return;
     /* relaxed: the fence in fji_interruptible_begin() orders it. */
     fji_store_relaxed(&w->syscall, FJI_SYSCALL_ENTERED);
@@ -100,20 +105,22 @@ void fji_syscall_begin(fji_worker *w)
 
 void fji_syscall_end(fji_worker *w)
 {
-    if (fji_load_relaxed(&w->syscall) == 0) return; /* relaxed: only w changes it from 0 */
+    /* relaxed: only w changes the word from 0 to another value. */
+    if (fji_load_relaxed(&w->syscall) == 0) return;
     fji_interruptible_end(w);
     for (;;) {
-        /* [cancel.syscall] acquire <- acq_rel in syscall_interrupt(): the signal was sent. */
+        /* [cancel.syscall] acquire <- acq_rel in syscall_interrupt(): if there is no PIN, every
+         * canceller that has set SIGNALLED has sent its signal. */
         uint32_t s = fji_load_acquire(&w->syscall);
         if (s >= FJI_SYSCALL_PIN) {
             fji_plat_yield();
             continue;
         }
-        /* [cancel.syscall] acq_rel -> acquire in syscall_interrupt(): no canceller sends a signal
-         * from here on. */
+        /* [cancel.syscall] acq_rel -> acquire in syscall_interrupt(): w has left the call. A
+         * canceller that reads 0 sends no signal. */
         if (!fji_cas_acq_rel_32(&w->syscall, &s, 0)) continue;
         if ((s & FJI_SYSCALL_SIGNALLED) != 0)
-            fji_plat_yield(); /* a pending signal is delivered here */
+            fji_plat_yield(); /* a pending signal is delivered in this system call */
         return;
     }
 }
@@ -121,26 +128,28 @@ void fji_syscall_end(fji_worker *w)
 /* Sends the interrupt_signal to w if w is in a system call that the signal ends. */
 static void syscall_interrupt(fji_worker *w)
 {
-    /* [cancel.syscall] acquire <- acq_rel in fji_syscall_end(): w has left the call. */
+    /* [cancel.syscall] acquire <- acq_rel in fji_syscall_end(): a value of 0 means that w has left
+     * the call. */
     uint32_t s = fji_load_acquire(&w->syscall);
 
     do {
         if ((s & FJI_SYSCALL_ENTERED) == 0) return;
-        /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): w waits until the pin is
-         * gone. */
+        /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): SIGNALLED and the PIN. w stays
+         * in fji_syscall_end() until this thread has subtracted the PIN. */
     } while (!fji_cas_acq_rel_32(&w->syscall, &s, (s | FJI_SYSCALL_SIGNALLED) + FJI_SYSCALL_PIN));
-    /* [pool.thread] acquire <- release in worker_main(): the handle. */
+    /* [pool.thread] acquire <- release in worker_main(): the handle w->thread. Its thread does not
+     * exit while the word has a PIN. */
     if (fji_load_acquire(&w->signalable) != 0)
         fji_plat_thread_signal(w->thread, w->pool->options.interrupt_signal);
     /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): the signal was sent. */
     fji_add_acq_rel(&w->syscall, 0u - FJI_SYSCALL_PIN);
 }
 
-/* Wakes the interruptible wait of w, if w has one that the token `only` may concern. NULL: any
- * token. */
+/* Wakes w if w is in an interruptible wait that a cancel of the token `only` may concern. If `only`
+ * is NULL, wakes w if it is in any interruptible wait. */
 static void wake_interruptible(fji_worker *w, const fj_token *only)
 {
-    /* relaxed: the fence in fji_token_set() or fji_pool_interrupt() orders it. */
+    /* relaxed: the caller has executed the fence in fji_token_set() or fji_pool_interrupt(). */
     uint32_t *bucket = fji_load_relaxed(&w->wait_bucket);
 
     if (bucket == NULL) return;
@@ -152,6 +161,7 @@ static void wake_interruptible(fji_worker *w, const fj_token *only)
         fji_wait_bucket_notify(bucket);
 }
 
+/* Calls wake_interruptible() for all workers and guests of p. only: a const fj_token *, or NULL. */
 static void pool_wake_interruptible(fj_pool *p, void *only)
 {
     uint32_t n = fji_pool_nworkers(p);
@@ -172,15 +182,17 @@ void fji_pool_interrupt(fj_pool *p)
     int signal = p->options.interrupt_signal;
 
     /* [cancel.wait] the run state above, wait_bucket below; partner: the fence in
-     * fji_interruptible_begin(). */
+     * fji_interruptible_begin(). Either this thread sees wait_bucket, or the waiting worker sees
+     * STOP. */
     fji_fence_full();
     pool_wake_interruptible(p, NULL);
     if (signal == 0) return;
-    /* A thread clears `signalable` under this lock before it exits. */
+    /* A thread clears `signalable` under this lock before it exits. So while this thread holds the
+     * lock, the handle of a worker with `signalable` is valid. */
     fji_lock_take(&p->lock);
     for (uint32_t i = 0; i < p->workers; i++) {
         fji_worker *w = fji_pool_worker(p, i);
-        /* [pool.thread] acquire <- release in worker_main(): the handle. */
+        /* [pool.thread] acquire <- release in worker_main(): the handle w->thread. */
         if (w != NULL && w != fji_worker_self() && fji_load_acquire(&w->signalable) != 0)
             fji_plat_thread_signal(w->thread, signal);
     }

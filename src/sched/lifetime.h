@@ -8,34 +8,38 @@
 #include "sched/pool.h"
 
 /*
- * Called by a worker that has become idle or exits, and by a guest that leaves, after it has
- * changed its state or its count. If p is shut down and nothing is left to do, stops p. The
- * caller holds no lock of p. p is not freed meanwhile, because the caller is still counted or
- * will be joined.
+ * Called by a worker after it has pushed itself onto the idle stack, or after it has subtracted
+ * itself from the control word in order to exit. Also called by a guest that leaves, after it has
+ * given back its record. If p is shut down and quiescent, stops p. The caller holds no lock of p. p
+ * is not freed during the call: the end of p waits for a worker that is counted in the control word
+ * and for a guest that is counted in fj_pool.guests, and joins the thread of a worker that exits.
  */
 void fji_pool_maybe_terminate(fj_pool *p);
 
-/* With the lock of p: sets TERMINATED if p has stopped and no thread and no guest is left. Wakes
- * the threads that wait for the end. */
+/* The caller holds the lock of p. If STOP is set and p has no thread and no guest any more, sets
+ * TERMINATED and wakes the threads that wait for the end of p. */
 void fji_pool_end_if_over(fj_pool *p);
 
 /*
- * With the lock of p, called by a thread that exits. Records it as the last exited thread. Returns
- * true if the caller has to join *before, the thread that exited before it, after it has released
- * the lock. If leavers_detach is set, the thread is detached instead.
+ * Called by a worker thread or timer thread of p that exits, with the lock of p. Stores the calling
+ * thread in last_exited. If another thread of p has exited before and is not joined, stores that
+ * thread in *before and returns true: the caller has to join it after it has released the lock.
+ * Otherwise returns false. If leavers_detach is set, detaches the calling thread instead
+ * (pthread_detach()) and returns false.
  */
 bool fji_pool_last_thread(fj_pool *p, fji_thread *before);
 
-/* With the lock of p: counts a guest. */
+/* The caller holds the lock of p. Adds 1 to fj_pool.guests: p does not end before
+ * fji_pool_remove_guest() is called. */
 void fji_pool_add_guest(fj_pool *p);
 
-/* A guest has left. Takes the lock of p, and ends p if this was the last thread. LAST TOUCH of
- * *p. */
+/* Subtracts 1 from fj_pool.guests, with the lock of p, which it takes. Then calls
+ * fji_pool_end_if_over(). LAST TOUCH of *p by the caller. */
 void fji_pool_remove_guest(fj_pool *p);
 
-/* Called by a thread of p that is counted as a guest, just before it exits. Joins the thread that
- * exited before it. The next exiting thread joins this one, or the thread that destroys p does.
- * LAST TOUCH of *p. */
+/* Called by a timer thread of p, which is counted in fj_pool.guests, just before it exits. Joins
+ * the thread of p that exited before it. The next thread of p that exits joins the calling thread,
+ * or the thread that destroys p does. LAST TOUCH of *p by the caller. */
 void fji_pool_leave(fj_pool *p);
 
 #endif /* FJI_LIFETIME_H */
