@@ -239,7 +239,7 @@ void fji_pool_free_common(fj_pool *p)
 int fji_pool_resize(fj_pool *p, int n)
 {
     fji_lock_take(&p->lock);
-    if (p->is_common && fji_pool_stopping(p)) { /* the next common pool sets its own */
+    if (p->is_common && fji_pool_stopping(p)) { /* the next common pool has its own size */
         fji_lock_drop(&p->lock);
         return FJ_EREJECTED;
     }

@@ -49,6 +49,7 @@
  *   pool.end             fji_pool_shutdown()      fji_submissions_get()        a new queue
  *   pool.end             fji_pool_stop_common()   fji_submissions_get()        a new queue
  *   pool.end             shutdown_stopped()       fji_pool_maybe_terminate()   the idle stack
+ *   pool.end             shutdown_stopped()       fji_submissions_get()        a new queue
  *   common.hold          shutdown_stopped()       fji_pool_hold()              the count of holds
  *   timer.made           fji_pool_shutdown()      fji_timers_of()              the timers
  *   timer.made           fji_pool_stop_common()   fji_timers_of()              the timers
@@ -125,8 +126,10 @@ static bool shutdown_stop(fj_pool *p, bool now, uint32_t *run)
  * timers, and if `now` is true also interrupts the running tasks. */
 static void shutdown_stopped(fj_pool *p, bool now, uint32_t run)
 {
-    /* [pool.end] run above, ctl below; partner: the fence in fji_pool_maybe_terminate(). Either
-     * this thread finds a worker that becomes idle on the idle stack, or that worker sees STOP.
+    /* [pool.end] run above, ctl and the submission queues below; partners: the fences in
+     * fji_pool_maybe_terminate() and fji_submissions_get(). Either this thread finds the worker
+     * that becomes idle on the idle stack, or that worker sees STOP. Either this thread finds the
+     * new queue, or the submitter sees STOP.
      * [common.hold] run above, the number of holds below; partner: the fence in fji_pool_hold().
      * Either the thread that ends the common pool sees the hold, or the holder sees STOP. */
     fji_fence_full();
