@@ -2,25 +2,29 @@
 /*
  * completer.c - tasks that count their pending children instead of joining them
  *
- * `pending` of a completer counts the reports that are still missing besides the last one. A thread
- * that reports to a completer, for its body or for a child, reads the count:
+ * A completer gets one report from each of its children, and one from its body if the body calls
+ * fj_completer_try_complete(). Its pending count, `pending`, is the number of reports that are
+ * still missing, minus 1. A thread that reports to a completer reads the pending count:
  *
- *     count > 0   It decrements the count by CAS. That is its LAST TOUCH of the completer, which
- *                 another thread may complete and free at any moment afterwards.
- *     count == 0  It is the last one, and no other thread finds 0. It completes the completer: it
- *                 calls on_completion, and then reports to the parent or makes the root done.
+ *     count > 0   The thread decrements the count by CAS. That is its LAST TOUCH of the completer,
+ *                 because another thread may complete and free the completer afterwards.
+ *     count == 0  This is the last report, and no other thread finds 0. The thread completes the
+ *                 completer: it calls on_completion, and then reports to the parent. If there is no
+ *                 parent, it makes the completer, which is a root, done.
  *
- * A failure goes up at once, whatever the counts are (fj_completer_fail()). The thread that
- * resolves a completer with a failure calls its on_error before other threads see it as done, so
- * that no waiter frees a root that on_error still reads. on_error decides whether the parent fails
- * too. The bit REPORTED makes sure that a failure is reported to the parent once (future.c).
+ * A failure is reported to the parent at once, whatever the pending counts are
+ * (fj_completer_fail()). The thread that resolves a completer with a failure calls the completer's
+ * on_error before other threads see the completer as done, so that no waiter frees a root that
+ * on_error still reads. on_error decides whether the parent fails too. The bit REPORTED makes sure
+ * that a failure is reported to the parent only once (future.c).
  *
- * In a queue, the cell of a completer has the address of its root beside the item. So a thread that
- * helps a root can tell whether a task belongs to it without reading the task, which may be freed.
+ * The cell or slot of a queue that holds a completer also holds the address of its root. So a
+ * thread that waits for a root and helps can tell whether a queued task belongs to that root
+ * without reading the task, which may be freed.
  *
  * Edges                 from                                to                         carries
- *   completer.pending   acq_rel CAS, completer_decrement()  acquire load, the same     what a child
- *                                                                                      did
+ *   completer.pending   acq_rel CAS, completer_decrement()  acquire load,              what a child
+ *                                                           completer_decrement()      did
  *   task.done           acq_rel or, fji_completer_run()     acquire, fj_future_fini()  RELEASED
  */
 #include "future/future.h"
@@ -32,19 +36,21 @@
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-/* The queues call this to run a completer. w enters the scope of the root's token for the body. */
+/* fj_task.fn of a completer: a thread that has taken the completer t out of a queue, or that runs
+ * it directly, calls it. For the body, a worker enters the scope of the root's token. */
 int fji_completer_run(fj_task *t)
 {
     fj_completer *c = (fj_completer *)t;
     fji_worker *w = fji_worker_self();
     bool root = c->parent == NULL;
 
-    /* [task.done] acquire <- acq_rel in fji_future_resolve(): the outcome. */
+    /* [task.done] acquire <- acq_rel in fji_future_resolve(): that the completer is resolved. */
     uint32_t s = fji_load_acquire(&t->state);
     bool discarded = (s & FJI_DISCARDED) != 0;
     if (discarded) fj_completer_fail(c, FJ_ECANCELED);
-    /* [task.done] release -> acquire in fj_future_fini(): no queue has the root. Threads wait only
-     * for roots. LAST TOUCH of *c if it was discarded. */
+    /* [task.done] release -> acquire in fj_future_fini(): that no queue has the root any more. Only
+     * a root needs RELEASED, because threads wait only for roots. LAST TOUCH of *c if c was
+     * discarded. */
     if (root) s = fji_or_acq_rel(&t->state, FJI_RELEASED);
     if (root && (s & FJI_WAITING) != 0) fji_plat_wake_all(&t->state);
     if (!discarded && (s & FJI_DONE) == 0) {
@@ -52,14 +58,15 @@ int fji_completer_run(fj_task *t)
         const fj_token *token = &c->root->future.token;
         if (w != NULL) saved = root ? fji_scope_enter(w, token) : fji_scope_enter_stolen(w, token);
         uint32_t generation = fji_fork_generation;
-        int code = c->future.fn(t); /* LAST TOUCH of *c unless it failed. */
+        int code = c->future.fn(t); /* LAST TOUCH of *c unless the body failed. */
         if (w != NULL) fji_scope_leave(w, saved);
         if (code != FJ_OK && generation == fji_fork_generation) fj_completer_fail(c, code);
     }
     return FJI_COMPLETES_ITSELF;
 }
 
-/* Queues c in p; p may be NULL if there was no memory for the common pool. */
+/* Queues c in p. Returns FJ_OK or an error. p is NULL if there was no memory for the common pool;
+ * then returns FJ_ENOMEM. */
 static int completer_queue(fj_pool *p, fj_completer *c)
 {
     if (p == NULL) return FJ_ENOMEM;
@@ -71,7 +78,8 @@ static bool completer_may_queue(const fj_completer *c)
     return c != NULL && c->future.fn != NULL && c->future.task.cell == NULL;
 }
 
-/* The fast path does not apply. A worker that has no memory to queue c runs it now. */
+/* The slow path of fj_completer_fork(). If the caller is a worker and there is no memory to queue
+ * c, the worker runs c now. */
 static FJI_COLD int completer_fork_slow(fj_completer *c)
 {
     fji_worker *w = fji_worker_self();
@@ -139,14 +147,15 @@ static uint32_t *completer_count(const fj_completer *c)
 int32_t fj_completer_pending(const fj_completer *c)
 {
     if (c == NULL) return 0;
-    /* [completer.pending] acquire <- acq_rel in completer_decrement(): what the children did. */
+    /* [completer.pending] acquire <- acq_rel in completer_decrement(): what the children that have
+     * reported did. */
     return (int32_t)fji_load_acquire(completer_count(c));
 }
 
 void fj_completer_add_pending(fj_completer *c, int32_t n)
 {
     if (c == NULL) return;
-    /* [completer.pending] acq_rel: like the decrement of a child. */
+    /* [completer.pending] acq_rel -> acquire in completer_decrement(): what the caller did. */
     fji_add_acq_rel(completer_count(c), (uint32_t)n);
 }
 
@@ -155,18 +164,20 @@ int fj_completer_cas_pending(fj_completer *c, int32_t expected, int32_t n)
     uint32_t old = (uint32_t)expected;
 
     if (c == NULL) return 0;
-    /* [completer.pending] acq_rel: like the decrement of a child. */
+    /* [completer.pending] acq_rel -> acquire in completer_decrement(): what the caller did. */
     return fji_cas_acq_rel_32(completer_count(c), &old, (uint32_t)n);
 }
 
-/* One report to c: decrements the count unless it is 0. Returns the count before. */
+/* Makes one report to c: decrements the pending count of c unless it is 0. Returns the count
+ * before, so 0 means that this was the last report. */
 static inline int32_t completer_decrement(fj_completer *c)
 {
-    /* [completer.pending] acquire <- acq_rel below, by the other children: what they did. */
+    /* [completer.pending] acquire <- acq_rel in the CAS below, executed for the other children:
+     * what these children did. */
     uint32_t n = fji_load_acquire(completer_count(c));
 
-    /* [completer.pending] acq_rel -> acquire above: what this child did. LAST TOUCH of *c if the
-     * count was not 0. */
+    /* [completer.pending] acq_rel -> acquire load above, of the last reporting thread: what this
+     * child did. LAST TOUCH of *c if the count was not 0. */
     while (n != 0 && !fji_cas_acq_rel_32(completer_count(c), &n, n - 1)) {}
     return (int32_t)n;
 }
@@ -178,23 +189,25 @@ int32_t fj_completer_decrement(fj_completer *c)
 
 /* ---- Completing ------------------------------------------------------------------------------ */
 
-/* A separate function, so that the path of success saves no registers for it. */
+/* Calls fj_completer_fail(). A separate cold function, so that completer_go_up() saves no registers
+ * for the call on the path of success. */
 static FJI_COLD void completer_failed(fj_completer *c, int code)
 {
     fj_completer_fail(c, code);
 }
 
-/* The root c and everything below it have finished: makes c done. */
+/* Called when the root c and all completers below it have finished: makes c done. */
 static void completer_end(fj_completer *c)
 {
-    /* relaxed: the body and the callbacks have set it, and the counts order them before this. */
+    /* relaxed: the body and the callbacks have set `result`, and the pending counts order these
+     * stores before this load. */
     void *result = fji_load_relaxed(&c->future.result);
 
     (void)fji_future_resolve(&c->future, 0, result, FJ_OK, FJI_RESOLVE_QUIETLY);
 }
 
-/* Reports to c and, while the count is 0, completes c and continues with its parent. call_back:
- * calls the on_completion functions. */
+/* Reports to c. If this was the last report, completes c and reports to its parent, and so on
+ * upwards. `call_back`: calls the on_completion functions. */
 static inline void completer_go_up(fj_completer *c, bool call_back)
 {
     fj_completer *caller = c;
@@ -240,7 +253,8 @@ void fj_completer_complete(fj_completer *c, void *result)
 
 /*
  * Resolves c with the failure `code`, then calls its on_error, then makes c done for all threads.
- * *go_up is set to what on_error returned: whether the parent fails too. Returns false if c was
+ * caller: the completer that reports the failure, for on_error. Sets *go_up to whether the parent
+ * fails too, which on_error decides; to true if there is no on_error. Returns false if c was
  * resolved before; then on_error is not called and *go_up is true.
  */
 static bool completer_resolve(fj_completer *c, int code, fj_completer *caller, bool *go_up)
@@ -269,8 +283,11 @@ void fj_completer_fail(fj_completer *c, int code)
     do {
         fj_completer *parent = c->parent;
         bool resolved = completer_resolve(c, code, caller, &go_up);
-        /* fj_future_fail() or fj_future_cancel() may have resolved the first c. They do not report
-         * to the parent, so it is done here, once. */
+        /* A failure or cancel by fj_future_fail() or fj_future_cancel() is not reported to the
+         * parent. If one of these calls has resolved the completer that was passed to this function
+         * (c is equal to caller), its failure is reported to the parent here.
+         * fji_future_claim_report() makes sure that this happens only once. A completer further up
+         * that was resolved before ends the loop. */
         if (!resolved && (c != caller || parent == NULL)) return;
         if (!resolved && !fji_future_claim_report(&c->future)) return;
         caller = c;
@@ -312,7 +329,7 @@ int fj_completer_help(fj_completer *c, int most)
     return n;
 }
 
-/* Child i of fj_completer_fork_all(). */
+/* Returns child i of the array that was passed to fj_completer_fork_all(). */
 static fj_completer *child_at(void *first, size_t i, size_t stride)
 {
     return (fj_completer *)(void *)((char *)first + i * stride);

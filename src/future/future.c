@@ -3,58 +3,63 @@
  * future.c - the state word of a future: its outcome, its release, its references and its tag
  *
  * Any thread may complete, fail or cancel a future while a worker runs its body. The outcome must
- * be set exactly once and must not change after a thread has read it, and the memory must not be
- * freed while the library uses it. One word decides both: fj_task.state, which is also the word of
- * a structured task that was submitted (task.h). Its bits:
+ * be set exactly once and must not change after a thread has read it. The memory of the future must
+ * not be freed while the library uses it. One word decides both: the state word, fj_task.state. It
+ * is also the state word of a submitted task that is not a future (task.h). Its bits:
  *
  *   DONE          the outcome is written: waiters return
- *   COMPLETING    a thread other than the runner is writing the outcome
+ *   COMPLETING    a resolving thread (see below) is writing the outcome
  *   CANCELLED, FAILED   with DONE: the kind of outcome; neither: success
  *   EXTERNAL      with DONE: the outcome is in `external` and `external_code`, where the resolving
  *                 thread wrote it, not in `result` and `code` of the body
  *   RELEASED      the library has no pointer to the future any more
  *   DISCARDED     a thread took the future out of a queue in order not to run it
- *   SIGNALLABLE   `runner` is valid; only in a pool with an interrupt_signal
+ *   SIGNALLABLE   the member `runner` is the worker that runs the body; only in a pool with an
+ *                 interrupt_signal
  *   REPORTED      of a completer: its failure was passed to its on_error and to its parents, or is
- *                 about to be. With COMPLETING: the outcome is set, and the resolving thread may be
- *                 in on_error. That thread holds the future and sees it as done. All other threads
- *                 see it as done when on_error has returned.
+ *                 about to be. With COMPLETING: the outcome is set, and the resolving thread may
+ *                 be in on_error. That thread holds the future (fji_held) and sees it as done. All
+ *                 other threads see the future as done when on_error has returned.
  *   WAITING       a thread sleeps on the word
  *   OBSERVED      a thread sleeps in the wait bucket of the future
- *   OBSERVED_ANY  a thread waits for one of several futures, of which this is one
+ *   OBSERVED_ANY  a thread waits for one of several futures, and this future is one of them
  *
- *     unresolved --(runner: CAS)-----------> DONE | RELEASED
+ *     unresolved --(finishing thread: CAS)--> DONE | RELEASED
  *         |
- *         +--(another thread: CAS)--> COMPLETING --(xor)--> DONE --(runner)--> DONE | RELEASED
+ *         +--(resolving thread: CAS)--> COMPLETING --(resolving thread: xor)--> DONE
+ *                                       DONE --(finishing thread: CAS)--> DONE | RELEASED
  *
- *   runner    The thread that runs the body, or that takes the future out of a queue in order not
- *             to run it. It writes the code of the body if that is not FJ_OK. Then one CAS sets
- *             DONE and RELEASED. If the word is DONE already, or if the body returned FJ_PENDING,
- *             the CAS sets RELEASED only. If the word is COMPLETING, the runner first waits until
- *             it is DONE. In a pool with an interrupt_signal the runner stores itself in `runner`
- *             and sets SIGNALLABLE before the body. If the word is DONE or COMPLETING then, it does
- *             not run the body.
+ *   finishing thread
+ *             The thread that runs the body, or that has taken the future out of a queue in order
+ *             not to run it. If the code of the body is not FJ_OK, it writes the code. Then one CAS
+ *             sets DONE and RELEASED. If the word is DONE already, or if the body returned
+ *             FJ_PENDING, the CAS sets RELEASED only. If the word is COMPLETING, the finishing
+ *             thread first waits until the word is DONE. In a pool with an interrupt_signal, a
+ *             worker stores itself in `runner` and sets SIGNALLABLE before it runs the body. If the
+ *             word is DONE or COMPLETING at that moment, it does not run the body.
  *   resolving thread
- *             Any thread whose CAS sets COMPLETING. It writes `external` and `external_code`. It
- *             takes a waiting timer out of the wheel. It sets the token, so that the body sees that
- *             its result is discarded; but not if the body itself completes or fails its future, on
- *             its own thread. To interrupt, it also wakes the interruptible waits of all pools that
- *             have this token, and if the word is SIGNALLABLE and not RELEASED it signals the
- *             runner. Then one xor clears COMPLETING and sets DONE. LAST TOUCH.
+ *             Any thread whose CAS sets COMPLETING. It writes `external` and `external_code`. If
+ *             the future has a timer in the wheel, it takes the timer out. It sets the token, so
+ *             that the body sees that its result is discarded; but not if the body itself completes
+ *             or fails its future, on its own thread. If it interrupts, it also wakes the
+ *             interruptible waits that this token concerns, in all pools, and if the word is
+ *             SIGNALLABLE and not RELEASED it sends the signal to the worker in `runner`. Then one
+ *             xor clears COMPLETING and sets DONE. LAST TOUCH of the future.
  *
  * Invariants
  *   - Only one thread changes the word from neither DONE nor COMPLETING to one of them. That
  *     thread sets the outcome.
  *   - After DONE only RELEASED and the bits of waiters are added; for a completer also REPORTED.
- *   - The runner does not finish while COMPLETING is set. So the resolving thread may use the
- *     record of the runner, and the signal is sent before that worker begins another task.
- *   - A future that was never queued has no cell and is not in use, whatever RELEASED says.
+ *   - The finishing thread does not finish while COMPLETING is set. So the resolving thread may use
+ *     the record of the worker in `runner`, and sends the signal before that worker begins another
+ *     task.
+ *   - A future that was never queued has no `cell` and is not in use, even if it has no RELEASED.
  *
  * Edges            from                                   to                           carries
  *   task.done      acq_rel CAS, fji_future_finish()       acquire, readers and waiters  outcome
  *   task.done      acq_rel xor, future_publish()          acquire, readers and waiters  outcome
  *   future.runner  acq_rel or, future_body_signallable()  acq_rel CAS, future_claim()   `runner`
- *   future.refs    acq_rel add, fji_future_drop()         the same, by the last caller  accesses
+ *   future.refs    acq_rel add, fji_future_drop()         acq_rel add, the last caller  accesses
  *   future.tag     acq_rel, fj_future_set_tag(),          acquire, fj_future_tag()      data of
  *                  fj_future_cas_tag()                                                  the program
  *
@@ -68,9 +73,10 @@
 #include "sched/interrupt.h"
 #include "sched/scope.h"
 
-/* ---- The runner ------------------------------------------------------------------------------ */
+/* ---- Running and finishing ------------------------------------------------------------------- */
 
-/* The address of the future whose state word this is. The memory may be freed already. */
+/* Returns the address of the future whose state word is *word. Does not access the memory, which
+ * may be freed already. */
 static const void *future_of(const uint32_t *word)
 {
     return (const char *)word - offsetof(fj_task, state);
@@ -79,13 +85,14 @@ static const void *future_of(const uint32_t *word)
 void fji_future_drop(fj_future *f)
 {
     if ((f->flags & FJI_FUTURE_ALLOCATED) == 0) return;
-    /* [future.refs] release -> acquire in the last call, which frees f: all accesses of the others.
+    /* [future.refs] release -> acquire in the call that drops the last reference and frees f: all
+     * accesses to f before this call.
      * [future.refs] both ends are here. */
     if (fji_add_acq_rel(&f->refs, (uint32_t)-1) == 1) fji_plat_free(f);
 }
 
-/* Wakes the waiters. `old`: the word before DONE was set. Only the address of the word is used,
- * because the memory may be freed already. */
+/* Wakes the threads that wait for the future with this state word. `old`: the word before DONE was
+ * set. Only the address of the word is used, because the memory may be freed already. */
 static void future_wake(uint32_t *word, uint32_t old)
 {
     if ((old & FJI_WAITING) != 0) fji_plat_wake_all(word);
@@ -94,10 +101,9 @@ static void future_wake(uint32_t *word, uint32_t old)
 }
 
 /*
- * f fails: numbers the failure if a thread waits for one of several futures, because
- * fj_future_invoke_any() returns the code of the last failure. `old`: the word before. The number
- * is stored in place of child_base, which is not needed any more: a helper that reads the number as
- * a child_base finds a position above all tasks.
+ * Called when f fails. If a thread waits for one of several futures and f is one of them, stores
+ * the number of the failure in fail_seq, because fj_future_invoke_any() returns the code of the
+ * last failure. `old`: the state word before the failure.
  */
 static void future_number_failure(fj_future *f, uint32_t old)
 {
@@ -114,8 +120,8 @@ static uint32_t outcome_bits(int code)
     return code == FJ_ECANCELED ? FJI_CANCELLED : FJI_FAILED;
 }
 
-/* Another thread is writing the outcome: waits until it has done so, and returns the word. The
- * other thread runs no user code meanwhile, so this wait is short. */
+/* Waits while another thread writes the outcome (COMPLETING), and returns the state word after
+ * that. The wait is short, because the other thread runs no user code meanwhile. */
 static uint32_t future_await_resolution(const uint32_t *word)
 {
     uint32_t s;
@@ -136,13 +142,14 @@ static void (*future_released(const fj_future *f))(fj_future *)
     return (f->flags & FJI_FUTURE_RELEASES) != 0 ? f->released : NULL;
 }
 
-/* f, which has a timer, is being resolved: takes the timer out of the wheel. Returns true if no
- * queue and no worker has f, so that the caller releases it. */
+/* Called by a thread that resolves or finishes f, which is a timer or has a limit: takes the timer
+ * of f out of the wheel. Returns true if f was a timer in the wheel. Then no queue and no worker
+ * has f, so the caller releases it. */
 static bool future_withdraw_timer(fj_future *f)
 {
     enum fji_withdrawn got = fji_timers_withdraw(f);
 
-    if (got == FJI_TIMER_LIMIT_WAITED) fji_future_drop(f); /* the reference of the limit */
+    if (got == FJI_TIMER_LIMIT_WAITED) fji_future_drop(f); /* the limit's reference */
     return got == FJI_TIMER_WAITED;
 }
 
@@ -155,7 +162,7 @@ void fji_future_finish(fj_future *f, int code)
 
     if ((f->flags & FJI_FUTURE_LIMIT) != 0 && code != FJ_PENDING) (void)future_withdraw_timer(f);
     if (code != FJ_OK) f->task.code = code;
-    /* [task.done] acquire <- acq_rel in future_publish(): the signal was sent before DONE. */
+    /* [task.done] acquire <- acq_rel in future_publish(): the outcome, and FJI_TOKEN_SIGNALLED. */
     uint32_t s = fji_load_acquire(word);
     for (;;) {
         if ((s & FJI_COMPLETING) != 0) s = future_await_resolution(word);
@@ -164,26 +171,29 @@ void fji_future_finish(fj_future *f, int code)
             n |= FJI_DONE | outcome_bits(code);
             if (code != FJ_OK) future_number_failure(f, s);
         }
-        /* relaxed: a resolving thread sets the bit before DONE. If it begins after the load of s,
-         * the CAS fails. */
+        /* relaxed: a resolving thread sets the bit in the token before it sets DONE, so this thread
+         * sees the bit if s has DONE. If the resolving thread begins after s was read, the CAS
+         * fails. */
         signalled = (fji_load_relaxed(&f->token.word) & FJI_TOKEN_SIGNALLED) != 0;
         /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: the outcome.
-         * LAST TOUCH of *f, unless it is allocated or has a release function. */
+         * LAST TOUCH of *f, unless f is allocated or has a release function. */
         if (fji_cas_acq_rel_32(word, &s, n)) break;
     }
     future_wake(word, s);
-    if (signalled) fji_plat_yield(); /* a system call delivers the signal before the next task */
+    if (signalled) fji_plat_yield(); /* a system call: the signal arrives before the next task */
     if (released != NULL) released(f);
     if (allocated) fji_future_drop(f);
 }
 
-/* Runs the body in a pool with an interrupt_signal: a thread that cancels f finds the worker in
- * `runner`. */
+/* Runs the body of f in the worker w, whose pool has an interrupt_signal, and returns its code.
+ * Sets SIGNALLABLE, so that a thread that cancels f with interrupt can signal the worker. If f is
+ * resolved already, does not run the body and returns FJ_ECANCELED. */
 static int future_body_signallable(fj_future *f, fji_worker *w)
 {
     f->runner = w;
-    /* [future.runner] release -> acquire in future_claim(): the runner.
-     * [task.done] acquire <- acq_rel in future_claim(), future_publish(): that f is resolved. */
+    /* [future.runner] release -> acquire in future_claim(): the member `runner`.
+     * [task.done] acquire <- acq_rel in future_claim(), future_publish(): what the thread that
+     * resolves f did before. */
     uint32_t s = fji_or_acq_rel(&f->task.state, FJI_SIGNALLABLE);
     return (s & (FJI_DONE | FJI_COMPLETING)) == 0 ? f->fn(&f->task) : FJ_ECANCELED;
 }
@@ -203,7 +213,8 @@ int fji_future_execute(fj_future *f, fji_worker *w)
     fj_task *t = &f->task;
 
     if (w != NULL) fji_task_claim(&t->state, &t->child_base, w->index, fji_worker_position(w));
-    /* relaxed: the thread that took f out of its queue has set it, and that is this thread. */
+    /* relaxed: only the thread that took f out of its queue sets DISCARDED, and that is this
+     * thread. */
     bool discarded = (fji_load_relaxed(&t->state) & FJI_DISCARDED) != 0;
     return !discarded && fji_task_is_unresolved(t) ? fji_future_body(f, w) : FJ_ECANCELED;
 }
@@ -214,14 +225,17 @@ int fji_future_run(fj_task *t)
     uint32_t generation = fji_fork_generation;
     int code = fji_future_execute(f, fji_worker_self());
 
-    /* If the body has called fork(), the child process does not access f after it: see atfork.c. */
+    /* If the body has called fork() and this is the child process, f is not accessed any more: see
+     * atfork.c. */
     if (generation == fji_fork_generation) fji_future_finish(f, code);
     return FJI_COMPLETES_ITSELF;
 }
 
 /* ---- The outcome set by a call --------------------------------------------------------------- */
 
-/* Sends the interrupt_signal to the worker that runs the body. Called while COMPLETING is set. */
+/* Sends the interrupt_signal to the worker that runs the body of f, unless that worker is the
+ * calling thread or a guest. Called by the resolving thread while COMPLETING is set, so the worker
+ * cannot finish f meanwhile. */
 static void future_signal(fj_future *f)
 {
     const fji_worker *w = f->runner;
@@ -232,11 +246,12 @@ static void future_signal(fj_future *f)
     fji_plat_thread_signal(w->thread, signal);
 }
 
-/* The futures that the calling thread holds: see REPORTED. */
+/* The list of the futures that the calling thread holds (fji_held), the last one first. */
 static __thread fji_held *future_held_here;
 
-/* The bits that are set together with COMPLETING. With HOLDS these include the kind of outcome,
- * because the calling thread reads it before DONE is set. */
+/* Returns the bits that fji_future_resolve() sets together with COMPLETING. With HOLDS these
+ * include the kind of outcome, because the calling thread reads it before DONE is set. `bits` and
+ * `how` are those of fji_future_resolve(). */
 static uint32_t future_reported_bits(uint32_t bits, unsigned how)
 {
     uint32_t reported = (how & FJI_RESOLVE_REPORTS) != 0 ? FJI_REPORTED : 0;
@@ -244,38 +259,42 @@ static uint32_t future_reported_bits(uint32_t bits, unsigned how)
     return (how & FJI_RESOLVE_HOLDS) != 0 ? reported | FJI_EXTERNAL | bits : reported;
 }
 
-/* Sets COMPLETING and the bits `reported`. Returns false if f is resolved. Otherwise the calling
- * thread is the resolving thread, and *old is the word before. */
+/* Tries to set COMPLETING and the bits `reported` in the state word of a future. Returns true if it
+ * did. Then the calling thread is the resolving thread, and *old is the word before. Returns false
+ * if the future is resolved already. */
 static bool future_claim(uint32_t *word, uint32_t reported, uint32_t *old)
 {
     /* [task.done] acquire <- acq_rel in fji_future_finish(), future_publish(): the outcome. */
     uint32_t s = fji_load_acquire(word);
 
     for (;;) {
-        /* f is resolved. The resolving thread may be in on_error, which is user code and may take
-         * any time, so the caller does not wait for DONE. */
+        /* The future is resolved already. The resolving thread may be in on_error, which is user
+         * code and may take any time. So this thread does not wait for DONE. */
         if ((s & (FJI_COMPLETING | FJI_REPORTED)) == (FJI_COMPLETING | FJI_REPORTED)) return false;
         if ((s & FJI_COMPLETING) != 0) s = future_await_resolution(word);
         if ((s & FJI_DONE) != 0) return false;
-        /* [task.done] acq_rel: only one thread gets past this CAS; the runner waits for DONE.
-         * [future.runner] acquire <- release in future_body_signallable(): the runner. */
+        /* [task.done] acq_rel: of all threads that resolve or finish the future, only one changes
+         * the word from unresolved. The finishing thread waits until COMPLETING is cleared.
+         * [future.runner] acquire <- release in future_body_signallable(): the member `runner`. */
         if (fji_cas_acq_rel_32(word, &s, s | FJI_COMPLETING | reported)) break;
     }
     *old = s;
     return true;
 }
 
-/* Whether f has a limit and the limit has expired. Then every call that resolves f interrupts its
- * body. */
+/* Returns whether f has a limit that has expired. Then every call that resolves f also interrupts
+ * its body. */
 static bool future_limit_expired(const fj_future *f)
 {
-    /* relaxed: fji_timers_withdraw(), called before, has read it or taken the lock it is set
-     * under. */
+    /* relaxed: fji_timers_withdraw(), which this thread has called before, has read `kind` or taken
+     * the lock with which it is changed. */
     return (f->flags & FJI_FUTURE_LIMIT) != 0 &&
            fji_load_relaxed(&((const fj_timer *)f)->kind) == FJI_TIMER_EXPIRED;
 }
 
-/* The bits to set in the token of f, which its body and the tasks below the body see; 0: none. */
+/* Returns the bits that the resolving thread sets in the token of f; 0 if it does not set the
+ * token. The body of f, and the tasks below the body, see the token. `bits` and `how` are those of
+ * fji_future_resolve(). */
 static uint32_t future_token_bits(const fj_future *f, uint32_t bits, unsigned how)
 {
     const fji_worker *w = fji_worker_self();
@@ -289,8 +308,9 @@ static uint32_t future_token_bits(const fj_future *f, uint32_t bits, unsigned ho
     return FJI_TOKEN_CANCELLED | (interrupt ? FJI_TOKEN_INTERRUPT : 0);
 }
 
-/* Sets these bits in the token of f. If they contain INTERRUPT, also wakes the interruptible waits
- * under the token and signals the runner. `old`: the word before COMPLETING was set. */
+/* Sets token_bits in the token of f. If they contain INTERRUPT, also wakes the interruptible waits
+ * under the token, and signals the worker that runs the body if it is signallable. `old`: the state
+ * word before COMPLETING was set. Does nothing if token_bits is 0. */
 static void future_notify_body(fj_future *f, uint32_t old, uint32_t token_bits)
 {
     bool runs = (old & (FJI_SIGNALLABLE | FJI_RELEASED)) == FJI_SIGNALLABLE;
@@ -302,8 +322,9 @@ static void future_notify_body(fj_future *f, uint32_t old, uint32_t token_bits)
     if (runs) future_signal(f);
 }
 
-/* The last step of the resolving thread: makes f DONE. `bits`: those of the outcome that are not in
- * the word yet. `release`: no other thread will release f, so this one does. */
+/* The last step of the resolving thread: clears COMPLETING, sets DONE and wakes the waiters.
+ * `bits`: the bits of the outcome that are not in the state word yet. `release`: no finishing
+ * thread will release f, so this thread does. */
 static void future_publish(fj_future *f, uint32_t bits, bool release)
 {
     uint32_t *word = &f->task.state;
@@ -312,7 +333,8 @@ static void future_publish(fj_future *f, uint32_t bits, bool release)
 
     if (release) bits |= FJI_RELEASED;
     /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: the outcome.
-     * LAST TOUCH of *f, unless it is released here and is allocated or has a release function. */
+     * LAST TOUCH of *f, unless this thread releases f, and f is allocated or has a release
+     * function. */
     uint32_t s = fji_xor_acq_rel(word, FJI_COMPLETING | FJI_DONE | bits);
     future_wake(word, s);
     if (released != NULL) released(f);
@@ -326,11 +348,11 @@ bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, uns
     if (!future_claim(&f->task.state, reported, &old)) return false;
     f->external = result;
     f->external_code = code;
-    /* If a timer is taken out of the wheel here, no other thread runs or releases it. */
+    /* If this thread takes a timer out of the wheel, no other thread runs or releases it. */
     bool timer = (f->flags & (FJI_FUTURE_TIMER | FJI_FUTURE_LIMIT)) != 0;
     bool withdrawn = timer && future_withdraw_timer(f);
-    /* A timer that waited has no running body, so its token is not set. A completer with a parent
-     * has no token of its own. */
+    /* The body of a timer that was in the wheel does not run, so the token is not set. A completer
+     * with a parent has no token of its own. */
     if (!withdrawn && !fji_completer_is_child(f))
         future_notify_body(f, old, future_token_bits(f, bits, how));
     if ((bits & FJI_FAILED) != 0) future_number_failure(f, old);
@@ -353,7 +375,7 @@ void fji_future_publish_held(fji_held *held)
 bool fji_future_claim_report(fj_future *f)
 {
     if (!fj_future_failed(f)) return false;
-    /* [task.done] acq_rel: only one thread sets the bit first. */
+    /* [task.done] acq_rel: if several threads set REPORTED, only the first finds it not set. */
     return (fji_or_acq_rel(&f->task.state, FJI_REPORTED) & FJI_REPORTED) == 0;
 }
 
@@ -367,7 +389,8 @@ int fj_future_complete_quietly(fj_future *f)
     if (f == NULL) return 0;
     /* `result` is not read if f is resolved, because its body may still run and write it. */
     if (!fji_task_is_unresolved(&f->task)) return 0;
-    /* relaxed: by the contract of this call the body does not write it at the same time. */
+    /* relaxed: the contract of this function says that the body does not write `result` at the same
+     * time. */
     return fji_future_resolve(f, 0, fji_load_relaxed(&f->result), FJ_OK, 0);
 }
 
@@ -384,7 +407,8 @@ int fj_future_cancel(fj_future *f, int interrupt)
 
     if (f == NULL) return 0;
     if (fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, how)) return 1;
-    /* CANCELLED without DONE: the resolving thread is in on_error, and the outcome is known. */
+    /* If CANCELLED is set without DONE, the resolving thread is in on_error, and f will be
+     * cancelled. */
     return (fji_future_word(f) & FJI_CANCELLED) != 0;
 }
 
@@ -477,7 +501,7 @@ void fj_future_set_release_fn(fj_future *f, void (*released)(fj_future *f))
 
 bool fji_future_is_in_use(const fj_future *f)
 {
-    /* relaxed: only compared with NULL. */
+    /* relaxed: `cell` is only compared with NULL. */
     return fji_load_relaxed(&f->task.cell) != NULL && (fji_future_word(f) & FJI_RELEASED) == 0;
 }
 
@@ -488,7 +512,8 @@ void fj_future_unref(fj_future *f)
 
 fj_future *fj_future_ref(fj_future *f)
 {
-    /* relaxed: the caller has a reference, so the count does not become 0 meanwhile. */
+    /* relaxed: the caller has a reference, so the number of references does not become 0
+     * meanwhile. */
     if (f != NULL && (f->flags & FJI_FUTURE_ALLOCATED) != 0) fji_add_relaxed(&f->refs, 1);
     return f;
 }
@@ -496,7 +521,7 @@ fj_future *fj_future_ref(fj_future *f)
 void fji_future_orphan(fj_future *f)
 {
     (void)fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, 0);
-    fji_or_relaxed(&f->task.state, FJI_RELEASED); /* relaxed: no other thread has f in use */
+    fji_or_relaxed(&f->task.state, FJI_RELEASED); /* relaxed: no thread uses f */
 }
 
 /* ---- Tags ------------------------------------------------------------------------------------ */
@@ -504,14 +529,15 @@ void fji_future_orphan(fj_future *f)
 int16_t fj_future_tag(const fj_future *f)
 {
     if (f == NULL) return 0;
-    /* [future.tag] acquire <- acq_rel in fj_future_set_tag() and fj_future_cas_tag(). */
+    /* [future.tag] acquire <- acq_rel in fj_future_set_tag() and fj_future_cas_tag(): what the
+     * program did before it set the tag. */
     return (int16_t)(uint16_t)fji_load_acquire(&f->tag);
 }
 
 int16_t fj_future_set_tag(fj_future *f, int16_t tag)
 {
     if (f == NULL) return 0;
-    /* [future.tag] acq_rel -> acquire in fj_future_tag(): a program may publish data by a tag. */
+    /* [future.tag] acq_rel -> acquire in fj_future_tag(): what the program did before this call. */
     return (int16_t)(uint16_t)fji_swap_acq_rel(&f->tag, (uint32_t)(uint16_t)tag);
 }
 
@@ -520,6 +546,6 @@ int fj_future_cas_tag(fj_future *f, int16_t expected, int16_t tag)
     uint32_t old = (uint16_t)expected;
 
     if (f == NULL) return 0;
-    /* [future.tag] acq_rel -> acquire in fj_future_tag(): as above. */
+    /* [future.tag] acq_rel -> acquire in fj_future_tag(): what the program did before this call. */
     return fji_cas_acq_rel_32(&f->tag, &old, (uint16_t)tag);
 }

@@ -2,8 +2,9 @@
 /*
  * future_call.c - allocated futures that call a function of the caller with one argument
  *
- * Such a future is freed when its last reference is dropped. The caller has one reference, and the
- * library has another while the future is queued or runs (fji_future_queue()).
+ * The library allocates such a future, and frees it when the last reference to it is dropped. The
+ * caller has one reference, and the library has another while the future is queued or runs
+ * (fji_future_queue()).
  */
 
 #include "future/future.h"
@@ -15,7 +16,7 @@ struct future_call {
     void *arg;
 };
 
-/* The body: calls the function. */
+/* The body of the future: calls `action` or `call`. */
 static int call_run(fj_task *t)
 {
     struct future_call *c = (struct future_call *)t;
@@ -25,8 +26,9 @@ static int call_run(fj_task *t)
     return c->call(c->arg, &c->future.result);
 }
 
-/* Makes a future without its function. `result`: what it succeeds with if the function is an
- * action. Returns NULL if there is no memory. */
+/* Allocates a future; the caller then sets `call` or `action`. `result`: the result of the future
+ * if `action` is set and succeeds. `interruptible`: a thread outside the pool that waits for the
+ * future does not run it. Returns NULL if there is no memory. */
 static struct future_call *call_make(void *arg, void *result, bool interruptible)
 {
     struct future_call *c = fji_plat_alloc(sizeof *c);
@@ -62,7 +64,8 @@ int fj_future_new_action(fj_action_fn *action, void *arg, void *result, int inte
     return FJ_OK;
 }
 
-/* Submits `made` and stores it in *f. If that fails, frees it. */
+/* Submits `made` and stores it in *f. If the submission fails, frees `made` and returns the
+ * error. */
 static int call_submit(fj_pool *pool, fj_future *made, fj_future **f)
 {
     int err = fj_future_submit(pool, made);

@@ -2,24 +2,25 @@
 /*
  * future_many.c - waiting for several futures: for all of them, or for one
  *
- * A wait for all waits for one future after the other.
+ * A wait for all futures waits for one future after the other.
  *
  * A wait for one of several futures sleeps in a wait bucket that all such waits of the process
- * share. The waiter first sets OBSERVED_ANY in the word of every future. A thread that resolves a
- * future and finds the bit notifies the bucket:
+ * share. The waiter first sets OBSERVED_ANY in the state word of every future. A thread that
+ * resolves a future and finds the bit notifies the bucket:
  *
  *     waiter                             resolving thread
  *     1 sets OBSERVED_ANY                1 sets DONE
  *     2 seen = *bucket                   2 if OBSERVED_ANY was set: ++*bucket, wakes all sleepers
- *     3 reads the words
+ *     3 reads the state words
  *     4 sleeps while *bucket == seen
  *
- * Either the resolving thread finds the bit, or the waiter reads DONE. If the bucket changes after
- * the waiter has read it, the sleep does not begin or ends.
+ * Either the resolving thread finds OBSERVED_ANY, or the waiter reads DONE. If the bucket changes
+ * after step 2 of the waiter, the waiter does not fall asleep, or it wakes up.
  *
- * The waiter normally runs no task: it would have to finish the body of one future while another
- * future is done already. A worker whose place no other worker takes runs one of the futures
- * itself, because otherwise no thread might run them.
+ * The waiter normally runs no task, because it could not return while it runs the body of one
+ * future, even if another future is done already. The exception is a waiting worker in whose place
+ * no other worker becomes active. It runs one of the futures itself, because otherwise possibly no
+ * thread runs them.
  *
  * Edges             from                                    to                        carries
  *   task.done       acq_rel or, futures_observe()           acq_rel, future.c         OBSERVED_ANY
@@ -39,7 +40,7 @@
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-/* Whether f has n elements and none of them is NULL. */
+/* Returns whether f is an array of n pointers to futures, none of them NULL. */
 static bool futures_there(fj_future *const *f, size_t n)
 {
     if (n != 0 && !fji_structs_ok(f, n, sizeof *f, sizeof *f)) return false;
@@ -48,6 +49,8 @@ static bool futures_there(fj_future *const *f, size_t n)
     return true;
 }
 
+/* Waits until all n futures are done. Returns FJ_OK, FJ_ETIMEDOUT, or FJ_ECANCELED if
+ * `interruptible` is true and the task of the calling worker is interrupted. */
 static int all_wait(fj_future *const *f, size_t n, int64_t deadline, bool interruptible)
 {
     int err = FJ_OK;
@@ -70,7 +73,8 @@ int fj_future_wait_all(fj_future *const *f, size_t n, int64_t timeout_ns)
 
 /* ---- One of them ----------------------------------------------------------------------------- */
 
-/* The index of the first future that `accept` accepts; n if there is none. */
+/* Returns the index in f of the first future for which `accept` returns true, or n if there is
+ * none. */
 static size_t any_find(fj_future *const *f, size_t n, int (*accept)(const fj_future *))
 {
     size_t i = 0;
@@ -79,9 +83,9 @@ static size_t any_find(fj_future *const *f, size_t n, int (*accept)(const fj_fut
     return i;
 }
 
-/* For each future that is not done: wakes a worker if tasks of its pool were queued without a
- * wake-up, gets a worker for a pool that has none, and cancels the future if it is orphaned.
- * may_run: the calling thread may run tasks of a pool that has no threads. */
+/* For each future that is not done and is in use: wakes a worker if tasks of the future's pool were
+ * queued without a wake-up, and asks for a worker if the pool has none. If the future is orphaned,
+ * cancels it. may_run: the calling thread may run tasks of a pool that has no threads. */
 static void any_get_workers(fj_future *const *f, size_t n, bool may_run)
 {
     for (size_t i = 0; i < n; i++) {
@@ -94,15 +98,18 @@ static void any_get_workers(fj_future *const *f, size_t n, bool may_run)
     }
 }
 
+/* Sets OBSERVED_ANY in the state words of all n futures. */
 static void futures_observe(fj_future *const *f, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        /* [task.done] acq_rel: f[i] is done, or the thread that resolves it finds the bit. */
+        /* [task.done] acq_rel -> acq_rel in fji_future_finish(), future_publish(): OBSERVED_ANY. If
+         * the thread that resolves f[i] does not find the bit, it has set DONE before, and this
+         * thread reads DONE in any_find(). */
         (void)fji_or_acq_rel(&f[i]->task.state, FJI_OBSERVED_ANY);
 }
 
-/* Runs one future that is not done and is queued in the pool of w where w may take it. Returns
- * false if there is none. Called by w. */
+/* Called by w: takes one of the futures that is not done out of a queue of w's pool and runs it.
+ * Returns false if there is none that w may take. */
 static bool any_run_own(const fji_worker *w, fj_future *const *f, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -115,36 +122,41 @@ static bool any_run_own(const fji_worker *w, fj_future *const *f, size_t n)
     return false;
 }
 
-/* Whether no worker of p is active and none is being started. The caller itself does not count. */
+/* Returns whether no worker of p is active and none is being started. The caller is a blocked
+ * worker of p, which does not count as active. */
 static bool any_none_active(const fj_pool *p)
 {
-    return fji_pool_active(p, fji_pool_ctl_hint(p)) <= 0; /* a hint: any_wait() checks again */
+    return fji_pool_active(p, fji_pool_ctl_hint(p)) <= 0; /* any_wait() checks again */
 }
 
-/* Waits until `accept` accepts a future, or all are done. *which is the index of that future, or n.
- * Returns FJ_OK, FJ_ETIMEDOUT or FJ_ECANCELED. */
+/* Waits until `accept` returns true for one of the futures, or until all futures are done. Sets
+ * *which to the index of that future in f, or to n if all are done and `accept` returns true for
+ * none. Returns FJ_OK, FJ_ETIMEDOUT, or FJ_ECANCELED if the task of the calling worker is
+ * interrupted. */
 static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
                     int (*accept)(const fj_future *), size_t *which)
 {
     fji_worker *w = fji_worker_self();
     uint32_t *bucket = fji_wait_bucket(NULL);
-    bool may_run = deadline == FJ_FOREVER; /* it could not stop a task at the deadline */
+    bool may_run = deadline == FJ_FOREVER; /* a task could not be stopped at the deadline */
     int err = FJ_OK;
 
     if ((*which = any_find(f, n, accept)) < n) return FJ_OK;
     futures_observe(f, n);
     fji_compensation c = w != NULL ? fji_compensate_begin(w) : FJI_UNCOUNTED;
-    /* Whether w may run one of the futures: no other worker runs in its place. */
+    /* Whether w may run one of the futures itself: w is a guest, in whose place no worker becomes
+     * active, or no worker of its pool is active. */
     bool run_own = c != FJI_INACTIVE || any_none_active(w->pool);
     int64_t pause = 0;
     if (w != NULL) fji_interruptible_begin(w, bucket);
     for (;;) {
-        /* [cancel.bucket] acquire <- acq_rel in fji_wait_bucket_notify(): which future is done. */
+        /* [cancel.bucket] acquire <- acq_rel in fji_wait_bucket_notify(): that a future is done, or
+         * that the task of w is interrupted. */
         uint32_t seen = fji_load_acquire(bucket);
         if ((*which = any_find(f, n, accept)) < n) break;
         size_t not_done = 0;
         for (size_t i = 0; i < n; i++) not_done += !fj_future_is_done(f[i]);
-        if (not_done == 0) { /* the last ones may have become done after the search above */
+        if (not_done == 0) { /* some may have become done after the search above */
             *which = any_find(f, n, accept);
             break;
         }
@@ -153,7 +165,7 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
             break;
         }
         if (w != NULL && run_own && may_run && any_run_own(w, f, n)) {
-            fji_interruptible_begin(w, bucket); /* the task may have had such a wait, too */
+            fji_interruptible_begin(w, bucket); /* a wait in the task may have ended this one */
             continue;
         }
         any_get_workers(f, n, may_run);
@@ -166,7 +178,8 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
         int64_t retry = w != NULL ? fji_compensate_retry(w, &pause) : FJ_FOREVER;
         int64_t until = retry < check_at ? retry : check_at;
         (void)fji_plat_wait(bucket, seen, until < deadline ? until : deadline);
-        /* After a long wait the worker runs one itself, even if other workers are active. */
+        /* After a wait of FJI_THREADLESS_POLL_NS the worker runs one of the futures itself, even if
+         * other workers are active. */
         run_own = run_own || fji_plat_now() >= check_at;
     }
     if (w != NULL) fji_interruptible_end(w);
@@ -186,15 +199,16 @@ int fj_future_wait_any(fj_future *const *f, size_t n, int64_t timeout_ns, size_t
 
 /* ---- Submitting and waiting ------------------------------------------------------------------ */
 
-/* Cancels, with interrupt, the futures that are not done. */
+/* Cancels the futures that are not done, and interrupts their bodies. */
 static void futures_cancel(fj_future *const *f, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!fj_future_is_done(f[i])) (void)fj_future_cancel(f[i], 1);
 }
 
-/* Submits the last future first, so that a worker that waits for them in order finds each on top of
- * its own queue. */
+/* Submits all n futures, the last one first, so that a worker that then waits for them in order
+ * finds each of them on top of its own queue. Returns FJ_OK, or the error of the first submission
+ * that fails; the remaining futures are not submitted then. */
 static int futures_submit(fj_pool *pool, fj_future *const *f, size_t n)
 {
     for (size_t i = n; i-- > 0;) {
@@ -204,7 +218,7 @@ static int futures_submit(fj_pool *pool, fj_future *const *f, size_t n)
     return FJ_OK;
 }
 
-/* Whether f has n elements that can all be queued. */
+/* Returns whether f is an array of n pointers to futures that can all be queued. */
 static bool futures_new(fj_future *const *f, size_t n)
 {
     if (!futures_there(f, n)) return false;
@@ -213,6 +227,8 @@ static bool futures_new(fj_future *const *f, size_t n)
     return true;
 }
 
+/* Submits all n futures and waits until they are done. After an error cancels those that are not
+ * done. Returns FJ_OK, FJ_EINVAL, or the error of a submission or of the wait. */
 static int invoke_all(fj_pool *pool, fj_future *const *f, size_t n, int64_t deadline,
                       bool interruptible)
 {
@@ -220,7 +236,8 @@ static int invoke_all(fj_pool *pool, fj_future *const *f, size_t n, int64_t dead
     int err = futures_submit(pool, f, n);
     if (err == FJ_OK) err = all_wait(f, n, deadline, interruptible);
     if (err != FJ_OK) futures_cancel(f, n);
-    /* If a call has resolved a future, its body may still run. */
+    /* A future that another call has resolved is done, but its body may still run: waits until the
+     * library does not use the future any more. By the contract a cancelled future is excepted. */
     for (size_t i = 0; i < n; i++)
         if (!fj_future_is_cancelled(f[i])) fj_future_fini(f[i]);
     return err;
@@ -239,16 +256,17 @@ int fj_future_invoke_all_quietly(fj_pool *pool, fj_future *const *f, size_t n)
     return invoke_all(pool, f, n, FJ_FOREVER, false);
 }
 
-/* None of the futures has succeeded: returns the code of the one that failed last, or FJ_ECANCELED
- * if all were cancelled. */
+/* Called if all futures are done and none has succeeded: returns the code of the future that failed
+ * last, or FJ_ECANCELED if all were cancelled. */
 static int any_code(fj_future *const *f, size_t n)
 {
     const fj_future *last = NULL;
 
     for (size_t i = 0; i < n; i++) {
         if (fj_future_state(f[i]) != FJ_FUTURE_FAILED) continue;
-        uint32_t a = fji_load_relaxed(&f[i]->fail_seq); /* relaxed: f[i] is done */
-        uint32_t b = last != NULL ? fji_load_relaxed(&last->fail_seq) : 0; /* relaxed: as a */
+        /* relaxed: f[i] and *last are done */
+        uint32_t a = fji_load_relaxed(&f[i]->fail_seq);
+        uint32_t b = last != NULL ? fji_load_relaxed(&last->fail_seq) : 0;
         bool later = (b & FJI_FAIL_SEQ_VALID) == 0 ||
                      ((a & FJI_FAIL_SEQ_VALID) != 0 && (int32_t)((a - b) << 1) > 0);
         if (last == NULL || later) last = f[i];

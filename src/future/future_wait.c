@@ -5,18 +5,19 @@
  * The bits of the state word are explained in future.c.
  *
  * Fast path of a join
- *   A worker that joins the future that it has forked last takes it out of its own queue and runs
- *   it in fj_future_join(). It does not record itself as the runner: it only enters the scope of
- *   the future's token (sched/scope.h). If the body succeeds and the word is still 0, one CAS to
- *   DONE and RELEASED finishes the future. Workers of a pool with an interrupt_signal do not take
- *   this path, because they have to store `runner`: their scope_limit is NULL.
+ *   A worker that joins the future that it has forked last takes the future out of its own queue
+ *   and runs it in fj_future_join(). The worker does not store itself in `runner`: it only enters
+ *   the scope of the future's token (sched/scope.h). If the body succeeds and the state word is
+ *   still 0, one CAS to DONE and RELEASED finishes the future. Workers of a pool with an
+ *   interrupt_signal do not take this path, because they have to store themselves in `runner`:
+ *   their scope_limit is NULL, so the check of the path fails.
  *
  * Waits
- *   A wait without a deadline may run tasks in the calling thread: first the future itself, if it
- *   is still queued where the thread may take it, then tasks that the body has forked. A worker of
- *   the pool does so, and on some pools a thread outside becomes a guest for it. A wait with a
- *   deadline runs no task, because it could not stop the task at the deadline. Sleeping, and
- *   helping with tasks of the body, is in sched/await.c.
+ *   A thread that waits without a deadline may run tasks: first the future itself, if it is still
+ *   in a queue from which the thread may take it, then tasks that the body has forked. A worker of
+ *   the pool does so. A thread outside all pools becomes a guest in order to do so, if callers help
+ *   in the pool. A thread that waits with a deadline runs no task, because it could not stop the
+ *   task at the deadline. sched/await.c contains the sleep, and the help with tasks of the body.
  *
  * Edges         from                            to                              carries
  *   task.done   acq_rel CAS, fj_future_join()   acquire, fji_future_word()      outcome
@@ -38,8 +39,8 @@
 bool fji_future_may_queue(const fj_future *f)
 {
     if (f == NULL || f->fn == NULL || f->task.cell != NULL) return false;
-    /* relaxed: the caller owns f. RELEASED without a cell: fj_future_run() has run the body, and f
-     * was not reinitialised since. */
+    /* relaxed: only the caller uses f. If RELEASED is set and `cell` is NULL, fj_future_run() has
+     * run the body, and f was not reinitialised since. */
     return (fji_load_relaxed(&f->task.state) & FJI_RELEASED) == 0;
 }
 
@@ -51,7 +52,8 @@ int fji_future_queue(fj_pool *p, fj_future *f, bool outside, bool wake)
     return err;
 }
 
-/* As fji_future_queue(), but checks f. pool: NULL for the common pool. */
+/* Checks f with fji_future_may_queue() and queues it with fji_future_queue(), in the common pool if
+ * `pool` is NULL. Returns FJ_OK, FJ_EINVAL if f cannot be queued, FJ_EREJECTED or FJ_ENOMEM. */
 static int future_queue(fj_pool *pool, fj_future *f, bool outside, bool wake)
 {
     if (!fji_future_may_queue(f)) return FJ_EINVAL;
@@ -74,7 +76,8 @@ int fj_future_submit_lazy(fj_pool *pool, fj_future *f)
     return future_queue(pool, f, false, false);
 }
 
-/* The slow paths are separate functions, so that the fast paths save no registers for them. */
+/* The slow path of fj_future_fork(). The slow paths in this file are separate cold functions, so
+ * that the fast paths save no registers for them. */
 static FJI_COLD int future_fork_slow(fj_future *f)
 {
     fji_worker *w = fji_worker_self();
@@ -84,14 +87,14 @@ static FJI_COLD int future_fork_slow(fj_future *f)
     if (fji_future_queue(w->pool, f, false, true) != FJ_OK) {
         (void)fj_future_ref(f);
         fji_task_mark_unqueued(&f->task, w->pool->submitted_cell);
-        (void)f->task.fn(&f->task); /* no memory to queue it: runs it now */
+        (void)f->task.fn(&f->task); /* f could not be queued: runs f now */
     }
     return FJ_OK;
 }
 
 int fj_future_fork(fj_future *f)
 {
-    /* relaxed: the caller owns f. */
+    /* relaxed: only the caller uses f. */
     bool quick = f != NULL && f->flags == 0 && f->task.cell == NULL &&
                  fji_load_relaxed(&f->task.state) == 0;
 
@@ -102,9 +105,9 @@ int fj_future_fork(fj_future *f)
 int fj_future_unfork(fj_future *f)
 {
     if (f == NULL || f->task.cell == NULL || fj_future_is_done(f)) return 0;
-    fj_pool *p = *(fj_pool **)(void *)f->task.cell->args;
+    fj_pool *p = fji_cell_pool(f->task.cell);
     if (!fji_submit_take_back(p, &f->task, FJI_TAG_FUTURE)) return 0;
-    fji_store_relaxed(&f->task.cell, (fj_cell *)NULL); /* relaxed: the caller owns f again */
+    fji_store_relaxed(&f->task.cell, (fj_cell *)NULL); /* relaxed: only the caller uses f now */
     fji_future_drop(f);
     return 1;
 }
@@ -130,19 +133,22 @@ int64_t fji_future_deadline(int64_t timeout_ns)
 
 fj_pool *fji_future_pool(const fj_future *f)
 {
-    /* relaxed: the pool was created before f could be queued in it. */
+    /* relaxed: the pool was created before f could be queued in it, and this thread got f after
+     * that. */
     fj_cell *submitted = fji_load_relaxed(&f->task.cell);
     return submitted != NULL ? fji_cell_pool(submitted) : NULL;
 }
 
-/* Runs f here if it is still queued and the calling thread may take it out of that queue. */
+/* If f is still in a queue of p from which the calling thread may take it, takes f out and runs
+ * it. */
 static void future_take_back(fj_pool *p, fj_future *f)
 {
     if (fji_submit_take_back(p, &f->task, FJI_TAG_FUTURE)) (void)f->task.fn(&f->task);
 }
 
-/* Waits for f, which was submitted to p. If the calling thread works for p, or may do so as a
- * guest, it runs f itself if no thread has taken it yet, and helps otherwise. */
+/* Waits for f, which was submitted to p. If the calling thread is a worker or guest of p, or may
+ * become a guest, it runs f itself if no other thread has taken f yet, and otherwise runs tasks
+ * that f waits for. Returns as fji_future_await(). */
 static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
 {
     fji_worker *w = fji_worker_self();
@@ -153,9 +159,9 @@ static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
     fji_worker *g = works && !own ? fji_guest_enter(p, true, NULL) : NULL;
     bool may_run = own || (g != NULL && !fji_pool_stopping(p));
 
-    if (may_run && fji_load_relaxed(&f->task.cell) != NULL) /* relaxed: only compared with NULL */
+    if (may_run && fji_load_relaxed(&f->task.cell) != NULL) /* relaxed: only compared */
         future_take_back(p, f);
-    if ((fji_future_word(f) & how->done) == 0) { /* also if the body has returned FJ_PENDING */
+    if ((fji_future_word(f) & how->done) == 0) { /* also after FJ_PENDING */
         fji_wait adjusted = *how;
         adjusted.guest = g != NULL;
         fji_wake_for_lazy(p);
@@ -165,7 +171,8 @@ static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
     return err;
 }
 
-/* Waits for f without running a task, because the wait has a deadline. */
+/* Waits for f, which was submitted to p. Runs no task, because the wait has a deadline. Returns as
+ * fji_future_await(). */
 static int future_await_idly(fj_pool *p, fj_future *f, const fji_wait *how)
 {
     fji_pool_needs_worker(p); /* the caller does not run f, so a worker has to */
@@ -179,30 +186,34 @@ int fji_future_await(fj_future *f, const fji_wait *how)
     fji_wait adjusted = *how;
 
     if ((fji_future_word(f) & how->done) != 0) return FJ_OK;
-    /* The pool is known to exist only while it has f or, for a completer, tasks of the same
-     * root. */
+    /* f may be used to find its pool only if the pool cannot have been freed: while the library
+     * uses f, or if f is a completer, because then tasks with the same root are in the pool. */
     fj_pool *p = how->root != NULL || fji_future_is_in_use(f) ? fji_future_pool(f) : NULL;
     if (p != NULL && fji_task_is_orphaned(&f->task)) {
         fji_future_orphan(f);
         return FJ_OK;
     }
-    /* A root that was not queued: its tasks are in the pool of the thread that ran it, or in the
-     * common pool if that thread is outside. */
+    /* f is a root that was run directly, without a queue, usually by this thread. The tasks below
+     * it are then in the pool of this thread, or in the common pool if this thread works for no
+     * pool. */
     if (p == NULL && how->root != NULL) p = w != NULL ? w->pool : fji_common_if_made();
     if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;
     if (how->deadline == FJI_ONLY_LOOK) return FJ_ETIMEDOUT;
-    /* A thread outside runs no task that could be interrupted. If it becomes a guest below, the
-     * stop of the pool does not end its wait. */
+    /* A thread that works for no pool has no task that could be interrupted. If it becomes a guest
+     * below, a stop of the pool would count as an interrupt, but must not end this wait. */
     if (w == NULL) adjusted.interruptible = false;
     adjusted.token = &f->token;
     if (p == NULL) return fji_await_task(w, w != NULL ? w->pool : NULL, &f->task, &adjusted);
     int err = fji_wait_may_run(how) ? future_await_working(p, f, &adjusted)
                                     : future_await_idly(p, f, &adjusted);
-    /* A task that this thread ran meanwhile has called fork(), and this is the child process. */
+    /* If f is not done, a task that this thread ran during the wait has called fork(), this is the
+     * child process, and f is orphaned. */
     if (err == FJ_OK && (fji_future_word(f) & how->done) == 0) fji_future_orphan(f);
     return err;
 }
 
+/* Waits until f is done. root: the root if f is a completer, or 0. Returns as fji_future_await()
+ * does. */
 static int future_wait_for(fj_future *f, int64_t timeout_ns, bool interruptible, uintptr_t root)
 {
     fji_wait how = {.done = FJI_DONE,
@@ -223,6 +234,7 @@ int fj_future_wait_quietly(fj_future *f, int64_t timeout_ns)
     return f != NULL ? future_wait_for(f, timeout_ns, false, fji_completer_root(f)) : FJ_EINVAL;
 }
 
+/* The slow path of fj_future_join(): waits for f and returns its code. */
 static FJI_COLD int future_join_slow(fj_future *f)
 {
     if (f == NULL) return FJ_EINVAL;
@@ -230,21 +242,23 @@ static FJI_COLD int future_join_slow(fj_future *f)
     return fji_future_code(f);
 }
 
-/* The body has returned `code`, and the fast path does not apply. Finishes f, and waits for it if
- * the body has left it open. */
+/* Called by fj_future_join() if the body of f has returned `code`, and the CAS of the fast path
+ * cannot finish f. Finishes f, and if the body returned FJ_PENDING waits until f is done. Returns
+ * the code of f. */
 static FJI_COLD int future_join_finish(fj_future *f, int code)
 {
     fji_future_finish(f, code);
     return fj_future_is_done(f) ? fji_future_code(f) : future_join_slow(f);
 }
 
-/* f was taken out of the own queue, and the fast path does not apply. */
+/* Called by fj_future_join() if the worker has taken f out of its own queue, but the fast path does
+ * not apply. Runs f, waits until f is done and returns its code. */
 static FJI_COLD int future_join_popped(fj_future *f)
 {
     bool run = fji_task_is_unresolved(&f->task);
 
     if (f->task.fn != fji_future_run) {
-        (void)f->task.fn(&f->task); /* a completer */
+        (void)f->task.fn(&f->task); /* a completer, or a future with a limit */
         return future_join_slow(f);
     }
     return future_join_finish(f, run ? fji_future_body(f, fji_worker_self()) : FJ_ECANCELED);
@@ -253,19 +267,21 @@ static FJI_COLD int future_join_popped(fj_future *f)
 int fj_future_join(fj_future *f)
 {
     fj_worker *fast = fji_self;
-    fji_worker *w = (fji_worker *)(void *)fast; /* not valid in a thread outside */
-    uint32_t s = 0;                             /* expected: no waiter, unresolved */
+    fji_worker *w = (fji_worker *)(void *)fast; /* not valid if the thread works for no pool */
+    uint32_t s = 0;                             /* the CAS expects this: no waiter, not resolved */
 
-    /* The task is the first member of f. If f is NULL this fails, because NULL is in no queue. */
+    /* The task is the first member of f. If f is NULL, fji_pop_future() returns false, because no
+     * queue holds NULL. */
     if (!fji_pop_future(fast, (fj_task *)(void *)f)) return future_join_slow(f);
-    /* [task.done] acquire <- acq_rel in fji_future_resolve(): the outcome. */
+    /* [task.done] acquire <- acq_rel in fji_future_resolve(): that f is resolved. */
     bool quick = fji_load_acquire(&f->task.state) == 0 && f->flags == 0;
     fji_scope *scope = w->scope;
     if (FJI_UNLIKELY(!quick || scope >= w->scope_limit)) return future_join_popped(f);
     fji_scope_push(w, scope, &f->token, fast->top);
     int code = f->fn(&f->task);
-    fji_store_relaxed(&w->scope, scope); /* relaxed: tasks stolen under it are done */
-    /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: outcome. LAST TOUCH. */
+    fji_store_relaxed(&w->scope, scope); /* relaxed: the tasks stolen under this entry are done */
+    /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: the outcome. LAST TOUCH
+     * of *f if the CAS succeeds. */
     bool plain = code == FJ_OK && fji_cas_acq_rel_32(&f->task.state, &s, FJI_DONE | FJI_RELEASED);
     return FJI_LIKELY(plain) ? FJ_OK : future_join_finish(f, code);
 }

@@ -6,36 +6,38 @@
  *                ^                                  |
  *                +----------- periodic -------------+
  *
- *   schedule   The caller puts the timer into the wheel, under the lock of the timers, if the pool
- *              takes work.
- *   fire       A timer thread takes it out of the wheel (pool/timers.c) and calls timer_fire(),
- *              which puts it into a submission queue.
- *   rearm      The worker that ran a periodic timer puts it into the wheel again, under the lock,
- *              unless the word is DONE or COMPLETING, or the pool is shut down.
+ * The lock is that of the pool's timers (fji_timers.lock). The state word is that of the future.
+ *
+ *   schedule   With the lock, the caller puts the timer into the wheel, if the pool accepts work.
+ *   fire       A timer thread takes the timer out of the wheel (pool/timers.c) and calls
+ *              timer_fire(), which puts the timer into a submission queue.
+ *   rearm      The worker that ran a periodic timer puts it into the wheel again, with the lock,
+ *              unless the state word has DONE or COMPLETING, or the pool is shut down.
  *   cancel     The resolving thread (future.c) sets COMPLETING, then takes the lock and takes the
- *              timer out of the wheel if it is there. So either it finds the timer in the wheel, or
- *              timer_rearm() sees COMPLETING.
+ *              timer out of the wheel if it is there. So either the resolving thread finds the
+ *              timer in the wheel, or timer_rearm() sees COMPLETING.
  *
- * Before a timer is scheduled, a resolving thread does not know its pool and cannot take the lock.
- * Two full fences decide there. timer_schedule() stores the pool in the cell of the task, then
- * reads the word. The resolving thread sets COMPLETING, then reads the cell
- * (fji_timers_withdraw()). Either the first sees COMPLETING and does not use the wheel, or the
- * second sees the pool and waits for the lock.
+ * A thread that resolves a timer which is not scheduled yet does not know the pool of the timer and
+ * cannot take the lock. There two full fences decide. timer_schedule() stores the pool in the
+ * member `cell` of the task, then reads the state word. The resolving thread sets COMPLETING, then
+ * reads `cell` (fji_timers_withdraw()). Either timer_schedule() sees COMPLETING and does not use
+ * the wheel, or the resolving thread sees the pool and takes the lock.
  *
- * A limit is the timer of a future that was submitted already. The future is submitted first, so
- * that a refused submission leaves nothing behind and its on_timeout is not called. fj_timer.kind:
+ * A limit is the timer of a future that was submitted already. The future is submitted first and
+ * the limit is added afterwards. So if the submission is refused, no limit has to be removed, and
+ * on_timeout is not called. fj_timer.kind of a limit changes only with the lock:
  *
  *     NEW -> LIMIT (in the wheel) -> EXPIRED: it fires and resolves the future, or calls on_timeout
  *      |       |
- *      +-------+-> UNNEEDED: the future is resolved while the limit is not in the wheel
+ *      +-------+-> UNNEEDED: a thread resolves the future while the limit is not in the wheel
  *
- * All changes of the kind are made under the lock of the timers. While the caller of
- * fj_submit_with_timeout() adds the limit it counts as a guest of the pool, because the body may
- * have ended already, and the pool with it.
+ * While the caller of fj_submit_with_timeout() adds the limit, the caller counts as a guest of the
+ * pool. Otherwise the body could have ended already, and the pool could end and be freed.
  *
  * Edges         from                           to                                 carries
- *   task.done   full fence, timer_schedule()   full fence, fji_timers_withdraw()  cell against word
- *   task.done   acq_rel and, timer_rearm()     acq_rel CAS, future_claim()        no runner
+ *   task.done   full fence, timer_schedule()   full fence, fji_timers_withdraw()  `cell` against
+ *                                                                                 state word
+ *   task.done   acq_rel and, timer_rearm()     acq_rel CAS, future_claim()        no SIGNALLABLE
  *
  * The wheel and its threads are in pool/timers.c.
  */
@@ -59,7 +61,7 @@ struct timer_call {
 
 /* An allocated future with a limit. */
 struct timeout_call {
-    struct timer_call call; /* its future is submitted; its timer is the limit */
+    struct timer_call call; /* `timer.future` is submitted; `timer` is its limit */
     void (*on_timeout)(fj_future *f, void *arg);
 };
 
@@ -67,8 +69,9 @@ struct timeout_call {
 
 static const fji_timer_ops timer_ops;
 
-/* Puts t into the wheel of p. If t is resolved already, releases it instead. Returns FJ_OK;
- * FJ_EREJECTED if p takes no work; FJ_ENOMEM; FJ_EAGAIN if the system refuses the timer thread. */
+/* Puts t into the wheel of p, to fire in delay_ns. If t is resolved already, releases it instead.
+ * Returns FJ_OK; FJ_EREJECTED if p does not accept work; FJ_ENOMEM; FJ_EAGAIN if the system refuses
+ * the timer thread. If p is the common pool and ends, uses the next common pool. */
 static int timer_schedule(fj_pool *p, fj_timer *t, int64_t delay_ns)
 {
     struct fji_timers *ts = fji_timers_of(p);
@@ -79,29 +82,33 @@ static int timer_schedule(fj_pool *p, fj_timer *t, int64_t delay_ns)
     fji_pool_needs_worker(p);
     int64_t when = fji_timers_later(fji_timers_now(), delay_ns);
     fji_lock_take(&ts->lock);
-    /* relaxed: a shutdown sets the bit and then takes the lock to empty the wheel. */
+    /* relaxed: the lock orders the load. A shutdown sets the bit first, and then takes the lock to
+     * empty the wheel. */
     if ((fji_load_relaxed(&p->run) & (FJI_RUN_SHUTDOWN | FJI_RUN_CLOSING)) != 0)
         err = FJ_EREJECTED;
     else if (!fji_timers_have_thread(ts))
         err = FJ_EAGAIN;
     if (err == FJ_OK) {
         fji_task_mark_unqueued(&t->future.task, p->submitted_cell);
-        /* [task.done] the cell above, the word below; partner: the fence in fji_timers_withdraw(),
-         * which reads the cell after COMPLETING was set. */
+        /* [task.done] the member `cell` of the task above, the state word below; partner: the fence
+         * in fji_timers_withdraw(). Either this thread sees COMPLETING and does not add the timer,
+         * or the resolving thread sees `cell` and finds the timer in the wheel. */
         fji_fence_full();
         resolved = !fji_task_is_unresolved(&t->future.task);
         if (!resolved) fji_timers_add(ts, t, when, &timer_ops);
     }
     fji_lock_drop(&ts->lock);
-    /* If p is the common pool and has ended, the timer goes to the next common pool. */
+    /* If p is the common pool and ends, fji_common_again() waits for the end and creates the next
+     * common pool, in the same record p. */
     if (err == FJ_EREJECTED && (err = fji_common_again(p)) == FJ_OK)
         return timer_schedule(p, t, delay_ns);
     if (resolved) fji_future_finish(&t->future, FJ_ECANCELED);
     return err;
 }
 
-/* After a run of a periodic timer: puts it into the wheel again. Returns false if its runs have
- * ended; then the caller finishes it. */
+/* Called by the worker that has run the periodic timer t: puts t into the wheel again and returns
+ * true. Returns false if t was resolved, the pool is shut down or there is no timer thread; then
+ * the caller finishes t. */
 static bool timer_rearm(fj_timer *t)
 {
     fj_pool *p = fji_cell_pool(t->future.task.cell);
@@ -109,16 +116,17 @@ static bool timer_rearm(fj_timer *t)
     uint32_t *word = &t->future.task.state;
     int64_t now = fji_timers_now();
 
-    /* [task.done] acq_rel: clears the runner. A thread that has seen SIGNALLABLE before has set
-     * COMPLETING, which is checked below. */
+    /* [task.done] acq_rel -> acq_rel CAS in future_claim(): that no worker runs the body any more.
+     * A resolving thread that has seen SIGNALLABLE before has set COMPLETING, which is checked
+     * below. */
     (void)fji_and_acq_rel(word, ~(FJI_THIEF_MASK | FJI_SIGNALLABLE));
     fji_lock_take(&ts->lock);
-    /* [task.done] acquire <- acq_rel in future_claim(). A resolving thread that sets COMPLETING
-     * after this takes the lock later, and finds t in the wheel. */
+    /* [task.done] acquire <- acq_rel in future_claim(): COMPLETING. A resolving thread that sets
+     * COMPLETING after this load takes the lock after this thread, and finds t in the wheel. */
     bool again = (fji_load_acquire(word) & (FJI_DONE | FJI_COMPLETING)) == 0;
-    /* relaxed: as in timer_schedule(). */
+    /* relaxed: the lock orders the load. A shutdown sets the bit first, and then takes the lock. */
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) again = false;
-    if (again) again = fji_timers_have_thread(ts); /* after fork() it has to be started */
+    if (again) again = fji_timers_have_thread(ts); /* a child process has to start one */
     if (again) {
         int64_t from = t->period > 0 ? t->when : now;
         int64_t by = t->period > 0 ? t->period : -t->period;
@@ -130,7 +138,7 @@ static bool timer_rearm(fj_timer *t)
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-/* The queues call this to run a timer. */
+/* fj_task.fn of a timer: a thread that has taken the timer out of a queue calls it. */
 static int timer_run(fj_task *t)
 {
     fj_timer *timer = (fj_timer *)t;
@@ -138,7 +146,8 @@ static int timer_run(fj_task *t)
     uint32_t generation = fji_fork_generation;
     int code = fji_future_execute(f, fji_worker_self());
 
-    /* If the body has called fork(), the child process does not access f after it: see atfork.c. */
+    /* If the body has called fork() and this is the child process, f is not accessed any more: see
+     * atfork.c. */
     if (generation != fji_fork_generation) return FJI_COMPLETES_ITSELF;
     if (timer->period == 0) {
         fji_future_finish(f, code);
@@ -148,8 +157,9 @@ static int timer_run(fj_task *t)
     return FJI_COMPLETES_ITSELF;
 }
 
-/* The limit of a future has expired: fails the future, or calls on_timeout. A call that resolves
- * the future from now on interrupts its body: see future_limit_expired(). */
+/* Called by a timer thread when the limit of the future in *c has expired: fails the future, or
+ * calls on_timeout. Drops the reference of the limit. From this call on, every call that resolves
+ * the future also interrupts its body: see future_limit_expired(). */
 static void timeout_fire(struct timeout_call *c)
 {
     fj_future *f = &c->call.timer.future;
@@ -158,15 +168,17 @@ static void timeout_fire(struct timeout_call *c)
         (void)fj_future_fail(f, FJ_ETIMEDOUT);
     } else {
         /* [timer.expired] EXPIRED above, the state word below; partner: the fence in
-         * fji_timers_withdraw(). Either a thread that resolves f sees that the limit has expired, and
-         * does not use the pool; or this thread sees COMPLETING and waits, so the pool cannot end. */
+         * fji_timers_withdraw(). Either a thread that resolves f sees EXPIRED and does not use the
+         * pool, or this thread sees COMPLETING and waits, so that the pool does not end
+         * meanwhile. */
         fji_fence_full();
         if (!fji_future_await_resolver(f)) c->on_timeout(f, c->call.arg);
     }
     fj_future_unref(f);
 }
 
-/* t is due and out of the wheel. Called by a timer thread without the lock. */
+/* Called by a timer thread without the lock, for a timer t of p that is due and was taken out of
+ * the wheel. */
 static void timer_fire(fj_timer *t, fj_pool *p)
 {
     if ((t->future.flags & FJI_FUTURE_LIMIT) != 0) {
@@ -178,14 +190,14 @@ static void timer_fire(fj_timer *t, fj_pool *p)
         fji_future_finish(&t->future, FJ_ECANCELED); /* p stops, or there is no memory */
 }
 
-/* Whether timer_fire() calls on_timeout, which is user code. Called with the lock. */
+/* Returns whether timer_fire() calls on_timeout, which is user code. Called with the lock. */
 static bool timer_acts(const fj_timer *t)
 {
     return t->kind == FJI_TIMER_EXPIRED && ((const struct timeout_call *)t)->on_timeout != NULL;
 }
 
-/* A shutdown has taken t out of the wheel. `unneeded`: t is a limit, and its future is being
- * resolved. Called without the lock. */
+/* Called without the lock by the thread that shuts the pool down and has taken t out of the wheel.
+ * `unneeded`: t is a limit, and another thread resolves its future. */
 static void timer_discard(fj_timer *t, bool unneeded)
 {
     fj_future *f = &t->future;
@@ -194,7 +206,7 @@ static void timer_discard(fj_timer *t, bool unneeded)
         fji_future_finish(f, FJ_ECANCELED);
         return;
     }
-    if (!unneeded) (void)fj_future_cancel(f, 0); /* without a limit its body might never end */
+    if (!unneeded) (void)fj_future_cancel(f, 0); /* its body might never end otherwise */
     fj_future_unref(f);
 }
 
@@ -216,7 +228,8 @@ void fj_timer_init(fj_timer *t, fj_task_fn *fn)
     t->period = 0;
 }
 
-/* Checks t and schedules it. period: as fj_timer.period. */
+/* Checks t and schedules it in `pool`, or in the common pool if `pool` is NULL. `period` is stored
+ * in fj_timer.period. Returns FJ_OK or an error. */
 static int schedule(fj_pool *pool, fj_timer *t, int64_t delay_ns, int64_t period)
 {
     if (t == NULL || t->future.fn == NULL || t->future.task.cell != NULL) return FJ_EINVAL;
@@ -224,8 +237,8 @@ static int schedule(fj_pool *pool, fj_timer *t, int64_t delay_ns, int64_t period
     if (p == NULL) return FJ_ENOMEM;
     t->period = period;
     int err = timer_schedule(p, t, delay_ns);
-    if (err != FJ_OK)
-        fji_store_relaxed(&t->future.task.cell, (fj_cell *)NULL); /* relaxed: caller's */
+    /* relaxed: only the caller uses t */
+    if (err != FJ_OK) fji_store_relaxed(&t->future.task.cell, (fj_cell *)NULL);
     return err;
 }
 
@@ -244,7 +257,7 @@ int fj_schedule_with_fixed_delay(fj_pool *pool, fj_timer *t, int64_t delay_ns, i
     return period_ns > 0 ? schedule(pool, t, delay_ns, -period_ns) : FJ_EINVAL;
 }
 
-/* The body: calls the function. */
+/* The body of a struct timer_call: calls `action` or `call`. */
 static int timer_call_run(fj_task *t)
 {
     struct timer_call *c = (struct timer_call *)t;
@@ -253,7 +266,9 @@ static int timer_call_run(fj_task *t)
     return c->call(c->arg, &c->timer.future.result);
 }
 
-/* Allocates a copy of `made` and schedules it. The caller gets a reference in *f. */
+/* Allocates a copy of `made` and schedules it, with `period` as fj_timer.period. Stores the future
+ * in *f, with a reference for the caller. Returns FJ_OK or an error; after an error nothing stays
+ * allocated. */
 static int schedule_made(fj_pool *pool, struct timer_call made, int64_t delay_ns, int64_t period,
                          fj_future **f)
 {
@@ -263,7 +278,7 @@ static int schedule_made(fj_pool *pool, struct timer_call made, int64_t delay_ns
     *c = made;
     fj_timer_init(&c->timer, timer_call_run);
     c->timer.future.flags |= FJI_FUTURE_ALLOCATED | FJI_FUTURE_NOT_BY_CALLERS;
-    c->timer.future.refs = 2; /* the caller's and the library's */
+    c->timer.future.refs = 2; /* of the caller and of the library */
     int err = schedule(pool, &c->timer, delay_ns, period);
     if (err != FJ_OK)
         fji_plat_free(c);
@@ -321,7 +336,8 @@ uint64_t fj_pool_delayed_count(const fj_pool *pool)
 
 /* ---- Public calls: limits -------------------------------------------------------------------- */
 
-/* Makes a future with a limit that is not in the wheel yet. Returns NULL if there is no memory. */
+/* Allocates a future with a limit. The future is not submitted, and the limit is not in the wheel.
+ * Returns NULL if there is no memory. */
 static struct timeout_call *timeout_make(fj_call_fn *call, void *arg,
                                          void (*on_timeout)(fj_future *f, void *arg))
 {
@@ -333,14 +349,15 @@ static struct timeout_call *timeout_make(fj_call_fn *call, void *arg,
     fj_timer_init(&c->call.timer, timer_call_run);
     fj_future *made = &c->call.timer.future;
     made->flags |= FJI_FUTURE_ALLOCATED | FJI_FUTURE_NOT_BY_CALLERS | FJI_FUTURE_LIMIT;
-    made->refs = 3; /* the caller's, the queue's and the timer's */
+    made->refs = 3; /* of the caller, of the queue and of the limit */
     c->call.timer.kind = FJI_TIMER_NEW;
     return c;
 }
 
-/* Makes sure that the pool takes work, and that it has a worker and a timer thread. If it returns
- * FJ_OK, the caller is counted as a guest of the pool. A pool that stops takes no further guest,
- * because its end waits only for the guests that were counted before the stop. */
+/* Checks that the pool of ts accepts work, and that it has a timer thread; gives it a parallelism
+ * of at least 1. If it returns FJ_OK, the caller is counted as a guest of the pool. A pool that
+ * stops accepts no further guest, because its end waits only for the guests that were counted
+ * before the stop. Otherwise returns FJ_EREJECTED or FJ_EAGAIN. */
 static int timeout_prepare(struct fji_timers *ts)
 {
     fj_pool *p = ts->pool;
@@ -348,7 +365,7 @@ static int timeout_prepare(struct fji_timers *ts)
 
     fji_pool_needs_worker(p);
     fji_lock_take(&ts->lock);
-    /* relaxed: the submission checks it again. */
+    /* relaxed: the submission checks the bits again. */
     if ((fji_load_relaxed(&p->run) & (FJI_RUN_SHUTDOWN | FJI_RUN_CLOSING)) != 0)
         err = FJ_EREJECTED;
     else if (!fji_timers_have_thread(ts))
@@ -364,15 +381,16 @@ static int timeout_prepare(struct fji_timers *ts)
     return err;
 }
 
-/* The future was submitted: puts its limit into the wheel, unless the future is resolved or the
- * pool stops. If the limit is not put there, drops its reference. */
+/* Called after the future of t was submitted: puts t, its limit, into the wheel, to fire at the
+ * time `when`. If the future is resolved already, does not add t. If the pool stops, cancels the
+ * future and does not add t. If t is not added, drops the reference of the limit. */
 static void timeout_begin(struct fji_timers *ts, fj_timer *t, int64_t when)
 {
     fji_lock_take(&ts->lock);
     bool is_new = t->kind == FJI_TIMER_NEW;
-    bool stops = fji_pool_stopping(ts->pool); /* then no thread fires or discards the limit */
+    bool stops = fji_pool_stopping(ts->pool); /* then no thread would fire or discard t */
     bool add = is_new && !stops;
-    /* relaxed: under the lock */
+    /* relaxed: the lock orders it */
     if (is_new) fji_store_relaxed(&t->kind, stops ? FJI_TIMER_UNNEEDED : FJI_TIMER_LIMIT);
     if (add) fji_timers_add(ts, t, when, &timer_ops);
     fji_lock_drop(&ts->lock);
@@ -380,8 +398,9 @@ static void timeout_begin(struct fji_timers *ts, fj_timer *t, int64_t when)
     if (!add) fji_future_drop(&t->future);
 }
 
-/* Submits the future of t and begins its limit. The caller has a hold on the pool. Returns
- * FJ_EREJECTED if the pool takes no work. */
+/* Submits the future of t to the pool of ts and puts t, its limit, into the wheel, to fire at the
+ * time `when`. The caller has a hold on the pool. Returns FJ_OK, FJ_EREJECTED if the pool does not
+ * accept work, FJ_ENOMEM or FJ_EAGAIN. */
 static int timeout_submit(struct fji_timers *ts, fj_timer *t, int64_t when)
 {
     fj_pool *p = ts->pool;

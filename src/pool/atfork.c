@@ -23,8 +23,8 @@
  *                                                 reset fji_common_lock
  *                                                 common_in_child()
  *
- * The child process does not search for the tasks of the threads that do not exist there. Tasks in
- * the child process:
+ * The child process does not search for the tasks of the threads that do not exist there. What it
+ * does with the tasks that other threads of the parent process had queued or were running:
  *
  *   submitted, not done   Orphaned. The task stores the fork generation in which it was queued
  *                         (fj_task.location). A waiter that finds another generation there returns
@@ -36,13 +36,14 @@
  *
  *   in its queue     A submitted task gets the new generation and runs, as if it was queued after
  *                    the fork.
- *   on its stack     The body runs to its end. Then nothing of the task is accessed: the thread
- *                    that forked or submitted it does not exist, and its stack may be in use again.
- *                    For all other threads the task is orphaned. There is one exception: a typed
+ *   on its stack     The body runs to its end. After that the library does not access the task:
+ *                    the thread that forked or submitted it does not exist in the child process,
+ *                    and the memory of that thread's stack may be in use again. For all other
+ *                    threads the task is orphaned. There is one exception: a typed
  *                    task that the forking thread has stolen stores its result in the queue of its
- *                    victim. So if the forking thread works for a pool, the records of the other
- *                    threads of that pool are never used again (FJI_ALIVE_ORPHANED), and the store
- *                    does no harm.
+ *                    victim. So if the forking thread works for a pool, the child process never
+ *                    uses the records of the other threads of that pool again
+ *                    (FJI_ALIVE_ORPHANED), and the store does no harm.
  *   stolen from it   Orphaned: the join returns FJ_ECANCELED. A typed task has no code, so its
  *                    joiner runs it again.
  *
@@ -60,23 +61,25 @@
 
 fji_lock fji_common_lock;
 
-/* Handlers may be registered, and then called, more than once; see fji_plat_at_fork(). Only the
- * first call before fork(), and the last call after it, do something. */
+/* How many calls of atfork_prepare() the calling thread has made whose atfork_parent() or
+ * atfork_child() has not followed yet. The handlers may be registered, and are then called, more
+ * than once; see fji_plat_at_fork(). Only the first call before fork(), and the last call after it,
+ * do something. */
 static __thread int atfork_nested;
 
-static void (*atfork_common_in_child)(void); /* or NULL */
+static void (*atfork_common_in_child)(void); /* called last in the child process; or NULL */
 
 /* ---- The records of the forking thread ------------------------------------------------------- */
 
-/* Gives t the new fork generation. */
+/* Stores the new fork generation in the location of t, so that t is not orphaned. */
 static void atfork_stamp(fj_task *t)
 {
     t->location = (t->location & (FJI_LOCATION_LOCAL | FJI_LOCATION_POSITION)) |
                   fji_location_stamp();
 }
 
-/* w keeps what is in its queue. What other workers have stolen from it and not finished is
- * orphaned. */
+/* w is a record of the forking thread. The tasks in its queue stay there and get the new fork
+ * generation. A task that another worker has stolen from w and not finished becomes orphaned. */
 static void atfork_keep_worker(fji_worker *w)
 {
     uint32_t index = fji_base_index(w->q.base);
@@ -98,8 +101,8 @@ static void atfork_keep_worker(fji_worker *w)
 
 /* ---- All records of a pool ------------------------------------------------------------------- */
 
-/* Resets the record of a thread that does not exist in the child process. `orphaned`: it is never
- * used again. */
+/* Resets w, the record of a thread that does not exist in the child process. `orphaned`: no thread
+ * uses the record again. */
 static void atfork_reset_worker(fji_worker *w, bool orphaned)
 {
     w->alive = orphaned ? FJI_ALIVE_ORPHANED : FJI_ALIVE_NO;
@@ -113,15 +116,16 @@ static void atfork_reset_worker(fji_worker *w, bool orphaned)
     fji_queue_reset(&w->q);
 }
 
-/* Whether w is a record of the forking thread: `self`, or one that it had before it became a
- * guest. */
+/* Returns whether w is a record of the forking thread: `self`, or a record that the thread had
+ * before it became a guest. `self` may be NULL. */
 static bool atfork_is_own(fji_worker *self, const fji_worker *w)
 {
     while (self != NULL && self != w) self = fji_worker_outer(self);
     return self != NULL;
 }
 
-/* Resets p. arg: the forking thread as a worker or guest, or NULL. */
+/* Resets p. arg: the worker or guest that the forking thread is, or NULL if it works for no
+ * pool. */
 static void atfork_reset_pool(fj_pool *p, void *arg)
 {
     fji_worker *self = arg;

@@ -7,19 +7,21 @@
 
 #include "sched/pool.h"
 
-/* Held while the common pool is created, stopped or freed, and during fork(). */
+/* The lock that a thread holds while it creates, stops or frees the common pool, and while it calls
+ * fork(). */
 extern fji_lock fji_common_lock;
 
 /*
  * Registers the fork handlers. Every function that may be the first to take a lock of the library
- * calls this before, without a lock, so that a child process does not find the lock held.
- * common_in_child: the function that the child process calls after all pools are reset; NULL leaves
- * it as it is. Any thread may call this, any number of times.
+ * calls this before it takes the lock, so that a child process does not find the lock held.
+ * common_in_child: a function that the child process calls after it has reset all pools; NULL keeps
+ * the function of an earlier call. Any thread may call this, any number of times. The caller holds
+ * no lock of the library.
  */
 void fji_atfork_prepare(void (*common_in_child)(void));
 
-/* In the child process: resets the locks in the common pool's record p, if there is no common pool
- * at this moment. */
+/* Called in the child process if the common pool does not exist at this moment: resets the locks in
+ * its record p. */
 void fji_atfork_reset_common(fj_pool *p);
 
 #endif /* FJI_ATFORK_H */

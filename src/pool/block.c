@@ -7,10 +7,10 @@
  * that the worker is active again. Begin and end are in one function, so every path that begins
  * also ends.
  *
- * If the pool was refused a thread, the waiting worker has to ask for it again from time to time
- * (fji_compensate_retry()). So the worker waits in several steps. In the functions below `end` is
- * the deadline of the caller and `until` the end of the current step. If `until` is earlier than
- * `end`, a timeout at `until` is not reported to the caller.
+ * If the system has refused to start a thread for the pool, the waiting worker has to ask for the
+ * thread again from time to time (fji_compensate_retry()). So the worker waits in several steps. In
+ * the functions below, `end` is the deadline of the caller and `until` is the end of the current
+ * step. If `until` is earlier than `end`, a timeout at `until` is not reported to the caller.
  */
 #include "plat/blocking.h"
 #include "plat/wait.h"
@@ -21,23 +21,24 @@
 
 /* ---- Begin and end --------------------------------------------------------------------------- */
 
-/* Whether the task of the calling worker is interrupted. */
+/* Returns whether the calling thread is a worker or guest whose task is interrupted. */
 static bool block_interrupted(void)
 {
     const fji_worker *w = fji_worker_self();
     return w != NULL && fji_interrupted(w);
 }
 
-/* The time at which the calling worker has to ask for a refused thread again, or FJ_FOREVER. */
+/* Returns the time at which the worker of b has to ask again for a thread that was refused, or
+ * FJ_FOREVER if it need not ask or b has no worker. *pause is as for fji_compensate_retry(). */
 static int64_t block_retry(const fj_blocking *b, int64_t *pause)
 {
     return b->worker != NULL ? fji_compensate_retry(b->worker, pause) : FJ_FOREVER;
 }
 
 /*
- * Whether p has a queued task and no active worker, and its refusals are recent. Returns false
- * after FJI_RETRY_TRIES refusals in a row of which the first is FJI_RETRY_WAIT_NS ago: then the
- * worker stops delaying its wait.
+ * Returns whether p is stuck: a task is queued, no worker is active, and the system refuses to
+ * start one. Returns false after FJI_RETRY_TRIES refused starts in a row if the first of them was
+ * at least FJI_RETRY_WAIT_NS ago: then the worker does not delay its wait any longer.
  */
 static bool block_pool_is_stuck(fj_pool *p)
 {
@@ -49,7 +50,8 @@ static bool block_pool_is_stuck(fj_pool *p)
     return fji_spawn_is_stuck(p);
 }
 
-/* The same for every pool in which the thread of w is a worker or a guest. */
+/* Returns whether block_pool_is_stuck() is true for a pool in which the thread of w is a worker or
+ * a guest. */
 static bool block_any_is_stuck(const fji_worker *w)
 {
     for (; w != NULL; w = fji_worker_outer(w))
@@ -57,15 +59,17 @@ static bool block_any_is_stuck(const fji_worker *w)
     return false;
 }
 
-/* When block_delay() asks for a refused thread next, and its last pause, ns. */
+/* The state of block_delay(): the time at which it asks again for a refused thread, and the last
+ * pause between two requests, ns. All zero before the first call. */
 struct block_tries {
     int64_t next, pause;
 };
 
 /*
- * Delays a wait that the library does not control. During such a wait the worker cannot ask for a
- * refused thread. So it asks before the wait, until none of its pools is stuck any more or the task
- * is interrupted. Returns true if ready(arg) has returned true meanwhile. `ready` may be NULL.
+ * Delays the wait of b's worker, if that wait is one during which the library has no control and
+ * cannot ask for a refused thread. Before such a wait the worker asks again and again, until none
+ * of its pools is stuck any more or its task is interrupted. Then returns false, and the caller
+ * waits. Returns true if ready(arg) has returned true meanwhile. `ready` may be NULL.
  */
 static bool block_delay(const fj_blocking *b, struct block_tries *t, int (*ready)(void *arg),
                         void *arg)
@@ -83,7 +87,9 @@ static bool block_delay(const fj_blocking *b, struct block_tries *t, int (*ready
     return false;
 }
 
-/* Returns FJ_OK, or FJ_ESATURATED if the pool refuses; then there is nothing to end. */
+/* Fills *b and counts the calling worker, if there is one, as blocked. Returns FJ_OK, or
+ * FJ_ESATURATED if the allow_saturation callback of the pool refuses. After FJ_ESATURATED the
+ * caller does not call fj_block_end(). */
 static int block_try_begin(fj_blocking *b)
 {
     fji_worker *w = fji_worker_self();
@@ -133,7 +139,8 @@ int fj_managed_block(int (*ready)(void *arg), int (*block)(void *arg), void *arg
     return err;
 }
 
-/* For the waits below, which a pool cannot refuse. */
+/* Fills *b and counts the calling worker, if there is one, as blocked. Unlike block_try_begin() it
+ * cannot be refused by the allow_saturation callback. */
 static void block_begin(fj_blocking *b)
 {
     fji_worker *w = fji_worker_self();
@@ -149,8 +156,9 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Sleeps on a wait bucket, because an interrupt notifies the bucket. Nothing else concerns w there:
- * after any other wake-up it sleeps again. */
+/* Sleeps until the time `end`. Called by w. Returns FJ_OK, or FJ_ECANCELED if the task of w is
+ * interrupted. w sleeps on its wait bucket, because an interrupt notifies the bucket. If the bucket
+ * is notified for another reason, w sleeps again. */
 static int sleep_until(fji_worker *w, int64_t end)
 {
     uint32_t *bucket = fji_wait_bucket(w);
@@ -159,8 +167,8 @@ static int sleep_until(fji_worker *w, int64_t end)
 
     fji_interruptible_begin(w, bucket);
     do {
-        /* [cancel.bucket] acquire <- acq_rel in fji_wait_bucket_notify(): fji_interrupted() sees
-         * the interrupt. */
+        /* [cancel.bucket] acquire <- acq_rel in fji_wait_bucket_notify(): the interrupt, which
+         * fji_interrupted() then sees. */
         uint32_t seen = fji_load_acquire(bucket);
         should_continue = !fji_interrupted(w);
         if (should_continue)
@@ -189,8 +197,9 @@ int fj_sleep_ns(int64_t ns)
 
 /* ---- Mutexes, condition variables, semaphores ------------------------------------------------ */
 
-/* Tries the lock every FJI_RETRY_LOCK_NS, up to `until`. A timed lock call would do the same, but
- * ThreadSanitizer does not know it. Returns FJ_EBUSY if the lock is still held. */
+/* Tries to lock m every FJI_RETRY_LOCK_NS until the time `until`. Returns FJ_OK, an error, or
+ * FJ_EBUSY if another thread still has m locked then. A lock call with a timeout would do the same,
+ * but ThreadSanitizer does not know that call. */
 static int mutex_try_until(pthread_mutex_t *m, int64_t until)
 {
     uint32_t word = 0;
@@ -228,8 +237,9 @@ int fj_block_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t timeout_ns
     if (timeout_ns <= 0) return FJ_ETIMEDOUT;
     int64_t end = fji_deadline(timeout_ns), pause = FJI_RETRY_MAX_NS;
     block_begin(&b);
-    /* One wait only: a second one could miss a signal that arrives between the two. If the worker
-     * has to ask for a thread, the call returns without a signal, which the contract allows. */
+    /* The worker waits only once, because it would miss a signal that arrives between two waits. If
+     * `until` is earlier than `end`, the call may return FJ_OK without a signal, which its contract
+     * allows. */
     int64_t until = earlier(end, block_retry(&b, &pause));
     int err = fji_plat_cond_wait(c, m, until);
     if (err == FJ_ETIMEDOUT && until < end) err = FJ_OK;
@@ -237,7 +247,8 @@ int fj_block_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t timeout_ns
     return err;
 }
 
-/* Tries the semaphore as mutex_try_until() tries a lock. Returns FJ_ETIMEDOUT if it is still 0. */
+/* Tries to decrement s every FJI_RETRY_LOCK_NS until the time `until`. Returns FJ_OK, an error, or
+ * FJ_ETIMEDOUT if the value of s is still 0 then. */
 static int sem_try_until(sem_t *s, int64_t until)
 {
     uint32_t word = 0;
@@ -274,14 +285,16 @@ int fj_block_sem_wait(sem_t *s, int64_t timeout_ns)
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-/* The signal that interrupts system calls in the pool of the calling worker; 0 if there is none. */
+/* Returns the interrupt_signal of the calling worker's pool. Returns 0 if the pool has none or the
+ * caller is not a worker. */
 static int interrupt_signal(void)
 {
     const fji_worker *w = fji_worker_self();
     return w != NULL ? w->pool->options.interrupt_signal : 0;
 }
 
-/* From files_begin() to files_end() an interrupt of the task sends that signal to the worker. */
+/* Counts the calling worker as blocked. From files_begin() to files_end(), an interrupt of the
+ * worker's task sends the interrupt_signal, if the pool has one, to the worker. */
 static void files_begin(fj_blocking *b)
 {
     block_begin(b);
@@ -294,8 +307,8 @@ static void files_end(fj_blocking *b)
     fj_block_end(b);
 }
 
-/* Makes one system call. If there is an interrupt signal, returns FJI_PLAT_EINTR if the task is
- * interrupted before or during the call. */
+/* Polls once, in one system call. Returns the result of poll(). If the pool of the caller has an
+ * interrupt_signal, returns FJI_PLAT_EINTR if the task is interrupted before or during the call. */
 static int files_poll_once(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 {
     int signal = interrupt_signal();
@@ -304,7 +317,9 @@ static int files_poll_once(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
     return fji_plat_poll_signal(fds, n, timeout_ns, signal, block_interrupted);
 }
 
-/* Waits until a file has an event, the timeout has passed, or the task is interrupted. */
+/* Waits until one of the n files has an event, the timeout has passed, or the task is interrupted.
+ * Returns the number of files with an event, 0 after the timeout, FJ_ECANCELED after an interrupt,
+ * or an error. b: of the calling thread, after files_begin(). */
 static int files_poll(const fj_blocking *b, struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 {
     int64_t end = fji_deadline(timeout_ns), until, pause = 0;
@@ -349,10 +364,14 @@ static ssize_t transfer_once(const struct transfer *t)
 }
 
 /*
- * If the pool has an interrupt signal, the worker waits in poll(), because a signal can arrive just
- * before a read() or write() and then does not end it. Otherwise the read() or write() itself
- * waits, so that the caller gets the answer of the system in every case. With n == 0 that call
- * waits too: it may return at once although the file is not ready.
+ * Waits until the transfer is possible and makes it. Returns what read() or write() returned, or
+ * FJ_ECANCELED if the task is interrupted.
+ *
+ * If the pool has an interrupt_signal, the worker waits in poll(). It cannot wait in read() or
+ * write(), because a signal that arrives just before such a call does not end it. Without an
+ * interrupt_signal, read() or write() itself waits, so that the caller gets the result of the
+ * system in every case. If n is 0, read() or write() is also called without poll(), because it may
+ * return at once although the file is not ready.
  */
 static ssize_t transfer_wait(const fj_blocking *b, const struct transfer *t)
 {

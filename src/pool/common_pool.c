@@ -2,28 +2,29 @@
 /*
  * common_pool.c - creates and ends the common pool, and reads its environment variables
  *
- * The first use creates the common pool, with fji_common_lock. fj_common_shutdown() ends it. The
- * next use creates it again:
+ * The first call that needs the common pool creates it, with fji_common_lock. fj_common_shutdown()
+ * ends it. The next call that needs the common pool creates it again:
  *
  *     none -> open -> ending -> none -> ...
  *
  *   none     common_pool is NULL.
  *   open     common_pool is set.
  *   ending   common_ending is 1. fj_common_shutdown() has found the pool quiescent and stopped it
- *            (shutdown.c). Its threads exit and are joined. Then its memory is freed.
+ *            (shutdown.c). The threads of the pool exit and are joined. Then its memory is freed.
  *
- * Other threads may use the common pool during all of this. Most of these calls are submissions,
- * and a submission must not become slower because the pool may end. So everything that a thread
- * outside accesses before it holds a lock of the pool is static and never freed: the record of the
- * pool, its submission queues without their slots, and the record of its timers. Each common pool
- * is created in these records. The thread checks with a lock whether the pool accepts work: a
- * submitter with the lock of its queue, a guest with the lock of the pool, a thread that schedules
- * a timer with the lock of the timers. If the pool does not, the thread waits for the end and
- * creates the next common pool (fji_common_again()).
+ * Other threads may use the common pool in each of these states. Most of their calls are
+ * submissions, and a submission must not become slower because the pool may end. So everything that
+ * a thread outside the pool accesses before it holds a lock of the pool is static and never freed:
+ * the record of the pool, its submission queues without their slots, and the record of its timers.
+ * Each common pool is created in these records. The thread checks with a lock whether the pool
+ * accepts work: a submitter with the lock of its submission queue, a guest with the lock of the
+ * pool, a thread that schedules a timer with the lock of the timers. If the pool does not accept
+ * work, the thread waits for the end and creates the next common pool (fji_common_again()).
  *
- * Other memory is freed, above all the records of workers. A thread outside reads it only within a
- * hold (sched/hold.h), a count that the end waits for. The calls that need a hold are slow in any
- * case: waits, statistics, draining.
+ * All other memory of the pool is freed at its end, above all the records of workers. A thread
+ * outside the pool reads that memory only within a hold (sched/hold.h). The end of the pool waits
+ * until no thread has a hold. The calls that need a hold are slow in any case: waits, statistics,
+ * draining.
  *
  * If a program does not call fj_common_shutdown(), the workers end with the process. The shared
  * library is linked so that it is not unloaded. A plugin that contains the static library calls
@@ -50,17 +51,18 @@
 #include "sched/guest.h"
 #include "sched/hold.h"
 
-static fj_pool common_record;         /* of every common pool, one after the other */
+static fj_pool common_record;         /* each common pool is created in it, one after the other */
 static fj_pool *common_pool;          /* &common_record, or NULL if there is no common pool */
-static fj_pool_options common_wanted; /* all zero: nothing was configured */
-static char common_name[9];           /* common_wanted.name points to it */
-static uint32_t common_ending;        /* 1 while the pool ends; waiters sleep on it */
+static fj_pool_options common_wanted; /* the configured options; all zero: none were configured */
+static char common_name[9];           /* common_wanted.name points to it, or is NULL */
+static uint32_t common_ending;        /* 1 while the pool ends; waiting threads sleep on it */
 static fji_thread common_ender;       /* the thread that ends the pool, if common_ending is 1 */
 
 /* ---- Sizes ----------------------------------------------------------------------------------- */
 
-/* Reads a number from an environment variable. Returns false if the variable is not set, is not a
- * number, or is less than `low` or greater than `high`. */
+/* Reads a number from the environment variable `name` and stores it in *value. Returns false, and
+ * leaves *value as it is, if the variable is not set, is not a number, or is less than `low` or
+ * greater than `high`. */
 static bool common_number(const char *name, long low, long high, long *value)
 {
     const char *text = fji_plat_env(name);
@@ -75,16 +77,18 @@ static bool common_number(const char *name, long low, long high, long *value)
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
-/* The default parallelism: one less than the number of CPUs, because callers help; at least 1. */
+/* Returns the default parallelism of the common pool: one less than the number of CPUs, because
+ * threads that wait for a task help; but at least 1. */
 static int common_default(void)
 {
     int n = fj_available_parallelism() - 1;
     return n < 1 ? 1 : n;
 }
 
-/* max_threads for a parallelism of n: n and the number of spare threads that the environment gives,
- * or that the configured options *o give beyond the configured parallelism. Returns 0, the default,
- * if neither gives a number. */
+/* Returns max_threads for the parallelism n: n plus the number of spare threads, but at least 1 and
+ * at most FJ_MAX_WORKERS. The number of spare threads is FORKJOIN_MAX_SPARES of the environment. If
+ * that is not set, it is o->max_threads minus `configured`, the parallelism that the program
+ * configured. Returns 0, which means the default, if neither is given. */
 static int common_most(const fj_pool_options *o, long n, long configured)
 {
     long spares = o->max_threads - configured;
@@ -92,11 +96,12 @@ static int common_most(const fj_pool_options *o, long n, long configured)
 
     if (!given && o->max_threads == 0) return 0;
     if (n + spares > FJ_MAX_WORKERS) return FJ_MAX_WORKERS;
-    return n + spares == 0 ? 1 : (int)(n + spares); /* 0 would mean the default */
+    return n + spares == 0 ? 1 : (int)(n + spares); /* because 0 means the default */
 }
 
-/* The options of the next common pool: what was configured, changed by the environment. *fixed: the
- * environment has set the parallelism, so the program cannot change it. */
+/* Sets *o to the options of the next common pool: the configured options, changed by the
+ * environment. *fixed: whether the environment sets the parallelism, so that the program cannot
+ * change it. */
 static void common_options(fj_pool_options *o, bool *fixed)
 {
     long ms = 0, us = 0;
@@ -111,8 +116,8 @@ static void common_options(fj_pool_options *o, bool *fixed)
     o->max_threads = common_most(o, n, configured);
 }
 
-/* With fji_common_lock: the next common pool is created with the options *o. The memory that `cpus`
- * and `name` point to is copied. Returns FJ_OK or FJ_ENOMEM. */
+/* With fji_common_lock: configures the next common pool with the options *o. Copies the memory that
+ * `cpus` and `name` of *o point to. Returns FJ_OK or FJ_ENOMEM. */
 static int common_want(const fj_pool_options *o)
 {
     bool cpus = o->cpus != NULL && o->cpus_bytes != 0;
@@ -158,7 +163,7 @@ static fj_pool *common_make(void)
 
 fj_pool *fji_common_if_made(void)
 {
-    /* [common.made] acquire <- release in fj_common_pool(). */
+    /* [common.made] acquire <- release in fj_common_pool(): the contents of the common pool. */
     return fji_load_acquire(&common_pool);
 }
 
@@ -171,7 +176,7 @@ fj_pool *fj_common_pool(void)
     fji_lock_take(&fji_common_lock);
     p = fji_common_if_made();
     if (p == NULL && (p = common_make()) != NULL)
-        /* [common.made] release -> acquire in fji_common_if_made(). */
+        /* [common.made] release -> acquire in fji_common_if_made(): the contents of the pool. */
         fji_store_release(&common_pool, p);
     fji_lock_drop(&fji_common_lock);
     return p;
@@ -179,29 +184,29 @@ fj_pool *fj_common_pool(void)
 
 /* ---- End ------------------------------------------------------------------------------------- */
 
-/* With fji_common_lock, or in the child process: whether the calling thread ends the common
- * pool. */
+/* Returns whether the calling thread is the one that ends the common pool. Called while
+ * common_ending is 1, with fji_common_lock or in the child process after fork(). */
 static bool common_is_ender(void)
 {
     return common_ender.handle == fji_plat_thread_self().handle;
 }
 
-/* Whether the end of the common pool would wait for the calling thread: it has a hold, or it is a
- * worker, a guest or a timer thread of the common pool. */
+/* Returns whether the end of the common pool would wait for the calling thread: the thread has a
+ * hold, or is a worker, a guest or a timer thread of the common pool. */
 static bool common_has_self(void)
 {
     return fji_hold_is_mine() || fji_inside(&common_record) ||
            fji_timers_is_own_thread(&common_record);
 }
 
-/* Waits until the common pool has ended. Returns false if the deadline comes first. */
+/* Waits while another thread ends the common pool. Returns false if the deadline passes first. */
 static bool common_await_end(int64_t deadline)
 {
     fji_worker *w = fji_worker_self();
     fji_compensation c = w != NULL ? fji_compensate_begin(w) : FJI_UNCOUNTED;
     bool in_time = true;
 
-    /* [common.ended] acquire <- release in common_free(). */
+    /* [common.ended] acquire <- release in common_free(): the freed state of the common pool. */
     while (fji_load_acquire(&common_ending) != 0 && in_time)
         in_time = fji_plat_wait(&common_ending, 1, deadline);
     if (w != NULL) fji_compensate_end(w, c);
@@ -210,41 +215,42 @@ static bool common_await_end(int64_t deadline)
 
 int fji_common_again(const fj_pool *p)
 {
-    if (p != &common_record) return FJ_EREJECTED; /* p may be freed: it is only compared */
-    fji_lock_take(&fji_common_lock);              /* waits for an attempt to stop the pool */
+    if (p != &common_record) return FJ_EREJECTED; /* p may be freed; only its address is used */
+    fji_lock_take(&fji_common_lock);              /* waits until an attempt to stop p has ended */
     bool ending = common_ending != 0, mine = ending && common_is_ender();
     fji_lock_drop(&fji_common_lock);
     if (ending) {
-        /* The caller is a callback of the pool that ends, so the end waits for the caller. */
+        /* Then the caller is a callback of the pool that ends, or has a hold. The end of the pool
+         * waits for the caller, so the caller must not wait for the end. */
         if (mine || common_has_self()) return FJ_EREJECTED;
         (void)common_await_end(FJ_FOREVER);
     }
     return fj_common_pool() != NULL ? FJ_OK : FJ_ENOMEM;
 }
 
-/* After the last thread of p has exited: frees what is not static. The next use creates it
- * again. */
+/* Called after the last thread of the common pool p has exited: frees the memory of p that is not
+ * static, and makes the state `none`. */
 static void common_free(fj_pool *p)
 {
     fji_hold_await_none();
     fji_lock_take(&fji_common_lock);
-    /* [common.made] release -> acquire in fji_common_if_made(). */
+    /* [common.made] release -> acquire in fji_common_if_made(): that the pool has ended. */
     fji_store_release(&common_pool, (fj_pool *)NULL);
     fji_pool_free_common(p);
     (void)common_want(&(fj_pool_options){0}); /* cannot fail: it allocates nothing */
-    /* [common.ended] release -> acquire in common_await_end(). */
+    /* [common.ended] release -> acquire in common_await_end(): that the memory is freed. */
     fji_store_release(&common_ending, 0u);
     fji_lock_drop(&fji_common_lock);
     fji_plat_wake_all(&common_ending);
 }
 
 /*
- * One attempt to stop the common pool. Returns
+ * Makes one attempt to stop the common pool. Returns
  *   FJ_OK       there is no common pool;
- *   FJ_EBUSY    it is not quiescent;
- *   1           the caller has stopped it, and has to end and free it;
- *   2           another thread ends it;
- *   FJ_EDEADLK  the caller itself ends it, in a function further up its stack.
+ *   FJ_EBUSY    the common pool is not quiescent;
+ *   1           the caller has stopped the common pool, and has to end and free it;
+ *   2           another thread ends the common pool;
+ *   FJ_EDEADLK  the caller ends the common pool in a function further up its stack.
  */
 static int common_stop(void)
 {
@@ -255,20 +261,21 @@ static int common_stop(void)
     if (p == NULL) {
         (void)common_want(&(fj_pool_options){0}); /* cannot fail: it allocates nothing */
     } else if (common_ending != 0) {
-        state = common_is_ender() ? FJ_EDEADLK : 2; /* the ender calls callbacks of the user */
+        state = common_is_ender() ? FJ_EDEADLK : 2; /* a callback may have called this */
     } else if (!fji_pool_stop_common(p)) {
         state = FJ_EBUSY;
     } else {
         state = 1;
         common_ender = fji_plat_thread_self();
-        fji_store_relaxed(&common_ending, 1u); /* relaxed: the lock */
+        fji_store_relaxed(&common_ending, 1u); /* relaxed: the lock orders it */
     }
     fji_lock_drop(&fji_common_lock);
     return state;
 }
 
-/* Waits until the common pool is quiescent, and then for *pause ns, which doubles from call to
- * call: what still keeps the pool from ending is a timer, or a thread that is about to leave. */
+/* Waits until the common pool is quiescent, and then for *pause ns, but at most until the deadline.
+ * Doubles *pause, up to FJI_QUIET_PAUSE_MAX_NS. The pause is necessary because a quiescent pool may
+ * still have a waiting timer, or a thread that is about to leave, and cannot end before. */
 static void common_wait_quiet(int64_t deadline, int64_t *pause)
 {
     fj_pool *p = &common_record;
@@ -300,11 +307,11 @@ int fj_common_shutdown(int64_t timeout_ns)
     return FJ_OK;
 }
 
-/* Runs when the process ends, or when the program unloads the library. The thread that left last is
- * joined here; it has only to return. Threads that leave later detach themselves, because no thread
- * joins them any more, unless fj_common_shutdown() is called after this. Tools report a thread that
- * is neither joined nor detached. The attempts are bounded because the exiting thread may itself
- * hold the lock, further up its stack. */
+/* Runs when the process exits, or when the program unloads the library. Joins the thread of the
+ * common pool that exited last; that thread only has to return. A thread that exits later detaches
+ * itself, because no thread joins it any more, unless fj_common_shutdown() is called after this.
+ * Tools report a thread that is neither joined nor detached. The number of attempts is bounded,
+ * because the calling thread may itself hold the lock, in a function further up its stack. */
 __attribute__((destructor)) static void common_at_exit(void)
 {
     fj_pool *p = fji_common_if_made();
@@ -323,9 +330,9 @@ __attribute__((destructor)) static void common_at_exit(void)
     if (join) fji_plat_thread_join(last);
 }
 
-/* In the child process, after all pools are reset. If another thread was ending the common pool, it
- * does not exist in the child process, and the pool continues as if the end had not begun. If the
- * forking thread itself was ending it, it continues the end. */
+/* Called in the child process after all pools are reset. If another thread was ending the common
+ * pool, that thread does not exist in the child process, and the pool continues as if its end had
+ * not begun. If the forking thread itself was ending the pool, it continues to do so. */
 static void common_in_child(void)
 {
     fj_pool *p = &common_record;
@@ -350,7 +357,7 @@ int fj_common_parallelism(void)
 {
     const fj_pool *p = fj_common_pool();
 
-    /* relaxed: a limit, not a count. */
+    /* relaxed: only the value is used. */
     return p != NULL ? fji_pool_parallelism(p) : 0;
 }
 

@@ -3,13 +3,13 @@
  * create.c - creates, resizes and frees a pool
  *
  * A pool starts without threads; the first task starts the first worker. Creating a pool reserves
- * one worker record, so that a thread which has to run the tasks of a pool without threads always
- * gets a record.
+ * one worker record. If the system refuses every thread, a waiting thread has to run the tasks of
+ * the pool, and the reserved record is the one that it uses.
  *
  * The common pool is different in one point. Its record is static and is filled again after each
  * end (common_pool.c), while other threads may hold one of its locks and read its run state. So the
- * members that such a thread needs before it holds a lock are set once (pool_set_for_good()). All
- * others are written before the bits of the run state are cleared.
+ * members that such a thread reads before it holds a lock are set once (pool_set_for_good()). All
+ * other members are written before the bits of the run state are cleared.
  *
  * Edges        from                                     to                      carries
  *   pool.end   release store, fji_pool_make_common()    acquire, pool_run()     the new common pool
@@ -67,8 +67,8 @@ int fj_available_parallelism(void)
 
 /* ---- Creating -------------------------------------------------------------------------------- */
 
-/* The number of submission queues: the least power of two that is not less than the parallelism, at
- * least 2 and at most FJI_MAX_SUBMISSION_QUEUES. */
+/* Returns the number of submission queues for this parallelism: the smallest power of two that is
+ * not less than the parallelism, but at least 2 and at most FJI_MAX_SUBMISSION_QUEUES. */
 static uint32_t submission_queues_for(int parallelism)
 {
     uint32_t n = 2;
@@ -77,8 +77,8 @@ static uint32_t submission_queues_for(int parallelism)
     return n;
 }
 
-/* The most threads that p may have with a parallelism of n: the number in the options, or n +
- * FJI_SPARES if the options give none. */
+/* Returns how many threads p may have at most if its parallelism is n: max_threads of the options,
+ * or n + FJI_SPARES if that option is 0; but at least min_runnable and at most FJ_MAX_WORKERS. */
 static int pool_most(const fj_pool *p, int n)
 {
     int most = p->options.max_threads != 0 ? p->options.max_threads : n + FJI_SPARES;
@@ -87,10 +87,11 @@ static int pool_most(const fj_pool *p, int n)
     return most < FJ_MAX_WORKERS ? most : FJ_MAX_WORKERS;
 }
 
-/* Whether the pools use the heavy fence. The process asks the system once. */
+/* Returns whether the pools use the heavy fence. The first call asks the system and the
+ * environment; later calls return the same answer. */
 static bool pool_has_barrier(void)
 {
-    static uint32_t known;                 /* 0: not asked yet; 1: yes; 2: no */
+    static uint32_t known;                 /* 0: not asked yet; 1: used; 2: not used */
     uint32_t k = fji_load_relaxed(&known); /* relaxed: every thread stores the same value */
 
     if (k == 0) {
@@ -102,7 +103,8 @@ static bool pool_has_barrier(void)
     return k == 1;
 }
 
-/* Sets the members that depend on the options, and the counters. With the lock. */
+/* With the lock of p: sets the members that depend on the options *o, and the counters. `common`: p
+ * is the common pool. */
 static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
 {
     int cpus = fj_available_parallelism();
@@ -110,7 +112,7 @@ static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
     int64_t keep = o->keep_alive_ns != 0 ? o->keep_alive_ns : FJI_KEEP_ALIVE_NS;
 
     p->options = *o;
-    fji_store_relaxed(&p->parallelism, n); /* relaxed: a limit, not a count */
+    fji_store_relaxed(&p->parallelism, n); /* relaxed: only the value is used */
     p->min_runnable = o->min_runnable != 0 ? o->min_runnable : 1;
     p->max_threads = pool_most(p, n);
     p->keep_alive_ns = keep < FJI_KEEP_ALIVE_MIN_NS ? FJI_KEEP_ALIVE_MIN_NS : keep;
@@ -133,7 +135,7 @@ static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
 }
 
 /* Sets the members that keep their value when the common pool is created again, because other
- * threads may read them at any time. */
+ * threads may read them at any time. `common`: p is the common pool. */
 static void pool_set_for_good(fj_pool *p, const fj_pool_options *o, bool common)
 {
     int cpus = fj_available_parallelism();
@@ -155,7 +157,8 @@ static void pool_free_contents(fj_pool *p)
     p->cpus = NULL;
 }
 
-/* Fills the record of a pool. Returns false if there is no memory; nothing stays allocated then. */
+/* Fills the record of p with the options *o. `common`: p is the common pool. Returns false if there
+ * is no memory; then this function has freed everything that it allocated. */
 static bool pool_fill(fj_pool *p, const fj_pool_options *o, bool common)
 {
     if (o->cpus != NULL && o->cpus_bytes != 0) {
@@ -165,8 +168,8 @@ static bool pool_fill(fj_pool *p, const fj_pool_options *o, bool common)
     }
     fji_lock_take(&p->lock);
     pool_set(p, o, common);
-    /* The first worker record. A thread that has to run the tasks of a pool without threads takes
-     * it, so it does not depend on memory. */
+    /* Reserves the first worker record. A thread that has to run the tasks of a pool without
+     * threads takes this record, so it needs no memory for one. */
     bool ok = fji_record_reserve(p);
     if (!ok) pool_free_contents(p);
     fji_lock_drop(&p->lock);
@@ -189,10 +192,11 @@ int fji_pool_make(fj_pool **out, const fj_pool_options *o)
 }
 
 /*
- * A thread that has found the previous common pool stopped may hold one of its locks: the lock of a
- * submission queue, of the timers or of the pool. Each of these locks is taken after the contents
- * were written and before the bits of `run` are cleared. So a thread that reads `run` with one of
- * the locks, and finds the bits cleared, also sees the contents.
+ * A thread that has found the previous common pool stopped may hold one of the locks in p: the lock
+ * of a submission queue, of the timers or of the pool. So this function takes each of these locks
+ * after it has written the contents that the lock protects, and before it clears the bits of `run`.
+ * A thread that reads `run` with one of the locks, and finds the bits cleared, then also sees the
+ * contents.
  */
 bool fji_pool_make_common(fj_pool *p, const fj_pool_options *o, bool fixed_size)
 {
@@ -203,13 +207,13 @@ bool fji_pool_make_common(fj_pool *p, const fj_pool_options *o, bool fixed_size)
         return false;
     }
     fji_timers_renew(p);
-    /* The lock of the pool comes last: a guest reads `run` with this lock, and then scans the
-     * queues. */
+    /* The lock of the pool is taken after all other locks, because a guest that has read `run` with
+     * the lock of the pool then scans all queues. */
     fji_lock_take(&p->lock);
     p->fixed_size = fixed_size;
     fji_lock_drop(&p->lock);
     fji_registry_add(p);
-    /* [pool.end] release -> acquire in pool_run(): the new common pool. */
+    /* [pool.end] release -> acquire in pool_run(): the contents of the new common pool. */
     fji_store_release(&p->run, 0u);
     return true;
 }
@@ -235,7 +239,7 @@ void fji_pool_free_common(fj_pool *p)
 int fji_pool_resize(fj_pool *p, int n)
 {
     fji_lock_take(&p->lock);
-    if (p->is_common && fji_pool_stopping(p)) { /* the next common pool has a size of its own */
+    if (p->is_common && fji_pool_stopping(p)) { /* the next common pool has its own size */
         fji_lock_drop(&p->lock);
         return FJ_EREJECTED;
     }
@@ -248,9 +252,9 @@ int fji_pool_resize(fj_pool *p, int n)
         fji_lock_drop(&p->lock);
         return old;
     }
-    /* relaxed: a limit, not a count; the control word is changed afterwards. */
+    /* relaxed: only the value of the limit is used; the control word is changed afterwards. */
     fji_store_relaxed(&p->max_threads, pool_most(p, n));
-    fji_store_relaxed(&p->parallelism, n); /* relaxed: a limit, not a count */
+    fji_store_relaxed(&p->parallelism, n); /* relaxed: as above */
     fji_ctl_add(p, old - n, 0);
     fji_lock_drop(&p->lock);
     return old;
@@ -258,10 +262,10 @@ int fji_pool_resize(fj_pool *p, int n)
 
 void fji_pool_needs_worker(fj_pool *p)
 {
-    if (fji_pool_parallelism(p) != 0) return; /* relaxed: it never returns to 0 */
+    if (fji_pool_parallelism(p) != 0) return; /* relaxed: it never becomes 0 again */
     fji_lock_take(&p->lock);
     if (p->parallelism == 0 && !fji_pool_stopping(p)) {
-        fji_store_relaxed(&p->parallelism, 1); /* relaxed: a limit; ctl is changed afterwards */
+        fji_store_relaxed(&p->parallelism, 1); /* relaxed: only the value is used */
         fji_ctl_add(p, -1, 0);
     }
     fji_lock_drop(&p->lock);

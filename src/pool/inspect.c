@@ -3,13 +3,13 @@
  * inspect.c - the public functions that inspect queues and take tasks from them
  * (forkjoin/local.h)
  *
- * A taken task belongs to the caller, who gets it as an fj_taken, which holds a fji_taken. A thread
- * that waits for the task waits until the caller runs or cancels it.
+ * A taken task belongs to the caller, which gets it as an fj_taken. The bytes of an fj_taken are
+ * those of a fji_taken. A thread that waits for the task waits until the caller runs or cancels it.
  *
  * fj_take_local() takes only detached tasks. Every other task in the own queue is joined, through
- * its cell, by a function on the stack of the worker. Such a task can only be taken by fj_unfork().
- * In a FIFO pool fj_take_local() takes the oldest task of any kind, as a thief does. Its joiner
- * then waits for it as for a stolen task.
+ * its cell, by a function on the stack of the worker. Only fj_unfork() takes such a task. In a FIFO
+ * pool, however, fj_take_local() takes the oldest task of any kind, as a thief does. The joiner of
+ * that task then waits for it as for a stolen task.
  */
 
 #include <string.h>
@@ -30,26 +30,27 @@ int fj_worker_queued(void)
     return w != NULL ? (int)fji_queue_count(&w->q) : 0;
 }
 
-/* The number of queued tasks beyond the allowance: the tasks that the worker should keep queued for
- * thieves. The fewer workers are active, the larger the allowance is: 0, 1, 2, 4 or 8, but at most
- * the parallelism. */
+/* Returns the number of tasks in the own queue of the calling worker, minus an allowance. The
+ * allowance is the number of tasks that the worker should keep queued for thieves. The fewer
+ * workers are active, the larger it is: 0, 1, 2, 4 or 8, but at most the parallelism. */
 int fj_worker_surplus(void)
 {
     const fji_worker *w = fji_worker_self();
 
     if (w == NULL) return 0;
     int target = fji_pool_parallelism(w->pool);                        /* relaxed: an estimate */
-    int active = fji_ctl_deficit(fji_pool_ctl_hint(w->pool)) + target; /* relaxed: same */
+    int active = fji_ctl_deficit(fji_pool_ctl_hint(w->pool)) + target; /* relaxed: as above */
     int allowance = active > target / 2    ? 0
                     : active > target / 4  ? 1
                     : active > target / 8  ? 2
                     : active > target / 16 ? 4
                                            : 8;
-    if (allowance > target) allowance = target; /* there are not more workers that could steal */
+    if (allowance > target) allowance = target; /* no more workers could steal */
     return fj_worker_queued() - allowance;
 }
 
-/* The fj_task of an item, or NULL if the item is special, an action or a typed task. */
+/* Returns the task of an item, or NULL if the item is a special value, an action or a typed
+ * task. */
 static fj_task *item_task(uintptr_t item)
 {
     if (item <= FJI_SPECIAL || item == FJI_ACTION || fji_item_is_typed(item)) return NULL;
@@ -61,7 +62,7 @@ const void *fj_peek_local(void)
     fji_worker *w = fji_worker_self();
 
     if (w == NULL) return NULL;
-    /* relaxed: the caller only compares the address; the task is not accessed. */
+    /* relaxed: the caller may only compare the returned address; it does not access the task. */
     uint32_t index = fji_base_index(fji_load_relaxed(&w->q.base));
     const fj_cell *b = fji_worker_boundary(w);
     if (fji_queue_position(&w->q, b) <= index) return NULL;
@@ -78,8 +79,8 @@ static int taken_put(fj_taken *taken, const fji_taken *found)
     return 1;
 }
 
-/* Takes the topmost task of the own queue, if it is detached; in a FIFO pool the oldest task.
- * Returns false if there is none. */
+/* Called by w: takes the topmost task of its own queue, if that task is detached; in a FIFO pool
+ * the oldest task of any kind. Returns true and stores the task in *found, or returns false. */
 static bool local_take(fji_worker *w, fji_taken *found)
 {
     fj_cell *c = fji_worker_boundary(w) - 1;
@@ -142,7 +143,8 @@ fj_task *fj_taken_task(const fj_taken *taken)
     return taken != NULL ? item_task(taken->word[0]) : NULL;
 }
 
-/* Moves the task from *taken to *found, so that *taken is empty. Returns false if it was empty. */
+/* Moves the task from *taken to *found and makes *taken empty. Returns false if `taken` is NULL or
+ * *taken was already empty. */
 static bool taken_get(fj_taken *taken, fji_taken *found)
 {
     if (taken == NULL || taken->word[0] == 0) return false;

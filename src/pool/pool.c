@@ -3,8 +3,8 @@
  * pool.c - the public functions that create, resize and end a pool, and those about the calling
  * thread
  *
- * They check their arguments and call create.c, shutdown.c and quiesce.c. The contracts are in
- * forkjoin.h. NULL in place of a pool is the common pool.
+ * The functions check their arguments and call those of create.c, shutdown.c and quiesce.c. Their
+ * contracts are in forkjoin.h. Most of them take NULL as the common pool.
  */
 
 #include "plat/wait.h"
@@ -35,7 +35,7 @@ int fj_pool_set_parallelism(fj_pool *pool, int n)
     int err;
 
     if (p == NULL) return FJ_ENOMEM;
-    while ((err = fji_pool_resize(p, n)) == FJ_EREJECTED) /* the common pool ends */
+    while ((err = fji_pool_resize(p, n)) == FJ_EREJECTED) /* p is the common pool and ends */
         if ((err = fji_common_again(p)) != FJ_OK) return err;
     return err;
 }
@@ -93,12 +93,14 @@ int fj_pool_destroy(fj_pool *pool)
     return FJ_OK;
 }
 
-/* The run state of the pool, or 0 if it is NULL and there is no common pool. */
+/* Returns the run state of `pool`, or of the common pool if `pool` is NULL. Returns 0 if `pool` is
+ * NULL and the common pool does not exist. */
 static uint32_t pool_run(const fj_pool *pool)
 {
     const fj_pool *p = pool != NULL ? pool : fji_common_if_made();
 
-    /* [pool.end] acquire <- release in fji_pool_shutdown(), fji_pool_end_if_over(). */
+    /* [pool.end] acquire <- release in fji_pool_shutdown(), fji_pool_end_if_over() and
+     * fji_pool_make_common(): what the thread that changed the run state did before. */
     return p != NULL ? fji_load_acquire(&p->run) : 0;
 }
 

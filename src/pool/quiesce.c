@@ -3,8 +3,8 @@
  * quiesce.c - waits until a pool is quiescent
  *
  * sched/quiescent.c decides whether a pool is quiescent. A waiter without a deadline that may work
- * for the pool runs its tasks (quiesce_help()). Every other waiter only checks the pool, with
- * pauses that grow from 20 us to 1 ms (quiesce_watch()).
+ * for the pool runs tasks of the pool (quiesce_help()). Every other waiter only checks the pool,
+ * with pauses that grow from 20 us to 1 ms (quiesce_watch()).
  *
  * A waiter that is a worker or a guest of the same pool has the park word QUIET while it finds no
  * task. So it does not keep the pool from being quiescent, and several tasks of one pool can wait
@@ -31,16 +31,17 @@ bool fji_quiesce_now(fj_pool *p)
     return quiet;
 }
 
-/* Takes a task from any queue. From the own queue w takes it as a thief does: a frame on w's stack
- * may join that task through its cell, and has to find the cell's word set to DONE. */
+/* Takes a task from any queue of w's pool, first from the own queue of w. Called by w. From its own
+ * queue w takes the task as a thief does: a function on the stack of w may join that task through
+ * its cell, and has to find DONE in the state word of the cell. */
 static fji_steal_result quiesce_find(fji_worker *w, fji_taken *taken)
 {
     fji_steal_result got = fji_queue_steal(&w->q, taken);
     return got == FJI_STEAL_EMPTY ? fji_steal_any(w, taken) : got;
 }
 
-/* Sleeps on *word: 20 us in the first 10 calls, 100 us in the next 40, then 1 ms, but at most until
- * the deadline. *turn counts the calls. */
+/* Sleeps while *word does not change, for 20 us in the first 10 calls, 100 us in the next 40, then
+ * 1 ms, but at most until the deadline. *turn is the number of calls before, up to 50. */
 static void quiesce_pause(uint32_t *word, int *turn, int64_t deadline)
 {
     int64_t pause = *turn < 10 ? 20000 : *turn < 50 ? 100000 : 1000000;
@@ -48,11 +49,11 @@ static void quiesce_pause(uint32_t *word, int *turn, int64_t deadline)
 
     if (*turn < 50) ++*turn;
     if (until > deadline) until = deadline;
-    fji_plat_wait(word, fji_load_relaxed(word), until); /* relaxed: only a place to sleep */
+    fji_plat_wait(word, fji_load_relaxed(word), until); /* relaxed: only compared */
 }
 
-/* Runs tasks of the pool until it is quiescent. While w finds no task its park word is QUIET. It is
- * ACTIVE again before w takes a task. */
+/* Called by w: runs tasks of its pool until the pool is quiescent or stops. The park word of w is
+ * QUIET while w finds no task, and is set to ACTIVE before w takes a task. */
 static void quiesce_help(fji_worker *w)
 {
     fj_pool *p = w->pool;
@@ -75,7 +76,8 @@ static void quiesce_help(fji_worker *w)
     }
 }
 
-/* Wakes a worker if a task is queued, because the task may have been queued without a wake-up. */
+/* Wakes a worker of p if a task is queued, because the task may have been queued without a
+ * wake-up. */
 static void quiesce_wake(fj_pool *p)
 {
     if (!fji_pool_hold(p)) return;
@@ -83,8 +85,9 @@ static void quiesce_wake(fj_pool *p)
     fji_pool_drop_hold(p);
 }
 
-/* Checks the pool until it is quiescent, with pauses. A calling worker is blocked meanwhile, and
- * QUIET if it belongs to p. Returns whether p is quiescent. */
+/* Checks p again and again, with pauses, until p is quiescent or the deadline has passed. If the
+ * caller is a worker, it is blocked meanwhile; if it is a worker or guest of p, its park word is
+ * QUIET. Returns whether p is quiescent. */
 static bool quiesce_watch(fj_pool *p, int64_t deadline)
 {
     fji_worker *w = fji_worker_self();

@@ -7,14 +7,15 @@
 
 #include "sched/pool.h"
 
-/* Whether p is quiescent at this moment. A pool that stops counts as quiescent. Any thread may call
- * it, without a lock. */
+/* Returns whether p is quiescent at this moment. A pool that stops counts as quiescent. Any thread
+ * may call it; the caller holds no lock. */
 bool fji_quiesce_now(fj_pool *p);
 
 /*
- * Waits until p is quiescent. Without a deadline (FJ_FOREVER) the caller runs tasks of p meanwhile,
- * if it is a worker or a guest of p, or a thread outside all pools and callers help in p. Any
- * thread may call it, without a lock. Returns FJ_OK, or FJ_ETIMEDOUT if the deadline comes first.
+ * Waits until p is quiescent. Returns FJ_OK then, or FJ_ETIMEDOUT if the deadline passes first. If
+ * the deadline is FJ_FOREVER, the caller runs tasks of p while it waits, if it is a worker or a
+ * guest of p, or if it works for no pool and p->caller_helps is set. Any thread may call it; the
+ * caller holds no lock.
  */
 int fji_quiesce_await(fj_pool *p, int64_t deadline);
 

@@ -2,9 +2,10 @@
 /*
  * selfcheck.c - checks of a pool that has nothing to do; see selfcheck.h
  *
- * The check reads ctl and `alive` first. A sleeping or ended worker wrote its record before it
- * changed these, so the check sees the record as the worker left it. The check reads ctl again at
- * the end. If it has changed, a worker has woken meanwhile, and the result means nothing.
+ * The check reads ctl and `alive` first. A sleeping or exited worker wrote its record before it
+ * changed ctl and `alive`, so the check sees the record as the worker left it. The check reads ctl
+ * again at the end. If ctl has changed, a worker has woken up during the check, and the result of
+ * the check means nothing.
  *
  * Edges          from                         to                                     carries
  *   ctl.idle     acq_rel CAS in idle_push()   acquire in fji_pool_check_at_rest()    the record
@@ -14,10 +15,11 @@
 
 #if FJI_CHECKED
 
-/* Checks that the last task of w has left nothing in w's record. */
+/* Checks that the last task of w has left nothing in w's record. Returns NULL or the text of the
+ * first violation, as all functions of this file do. */
 static const char *selfcheck_cleared(const fji_worker *w)
 {
-    /* relaxed: w wrote all of these before it went idle or ended. */
+    /* relaxed: w wrote all these members before it became idle or exited. */
     if (fji_load_relaxed(&w->joining) != NULL) return "a worker at rest waits in a join";
     if (fji_load_relaxed(&w->blocked) != FJI_BLOCKED_NO) return "a worker at rest is blocked";
     if (fji_load_relaxed(&w->wait_bucket) != NULL)
@@ -32,18 +34,20 @@ static const char *selfcheck_queue(const fji_worker *w, bool fifo)
 {
     if (!fji_queue_valid(&w->q)) return "a queue is not valid";
     if (fji_queue_maybe(&w->q)) return "a queue is not empty";
-    /* In a FIFO queue, and in one that thieves have emptied, the cells of taken tasks stay
-     * until it is full. */
+    /* In a FIFO queue, and in a queue that thieves have emptied, the cells of taken tasks stay in
+     * use until the queue is full. */
     if (!fifo && w->q.fast.top == w->q.cells && w->q.tombstones != 0) return "a tombstone is left";
     return NULL;
 }
 
-/* Checks record w. Adds 1 to *count if it belongs to a worker. */
+/* Checks the record w. Adds 1 to *count if the record belongs to a worker. `fifo`: the pool is
+ * FIFO. */
 static const char *selfcheck_worker(const fji_worker *w, bool fifo, int *count)
 {
-    /* [pool.alive] acquire <- release in fji_record_take(), fji_record_give_back(). */
+    /* [pool.alive] acquire <- release in fji_record_take(), fji_record_give_back(): the record. */
     uint32_t alive = fji_load_acquire(&w->alive);
-    /* [idle.park] acquire <- release or acq_rel of the thread that set it. */
+    /* [idle.park] acquire <- release or acq_rel of the thread that set the park word: the
+     * record. */
     uint32_t park = fji_load_acquire(&w->park);
 
     if (alive == FJI_ALIVE_GUEST) return "a guest is inside";
@@ -56,8 +60,8 @@ static const char *selfcheck_worker(const fji_worker *w, bool fifo, int *count)
     return wrong != NULL ? wrong : selfcheck_queue(w, fifo);
 }
 
-/* Checks that the idle stack holds `idle` workers, each of them once. It ends after `idle` steps,
- * so no worker is on it twice: that would be a cycle. */
+/* Checks that the idle stack of control word c holds `idle` workers, each of them once. If a worker
+ * was on the stack twice, the stack would be a cycle and not end after `idle` steps. */
 static const char *selfcheck_stack(fj_pool *p, uint64_t c, int idle)
 {
     uint32_t at = fji_ctl_top(c);
@@ -66,7 +70,7 @@ static const char *selfcheck_stack(fj_pool *p, uint64_t c, int idle)
         if (at == 0) return "an idle worker is not on the stack";
         fji_worker *w = fji_pool_worker(p, at - 1);
         if (w == NULL) return "the stack leads to no worker";
-        /* [pool.alive] acquire <- release in fji_record_take(). */
+        /* [pool.alive] acquire <- release in fji_record_take(): the record. */
         if (fji_load_acquire(&w->alive) != FJI_ALIVE_WORKER)
             return "the stack holds a worker that has ended";
         at = fji_load_relaxed(&w->next_idle); /* relaxed: fixed while w is on the stack */
@@ -74,7 +78,7 @@ static const char *selfcheck_stack(fj_pool *p, uint64_t c, int idle)
     return at != 0 ? "the stack holds more workers than are idle" : NULL;
 }
 
-/* Checks the control word c. alive: the number of workers. */
+/* Checks the control word c. alive: the number of workers in the records. */
 static const char *selfcheck_ctl(fj_pool *p, uint64_t c, int alive)
 {
     fji_sizes s = fji_pool_sizes(p);
@@ -86,14 +90,14 @@ static const char *selfcheck_ctl(fj_pool *p, uint64_t c, int alive)
     return selfcheck_stack(p, c, alive);
 }
 
-/* Checks the submission queues. */
+/* Checks that the submission queues are empty and not locked. */
 static const char *selfcheck_submissions(fj_pool *p)
 {
     for (uint32_t i = 0; i < p->nsubmissions; i++) {
         fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL) continue;
         if (fji_submission_queue_maybe(q)) return "a submission queue is not empty";
-        /* relaxed: no thread uses the queue. */
+        /* relaxed: no thread uses the queue during the check. */
         if (fji_load_relaxed(&q->lock.word) != 0) return "a submission queue is locked";
         if (fji_load_relaxed(&q->lock.waiters) != 0)
             return "a thread waits for the lock of a submission queue";
@@ -101,11 +105,12 @@ static const char *selfcheck_submissions(fj_pool *p)
     return NULL;
 }
 
-/* Checks the counts and the lock of the pool. */
+/* Checks the searching slots, the guests and the lock of the pool. */
 static const char *selfcheck_counts(fj_pool *p)
 {
-    /* The two timer threads are guests: one keeps the wheel, the other is spare.
-     * relaxed: no thread changes it. */
+    /* A pool at rest has at most two timer threads, the keeper and the spare thread. Each counts as
+     * a guest.
+     * relaxed: no thread changes p->timers or the members below during the check. */
     uint32_t timers = fji_load_relaxed(&p->timers) != NULL ? 2 : 0;
 
     /* relaxed: as above */
@@ -132,7 +137,8 @@ const char *fji_pool_check_at_rest(fj_pool *p)
     if (wrong == NULL) wrong = selfcheck_ctl(p, c, alive);
     if (wrong == NULL) wrong = selfcheck_submissions(p);
     if (wrong == NULL) wrong = selfcheck_counts(p);
-    /* [ctl.idle] acquire: the loads above come before this one. */
+    /* [ctl.idle] acquire <- the CAS in idle_push(). If this load returns c, no worker has changed
+     * ctl since the first load. */
     if (wrong == NULL && fji_load_acquire(&p->ctl) != c) wrong = "the pool has changed meanwhile";
     return wrong;
 }

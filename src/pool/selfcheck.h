@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * selfcheck.h - checks of a pool that has nothing to do, in FJI_CHECKED builds; for tests
+ * selfcheck.h - checks of a pool that has nothing to do, for tests; only in FJI_CHECKED builds
  */
 #ifndef FJI_SELFCHECK_H
 #define FJI_SELFCHECK_H
@@ -10,13 +10,13 @@
 #if FJI_CHECKED
 
 /*
- * Checks the invariants of a pool at rest: the pool is not shut down, no thread calls it during the
- * check, and it has no task to run. Timers may be waiting. Returns NULL if all invariants hold,
- * otherwise a text that names the first one that does not.
+ * Checks the invariants of a pool at rest. That means: p is not shut down, has no task to run, and
+ * no thread calls a function with p during the check. Timers may be waiting. Returns NULL if all
+ * invariants hold, otherwise a text that names the first one that does not hold.
  *
- * A worker may still be about to sleep or to end, with some of its counts returned and others not
- * yet. So a test calls this again until it returns NULL. An invariant that is really broken stays
- * broken.
+ * A worker may still be about to sleep or to exit, and may have given back some of its counts and
+ * not yet the others. So a test calls this function again until it returns NULL. If an invariant is
+ * really broken, it does not hold in later calls either.
  */
 const char *fji_pool_check_at_rest(fj_pool *p);
 

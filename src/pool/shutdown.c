@@ -2,8 +2,8 @@
 /*
  * shutdown.c - ends a pool: shutdown, stop, termination
  *
- * A pool that is shut down runs every task that it has accepted, and every task that these fork,
- * and then ends. docs/design/shutdown.md explains how.
+ * A pool that is shut down runs every task that it has accepted, and every task that those tasks
+ * fork, and then ends. docs/design/shutdown.md explains the design.
  *
  * The word `run` of a pool only gains bits. Threads that wait for the end sleep on it.
  *
@@ -15,14 +15,15 @@
  *               the lock of the timers.
  *   STOP        Idle workers are woken, queued tasks are cancelled, and workers exit. Set by
  *               fj_pool_shutdown_now(), or by a thread that finds that the pool is shut down and
- *               quiescent. These threads check that (fji_pool_try_terminate()): the caller of the
- *               shutdown, a worker that becomes idle or exits, a guest that leaves, a timer thread,
- *               and a thread that waits for the end.
- *   TERMINATED  Waiters return. Set with the lock of the pool by the thread that finds STOP, no
- *               thread in the control word and no guest (fji_pool_end_if_over()).
+ *               quiescent. These threads call fji_pool_try_terminate(), which checks it: the caller
+ *               of the shutdown, a worker that becomes idle or exits, a guest that leaves, a timer
+ *               thread, and a thread that waits for the end.
+ *   TERMINATED  Threads that wait for the end return. Set with the lock of the pool by a thread
+ *               that finds STOP set, no thread counted in the control word, and no guest
+ *               (fji_pool_end_if_over()).
  *
- * The common pool has one more bit. It cannot be shut down while it has work, and a submitter must
- * not see an end that does not happen:
+ * The common pool has one more bit. The common pool cannot be shut down while it has work. So a
+ * submitter must not be refused by an attempt to end the pool that fails:
  *
  *   CLOSING     fj_common_shutdown() checks whether the common pool is quiescent. If it is,
  *               SHUTDOWN and STOP are set in one step; otherwise CLOSING is cleared. A submitter
@@ -33,8 +34,9 @@
  *
  * After TERMINATED only these threads access the pool:
  *   - the thread that exited last, which fji_pool_join() joins;
- *   - a guest or a submitter that is releasing a lock. That is its last access, and fji_pool_join()
- *     takes each of these locks once more.
+ *   - a guest that is releasing the lock of the pool, or a submitter that is releasing the lock of
+ *     a submission queue. That is its last access, and fji_pool_join() takes each of these locks
+ *     once more.
  *
  * Edges            from                                to                            carries
  *   pool.end       release or, fji_pool_shutdown()     acquire, pool_run()           SHUTDOWN
@@ -47,6 +49,7 @@
  *   pool.end             fji_pool_shutdown()      fji_submissions_get()        a new queue
  *   pool.end             fji_pool_stop_common()   fji_submissions_get()        a new queue
  *   pool.end             shutdown_stopped()       fji_pool_maybe_terminate()   the idle stack
+ *   pool.end             shutdown_stopped()       fji_submissions_get()        a new queue
  *   common.hold          shutdown_stopped()       fji_pool_hold()              the count of holds
  *   timer.made           fji_pool_shutdown()      fji_timers_of()              the timers
  *   timer.made           fji_pool_stop_common()   fji_timers_of()              the timers
@@ -67,8 +70,8 @@
 
 /* ---- Stopping -------------------------------------------------------------------------------- */
 
-/* Cancels every queued task. Typed tasks stay in their queues: they have no code that could be
- * FJ_ECANCELED, so their owners run them. */
+/* Cancels every queued task of p, except typed tasks. These stay in the queues of their workers,
+ * which run them at the join: a typed task has no code, so it cannot report FJ_ECANCELED. */
 static void shutdown_cancel_queued(fj_pool *p)
 {
     fji_taken taken;
@@ -77,7 +80,7 @@ static void shutdown_cancel_queued(fj_pool *p)
     for (uint32_t i = 0; i < p->nsubmissions; i++) {
         fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL) continue;
-        fji_lock_take(&q->lock); /* a submitter that takes it later sees STOP */
+        fji_lock_take(&q->lock); /* a submitter that takes this lock later sees STOP */
         while (fji_submission_queue_maybe(q))
             if (fji_submission_queue_steal(q, &taken) == FJI_STEAL_SUCCESS)
                 fji_cancel_taken(&taken);
@@ -91,55 +94,62 @@ static void shutdown_cancel_queued(fj_pool *p)
 }
 
 /*
- * Sets STOP, if `now` or if the pool is quiescent and no timer keeps it from ending. Returns false
- * if it does not set STOP. *run is the run state before.
+ * Sets STOP if `now` is true, or if the pool is quiescent and no timer keeps it from ending.
+ * Returns true and sets *run to the previous run state if it did so, otherwise returns false.
  *
- * A guest enters with the lock of the pool and changes activity_epoch. If one has entered since the
- * sweep began, the epoch has changed, and the pool is swept again. A guest that comes later finds
- * the pool stopped.
+ * A guest may enter the pool while fji_pool_quiescent() scans it. A guest enters with the lock of
+ * the pool and changes activity_epoch. So if activity_epoch has changed since the scan began, this
+ * function scans the pool again. A guest that takes the lock after STOP is set is refused.
  */
 static bool shutdown_stop(fj_pool *p, bool now, uint32_t *run)
 {
     for (;;) {
-        /* [pool.activity] acquire <- acq_rel in fji_guest_enter(). */
+        /* [pool.activity] acquire <- acq_rel in fji_guest_enter(): the guests that entered
+         * before. */
         uint64_t activity = fji_load_acquire(&p->activity_epoch);
-        /* The timers are checked before the queues: a timer that fires counts as waiting until it
-         * is in a queue. */
+        /* The timers are checked before the queues, because a timer that fires counts as waiting
+         * until it is in a queue. In the opposite order both checks could miss it. */
         if (!now && (fji_timers_wait(p) || !fji_pool_quiescent(p, true))) return false;
         fji_lock_take(&p->lock);
         bool same = now || fji_load_relaxed(&p->activity_epoch) == activity; /* relaxed: the lock */
-        /* [pool.end] acq_rel -> acquire in fji_pool_try_terminate(). One thread sets STOP; another
-         * that comes later sees it in *run. SHUTDOWN is set here only for the common pool. */
+        /* [pool.end] acq_rel -> acquire in fji_pool_try_terminate(): STOP. If several threads set
+         * it, all but the first find it in *run. SHUTDOWN is not set yet only if p is the common
+         * pool. */
         if (same) *run = fji_or_acq_rel(&p->run, FJI_RUN_SHUTDOWN | FJI_RUN_STOP);
         fji_lock_drop(&p->lock);
         if (same) return true;
     }
 }
 
-/* After shutdown_stop() has returned true: cancels queued tasks and timers, and with `now`
- * interrupts the running tasks. Does this only if the caller has set STOP: `run` is the run state
- * before. */
+/* Called after shutdown_stop() has returned true. run: the run state before that call. If it had no
+ * STOP, the caller is the thread that stopped the pool: then cancels the queued tasks and the
+ * timers, and if `now` is true also interrupts the running tasks. */
 static void shutdown_stopped(fj_pool *p, bool now, uint32_t run)
 {
-    /* [pool.end] run above, ctl below; partner: the fence in fji_pool_maybe_terminate(). Either
-     * this thread finds a worker that becomes idle on the idle stack, or the worker sees STOP.
-     * [common.hold] run above, the count of holds below; partner: the fence in fji_pool_hold(). */
+    /* [pool.end] run above, ctl and the submission queues below; partners: the fences in
+     * fji_pool_maybe_terminate() and fji_submissions_get(). Either this thread finds the worker
+     * that becomes idle on the idle stack, or that worker sees STOP. Either this thread finds the
+     * new queue, or the submitter sees STOP.
+     * [common.hold] run above, the number of holds below; partner: the fence in fji_pool_hold().
+     * Either the thread that ends the common pool sees the hold, or the holder sees STOP. */
     fji_fence_full();
     if ((run & FJI_RUN_STOP) != 0) return;
     shutdown_cancel_queued(p);
-    if (now) fji_pool_interrupt(p); /* otherwise no task runs */
+    if (now) fji_pool_interrupt(p); /* otherwise p is quiescent: no task runs */
     fji_timers_shutdown(p);
 }
 
 void fji_pool_try_terminate(fj_pool *p, bool now)
 {
-    /* [pool.end] acquire <- release in fji_pool_shutdown(), acq_rel in shutdown_stop(). */
+    /* [pool.end] acquire <- release in fji_pool_shutdown(), acq_rel in shutdown_stop(): what the
+     * thread that set the bit did before. */
     uint32_t run = fji_load_acquire(&p->run);
 
     if ((run & FJI_RUN_STOP) == 0) {
         if ((run & FJI_RUN_SHUTDOWN) == 0) return;
         if (!shutdown_stop(p, now, &run)) {
-            /* A task that was queued without a wake-up has to run before the pool can end. */
+            /* A task that was queued without a wake-up keeps the pool from ending: wakes a worker
+             * that runs it. */
             if (fji_pool_has_work(p)) fji_wake_one(p);
             return;
         }
@@ -153,11 +163,14 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
 
 void fji_pool_shutdown(fj_pool *p, bool now)
 {
-    /* [pool.end] release -> acquire in pool_run() and fji_pool_try_terminate(). */
+    /* [pool.end] release -> acquire in pool_run() and fji_pool_try_terminate(): what the caller did
+     * before the shutdown. */
     fji_or_release(&p->run, FJI_RUN_SHUTDOWN);
-    /* [pool.end] run above, the workers and queues below; partners: the fences in
-     * fji_pool_maybe_terminate() and fji_submissions_get().
-     * [timer.made] run above, the timers below; partner: the fence in fji_timers_of(). */
+    /* [pool.end] run above, the park words and the submission queues below; partners: the fences in
+     * fji_pool_maybe_terminate() and fji_submissions_get(). Either this thread sees that the worker
+     * is idle, or that the queue exists, or the other thread sees SHUTDOWN.
+     * [timer.made] run above, p->timers below; partner: the fence in fji_timers_of(). Either this
+     * thread sees the record of the timers, or the thread that adds a timer sees SHUTDOWN. */
     fji_fence_full();
     fji_timers_shutdown(p);
     fji_pool_try_terminate(p, now);
@@ -166,10 +179,10 @@ void fji_pool_shutdown(fj_pool *p, bool now)
 /* ---- Waiting for the end --------------------------------------------------------------------- */
 
 /*
- * Sleeps while `run` has this value, until FJI_THREADLESS_POLL_NS have passed, or until `retry` or
- * the deadline. The waiter has to check the pool from time to time, because there may be no thread
- * that ends it: a thread in the control word may be one whose start the system is about to refuse.
- * Returns false if the deadline has passed.
+ * Sleeps until p->run differs from `run`, but at most until the first of these times:
+ * FJI_THREADLESS_POLL_NS from now, `retry`, `deadline`. The caller then checks the pool again,
+ * because possibly no thread ends it: the only thread that the control word counts may be one whose
+ * start the system is about to refuse. Returns false if the deadline has passed.
  */
 static bool shutdown_wait_a_while(fj_pool *p, uint32_t run, int64_t deadline, int64_t retry)
 {
@@ -194,7 +207,7 @@ bool fji_pool_await_end(fj_pool *p, int64_t deadline)
     bool in_time = true;
     uint32_t run;
 
-    /* [pool.end] acquire <- release in fji_pool_end_if_over(). */
+    /* [pool.end] acquire <- release in fji_pool_end_if_over(): what the threads of p did. */
     while (((run = fji_load_acquire(&p->run)) & FJI_RUN_TERMINATED) == 0 && in_time) {
         fji_run_threadless(p, deadline == FJ_FOREVER);
         fji_pool_try_terminate(p, false);
@@ -205,7 +218,8 @@ bool fji_pool_await_end(fj_pool *p, int64_t deadline)
     return (run & FJI_RUN_TERMINATED) != 0;
 }
 
-/* With the lock: whether all counts of threads and guests have been given back. */
+/* With the lock of p: returns whether the control word counts no thread, no active worker and no
+ * idle worker, and p counts no guest and no blocked worker. */
 static bool shutdown_is_empty(const fj_pool *p)
 {
     uint64_t c = fji_pool_ctl(p);
@@ -216,7 +230,9 @@ static bool shutdown_is_empty(const fj_pool *p)
 
 void fji_pool_join(fj_pool *p)
 {
-    /* For a thread that still holds one of the locks, releasing it is the last access to p. */
+    /* A thread that still holds the lock of p, or of a submission queue below, only releases it:
+     * that is the last access of the thread to p. So this thread waits for it by taking each
+     * lock. */
     fji_lock_take(&p->lock);
     bool last_exited = p->has_last_exited;
     p->has_last_exited = false;
@@ -227,9 +243,9 @@ void fji_pool_join(fj_pool *p)
         fji_lock_take(&q->lock);
         fji_lock_drop(&q->lock);
     }
-    /* A worker that has given its counts back may still read the queues and wake a worker. Joining
-     * the thread that exited last waits for it, because each exiting thread joins the one
-     * before. */
+    /* The control word does not count a worker that exits any more, but the worker may still read
+     * the queues and wake another worker. Each exiting thread joins the thread that exited before
+     * it. So joining the thread that exited last waits for all of them. */
     if (last_exited) fji_plat_thread_join(p->last_exited);
     fji_lock_take(&p->lock);
     fji_check(p, shutdown_is_empty(p));
@@ -242,17 +258,20 @@ bool fji_pool_stop_common(fj_pool *p)
 {
     uint32_t run;
 
-    /* The caller joins the threads, even if it is a destructor that runs after common_at_exit(). */
+    /* The caller joins the threads of the pool, so they must not detach themselves. leavers_detach
+     * is true if the caller is a destructor that runs after common_at_exit(). */
     fji_lock_take(&p->lock);
     p->leavers_detach = false;
     fji_lock_drop(&p->lock);
-    /* [pool.end] acq_rel: a submitter reads it with the lock of its queue. */
+    /* [pool.end] acq_rel: a submitter reads CLOSING with the lock of its submission queue. */
     fji_or_acq_rel(&p->run, FJI_RUN_CLOSING);
-    /* [pool.end] run above, the queues below; partner: the fence in fji_submissions_get().
-     * [timer.made] run above, the timers below; partner: the fence in fji_timers_of(). */
+    /* [pool.end] run above, the submission queues below; partner: the fence in
+     * fji_submissions_get(). Either this thread sees a new queue, or the submitter sees CLOSING.
+     * [timer.made] run above, p->timers below; partner: the fence in fji_timers_of(). Either this
+     * thread sees the record of the timers, or the thread that adds a timer sees CLOSING. */
     fji_fence_full();
     if (shutdown_stop(p, false, &run)) return true;
-    /* [pool.end] acq_rel: the pool accepts work again. */
+    /* [pool.end] acq_rel: a submitter that reads `run` without CLOSING may queue work again. */
     fji_and_acq_rel(&p->run, ~FJI_RUN_CLOSING);
     return false;
 }
@@ -262,7 +281,7 @@ void fji_pool_end_common(fj_pool *p)
     uint32_t run;
 
     shutdown_stopped(p, false, 0);
-    /* [pool.end] acquire <- release in fji_pool_end_if_over(). */
+    /* [pool.end] acquire <- release in fji_pool_end_if_over(): what the threads of p did. */
     while (((run = fji_load_acquire(&p->run)) & FJI_RUN_TERMINATED) == 0) {
         fji_pool_try_terminate(p, false);
         (void)shutdown_wait_a_while(p, run, FJ_FOREVER, FJ_FOREVER);

@@ -2,11 +2,11 @@
 /*
  * stats.c - the public functions that report the state of a pool: figures, one line of text, a dump
  *
- * Everything is read without a lock, so that the state of a pool that hangs can be printed. All
- * loads are relaxed: each figure was right at some moment during the call, but not all at the same
- * moment. If the pool is idle, all figures are right. The records of the common pool are read
- * within a hold (sched/hold.h). If it is about to be freed, the figures are 0 and its state is
- * TERMINATED.
+ * The functions read everything without a lock, so that they work for a pool that hangs. All loads
+ * are relaxed: each figure was right at some moment during the call, but not all figures at the
+ * same moment. If the pool is idle, all figures are right. The records of the common pool are read
+ * within a hold (sched/hold.h). If the common pool is about to be freed, all figures are 0 and its
+ * state is TERMINATED.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 #include "pool/common_pool.h"
 #include "sched/hold.h"
 
-/* The pool, or the common pool if p is NULL; NULL if there is no memory for it. */
+/* Returns p, or the common pool if p is NULL. Returns NULL if there is no memory for the common
+ * pool. */
 static const fj_pool *stats_pool(const fj_pool *p)
 {
     return p != NULL ? p : fj_common_pool();
@@ -78,7 +79,8 @@ static void stats_read_all(const fj_pool *p, fj_stats *s)
 
 typedef void stats_reader(const fj_pool *p, fj_stats *s);
 
-/* Fills *s by `read`, within a hold. */
+/* Fills *s: calls `read` within a hold. If p is the common pool and stops, all figures are 0 and
+ * the state is TERMINATED. */
 static void stats_fill(const fj_pool *p, stats_reader *read, fj_stats *s)
 {
     memset(s, 0, sizeof *s);
@@ -97,8 +99,8 @@ int fj_pool_stats(const fj_pool *pool, fj_stats *s)
     return FJ_OK;
 }
 
-/* The figures that `read` sets; all others are 0. All are 0 if there is no memory for the common
- * pool. */
+/* Returns the figures of the pool that `read` sets; all others are 0. If there is no memory for the
+ * common pool, all figures are 0. */
 static fj_stats stats_of(const fj_pool *pool, stats_reader *read)
 {
     fj_stats s;

@@ -3,16 +3,18 @@
  * submit.c - submits tasks to a pool, and waits for them
  *
  * A worker of the pool pushes into its own queue. Every other thread pushes into a submission
- * queue. With the lock of that queue it checks whether the pool accepts work, pushes the task, and
- * wakes a worker:
+ * queue. While it holds the lock of that queue, it checks whether the pool accepts work, pushes the
+ * task, and wakes a worker:
  *
- *   - A thread that ends the pool checks each submission queue with its lock. So it finds the task,
- *     or the submitter finds that the pool is shut down and returns FJ_EREJECTED.
- *   - A thread that destroys the pool takes every lock once more. So the submitter can still wake a
- *     worker after it has pushed, even if its task has already run and the pool ends.
+ *   - A thread that ends the pool takes the lock of each submission queue and checks the queue. So
+ *     either that thread finds the task, or the submitter finds that the pool is shut down and
+ *     returns FJ_EREJECTED.
+ *   - A thread that destroys the pool takes the lock of each submission queue once more before it
+ *     frees the pool. So the submitter can still wake a worker after it has pushed the task, even
+ *     if the task has already run and the pool ends.
  *
- * If the common pool refuses the task because it ends, the submitter waits for the end and submits
- * to the next common pool (fji_common_again()).
+ * If the common pool refuses the task because the pool ends, the submitter waits for the end and
+ * submits to the next common pool (fji_common_again()).
  *
  * Edges           from                            to                              carries
  *   pool.record   release store, submit_into()    acquire, fji_submit_take_back() the queue
@@ -33,26 +35,31 @@
 
 /* ---- Submitting ------------------------------------------------------------------------------ */
 
-/* Pushes the item into q, which is queue i, unless `run` of the pool has one of the bits `refuses`.
- * The caller holds the lock of q; this function releases it. */
+/* Pushes *it into q, which is submission queue i of p, and wakes a worker if `wake` is true.
+ * Returns FJ_OK; FJ_EREJECTED if `run` of the pool has one of the bits `refuses`; or FJ_ENOMEM if q
+ * has no space. The caller holds the lock of q; this function releases it. */
 static int submit_into(fj_pool *p, fji_submission_queue *q, uint32_t i, const fji_taken *it,
                        bool wake, uint32_t refuses)
 {
     fj_task *t = it->item != FJI_ACTION ? fji_item_task(it->item) : NULL;
     int err = FJ_OK;
 
-    /* relaxed: the lock orders it against the check of a thread that ends the pool. */
+    /* relaxed: the lock of q orders the load. A thread that ends the pool sets the bit first, and
+     * then takes the lock to check q. */
     if (FJI_UNLIKELY((fji_load_relaxed(&p->run) & refuses) != 0)) {
         err = FJ_EREJECTED;
     } else {
-        /* [pool.record] release -> acquire in fji_submit_take_back(): queue i, which another thread
-         * may have created. A thread may wait for a timer, and read this, before it is queued. */
+        /* [pool.record] release -> acquire in fji_submit_take_back(): submission queue i, which
+         * another thread may have created. A thread that waits for a timer may read `location`
+         * before the timer is queued. */
         if (t != NULL) fji_store_release(&t->location, i | fji_location_stamp());
         if (!fji_submission_queue_push(q, it, t != NULL ? &t->number : NULL)) err = FJ_ENOMEM;
     }
     if (err == FJ_OK && wake) {
         /* [idle.dekker] the slot above, ctl below; partner: the heavy fence in idle_lead(), which
-         * affects all threads of the process. Without a heavy fence this one must be full. */
+         * acts as a full fence in all threads. Either the idle worker finds the slot, or this
+         * thread finds the idle worker in ctl. If the pool does not use heavy fences, this thread
+         * executes a full fence. */
         FJI_LIGHT_FENCE();
         if (!p->asymmetric) fji_fence_full();
         fji_wake_one(p);
@@ -65,7 +72,8 @@ static int submit_into(fj_pool *p, fji_submission_queue *q, uint32_t i, const fj
 
 static int submit_put(fj_pool *p, const fji_taken *it, bool wake, uint32_t refuses);
 
-/* p has refused the item. If p is the common pool, submits to the next common pool. */
+/* Called after p has refused *it with FJ_EREJECTED. If p is the common pool, submits *it to the
+ * next common pool. Returns FJ_OK or an error. */
 static FJI_COLD int submit_refused(fj_pool *p, const fji_taken *it, bool wake, uint32_t refuses)
 {
     int err = fji_common_again(p);
@@ -73,8 +81,10 @@ static FJI_COLD int submit_refused(fj_pool *p, const fji_taken *it, bool wake, u
     return err == FJ_OK ? submit_put(p, it, wake, refuses) : err;
 }
 
-/* Queue i has no space: tries the other queues, except in a FIFO pool, where a thread uses one
- * queue only. The item was not pushed, so p still exists. */
+/* Called if submission queue i has no space: tries the other queues. Returns FJ_ENOMEM if none has
+ * space, and without a try in a FIFO pool, where a thread uses only one queue. p may be accessed
+ * until a push succeeds: *it is not queued until then, so the caller of the submission may not
+ * destroy p yet. */
 static FJI_COLD int submit_elsewhere(fj_pool *p, uint32_t i, const fji_taken *it, bool wake,
                                      uint32_t refuses)
 {
@@ -89,7 +99,8 @@ static FJI_COLD int submit_elsewhere(fj_pool *p, uint32_t i, const fji_taken *it
     return err;
 }
 
-/* Pushes the item into a submission queue of p, unless `run` has one of the bits `refuses`. */
+/* Pushes *it into a submission queue of p and wakes a worker if `wake` is true. Returns
+ * FJ_EREJECTED if `run` of the pool has one of the bits `refuses`. */
 static int submit_put(fj_pool *p, const fji_taken *it, bool wake, uint32_t refuses)
 {
     uint32_t i;
@@ -112,8 +123,8 @@ int fji_submit_after_shutdown(fj_pool *p, const fji_taken *it)
     return submit_put(p, it, true, FJI_RUN_STOP);
 }
 
-/* Queues the item in the own queue, if the caller is a worker of p and `outside` is false.
- * Otherwise, and if the own queue has no space, queues it in a submission queue. */
+/* Queues *it. If the caller is a worker of p, `outside` is false and the own queue of the worker
+ * has space, *it goes into that queue, otherwise into a submission queue. */
 static int submit_item(fj_pool *p, const fji_taken *it, bool outside, bool wake)
 {
     fji_worker *w = outside ? NULL : fji_worker_in(p);
@@ -124,10 +135,10 @@ static int submit_item(fj_pool *p, const fji_taken *it, bool outside, bool wake)
     return fji_submit_after_shutdown(p, it) == FJ_OK ? FJ_OK : FJ_ENOMEM;
 }
 
-/* Initialises what the completion of t and its waiters use. */
+/* Initialises the members of t that its waiters and the thread that completes it use. */
 static void submit_prepare(fj_pool *p, fj_task *t)
 {
-    /* relaxed: the push publishes it. */
+    /* relaxed: the push of t publishes the store. */
     fji_store_relaxed(&t->state, 0u);
     t->code = FJ_OK;
     t->cell = p->submitted_cell;
@@ -141,7 +152,7 @@ static int submit_task(fj_pool *pool, fj_task *t, bool outside, bool wake)
     submit_prepare(p, t);
     fji_taken it = {.item = (uintptr_t)t | FJI_TAG_DETACHED};
     int err = submit_item(p, &it, outside, wake);
-    if (FJI_UNLIKELY(err != FJ_OK)) t->cell = NULL; /* t is not submitted */
+    if (FJI_UNLIKELY(err != FJ_OK)) t->cell = NULL; /* because t was not submitted */
     return err;
 }
 
@@ -159,7 +170,7 @@ int fji_submit_future(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool
 
     fji_task_mark_unqueued(t, p->submitted_cell);
     int err = submit_item(p, &it, outside, wake);
-    if (err != FJ_OK) fji_store_relaxed(&t->cell, (fj_cell *)NULL); /* relaxed: no thread has t */
+    if (err != FJ_OK) fji_store_relaxed(&t->cell, (fj_cell *)NULL); /* relaxed: no queue has t */
     return err;
 }
 
@@ -185,7 +196,7 @@ int fj_execute(fj_pool *pool, fj_action_fn *action, void *arg)
     if (action == NULL) return FJ_EINVAL;
     fj_pool *p = fji_pool_or_common(pool);
     if (p == NULL) return FJ_ENOMEM;
-    /* In a pool with a parallelism of 0 the caller runs the action. */
+    /* If the parallelism is 0, no worker would run the action: the caller runs it as a guest. */
     bool here = fji_worker_in(p) == NULL && fji_pool_parallelism(p) == 0;
     fji_worker *g = here ? fji_common_guest_enter(p) : NULL;
     if (g == NULL) return submit_item(p, &it, false, true);
@@ -202,13 +213,15 @@ bool fji_submit_is_pending(const fj_task *t, const fj_cell *cell)
     const fj_pool *p = w != NULL ? w->pool : fji_common_if_made();
 
     if (p == NULL || cell != p->submitted_cell) return false;
-    /* relaxed: only the bit is used. A task that is not done has not been joined. */
+    /* relaxed: only the bit DONE is used, and no result of t is read. A submitted task that is done
+     * counts as joined. */
     return (fji_load_relaxed(&t->state) & FJI_DONE) == 0;
 }
 
 bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag)
 {
-    /* [pool.record] acquire <- release in submit_into(): the queue with this index. */
+    /* [pool.record] acquire <- release in submit_into(): the submission queue that `location`
+     * names. */
     uint32_t location = fji_load_acquire(&t->location);
     uint32_t at = location & FJI_LOCATION_POSITION;
 
@@ -219,9 +232,11 @@ bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag)
     if (at == FJI_LOCATION_NONE) return false;
     fji_submission_queue *q = fji_pool_submissions(p, at);
     fji_lock_take(&q->lock);
-    /* If p is the common pool, it may have ended since, and its slots are freed then.
-     * relaxed: the lock orders `run`. `number` and child_base share their memory: if a thread has
-     * taken t, it may have stored child_base there, and then no slot holds t. */
+    /* If p is the common pool, it may have ended after t was queued. Its slots are freed then, and
+     * t is in none of them.
+     * relaxed: the lock orders `run`. `number` and child_base are members of one union. If a thread
+     * has taken t, it may have stored child_base there. Then the value is not the number of t, but
+     * no slot holds t, so nothing is removed. */
     bool ours = (fji_load_relaxed(&p->run) & FJI_RUN_TERMINATED) == 0 &&
                 fji_submission_queue_remove(q, (uintptr_t)t | FJI_TAG_DETACHED | tag,
                                             fji_load_relaxed(&t->number));
@@ -229,19 +244,21 @@ bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag)
     return ours;
 }
 
-/* Runs t in the calling worker w, and completes it, so that a second join finds it done. */
+/* Runs t, which the calling worker w has taken back, and sets DONE, so that a second join of t
+ * returns at once. Returns the code of t. */
 static int join_run_here(fji_worker *w, fj_task *t)
 {
     t->code = fji_run_body(w, t);
-    fji_store_relaxed(&t->state, FJI_DONE); /* relaxed: no other thread has t */
+    fji_store_relaxed(&t->state, FJI_DONE); /* relaxed: only the caller uses t */
     return t->code;
 }
 
-/* Completes t, which was submitted in the parent process and is run by no thread of this one. */
+/* Completes t, which was submitted in the parent process, with FJ_ECANCELED: no thread of this
+ * process runs t. Returns FJ_ECANCELED. */
 static int join_orphaned(fj_task *t)
 {
     t->code = FJ_ECANCELED;
-    fji_store_relaxed(&t->state, FJI_DONE); /* relaxed: no other thread has t */
+    fji_store_relaxed(&t->state, FJI_DONE); /* relaxed: only the caller uses t */
     return t->code;
 }
 
@@ -255,13 +272,14 @@ int fji_submit_join(fj_pool *p, fj_task *t, bool helps)
 {
     fji_worker *w = fji_worker_self();
 
-    /* [task.done] acquire <- release in fji_task_complete(): result and code. */
+    /* [task.done] acquire <- release in fji_task_complete(): the result and the code of t. */
     if ((fji_load_acquire(&t->state) & FJI_DONE) != 0) return t->code;
     if (fji_task_is_orphaned(t)) return join_orphaned(t);
     bool works = fji_submit_caller_works(p, helps);
     fji_worker *g = works && fji_worker_in(p) == NULL ? fji_guest_enter(p, true, NULL) : NULL;
-    /* NULL if there is no memory for a guest. Then the workers of p run t, because its forks have
-     * to go to p. */
+    /* NULL if the calling thread does not work for p. A thread that could not become a guest,
+     * because there is no memory, does not run t: the forks of t have to go to p, so a worker of p
+     * runs t. */
     fji_worker *own = fji_worker_in(p);
     if (own != NULL && fji_submit_take_back(p, t, 0)) {
         (void)join_run_here(own, t);
@@ -270,8 +288,9 @@ int fji_submit_join(fj_pool *p, fj_task *t, bool helps)
         fji_wake_for_lazy(p);
         (void)fji_await_task(g != NULL ? g : w, p, t, &how);
     }
-    /* relaxed: the wait above has acquired it. If it is not DONE, a task that this thread ran
-     * meanwhile has called fork(), this is the child process, and t is orphaned. */
+    /* relaxed: the wait above has read DONE with acquire. If DONE is not set, a task that this
+     * thread ran during the wait has called fork(), this is the child process, and t is
+     * orphaned. */
     int code = (fji_load_relaxed(&t->state) & FJI_DONE) != 0 ? t->code : join_orphaned(t);
     if (g != NULL) fji_guest_leave(g);
     return code;

@@ -11,46 +11,50 @@
 
 #include "sched/pool.h"
 
-/* Queues an item in a submission queue of p, unless p is shut down. Wakes a worker if `wake` is
+/* Queues *it in a submission queue of p, unless p is shut down. Wakes a worker if `wake` is
  * true. */
 int fji_inject(fj_pool *p, const fji_taken *it, bool wake);
 
-/* The same, but p accepts the item until it stops, even if it is shut down. Always wakes a
- * worker. */
+/* Queues *it in a submission queue of p, unless p has stopped: unlike fji_inject(), it queues the
+ * item even if p is shut down. Always wakes a worker. */
 int fji_submit_after_shutdown(fj_pool *p, const fji_taken *it);
 
-/* A fork of w has found no space in w's queue: queues t in a submission queue, with the token that
- * it runs with. w is the calling worker. Returns false if there is no space there either, or if the
- * pool stops. */
+/* Called by w if its own queue has no space for a fork. Queues t in a submission queue of w's pool,
+ * with the token that w's running task has. Returns false if the submission queues have no space
+ * either, or if the pool stops. */
 bool fji_submit_fork(fji_worker *w, fj_task *t);
 
 /*
- * Queues the future t: in the own queue, if the caller is a worker of p and `outside` is false, or
- * else in a submission queue. root: the root of a completer, or 0. Wakes a worker if `wake` is
- * true. After an error t is as before.
+ * Queues the future t. If the caller is a worker of p and `outside` is false, t goes into the
+ * caller's own queue, otherwise into a submission queue. `root` is the root if t is a completer, or
+ * else 0. Wakes a worker if `wake` is true. If an error is returned, t is as it was before the
+ * call, so it can be queued again.
  */
 int fji_submit_future(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool wake);
 
 /*
  * Takes t, which was submitted to p, back out of its queue, so that the caller can run it. tag: 0,
- * or FJI_TAG_FUTURE for a future. Returns false if another thread has taken t, if t is in no queue
- * yet, or if t is in the queue of another worker.
+ * or FJI_TAG_FUTURE if t is a future. Returns true if the caller has t now. Returns false if
+ * another thread has taken t, if t is in no queue yet, or if t is in the own queue of a worker
+ * other than the caller.
  */
 bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag);
 
 /*
- * Whether the calling thread runs tasks of p while it waits for p. `helps`: it is allowed to. If p
- * has a parallelism of 0, every waiter runs its tasks, because no worker does. Otherwise a worker
- * of another pool does not.
+ * Returns whether the calling thread runs tasks of p while it waits for a task of p. If the
+ * parallelism of p is 0, the result is true, because p has no worker. Otherwise it is true if
+ * `helps` is true, which means that callers may run tasks, and the calling thread works for no
+ * pool.
  */
 bool fji_submit_caller_works(const fj_pool *p, bool helps);
 
-/* Waits for t, which was submitted to p, and returns its code; FJ_ECANCELED if t is orphaned.
- * `helps`: the caller may run tasks of p meanwhile. */
+/* Waits for t, which was submitted to p. Returns the code of t, or FJ_ECANCELED if t is orphaned.
+ * `helps`: while it waits, the caller may run tasks of p. */
 int fji_submit_join(fj_pool *p, fj_task *t, bool helps);
 
-/* Whether t, whose cell was `cell`, was submitted to the pool of the calling thread and is not
- * done. Outside all pools that pool is the common pool. */
+/* Returns whether t was submitted to the pool of the calling thread and is not done. `cell` is the
+ * member `cell` that t had before the caller changed it. The pool of a thread that works for no
+ * pool is the common pool. */
 bool fji_submit_is_pending(const fj_task *t, const fj_cell *cell);
 
 #endif /* FJI_SUBMIT_H */

@@ -10,39 +10,39 @@
  *   fire      A timer thread finds that the timer is due. It takes the timer out of the wheel,
  *             releases the lock and calls fire(). The timer is counted in `moving` until fire() has
  *             queued it, so that a pool that is shut down does not end meanwhile.
- *   withdraw  A thread resolves the future of the timer (future/future.c). It has set COMPLETING
- *             before. If the timer is in the wheel, it takes the timer out. Then no queue and no
- *             worker has the timer, and the resolving thread releases it. A thread that adds a
- *             timer checks COMPLETING with the lock. So either the resolving thread finds the timer
- *             in the wheel, or the timer is not added.
+ *   withdraw  A thread resolves the future of the timer (future/future.c). That thread sets
+ *             COMPLETING first. If the timer is in the wheel, it takes the timer out. Then no queue
+ *             and no worker has the timer, and the resolving thread releases it. A thread that adds
+ *             a timer checks COMPLETING with the lock. So either the resolving thread finds the
+ *             timer in the wheel, or the timer is not added.
  *   shutdown  The thread that shuts the pool down takes all timers out of the wheel, one by one. It
  *             discards those that the pool does not run any more, without the lock and counted in
  *             `moving`. It puts the others back at the end. A thread that resolves a future in that
- *             time does not find its timer in the wheel. So the shutdown checks COMPLETING before
- *             it puts a timer back.
+ *             time does not find the timer in the wheel. So before the shutdown puts a timer back,
+ *             it checks whether a thread has resolved the future or is resolving it.
  *
  * Limits. fj_submit_with_timeout() submits a future first and adds its limit to the wheel
  * afterwards. `kind` of the limit changes only with the lock:
  *
  *     NEW -> LIMIT (in the wheel) -> EXPIRED: it has fired
  *      |       |
- *      +-------+-> UNNEEDED: its future was resolved while the limit was not in the wheel
+ *      +-------+-> UNNEEDED: a thread resolves the future while the limit is not in the wheel
  *
  * Threads. One thread, the keeper, keeps the wheel: it fires the timers that are due, and sleeps on
  * `kick` until the next time in the wheel. A thread that adds an earlier time changes `kick`. Tasks
  * of timers run in the pool, but the on_timeout callback of a limit runs in the keeper, because all
- * workers may be busy. While it runs, another thread keeps the wheel:
+ * workers may be busy. While on_timeout runs, another thread keeps the wheel:
  *
  *     keeper                                      spare thread, sleeps on `turn`
  *     with the lock: kept = false; turn + 1       wakes up
- *     without the lock: on_timeout()              takes the lock; kept is false: is the keeper now
+ *     without the lock: on_timeout()              takes the lock; kept is false: becomes the keeper
  *     takes the lock; kept is true:
  *     becomes the spare thread, or exits if there is one
  *
  * If the callback is short, the keeper takes the lock first and stays the keeper. If there is no
  * spare thread, the keeper starts one. If no thread can be started, the wheel waits for the end of
  * the callback. So a callback delays other timers by at most the time to wake or start a thread.
- * Each timer thread counts as a guest of the pool, so the pool ends after it.
+ * Each timer thread counts as a guest of the pool. So the pool ends only after the thread exits.
  *
  * The keeper has a second duty. If the system refuses to start a worker, and no worker is active,
  * the keeper tries again with growing pauses while the pool is short of a worker
@@ -50,9 +50,11 @@
  *
  * Edges          from                               to                                carries
  *   timer.made   release store, fji_timers_of()     acquire, fji_timers_if_made()     the record
- *   timer.made   full fence, fji_timers_of()        full fence, fji_pool_shutdown()   record, run
+ *   timer.made   full fence, fji_timers_of()        full fence, fji_pool_shutdown()   record
+ *                                                                                     against run
  *   timer.made   release, fji_task_mark_unqueued()  acquire, fji_timers_withdraw()    the record
- *   task.done    full fence, fji_timers_withdraw()  full fence, timer_schedule()      word, cell
+ *   task.done    full fence, fji_timers_withdraw()  full fence, timer_schedule()      state word
+ *                                                                                     against cell
  *   timer.kick   release add, timer_kick()          acquire load, timers_keep()       a new time
  *   timer.turn   release add, timers_turn()         acquire load, timers_stand_by()   the turn
  *   timer.ahead  acq_rel CAS, timer_ahead()         the same                          the offset
@@ -66,8 +68,8 @@
 #include "sched/spawn.h"
 #include "sched/wake.h"
 
-/* The record of the common pool. It is static, because threads that have not noticed the end of the
- * common pool may take its lock. */
+/* The record of the common pool's timers. It is static, because a thread that has not noticed the
+ * end of the common pool may take the lock of the record. */
 static struct fji_timers timers_common;
 
 /* The pool of which the calling thread is a timer thread, or NULL. */
@@ -89,15 +91,16 @@ static fj_timer *timer_of(fji_moment *m)
 
 /* ---- The clock ------------------------------------------------------------------------------- */
 
-/* The offset of the timers' clock from the clock of the system: 0, except in a FJI_WRAP_TEST build.
- * There the clock reaches a time at which nearly all wheels turn soon after the first timer. */
+/* Returns the offset of the timers' clock from the clock of the system, ns: 0, except in a
+ * FJI_WRAP_TEST build. There the timers' clock starts shortly before a time at which nearly all
+ * wheels of queue/wheel.c turn. */
 static int64_t timer_ahead(void)
 {
 #if FJI_WRAP_TEST
     static int64_t ahead;
     int64_t none = 0, mine = FJI_START_CLOCK - fji_plat_now();
 
-    /* [timer.ahead] acq_rel: one thread sets the offset, and all others get the same.
+    /* [timer.ahead] acq_rel: the first call sets the offset, and every other call reads that value.
      * [timer.ahead] both ends are here. */
     return fji_cas_acq_rel_64((uint64_t *)&ahead, (uint64_t *)&none, (uint64_t)mine) ? mine : none;
 #else
@@ -110,7 +113,7 @@ int64_t fji_timers_now(void)
     return fji_plat_now() + timer_ahead();
 }
 
-/* A time of the timers' clock as a deadline of fji_plat_wait(). */
+/* Converts a time of the timers' clock to a deadline for fji_plat_wait(). */
 static int64_t timer_deadline(int64_t when)
 {
     return when == INT64_MAX ? FJ_FOREVER : when - timer_ahead();
@@ -126,33 +129,34 @@ int64_t fji_timers_later(int64_t now, int64_t by)
 
 struct fji_timers *fji_timers_if_made(const fj_pool *p)
 {
-    /* [timer.made] acquire <- release in fji_timers_of(). */
+    /* [timer.made] acquire <- release in fji_timers_of(): the contents of the record. */
     return fji_load_acquire(&p->timers);
 }
 
-/* Makes the keeper check the wheel and the run state again. */
+/* Makes the keeper check the wheel and the run state again, even if it sleeps or is about to
+ * sleep. */
 static void timer_kick(struct fji_timers *ts)
 {
-    /* [timer.kick] release -> acquire in timers_keep(): what has changed. */
+    /* [timer.kick] release -> acquire in timers_keep(): what the caller has changed before. */
     fji_add_acq_rel(&ts->kick, 1);
     fji_plat_wake_one(&ts->kick);
 }
 
-/* With the lock, if there is a spare thread: wakes it. */
+/* With the lock, while there is a spare thread: wakes the spare thread. */
 static void timers_turn(struct fji_timers *ts)
 {
     ts->spare = false;
     ts->coming = true;
-    /* [timer.turn] release -> acquire in timers_stand_by(), which reads it with the lock, so that
-     * it misses no change. */
+    /* [timer.turn] release -> acquire in timers_stand_by(): that `spare` and `coming` have changed.
+     * timers_stand_by() reads `turn` with the lock before it sleeps, so it misses no change. */
     fji_add_acq_rel(&ts->turn, 1);
     fji_plat_wake_all(&ts->turn);
 }
 
 static void timers_main(void *arg);
 
-/* With the lock: starts one more timer thread, which is counted as a guest before it starts.
- * Returns false if the system refuses it. */
+/* With the lock: starts one more timer thread and counts it as a guest of the pool. Returns false
+ * if the system refuses the thread; then it is not counted. */
 static bool timers_start(struct fji_timers *ts)
 {
     fj_pool *p = ts->pool;
@@ -172,9 +176,10 @@ static bool timers_start(struct fji_timers *ts)
     return false;
 }
 
-/* With the lock: the caller does not keep the wheel any more. Wakes or starts another thread,
- * unless one was woken or started already. If that fails, the caller is the keeper again after its
- * callback. */
+/* With the lock, called by the keeper before it runs a callback: the keeper gives up its role.
+ * Wakes the spare thread, or starts a timer thread if there is no spare one; does neither if a
+ * woken or started thread has not taken the lock yet. If no thread can be started, the caller
+ * becomes the keeper again after the callback. */
 static void timers_hand_over(struct fji_timers *ts)
 {
     ts->kept = false;
@@ -185,30 +190,34 @@ static void timers_hand_over(struct fji_timers *ts)
         (void)timers_start(ts);
 }
 
-/* With the lock: t was added to the wheel (n is 1), or has left it (n is -1). */
+/* With the lock: counts that t was added to the wheel (n is 1), or has left it (n is -1 modulo
+ * 2^64). */
 static void timers_count(struct fji_timers *ts, const fj_timer *t, uint64_t n)
 {
     ts->waiting += n;
     if (t->period != 0) ts->series += n;
 }
 
-/* If p is shut down, checks whether it can end: the last timer may just have fired. */
+/* If p is shut down, checks whether p can end, because the timer that has just fired may have been
+ * the last one. */
 static void timers_try_end(fj_pool *p)
 {
-    /* relaxed: if the bit comes later, the shutdown kicks the keeper afterwards. */
+    /* relaxed: if this thread does not see the bit yet, the shutdown kicks the keeper after it has
+     * set the bit, and the keeper checks again. */
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) p->hooks->try_terminate(p, false);
 }
 
 /*
- * Fires t, which is out of the wheel. The caller holds the lock; it is released meanwhile. Returns
- * true if the caller is still the keeper, and false if another thread is, both with the lock.
+ * Fires t, which the keeper has taken out of the wheel. Called by the keeper with the lock;
+ * releases the lock while it calls fire(). Returns true if the caller is still the keeper, and
+ * false if another thread has become the keeper. In both cases the caller holds the lock again.
  *
  * If the callback has called fork(), and this is the child process, sets *forked and returns false
  * without the lock: the child process does not count this thread as a timer thread.
  */
 static bool timers_fire_one(struct fji_timers *ts, fj_timer *t, bool *forked)
 {
-    const fji_timer_ops *ops = ts->ops; /* read under the lock */
+    const fji_timer_ops *ops = ts->ops; /* read with the lock */
     bool acts = ops->acts(t);
     uint32_t generation = fji_fork_generation;
 
@@ -216,7 +225,7 @@ static bool timers_fire_one(struct fji_timers *ts, fj_timer *t, bool *forked)
     ts->moving++;
     if (acts) timers_hand_over(ts);
     fji_lock_drop(&ts->lock);
-    ops->fire(t, ts->pool); /* LAST TOUCH of *t: fire() drops the reference of a limit. */
+    ops->fire(t, ts->pool); /* LAST TOUCH of *t: fire() drops the limit's reference. */
     *forked = generation != fji_fork_generation;
     if (*forked) return false;
     fji_lock_take(&ts->lock);
@@ -226,7 +235,8 @@ static bool timers_fire_one(struct fji_timers *ts, fj_timer *t, bool *forked)
     return still_keeper;
 }
 
-/* Fires all timers that are due. Lock and result as timers_fire_one(). */
+/* Fires all timers that are due at the time `now`. Called by the keeper with the lock. The lock,
+ * the result and *forked are as for timers_fire_one(). */
 static bool timers_fire(struct fji_timers *ts, int64_t now, bool *forked)
 {
     fji_moment *m;
@@ -234,14 +244,15 @@ static bool timers_fire(struct fji_timers *ts, int64_t now, bool *forked)
     while (!fji_pool_stopping(ts->pool) && (m = fji_wheel_take(&ts->wheel, now)) != NULL) {
         fj_timer *t = timer_of(m);
         if (t->kind == FJI_TIMER_LIMIT)
-            fji_store_relaxed(&t->kind, FJI_TIMER_EXPIRED); /* relaxed: the lock */
+            fji_store_relaxed(&t->kind, FJI_TIMER_EXPIRED); /* relaxed: the lock orders it */
         if (!timers_fire_one(ts, t, forked)) return false;
     }
     return true;
 }
 
-/* With the lock: the keeper checks after a pause whether the pool is short of a worker. Returns
- * whether the keeper sleeps longer than that, and has to be woken. */
+/* With the lock: makes the keeper check whether the pool is short of a worker, `pause` ns from now,
+ * but at most FJI_RETRY_MAX_NS. Returns whether the keeper would sleep longer than that, so that
+ * the caller has to wake it. */
 static bool timers_watch_after(struct fji_timers *ts, int64_t pause)
 {
     ts->pause = pause < FJI_RETRY_MAX_NS ? pause : FJI_RETRY_MAX_NS;
@@ -249,12 +260,12 @@ static bool timers_watch_after(struct fji_timers *ts, int64_t pause)
     return ts->watch < ts->asleep_until;
 }
 
-/* If it is time for the check, and the pool is short of a worker, wakes or starts one. The caller
- * holds the lock; it is released meanwhile. */
+/* Called by the keeper with the lock, which is released during the check. If it is time to check
+ * whether the pool is short of a worker, and the pool is short, wakes or starts a worker. */
 static void timers_check_pool(struct fji_timers *ts)
 {
     if (fji_timers_now() < ts->watch) return;
-    ts->watch = INT64_MAX; /* before the check: a start that is refused later sets it again */
+    ts->watch = INT64_MAX; /* before the check: a refused start sets it again */
     fji_lock_drop(&ts->lock);
     bool is_short = fji_spawn_is_short(ts->pool);
     if (is_short) fji_wake_one(ts->pool);
@@ -262,8 +273,8 @@ static void timers_check_pool(struct fji_timers *ts)
     if (is_short) (void)timers_watch_after(ts, 2 * ts->pause);
 }
 
-/* With the lock: the caller is the keeper until another thread is, or the pool stops. *forked: as
- * timers_fire_one(). */
+/* Called with the lock by a thread that becomes the keeper. Returns with the lock when another
+ * thread has become the keeper, or the pool stops. *forked is as for timers_fire_one(). */
 static void timers_keep(struct fji_timers *ts, bool *forked)
 {
     fj_pool *p = ts->pool;
@@ -273,8 +284,9 @@ static void timers_keep(struct fji_timers *ts, bool *forked)
         ts->asleep_until = INT64_MIN;
         if (!timers_fire(ts, fji_timers_now(), forked)) return;
         timers_check_pool(ts);
-        /* [timer.kick] acquire <- release in timer_kick(). It is read with the lock and before
-         * `run`, so that no change is missed. */
+        /* [timer.kick] acquire <- release in timer_kick(): what the kicking thread has changed.
+         * `kick` is read with the lock and before `run`. So if another thread changes the wheel or
+         * `run` later, its kick changes the word, and this thread does not sleep. */
         uint32_t seen = fji_load_acquire(&ts->kick);
         int64_t next = fji_wheel_next(&ts->wheel);
         if (ts->watch < next) next = ts->watch;
@@ -288,27 +300,28 @@ static void timers_keep(struct fji_timers *ts, bool *forked)
     ts->kept = false;
 }
 
-/* With the lock, which is released meanwhile: the caller is the spare thread and sleeps until its
- * turn, or until the pool stops. */
+/* Called with the lock by a thread that becomes the spare thread. Releases the lock and sleeps
+ * until `turn` changes or the pool stops. Returns with the lock. */
 static void timers_stand_by(struct fji_timers *ts)
 {
     ts->spare = true;
-    /* [timer.turn] acquire <- release in timers_turn(). */
+    /* [timer.turn] acquire <- release in timers_turn(): all earlier turns. A later turn changes the
+     * word, and this thread does not sleep. */
     uint32_t seen = fji_load_acquire(&ts->turn);
     fji_lock_drop(&ts->lock);
-    timers_try_end(ts->pool); /* its callback may have been what the end waited for */
+    timers_try_end(ts->pool); /* the end may have waited for this thread's callback */
     if (!fji_pool_stopping(ts->pool)) (void)fji_plat_wait(&ts->turn, seen, FJ_FOREVER);
     fji_lock_take(&ts->lock);
-    /* [timer.turn] acquire <- release in timers_turn(). If the turn has changed, the thread that
-     * changed it has cleared `spare`, and another thread may be the spare thread by now. */
+    /* [timer.turn] acquire <- release in timers_turn(): that it has cleared `spare`. Then another
+     * thread may already be the spare thread, so this thread must not clear `spare`. */
     if (fji_load_acquire(&ts->turn) == seen)
         ts->spare = false;
     else
         ts->coming = false;
 }
 
-/* A timer thread. It is the keeper if there is none, or else the spare thread if there is none.
- * Otherwise it exits. */
+/* The function of a timer thread. The thread becomes the keeper if there is none. Otherwise it
+ * becomes the spare thread if there is none. Otherwise it exits. */
 static void timers_main(void *arg)
 {
     struct fji_timers *ts = arg;
@@ -326,7 +339,7 @@ static void timers_main(void *arg)
         else
             break;
     }
-    if (forked) return; /* in the child process, where the pool does not count this thread */
+    if (forked) return; /* this is the child process, whose pool does not count this thread */
     ts->threads--;
     fji_lock_drop(&ts->lock);
     timers_try_end(p);
@@ -356,11 +369,11 @@ struct fji_timers *fji_timers_of(fj_pool *p)
         ts->watch = INT64_MAX;
         fji_wheel_init(&ts->wheel, fji_timers_now());
         ts->kick = ts->turn = FJI_START_32;
-        /* [timer.made] release -> acquire in fji_timers_if_made(): the record. */
+        /* [timer.made] release -> acquire in fji_timers_if_made(): the contents of the record. */
         fji_store_release(&p->timers, ts);
-        /* [timer.made] the record above, run below; partners: the fences in fji_pool_shutdown() and
-         * fji_pool_stop_common(). Either the shutdown finds the record, or the thread that adds a
-         * timer sees the bit. */
+        /* [timer.made] p->timers above, run below; partners: the fences in fji_pool_shutdown() and
+         * fji_pool_stop_common(). Either the thread that shuts the pool down sees the record, or
+         * the thread that adds a timer sees SHUTDOWN or CLOSING. */
         fji_fence_full();
     }
     fji_lock_drop(&p->lock);
@@ -384,15 +397,16 @@ void fji_timers_watch(fj_pool *p)
 void fji_timers_add(struct fji_timers *ts, fj_timer *t, int64_t when, const fji_timer_ops *ops)
 {
     ts->ops = ops;
-    /* relaxed: fj_timer_remaining() reads it without the lock, as an estimate. */
+    /* relaxed: fj_timer_remaining() reads `when` without the lock, as an estimate. */
     fji_store_relaxed(&t->when, when);
     fji_wheel_add(&ts->wheel, moment_of(t));
     timers_count(ts, t, 1);
     if (when < ts->asleep_until) timer_kick(ts);
 }
 
-/* Takes t out of the wheel. Returns false if it was not there. A limit that is about to be added,
- * by its submitter or again by a shutdown, becomes UNNEEDED and is not added. */
+/* Takes t out of the wheel and returns true. Returns false if t was not in the wheel. If t is a
+ * limit that another thread is about to add, because it was just submitted or a shutdown puts it
+ * back, t becomes UNNEEDED, and that thread does not add it. */
 static bool timers_remove(struct fji_timers *ts, fj_timer *t)
 {
     fji_lock_take(&ts->lock);
@@ -400,11 +414,12 @@ static bool timers_remove(struct fji_timers *ts, fj_timer *t)
     if (waited) {
         fji_wheel_remove(&ts->wheel, moment_of(t));
         timers_count(ts, t, (uint64_t)-1);
-        /* If the pool is shut down and waits for this timer, it may end now.
-         * relaxed: a shutdown that comes later checks the wheel itself, with the lock. */
+        /* If the pool is shut down, its end may have waited for this timer: the keeper checks that.
+         * relaxed: a shutdown that sets the bit later checks the wheel afterwards, with the
+         * lock. */
         if ((fji_load_relaxed(&ts->pool->run) & FJI_RUN_SHUTDOWN) != 0) timer_kick(ts);
     } else if (t->kind == FJI_TIMER_NEW || t->kind == FJI_TIMER_LIMIT) {
-        fji_store_relaxed(&t->kind, FJI_TIMER_UNNEEDED); /* relaxed: the lock */
+        fji_store_relaxed(&t->kind, FJI_TIMER_UNNEEDED); /* relaxed: the lock orders it */
     }
     fji_lock_drop(&ts->lock); /* LAST TOUCH of *ts and its pool. */
     return waited;
@@ -414,20 +429,22 @@ enum fji_withdrawn fji_timers_withdraw(fj_future *f)
 {
     fj_timer *t = (fj_timer *)f;
 
-    /* [task.done] COMPLETING, which the caller has set, above, the cell below; partner: the fence
-     * in timer_schedule(). Either this thread sees the pool and finds the timer in the wheel, or
-     * timer_schedule() sees COMPLETING and does not add it.
+    /* [task.done] COMPLETING, which the caller has set, above, the member `cell` of the task below;
+     * partner: the fence in timer_schedule(). Either this thread sees in `cell` that the timer was
+     * scheduled, and finds it in the wheel; or timer_schedule() sees COMPLETING and does not add
+     * it.
      * [timer.expired] COMPLETING above, `kind` below; partner: the fence in timeout_fire(). Either
      * this thread sees EXPIRED, or the timer thread sees COMPLETING. */
     fji_fence_full();
-    /* [timer.made] acquire <- release in fji_task_mark_unqueued(): the timers of the pool. */
+    /* [timer.made] acquire <- release in fji_task_mark_unqueued(): the record of the pool's
+     * timers. */
     fj_cell *submitted = fji_load_acquire(&f->task.cell);
 
     if (submitted == NULL || fji_task_is_orphaned(&f->task)) return FJI_TIMER_NOT_WAITING;
-    /* The pool may have ended and be freed if the body has returned FJ_PENDING (RELEASED), or if
-     * the limit is EXPIRED or UNNEEDED. Then it must not be accessed. Otherwise a thread of the
-     * pool still has to run or discard the timer. That thread waits until COMPLETING is cleared, so
-     * the pool does not end before.
+    /* The pool must not be accessed if it may have ended and be freed. That is possible if f is a
+     * timer whose body has returned FJ_PENDING (RELEASED), or if f has a limit that is EXPIRED or
+     * UNNEEDED. In all other cases a thread of the pool still has to run or discard f. That thread
+     * waits until COMPLETING is cleared, so the pool does not end before.
      * relaxed: RELEASED, EXPIRED and UNNEEDED are final. */
     uint32_t kind = fji_load_relaxed(&t->kind);
     bool open = (fji_load_relaxed(&f->task.state) & FJI_RELEASED) != 0; /* relaxed: as above */
@@ -440,18 +457,20 @@ enum fji_withdrawn fji_timers_withdraw(fj_future *f)
 
 /* ---- Shutdown -------------------------------------------------------------------------------- */
 
-/* Whether t stays in the wheel after a shutdown. A limit stays until the pool stops, because its
- * body may still run. A timer that runs once stays unless `all` timers are cancelled. */
+/* Returns whether t stays in the wheel after a shutdown. `stops`: the pool stops. A limit stays
+ * until the pool stops, because the body of its future may still run. A timer that runs once stays
+ * unless `all` is true. A periodic timer does not stay. */
 static bool timer_stays(const fj_timer *t, bool all, bool stops)
 {
     if (t->kind == FJI_TIMER_LIMIT) return !stops;
     return !all && t->period == 0;
 }
 
-/* Discards t, which is out of the wheel. The caller holds the lock; it is released meanwhile. */
+/* Discards t, which the caller has taken out of the wheel. Called with the lock, which is released
+ * while discard() runs. */
 static void timers_drop(struct fji_timers *ts, fj_timer *t)
 {
-    const fji_timer_ops *ops = ts->ops;            /* read under the lock */
+    const fji_timer_ops *ops = ts->ops;            /* read with the lock */
     bool unneeded = t->kind == FJI_TIMER_UNNEEDED; /* another thread resolves the future */
 
     timers_count(ts, t, (uint64_t)-1);
@@ -462,8 +481,8 @@ static void timers_drop(struct fji_timers *ts, fj_timer *t)
     ts->moving--;
 }
 
-/* Cancels waiting timers: periodic ones, and with `all` also those that run once. If the pool
- * stops, also limits. */
+/* Cancels the periodic timers in the wheel, and if `all` is true also the timers that run once. If
+ * the pool stops, also cancels the futures whose limits are in the wheel. */
 static void timers_cancel(struct fji_timers *ts, bool all)
 {
     bool stops = fji_pool_stopping(ts->pool);
@@ -481,8 +500,8 @@ static void timers_cancel(struct fji_timers *ts, bool all)
     while ((m = kept) != NULL) {
         kept = m->child;
         fj_timer *t = timer_of(m);
-        /* A thread that has resolved the future meanwhile, or is about to, has not found the timer
-         * in the wheel, so the timer must not be added again. */
+        /* A thread that has resolved the future since m left the wheel, or is resolving it, has not
+         * found the timer in the wheel. So the timer must not be added again. */
         if (t->kind != FJI_TIMER_UNNEEDED && fji_task_is_unresolved(&t->future.task))
             fji_wheel_add(&ts->wheel, m);
         else
@@ -496,12 +515,12 @@ void fji_timers_shutdown(fj_pool *p)
     struct fji_timers *ts = fji_timers_if_made(p);
 
     if (ts == NULL) return;
-    /* relaxed: a flag; the thread that sets it calls this function afterwards. */
+    /* relaxed: the thread that sets the flag calls this function afterwards. */
     bool all = fji_pool_stopping(p) || fji_load_relaxed(&p->cancel_delayed) != 0;
     timers_cancel(ts, all);
     timer_kick(ts);
     fji_lock_take(&ts->lock);
-    if (ts->spare) timers_turn(ts); /* the spare thread exits when the pool stops */
+    if (ts->spare) timers_turn(ts); /* if the pool stops, the spare thread exits */
     fji_lock_drop(&ts->lock);
 }
 
@@ -512,8 +531,8 @@ bool fji_timers_wait(const fj_pool *p)
     if (ts == NULL) return false;
     fji_lock_take(&ts->lock);
     uint64_t some = ts->waiting + ts->moving;
-    /* In other pools the shutdown has cancelled the periodic timers. Those of the common pool are
-     * cancelled when it stops, so they do not keep it from ending. */
+    /* The periodic timers of the common pool are cancelled when it stops, so they do not keep it
+     * from ending. In any other pool the shutdown has cancelled them already. */
     if (p->is_common) some -= ts->series;
     fji_lock_drop(&ts->lock);
     return some != 0;
@@ -529,7 +548,7 @@ void fji_timers_free(fj_pool *p)
 void fji_timers_renew(fj_pool *p)
 {
     if (p->timers == NULL) return;
-    fji_lock_take(&p->timers->lock); /* see fji_pool_make_common() */
+    fji_lock_take(&p->timers->lock); /* fji_pool_make_common() says why */
     fji_lock_drop(&p->timers->lock);
 }
 
@@ -554,8 +573,8 @@ int fj_pool_cancel_delayed_on_shutdown(fj_pool *pool)
 {
     if (pool == NULL) return FJ_EINVAL;
     if (pool->is_common) return FJ_ENOTSUP;
-    fji_store_relaxed(&pool->cancel_delayed, 1u); /* relaxed: a flag */
-    /* [pool.end] acquire <- release in fji_pool_shutdown(). */
+    fji_store_relaxed(&pool->cancel_delayed, 1u); /* relaxed: only the flag is used */
+    /* [pool.end] acquire <- release in fji_pool_shutdown(): what it did before it set SHUTDOWN. */
     if ((fji_load_acquire(&pool->run) & FJI_RUN_SHUTDOWN) != 0) {
         fji_timers_shutdown(pool);
         pool->hooks->try_terminate(pool, false);

@@ -139,7 +139,7 @@ static void syscall_interrupt(fji_worker *w)
     } while (!fji_cas_acq_rel_32(&w->syscall, &s, (s | FJI_SYSCALL_SIGNALLED) + FJI_SYSCALL_PIN));
     /* [pool.thread] acquire <- release in worker_main(): the handle w->thread. Its thread does not
      * exit while the word has a PIN. */
-    if (fji_load_acquire(&w->signalable) != 0)
+    if (fji_load_acquire(&w->signallable) != 0)
         fji_plat_thread_signal(w->thread, w->pool->options.interrupt_signal);
     /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): the signal was sent. */
     fji_add_acq_rel(&w->syscall, 0u - FJI_SYSCALL_PIN);
@@ -187,13 +187,13 @@ void fji_pool_interrupt(fj_pool *p)
     fji_fence_full();
     pool_wake_interruptible(p, NULL);
     if (signal == 0) return;
-    /* A thread clears `signalable` under this lock before it exits. So while this thread holds the
-     * lock, the handle of a worker with `signalable` is valid. */
+    /* A thread clears `signallable` under this lock before it exits. So while this thread holds the
+     * lock, the handle of a worker with `signallable` is valid. */
     fji_lock_take(&p->lock);
     for (uint32_t i = 0; i < p->workers; i++) {
         fji_worker *w = fji_pool_worker(p, i);
         /* [pool.thread] acquire <- release in worker_main(): the handle w->thread. */
-        if (w != NULL && w != fji_worker_self() && fji_load_acquire(&w->signalable) != 0)
+        if (w != NULL && w != fji_worker_self() && fji_load_acquire(&w->signallable) != 0)
             fji_plat_thread_signal(w->thread, signal);
     }
     fji_lock_drop(&p->lock);

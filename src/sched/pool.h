@@ -117,7 +117,7 @@ struct fji_worker {
     uintptr_t stack_low;                              /* lowest address of the thread's stack */
     uintptr_t stack_half;    /* if the stack pointer is below this, the worker does not help */
     fji_thread thread;       /* of a worker, not of a guest */
-    uint32_t signalable;     /* `thread` is valid and has not exited */
+    uint32_t signallable;     /* `thread` is valid and has not exited */
     fj_cell *overflow_cells; /* free overflow cells of this worker; see overflow.h */
 };
 

@@ -10,8 +10,6 @@
 #include "sched/search.h"
 #include "sched/spawn.h"
 
-/* ---- The control word ------------------------------------------------------------------------ */
-
 /* ---- Waking ---------------------------------------------------------------------------------- */
 
 /* Makes w active. The caller has popped w from the idle stack. */

@@ -177,7 +177,7 @@ static void worker_exit(fji_worker *w)
 
     fji_lock_take(&p->lock);
     bool join = fji_pool_last_thread(p, &before);
-    fji_store_relaxed(&w->signalable, 0u); /* relaxed: the lock orders it */
+    fji_store_relaxed(&w->signallable, 0u); /* relaxed: the lock orders it */
     fji_record_give_back(w);
     fji_lock_drop(&p->lock);
     if (join) fji_plat_thread_join(before);
@@ -216,7 +216,7 @@ static void worker_main(void *arg)
         fji_plat_thread_allow(o->interrupt_signal);
         /* [pool.thread] release -> acquire in fji_pool_interrupt() and syscall_interrupt(): the
          * handle. */
-        fji_store_release(&w->signalable, 1u);
+        fji_store_release(&w->signallable, 1u);
     }
     fji_record_set_stack(w);
     int err = o->on_start != NULL ? o->on_start(p, (int)w->index, o->arg) : FJ_OK;
