@@ -11,7 +11,7 @@ bool fji_spawn_allowed(const fj_pool *p, uint64_t c)
 {
     /* relaxed: hints; an old value only makes one start more or less. */
     if (fji_load_relaxed(&p->failed_starts) >= FJI_FAILED_STARTS &&
-        fji_plat_now() < fji_load_relaxed(&p->failed_retry_ns)) /* relaxed: as above */
+        fji_plat_now() < fji_load_relaxed(&p->failed_retry_ns)) /* relaxed: a hint */
         return false;
     fji_sizes sizes = fji_pool_sizes(p);
     return fji_ctl_may_spawn(c, &sizes);
@@ -24,11 +24,10 @@ static void spawn_note(fj_pool *p, bool started)
     /* relaxed, as the other accesses here: hints for the threads that try again. */
     uint32_t refused = fji_load_relaxed(&p->spawn_refused);
 
-    if (started && refused != 0) fji_store_relaxed(&p->spawn_refused, 0u); /* relaxed: see above */
+    if (started && refused != 0) fji_store_relaxed(&p->spawn_refused, 0u); /* relaxed: a hint */
     if (started) return;
-    if (refused == 0)
-        fji_store_relaxed(&p->spawn_refused_ns, fji_plat_now()); /* relaxed: see above */
-    fji_add_relaxed(&p->spawn_refused, 1);                       /* relaxed: see above */
+    if (refused == 0) fji_store_relaxed(&p->spawn_refused_ns, fji_plat_now()); /* relaxed: a hint */
+    fji_add_relaxed(&p->spawn_refused, 1);                                     /* relaxed: a hint */
 }
 
 /* Reads the control word into *c, and into *under_way the number of starts under way, which *c may
@@ -95,5 +94,5 @@ void fji_spawn_failed(fj_pool *p)
 {
     /* relaxed: both are hints for fji_spawn_allowed(). */
     fji_store_relaxed(&p->failed_retry_ns, fji_plat_now() + FJI_FAILED_WAIT_NS);
-    fji_add_relaxed(&p->failed_starts, 1); /* relaxed: as above */
+    fji_add_relaxed(&p->failed_starts, 1); /* relaxed: a hint */
 }

@@ -38,7 +38,7 @@ static void threadless_run(fj_pool *p, bool may_run)
     if (fji_ctl_total(fji_pool_ctl_hint(p)) != 0 || fji_pool_quiescent(p, false)) return;
     /* Asks for no thread if on_start has returned an error in the thread that was started last. */
     if (fji_load_relaxed(&p->failed_starts) == 0) fji_wake_one(p);    /* relaxed: a hint */
-    if (fji_ctl_total(fji_pool_ctl_hint(p)) != 0 || !may_run) return; /* relaxed: as above */
+    if (fji_ctl_total(fji_pool_ctl_hint(p)) != 0 || !may_run) return; /* relaxed: a hint */
     fji_worker *g = fji_guest_enter(p, true, NULL);
     if (g == NULL) {
         /* There is no memory for a guest, or p stops. If p stops, its queued tasks are cancelled
