@@ -3,35 +3,36 @@
  * overflow.c - cells outside the queues, for the results of typed tasks that are run at their fork
  *
  * A typed fork that finds no space in the queue runs the body at once and stores the result in an
- * overflow cell. An overflow cell is a pair of cells that are both END, because typed code uses the
- * cell and the one after it as the position of its next fork: END makes that fork take its slow
- * path. Typed code may keep such a position after the join. So a worker keeps its cells until the
- * pool is freed, and a thread that works for no pool keeps them until the typed task that it runs
- * has returned.
+ * overflow cell. An overflow cell is the first of a pair of cells whose items are both END. Typed
+ * code uses the address of the first or of the second cell as the position of its next fork. END
+ * makes that fork take its slow path. Typed code may keep such a position after the join. So a
+ * worker keeps its overflow cells until the pool is freed, and a thread that works for no pool
+ * keeps them until the typed task that it runs has returned.
  *
- * A fork cannot fail, so there must be a cell: a free one of the worker, else allocated memory,
- * else one of the reserve of the process. If the reserve is empty too, the fork waits for memory.
+ * A fork cannot fail, so it needs an overflow cell in every case. It takes a free one of the
+ * worker, or allocates one, or takes one from the reserve of the process. If the reserve is empty
+ * too, the fork waits for memory.
  *
- * Free cells are in a list; the link is stored in `args` of the second cell.
+ * Free pairs form a list; the link to the next pair is stored in `args` of the second cell.
  */
 
 #include "sched/overflow.h"
 
 #include <string.h>
 
-/* The free cells of a thread that works for no pool: those of the innermost typed task that it
- * runs. The list is empty while the thread runs no typed task, so nothing is leaked when the thread
- * exits. */
+/* The free overflow cells of the calling thread, if it works for no pool: those of the innermost
+ * typed task that it runs. The list is empty while the thread runs no typed task, so no memory is
+ * leaked when the thread exits. */
 static __thread fj_cell *overflow_without_worker;
 
-/* The reserve of the process, for the case that no memory can be allocated. It is not touched until
- * then, so it takes no memory. */
+/* The reserve of the process, for the case that no memory can be allocated. The array is not
+ * touched before that happens, so the system gives it no memory until then. */
 static fji_lock overflow_reserve_lock;
 static fj_cell overflow_reserve[FJI_OVERFLOW_RESERVE][2];
-static unsigned overflow_reserve_used;     /* the pairs below this index were taken at least once */
-static fj_cell *overflow_reserve_returned; /* the pairs that are free again */
+static unsigned overflow_reserve_used;     /* how many pairs, from the first on, were ever taken */
+static fj_cell *overflow_reserve_returned; /* list of the pairs that are free again */
 
-/* Takes a pair of the reserve. Returns NULL if all are in use. */
+/* Takes a pair of cells from the reserve. Returns NULL if all pairs are in use. */
 static fj_cell *overflow_take_reserve(void)
 {
     fji_lock_take(&overflow_reserve_lock);
@@ -49,8 +50,9 @@ static bool overflow_is_reserve(const fj_cell *c)
     return c >= overflow_reserve[0] && c < &overflow_reserve[FJI_OVERFLOW_RESERVE - 1][2];
 }
 
-/* The thread that held the lock at the fork() may not exist in the child process. The lists are
- * usable even then, because each step under the lock leaves them consistent. */
+/* The thread that held the lock at the fork() may not exist in the child process, so the lock is
+ * reset. The list and the number of used pairs are valid even if that thread was changing them: at
+ * worst the pair that it was taking or returning is lost. */
 void fji_overflow_in_child(void)
 {
     fji_lock_reset(&overflow_reserve_lock);

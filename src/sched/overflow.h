@@ -7,11 +7,14 @@
 
 #include "sched/pool.h"
 
-/* Returns an overflow cell and the END after it, as a pair. If there is no memory, waits until
- * there is. w: the calling worker or guest, or NULL if the calling thread works for no pool. */
+/* Returns a pair of cells: an overflow cell and the END after it. If there is no memory, waits
+ * until there is. w: the calling worker or guest, or NULL if the calling thread works for no
+ * pool. */
 fj_cell *fji_overflow_take(fji_worker *w);
 
-/* Returns the pair to the free ones, after the join of its task. w: as above. */
+/* Makes overflow cell c and the END after it free again. Called after the join of the task whose
+ * result c held. w: the calling worker or guest, or NULL if the calling thread works for no
+ * pool. */
 void fji_overflow_return(fji_worker *w, fj_cell *c);
 
 /* Returns whether c, the cell of a forked typed task, is an overflow cell. */
@@ -20,18 +23,21 @@ static inline bool fji_overflow_is(const fj_cell *c)
     return c->item == FJI_END;
 }
 
-/* Frees a list of free cells that were allocated. No thread may have a pointer to one of them. */
+/* Gives the memory of a list of free overflow cells back. The list contains no cell of the reserve
+ * (overflow.c). No thread may have a pointer to one of the cells. */
 void fji_overflow_free(fj_cell *list);
 
-/* In the child process after fork(): resets the lock of the reserve. */
+/* Called in the child process after fork(): resets the lock of the reserve (overflow.c). */
 void fji_overflow_in_child(void);
 
-/* Called by a thread that works for no pool before it runs a typed task. Begins with an empty list
- * of free cells and returns the list of the typed task that the thread runs already, or NULL. */
+/* Called by a thread that works for no pool before it runs a typed task. Makes the thread's list of
+ * free overflow cells empty. Returns the list that the thread had before, which belongs to a typed
+ * task further below on its stack; NULL if the list was empty. */
 fj_cell *fji_overflow_enter(void);
 
-/* Called after that task: frees its cells and restores the list that fji_overflow_enter()
- * returned. */
+/* Called by a thread that works for no pool after a typed task has returned. Frees the overflow
+ * cells of that task. `saved` is what fji_overflow_enter() returned before the task; it becomes the
+ * thread's list of free overflow cells again. */
 void fji_overflow_leave(fj_cell *saved);
 
 #endif /* FJI_OVERFLOW_H */

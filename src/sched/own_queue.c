@@ -16,7 +16,8 @@ int64_t fji_worker_push(fji_worker *w, uintptr_t item, fj_action_fn *fn, void *a
     if (item == FJI_ACTION || fji_item_is_future(item)) fji_cell_put_action(p, fn, arg);
     int64_t position = fji_queue_position(q, p);
     if (fji_item_is_detached(item) && item != FJI_ACTION)
-        /* relaxed: published below; other threads only compare it with their own positions. */
+        /* relaxed: fji_worker_publish() publishes it with the item. A thread that reads `location`
+         * earlier only looks for the task at a wrong place and does not find it there. */
         fji_store_relaxed(&(fji_item_task(item))->location,
                           FJI_LOCATION_LOCAL | fji_location_stamp() | (uint32_t)position);
     fji_worker_publish(w, p, item);
@@ -37,12 +38,14 @@ bool fji_worker_finish_pop(fji_worker *w, fj_cell *c, uintptr_t item)
     return ours;
 }
 
-/* Frees the topmost cell c, whose task was stolen and will not be joined. Returns false if its
- * thief still uses the cell. The thief of a detached task does not use it. */
+/* Frees c, the topmost cell of w's queue. Its task, `item`, was stolen and will not be joined.
+ * Returns false, without any change, if the thief still uses the cell. The thief of a detached task
+ * does not use the cell. */
 static bool worker_free_stolen(fji_worker *w, fj_cell *c, uintptr_t item)
 {
     if (!fji_item_is_detached(item)) {
-        /* [task.done] acquire <- acq_rel in fji_cell_complete(): the thief has finished. */
+        /* [task.done] acquire <- acq_rel in fji_cell_complete(): everything that the thief wrote to
+         * the cell. The thief does not use the cell after that. */
         if ((fji_load_acquire(&c->state) & FJI_DONE) == 0) return false;
         fji_store_relaxed(&c->state, 0u); /* relaxed: no other thread uses the cell now */
     }

@@ -10,7 +10,7 @@
 
 #include "sched/pool.h"
 
-/* A free cell at the boundary of the own queue, or NULL if there is no space. Called by w. */
+/* Returns the free cell at the boundary of w's queue, or NULL if the queue has no space. */
 static inline fj_cell *fji_worker_find_space(fji_worker *w)
 {
     fji_queue *q = &w->q;
@@ -18,8 +18,9 @@ static inline fj_cell *fji_worker_find_space(fji_worker *w)
     return fji_queue_room(q, fji_queue_in_typed(q) ? q->typed_hint : q->fast.top);
 }
 
-/* Stores the item into p, a free cell at the boundary, and moves the boundary up. Thieves may take the
- * item from now on; the caller then wakes a worker if one is wanted. Called by w. */
+/* Stores the item into p, the free cell at the boundary, and moves the boundary up. Thieves may
+ * take the item from now on. The caller wakes a worker after this call, if the wake-up bit is
+ * set. */
 static inline void fji_worker_publish(fji_worker *w, fj_cell *p, uintptr_t item)
 {
     fji_queue *q = &w->q;
@@ -28,86 +29,94 @@ static inline void fji_worker_publish(fji_worker *w, fj_cell *p, uintptr_t item)
         q->typed_hint = p + 1;
     else
         q->fast.top = p + 1;
-    /* [queue.publish] release -> acquire in fji_queue_steal_for(): the task. */
+    /* [queue.publish] release -> acquire in fji_queue_steal_for(): the contents of the task. */
     fji_store_release(&p->item, item);
-    /* [idle.dekker] the cell above, ctl below; partner: the heavy fence in idle_lead(). */
+    /* [idle.dekker] the cell above, ctl below; partner: the heavy fence in idle_lead(). Either this
+     * thread sees that a worker is idle, or the rescan of that worker sees the task. */
     FJI_LIGHT_FENCE();
 }
 
 /*
- * Queues a detached task or an action. fn: the function of an action, or the root of a future. arg:
- * the argument of an action. If `wake` is false, no worker is woken; the next thread that waits for
- * the pool does that (fji_wake_for_lazy()). Returns the position, or -1 if the queue has no space.
+ * Queues a detached task or an action in w's queue. fn: the function of an action; of a completer,
+ * its root; of another future, 0. arg: the argument of an action. If `wake` is false, no worker is
+ * woken now; the next thread that waits for a task of the pool wakes one (fji_wake_for_lazy()).
+ * Returns the position of the cell, or -1 if the queue has no space.
  */
 int64_t fji_worker_push(fji_worker *w, uintptr_t item, fj_action_fn *fn, void *arg, bool wake);
 
 /*
- * Takes the youngest task of the queue, in a FIFO pool the oldest. Only for a worker that has no
- * task on its stack, because no frame joins what it takes. Returns whether it took a task.
+ * Takes the youngest task of w's queue, or in a FIFO pool the oldest. Only for a worker that has no
+ * task on its stack: a task on the stack could still join the task that is taken here. Returns true
+ * and sets *taken if it took a task.
  */
 bool fji_worker_take_local(fji_worker *w, fji_taken *taken);
 
-/* Takes the detached task in cell c of the queue. Returns false if a thief has it. In both
- * cases the cell holds no task afterwards. */
+/* Takes the detached task in cell c of w's queue. Returns false if a thief has the task. In both
+ * cases cell c holds no task afterwards. */
 bool fji_worker_take_detached(fji_worker *w, fj_cell *c);
 
-/* Takes the detached task `item` back from this position of the queue. Returns false if it is not
- * there, or if a thief has it. */
+/* Takes the detached task `item` back from this position of w's queue. Returns false if the cell at
+ * that position does not hold `item`, or if a thief has the task. */
 bool fji_worker_take_back(fji_worker *w, uint32_t position, uintptr_t item);
 
-/* Called after fji_pop() has returned -1 for the topmost cell c, which held the detached `item`.
- * Returns true if w has taken the task, and false if a thief has it. The cell is free in both
- * cases. */
+/* Called after fji_pop() has returned -1 for c, the topmost cell of w's queue, which held the
+ * detached task `item`. Returns true if w has taken the task, and false if a thief has it. The cell
+ * is free in both cases. */
 bool fji_worker_finish_pop(fji_worker *w, fj_cell *c, uintptr_t item);
 
-/* Sets fast.location_base, from which fji_push_future() computes fj_task.location. Also called by
- * the thread that creates the record, and in the child process after fork(), because the location
- * contains the fork generation. */
+/* Sets fast.location_base, from which fji_push_future() computes fj_task.location. Called by the
+ * thread that creates the record of w. Called again in the child process after fork(), because the
+ * location contains the fork generation. */
 void fji_worker_set_location(fji_worker *w);
 
-/* The fast path of queueing the future t with this root; it has the same steps as fj_fork().
- * Returns false, without any change, if the cell at fast->top is not FREE. */
+/* The fast path of queueing the future t in the queue of the calling worker, with the same steps as
+ * fj_fork(). root: the root of a completer, or 0 for another future. Returns false, without any
+ * change, if the cell at fast->top is not FREE. */
 static inline bool fji_push_future(fj_task *t, uintptr_t root)
 {
     fj_worker *fast = fji_self;
     fj_cell *p = fast->top;
 
-    if (p->item != FJI_FREE) return false; /* also if the thread works for no pool */
-    /* relaxed: published below. A thread that already waits for t may miss it, and then only
-     * sleeps. */
+    if (p->item != FJI_FREE) return false; /* END if the thread works for no pool */
+    /* relaxed: the release store of the item below publishes it. A thread that already waits for t
+     * may read the old value. It then sleeps until t is done, instead of running t itself. */
     fji_store_relaxed(&t->cell, fast->submitted_cell);
     /* relaxed: as above */
     fji_store_relaxed(&t->location, fast->location_base + (uint32_t)((uintptr_t)p / sizeof *p));
-    /* relaxed: published below. A thief with an old value of base may read it; its CAS fails. */
+    /* relaxed: the release store of the item below publishes it. A thief with an old value of base
+     * may read the cell while this store is made; the CAS of that thief fails. */
     fji_store_relaxed(fji_cell_words(p), root);
     fast->top = p + 1;
-    /* [queue.publish] release -> acquire in fji_queue_steal_for(): the task. */
+    /* [queue.publish] release -> acquire in fji_queue_steal_for(): the future and its root. */
     fji_store_release(&p->item, FJI_FUTURE_ITEM(t));
-    /* [idle.dekker] the cell above, ctl below; partner: the heavy fence in idle_lead(). */
+    /* [idle.dekker] the cell above, ctl below; partner: the heavy fence in idle_lead(). Either this
+     * thread sees that a worker is idle, or the rescan of that worker sees the future. */
     FJI_LIGHT_FENCE();
     if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(fast->ctl))) fji_wake_slow(fast);
     return true;
 }
 
-/* The fast path of taking the future t back, if it is the topmost task of the queue. Returns false
- * if it is not, or if a thief has it. */
+/* The fast path of taking the future t back from the queue of the calling worker, if t is the
+ * topmost task. fast: fji_self of the calling thread. Returns false if t is not the topmost task,
+ * or if a thief has it. */
 static inline bool fji_pop_future(fj_worker *fast, const fj_task *t)
 {
     fj_cell *c = fast->top - 1;
     uintptr_t item = FJI_FUTURE_ITEM(t);
 
-    if (c->item != item) return false; /* also if the thread works for no pool */
+    if (c->item != item) return false; /* END if the thread works for no pool */
     int got = fji_pop(fast, c);
     if (got > 0) fast->top = c;
     return got > 0 || (got < 0 && fji_worker_finish_pop(fji_worker_of(fast), c, item));
 }
 
-/* The fast path of fji_worker_take_local(): takes the topmost task if it is a future. Returns NULL
- * if it is not, if a thief has it, if the pool is FIFO, or if the queue has tombstones. */
+/* The fast path of fji_worker_take_local(): takes the topmost task of w's queue if it is a future,
+ * and returns it. Returns NULL if the topmost task is not a future or a thief has it, if the queue
+ * has no task or has tombstones, or if the pool is FIFO. */
 static inline fj_task *fji_worker_take_future(fji_worker *w)
 {
     fji_queue *q = &w->q;
-    fj_cell *c = q->fast.top - 1; /* the END if the queue is empty */
+    fj_cell *c = q->fast.top - 1; /* if the queue is empty, the END below cell 0 */
     uintptr_t item = c->item;
 
     if ((item & FJI_TAG_MASK) != (FJI_TAG_DETACHED | FJI_TAG_FUTURE)) return NULL;

@@ -7,9 +7,9 @@
  * would have to change it. Instead a thread sweeps over the records:
  *
  *     read ctl and activity_epoch
- *       all workers idle, all guests quiet, and their queues empty
+ *       first pass: all workers idle, all guests quiet, and their queues empty
  *       all submission queues empty
- *       all workers idle, all guests quiet, again
+ *       second pass: all workers idle, all guests quiet
  *     full fence
  *     ctl and activity_epoch unchanged: quiescent; otherwise sweep again
  *
@@ -23,16 +23,17 @@
  *     that has taken a task is ACTIVE then, or has become idle again and has changed ctl.
  *   - A thread that is being started is counted in ctl, but the sweep does not find it idle.
  *   - activity_epoch counts the changes that ctl does not show: a guest enters or leaves, a worker
- *     in fj_help_quiesce() becomes QUIET or ACTIVE, and so does a guest without a task of its own
- *     that sleeps in a join. Such a guest has to count as quiet, because the task that it joins may
- *     itself wait until the pool is quiescent.
+ *     or guest in fj_help_quiesce() becomes QUIET or ACTIVE, and a guest without a task of its own
+ *     becomes QUIET before it sleeps in a join, and ACTIVE after that. The sleeping guest has to
+ *     count as quiet, because the task that it joins may itself wait until the pool is quiescent.
  *   - Submissions can only be added during the sweep, because no worker and no guest is active. So
  *     a submission queue that the sweep finds empty was empty when the sweep began. The start of
  *     the sweep is the moment at which the pool was quiescent.
  *   - A worker counts as idle only after the wake-up of its rescan (`rescanning`, see idle.h).
  *
- * When a pool ends, no task may be added after the sweep. So that sweep takes the lock of each
- * submission queue. A submitter checks the run state under the same lock.
+ * When a pool ends, no task may be added after the sweep. So the sweep of a thread that is about to
+ * stop the pool takes the lock of each submission queue. A submitter checks the run state with that
+ * lock.
  *
  * Edges            from                                to                            carries
  *   pool.alive     release stores in record.c          acquire, quiesce_worker()     park, queue
@@ -61,27 +62,32 @@ bool fji_pool_has_work(const fj_pool *p)
 
 /* ---- Quiescence ------------------------------------------------------------------------------ */
 
-/* Whether the worker or guest of record w is idle or quiet, or the record is free. Adds 1 to
- * *idle if it is a worker. A QUIET worker continues its task afterwards, so it keeps a pool from
- * ending. */
+/* Returns whether the worker or guest of record w is idle or quiet, or no thread uses the record.
+ * Adds 1 to *idle if w is a worker. ending: see fji_pool_quiescent(); if it is true, a QUIET worker
+ * or guest counts as active. */
 static bool quiesce_worker(fji_worker *w, bool ending, int *idle)
 {
-    /* [pool.alive] acquire <- release in fji_record_take() and fji_record_give_back(). */
+    /* [pool.alive] acquire <- release in fji_record_take(): park and rescanning as initialised.
+     * [pool.alive] acquire <- release in fji_record_give_back(): the empty queue of w. */
     uint32_t alive = fji_load_acquire(&w->alive);
 
     if (alive != FJI_ALIVE_WORKER && alive != FJI_ALIVE_GUEST) return true;
-    /* [idle.park] acquire <- worker_unpark(), idle_push() or fji_quiesce_turn(). The caller
-     * compares activity_epoch and ctl afterwards. */
+    /* [idle.park] acquire <- release in idle_push() and fji_quiesce_turn(), acq_rel in
+     * worker_unpark(): what that thread wrote before it changed park. If w takes a task after this
+     * read, the second pass of the sweep or the comparison of ctl and activity_epoch in
+     * fji_pool_quiescent() notices it. */
     uint32_t park = fji_load_acquire(&w->park);
     if (alive == FJI_ALIVE_WORKER) ++*idle;
     if (park == FJI_PARK_ACTIVE || (ending && park == FJI_PARK_QUIET)) return false;
-    /* [idle.rescan] acquire <- release in fji_idle_wait(): the worker that w has woken. */
+    /* [idle.rescan] acquire <- release in fji_idle_wait(): if rescanning is 0, the wake-up that the
+     * rescan of w has made. */
     return fji_load_acquire(&w->rescanning) == 0;
 }
 
-/* Takes the lock of q. Returns false if p is the common pool and another thread holds the lock: a
- * submission is in progress. The caller must not wait for it, because callbacks of that submission
- * may wait for the lock under which the common pool is ended. */
+/* Takes the lock of q, a submission queue of p. Returns false, without the lock, if p is the common
+ * pool and another thread holds the lock: a submission is in progress. The caller must not wait for
+ * that submission, because a callback of the submission may wait for the lock that the caller holds
+ * while it ends the common pool. */
 static bool quiesce_lock(const fj_pool *p, fji_submission_queue *q)
 {
     if (p->is_common) return fji_lock_try(&q->lock);
@@ -89,7 +95,7 @@ static bool quiesce_lock(const fj_pool *p, fji_submission_queue *q)
     return true;
 }
 
-/* Whether all submission queues are empty. */
+/* Returns whether all submission queues of p are empty. ending: see fji_pool_quiescent(). */
 static bool quiesce_submissions(fj_pool *p, bool ending)
 {
     for (uint32_t i = 0; i < p->nsubmissions; i++) {
@@ -103,8 +109,9 @@ static bool quiesce_submissions(fj_pool *p, bool ending)
     return true;
 }
 
-/* Whether all workers that are counted in ctl are idle and all guests are quiet. `queues`: and
- * their queues are empty. */
+/* Returns whether all workers that the control word `ctl` counts are idle or quiet, and all guests
+ * are quiet. If `queues` is true, their queues must also be empty. ending: see
+ * fji_pool_quiescent(). */
 static bool quiesce_workers(fj_pool *p, uint64_t ctl, bool ending, bool queues)
 {
     int idle = 0;
@@ -128,27 +135,29 @@ bool fji_pool_quiescent(fj_pool *p, bool ending)
 {
     for (;;) {
         uint64_t ctl = fji_pool_ctl(p);
-        /* [pool.activity] acquire <- acq_rel in guest.c and fji_quiesce_turn(). */
+        /* [pool.activity] acquire <- acq_rel in guest.c and fji_quiesce_turn(): the records of the
+         * guests that have entered or left, and the park words that were changed before. */
         uint64_t activity = fji_load_acquire(&p->activity_epoch);
         if (!quiesce_sweep(p, ctl, ending)) return false;
         /* [pool.activity] the sweep above, ctl and activity_epoch below; partners: the acq_rel
-         * adds in guest.c and fji_quiesce_turn(). */
+         * adds in guest.c and fji_quiesce_turn(). Either the sweep has not seen what the guest or
+         * worker did after its add, or this thread sees that activity_epoch has changed. */
         fji_fence_full();
-        /* relaxed: the fence orders them. */
+        /* relaxed: the fence orders both loads after the sweep. */
         if (fji_pool_ctl_hint(p) == ctl && fji_load_relaxed(&p->activity_epoch) == activity)
             return true;
     }
 }
 
-/* The thread of w may have been a worker or guest of the same pool before it became the guest w.
- * These records turn, too, because they cannot continue before w does. */
+/* The thread of w may have been a worker or guest of p before it became the guest w. The park words
+ * of these records are set too, because their tasks cannot continue before w leaves. */
 void fji_quiesce_turn(fji_worker *w, uint32_t park)
 {
     fj_pool *p = w->pool;
 
     for (; w != NULL; w = fji_worker_outer(w))
-        if (w->pool == p) /* [idle.park] release -> acquire in quiesce_worker() */
+        if (w->pool == p) /* [idle.park] release -> acquire in quiesce_worker(): earlier writes */
             fji_store_release(&w->park, park);
-    /* [pool.activity] acq_rel <-> acquire in fji_pool_quiescent(). */
+    /* [pool.activity] acq_rel -> acquire in fji_pool_quiescent(): the park words set above. */
     fji_add_acq_rel(&p->activity_epoch, 1);
 }

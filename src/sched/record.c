@@ -3,9 +3,10 @@
  * record.c - the records of the workers of a pool
  *
  * A thread that becomes a worker or a guest takes a record under the pool's lock: `alive` changes
- * from NO to WORKER or GUEST. It gives the record back by changing `alive` to NO: a worker does
- * this under the lock, a guest without it. Records are created on demand and freed only with the
- * pool, so a thief may read a record that no thread has; its queue is empty.
+ * from NO to WORKER or GUEST. The thread gives the record back by changing `alive` to NO: a worker
+ * does this under the lock, a guest without the lock. Records are created on demand and freed only
+ * with the pool. So a thief may read a record that no thread uses; the queue of that record is
+ * empty.
  *
  * Edges          from                                to                           carries
  *   pool.record  release stores, record_new()        acquire, fji_pool_worker(),  the record
@@ -25,8 +26,8 @@
  * fork calls fji_wake_slow(), which executes a full fence. */
 static const int64_t record_always_ctl = -1;
 
-/* With the lock: creates the next record. Returns NULL if there is no memory, or if the pool has
- * FJ_MAX_WORKERS records. */
+/* Called with the lock of p: creates the next record. Returns NULL if there is no memory, or if p
+ * already has FJ_MAX_WORKERS records. */
 static fji_worker *record_new(fj_pool *p)
 {
     uint32_t i = p->workers;
@@ -36,7 +37,7 @@ static fji_worker *record_new(fj_pool *p)
     if (chunk == NULL) {
         chunk = fji_plat_alloc(FJI_CHUNK * sizeof *chunk);
         if (chunk == NULL) return NULL;
-        /* [pool.record] release -> acquire in fji_pool_worker(): the chunk. */
+        /* [pool.record] release -> acquire in fji_pool_worker(): the zeroed chunk. */
         fji_store_release(&p->chunk[i / FJI_CHUNK], chunk);
     }
     fji_worker *w = fji_plat_alloc(sizeof *w);
@@ -54,9 +55,9 @@ static fji_worker *record_new(fj_pool *p)
     fji_worker_set_location(w);
     w->forks_since_spawn_try = FJI_START_32;
     w->steals = w->parks = FJI_START_64;
-    /* [pool.record] release -> acquire in fji_pool_worker(): the record. */
+    /* [pool.record] release -> acquire in fji_pool_worker(): the initialised record. */
     fji_store_release(&chunk[i % FJI_CHUNK], w);
-    /* [pool.record] release -> acquire in fji_pool_nworkers(): the records. */
+    /* [pool.record] release -> acquire in fji_pool_nworkers(): the records 0 to i. */
     fji_store_release(&p->workers, i + 1);
     return w;
 }
@@ -72,7 +73,8 @@ fji_worker *fji_record_take(fj_pool *p, uint32_t as)
 
     for (uint32_t i = 0; i < p->workers && w == NULL; i++) {
         fji_worker *v = fji_pool_worker(p, i);
-        /* [pool.alive] acquire <- release in fji_record_give_back(): what its last user wrote. */
+        /* [pool.alive] acquire <- release in fji_record_give_back(): everything that the thread
+         * which used the record before wrote to it. */
         if (fji_load_acquire(&v->alive) == FJI_ALIVE_NO) w = v;
     }
     if (w == NULL) w = record_new(p);
@@ -80,21 +82,23 @@ fji_worker *fji_record_take(fj_pool *p, uint32_t as)
     w->random = (w->index + 1) * 0x9e3779b9u + (uint32_t)p->started;
     if (w->random == 0) w->random = 1;
     fji_scope_reset(w);
-    /* relaxed: a helper that reads an old value checks what it finds there. */
+    /* relaxed: a helping thread that reads an old value checks the state words that it has read
+     * before it takes a task (help.c). */
     fji_store_relaxed(&w->joining, (fj_cell *)NULL);
-    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: for monitoring */
-    fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);   /* relaxed: published by alive */
-    fji_store_relaxed(&w->rescanning, 0u);          /* relaxed: published by alive */
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: for dumps and atfork.c */
+    fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);   /* relaxed: the store to alive publishes it */
+    fji_store_relaxed(&w->rescanning, 0u);          /* relaxed: the store to alive publishes it */
     w->searching = w->rescan_owed = false;
     w->awaiting_first_task = as == FJI_ALIVE_WORKER;
-    /* [pool.alive] release -> acquire in quiesce_worker(): park, rescanning. */
+    /* [pool.alive] release -> acquire in quiesce_worker(): park and rescanning, as set above. */
     fji_store_release(&w->alive, as);
     return w;
 }
 
 void fji_record_give_back(fji_worker *w)
 {
-    /* [pool.alive] release -> acquire in fji_record_take() and quiesce_worker(): what w wrote. */
+    /* [pool.alive] release -> acquire in fji_record_take() and quiesce_worker(): everything that
+     * the calling thread wrote to the record and its queue. */
     fji_store_release(&w->alive, FJI_ALIVE_NO);
 }
 

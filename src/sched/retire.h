@@ -6,23 +6,25 @@
  *
  * A worker that stays idle for the keep-alive time exits. Only the worker on top of the idle stack
  * sleeps with a deadline, and only if no worker is active or the pool has more threads than its
- * parallelism. So an idle pool has one timed sleep in all. If the worker is still on top when its
- * deadline passes, it takes itself off the stack with one CAS and exits. It makes the worker below
- * it compute its deadline again, because that worker is on top now:
+ * parallelism. So at most one idle worker of a pool sleeps with a deadline. If the worker is still
+ * on top when its deadline passes, it takes itself off the stack with one CAS and exits. Before it
+ * exits, it makes the worker below it compute its deadline again, because that worker is on top
+ * now:
  *
  *     retiring worker (fji_retire)             worker below it (idle_sleep)
  *     CAS ctl: the worker below is on top      CAS park: IDLE -> PARKED
  *     full fence                               full fence
  *     park is PARKED: set IDLE and wake it     reads ctl: on top? then it sleeps with a deadline
  *
- * Either the worker below sees itself on top, or the retiring worker sees PARKED. After the first
- * worker has retired, and until a worker is woken, the deadline is FJI_RETIRE_NEXT_NS away
- * (`shrinking`).
+ * Either the worker below sees itself on top, or the retiring worker sees PARKED. After a worker
+ * has retired, and until a worker is woken, the deadline is FJI_RETIRE_NEXT_NS away instead of the
+ * keep-alive time (`shrinking` of the pool is 1).
  *
- * The retiring worker still counts as a thread until its on_stop callback has returned, so that the
- * pool does not end before. A task that is queued in that time can neither wake nor replace it. So
- * after it has given its count back, it executes a heavy fence, tests the queues and calls
- * fji_wake_one() if one has a task (worker_main() in worker.c).
+ * The retiring worker counts as a thread until its on_stop callback has returned, so that the pool
+ * does not end earlier. The producer of a task that is queued in that time cannot wake the retiring
+ * worker, and may be unable to start a thread in its place. So after the retiring worker has
+ * subtracted itself from the number of threads, it executes a heavy fence, tests the queues and
+ * calls fji_wake_one() if a queue has a task (worker_main() in worker.c).
  *
  * Edges          from                               to                          carries
  *   idle.retire  full fence, retire_reconsider()    full fence, idle_sleep()    ctl, park
@@ -32,13 +34,16 @@
 
 #include "sched/pool.h"
 
-/* Until when w may sleep, for the thread of w. Returns FJ_FOREVER unless w is on top of the idle
- * stack and the pool does not need it. */
+/* Called by the thread of the idle worker w: returns the time at which its sleep has to end so that
+ * w can retire. Returns FJ_FOREVER if w is not on top of the idle stack, if the pool needs w (a
+ * worker is active, and the pool has at most as many threads as its parallelism), or if the
+ * keep-alive time is FJ_FOREVER. */
 int64_t fji_retire_deadline(fji_worker *w);
 
-/* Takes w off the idle stack if it is on top, and makes the worker below it compute its deadline
- * again. Called by the thread of w when its deadline has passed. Returns false if w is not on top:
- * then it stays idle. */
+/* Called by the thread of the idle worker w when its deadline has passed. If w is on top of the
+ * idle stack, takes w off the stack, makes the worker below compute its deadline again, and returns
+ * true: w has to exit. Returns false, without any change, if w is not on top; w then stays idle, or
+ * another thread has just woken it. */
 bool fji_retire(fji_worker *w);
 
 #endif /* FJI_RETIRE_H */

@@ -9,15 +9,15 @@
  *     FUTURE      its function completes it
  *     DETACHED    a submitted task: the code is stored in the task, DONE in the task's state word
  *     TYPED       the result is stored in the cell, DONE in the cell's state word
- *     plain       the code is stored in the task, DONE in the cell's state word. If the owner
- *                 itself has taken the task out of its queue, there is no cell, and no thread
- *                 waits for the task
+ *     plain       the code is stored in the task, DONE in the cell's state word. If the owner has
+ *                 taken the task back from its own queue, `cell` of fji_taken is NULL; no thread
+ *                 waits for the task then, and its code is discarded
  *
  * If the body calls fork(), the child process continues with the body. The thread that waits for
- * the task does not exist there, and the memory of the task may have been freed. So the child
- * process, which recognizes itself by the changed fork generation, does not touch the task after
- * its body. A typed task is an exception: its result is stored in a cell of a record that the child
- * process never uses (pool/atfork.c).
+ * the task does not exist in the child process, and the memory of the task may have been freed. So
+ * the child process, which recognizes itself by the changed fork generation, does not touch the
+ * task after its body. A typed task is an exception: its result is stored in a cell of a record
+ * that the child process never uses (pool/atfork.c).
  *
  * Edges         from                                to                        carries
  *   join.thief  release or, fji_task_claim()        acquire load, a waiter    child_base
@@ -34,12 +34,14 @@ int fji_run_body(fji_worker *w, fj_task *t)
     if (w == NULL) return t->fn(t);
     uint32_t from = fji_worker_position(w);
     int code = t->fn(t);
-    /* Read after the body, because a fork in the body may have set it. */
+    /* check_body is read after the body, because a fork in the body may have set it. */
     if (FJI_UNLIKELY(w->check_body != NULL) && !fji_queue_in_typed(&w->q)) w->check_body(w, from);
     return code;
 }
 
-/* Stores in the state word of a task that w runs it, so that the waiter can help. */
+/* Stores in *state, the state word of a task, that w runs the task, so that a thread that waits for
+ * the task can help w. *child_base becomes the position at which the forks of the task begin. Does
+ * nothing if w is NULL. */
 static void run_claim(fji_worker *w, uint32_t *state, uint32_t *child_base)
 {
     if (w != NULL) fji_task_claim(state, child_base, w->index, fji_worker_position(w));
@@ -76,7 +78,7 @@ static void run_typed(fji_worker *w, const fj_type *type, fj_cell *c)
     fji_cell_complete(c);
 }
 
-/* An action. Its code goes to p, unless p is NULL. */
+/* Runs an action. The on_error callback of p gets its code, unless p is NULL. */
 static void run_action(fj_pool *p, const fji_taken *taken)
 {
     int code = ((fj_action_fn *)taken->fn)((void *)taken->arg);
@@ -92,7 +94,7 @@ static void run_by_kind(fj_pool *p, fji_worker *w, const fji_taken *taken)
     if (item == FJI_ACTION)
         run_action(p, taken);
     else if (fji_item_is_future(item))
-        (void)t->fn(t); /* LAST TOUCH of *t: it completes itself. */
+        (void)t->fn(t); /* LAST TOUCH of *t: the function completes the future. */
     else if (fji_item_is_detached(item))
         run_detached(w, t);
     else if (fji_item_is_typed(item))
@@ -101,8 +103,8 @@ static void run_by_kind(fj_pool *p, fji_worker *w, const fji_taken *taken)
         run_plain(w, t, taken->cell);
 }
 
-/* Enters the scope of the token, unless w runs with it already or the task is a future, which enters
- * its own scope. */
+/* Runs the taken task in the scope of its token. Enters no scope if w is NULL, if w runs with this
+ * token already, or if the task is a future, whose function enters a scope itself. */
 static __attribute__((noinline)) void run_in_scope(fj_pool *p, fji_worker *w,
                                                    const fji_taken *taken)
 {
@@ -117,7 +119,7 @@ static __attribute__((noinline)) void run_in_scope(fj_pool *p, fji_worker *w,
 
 void fji_run_taken(fj_pool *p, fji_worker *w, const fji_taken *taken)
 {
-    /* The common case of a service: an action, and the worker runs no task. */
+    /* The common case of a program that submits actions: w has no token, so no scope is entered. */
     if (taken->item == FJI_ACTION && w != NULL && fji_scope_token(w) == NULL)
         run_action(p, taken);
     else
@@ -131,7 +133,7 @@ void fji_cancel_taken(const fji_taken *taken)
 
     if (item == FJI_ACTION) return;
     if (fji_item_is_future(item)) {
-        fji_or_relaxed(&t->state, FJI_DISCARDED); /* relaxed: only this thread reads the bit */
+        fji_or_relaxed(&t->state, FJI_DISCARDED); /* relaxed: only fn() of this thread reads it */
         (void)t->fn(t);
     } else if (fji_item_is_detached(item)) {
         fji_task_complete(t, FJ_ECANCELED);

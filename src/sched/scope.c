@@ -5,8 +5,8 @@
 
 #include "sched/scope.h"
 
-/* Doubles the memory of w's array; the first call creates the array. Returns false if there is no
- * memory, or if the reserved addresses are used up. */
+/* Doubles the memory of w's array of scopes; the first call creates the array. Returns false if
+ * there is no memory, or if the reserved addresses are used up. Only w may call it. */
 static bool scope_grow(fji_worker *w)
 {
     size_t all = FJI_SCOPES_RESERVED * sizeof *w->scope, bytes = fji_plat_page();
@@ -21,9 +21,9 @@ static bool scope_grow(fji_worker *w)
     }
     w->scope_base = range;
     w->scope_end = range + bytes / sizeof *range;
-    if (first) fji_scope_reset(w); /* the lowest entry is {0, NULL}, as before */
-    /* With an interrupt_signal, fj_future_join() must not push a scope itself, so the limit stays
-     * NULL: the runner of a future has to be known to cancellers (future.c). */
+    if (first) fji_scope_reset(w); /* the new memory is zeroed: the lowest entry is {0, NULL} */
+    /* If the pool has an interrupt_signal, the limit stays NULL, so that fj_future_join() pushes no
+     * entry itself: it has to store which worker runs the body, for cancellers (future.c). */
     if (w->pool->options.interrupt_signal == 0) w->scope_limit = w->scope_end - 1;
     return true;
 }
@@ -41,7 +41,8 @@ fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token)
         /* No memory: tasks that are stolen from w during this body have no token. */
         w->scope_none[1].token = token;
         w->scope_limit = NULL;
-        /* relaxed: `from` of this entry never changes, and a thief passes over the entry. */
+        /* relaxed: `from` of scope_none[1] never changes, and a thief reads nothing else of this
+         * entry, because its `from` is above every cell. */
         fji_store_relaxed(&w->scope, &w->scope_none[1]);
     }
     return saved;
@@ -52,7 +53,7 @@ fji_scope_saved fji_scope_enter_stolen(fji_worker *w, const fj_token *token)
     fji_scope_saved saved = fji_scope_enter(w, token);
     fji_scope *e = w->scope;
 
-    /* relaxed: no task is forked under this entry yet. */
+    /* relaxed: w has forked no task under this entry yet, so no thief depends on its `from`. */
     if (e != &w->scope_none[1]) fji_store_relaxed(&e->from, e->from - 1);
     return saved;
 }
@@ -61,7 +62,7 @@ void fji_scope_replace(fji_worker *w, const fj_token *token)
 {
     fji_scope_reset(w);
     (void)fji_scope_enter(w, token);
-    /* relaxed: no task is forked under this entry yet. */
+    /* relaxed: w has forked no task under this entry yet, so no thief depends on its `from`. */
     if (w->scope != &w->scope_none[1])
         fji_store_relaxed(&w->scope->from, (uintptr_t)w->q.cells - 1);
 }
@@ -72,7 +73,8 @@ void fji_scope_leave(fji_worker *w, fji_scope_saved saved)
         w->scope_none[1].token = saved.token;
         w->scope_limit = saved.limit;
     }
-    /* relaxed: every task that was stolen under this scope is done. */
+    /* relaxed: every task that was forked under the removed entry is joined, so no thief needs the
+     * entry. */
     fji_store_relaxed(&w->scope, saved.scope);
 }
 
@@ -80,29 +82,32 @@ const fj_token *fji_scope_of_stolen(fji_worker *victim, const fji_taken *taken)
 {
     /* A detached task may outlive the frame that queued it, and the token of that frame. */
     if (fji_item_is_detached(taken->item)) return NULL;
-    /* [cancel.scope] acquire <- release in fji_scope_push(): the entries. */
+    /* [cancel.scope] acquire <- release in fji_scope_push(): `from` and `token` of the entries up
+     * to this one. */
     const fji_scope *e = fji_load_acquire(&victim->scope);
-    /* relaxed: the entry that is found was written before the task was published, and it does not
-     * change until the task is done. */
+    /* relaxed: the victim wrote the entry that is found here before it published the task, and it
+     * does not change the entry until the task is done. */
     while (fji_load_relaxed(&e->from) > (uintptr_t)taken->cell) e--;
     return fji_load_relaxed(&e->token);
 }
 
-/* Returns `from` of v's entry with this token, or 0 if v has no such entry. */
+/* Returns `from` of v's entry with this token, or 0 if v has no such entry. If v changes the entry
+ * during the call, the body with this token is done, and the result is meaningless. */
 static uintptr_t scope_find(const fji_worker *v, const fj_token *token)
 {
-    /* [cancel.scope] acquire <- release in fji_scope_push(): the entries. */
+    /* [cancel.scope] acquire <- release in fji_scope_push(): `from` and `token` of the entries up
+     * to this one. */
     const fji_scope *e = fji_load_acquire(&v->scope);
     uintptr_t from;
 
-    /* [cancel.runner] acquire <- release in fji_scope_push(): the body that used the entry before
-     * is done. The loop ends at the lowest entry, whose `from` is 0. */
+    /* [cancel.runner] acquire <- release in fji_scope_push(): that the body for which the entry was
+     * used before is done. The loop ends at the lowest entry, whose `from` is 0. */
     for (; (from = fji_load_acquire(&e->from)) != 0; e--) {
-        /* [cancel.runner] acquire <- release in fji_scope_push(): `from`, which is read again
-         * below. */
+        /* [cancel.runner] acquire <- release in fji_scope_push(): the `from` that was stored before
+         * this token, or a later one. The value of `from` that is read above may be older. */
         if (from == FJI_SCOPE_NO_MEMORY || fji_load_acquire(&e->token) != token) continue;
-        /* [cancel.runner] acquire <- release in fji_scope_push(). This `from` belongs to the token,
-         * or to a later one; then the body with the token is done, and the caller sees that. */
+        /* [cancel.runner] acquire <- release in fji_scope_push(): if this `from` was stored for a
+         * later token, that the body with `token` is done. The caller checks for that. */
         return fji_load_acquire(&e->from);
     }
     return 0;
@@ -118,7 +123,7 @@ fji_worker *fji_scope_runner(fj_pool *p, const fji_worker *except, const fj_toke
         if (v == NULL || v == except) continue;
         uintptr_t cell = scope_find(v, token);
         if (cell == 0) continue;
-        /* An odd `from` is one below its cell. */
+        /* An odd `from` is one less than the address of its cell: see scope.h. */
         *from = fji_queue_position(&v->q, (const fj_cell *)(cell + cell % 2));
         return v;
     }
@@ -136,8 +141,8 @@ bool fji_scope_runs(const fji_worker *w, const fj_token *token)
     const fji_scope *e = w->scope;
 
     if (e == &w->scope_none[1]) return fji_token_is_below(e->token, token); /* no memory */
-    /* The body may have called fj_invoke_token(), whose tokens have this one as a parent. An entry
-     * with any other token belongs to another body. */
+    /* The body with `token` may have called fj_invoke_token(); the entries of these calls have
+     * tokens below `token`. An entry with any other token belongs to another body. */
     for (; e > w->scope_base && fji_token_is_below(e->token, token); e--)
         if (e->token == token) return e->from % 2 == 0;
     return false;

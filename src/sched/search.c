@@ -7,11 +7,12 @@
 
 #include "sched/quiescent.h"
 
-/* How many slots in use are enough for a caller that has read the control word c. */
+/* Returns how many slots in use are enough, so that the calling thread, which has read the control
+ * word c, wakes no further worker. */
 static uint32_t search_slot_limit(const fj_pool *p, uint64_t c)
 {
     const fji_worker *w = fji_worker_self();
-    /* relaxed: a limit, not a count. */
+    /* relaxed: the limit need not be exact. */
     int half = (fji_ctl_deficit(c) + fji_pool_parallelism(p)) / 2;
 
     /* 1 for a thread outside the pool, so that it does not spend its time on wake-ups. */
@@ -24,14 +25,17 @@ bool fji_search_slot_take(fj_pool *p, uint64_t c)
 {
     uint32_t most = search_slot_limit(p, c);
 
-    /* [idle.defer] the task and ctl above, nsearching below; partners: fji_search_rescan(),
-     * idle_fence(), wake_with_slot(). */
+    /* [idle.defer] the task and ctl above, nsearching below; partners: the fences in
+     * fji_search_rescan(), idle_fence() and wake_with_slot(). Either this thread sees that the slot
+     * was given back or DEFERRED was cleared, or the partner sees the task or the idle worker. */
     fji_fence_full();
-    uint32_t s = fji_load_relaxed(&p->nsearching); /* relaxed: the fence orders it */
+    uint32_t s = fji_load_relaxed(&p->nsearching); /* relaxed: the fence above orders it */
     for (;;) {
         bool enough = (s & ~FJI_WAKE_DEFERRED) >= most;
-        if (enough && (s & FJI_WAKE_DEFERRED) != 0) return false; /* without a write */
-        /* [idle.defer] acq_rel: as every change of nsearching. */
+        /* If DEFERRED is set already, nothing is written, which spares the cache line. */
+        if (enough && (s & FJI_WAKE_DEFERRED) != 0) return false;
+        /* [idle.defer] acq_rel, as every change of nsearching: a thread that changes nsearching
+         * later sees what this thread wrote before. */
         if (fji_cas_acq_rel_32(&p->nsearching, &s, enough ? s | FJI_WAKE_DEFERRED : s + 1))
             return !enough;
     }
@@ -39,13 +43,15 @@ bool fji_search_slot_take(fj_pool *p, uint64_t c)
 
 bool fji_search_slot_return(fj_pool *p)
 {
-    /* [idle.defer] acq_rel: as every change of nsearching. */
+    /* [idle.defer] acq_rel, as every change of nsearching: this thread sees what a producer wrote
+     * before it set DEFERRED. */
     return (fji_add_acq_rel(&p->nsearching, (uint32_t)-1) & FJI_WAKE_DEFERRED) != 0;
 }
 
 bool fji_search_is_deferred(const fj_pool *p)
 {
-    /* relaxed: returning the slot reads the bit again, and a rescan follows a full fence. */
+    /* relaxed: a caller that has a slot reads the bit again when it gives the slot back, and a
+     * rescan calls this after a full fence. */
     return (fji_load_relaxed(&p->nsearching) & FJI_WAKE_DEFERRED) != 0;
 }
 
@@ -54,30 +60,34 @@ bool fji_search_begin(fji_worker *w)
     fj_pool *p = w->pool;
 
     if (w->searching) return true;
-    /* relaxed: the limit need not be exact. */
+    /* relaxed: the limit need not be exact, and the add below decides the number. */
     if ((fji_load_relaxed(&p->nsearching) & ~FJI_WAKE_DEFERRED) >= p->max_spinners) return false;
-    /* [idle.defer] acq_rel: as every change of nsearching. */
+    /* [idle.defer] acq_rel, as every change of nsearching: a thread that changes nsearching later
+     * sees what this thread wrote before. */
     fji_add_acq_rel(&p->nsearching, 1u);
     return w->searching = true;
 }
 
 void fji_search_end(fji_worker *w)
 {
-    if (w->searching) (void)fji_search_slot_return(w->pool); /* a rescan follows */
+    /* The result is not needed: w makes a rescan after this, or the pool stops. */
+    if (w->searching) (void)fji_search_slot_return(w->pool);
     w->searching = false;
 }
 
 bool fji_search_rescan(fj_pool *p)
 {
     if (!fji_search_is_deferred(p)) return fji_pool_has_work(p);
-    /* [idle.defer] acq_rel: as every change of nsearching. */
+    /* [idle.defer] acq_rel, as every change of nsearching: this thread sees what a producer wrote
+     * before it set DEFERRED. */
     fji_and_acq_rel(&p->nsearching, ~FJI_WAKE_DEFERRED);
-    /* [idle.defer] DEFERRED above, the queues below; partner: the fence in
-     * fji_search_slot_take(). */
+    /* [idle.defer] DEFERRED above, the queues below; partner: the fence in fji_search_slot_take().
+     * Either the producer there sees that DEFERRED is cleared, or this thread sees its task. */
     fji_fence_full();
     if (!fji_pool_has_work(p)) return false;
-    /* [idle.defer] acq_rel: as every change of nsearching. Several wake-ups may have been
-     * deferred. */
+    /* The caller makes one wake-up, but several may have been deferred, so the bit is set again.
+     * [idle.defer] acq_rel, as every change of nsearching: a thread that changes nsearching later
+     * sees what this thread wrote before. */
     fji_or_acq_rel(&p->nsearching, FJI_WAKE_DEFERRED);
     return true;
 }

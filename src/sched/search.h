@@ -5,15 +5,16 @@
  * This is the second step of the idle protocol; idle.h is the first.
  *
  * The problem. If every producer that sees an idle worker wakes one, most woken workers of a large
- * pool find nothing and become idle again. Each wake-up and each push changes the control word, and
- * its cache line becomes a bottleneck. A thread outside the pool that submits many tasks spends its
- * time on wake-ups.
+ * pool find no task and become idle again. Each wake-up and each push onto the idle stack changes
+ * the control word, and the cache line of the control word becomes a bottleneck. A thread outside
+ * the pool that submits many tasks spends its time on wake-ups.
  *
  * The idea. A searching worker is awake, has no task, and will scan all queues. It was woken with a
- * searching slot, or it found nothing and took a slot in order to spin. `nsearching` of the pool
- * counts the slots in use. In a pool with a parallelism above FJI_UNTHROTTLED_WORKERS a wake-up
- * needs a slot. A producer that finds enough slots in use wakes no worker. It sets the bit
- * FJI_WAKE_DEFERRED (below: DEFERRED) instead, and so leaves its wake-up to the searching workers.
+ * searching slot (in this file: slot), or it found no task and took a slot in order to spin.
+ * `nsearching` of the pool counts the slots in use. In a pool with a parallelism above
+ * FJI_UNTHROTTLED_WORKERS a wake-up needs a slot. A producer that finds enough slots in use wakes
+ * no worker. Instead it sets the bit FJI_WAKE_DEFERRED (in this file: DEFERRED), and so leaves its
+ * wake-up to the searching workers.
  *
  *     producer that sees an idle worker    searching worker
  *     1 full fence                         finds a task:
@@ -33,26 +34,30 @@
  *       scan all queues, or to one call of fji_wake_one(). A worker returns its slot, or hands it
  *       on, before it runs a task or a callback.
  *   P2  For each task that is queued while a worker is idle and fewer workers are active than the
- *       parallelism, one of these holds: a wake-up is in progress; DEFERRED is set and a slot is in
- *       use; a worker has cleared DEFERRED and its rescan will see the task.
+ *       parallelism, at least one of these is true: a wake-up is in progress; DEFERRED is set and a
+ *       slot is in use; a worker has cleared DEFERRED and its rescan will see the task.
  *
  * Why P2 holds: a worker that gives up its slot while DEFERRED is set passes on the duty to wake
  * another worker.
- *   - It found a task. It wakes the next worker with the same slot. If there is no worker to wake,
- *     it returns the slot, executes a full fence and reads ctl again. The second read is needed
- *     because a producer may have seen an idle worker that the first read did not show.
- *   - It found nothing. Its rescan sees the task: the producer stores the task, executes the fence
- *     in 1 and reads that the slot is in use. The worker returns the slot, executes the full fence
- *     after its push and reads the queues. A worker that is woken before its rescan makes the
- *     rescan later (rescan_owed in idle.h).
+ *   - If the worker found a task, it wakes the next worker with the same slot. If there is no
+ *   worker
+ *     to wake, it returns the slot, executes a full fence and reads ctl again. The second read is
+ *     needed because a producer may have seen an idle worker that the first read did not show.
+ *   - If the worker found no task, its rescan sees the task of a producer that relied on its slot:
+ *     the producer stores the task, executes the fence of its step 1 and reads that the slot is in
+ *     use. The worker returns the slot, pushes itself, executes the full fence after its push and
+ *     reads the queues. A worker that is woken before its rescan makes the rescan later
+ *     (rescan_owed in idle.h).
  * DEFERRED is cleared only before a rescan. That rescan sees every task whose producer has read the
- * bit as set, because of the fence in 1 and the fence after clearing. If the rescan sees a task, it
- * sets DEFERRED again, since several wake-ups may have been deferred. So while tasks are left, each
- * worker that finds one wakes the next, until a worker finds nothing.
+ * bit as set, because of the producer's fence in step 1 and the worker's fence after it has cleared
+ * the bit. If the rescan sees a task, the worker sets DEFERRED again, since several wake-ups may
+ * have been deferred. So while tasks are left, each worker that finds a task wakes the next worker,
+ * until a worker finds no task.
  *
  * A started thread has no slot, because its on_start callback runs first. But a worker that had to
- * wake the next one may have started this thread instead. So when the thread finds its first task,
- * it also tests all queues, and wakes another worker if one has a task (awaiting_first_task).
+ * wake the next worker may have started this thread instead. So when the thread finds its first
+ * task, it also tests all queues, and wakes another worker if a queue has a task
+ * (awaiting_first_task).
  *
  * Edges         from                                 to                            carries
  *   idle.defer  full fence, fji_search_slot_take()   full fence, idle_fence()      task, slot
@@ -67,33 +72,36 @@
 
 #include "sched/pool.h"
 
-/* Any thread may call the functions that take a pool. Only the thread of w calls those that take a
- * worker. */
+/* Any thread may call the functions with the parameter p. Only the thread of w may call the
+ * functions with the parameter w. */
 
 /*
- * Takes a slot for a worker that the caller is about to wake. c is the control word in which the
- * caller saw an idle worker. Returns false if enough slots are in use. DEFERRED is then set, and
- * the wake-up is left to the searching workers.
+ * Takes a slot for a worker that the caller is about to wake, and returns true. c is the control
+ * word in which the caller saw an idle worker. If enough slots are in use, takes none, sets
+ * DEFERRED and returns false: the wake-up is left to the searching workers.
  */
 bool fji_search_slot_take(fj_pool *p, uint64_t c);
 
-/* Returns a slot to the pool. The result is true if DEFERRED is set: a producer may have left its
- * wake-up to this slot. */
+/* Gives a slot back to p: one slot less is in use. Returns whether DEFERRED is set. If it is, a
+ * producer may have left its wake-up to the worker with this slot, and the caller has to make the
+ * wake-up or a rescan. */
 bool fji_search_slot_return(fj_pool *p);
 
-/* Whether DEFERRED is set. */
+/* Returns whether DEFERRED is set; a hint. */
 bool fji_search_is_deferred(const fj_pool *p);
 
-/* w has found no task. Takes a slot for w if it has none, unless max_spinners slots are in use.
- * Returns whether w has a slot now and may continue to search. */
+/* Called when w has found no task and would like to spin. Takes a slot for w if w has none, unless
+ * max_spinners slots are in use. Returns true if w has a slot now and may continue to search. */
 bool fji_search_begin(fji_worker *w);
 
-/* Returns the slot of w, if it has one. Called before w becomes idle, where its rescan covers the
- * wake-ups that were left to the slot, and before w leaves a pool that stops. */
+/* Gives the slot of w back, if w has one. Called before w becomes idle; the rescan of w then covers
+ * the wake-ups that were left to the worker with this slot. Also called before w exits because the
+ * pool stops; no wake-up is needed then. */
 void fji_search_end(fji_worker *w);
 
-/* The rescan of a worker that becomes idle, after its push and the fences of idle.h. Returns
- * whether a queue may have a task. Sees every task whose wake-up was deferred before the call. */
+/* The rescan of a worker that becomes idle. Called after the push and the fences of idle.h. Returns
+ * whether a queue may have a task. The rescan sees every task whose wake-up was deferred before the
+ * call, unless another worker has taken it. */
 bool fji_search_rescan(fj_pool *p);
 
 #endif /* FJI_SEARCH_H */

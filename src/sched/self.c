@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * self.c - the worker of the calling thread, and what a thread has that works for no pool
+ * self.c - fji_self, the worker of the calling thread
  *
- * fji_self of a thread outside all pools points to fji_outsider. Its top cell is an END and its floor
- * is MAX, so every fast path of such a thread continues in its slow path.
+ * fji_self of a thread that works for no pool points to fji_outsider. `top` of fji_outsider points
+ * to an END, the cell below that is an END too, and `floor` is MAX. So every fast path that such a
+ * thread begins continues in the slow path.
  */
 #include "sched/pool.h"
 

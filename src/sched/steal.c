@@ -2,11 +2,12 @@
 /*
  * steal.c - taking tasks from other queues
  *
- * A worker without a task visits all other worker queues and all submission queues once, in the
- * order of their numbers, from a random one on: the victim order. A worker that waits for a task
- * takes only tasks that belong to the awaited one: see help.c. Only this file knows the victim
- * order, finds the token of a stolen task, counts steals, and wakes the next worker after a
- * successful steal.
+ * A worker without a task visits the queues of all other workers and all submission queues once.
+ * The queues are numbered, first the workers' and then the submission queues. The worker begins
+ * with a random number, and continues with 0 after the last number. This is the victim order. A
+ * worker that waits for a task takes only tasks that belong to the awaited task: see help.c. Only
+ * this file knows the victim order, finds the token of a stolen task, counts steals, and wakes the
+ * next worker after a successful steal.
  */
 
 #include "sched/steal.h"
@@ -16,8 +17,8 @@
 #include "sched/scope.h"
 #include "sched/wake.h"
 
-/* An iterator over the queues of a pool in the victim order. Numbers below nworkers are worker
- * queues, the others submission queues. */
+/* An iterator over the queues of a pool in the victim order. The queues with numbers below nworkers
+ * are workers' queues, the others are submission queues. */
 struct victims {
     fj_pool *pool;
     uint32_t nworkers, total, next, remaining;
@@ -33,8 +34,9 @@ static struct victims victims_of(fji_worker *w)
     return v;
 }
 
-/* Sets *victim to the next worker, or *s to the next submission queue, and the other one to NULL.
- * Both are NULL if the queue does not exist yet. Returns false if all queues were visited. */
+/* If the next queue is a worker's queue, sets *victim to that worker and *s to NULL. Otherwise sets
+ * *s to the submission queue and *victim to NULL. Both are NULL if the next queue does not exist
+ * yet. Returns false, without setting them, if all queues were visited. */
 static bool victims_next(struct victims *v, fji_worker **victim, fji_submission_queue **s)
 {
     if (v->remaining == 0) return false;
@@ -51,7 +53,7 @@ static void steal_count(fji_worker *w, uint32_t n)
     fji_count(&w->steals, n);
 }
 
-/* Pushes an action into w's queue. Returns false if there is no space. */
+/* Pushes the action that w has taken into w's queue. Returns false if the queue has no space. */
 static bool steal_keep(fji_worker *w, const fji_taken *action)
 {
     fj_cell *p = fji_worker_find_space(w);
@@ -63,16 +65,18 @@ static bool steal_keep(fji_worker *w, const fji_taken *action)
 }
 
 /*
- * Takes a task from submission queue s. If it gets several actions, it pushes all but the first
- * into w's queue, the oldest last, so that w takes the oldest next and other workers can steal the
- * rest. Then it wakes a worker.
+ * Takes the oldest task from submission queue s, or several actions. If it takes several actions,
+ * *taken is the oldest. The others are pushed into w's queue, the youngest first, so that w takes
+ * them from old to young and other workers can steal them. Then a worker is woken. Returns the
+ * result of the attempt.
  */
 static fji_steal_result steal_from_submissions(fji_worker *w, fji_submission_queue *s,
                                                fji_taken *taken)
 {
     fji_taken some[FJI_SUBMISSIONS_BATCH];
     uint32_t n = 1;
-    /* Only one if on_reset has to run after each of them, or if their order matters. */
+    /* Takes only one task if on_reset has to run after each task, or if the pool is FIFO: actions
+     * that are moved to w's queue could be run out of order. */
     bool one = w->pool->options.on_reset != NULL || w->pool->fifo;
     fji_steal_result got = one ? fji_submission_queue_steal(s, some)
                                : fji_submission_queue_steal_some(s, some, &n);
@@ -82,7 +86,7 @@ static fji_steal_result steal_from_submissions(fji_worker *w, fji_submission_que
     for (uint32_t i = n; i-- > 1;) {
         if (steal_keep(w, &some[i])) continue;
         fji_wake_after_find(w, true);
-        fji_run_taken(w->pool, w, &some[i]); /* no space in w's queue: runs out of order */
+        fji_run_taken(w->pool, w, &some[i]); /* w's queue has no space, so it is run at once */
     }
     if (n == 1) return got;
     steal_count(w, n - 1);
@@ -90,8 +94,9 @@ static fji_steal_result steal_from_submissions(fji_worker *w, fji_submission_que
     return got;
 }
 
-/* One attempt at the queue of v, or at s if v is NULL. root: as in steal_round(). *more: whether the
- * queue has further tasks. */
+/* Tries once to take a task for w: from the queue of v, or from submission queue s if v is NULL.
+ * Returns EMPTY if v is w, or if v and s are NULL. root: see steal_round(). If it returns SUCCESS,
+ * sets *more to whether that queue may have further tasks. */
 static fji_steal_result steal_from(fji_worker *w, fji_worker *v, fji_submission_queue *s,
                                    uintptr_t root, fji_taken *taken, bool *more)
 {
@@ -110,7 +115,9 @@ static fji_steal_result steal_from(fji_worker *w, fji_worker *v, fji_submission_
     return got;
 }
 
-/* One round over all queues. root: takes only a future with this root, unless it is 0. */
+/* Visits each queue once in the victim order until a task is taken. root: if it is not 0, only a
+ * completer with this root is taken. *more: see steal_from(). Returns RETRY if no task was taken
+ * and at least one queue may hold one. */
 static fji_steal_result steal_round(fji_worker *w, uintptr_t root, fji_taken *taken, bool *more)
 {
     struct victims victims = victims_of(w);

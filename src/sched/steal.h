@@ -8,38 +8,43 @@
 #include "sched/pool.h"
 
 /*
- * Only worker or guest w may call the functions with the parameter w. Each success is counted as a
- * steal of w, except in fji_steal_own().
+ * Only the worker or guest w may call the functions with the parameter w. They add the number of
+ * tasks that they take to the statistic `steals` of w, except fji_steal_own(). They set *taken if
+ * they return SUCCESS or true.
  */
 
 /*
- * Visits all other worker queues and all submission queues once, from a random one on, and takes
- * the first task that it finds. If there are more tasks, wakes another worker. From a submission
- * queue it may take several actions; all but the first go into w's queue. Returns RETRY if it took
- * no task, but a queue may hold one.
+ * Visits the queues of all other workers and all submission queues once, beginning with a random
+ * one, and takes the oldest task of the first queue that has a task. If that queue has more tasks,
+ * wakes another worker. From a submission queue this may take several actions; *taken is the first
+ * of them, and the others are pushed into w's queue. Returns RETRY if it took no task, but a queue
+ * may hold one.
  */
 fji_steal_result fji_steal_any(fji_worker *w, fji_taken *taken);
 
-/* The same, but takes only a future with this root, and wakes no worker. */
+/* As fji_steal_any(), but takes only a completer with this root, which is not 0. Takes one task at
+ * most and wakes no worker. */
 fji_steal_result fji_steal_root(fji_worker *w, uintptr_t root, fji_taken *taken);
 
-/* Tries each submission queue once, from a random one on, and wakes no worker. Returns whether it
- * took a task. */
+/* Tries once to take the oldest task of each submission queue, beginning with a random queue, until
+ * it has taken a task. Wakes no worker. Returns whether it took a task. */
 bool fji_steal_submission(fji_worker *w, fji_taken *taken);
 
 /* Takes the oldest task of v's queue if it is at position `from` or above, is not an action, and
- * none of the n linked words has changed since it was read (fji_queue_steal_for()). */
+ * each of the n words in `links` still has the value that w has read (fji_queue_steal_for()). n is
+ * at least 1. */
 fji_steal_result fji_steal_descendant(fji_worker *w, fji_worker *v, uint32_t from,
                                       const fji_link *links, int n, fji_taken *taken);
 
-/* Takes the oldest task of w's own queue, as a thief does. Returns EMPTY or SUCCESS. */
+/* Takes the oldest task of w's own queue, in the same way as a thief. Returns EMPTY or SUCCESS. */
 fji_steal_result fji_steal_own(fji_worker *w, fji_taken *taken);
 
 /* Takes the oldest task of the first submission queue that has one. Returns whether it took a task.
- * Any thread may call it that works for p or holds it (hold.h). */
+ * Called by a thread that works for p or has a hold of p (hold.h). */
 bool fji_steal_any_submission(fj_pool *p, fji_taken *taken);
 
-/* The same for the queues of the workers. */
+/* Takes the oldest task of the first worker's queue that has one. Returns whether it took a task.
+ * Called by a thread that works for p or has a hold of p (hold.h). */
 bool fji_steal_any_queued(fj_pool *p, fji_taken *taken);
 
 #endif /* FJI_STEAL_H */

@@ -3,12 +3,12 @@
  * submissions.c - the submission queues of a pool
  *
  * A pool has several submission queues, so that submitting threads seldom wait for one another.
- * Each thread has a number that chooses its queue. If the thread finds the lock of that queue held,
- * it changes its number and tries another queue; in a FIFO pool it waits instead, so that its tasks
- * stay in order.
+ * Each thread has a number that chooses its queue. If another thread holds the lock of that queue,
+ * the submitting thread changes its number and tries another queue. In a FIFO pool it waits for the
+ * lock instead, so that its tasks stay in order.
  *
- * The queues of the common pool are static, because a thread that has not noticed the pool's end
- * may still take their locks.
+ * The submission queues of the common pool are static, because a thread that has not noticed the
+ * end of the common pool may still take their locks.
  *
  * Edges           from                                  to                               carries
  *   pool.record   release store, fji_submissions_get()  acquire, fji_pool_submissions()  the queue
@@ -42,7 +42,8 @@ fji_submission_queue *fji_submissions_get(fj_pool *p, uint32_t i, int *err)
 
     if (q != NULL) return q;
     fji_lock_take(&p->lock);
-    /* The common pool frees its queues when it stops, so no queue may be created after that. */
+    /* The common pool frees the slots of its queues when it ends, so no queue may be created after
+     * STOP is set. */
     if (p->is_common && fji_pool_stopping(p)) {
         fji_lock_drop(&p->lock);
         *err = FJ_EREJECTED;
@@ -52,11 +53,12 @@ fji_submission_queue *fji_submissions_get(fj_pool *p, uint32_t i, int *err)
     q = p->submissions[i];
     if (q == NULL && (q = submissions_new(p, i)) != NULL) {
         if (fji_submission_queue_init(q, FJI_SUBMISSIONS_FIRST, FJI_SUBMISSIONS_RESERVED)) {
-            /* [pool.record] release -> acquire in fji_pool_submissions(): the queue. */
+            /* [pool.record] release -> acquire in fji_pool_submissions(): the initialised queue. */
             fji_store_release(&p->submissions[i], q);
-            /* [pool.end] the queue above, run in submit_into() below; partner: the fences in
-             * fji_pool_shutdown(), shutdown_stopped() and fji_pool_stop_common(). Either the thread
-             * that ends the pool sees the queue, or this thread sees that the pool ends. */
+            /* [pool.end] the pointer to the queue above, run in submit_into() below; partners: the
+             * fences in fji_pool_shutdown(), shutdown_stopped() and fji_pool_stop_common(). Either
+             * the thread that ends the pool sees the queue, or this thread sees that the pool
+             * ends. */
             fji_fence_full();
         } else {
             if (!p->is_common) fji_plat_free(q);
@@ -92,12 +94,13 @@ void fji_submissions_clear(fj_pool *p)
 fji_submission_queue *fji_submissions_lock_one(fj_pool *p, uint32_t *i, int *err)
 {
     for (uint32_t tries = 0;; tries++) {
-        /* Shifted, because the lowest bit of the first number is always 1. */
+        /* The number is shifted, because the lowest bit of a thread's first number is always 1. */
         *i = (submissions_number() >> 1) & (p->nsubmissions - 1);
         fji_submission_queue *q = fji_submissions_get(p, *i, err);
         if (q == NULL) return NULL;
         if (fji_lock_try(&q->lock)) return q;
-        /* In a FIFO pool a thread keeps to one queue. */
+        /* Waits for the lock of this queue if the pool is FIFO, where a thread uses one queue only,
+         * or if nsubmissions attempts have failed. */
         if (p->fifo || tries >= p->nsubmissions) {
             fji_lock_take(&q->lock);
             return q;

@@ -2,11 +2,11 @@
 /*
  * threadless.c - running the tasks of a pool that has no threads
  *
- * A pool may have no threads: the system refuses them, the on_start callback ends them, or all
- * workers have just retired. A thread that waits for a task of such a pool asks for a thread. If
- * none starts, the waiting thread runs the queued tasks itself as a guest. If there is no memory
- * for the record of a guest, it runs the submitted tasks without a record; the forks of these tasks
- * then go to the common pool, or are run at the fork.
+ * A pool may have no threads: the system refuses to start them, the on_start callback returns an
+ * error in each of them, or all workers have just retired. A thread that waits for a task of such a
+ * pool asks for a thread. If no thread starts, the waiting thread runs the queued tasks itself as a
+ * guest. If there is no memory for the record of a guest, it runs the submitted tasks without a
+ * record. A fork in one of these tasks is then submitted to the common pool, or is run at once.
  */
 
 #include "sched/threadless.h"
@@ -18,7 +18,7 @@
 #include "sched/steal.h"
 #include "sched/wake.h"
 
-/* Runs the submitted tasks without a worker's record. */
+/* Runs the submitted tasks of p in the calling thread, which has no record. */
 static void threadless_run_without_worker(fj_pool *p)
 {
     fji_taken taken;
@@ -34,14 +34,15 @@ static void threadless_run(fj_pool *p, bool may_run)
 {
     fji_taken taken;
 
-    /* relaxed: a hint; the waiting thread checks again later. */
+    /* relaxed: a hint; the waiting thread calls this function again later. */
     if (fji_ctl_total(fji_pool_ctl_hint(p)) != 0 || fji_pool_quiescent(p, false)) return;
-    /* If on_start has ended the last started threads, does not ask for another one. */
+    /* Asks for no thread if on_start has returned an error in the thread that was started last. */
     if (fji_load_relaxed(&p->failed_starts) == 0) fji_wake_one(p);    /* relaxed: a hint */
-    if (fji_ctl_total(fji_pool_ctl_hint(p)) != 0 || !may_run) return; /* relaxed: as above */
+    if (fji_ctl_total(fji_pool_ctl_hint(p)) != 0 || !may_run) return; /* relaxed: a hint */
     fji_worker *g = fji_guest_enter(p, true, NULL);
     if (g == NULL) {
-        /* No memory, or p stops: then its queued tasks are cancelled, not run. */
+        /* There is no memory for a guest, or p stops. If p stops, its queued tasks are cancelled
+         * and must not be run. */
         if (!fji_pool_stopping(p)) threadless_run_without_worker(p);
         return;
     }

@@ -15,30 +15,33 @@
 /* Makes w active. The caller has popped w from the idle stack. */
 static void worker_unpark(fji_worker *w)
 {
-    /* [idle.park] acq_rel -> acquire in idle_sleep(): what the waker did before. */
+    /* [idle.park] acq_rel -> acquire in idle_sleep() and idle_fence(): what the waking thread wrote
+     * before, for example w->searching. */
     if (fji_swap_acq_rel(&w->park, FJI_PARK_ACTIVE) == FJI_PARK_PARKED) fji_plat_wake_one(&w->park);
 }
 
-/* Pops the top of the idle stack into *out and adds `active` to the active workers. Returns false
- * if the control word has changed from *c; *c is then the new value. */
+/* Pops the worker on top of the idle stack, stores it in *out and adds `active` to the number of
+ * active workers. Returns false, without a change of the pool, if the control word is not *c any
+ * more; *c becomes the new value. */
 static bool wake_pop(fj_pool *p, uint64_t *c, int active, fji_worker **out)
 {
     fji_worker *w = fji_pool_worker(p, fji_ctl_top(*c) - 1);
     if (w == NULL) __builtin_unreachable(); /* every worker on the stack has a record */
-    /* relaxed: fixed while w is on the stack; if it is not, the CAS fails. */
+    /* relaxed: next_idle does not change while w is on the stack. If w is not on the stack any
+     * more, the CAS below fails. */
     uint32_t next = fji_load_relaxed(&w->next_idle);
     uint64_t n = fji_ctl_add_active(fji_ctl_with_top(*c, next), active);
 
     *out = w;
-    /* [ctl.idle] acq_rel <- acq_rel in idle_push(): next_idle, park. */
+    /* [ctl.idle] acq_rel <- acq_rel in idle_push(): next_idle and park of the popped worker. */
     return fji_ctl_cas(p, c, n);
 }
 
 /*
- * Wakes or starts one worker if fewer are active than the parallelism, or leaves the wake-up to
- * the searching workers. *slot: whether the caller holds a searching slot. A worker that is woken
- * gets the slot. If there is none and the pool needs one, it is taken here. Afterwards *slot
- * tells whether a slot is left.
+ * Wakes or starts one worker if fewer are active than the parallelism, or leaves the wake-up to the
+ * searching workers. *slot: on entry, whether the caller has a searching slot; on return, whether
+ * the caller has one now. If the caller has none and the pool is large, one is taken here. A worker
+ * that is woken gets the slot of the caller.
  */
 static void wake_try(fj_pool *p, bool *slot)
 {
@@ -60,16 +63,17 @@ static void wake_try(fj_pool *p, bool *slot)
         if (!fji_spawn(p, &c, &started)) continue;
         if (started) return;
         failures = 0;
-        /* The refused thread was counted for a while. If the pool is shut down, this count may
-         * have kept another thread from ending it. This thread cannot end the pool, because its
-         * caller may hold the lock of a submission queue. So it wakes an idle worker, which tests
-         * for the end when it becomes idle again. */
-        c = fji_pool_ctl(p); /* [ctl.idle] acquire <- the CAS in idle_push() */
+        /* The control word counted the refused thread for a while. If the pool is shut down, this
+         * may have kept another thread from ending the pool. The calling thread cannot end the
+         * pool, because it may hold the lock of a submission queue. So it wakes an idle worker,
+         * which tests whether the pool can end when it becomes idle again. */
+        c = fji_pool_ctl(p);
         if (fji_ctl_top(c) == 0) return;
     }
 }
 
-/* As wake_try(), with a slot that the caller holds, or without one. No slot is left afterwards. */
+/* As wake_try(). `slot`: whether the caller has a searching slot. On return the caller has none:
+ * the slot was handed to the woken worker, or given back. */
 static void wake_with_slot(fj_pool *p, bool slot)
 {
     for (;;) {
@@ -77,8 +81,8 @@ static void wake_with_slot(fj_pool *p, bool slot)
         if (!slot || !fji_search_slot_return(p)) return;
         slot = false;
         /* [idle.defer] nsearching above, ctl below; partner: the fence in fji_search_slot_take().
-         * A producer that left its wake-up to this slot may have seen an idle worker that
-         * wake_try() did not see. */
+         * Either the producer there sees that this slot is not in use any more, or this thread sees
+         * the idle worker that the producer saw, even if wake_try() did not see it above. */
         fji_fence_full();
     }
 }
@@ -88,14 +92,15 @@ void fji_wake_one(fj_pool *p)
     wake_with_slot(p, false);
 }
 
-/* Whether a fork of w that sees the wake-up bit makes a wake-up. While the system refuses threads
- * and no worker is idle, only some forks try to start one, because the joiner runs the task in
- * any case. Submissions always try. */
+/* Returns whether a fork of w that sees the wake-up bit calls fji_wake_one(). While the system
+ * refuses threads and no worker is idle, only some forks try to start a thread: the attempt is
+ * expensive, and the joiner runs the forked task itself if no thief takes it. A submission always
+ * tries. */
 static bool fork_may_wake(fji_worker *w)
 {
     const fj_pool *p = w->pool;
 
-    /* relaxed: hints. */
+    /* relaxed: hints; an old value only makes one attempt more or less. */
     if (fji_load_relaxed(&p->spawn_refused) == 0 || fji_ctl_top(fji_pool_ctl_hint(p)) != 0) {
         w->forks_since_spawn_try = 0;
         return true;
@@ -104,15 +109,18 @@ static bool fork_may_wake(fji_worker *w)
     return (n & (n - 1)) == 0 || n % FJI_SPAWN_RETRY_EVERY == 0;
 }
 
-/* After a push into the own queue and the light fence, by the thread of the worker `fast`. A fork
- * calls it only if it sees the wake-up bit, or always in a pool without the heavy fence. */
+/* Called by the thread of the worker with this `fast`, after it has pushed a task into its own
+ * queue and executed the light fence. Wakes a worker if one is wanted. The fast path of a fork
+ * calls it only if it sees the wake-up bit, but in a pool without the heavy fence it always calls
+ * it. */
 void fji_wake_slow(fj_worker *fast)
 {
     fji_worker *w = fji_worker_of(fast);
 
     if (w == NULL) return;
-    /* [idle.dekker] the task above, ctl below; partner: the full fence in idle_fence(). With a
-     * heavy fence there, the light fence of the caller is enough. */
+    /* [idle.dekker] the task above, ctl below; partner: the full fence in idle_fence(). Either this
+     * thread sees that a worker is idle, or the rescan of that worker sees the task. In a pool with
+     * the heavy fence, the light fence of the caller is sufficient. */
     if (!w->pool->asymmetric) fji_fence_full();
     if (!fork_may_wake(w)) return;
     fji_wake_one(w->pool);
@@ -125,8 +133,8 @@ void fji_wake_after_find(fji_worker *w, bool more)
 
     if (w->awaiting_first_task && !more) more = fji_pool_has_work(p);
     w->searching = w->rescan_owed = w->awaiting_first_task = false;
-    /* w keeps the slot for the next worker if that worker is wanted. Otherwise it returns the slot,
-     * which reads DEFERRED once more. */
+    /* If a further worker is wanted, w keeps its searching slot to hand it to that worker.
+     * Otherwise w gives the slot back, which tells once more whether DEFERRED is set. */
     if (slot && !more && !fji_search_is_deferred(p)) {
         slot = false;
         more = fji_search_slot_return(p);
@@ -134,7 +142,7 @@ void fji_wake_after_find(fji_worker *w, bool more)
         more = true;
     }
     if (more) wake_with_slot(p, slot);
-    if (owed) wake_with_slot(p, false); /* in addition: see "Each rescan counts" in idle.h */
+    if (owed) wake_with_slot(p, false); /* a second wake-up: "Each rescan counts" in idle.h */
 }
 
 void fji_wake_all_idle(fj_pool *p)
@@ -151,11 +159,13 @@ void fji_wake_all_idle(fj_pool *p)
 
 void fji_wake_for_lazy(fj_pool *p)
 {
-    /* relaxed: the thread that wrote 0 makes the wake-up for all tasks queued before. */
+    /* relaxed: if this reads 0, another thread makes the wake-up for all tasks queued before, or
+     * there is no such task. */
     if (fji_load_relaxed(&p->lazy) == 0 || !fji_pool_hold(p)) return;
-    /* [submit.lazy] acq_rel <- release in fji_pool_note_lazy(): the queued task. */
+    /* [submit.lazy] acq_rel <- release in fji_pool_note_lazy(): the task that was queued. */
     if (fji_swap_acq_rel(&p->lazy, 0u) != 0) {
-        /* [idle.dekker] the task above, ctl below; partner: the heavy fence in idle_lead(). */
+        /* [idle.dekker] the task above, ctl below; partner: the heavy fence in idle_lead(). Either
+         * this thread sees that a worker is idle, or the rescan of that worker sees the task. */
         fji_fence_full();
         fji_wake_one(p);
     }

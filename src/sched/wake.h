@@ -10,8 +10,8 @@
  * Two rules bring enough workers to the tasks:
  *   - A thief that takes a task and sees more tasks in the same queue wakes another worker
  *     (fji_wake_after_find()).
- *   - fji_wake_one() does not test whether the task of its caller is still queued. So each rescan
- *     that has seen a task wakes one worker: see "Each rescan counts" in idle.h.
+ *   - fji_wake_one() does not test whether the task for which it is called is still queued. So each
+ *     rescan that has seen a task wakes one worker: see "Each rescan counts" in idle.h.
  */
 #ifndef FJI_WAKE_H
 #define FJI_WAKE_H
@@ -20,24 +20,25 @@
 
 /*
  * Wakes an idle worker, or starts a thread, if fewer workers are active than the parallelism. The
- * caller has queued a task and executed the fence of idle.h, or has seen a task. Any thread may
- * call it, also with the lock of a submission queue, but not with the lock of the pool or of its
- * timers.
+ * caller has queued a task and executed the producer's fence of idle.h, or has seen a task in a
+ * queue. Any thread may call it. The caller may hold the lock of a submission queue, but not the
+ * lock of the pool or of its timers.
  */
 void fji_wake_one(fj_pool *p);
 
 /*
- * Called by the thread of w when it has found a task, and before it runs the task. Returns or hands
- * on the slot of w, makes the rescan that w owes, and wakes further workers if needed. `more`: the
- * queue in which w has found the task has further tasks.
+ * Called by the thread of w when it has found a task, and before it runs the task. Gives the
+ * searching slot of w back or hands it to the next worker, makes the rescan that w owes
+ * (rescan_owed), and wakes further workers if needed. `more`: the queue in which w has found the
+ * task may have further tasks.
  */
 void fji_wake_after_find(fji_worker *w, bool more);
 
-/* Wakes all idle workers of a pool that stops. Any thread may call it. */
+/* Wakes all idle workers of p, which stops. Any thread may call it. */
 void fji_wake_all_idle(fj_pool *p);
 
-/* Called before a wait for a task of p: makes the wake-up of tasks that were queued without one
- * (`lazy`). Any thread may call it. */
+/* If tasks of p were queued without a wake-up (`lazy` is 1), wakes a worker for them. Called by a
+ * thread before it waits for a task of p. Any thread may call it. */
 void fji_wake_for_lazy(fj_pool *p);
 
 #endif /* FJI_WAKE_H */

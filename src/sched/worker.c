@@ -4,14 +4,14 @@
  *
  *     start -> [steal -> run -> drain the own queue]* -> idle -> ... -> exit
  *
- * The thread that starts a worker first counts it in the control word (active + 1, total + 1). The
- * worker takes these counts back when it exits. If no thread could be started, the starting thread
- * does.
+ * The thread that starts a worker first counts the worker in the control word (active + 1,
+ * total + 1). The worker subtracts itself again when it exits (active - 1 unless it has retired,
+ * total - 1). If no thread could be started, the starting thread subtracts the worker.
  *
  * A worker exits if the pool stops, if the worker has retired (retire.h), or if the on_start
  * callback has returned an error. In the last two cases a producer may have relied on this worker
- * for its task. So the worker takes back its counts, then checks all queues, and wakes another
- * worker if it sees a task.
+ * for its task. So the worker first subtracts itself from the control word. Then it checks all
+ * queues, and wakes another worker if a queue has a task.
  *
  * Edges          from                            to                               carries
  *   pool.thread  release store, worker_main()    acquire, fji_pool_interrupt()    the thread handle
@@ -42,11 +42,12 @@
 /* Returns whether more workers are active than the parallelism of p. */
 static bool worker_is_surplus(const fj_pool *p)
 {
-    /* relaxed: a surplus worker may notice it later. */
+    /* relaxed: it does no harm if a worker notices late that it is surplus. */
     return fji_ctl_deficit(fji_pool_ctl_hint(p)) > 0;
 }
 
-/* Called when a stolen or submitted task, and everything that it has forked, has finished. */
+/* Called by w when a task that it has taken from another queue, and everything that the task has
+ * forked, has finished. Removes the scopes and calls the on_reset callback. */
 static void worker_reset(fji_worker *w)
 {
     fji_scope_reset(w);
@@ -56,21 +57,22 @@ static void worker_reset(fji_worker *w)
 }
 
 /*
- * The fast path of fji_completer_run(), for a worker with no task on its stack. It leaves the scope
- * in place after the body, because the next task mostly has the same root; before any other task
- * the worker calls fji_scope_reset(). Returns false, without any change, if t is a root or its
- * state word is not 0.
+ * The fast path of fji_completer_run() for the completer t, in a worker w with no task on its
+ * stack. The scope stays in place after the body, because the next task mostly has the same root;
+ * before w runs any other task it calls fji_scope_reset(). Returns true if it ran the body. Returns
+ * false, without any change, if t is a root or the state word of t is not 0.
  */
 static inline bool worker_run_completer(fji_worker *w, fj_task *t)
 {
     fj_completer *c = (fj_completer *)t;
     uint32_t generation = fji_fork_generation;
 
-    /* [task.done] acquire <- acq_rel in fji_future_resolve(): what the resolving thread wrote. */
+    /* [task.done] acquire <- acq_rel in fji_future_resolve(): what the thread that has resolved t
+     * wrote before. */
     if (c->parent == NULL || fji_load_acquire(&t->state) != 0) return false;
     const fj_token *token = &c->root->future.token;
     if (FJI_UNLIKELY(fji_scope_token(w) != token)) fji_scope_replace(w, token);
-    int code = c->future.fn(t); /* LAST TOUCH of *c unless the body failed. */
+    int code = c->future.fn(t); /* LAST TOUCH of *c, unless the body returns an error. */
     if (FJI_UNLIKELY(code != FJ_OK) && generation == fji_fork_generation)
         fj_completer_fail(c, code);
     return true;
@@ -83,15 +85,16 @@ static inline void worker_run_future(fji_worker *w, fj_task *t)
     (void)t->fn(t);
 }
 
-/* Runs the tasks of the own queue until it is empty, the pool stops, or w is surplus. After every
- * FJI_SUBMISSION_INTERVAL tasks checks the submission queues as well. */
+/* Runs the tasks of w's queue until the queue is empty, the pool stops, or w is surplus. In every
+ * turn whose number is a multiple of FJI_SUBMISSION_INTERVAL, runs a submitted task instead, if
+ * there is one. *taken is only memory that this function uses. */
 static void worker_drain_queue(fji_worker *w, fji_taken *taken)
 {
     uint32_t turns = 0;
 
     while (!fji_pool_stopping(w->pool)) {
         if (++turns % FJI_SUBMISSION_INTERVAL == 0) {
-            if (worker_is_surplus(w->pool)) return; /* other workers take the rest */
+            if (worker_is_surplus(w->pool)) return; /* thieves take the other tasks of the queue */
             if (fji_steal_submission(w, taken)) {
                 worker_reset(w);
                 fji_run_taken(w->pool, w, taken);
@@ -117,7 +120,8 @@ static void worker_drain(fji_worker *w, fji_taken *taken)
 }
 
 /* Returns whether w, which has found no task, may continue to search instead of becoming idle.
- * *until is 0 when the search begins. */
+ * *until is 0 when w begins to spin; this function sets it to the time at which the spinning
+ * ends. */
 static bool worker_may_spin(fji_worker *w, int64_t *until)
 {
     if (*until != 0) return fji_plat_now() < *until;
@@ -126,8 +130,8 @@ static bool worker_may_spin(fji_worker *w, int64_t *until)
     return true;
 }
 
-/* Runs tasks until w has to exit. Returns true if the pool stops, and false if w has retired: then
- * the control word does not count it as active any more. */
+/* Runs tasks until w has to exit. Returns true if the pool stops. Returns false if w has retired:
+ * the control word then does not count w as active any more. */
 static bool worker_loop(fji_worker *w)
 {
     fj_pool *p = w->pool;
@@ -136,13 +140,13 @@ static bool worker_loop(fji_worker *w)
     uint32_t turns = 0;
 
     while (!fji_pool_stopping(p)) {
-        /* A searching worker reads the control word only in every 16th turn, because other threads
-         * write to its cache line. */
+        /* While w spins, it reads the control word only in every 16th turn, because other threads
+         * write to the cache line of the control word. */
         bool surplus = (until == 0 || turns % 16 == 0) && worker_is_surplus(p);
         fji_steal_result got = FJI_STEAL_EMPTY;
         if (!surplus) {
-            /* The queue may still hold tasks from before w became idle as surplus. Before w runs
-             * them, it returns its searching slot. */
+            /* The queue of w may still hold tasks, if w became idle because it was surplus. Before
+             * w runs them, it gives its searching slot back or hands it to another worker. */
             if (w->q.fast.top > w->q.cells) fji_wake_after_find(w, false);
             worker_drain(w, &taken);
             got = fji_steal_any(w, &taken);
@@ -169,7 +173,8 @@ static bool worker_loop(fji_worker *w)
 
 /* ---- Start and exit -------------------------------------------------------------------------- */
 
-/* Gives the record back and joins the thread that exited before this one. */
+/* Called by the thread of w when it exits: gives the record of w back, and joins the thread of the
+ * pool that exited before this one. */
 static void worker_exit(fji_worker *w)
 {
     fj_pool *p = w->pool;
@@ -177,21 +182,22 @@ static void worker_exit(fji_worker *w)
 
     fji_lock_take(&p->lock);
     bool join = fji_pool_last_thread(p, &before);
-    fji_store_relaxed(&w->signallable, 0u); /* relaxed: the lock orders it */
+    fji_store_relaxed(&w->signallable, 0u); /* relaxed: the lock of p orders it */
     fji_record_give_back(w);
     fji_lock_drop(&p->lock);
     if (join) fji_plat_thread_join(before);
 }
 
-/* Subtracts `active` (0 or 1) and a total of 1 from the control word, and ends the pool if it is
- * shut down and this was its last thread. */
+/* Subtracts `active` (0 or 1) from the active workers and 1 from the threads in the control word.
+ * If p is shut down and has nothing left to do, stops or ends p. */
 static void worker_give_back_counts(fj_pool *p, int active)
 {
     fji_ctl_add(p, -active, -1);
     fji_pool_maybe_terminate(p);
 }
 
-/* Cancels the detached tasks that are left in the queue of w when the pool stops. */
+/* Called by w when the pool stops: cancels the detached tasks that are left in its queue, and
+ * removes the other tasks. */
 static void worker_cancel_rest(fji_worker *w)
 {
     fji_taken taken;
@@ -201,7 +207,7 @@ static void worker_cancel_rest(fji_worker *w)
     }
 }
 
-/* The function of a worker thread. */
+/* The function that a worker thread runs. arg: the record of the worker. */
 static void worker_main(void *arg)
 {
     fji_worker *w = arg;
@@ -215,7 +221,7 @@ static void worker_main(void *arg)
     if (o->interrupt_signal != 0) {
         fji_plat_thread_allow(o->interrupt_signal);
         /* [pool.thread] release -> acquire in fji_pool_interrupt() and syscall_interrupt(): the
-         * handle. */
+         * thread handle w->thread. */
         fji_store_release(&w->signallable, 1u);
     }
     fji_record_set_stack(w);
@@ -232,14 +238,17 @@ static void worker_main(void *arg)
     fji_self = &fji_outsider;
     worker_exit(w);
     worker_give_back_counts(p, active ? 1 : 0);
-    /* A producer may have relied on a worker that has retired, or that on_start has ended. */
+    /* Only if this worker has retired, or on_start has returned an error: a producer may have
+     * relied on this worker, so the queues are checked once more. */
     if ((active && err == FJ_OK) || fji_pool_stopping(p)) return;
-    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). */
+    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). Either the
+     * producer sees that a worker is wanted, or this thread sees the task. */
     fji_pool_barrier(p);
     if (fji_pool_has_work(p)) fji_wake_one(p);
 }
 
-/* fji_creator.create_thread: calls the create_thread callback of the options. */
+/* The function create_thread of fji_creator: calls the create_thread callback of the pool's
+ * options. worker: the record of the new worker. Returns what the callback returns. */
 static int worker_create(void *(*entry)(void *), void *arg, void *worker)
 {
     const fji_worker *w = worker;

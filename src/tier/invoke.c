@@ -2,9 +2,9 @@
 /*
  * invoke.c - invoking one task or several, and waiting for them
  *
- * A worker of the pool runs the task at once on its own stack. Another thread becomes a guest of
- * the pool and runs it there, if the pool and the call allow that; otherwise it submits the task
- * and waits.
+ * If the calling thread is a worker of the pool, it runs the task at once on its own stack. Any
+ * other thread becomes a guest of the pool and runs the task as a guest, if the pool and the call
+ * allow that. Otherwise it submits the task and waits for it.
  */
 
 #include "pool/common_pool.h"
@@ -43,7 +43,7 @@ int fj_invoke(fj_pool *pool, fj_task *t)
     return fj_invoke_mode(pool, t, FJ_CALLER_DEFAULT);
 }
 
-/* A task that runs `inner` with a token. */
+/* A task whose body runs the body of `inner` with `token`. */
 struct with_token {
     fj_task task;
     fj_task *inner;
@@ -82,15 +82,15 @@ static int first_error(int a, int b)
 
 /*
  * A list of n tasks as one task, so that a thread that works for no pool can run the whole list as
- * a guest of the common pool. The tasks are given by an array of pointers; or, if `pointers` is
- * NULL, by an array of structs of `stride` bytes from `first` on.
+ * a guest of the common pool. `pointers` is an array of n pointers to the tasks. If it is NULL,
+ * `first` points to an array of n structs of `stride` bytes, each of which begins with a task.
  */
 struct join_list {
     fj_task task;
     fj_task *const *pointers;
     char *first;
     size_t n, stride;
-    bool ran; /* list_run() was called */
+    bool ran; /* list_run() was called for this list */
 };
 
 static fj_task *list_get(const struct join_list *l, size_t i)
@@ -98,8 +98,9 @@ static fj_task *list_get(const struct join_list *l, size_t i)
     return l->pointers != NULL ? l->pointers[i] : (fj_task *)(void *)(l->first + i * l->stride);
 }
 
-/* Forks all tasks but the first, from the last to the second; runs the first; then joins the
- * others, the one that was forked last first. Returns the first error in the order of the list. */
+/* The body of a join_list. Forks all tasks but the first, from the last to the second. Runs the
+ * first task. Then joins the others, from the second to the last. Returns the first error in the
+ * order of the list, or FJ_OK. */
 static int list_run(fj_task *t)
 {
     struct join_list *l = (struct join_list *)t;
@@ -118,8 +119,8 @@ static int list_invoke(struct join_list *l)
     if (fji_worker_self() != NULL) return list_run(&l->task);
     fj_task_init(&l->task, list_run);
     int err = fj_invoke_mode(NULL, &l->task, FJ_CALLER_HELPS);
-    /* As a fork, this cannot fail for lack of memory: without memory for the common pool, the
-     * calling thread runs the tasks. */
+    /* Like a fork, this does not fail for lack of memory: if there is no memory for the common
+     * pool, the calling thread runs the tasks itself. */
     return err == FJ_ENOMEM && !l->ran ? list_run(&l->task) : err;
 }
 

@@ -5,18 +5,18 @@
  * forkjoin/inline.h has the fast paths. They lead here if
  *
  *   - the calling thread works for no pool: a fork submits the task to the common pool;
- *   - typed code runs, which keeps the boundary of the queue in a register (see below);
- *   - the queue has no space: the fork submits the task, or runs it if that is impossible too;
- *   - the task is not the topmost one, a thief may have it, or it was submitted;
+ *   - the caller runs under typed code, which keeps the boundary of the queue in a register;
+ *   - the queue has no space: the fork submits the task, or runs it if it cannot be submitted;
+ *   - the task to join is not the topmost task, a thief may have it, or it was submitted;
  *   - the program uses a task wrongly, for example joins it twice.
  *
- * A fork cannot fail. `cell` of a task says what its fork has done: the address of its cell in the
- * forker's queue, or one of the sentinels in task/task.h.
+ * A fork cannot fail. The member `cell` of a task says what its fork has done: it is the address of
+ * the cell in the forker's queue, or one of the sentinels in task/task.h.
  *
- * Plain tasks under typed code. A plain task that is forked while typed code runs is pushed at the
- * boundary, which fji_worker_boundary() finds from typed_hint. Typed code expects the cells below
- * typed_low, where these plain tasks begin, to stay as they are. So a join reclaims only tombstones
- * at typed_low or above.
+ * Plain tasks under typed code. A plain task that is forked under typed code is pushed at the
+ * boundary, which is searched from typed_hint on. typed_low is the cell at which the plain tasks
+ * forked under the typed code begin. The typed code expects the cells below typed_low to stay as
+ * they are. So a join of a plain task reclaims only tombstones at typed_low or above.
  *
  * Edges            from                             to                              carries
  *   queue.publish  release store, fji_fork_slow()   acquire, fji_queue_steal_for()  the task
@@ -30,7 +30,9 @@
 #include "sched/pool.h"
 #include "sched/run.h"
 
-/* Ends a join: reclaims tombstones and stores the boundary, which is b after the join. */
+/* Ends a join or an unfork, for a task that is no longer in w's queue. b is the boundary after the
+ * cell of the task was freed or has become a tombstone. Reclaims the tombstones directly below b,
+ * which may lower the boundary further, and stores the resulting boundary in the queue. */
 static void join_finish(fji_worker *w, fj_cell *b)
 {
     fji_queue *q = &w->q;
@@ -43,15 +45,16 @@ static void join_finish(fji_worker *w, fj_cell *b)
     q->typed_hint = fji_queue_reclaim(q, b, q->typed_low);
 }
 
-/* Logs a misuse. Returns FJ_EINVAL. w: the calling worker, or NULL. */
+/* Logs a misuse, unless w is NULL. Returns FJ_EINVAL. w: the calling worker or guest, or NULL if
+ * the calling thread works for no pool. */
 static int join_misuse(const fji_worker *w, const char *text)
 {
     if (w != NULL) fji_pool_log(w->pool, FJ_LOG_ERROR, text);
     return FJ_EINVAL;
 }
 
-/* Returns whether t is forked already and not joined. before: `cell` of t before this fork. w: the
- * calling worker, or NULL. */
+/* Returns whether t is forked already and not joined. before: the member `cell` of t before this
+ * fork. w: the calling worker or guest, or NULL if the calling thread works for no pool. */
 static bool fork_is_repeated(const fji_worker *w, const fj_task *t, const fj_cell *before)
 {
     if (before == NULL) return false;
@@ -62,8 +65,8 @@ static bool fork_is_repeated(const fji_worker *w, const fj_task *t, const fj_cel
     return before >= q->cells && before < q->cells + q->capacity && before->item == (uintptr_t)t;
 }
 
-/* Returns the topmost cell at position `from` or above whose task is joined through the cell, or
- * NULL. */
+/* Returns the topmost cell of w's queue at position `from` or above that holds a task which is
+ * joined through its cell, or NULL if there is none. */
 static fj_cell *unjoined_find(fji_worker *w, uint32_t from)
 {
     for (fj_cell *c = fji_worker_boundary(w); c-- > w->q.cells + from;)
@@ -72,10 +75,11 @@ static fj_cell *unjoined_find(fji_worker *w, uint32_t from)
 }
 
 /*
- * fji_worker.check_body: removes the tasks that a body has forked and not joined. Called after the
- * body has returned; its tasks are at position `from` or above. Their memory may be freed already,
- * for example with the frame of the body. So a task that no thief has is removed without being run;
- * for a stolen task this function waits.
+ * fji_worker.check_body: logs and removes the tasks that a body has forked and not joined. Called
+ * by w after the body has returned; these tasks are at position `from` of w's queue or above. Their
+ * memory may be freed already, for example if it was in the frame of the body. So a task that no
+ * thief has taken is removed without being run. If a thief has taken the task, this function waits
+ * until the thief is done.
  */
 static void unjoined_remove(fji_worker *w, uint32_t from)
 {
@@ -105,9 +109,8 @@ void fji_fork_checked(fj_task *t)
     fji_fork_slow(t, t->cell);
 }
 
-/* The slow path of fj_fork(). before: `cell` of t before this fork; the fast path has overwritten
- * it. */
-/* Queues t in p, a free cell at the boundary of w's queue. */
+/* Queues t in p, the free cell at the boundary of w's queue, and wakes a worker if one is
+ * wanted. */
 static void fork_into(fji_worker *w, fj_task *t, fj_cell *p)
 {
     bool typed = fji_queue_in_typed(&w->q);
@@ -119,12 +122,14 @@ static void fork_into(fji_worker *w, fj_task *t, fj_cell *p)
     fji_wake_slow(&w->q.fast);
 }
 
+/* The slow path of fj_fork(). before: the member `cell` of t before this fork; the fast path has
+ * overwritten it. */
 void fji_fork_slow(fj_task *t, fj_cell *before)
 {
     fji_worker *w = fji_worker_self();
 
     if (fork_is_repeated(w, t, before)) {
-        t->cell = before; /* the first fork remains valid */
+        t->cell = before; /* the earlier fork of t remains valid */
         (void)join_misuse(w, "fork of a task that is forked already");
         return;
     }
@@ -137,8 +142,8 @@ void fji_fork_slow(fj_task *t, fj_cell *before)
     }
 }
 
-/* Returns the cell of t in w's queue, or NULL if t is not there. popped: the fast path has already
- * set the cell FREE, so it cannot be checked. */
+/* Returns the cell of t in w's queue, or NULL if w's queue does not hold t. popped: the fast path
+ * has already set the cell FREE, so this function cannot check that the cell holds t. */
 static fj_cell *join_cell_of(fji_worker *w, const fj_task *t, bool popped)
 {
     fj_cell *c = t->cell;
@@ -149,8 +154,9 @@ static fj_cell *join_cell_of(fji_worker *w, const fj_task *t, bool popped)
     return c;
 }
 
-/* Takes t back from w's queue. Returns 1 if w has taken it, 0 if a thief has it, and FJ_EINVAL if w
- * has not forked it. Unless it returns FJ_EINVAL, sets *cell to the cell of t. */
+/* Takes t back from w's queue. popped: see fji_join_slow(). Returns 1 if w has taken t, 0 if a
+ * thief has it, and FJ_EINVAL if w's queue does not hold t. Unless it returns FJ_EINVAL, sets *cell
+ * to the cell of t. */
 static int join_take(fji_worker *w, fj_task *t, bool popped, fj_cell **cell)
 {
     fj_cell *c = join_cell_of(w, t, popped);
@@ -163,9 +169,10 @@ static int join_take(fji_worker *w, fj_task *t, bool popped, fj_cell **cell)
     return 1;
 }
 
-/* The slow path of fj_join(). popped: the fast path has set the cell of t FREE, but a thief may
- * have taken the task before. Returns the code of t; FJ_EINVAL if t cannot be joined here;
- * FJ_ECANCELED if this is the child process after a fork(), in which the thief does not exist. */
+/* The slow path of fj_join(). popped: 1 if the fast path has already set the cell of t FREE and
+ * then found that a thief may have taken t; 0 if it has changed nothing. Returns the code of t.
+ * Returns FJ_EINVAL if the calling thread cannot join t. Returns FJ_ECANCELED if t is orphaned:
+ * this is the child process after a fork(), in which the thief of t does not exist. */
 int fji_join_slow(fj_task *t, int popped)
 {
     fji_worker *w = fji_worker_self();
@@ -188,8 +195,8 @@ int fji_join_slow(fj_task *t, int popped)
     return code;
 }
 
-/* The slow path of fj_unfork(). popped: as in fji_join_slow(). Returns 1 if t was taken back, else
- * 0. */
+/* The slow path of fj_unfork(). popped: see fji_join_slow(). Returns 1 if the calling thread has
+ * taken t back, otherwise 0. */
 int fji_unfork_slow(fj_task *t, int popped)
 {
     fji_worker *w = fji_worker_self();
@@ -201,7 +208,7 @@ int fji_unfork_slow(fj_task *t, int popped)
             if (c->kind == FJI_CELL_RAN || w == NULL) return 0;
         } else {
             if (!fji_submit_take_back(fji_cell_pool(c), t, 0)) return 0;
-            t->cell = NULL; /* as after fj_task_init() */
+            t->cell = NULL; /* not forked, as after fj_task_init() */
             return 1;
         }
     }

@@ -2,12 +2,13 @@
 /*
  * typed.c - the slow paths of fork and join of typed tasks
  *
- * forkjoin/typed.h has the fast paths. Typed code keeps the boundary of the queue, its position, in
- * a register. While it runs, fast.top is the END below cell 0. So every fast path of the plain tier
- * takes its slow path, which finds the boundary from typed_hint (plain.c).
+ * forkjoin/typed.h has the fast paths. Typed code keeps the cell of its next fork in a register; in
+ * this file this cell is the position of the typed code. While typed code runs, fast.top points to
+ * the END below cell 0. So every fast path of the plain tier takes its slow path, which finds the
+ * boundary from typed_hint (plain.c).
  *
- * A typed task has no error code, so its join cannot fail. If the thief of a typed task does not
- * exist any more (this is the child process after a fork()), the join runs the body itself.
+ * A typed task has no error code, so its join cannot fail. In the child process after a fork(), the
+ * thief of a typed task may not exist. The join then runs the body itself.
  *
  * Edges         from                             to                              carries
  *   task.done   acq_rel or, fji_cell_complete()  acquire load, fji_await_cell()  the result
@@ -17,8 +18,9 @@
 #include "sched/overflow.h"
 #include "sched/pool.h"
 
-/* Called before typed code runs. Saves the state of the plain tier in *saved. Returns the position
- * at which the typed code forks first: the boundary, or an END if the thread works for no pool. */
+/* Called before typed code runs. fast: fji_self of the calling thread. Saves the state of the plain
+ * tier in *saved. Returns the cell for the first fork of the typed code: the boundary of the queue,
+ * or an END if the calling thread works for no pool. */
 fj_cell *fji_typed_enter(fj_worker *fast, fji_typed_saved *saved)
 {
     fji_worker *w = fji_worker_of(fast);
@@ -34,24 +36,29 @@ fj_cell *fji_typed_enter(fj_worker *fast, fji_typed_saved *saved)
     w->q.typed_hint = p;
     w->q.typed_low = p;
     w->q.typed_count = 0;
-    fast->top = w->q.cells - 1; /* END: the plain tier takes its slow paths */
+    /* The END below cell 0: the fast paths of the plain tier read END there and call their slow
+     * paths. */
+    fast->top = w->q.cells - 1;
     return p;
 }
 
-/* Called after the typed code has returned. Restores the state of the plain tier. */
+/* Called after the typed code has returned. fast: fji_self of the calling thread. Restores the
+ * state of the plain tier from *saved, which fji_typed_enter() has set. */
 void fji_typed_leave(fj_worker *fast, const fji_typed_saved *saved)
 {
     fji_worker *w = fji_worker_of(fast);
 
     if (w == NULL) {
         /* Every fork of the typed task is joined, so all its overflow cells are free, and the
-         * frames that held positions in them have returned. saved->low has the cells of the typed
-         * task further below on the stack. */
+         * frames that kept the addresses of these cells have returned. saved->low is the list of
+         * the free overflow cells of a typed task further below on the stack, or NULL. */
         fji_overflow_leave(saved->low);
         return;
     }
-    /* Above saved->top the typed code may have left tombstones, which are reclaimed now, and
-     * detached tasks, which raise the boundary. */
+    /* The typed code may have left tombstones above saved->top, which are reclaimed here, and
+     * detached tasks, which remain in the queue, so that the boundary is above them. If saved->top
+     * is below cell 0, this typed code ran under other typed code, and fast->top stays below cell
+     * 0. */
     fast->top = saved->top;
     w->q.typed_low = saved->low;
     w->q.typed_count = saved->count;
@@ -59,9 +66,11 @@ void fji_typed_leave(fj_worker *fast, const fji_typed_saved *saved)
         fast->top = fji_queue_reclaim(&w->q, fji_queue_boundary(&w->q, saved->top), saved->top);
 }
 
-/* The fast path of a fork found no free cell at its position p. Returns a free cell, or NULL if
- * there is no space. Reclaims the tombstones directly below the boundary, but none below p: frames
- * of typed code keep positions below p in registers. */
+/* Called if the fast path of a fork finds that p, the cell at which the typed code would fork, is
+ * not FREE. fast: fji_self of the calling thread. Returns the free cell at the boundary, or NULL if
+ * the queue has no space or the calling thread works for no pool. Reclaims the tombstones directly
+ * below the boundary, but none below p, because other frames of typed code keep the addresses of
+ * cells below p in registers. */
 fj_cell *fji_typed_room(fj_worker *fast, fj_cell *p)
 {
     fji_worker *w = fji_worker_of(fast);
@@ -72,17 +81,20 @@ fj_cell *fji_typed_room(fj_worker *fast, fj_cell *p)
     return fji_queue_room(&w->q, p);
 }
 
-/* Returns an overflow cell for the result of a task that is run at its fork. */
+/* Returns an overflow cell for the result of a typed task that is run at its fork. fast: fji_self
+ * of the calling thread. */
 fj_cell *fji_typed_overflow(fj_worker *fast)
 {
     return fji_overflow_take(fji_worker_of(fast));
 }
 
 /*
- * Joins the task in cell c. popped: the fast path has set c FREE, but a thief may have taken the
- * task before. Returns the position with which the caller has to run the body. Returns NULL if the
- * task is done, by a thief or at its fork: the caller copies the result and calls
- * fji_typed_release().
+ * The slow path of joining the typed task `item` in cell c. fast: fji_self of the calling thread.
+ * popped: 1 if the fast path has already set c FREE and then found that a thief may have taken the
+ * task; 0 if it has changed nothing. Returns NULL if the task is done, because a thief has run it
+ * or because it was run at its fork; the caller then copies the result out of c and calls
+ * fji_typed_release(). Otherwise the caller has to run the body itself; the function returns the
+ * cell at which the body begins to fork.
  */
 fj_cell *fji_typed_join(fj_worker *fast, fj_cell *c, uintptr_t item, int popped)
 {
@@ -96,7 +108,8 @@ fj_cell *fji_typed_join(fj_worker *fast, fj_cell *c, uintptr_t item, int popped)
     return fji_queue_give_back(&w->q, c);
 }
 
-/* Frees cell c of a task that is done, after the caller has copied the result. */
+/* Frees c, the cell or overflow cell of a typed task that is done. Called after the caller has
+ * copied the result out of c. fast: fji_self of the calling thread. */
 void fji_typed_release(fj_worker *fast, fj_cell *c)
 {
     fji_worker *w = fji_worker_of(fast);
