@@ -7,12 +7,13 @@
  * operation is seq_cst. The objects are plain integers and pointers.
  *
  * Fences
- *   fji_fence_full()     orders all accesses of the calling thread before the fence with all
- *                        accesses after it.
- *   fji_fence_thief()    the same on most processors; less on x86-64. See below.
- *   FJI_LIGHT_FENCE()    (forkjoin/attr.h) the cheap half of an asymmetric pair.
- *   fji_plat_barrier()   (plat.h) the heavy fence, the expensive half. With respect to it the light
- *                        fence of any other thread acts as a full fence.
+ *   fji_fence_full()     the full fence: orders all accesses of the calling thread before the
+ *                        fence with all its accesses after the fence.
+ *   fji_fence_thief()    a full fence on most processors; on x86-64 it orders only loads.
+ *   FJI_LIGHT_FENCE()    (forkjoin/attr.h) the light fence, the cheap half of an asymmetric pair.
+ *   fji_plat_barrier()   (plat.h) the heavy fence, the expensive half of the pair. With respect
+ *                        to a heavy fence, the light fence of any other thread acts as a full
+ *                        fence.
  * A light fence pairs with a heavy fence only, never with another light fence.
  */
 #ifndef FJI_ATOMIC_H
@@ -42,8 +43,8 @@
 #endif
 
 #if FJI_SIM
-/* The compiler reports accesses to memory to the simulator. It does not report these, so they are
- * calls. */
+/* The compiler reports accesses to memory to the simulator, but not fences and pauses. So in a
+ * simulator build fences and pauses are calls of these functions. */
 void fji_sim_fence(void);
 void fji_sim_fence_thief(void);
 void fji_sim_pause(void);
@@ -64,9 +65,9 @@ void fji_sim_pause(void);
 #define fji_and_acq_rel(p, v) __atomic_fetch_and((p), (v), __ATOMIC_ACQ_REL)
 
 /*
- * Stores v in *p if *p equals *old. Returns true if it did. Otherwise sets *old to the value of *p
- * and returns false. These are strong operations: they fail only if *p differs from *old. A failure
- * is an acquire load.
+ * Compare-and-swap of a word of 64 or 32 bits. If *p equals *old, stores v in *p and returns true.
+ * Otherwise sets *old to the value of *p and returns false. These are strong operations: they fail
+ * only if *p differs from *old. A success has acq_rel order. A failure is an acquire load.
  */
 static inline bool fji_cas_acq_rel_64(uint64_t *p, uint64_t *old, uint64_t v)
 {
@@ -78,18 +79,20 @@ static inline bool fji_cas_acq_rel_32(uint32_t *p, uint32_t *old, uint32_t v)
     return __atomic_compare_exchange_n(p, old, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* The same for any type, relaxed: for words that publish no other data. */
+/* Compare-and-swap as fji_cas_acq_rel_64(), for a word of any type. Success and failure are
+ * relaxed: for words that publish no other data. */
 #define fji_cas_relaxed(p, old, v) \
     __atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
 
-/* Adds n to a counter that one thread writes and other threads read. Not a read-modify-write: if
- * two threads call it for the same counter, an addition may be lost. */
+/* Adds n to the counter *p, which one thread writes and other threads read. It is a load and a
+ * store, not a read-modify-write: if two threads call it for the same counter, an addition may be
+ * lost. */
 #define fji_count(p, n) fji_store_relaxed((p), fji_load_relaxed(p) + (n))
 
 /*
  * The full fence. On x86-64 it is a locked instruction on the stack, which costs a tenth of the
  * mfence that clang generates for a seq_cst fence. ThreadSanitizer does not understand fences, so
- * under it the fence is a seq_cst read-modify-write of one word that all threads share.
+ * in its builds the fence is a seq_cst read-modify-write of one word that all threads share.
  */
 static inline void fji_fence_full(void)
 {
@@ -107,9 +110,10 @@ static inline void fji_fence_full(void)
 }
 
 /*
- * The thief's fence, between its load of base and its load of the cell. Its partner is the full
- * fence of the owner, between the owner's store to the cell and its load of base. x86-64 does not
- * reorder loads with loads, so there it only keeps the compiler from reordering.
+ * The thief's fence, between the thief's load of base and its load of the cell or slot. Its partner
+ * is the full fence of the owner, between the owner's store to the cell and its load of base.
+ * x86-64 does not reorder loads with loads, so on x86-64 the thief's fence is only a compiler
+ * barrier.
  */
 static inline void fji_fence_thief(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * blocking.c - blocking.h on POSIX calls
+ * blocking.c - the functions of blocking.h, implemented by POSIX calls
  *
- * Compiled for every platform layer. On the simulator plat/sim/posix.h replaces the calls for
- * mutexes, condition variables and semaphores.
+ * This file is compiled for every platform layer. For the simulator, plat/sim/posix.h replaces the
+ * POSIX calls for mutexes, condition variables and semaphores.
  */
 #define _GNU_SOURCE /* pthread_cond_clockwait(), sem_clockwait(), ppoll() */
 #include "blocking.h"
@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The codes of the library are the negated error numbers of Linux. A port to a system with other
- * numbers has to translate the results of this file. */
+/* The error codes of the library are the negated error numbers of Linux. On a system with other
+ * numbers, the functions of this file would have to translate their results. */
 _Static_assert(FJI_PLAT_EINTR + EINTR == 0, "EINTR has another number");
 _Static_assert((int)FJ_EAGAIN == -EAGAIN, "EAGAIN has another number");
 _Static_assert((int)FJ_EBUSY == -EBUSY, "EBUSY has another number");
@@ -75,7 +75,8 @@ int fji_plat_sem_wait(sem_t *s, int64_t deadline_ns)
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-/* ppoll() with `mask` during the wait. If mask is NULL, the mask of the thread stays as it is. */
+/* Waits as fji_plat_poll() does. During the wait, `mask` is the signal mask of the calling thread.
+ * If `mask` is NULL, the signal mask does not change. */
 static int poll_with_mask(struct pollfd *fds, nfds_t n, int64_t timeout_ns, const sigset_t *mask)
 {
     struct timespec left = timespec_of(timeout_ns);
@@ -114,7 +115,8 @@ ssize_t fji_plat_write(int fd, const void *buf, size_t n)
     return result >= 0 ? result : -errno;
 }
 
-/* Whether the flags of the file make the call fail or return at once. poll() does not know them. */
+/* Returns whether the flags of the file make a read(), or a write() if `writes`, return at once:
+ * the file is non-blocking, or the call fails. poll() does not take these flags into account. */
 static bool flags_forbid_waiting(int fd, bool writes)
 {
     int flags = fcntl(fd, F_GETFL);

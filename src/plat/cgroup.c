@@ -2,11 +2,11 @@
 /*
  * cgroup.c - the CPU limit of the control groups of this process
  *
- * In version 2 a group has a file cpu.max with "QUOTA PERIOD", or "max PERIOD" for no limit. In
- * version 1 it has the files cpu.cfs_quota_us, where -1 means no limit, and cpu.cfs_period_us,
- * under the cpu controller. Quota / period, rounded up, is the number of CPUs. The least number of
- * the process's group and all its ancestors is the limit. A file that cannot be read or parsed sets
- * no limit.
+ * A control group of version 2 has a file cpu.max with "QUOTA PERIOD", or "max PERIOD" for no
+ * limit. A control group of version 1 has the files cpu.cfs_quota_us, where -1 means no limit, and
+ * cpu.cfs_period_us, under the cpu controller. Quota / period, rounded up, is the number of CPUs
+ * that the group may use. The limit of the process is the least number of its own group and of all
+ * ancestors of this group. A file that cannot be read or parsed sets no limit.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -17,7 +17,8 @@
 
 #define PATH_BYTES 4096
 
-/* Returns quota / period, rounded up, or 0 for no limit. */
+/* Returns quota / period, rounded up. Returns 0, which means no limit, if one of them is not
+ * positive or if the result is above 1000000. */
 static int cpus_of(long long quota, long long period)
 {
     if (quota <= 0 || period <= 0) return 0;
@@ -25,20 +26,22 @@ static int cpus_of(long long quota, long long period)
     return n > 1000000 ? 0 : (int)n;
 }
 
-/* Sets *best to n if n is a limit and less than *best. 0 means no limit, for both. */
+/* Sets *best to n if n is a tighter limit than *best. In both, 0 means no limit. */
 static void keep_tightest(int *best, int n)
 {
     if (n > 0 && (*best == 0 || n < *best)) *best = n;
 }
 
-/* Sets path to dir followed by name. Returns false if it is too long. */
+/* Writes dir, followed by name, to `path`, which has PATH_BYTES bytes. Returns false if the result
+ * does not fit. */
 static bool path_of(char *path, const char *dir, const char *name)
 {
     int n = snprintf(path, PATH_BYTES, "%s%s", dir, name);
     return n >= 0 && n < PATH_BYTES;
 }
 
-/* Reads at most cap - 1 bytes of a file into buf, as a string. Returns false if there are none. */
+/* Reads at most cap - 1 bytes of the file `path` into buf, as a string. Returns false if the file
+ * cannot be opened or no byte can be read. */
 static bool read_text(const char *path, char *buf, size_t cap)
 {
     FILE *f = fopen(path, "re");
@@ -56,7 +59,7 @@ static int quota_v2(const char *dir)
     char *rest;
 
     if (!path_of(path, dir, "/cpu.max") || !read_text(path, text, sizeof text)) return 0;
-    /* strtoll() returns 0 for "max" and other text, which means no limit. */
+    /* For "max", and for text that is no number, strtoll() returns 0, which means no limit. */
     long long quota = strtoll(text, &rest, 10);
     return cpus_of(quota, strtoll(rest, NULL, 10));
 }
@@ -71,7 +74,8 @@ static int quota_v1(const char *dir)
     return cpus_of(quota, strtoll(text, NULL, 10));
 }
 
-/* Returns the least limit of mount/group and all its parents, up to and including the mount. */
+/* Returns the least limit of the directory mount/group and all its parents, up to and including
+ * `mount`, or 0 if none of them has a limit. quota(dir) returns the limit of one directory. */
 static int tightest_up(const char *mount, const char *group, int (*quota)(const char *))
 {
     char dir[PATH_BYTES];
@@ -88,7 +92,7 @@ static int tightest_up(const char *mount, const char *group, int (*quota)(const 
     }
 }
 
-/* Whether the comma-separated list of n bytes has this name. */
+/* Returns whether `name` is in the comma-separated list of n bytes. */
 static bool has_controller(const char *list, size_t n, const char *name)
 {
     size_t len = strlen(name);
@@ -102,8 +106,9 @@ static bool has_controller(const char *list, size_t n, const char *name)
     return false;
 }
 
-/* Handles one line of /proc/self/cgroup, "id:controllers:path". In version 2 the list of
- * controllers is empty. */
+/* Parses one line of /proc/self/cgroup, "id:controllers:path", and lowers *best to the limit of
+ * this group and its ancestors. In version 2 the list of controllers is empty. `root` is put before
+ * the path of each mount. */
 static void read_line(const char *root, char *line, int *best)
 {
     char mount[PATH_BYTES];

@@ -17,19 +17,22 @@
 
 #undef __atomic_fetch_add /* a chaos point inside fji_chaos() would recurse without end */
 
-/* How many of 65536 chaos points pause, yield and sleep. The others do nothing. */
+/* The numbers of chaos points, out of 65536 on average, at which a thread pauses, yields and
+ * sleeps. At the others it does nothing. */
 #define CHAOS_PAUSES 4096u
 #define CHAOS_YIELDS 128u
 #define CHAOS_SLEEPS 1u
 
-/* A sleep takes a random time between these, ns. */
+/* Bounds of the random time that a sleep takes, ns. */
 #define CHAOS_SLEEP_MIN_NS 50000u
 #define CHAOS_SLEEP_MAX_NS 1000000u
 
-/* State of the random numbers of the calling thread (xorshift); 0 before its first chaos point. */
+/* State of the random number generator (xorshift) of the calling thread. It is 0 before the first
+ * chaos point of the thread. */
 static __thread uint64_t chaos_state;
 
-/* The first state: from the seed and the number of threads that came before. */
+/* Returns the first state of the calling thread. It is computed from the seed and the number of
+ * threads that have called this function before. */
 static uint64_t chaos_begin(void)
 {
     static uint64_t threads;
@@ -48,7 +51,7 @@ static void chaos_sleep(uint64_t x)
     struct timespec ts = {.tv_nsec = (long)(CHAOS_SLEEP_MIN_NS + x % range)};
 
     int old = fji_nocancel_begin();
-    (void)nanosleep(&ts, NULL); /* a signal may end it early, which is one more case */
+    (void)nanosleep(&ts, NULL); /* if a signal ends the sleep early, the delay is shorter */
     fji_nocancel_end(old);
 }
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos.h - random delays wherever another thread could run in between, in FJI_CHAOS builds
+ * chaos.h - random delays around accesses to shared memory, in FJI_CHAOS builds
  *
- * A race with a window of a few instructions shows once in a million runs. An FJI_CHAOS build makes
- * such windows long. Every atomic operation of the library has a chaos point before and after it.
- * FJI_CHAOS_POINT() marks the windows in plain code: between a decision and the action that follows
- * from it, and between the load of a word and the wait on it. At a chaos point a thread usually
- * does nothing. Sometimes it pauses or yields, and rarely it sleeps, for longer than most
- * operations of other threads take.
+ * A race condition whose window is a few instructions long may show once in a million runs. An
+ * FJI_CHAOS build makes such windows long. Every atomic operation of the library has a chaos point
+ * before and after it. FJI_CHAOS_POINT() marks the windows in plain code: between a decision and
+ * the action that follows from it, and between the load of a word and the wait on it. At a chaos
+ * point a thread usually does nothing. Sometimes it pauses or yields the CPU. Rarely it sleeps, for
+ * longer than most operations of other threads take.
  *
- * Code that is inlined into user programs (forkjoin/inline.h) is compiled before this header, so it
- * has no chaos points.
+ * Code that is inlined into user programs (forkjoin/inline.h) comes before this header in every
+ * source file, so it has no chaos points.
  *
- * The environment variable FORKJOIN_CHAOS_SEED sets the seed of the random numbers. With the same
- * seed, a thread with the same number gets the same sequence of delays. That does not make two runs
- * equal, because the system schedules the threads.
+ * The environment variable FORKJOIN_CHAOS_SEED sets the seed of the random numbers. Each thread
+ * gets a number at its first chaos point. The seed and this number determine the delays of the
+ * thread. Two runs with the same seed still differ, because the system schedules the threads.
  *
  * Included by atomic.h.
  */
@@ -25,7 +25,8 @@
 
 #if FJI_CHAOS
 
-/* Delays the calling thread, or does nothing. Any thread may call it. Leaves errno unchanged. */
+/* A chaos point: delays the calling thread, or does nothing. Any thread may call this function. It
+ * leaves errno unchanged. */
 void fji_chaos(void);
 
 #define FJI_CHAOS_POINT() fji_chaos()

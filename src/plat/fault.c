@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fault.c - faults that a test asks for, and the clock that they affect
+ * fault.c - the faults that a test causes, and the clock of the library
  *
- * plat.h says what each function does. The clock is here because two faults change it: it may jump,
- * or stand still.
+ * plat.h says what each function does. The clock is in this file because two faults change it: it
+ * may jump forward, or stand still.
  */
 #include <pthread.h>
 #include <time.h>
@@ -17,29 +17,29 @@
 /* ---- Faults --------------------------------------------------------------------------------- */
 
 #if FJI_FAULTS
-/* relaxed for all words of this section: a test sets them before it makes the calls that shall
- * fail. */
+/* All accesses to the words of this section are relaxed: a test sets them before it makes the calls
+ * that have to fail. */
 
-/* The calls with the numbers from, from + 1, ... from + count - 1 fail. */
+/* A group of calls that fail: those with the numbers from, from + 1, ... from + count - 1. */
 struct plat_window {
     long from, count;
 };
 
 static struct {
-    long calls;                   /* so far */
-    struct plat_window window[2]; /* fji_fault_set(), fji_fault_and() */
-    uint64_t seed;                /* fji_fault_random() */
-    long one_in;
+    long calls;                   /* number of calls so far */
+    struct plat_window window[2]; /* [0]: of fji_fault_set(), [1]: of fji_fault_and() */
+    uint64_t seed;                /* of fji_fault_random() */
+    long one_in;                  /* of fji_fault_random() */
 } plat_fault[FJI_FAULT_N];
 
 static void window_set(enum fji_fault kind, int i, long n, long count)
 {
     struct plat_window *w = &plat_fault[kind].window[i];
-    long now = fji_load_relaxed(&plat_fault[kind].calls); /* relaxed: see above */
+    long now = fji_load_relaxed(&plat_fault[kind].calls); /* relaxed: a counter */
 
-    fji_store_relaxed(&w->count, 0l);     /* relaxed: see above */
-    fji_store_relaxed(&w->from, now + n); /* relaxed: see above */
-    fji_store_relaxed(&w->count, count);  /* relaxed: see above */
+    fji_store_relaxed(&w->count, 0l);     /* relaxed: set before the calls */
+    fji_store_relaxed(&w->from, now + n); /* relaxed: set before the calls */
+    fji_store_relaxed(&w->count, count);  /* relaxed: set before the calls */
 }
 
 void fji_fault_set(enum fji_fault kind, long n, long count)
@@ -55,9 +55,9 @@ void fji_fault_and(enum fji_fault kind, long n, long count)
 
 void fji_fault_random(enum fji_fault kind, uint64_t seed, long one_in)
 {
-    fji_store_relaxed(&plat_fault[kind].one_in, 0l);     /* relaxed: see above */
-    fji_store_relaxed(&plat_fault[kind].seed, seed);     /* relaxed: see above */
-    fji_store_relaxed(&plat_fault[kind].one_in, one_in); /* relaxed: see above */
+    fji_store_relaxed(&plat_fault[kind].one_in, 0l);     /* relaxed: set before the calls */
+    fji_store_relaxed(&plat_fault[kind].seed, seed);     /* relaxed: set before the calls */
+    fji_store_relaxed(&plat_fault[kind].one_in, one_in); /* relaxed: set before the calls */
 }
 
 long fji_fault_calls(enum fji_fault kind)
@@ -67,15 +67,17 @@ long fji_fault_calls(enum fji_fault kind)
 
 static bool window_has(const struct plat_window *w, long n)
 {
-    long from = fji_load_relaxed(&w->from);                     /* relaxed: see above */
-    return n >= from && n - from < fji_load_relaxed(&w->count); /* relaxed: see above */
+    long from = fji_load_relaxed(&w->from);                     /* relaxed: set before the calls */
+    return n >= from && n - from < fji_load_relaxed(&w->count); /* relaxed: set before the calls */
 }
 
-/* Whether fji_fault_random() has chosen call n. The answer depends on n and the seed only. */
+/* Returns whether call n of the kind fails because of fji_fault_random(). The result depends only
+ * on n, the seed and one_in. */
 static bool fault_by_random(enum fji_fault kind, long n)
 {
-    long one_in = fji_load_relaxed(&plat_fault[kind].one_in);                    /* relaxed */
-    uint64_t x = fji_load_relaxed(&plat_fault[kind].seed) + (uint64_t)n * 2 + 1; /* relaxed */
+    long one_in = fji_load_relaxed(&plat_fault[kind].one_in); /* relaxed: set before the calls */
+    /* relaxed: set before the calls */
+    uint64_t x = fji_load_relaxed(&plat_fault[kind].seed) + (uint64_t)n * 2 + 1;
 
     if (one_in <= 0) return false;
     x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15u;
@@ -91,13 +93,14 @@ bool fji_fault_now(enum fji_fault kind)
            window_has(&plat_fault[kind].window[1], n) || fault_by_random(kind, n);
 }
 
-/* Whether any call of the kind is chosen to fail. For calls that are too frequent to count
- * always. */
+/* Returns whether a test has chosen calls of the kind to fail. It is used for calls that are too
+ * frequent to be counted in every case. */
 static bool fault_is_set(enum fji_fault kind)
 {
-    return fji_load_relaxed(&plat_fault[kind].one_in) != 0 ||          /* relaxed: see above */
-           fji_load_relaxed(&plat_fault[kind].window[0].count) != 0 || /* relaxed: see above */
-           fji_load_relaxed(&plat_fault[kind].window[1].count) != 0;   /* relaxed: see above */
+    /* relaxed: a test sets the three words before it makes the calls that have to fail. */
+    return fji_load_relaxed(&plat_fault[kind].one_in) != 0 ||
+           fji_load_relaxed(&plat_fault[kind].window[0].count) != 0 ||
+           fji_load_relaxed(&plat_fault[kind].window[1].count) != 0;
 }
 #else
 void fji_fault_set(enum fji_fault kind, long n, long count)
@@ -149,19 +152,20 @@ static int64_t clock_now(void)
 }
 
 #if FJI_FAULTS
-/* What one fault does, ns. */
+/* By how much the clock jumps, and for how long it stands still, at one fault, ns. */
 #define CLOCK_JUMP 3600000000000ll
 #define CLOCK_STILL 20000000ll
 
 /*
- * The clock of the library is the system's clock plus clock_ahead. While it stands still, until the
- * system's time clock_resumes, it shows clock_stopped. The mutex protects these three.
+ * The time of the library's clock is the time of the system's clock plus clock_ahead. While the
+ * library's clock stands still, its time is clock_stopped; it runs again when the system's clock
+ * reaches clock_resumes. clock_mutex protects these three variables.
  */
 static pthread_mutex_t clock_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int64_t clock_ahead, clock_stopped, clock_resumes; /* clock_resumes is 0 if the clock runs */
-static uint32_t clock_faulty;                             /* 1 after the first fault was set */
+static uint32_t clock_faulty; /* 1 after the first clock fault was set */
 
-/* Returns the time of the library's clock. The caller holds the mutex. */
+/* Returns the time of the library's clock. The caller holds clock_mutex. */
 static int64_t clock_read(void)
 {
     int64_t now = clock_now();
@@ -193,14 +197,14 @@ static int64_t clock_with_faults(void)
 int64_t fji_plat_now(void)
 {
     if (fault_is_set(FJI_FAULT_JUMP) || fault_is_set(FJI_FAULT_STILL))
-        fji_store_relaxed(&clock_faulty, 1u); /* relaxed: a flag that stays */
-    /* relaxed: as above. */
+        fji_store_relaxed(&clock_faulty, 1u); /* relaxed: once set, it remains 1 */
+    /* relaxed: once set, it remains 1 */
     return fji_load_relaxed(&clock_faulty) != 0 ? clock_with_faults() : clock_now();
 }
 
 int64_t fji_plat_system_time(int64_t t)
 {
-    if (fji_load_relaxed(&clock_faulty) == 0) return t; /* relaxed: a flag that stays */
+    if (fji_load_relaxed(&clock_faulty) == 0) return t; /* relaxed: once set, it remains 1 */
     pthread_mutex_lock(&clock_mutex);
     int64_t now = clock_read();
     int64_t left = t - now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock.c - the lock of plat.h, on fji_plat_wait() of any platform layer
+ * lock.c - the lock of plat.h, for every platform layer; it waits by fji_plat_wait()
  *
  * Edges         from                       to                          carries
  *   lock.hold   release in fji_lock_drop() acquire in fji_lock_try()   the holder's changes
@@ -11,7 +11,7 @@
 bool fji_lock_try(fji_lock *l)
 {
     uint32_t free_word = 0;
-    /* [lock.hold] acquire <- release in fji_lock_drop(): the changes of the last holder. */
+    /* [lock.hold] acquire <- release in fji_lock_drop(): what the last holder of the lock wrote. */
     return fji_cas_acq_rel_32(&l->word, &free_word, 1);
 }
 
@@ -21,16 +21,18 @@ void fji_lock_take(fji_lock *l)
         if (fji_lock_try(l)) return;
         fji_pause();
     }
-    fji_add_relaxed(&l->waiters, 1); /* relaxed: a hint, because each wait ends after 1 ms */
+    fji_add_relaxed(&l->waiters, 1); /* relaxed: a late increment costs a waiter at most 1 ms */
     while (!fji_lock_try(l)) fji_plat_wait(&l->word, 1, fji_plat_now() + 1000000);
-    fji_add_relaxed(&l->waiters, (uint32_t)-1); /* relaxed: as above */
+    fji_add_relaxed(&l->waiters, (uint32_t)-1); /* relaxed: a late decrement costs a wake-up */
 }
 
 void fji_lock_drop(fji_lock *l)
 {
-    uint32_t waiters = fji_load_relaxed(&l->waiters); /* relaxed: as above */
+    /* relaxed: a thread that begins to wait after this load is not woken, but waits at most 1 ms */
+    uint32_t waiters = fji_load_relaxed(&l->waiters);
 
-    /* [lock.hold] release -> acquire in fji_lock_try(). LAST TOUCH of *l. */
+    /* [lock.hold] release -> acquire in fji_lock_try(): what this holder of the lock wrote.
+     * LAST TOUCH of *l: the next holder may free it. */
     fji_store_release(&l->word, 0u);
     if (waiters != 0) fji_plat_wake_one(&l->word);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nocancel.h - system calls that are cancellation points
+ * nocancel.h - disables cancellation around system calls that are cancellation points
  *
- * A program may cancel its own threads with pthread_cancel(). If such a thread is inside the
- * library at a cancellation point, for example nanosleep(), it would end there and leave locks held
- * and counts wrong. So the library disables cancellation around these calls. Worker threads have it
- * disabled for their whole life (fji_plat_thread_start()).
+ * A program may cancel its own threads with pthread_cancel(). If such a thread were cancelled
+ * inside the library at a cancellation point, for example in nanosleep(), it would end there and
+ * leave locks held and counters wrong. So the library disables cancellation around its
+ * cancellation points. In the threads that fji_plat_thread_start() starts, cancellation is always
+ * disabled.
  */
 #ifndef FJI_NOCANCEL_H
 #define FJI_NOCANCEL_H
@@ -13,7 +14,8 @@
 #include <forkjoin/attr.h>
 #include <pthread.h>
 
-/* Disables cancellation of the calling thread. Returns the state before, for fji_nocancel_end(). */
+/* Disables cancellation of the calling thread. Returns the previous cancellation state, for
+ * fji_nocancel_end(). */
 FJI_INLINE int fji_nocancel_begin(void)
 {
     int old;
@@ -22,7 +24,7 @@ FJI_INLINE int fji_nocancel_begin(void)
     return old;
 }
 
-/* Restores the state that fji_nocancel_begin() returned. */
+/* Restores the cancellation state `old`, which fji_nocancel_begin() has returned. */
 FJI_INLINE void fji_nocancel_end(int old)
 {
     int ours;

@@ -2,9 +2,10 @@
 /*
  * stream.h - stores that bypass the caches
  *
- * An ordinary store first loads the cache line that it writes to. If the results are larger than
- * the caches and are not read soon, that load is a third of the memory traffic. On processors other
- * than x86-64 these functions are ordinary stores.
+ * For an ordinary store the processor first loads the cache line that is written to. If an
+ * algorithm reads an array and writes its results to another array that is larger than the caches,
+ * these loads are a third of the memory traffic. The stores of this file avoid them. On processors
+ * other than x86-64 they are ordinary stores.
  */
 #ifndef FJI_STREAM_H
 #define FJI_STREAM_H
@@ -17,7 +18,7 @@
 
 #include <emmintrin.h>
 
-/* Copies `size` bytes, 4 or 8, to an address that is a multiple of `size`. */
+/* Copies `size` bytes from `from` to `to`. `size` is 4 or 8, and `to` is a multiple of `size`. */
 FJI_INLINE void fji_stream(void *to, const void *from, size_t size)
 {
     if (size == 4) {
@@ -31,8 +32,8 @@ FJI_INLINE void fji_stream(void *to, const void *from, size_t size)
     }
 }
 
-/* Orders the caller's fji_stream() stores before its later stores. A release store or another fence
- * does not order them. */
+/* Orders the stores that the calling thread has made by fji_stream() before its later stores. A
+ * release store does not order them. */
 FJI_INLINE void fji_stream_end(void)
 {
     _mm_sfence();

@@ -52,7 +52,8 @@ size_t fji_terminal_columns(const fji_terminal *t)
     return known ? size.ws_col : 0;
 }
 
-/* One attempt. Returns how many bytes are done, or 0 if the terminal accepts nothing now. */
+/* Writes once, after the terminal is writable; waits for that at most timeout_ms. Returns the
+ * number of bytes written, 0 if the terminal accepts nothing in this time, or n after an error. */
 static size_t terminal_try(const fji_terminal *t, const char *bytes, size_t n, int timeout_ms)
 {
     struct pollfd ready = {.fd = t->fd, .events = POLLOUT};

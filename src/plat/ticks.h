@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ticks.h - a cheap clock of about nanoseconds
+ * ticks.h - a cheap clock, whose unit is about a nanosecond
  *
- * For estimates of how long a piece of code takes, which may be wrong by a factor of 2.5. On x86-64
- * it is the time stamp counter of the processor, elsewhere the monotonic clock of the system.
+ * The clock serves to estimate how long a piece of code takes. An estimate in nanoseconds may be
+ * wrong by a factor of 2.5. On x86-64 the clock is the time stamp counter of the processor, on
+ * other processors the monotonic clock of the system.
  */
 #ifndef FJI_TICKS_H
 #define FJI_TICKS_H
@@ -13,8 +14,8 @@
 
 #if defined(__x86_64__)
 
-/* Returns the current time. Only differences have a meaning. The counter runs at 2 to 5 GHz, so one
- * tick is 0.4 to 1 ns. */
+/* Returns the current time in ticks. Only the difference of two results has a meaning. A tick is
+ * two periods of the counter, which runs at 2 to 5 GHz, so a tick is 0.4 to 1 ns. */
 FJI_INLINE uint64_t fji_ticks(void)
 {
     return __builtin_ia32_rdtsc() >> 1;
@@ -24,7 +25,7 @@ FJI_INLINE uint64_t fji_ticks(void)
 
 #include <time.h>
 
-/* The same, in ns. */
+/* Returns the current time, ns. Only the difference of two results has a meaning. */
 FJI_INLINE uint64_t fji_ticks(void)
 {
     struct timespec t;

@@ -25,7 +25,7 @@
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
-/* Arguments of plat_thread_main(), which frees them. */
+/* The arguments of plat_thread_main(), which frees this struct. */
 struct plat_start {
     void (*main)(void *);
     void *arg;
@@ -47,7 +47,8 @@ static void *plat_thread_main(void *p)
     return NULL;
 }
 
-/* Blocks all signals except those that an error of the thread itself raises. */
+/* Blocks all signals in the calling thread, except those that an error of the thread itself raises.
+ * *old becomes the previous signal mask. */
 static void plat_block_signals(sigset_t *old)
 {
     sigset_t all;
@@ -63,8 +64,9 @@ static void plat_block_signals(sigset_t *old)
     pthread_sigmask(SIG_SETMASK, &all, old);
 }
 
-/* Calls pthread_create() or the callback of the options. The new thread inherits the signal mask of
- * the caller. Returns 0, or another value if there is no thread. */
+/* Creates a thread that runs plat_thread_main(s), by how->create_thread() or else by
+ * pthread_create(). The new thread inherits the signal mask of the caller. Returns 0, or another
+ * value if no thread was created. */
 static int plat_create(const fji_creator *how, struct plat_start *s)
 {
     pthread_attr_t attr;
@@ -163,7 +165,7 @@ void fji_plat_yield(void)
 bool fji_plat_stack(uintptr_t *low, size_t *bytes)
 {
 #ifdef __GLIBC__
-    /* Once for each thread, because for the main thread glibc reads /proc/self/maps. */
+    /* Each thread asks glibc only once, because for the main thread glibc reads /proc/self/maps. */
     static __thread uintptr_t known_low;
     static __thread size_t known_bytes;
     pthread_attr_t attr;
@@ -232,7 +234,8 @@ void *fji_plat_reserve(size_t bytes)
 #endif
     if (fji_fault_now(FJI_FAULT_RESERVE)) return NULL;
     int keep = errno;
-    /* If the address space is limited, most of it is for the program. */
+    /* If the address space of the process is limited, the library leaves most of it to the
+     * program. */
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         bytes > limit.rlim_cur / FJI_RESERVE_PART)
@@ -273,11 +276,11 @@ bool fji_plat_discard(void *at, size_t bytes)
 size_t fji_plat_page(void)
 {
     static size_t page;
-    size_t n = fji_load_relaxed(&page); /* relaxed: every writer stores the same */
+    size_t n = fji_load_relaxed(&page); /* relaxed: every thread stores the same value */
 
     if (n == 0) {
         long size = fji_fault_now(FJI_FAULT_SYSCONF) ? -1 : sysconf(_SC_PAGESIZE);
-        n = size > 0 ? (size_t)size : 65536; /* a multiple of every page size in use */
+        n = size > 0 ? (size_t)size : 65536; /* a multiple of every common page size */
         fji_store_relaxed(&page, n);         /* relaxed: as above */
     }
     return n;
@@ -301,19 +304,21 @@ bool fji_plat_register_fork(void (*prepare)(void), void (*parent)(void), void (*
 
 void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
-    /* Not under a lock: a fork() of another thread meanwhile would leave the lock held in the child
-     * process. Two threads may therefore install the handlers twice, which does no harm. */
+    /* `done` is not protected by a lock, because a fork() by another thread would leave the lock
+     * held in the child process. Two threads may therefore install the handlers twice, which plat.h
+     * permits. */
     static uint32_t done;
 
-    if (fji_load_relaxed(&done) != 0) return; /* relaxed: it publishes no other data */
+    if (fji_load_relaxed(&done) != 0) return; /* relaxed: `done` publishes no other data */
     if (fji_plat_register_fork(prepare, parent, child))
         fji_store_relaxed(&done, 1u); /* relaxed: as above */
 }
 
 int fji_plat_cpus(const char *root)
 {
-    int keep = errno,
-        old = fji_nocancel_begin(); /* it reads files, and the caller may hold a lock */
+    /* fji_plat_cpus_quota() reads files, which is a cancellation point, and the caller may hold a
+     * lock. */
+    int keep = errno, old = fji_nocancel_begin();
     int n = fji_plat_cpus_online();
     int quota = fji_plat_cpus_quota(root);
     fji_nocancel_end(old);

@@ -2,8 +2,8 @@
 /*
  * base.h - the layout of the word `base` of a queue: epoch, index and state
  *
- * Thieves take tasks by a CAS on this word. queue.h draws it and explains the states. A submission
- * queue has the same word.
+ * Thieves take tasks by a CAS on `base`. queue.h explains its three fields. A worker's queue and a
+ * submission queue both have this word, with the same layout.
  */
 #ifndef FJI_BASE_H
 #define FJI_BASE_H
@@ -33,7 +33,8 @@ static inline uint64_t fji_base_epoch(uint64_t b)
     return b >> FJI_BASE_EPOCH_SHIFT;
 }
 
-/* Returns the word. The shift drops the bits of the epoch above 34, so the epoch wraps. */
+/* Returns the word `base` with these fields. The epoch wraps after 34 bits: the shift drops the
+ * higher bits. */
 static inline uint64_t fji_base_make(uint64_t epoch, uint32_t index, unsigned state)
 {
     return epoch << FJI_BASE_EPOCH_SHIFT | (uint64_t)index << FJI_BASE_INDEX_SHIFT | state;

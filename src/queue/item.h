@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * item.h - the item of a cell or slot: a tagged word that is a task, or says why there is none
+ * item.h - the item of a cell or slot: a tagged word that identifies a task, or a special value
  *
- * A cell of a worker's queue and a slot of a submission queue both hold an item. It is one of
+ * A cell of a worker's queue and a slot of a submission queue both hold an item. An item is one of
  *
- *     special value   FREE, TOMBSTONE, END (forkjoin/inline.h) or CLAIM: not a task
- *     ACTION          a task whose function and argument are stored beside the item
- *     pointer         to an fj_task, or with TYPED to an fj_type; the low bits are tags
+ *     special value   FREE, TOMBSTONE, END (forkjoin/inline.h) or CLAIM (below): not a task
+ *     ACTION          an action; its function and argument are stored beside the item
+ *     pointer         to an fj_task or, with the tag TYPED, to an fj_type; the low bits are tags
  *
  * The tags (FJI_TAG_...) say how the task is run and completed:
  *
- *     TYPED                the arguments are in the cell, and the result is stored there
+ *     TYPED                a typed task: its arguments and its result are stored in the cell
  *     DETACHED             no thread joins the task through its cell
- *     DETACHED | FUTURE    a future, completer or timer: its function completes it, and the word
- *                          beside the item is its root (0 if it is not a completer)
- *     none                 a plain task; it is joined through its cell
+ *     DETACHED | FUTURE    a future, completer or timer: its function completes it. The first word
+ *                          beside the item is the root of a completer, and 0 for the others
+ *     none                 a plain task, which is joined through its cell
  *
  * Every submitted task is DETACHED. Only sched/run.c uses these tags to run or cancel a task.
  */
@@ -24,26 +24,28 @@
 #include <forkjoin.h>
 #include <stdbool.h>
 
-/* The owner wants the task of the cell and does not know yet whether a thief has taken it. */
+/* Item of a cell or slot whose task its owner (in a submission queue, the thread that holds the
+ * lock) wants to take, while it does not know yet whether a thief has taken the task. */
 #define FJI_CLAIM ((uintptr_t)24)
 
-/* An action. It is never joined, so it is detached. */
+/* The item of an action. No thread joins an action, so it has the tag DETACHED. */
 #define FJI_ACTION ((uintptr_t)32 | FJI_TAG_DETACHED)
 
-/* The item of a future, completer or timer. */
+/* Returns the item of t, the task of a future, completer or timer. */
 #define FJI_FUTURE_ITEM(t) ((uintptr_t)(t) | FJI_TAG_DETACHED | FJI_TAG_FUTURE)
 
 /*
- * fj_task.location of a task that completes in its own state word:
+ * The layout of fj_task.location, for a task whose state word is fj_task.state:
  *
  *      31      30              21 20                     0
  *     +-------+------------------+------------------------+
  *     | LOCAL |    generation    |        position        |
  *     +-------+------------------+------------------------+
  *
- * LOCAL: `position` is a position in a worker's queue; otherwise it is the index of a submission
- * queue, or NONE if the task is in no queue yet. `generation` is the fork generation of the process
- * in which the task was queued (task/fork_generation.h).
+ * If LOCAL is set, `position` is the position of the task in a worker's queue. If LOCAL is clear,
+ * `position` is the number of a submission queue of the pool, or NONE if the task is in no queue
+ * yet. `generation` is the fork generation of the process in which the task was queued
+ * (task/fork_generation.h).
  */
 #define FJI_LOCATION_LOCAL 0x80000000u
 #define FJI_LOCATION_POSITION 0x001fffffu
@@ -51,7 +53,10 @@
 #define FJI_LOCATION_GENERATION_SHIFT 21
 #define FJI_LOCATION_GENERATION 1023u
 
-/* The result of one attempt to steal. RETRY: no task was taken, but the queue may have one. */
+/*
+ * The result of one attempt to steal from a queue. SUCCESS: a task was taken. EMPTY: the queue has
+ * no task that the thief may take. RETRY: no task was taken, but the queue may have one.
+ */
 typedef enum fji_steal_result {
     FJI_STEAL_EMPTY,
     FJI_STEAL_RETRY,
@@ -59,10 +64,11 @@ typedef enum fji_steal_result {
 } fji_steal_result;
 
 /*
- * A task that was taken out of a queue. `cell` is the cell that it was stolen from, or NULL if it
- * was in a submission queue or its owner took it. `fn` and `arg` are those of an action; `fn` of a
- * future is its root. `token` is the token that the task runs with, or NULL. A steal from a
- * worker's queue sets it to NULL, and the thief then finds the token (sched/scope.h).
+ * A task that was taken out of a queue. `cell` is the cell that the task was stolen from, or NULL
+ * if the task was in a submission queue or the owner of the cell took it. Of an action, `fn` and
+ * `arg` are the function and its argument. Of a completer, `fn` is its root; of a future that is
+ * not a completer, `fn` is 0. `token` is the token that the task runs with, or NULL. A steal from a
+ * worker's queue sets `token` to NULL, and the thief then finds the token (sched/scope.h).
  */
 typedef struct fji_taken {
     uintptr_t item;
@@ -103,8 +109,9 @@ static inline const fj_type *fji_item_type(uintptr_t item)
     return (const fj_type *)(item - FJI_TAG_TYPED);
 }
 
-/* Returns the two words beside the item in a cell: function and argument of an action, or the root
- * of a future and an unused word. */
+/* Returns the address of the two words beside the item in cell c. For an action they are its
+ * function and its argument. For a future the first is the root of a completer, or 0, and the
+ * second is unused. */
 static inline uintptr_t *fji_cell_words(fj_cell *c)
 {
     return (uintptr_t *)(void *)c->args;

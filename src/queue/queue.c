@@ -8,16 +8,18 @@
 #include "queue/queue.h"
 
 #define QUEUE_FLOOR_MAX UINTPTR_MAX
-#define QUEUE_UNTYPED ((uintptr_t)1) /* in place of a root: any task that is not typed */
+/* Passed as `root` to fji_queue_steal_for(): take any task that is not typed. */
+#define QUEUE_UNTYPED ((uintptr_t)1)
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* ENDs: two below the cells and one above them. */
+/* Number of END cells: two below cells[0] and one above the last cell. */
 #define QUEUE_ENDS 3u
 
 bool fji_queue_init(fji_queue *q, uint32_t first, uint32_t limit, bool asymmetric)
 {
-    /* If the address space is small, the queue works, but it can grow less or not at all. */
+    /* If the system refuses addresses for `limit` cells, the range has a lower limit: the queue
+     * works, but it can grow less or not at all. */
     if (!fji_range_init(&q->range, sizeof(fj_cell), QUEUE_ENDS, first, limit)) return false;
     q->capacity = first;
     q->asymmetric = asymmetric;
@@ -41,7 +43,7 @@ void fji_queue_fini(fji_queue *q)
 
 void fji_queue_reset(fji_queue *q)
 {
-    uint64_t b = fji_load_relaxed(&q->base); /* relaxed: no other thread exists */
+    uint64_t b = fji_load_relaxed(&q->base); /* relaxed: the process has no other thread */
 
     for (uint32_t i = 0; i < q->capacity; i++) {
         q->cells[i].item = FJI_FREE;
@@ -64,10 +66,11 @@ static bool queue_grow(fji_queue *q)
     uint32_t now = fji_range_grow(&q->range, old);
 
     if (now == old) return false;
-    /* relaxed: fji_queue_count() may read this far; it stops at END and at FREE. */
+    /* relaxed: another thread may read this cell in fji_queue_count(), which stops at END and at
+     * FREE. So it does not matter which of the two it reads. */
     fji_store_relaxed(&q->cells[now].item, FJI_END);
     q->capacity = now;
-    /* relaxed: END and FREE mean the same to a thief: no task. */
+    /* relaxed: FREE replaces END, and both tell a thief that the cell has no task. */
     fji_store_relaxed(&q->cells[old].item, FJI_FREE);
     return true;
 }
@@ -76,16 +79,17 @@ static bool queue_grow(fji_queue *q)
 
 static uintptr_t cell_item(const fj_cell *c)
 {
-    return fji_load_relaxed(&c->item); /* relaxed: the owner reads its own store */
+    /* relaxed: only the owner calls this function, and only the owner writes items */
+    return fji_load_relaxed(&c->item);
 }
 
 static void cell_set(fj_cell *c, uintptr_t item)
 {
-    /* relaxed: where the order matters, a fence or a CAS follows */
+    /* relaxed: where the order of this store matters, the caller executes a fence or a CAS next */
     fji_store_relaxed(&c->item, item);
 }
 
-/* Whether there is no task above c. */
+/* Returns whether c is the topmost cell in use: the cell above it is FREE or END. */
 static bool cell_is_topmost(const fj_cell *c)
 {
     uintptr_t above = cell_item(c + 1);
@@ -103,24 +107,27 @@ fj_cell *fji_queue_boundary(fji_queue *q, fj_cell *near)
 
 /* ---- The owner's side: opening and closing --------------------------------------------------- */
 
-/* Makes the queue OPEN, with floor MAX. */
+/* If the queue is CLOSED, makes it OPEN. Sets floor to MAX. */
 static void queue_open_by_owner(fji_queue *q)
 {
-    /* relaxed: MAX is always safe, and only the owner reads floor. */
+    /* relaxed: only the owner reads floor, and MAX is correct in every state of the queue. */
     fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX);
-    /* [queue.base] acquire <- the CAS of a thief. */
+    /* [queue.base] acquire <- the CAS in fji_queue_steal_for(): thieves have read the items and the
+     * words of all cells below the index that is seen here. */
     uint64_t b = fji_load_acquire(&q->base);
     while (fji_base_state(b) == FJI_BASE_CLOSED) {
-        /* [queue.base] acq_rel: partner is the thief's CAS on the same word. */
+        /* [queue.base] acq_rel: a thief changes base by CAS too. If both start from the same value,
+         * only one of them succeeds. */
         if (fji_cas_acq_rel_64(&q->base, &b, (b & ~(uint64_t)3) | FJI_BASE_OPEN)) {
-            fji_add_relaxed(&q->openings, 1); /* relaxed: a counter */
+            fji_add_relaxed(&q->openings, 1); /* relaxed: a statistic */
             return;
         }
     }
 }
 
-/* After a take in OPEN: closes the queue if there were FJI_CLOSE_AFTER takes without a steal. From
- * then on a CLOSED queue is cheaper. b: base as it was at the take. */
+/* Called after a take from an OPEN queue. Closes the queue if the last FJI_CLOSE_AFTER takes
+ * happened without a steal, because a take from a CLOSED queue needs no full fence. b is the value
+ * of base that the take has read, or has stored by its CAS. */
 static void queue_maybe_close(fji_queue *q, uint64_t b)
 {
     uint32_t index = fji_base_index(b);
@@ -132,25 +139,30 @@ static void queue_maybe_close(fji_queue *q, uint64_t b)
     }
     if (++q->pops_since_steal < FJI_CLOSE_AFTER) return;
     q->pops_since_steal = 0;
-    /* relaxed: the CAS publishes it; queue.h, Close, explains the order of the two. */
+    /* relaxed: the CAS below publishes floor. queue.h explains under Close why the CAS comes
+     * later. */
     fji_store_relaxed(&q->fast.floor, (uintptr_t)(q->cells + index));
     uint64_t closed = fji_base_make(fji_base_epoch(b) + 1, index, FJI_BASE_CLOSED);
-    /* [queue.base] acq_rel: a thief that reads CLOSED sees this floor and stores MAX later. */
+    /* [queue.base] release -> acquire in fji_queue_steal_for(): the store to floor. A thief that
+     * reads CLOSED therefore stores MAX after it, and MAX remains. */
     if (!fji_cas_acq_rel_64(&q->base, &b, closed))
-        fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX); /* relaxed: only the owner reads it */
+        fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX); /* relaxed: only the owner loads it */
 }
 
 /*
- * The slow half of a take: decides whether the owner has the task at position pos, whose cell is
- * already FREE or CLAIM. `may_close` is false if the cell will become a TOMBSTONE, because a queue
- * with TOMBSTONEs stays OPEN.
+ * The slow half of a take, after the owner has stored FREE or CLAIM into the cell at position pos.
+ * Returns true if the task of this cell is the owner's, and false if a thief has taken it.
+ * `may_close`: whether the queue may be closed after the take. It is false if the cell will become
+ * a TOMBSTONE, because a queue with TOMBSTONEs stays OPEN.
  */
 static bool queue_decide(fji_queue *q, uint32_t pos, bool may_close)
 {
-    /* [queue.take] the cell above, base below; partners: the thief's fence in
-     * queue_steal_open() and the heavy fence in queue_open(). */
+    /* [queue.take] the cell above, base below; partners: the thief's fence in queue_steal_open()
+     * and the heavy fence in queue_open(). Either the owner sees that index has reached this cell,
+     * or a thief that reaches the cell sees FREE or CLAIM in it. */
     fji_fence_full();
-    /* [queue.base] acquire <- the CAS of a thief. */
+    /* [queue.base] acquire <- the CAS in fji_queue_steal_for(): thieves have read the items and the
+     * words of all cells below the index that is seen here. */
     uint64_t b = fji_load_acquire(&q->base);
     for (;;) {
         uint32_t index = fji_base_index(b);
@@ -164,10 +176,11 @@ static bool queue_decide(fji_queue *q, uint32_t pos, bool may_close)
             if (may_close) queue_maybe_close(q, b);
             return true;
         }
-        /* [queue.base] acq_rel: partner is the thief's CAS on the same word. */
+        /* [queue.base] acq_rel: a thief changes base by CAS too. If both start from the same value,
+         * only one of them succeeds. */
         if (!fji_cas_acq_rel_64(&q->base, &b, next)) continue;
         if (fji_base_state(b) == FJI_BASE_CLOSED) {
-            fji_add_relaxed(&q->openings, 1); /* relaxed: a counter */
+            fji_add_relaxed(&q->openings, 1); /* relaxed: a statistic */
             b = next;
             continue;
         }
@@ -178,24 +191,26 @@ static bool queue_decide(fji_queue *q, uint32_t pos, bool may_close)
 
 /* ---- The owner's side: taking and giving back ------------------------------------------------ */
 
-/* Lowers index to cell lo, if it is above lo, and makes a new epoch. lo and all cells above it are
- * FREE. */
+/* Lowers index to the position of cell lo, if index is above it, and increments the epoch in any
+ * case. lo and all cells above lo are FREE. */
 static void queue_lower(fji_queue *q, fj_cell *lo)
 {
     uint32_t pos = fji_queue_position(q, lo);
-    /* [queue.base] acquire <- the CAS of a thief. */
+    /* [queue.base] acquire <- the CAS in fji_queue_steal_for(): thieves have read the items and the
+     * words of all cells below the index that is seen here. */
     uint64_t b = fji_load_acquire(&q->base);
 
     for (;;) {
         uint32_t index = fji_base_index(b) < pos ? fji_base_index(b) : pos;
         unsigned state = fji_base_state(b);
-        if (state == FJI_BASE_CLOSED) /* relaxed: the CAS publishes it */
+        if (state == FJI_BASE_CLOSED) /* relaxed: the CAS below publishes floor */
             fji_store_relaxed(&q->fast.floor, (uintptr_t)(q->cells + index));
         /* [queue.base] acq_rel -> acquire in fji_queue_steal_for(): a thief that reads the new base
-         * sees the cells FREE; the CAS of a thief that has read an old base fails on the epoch. */
+         * sees that the cells are FREE. If a thief has read an older base, its CAS fails, because
+         * the epoch has changed. */
         uint64_t next = fji_base_make(fji_base_epoch(b) + 1, index, state);
         if (fji_cas_acq_rel_64(&q->base, &b, next)) return;
-        if (state == FJI_BASE_CLOSED) /* relaxed: only the owner reads it */
+        if (state == FJI_BASE_CLOSED) /* relaxed: only the owner reads floor */
             fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX);
     }
 }
@@ -212,7 +227,8 @@ fj_cell *fji_queue_reclaim(fji_queue *q, fj_cell *b, fj_cell *low)
     return lo;
 }
 
-/* Makes c, whose task is taken or done, a TOMBSTONE. */
+/* Stores TOMBSTONE into cell c. The owner has taken its task, or the task was stolen and is done.
+ * Opens the queue, because a queue with TOMBSTONEs is OPEN. */
 static void queue_bury(fji_queue *q, fj_cell *c)
 {
     q->tombstones++;
@@ -227,10 +243,10 @@ bool fji_queue_take(fji_queue *q, fj_cell *c, uintptr_t item, bool popped, fj_ce
 
     if (!popped) {
         cell_set(c, topmost ? FJI_FREE : FJI_CLAIM);
-        /* [queue.take] as in fji_pop_topmost(): the cell above, floor below; partner: the heavy
-         * fence in queue_open(). */
+        /* [queue.take] the cell above, floor below; partner: the heavy fence in queue_open().
+         * Either the owner sees that floor is MAX, or the thief sees FREE or CLAIM in the cell. */
         FJI_LIGHT_FENCE();
-        /* relaxed: the fence orders it */
+        /* relaxed: the light fence orders this load after the store to the cell */
         ours = (uintptr_t)c >= fji_load_relaxed(&q->fast.floor);
     }
     if (!ours) ours = queue_decide(q, fji_queue_position(q, c), topmost);
@@ -249,7 +265,8 @@ fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c)
 {
     if (!cell_is_topmost(c)) {
         queue_bury(q, c);
-        /* The search starts at the last boundary, not at c: many cells may lie between them. */
+        /* The search for the boundary starts at fast.top, the boundary that was stored last, and
+         * not at c, because many cells may lie between c and the boundary. */
         return fji_queue_boundary(q, q->fast.top);
     }
     cell_set(c, FJI_FREE);
@@ -260,16 +277,17 @@ fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c)
 void fji_cell_put_action(fj_cell *c, fj_action_fn *fn, void *arg)
 {
     uintptr_t *words = fji_cell_words(c);
-    /* relaxed: the release store of `item` publishes them. A thief with an old base may read them
-     * at the same time; its CAS fails. */
+    /* relaxed: the release store of `item` by the caller publishes the two words. A thief that has
+     * read an older base may read the words at the same time, but its CAS fails. */
     fji_store_relaxed(&words[0], (uintptr_t)fn);
     fji_store_relaxed(&words[1], (uintptr_t)arg); /* relaxed: as above */
 }
 
 /* ---- The owner's side: space ----------------------------------------------------------------- */
 
-/* Whether compaction must not move cell c: below index, because its task was stolen and its thief
- * completes it in the cell; otherwise, because typed code has the address of the cell. */
+/* Returns whether compaction must leave the task of cell c where it is. Below index the task was
+ * stolen: the thief completes it in this cell, unless it is detached. At or above index the task is
+ * queued: typed code has the address of the cell if the task is typed. */
 static bool cell_is_pinned(const fji_queue *q, const fj_cell *c, uint32_t index)
 {
     uintptr_t item = cell_item(c);
@@ -279,6 +297,7 @@ static bool cell_is_pinned(const fji_queue *q, const fj_cell *c, uint32_t index)
     return fji_item_is_typed(item);
 }
 
+/* Moves the queued task of cell `from` to the cell `to`. base is LOCKED. */
 static void cell_move(fji_queue *q, fj_cell *from, fj_cell *to)
 {
     uintptr_t item = cell_item(from);
@@ -288,29 +307,33 @@ static void cell_move(fji_queue *q, fj_cell *from, fj_cell *to)
         fj_task *t = fji_item_task(item);
         if (t->cell == from) t->cell = to;
         uint32_t keep = fji_item_is_detached(item) ? t->location & ~FJI_LOCATION_POSITION : 0;
-        /* relaxed: a reader only compares the task with the cell at this position of its own
-         * queue. */
+        /* relaxed: a thread that reads the position looks for the task only in the cell at this
+         * position of its own queue. In another worker's queue it does not find the task. */
         fji_store_relaxed(&t->location, keep | fji_queue_position(q, to));
     }
-    /* relaxed: base is LOCKED */
+    /* relaxed: base is LOCKED, so no thief takes a task; the release store to base in
+     * queue_compact() publishes the words. */
     fji_store_relaxed(&fji_cell_words(to)[0], fji_cell_words(from)[0]);
     fji_store_relaxed(&fji_cell_words(to)[1], fji_cell_words(from)[1]); /* relaxed: as above */
     cell_set(to, item);
 }
 
 /*
- * Moves the tasks above the last pinned cell down over the dead cells there: TOMBSTONEs, and stolen
- * detached tasks. `end` is the boundary; returns the new one.
+ * Compacts the cells between the topmost pinned cell and the boundary `end`: frees the dead cells,
+ * which are TOMBSTONEs and cells of stolen detached tasks, and moves the queued tasks down. Returns
+ * the new boundary.
  */
 static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
 {
     queue_open_by_owner(q);
-    /* [queue.base] acquire <- the CAS of a thief. */
+    /* [queue.base] acquire <- the CAS in fji_queue_steal_for(): thieves have read the items and the
+     * words of all cells below the index that is seen here. */
     uint64_t b = fji_load_acquire(&q->base);
     uint64_t locked;
     do {
         locked = fji_base_make(fji_base_epoch(b) + 1, fji_base_index(b), FJI_BASE_LOCKED);
-        /* [queue.base] acq_rel: from here on the CAS of a thief fails. */
+        /* [queue.base] acq_rel: if a thief has read an older base, its CAS fails from here on. A
+         * thief that reads LOCKED takes nothing. */
     } while (!fji_cas_acq_rel_64(&q->base, &b, locked));
 
     uint32_t index = fji_base_index(b);
@@ -325,19 +348,21 @@ static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
         if (fji_queue_position(q, c) >= index) cell_move(q, c, to++);
     }
     for (fj_cell *c = to; c < end; c++)
-        /* [queue.base] release -> acquire in fji_queue_maybe(), which then reads LOCKED. */
+        /* [queue.base] release -> acquire of the item in fji_queue_maybe(): a thread that reads
+         * this FREE also sees that base is LOCKED, or a later base. */
         fji_store_release(&c->item, FJI_FREE);
     if (index > fji_queue_position(q, low)) index = fji_queue_position(q, low);
-    /* [queue.base] release -> acquire in fji_queue_steal_for(): the cells as they are now. The push
-     * that follows reads the control word, for a worker that has met LOCKED. */
+    /* [queue.base] release -> acquire in fji_queue_steal_for(): the cells as they are now. A thief
+     * that has read LOCKED gets RETRY and searches again. */
     fji_store_release(&q->base, fji_base_make(fji_base_epoch(locked) + 1, index, FJI_BASE_OPEN));
     return to;
 }
 
 /*
- * The same, to get space for a push. If a compaction of a long queue gains at most `enough` cells,
- * the next `enough` compactions are skipped. So the average cost of a push does not depend on the
- * length of the queue, even if compactions gain little.
+ * As queue_compact(), for a push that finds no free cell. If the compaction of a long queue frees
+ * at most `enough` cells, the next `enough` calls return `end` without compacting. So the average
+ * cost of a push does not depend on the length of the queue, even if each compaction frees few
+ * cells.
  */
 static fj_cell *queue_compact_for_space(fji_queue *q, fj_cell *end)
 {
@@ -346,7 +371,7 @@ static fj_cell *queue_compact_for_space(fji_queue *q, fj_cell *end)
         return end;
     }
     fj_cell *p = queue_compact(q, end);
-    /* Compacting a short queue costs little. */
+    /* To compact a short queue costs little, so the next call may do it again. */
     uint32_t enough = q->capacity > FJI_QUEUE_KEPT ? q->capacity / 64 : 0;
     if (end - p <= (ptrdiff_t)enough) q->wait = enough;
     return p;
@@ -362,8 +387,10 @@ fj_cell *fji_queue_room(fji_queue *q, fj_cell *near)
     fj_cell *p = fji_queue_boundary(q, near);
 
     if (cell_item(p) == FJI_FREE) return p;
-    bool typed = fji_queue_in_typed(q); /* typed code keeps positions: no task may be moved */
-    /* relaxed: only the owner lowers index, so at least this many cells are stolen or TOMBSTONEs */
+    /* Typed code keeps the addresses of cells, so no task may be moved while it runs. */
+    bool typed = fji_queue_in_typed(q);
+    /* relaxed: an estimate of the cells that compaction may free: all cells below index, and the
+     * TOMBSTONEs. Thieves may raise index at any time. */
     uint32_t dead = fji_base_index(fji_load_relaxed(&q->base)) + q->tombstones;
     if (!typed && dead >= q->capacity / 2) p = queue_compact_for_space(q, p);
     if (cell_item(p) == FJI_FREE || queue_grow(q)) return p;
@@ -376,36 +403,41 @@ void fji_queue_shrink(fji_queue *q)
     if (q->capacity <= FJI_QUEUE_KEPT) return;
     if (q->fast.top != q->cells) q->fast.top = queue_compact(q, q->fast.top);
     if (q->fast.top != q->cells) return; /* the queue is not empty */
-    /* relaxed: END and FREE mean the same to a thief: no task. */
+    /* relaxed: END and FREE both tell a thief that the cell has no task. */
     fji_store_relaxed(&q->cells[FJI_QUEUE_KEPT].item, FJI_END);
     if (fji_range_shrink(&q->range, q->capacity, FJI_QUEUE_KEPT)) {
         q->capacity = FJI_QUEUE_KEPT;
         q->typed_hint = q->cells;
     } else {
-        fji_store_relaxed(&q->cells[FJI_QUEUE_KEPT].item, FJI_FREE); /* relaxed: as above */
+        /* relaxed: END and FREE both tell a thief that the cell has no task. */
+        fji_store_relaxed(&q->cells[FJI_QUEUE_KEPT].item, FJI_FREE);
     }
 }
 
 /* ---- The thieves' side ----------------------------------------------------------------------- */
 
 /*
- * For a thief that has read a task in c, the cell at index, and CLOSED in base. Makes the owner
- * open the queue at its next take, and waits a short time for that. If the owner does not open it,
- * the heavy fence ensures that either the owner reads MAX at its take, or the thief reads what the
- * owner has stored into the cell. Returns true if the thief may try its CAS; *item is then the item
- * as read after the fence. Returns false if base has changed, or if c holds neither a task nor a
+ * Called by a thief that has read b from base, whose state is CLOSED, and a task in c, the cell at
+ * index. Stores MAX into floor, so that the owner opens the queue at its next take, and waits a
+ * short time for that. If the owner does not open the queue, the thief executes the heavy fence.
+ * Then either the owner reads MAX at its take, or the thief reads what the owner has stored into c.
+ * Returns true if the thief may try its CAS; *item is then the item of c, read after the fence.
+ * Returns false if base has changed, if there is no heavy fence, or if c holds neither a task nor a
  * TOMBSTONE any more.
  */
 static bool queue_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *item)
 {
-    /* relaxed: the heavy fence below orders it against the owner's loads of floor */
+    /* relaxed: the heavy fence below orders this store against the owner's loads of floor */
     fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX);
     for (int i = 0; i < FJI_SHARE_SPINS; i++) {
         fji_pause();
-        if (fji_load_relaxed(&q->base) != b) return false; /* relaxed: a hint to try again */
+        /* relaxed: only compared with b; the next attempt of the thief loads base again */
+        if (fji_load_relaxed(&q->base) != b) return false;
     }
-    fji_add_relaxed(&q->barriers, 1); /* relaxed: a counter */
-    /* [queue.take] floor above, the cell below; partner: the light fence in fji_pop_topmost(). */
+    fji_add_relaxed(&q->barriers, 1); /* relaxed: a statistic */
+    /* [queue.take] floor above, the cell below; partners: the light fences in fji_pop_topmost() and
+     * fji_queue_take(). Either the owner sees that floor is MAX, or this thief sees FREE or CLAIM
+     * in the cell. */
     if (!fji_plat_barrier()) return false;
     /* [queue.publish] acquire <- release in fj_fork(): the task. */
     *item = fji_load_acquire(&c->item);
@@ -413,29 +445,35 @@ static bool queue_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *it
 }
 
 /*
- * As queue_open(), but returns false if another thief opens the queue at the moment. If many
- * workers search, all of them may find the same queue, and one heavy fence is enough.
+ * As queue_open(), but returns false if another thief is in queue_open() for this queue at the
+ * moment. If many workers search, all of them may find the same queue, and one heavy fence is
+ * enough for all of them.
  */
 static bool queue_try_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *item)
 {
-    /* relaxed: `opening` only saves fences */
+    /* relaxed: `opening` publishes no data, and a wrong value only costs a fence or an attempt */
     if (fji_load_relaxed(&q->opening) != 0 || fji_or_relaxed(&q->opening, 1u) != 0) return false;
     bool open = queue_open(q, b, c, item);
-    fji_store_relaxed(&q->opening, 0u); /* relaxed: as above */
+    fji_store_relaxed(&q->opening, 0u); /* relaxed: `opening` publishes no data */
     return open;
 }
 
-/* The same for an OPEN queue: the thief's fence, and the cell read after it. */
+/* Called by a thief that has read an OPEN base and a task in c, the cell at index. Executes the
+ * thief's fence, and then reads the item of c again, into *item. Returns true if the thief may try
+ * its CAS, and false if c holds neither a task nor a TOMBSTONE any more. */
 static bool queue_steal_open(const fj_cell *c, uintptr_t *item)
 {
-    /* [queue.take] base above, the cell below; partner: the full fence in queue_decide(). */
+    /* [queue.take] base above, the cell below; partner: the full fence in queue_decide(). Either
+     * the owner sees that index has reached this cell, or this thief sees FREE or CLAIM in the
+     * cell. */
     fji_fence_thief();
     /* [queue.publish] acquire <- release in fj_fork(): the task. */
     *item = fji_load_acquire(&c->item);
     return fji_item_is_task(*item) || *item == FJI_TOMBSTONE;
 }
 
-/* Whether a thief that is restricted by `root` may take the item; fn: the word beside the item. */
+/* Returns whether a thief that passed `root` to fji_queue_steal_for() may take the item. fn is the
+ * first word beside the item; it is used only if the item is a future. */
 static bool item_is_wanted(uintptr_t item, uintptr_t fn, uintptr_t root)
 {
     if (root == 0 || item == FJI_TOMBSTONE) return true;
@@ -443,12 +481,13 @@ static bool item_is_wanted(uintptr_t item, uintptr_t fn, uintptr_t root)
     return fji_item_is_future(item) && fn == root;
 }
 
+/* Returns whether the n words of `links` still have the values that the thief has seen. */
 static bool links_hold(const fji_link *links, int n)
 {
     for (int i = 0; i < n; i++)
-        /* [queue.link] acquire <- the completion of the task with this word. If the task in the
-         * cell was pushed after DONE was set, this load reads DONE, because the cell was read
-         * before. */
+        /* [queue.link] acquire <- acq_rel in fji_cell_complete(): DONE. The thief has already read
+         * the task in the cell by an acquire load. So if the victim pushed that task after it had
+         * set DONE in this word, this load reads DONE. */
         if (fji_load_acquire(links[i].word) != links[i].seen) return false;
     return true;
 }
@@ -457,32 +496,40 @@ fji_steal_result fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link
                                      uintptr_t root, fji_taken *taken)
 {
     for (;;) {
-        /* [queue.base] acquire <- the owner's CAS: the cells that it has freed or moved. */
+        /* [queue.base] acquire <- the owner's CAS or release store to base: the cells that the
+         * owner has freed or moved. */
         uint64_t b = fji_load_acquire(&q->base);
         uint32_t index = fji_base_index(b);
         if (fji_base_state(b) == FJI_BASE_LOCKED) return FJI_STEAL_RETRY;
         if (index < from) return FJI_STEAL_EMPTY;
         fj_cell *c = q->first + index;
-        /* [queue.publish] acquire: also keeps the second load of base after it. */
+        /* [queue.publish] acquire <- release in fj_fork(): the task. The acquire also orders the
+         * second load of base below after this load. */
         uintptr_t item = fji_load_acquire(&c->item);
         if (item == FJI_FREE || item == FJI_END)
-            /* [queue.base] acquire <- the owner's CAS: EMPTY only if index has not changed. */
+            /* [queue.base] acquire <- the owner's CAS: whether base has changed. If it has, the
+             * owner may have lowered index, and the cell at the new index may have a task. */
             return fji_load_acquire(&q->base) == b ? FJI_STEAL_EMPTY : FJI_STEAL_RETRY;
         bool closed = fji_base_state(b) == FJI_BASE_CLOSED;
         if (!(closed ? queue_try_open(q, b, c, &item) : queue_steal_open(c, &item)))
             return FJI_STEAL_RETRY;
         if (!links_hold(links, n)) return FJI_STEAL_EMPTY;
-        if (n > 0 && item == FJI_ACTION) return FJI_STEAL_EMPTY; /* no thread waits for it */
+        if (n > 0 && item == FJI_ACTION) return FJI_STEAL_EMPTY; /* no task waits for an action */
         if (item == FJI_ACTION || fji_item_is_future(item)) {
             const uintptr_t *words = fji_cell_words(c);
-            taken->fn = fji_load_relaxed(&words[0]);  /* relaxed: [queue.publish] carries them */
-            taken->arg = fji_load_relaxed(&words[1]); /* relaxed: if they are torn, the CAS fails */
+            /* relaxed: the acquire load of the item makes the words visible. If the owner uses the
+             * cell again meanwhile, the words may belong to another task, but then the CAS
+             * fails. */
+            taken->fn = fji_load_relaxed(&words[0]);
+            taken->arg = fji_load_relaxed(&words[1]); /* relaxed: as above */
         }
         if (!item_is_wanted(item, taken->fn, root)) return FJI_STEAL_EMPTY;
         uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, FJI_BASE_OPEN);
-        /* [queue.base] acq_rel: partner is the owner's CAS on the same word. */
+        /* [queue.base] acq_rel -> acquire in queue_decide() and queue_lower(): this thief has
+         * finished its reads of the item and the words of the cell. If the owner changes base by
+         * CAS at the same time, only one of the two succeeds. */
         if (!fji_cas_acq_rel_64(&q->base, &b, next)) return FJI_STEAL_RETRY;
-        if (closed) fji_add_relaxed(&q->openings, 1); /* relaxed: a counter */
+        if (closed) fji_add_relaxed(&q->openings, 1); /* relaxed: a statistic */
         if (item == FJI_TOMBSTONE) continue;
         taken->item = item;
         taken->cell = c;
@@ -503,19 +550,22 @@ fji_steal_result fji_queue_steal_untyped(fji_queue *q, fji_taken *taken)
 
 bool fji_queue_maybe(const fji_queue *q)
 {
-    /* [queue.base] acquire <- the owner's CAS. */
+    /* [queue.base] acquire <- the owner's CAS or release store to base: the cells that the owner
+     * has freed or moved. */
     uint64_t b = fji_load_acquire(&q->base);
     if (fji_base_state(b) == FJI_BASE_LOCKED) return true;
-    /* [queue.publish] acquire: also keeps the second load of base after it. */
+    /* [queue.publish] acquire <- release in fj_fork(): the task. The acquire also orders the second
+     * load of base below after this load. */
     uintptr_t item = fji_load_acquire(&q->first[fji_base_index(b)].item);
     if (item != FJI_FREE && item != FJI_END) return true;
-    /* [queue.base] acquire <- the owner's CAS: the owner may have lowered index meanwhile. */
+    /* [queue.base] acquire <- the owner's CAS: whether base has changed. If it has, the owner may
+     * have lowered index, and the cell at the new index may have a task. */
     return fji_load_acquire(&q->base) != b;
 }
 
 uint32_t fji_queue_count(const fji_queue *q)
 {
-    /* relaxed: an estimate. */
+    /* relaxed: the result is an estimate */
     uint32_t i = fji_base_index(fji_load_relaxed(&q->base));
     uint32_t n = 0;
 
@@ -528,7 +578,7 @@ uint32_t fji_queue_count(const fji_queue *q)
 
 bool fji_queue_valid(const fji_queue *q)
 {
-    uint64_t b = fji_load_relaxed(&q->base); /* relaxed: the queue is at rest */
+    uint64_t b = fji_load_relaxed(&q->base); /* relaxed: no other thread changes the queue */
     uint32_t index = fji_base_index(b), tombstones = 0, i = 0;
 
     if (fji_base_state(b) == FJI_BASE_LOCKED || index > q->capacity) return false;

@@ -6,7 +6,7 @@
 
 #include "plat/plat.h"
 
-/* The size of n elements and the extra ones, in whole pages. */
+/* Returns the size of n elements and the extra elements, bytes, rounded up to whole pages. */
 static size_t range_bytes(const fji_range *r, uint32_t n)
 {
     size_t page = fji_plat_page();

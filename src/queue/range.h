@@ -2,8 +2,9 @@
 /*
  * range.h - a range of addresses for an array that grows without moving
  *
- * Addresses are reserved for the largest size. Memory is committed as the array grows. An array has n
- * elements of `size` bytes, and `extra` further elements for its ENDs.
+ * Addresses are reserved for the largest size that the array can have. Memory is committed as the
+ * array grows. The array has n elements of `size` bytes, and `extra` further elements of the same
+ * size for its END sentinels. The caller stores n.
  */
 #ifndef FJI_RANGE_H
 #define FJI_RANGE_H
@@ -13,29 +14,30 @@
 #include <stdint.h>
 
 typedef struct fji_range {
-    char *start;     /* NULL: no range */
-    size_t reserved; /* bytes */
-    size_t size;     /* bytes of an element */
-    uint32_t extra;
-    uint32_t limit; /* most elements */
+    char *start;     /* lowest address of the range; NULL: no range */
+    size_t reserved; /* size of the range, bytes */
+    size_t size;     /* size of an element, bytes */
+    uint32_t extra;  /* number of further elements, for ENDs */
+    uint32_t limit;  /* the largest n, without the extra elements */
 } fji_range;
 
 /*
- * Reserves addresses for `limit` elements and commits memory for the first `first`. If the system
- * refuses so many addresses, r->limit is less: a half, a quarter, and so on, but at least `first`.
- * Returns false if there are no addresses or no memory for `first` elements.
+ * Initialises *r for elements of `size` bytes and `extra` further elements. Reserves addresses for
+ * `limit` elements and commits memory for `first` elements. If the system refuses to reserve the
+ * addresses, r->limit becomes a half, a quarter and so on of `limit`, but not less than `first`.
+ * Returns false if the system refuses the addresses or the memory for `first` elements.
  */
 bool fji_range_init(fji_range *r, size_t size, uint32_t extra, uint32_t first, uint32_t limit);
 
-/* Returns the addresses and the memory to the system. */
+/* Returns the addresses and the memory of *r to the system. Does nothing if *r has no range. */
 void fji_range_fini(fji_range *r);
 
-/* Commits memory for twice as many elements as n, or for the limit if that is less. Returns the number of
- * elements, or n if the limit is reached or there is no memory. */
+/* The array has n elements. Commits memory for 2 * n elements, or for r->limit elements if that is
+ * less. Returns the new number of elements, or n if n is r->limit or there is no memory. */
 uint32_t fji_range_grow(fji_range *r, uint32_t n);
 
-/* Returns the memory of all but the first `kept` of n elements to the system. Returns false if nothing
- * was changed. */
+/* The array has n elements. Returns the memory of all but the first `kept` elements to the system.
+ * Returns false if the system refuses; the memory is then unchanged. */
 bool fji_range_shrink(fji_range *r, uint32_t n, uint32_t kept);
 
 #endif /* FJI_RANGE_H */

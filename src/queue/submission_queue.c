@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * submission_queue.c - a submission queue: tasks are pushed with a lock and taken without it
+ * submission_queue.c - a submission queue: a push needs the lock, a steal does not
  *
  * submission_queue.h and queue.h explain the protocol. A push executes no fence: its caller
- * submit_into() orders the store to the slot before the load of the control word.
+ * submit_into() orders the store to the slot before its load of the control word.
  */
 
 #include "queue/submission_queue.h"
@@ -33,7 +33,7 @@ void fji_submission_queue_reset(fji_submission_queue *q)
     uint64_t epoch = fji_base_epoch(q->base);
 
     memset(q->slots, 0, q->capacity * sizeof *q->slots);
-    q->shifted += q->top; /* no task with an earlier number is found */
+    q->shifted += q->top; /* so fji_submission_queue_remove() finds no earlier task */
     q->top = 0;
     fji_lock_reset(&q->lock);
     q->base = fji_base_make(epoch + 1, 0, FJI_BASE_OPEN);
@@ -45,60 +45,63 @@ static bool submissions_grow(fji_submission_queue *q)
     uint32_t now = fji_range_grow(&q->range, old);
 
     if (now == old) return false;
-    /* relaxed: fji_submission_queue_count() may read this far; it stops at END and at FREE. */
+    /* relaxed: another thread may read this slot in fji_submission_queue_count(), which stops at
+     * END and at FREE. So it does not matter which of the two it reads. */
     fji_store_relaxed(&q->slots[now].item, FJI_END);
-    fji_store_relaxed(&q->capacity, now); /* relaxed: without the lock it is a hint */
-    /* relaxed: END and FREE mean the same to a thief: no task. */
+    fji_store_relaxed(&q->capacity, now); /* relaxed: other threads read it as a hint */
+    /* relaxed: FREE replaces END, and both tell a thief that the slot has no task. */
     fji_store_relaxed(&q->slots[old].item, FJI_FREE);
     return true;
 }
 
 static void slot_fill(fji_slot *s, uintptr_t item, uintptr_t fn, uintptr_t arg, uintptr_t token)
 {
-    /* relaxed: the release store below publishes them. A thief with an old base may read them at
-     * the same time; its CAS fails. */
+    /* relaxed: the release store of `item` below publishes fn, arg and token. A thief that has read
+     * an older base may read them at the same time, but its CAS fails. */
     fji_store_relaxed(&s->fn, fn);
     fji_store_relaxed(&s->arg, arg); /* relaxed: as above */
-    /* An ACTION has no token. relaxed: as above */
+    /* An ACTION has no token. relaxed: the store of `item` publishes the token. */
     if (item != FJI_ACTION) fji_store_relaxed(&s->token, token);
-    /* [queue.publish] release -> acquire load in slot_read(): the task. */
+    /* [queue.publish] release -> acquire in slot_read(): the task, fn, arg and token. */
     fji_store_release(&s->item, item);
 }
 
 static void slot_move(fji_slot *to, const fji_slot *from)
 {
-    /* relaxed: the caller holds the lock */
+    /* relaxed: the caller holds the lock, and only the holder writes to slots */
     slot_fill(to, fji_load_relaxed(&from->item), from->fn, from->arg, from->token);
 }
 
 static void submissions_set_top(fji_submission_queue *q, uint32_t top)
 {
-    fji_store_relaxed(&q->top, top); /* relaxed: without the lock it is an estimate */
+    fji_store_relaxed(&q->top, top); /* relaxed: other threads read it as an estimate */
 }
 
-/* Makes base LOCKED. Returns base as it was before. */
+/* Sets the state of base to LOCKED. Returns the value of base before. */
 static uint64_t submissions_lock(fji_submission_queue *q)
 {
-    /* [queue.base] acquire <- the CAS of a thief. */
+    /* [queue.base] acquire <- the CAS in submissions_steal(): thieves have read all slots below the
+     * index that is seen here. */
     uint64_t b = fji_load_acquire(&q->base);
 
     for (;;) {
         uint64_t locked = fji_base_make(fji_base_epoch(b) + 1, fji_base_index(b), FJI_BASE_LOCKED);
-        /* [queue.base] acq_rel: from here on the CAS of a thief fails. */
+        /* [queue.base] acq_rel: if a thief has read an older base, its CAS fails from here on. A
+         * thief that reads LOCKED takes nothing. */
         if (fji_cas_acq_rel_64(&q->base, &b, locked)) return b;
     }
 }
 
-/* Makes base OPEN again, with index 0. b: what submissions_lock() returned. */
+/* Sets the state of base to OPEN, and index to 0. b is the result of submissions_lock(). */
 static void submissions_unlock(fji_submission_queue *q, uint64_t b)
 {
-    /* [queue.base] release -> acquire in submissions_steal(): the slots as they are now. The
-     * submitter then wakes a worker, for a worker that has met LOCKED. */
+    /* [queue.base] release -> acquire in submissions_steal(): the slots as they are now. A thief
+     * that has read LOCKED gets RETRY and searches again. */
     fji_store_release(&q->base, fji_base_make(fji_base_epoch(b) + 2, 0, FJI_BASE_OPEN));
 }
 
-/* Moves the queued tasks to the front. All of them move by the same distance, which is added to
- * `shifted`, so their numbers stay valid. */
+/* Moves the queued tasks to the front of the array. All of them move down by the same distance,
+ * which is added to `shifted`, so number minus `shifted` remains the position of each task. */
 static void submissions_compact(fji_submission_queue *q)
 {
     uint64_t b = submissions_lock(q);
@@ -107,8 +110,8 @@ static void submissions_compact(fji_submission_queue *q)
     if (from != 0) {
         for (uint32_t i = 0; i < n; i++) slot_move(&q->slots[i], &q->slots[from + i]);
         for (uint32_t i = n; i < q->top; i++)
-            /* [queue.base] release -> acquire in fji_submission_queue_maybe(), which then reads
-             * LOCKED. */
+            /* [queue.base] release -> acquire of the item in fji_submission_queue_maybe(): a thread
+             * that reads this FREE also sees that base is LOCKED, or a later base. */
             fji_store_release(&q->slots[i].item, FJI_FREE);
     }
     q->shifted += from;
@@ -116,14 +119,17 @@ static void submissions_compact(fji_submission_queue *q)
     submissions_unlock(q, b);
 }
 
-/* Returns the number of dead slots at the front, whose tasks were taken. It may grow meanwhile. */
+/* Returns the number of dead slots: the slots at the front whose tasks were taken. Thieves may
+ * increase it at any time. */
 static uint32_t submissions_dead(const fji_submission_queue *q)
 {
-    return fji_base_index(fji_load_relaxed(&q->base)); /* relaxed: thieves only raise index */
+    /* relaxed: the caller holds the lock, and thieves only raise index: a lower bound */
+    return fji_base_index(fji_load_relaxed(&q->base));
 }
 
-/* Makes space for a push: compacts if more than half of the slots are dead, otherwise grows. If it
- * cannot grow, compacts if that gains enough slots to pay for the moves. */
+/* Makes space for a push. If at most half of the slots are dead, grows the queue. If more are dead,
+ * or if the queue cannot grow, compacts it, provided that more than 1/64 of the slots are dead;
+ * fewer would not pay for the moves. Returns false if there is no space. */
 static bool submissions_make_space(fji_submission_queue *q)
 {
     if (submissions_dead(q) <= q->capacity / 2 && submissions_grow(q)) return true;
@@ -140,7 +146,7 @@ bool fji_submission_queue_push(fji_submission_queue *q, const fji_taken *it, uin
         if (!submissions_make_space(q)) return false;
         top = q->top;
     }
-    if (number != NULL) fji_store_relaxed(number, top + q->shifted); /* relaxed: published below */
+    if (number != NULL) fji_store_relaxed(number, top + q->shifted); /* relaxed: published next */
     slot_fill(&q->slots[top], it->item, it->fn, it->arg, (uintptr_t)it->token);
     submissions_set_top(q, top + 1);
     q->pushed++;
@@ -156,68 +162,76 @@ void fji_submission_queue_shrink(fji_submission_queue *q)
 {
     if (!fji_submission_queue_is_large(q) || submissions_dead(q) != q->top) return;
     uint64_t b = submissions_lock(q);
-    /* relaxed in what follows: base is LOCKED, and END and FREE mean the same to a thief */
+    /* While base is LOCKED, no thief takes a task, so the stores below are relaxed. END and FREE
+     * both tell a thread without the lock that the slot has no task. */
     for (uint32_t i = 0; i < FJI_SUBMISSIONS_KEPT && i < q->top; i++)
-        fji_store_relaxed(&q->slots[i].item, FJI_FREE); /* relaxed: see above */
+        fji_store_relaxed(&q->slots[i].item, FJI_FREE); /* relaxed: base is LOCKED */
     q->shifted += q->top;
     if (fji_range_shrink(&q->range, q->capacity, FJI_SUBMISSIONS_KEPT)) {
-        fji_store_relaxed(&q->slots[FJI_SUBMISSIONS_KEPT].item, FJI_END); /* relaxed: see above */
-        fji_store_relaxed(&q->capacity, FJI_SUBMISSIONS_KEPT);            /* relaxed: see above */
+        /* relaxed: base is LOCKED, and other threads read `capacity` as a hint */
+        fji_store_relaxed(&q->slots[FJI_SUBMISSIONS_KEPT].item, FJI_END);
+        fji_store_relaxed(&q->capacity, FJI_SUBMISSIONS_KEPT); /* relaxed: as above */
     } else {
         for (uint32_t i = FJI_SUBMISSIONS_KEPT; i < q->top; i++)
-            fji_store_relaxed(&q->slots[i].item, FJI_FREE); /* relaxed: see above */
+            fji_store_relaxed(&q->slots[i].item, FJI_FREE); /* relaxed: base is LOCKED */
     }
     submissions_set_top(q, 0);
     submissions_unlock(q, b);
 }
 
-/* Decides whether the holder of the lock has the task of slot pos, which is already FREE or CLAIM.
- * See queue_decide() in queue.c. */
+/* Called after the caller, which holds the lock, has stored FREE or CLAIM into the slot at position
+ * pos. Returns true if the task of this slot is now the caller's, and false if a thief has taken
+ * it. Corresponds to queue_decide() in queue.c. */
 static bool submissions_decide(fji_submission_queue *q, uint32_t pos)
 {
-    /* [queue.take] the slot above, base below; partner: the thief's fence in
-     * submissions_steal(). */
+    /* [queue.take] the slot above, base below; partner: the thief's fence in submissions_steal().
+     * Either this thread sees that index has reached this slot, or a thief that reaches the slot
+     * sees FREE or CLAIM in it. */
     fji_fence_full();
-    /* [queue.base] acquire <- the CAS of a thief. */
+    /* [queue.base] acquire <- the CAS in submissions_steal(): thieves have read all slots below the
+     * index that is seen here. */
     uint64_t b = fji_load_acquire(&q->base);
     for (;;) {
         uint32_t index = fji_base_index(b);
         if (index > pos) return false;
         if (index < pos) return true;
-        /* [queue.base] acq_rel: partner is the thief's CAS on the same word. */
+        /* [queue.base] acq_rel: a thief changes base by CAS too. If both start from the same value,
+         * only one of them succeeds. */
         uint64_t next = fji_base_make(fji_base_epoch(b) + 1, index, FJI_BASE_OPEN);
         if (fji_cas_acq_rel_64(&q->base, &b, next)) return true;
     }
 }
 
-/* Frees the TOMBSTONEs at the end. */
+/* Frees the TOMBSTONEs directly below `top`. */
 static void submissions_drop_end(fji_submission_queue *q)
 {
-    /* relaxed in what follows: the caller holds the lock, and submissions_decide() fences */
+    /* relaxed: only the holder of the lock, which is the caller, writes items */
     while (q->top > submissions_dead(q) &&
            fji_load_relaxed(&q->slots[q->top - 1].item) == FJI_TOMBSTONE) {
         fji_slot *s = &q->slots[q->top - 1];
-        fji_store_relaxed(&s->item, FJI_FREE); /* relaxed: see above */
+        fji_store_relaxed(&s->item, FJI_FREE); /* relaxed: submissions_decide() has a fence */
         if (!submissions_decide(q, q->top - 1)) {
-            fji_store_relaxed(&s->item, FJI_TOMBSTONE); /* relaxed: a thief has skipped it */
+            fji_store_relaxed(&s->item, FJI_TOMBSTONE); /* relaxed: it is below index */
             return;
         }
         submissions_set_top(q, q->top - 1);
     }
 }
 
-/* Moves index over the TOMBSTONEs at the front, as a thief does. */
+/* Moves index over the TOMBSTONEs at the front of the queue, as a thief does. */
 static void submissions_drop_front(fji_submission_queue *q)
 {
-    /* [queue.base] acquire <- the CAS of a thief. */
+    /* [queue.base] acquire <- the CAS in submissions_steal(): thieves have read all slots below the
+     * index that is seen here. */
     uint64_t b = fji_load_acquire(&q->base);
 
     for (;;) {
         uint32_t index = fji_base_index(b);
-        /* relaxed: the caller holds the lock */
+        /* relaxed: only the holder of the lock, which is the caller, writes items */
         if (index >= q->top || fji_load_relaxed(&q->slots[index].item) != FJI_TOMBSTONE) return;
         uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, FJI_BASE_OPEN);
-        /* [queue.base] acq_rel: as the CAS of a thief. */
+        /* [queue.base] acq_rel: a thief changes base by CAS too. If both start from the same value,
+         * only one of them succeeds. */
         if (fji_cas_acq_rel_64(&q->base, &b, next)) b = next;
     }
 }
@@ -226,41 +240,47 @@ bool fji_submission_queue_remove(fji_submission_queue *q, uintptr_t item, uint32
 {
     uint32_t pos = number - q->shifted;
 
-    /* relaxed: the caller holds the lock */
+    /* relaxed: only the holder of the lock, which is the caller, writes items */
     if (pos >= q->top || fji_load_relaxed(&q->slots[pos].item) != item) return false;
     bool newest = pos + 1 == q->top;
-    /* relaxed: submissions_decide() fences */
+    /* relaxed: the full fence in submissions_decide() orders this store before the load of base */
     fji_store_relaxed(&q->slots[pos].item, newest ? FJI_FREE : FJI_CLAIM);
     bool ours = submissions_decide(q, pos);
     if (ours && newest) {
         submissions_set_top(q, pos);
         submissions_drop_end(q);
     } else {
-        /* relaxed: a thief that still reads CLAIM tries again; below index no thief reads */
+        /* relaxed: if the task is the caller's, a thief that still reads CLAIM gets RETRY.
+         * Otherwise the slot is below index, where no thief reads. */
         fji_store_relaxed(&q->slots[pos].item, FJI_TOMBSTONE);
         if (ours) submissions_drop_front(q);
     }
     return ours;
 }
 
-/* Reads slot s; the caller has read base before. Returns false if the slot holds no task. */
+/* Called by a thief that has read base. Copies slot s to *taken, with a `cell` of NULL. Returns
+ * false if the slot is FREE or END; otherwise it holds a task, TOMBSTONE or CLAIM. */
 static bool slot_read(const fji_slot *s, fji_taken *taken)
 {
-    /* [queue.publish] acquire <- release in slot_fill(): the task. */
+    /* [queue.publish] acquire <- release in slot_fill(): the task, fn, arg and token. */
     taken->item = fji_load_acquire(&s->item);
-    taken->fn = fji_load_relaxed(&s->fn);   /* relaxed: [queue.publish] carries them */
-    taken->arg = fji_load_relaxed(&s->arg); /* relaxed: if they are torn, the CAS fails */
+    /* relaxed: the acquire load of the item makes fn, arg and token visible. If the slot is used
+     * again meanwhile, they may belong to another task, but then the thief's CAS fails. */
+    taken->fn = fji_load_relaxed(&s->fn);
+    taken->arg = fji_load_relaxed(&s->arg); /* relaxed: as above */
     taken->cell = NULL;
-    /* relaxed: as above */
+    /* relaxed: as fn and arg */
     taken->token = taken->item != FJI_ACTION ? (const fj_token *)fji_load_relaxed(&s->token) : NULL;
     return taken->item != FJI_FREE && taken->item != FJI_END;
 }
 
 /*
- * Returns how many tasks to take, and reads them into `taken`; the first is already there. The
- * result is half of the ACTIONs in a row from s on, or 1 if the first task is not an ACTION. A
- * thief takes several tasks only if all are ACTIONs, because an ACTION cannot be removed: the
- * removal of another task above index does not change base, so the thief's CAS would not fail.
+ * Called after the thief has read slot s into taken[0]. Returns the number of tasks to take, and
+ * copies them to `taken`. If taken[0] is the first of k ACTIONs in a row, the result is half of the
+ * k, rounded up, but at most `max`. If taken[0] is not an ACTION, the result is 1. Tasks other than
+ * ACTIONs are not taken together, because fji_submission_queue_remove() could remove one of them
+ * meanwhile: a removal above index does not change base, so the thief's CAS would not fail. An
+ * ACTION is never removed.
  */
 static uint32_t submissions_read_batch(const fji_slot *s, fji_taken *taken, uint32_t max)
 {
@@ -276,26 +296,37 @@ static uint32_t submissions_read_batch(const fji_slot *s, fji_taken *taken, uint
     return (seen + 1) / 2;
 }
 
+/*
+ * Tries once to take the oldest task. If root is not 0, takes only a completer with this root. If
+ * max is greater than 1, may take up to `max` ACTIONs; see submissions_read_batch(). After SUCCESS,
+ * *n is the number of tasks taken.
+ */
 static fji_steal_result submissions_steal(fji_submission_queue *q, fji_taken *taken, uint32_t max,
                                           uint32_t *n, uintptr_t root)
 {
     for (;;) {
-        /* [queue.base] acquire <- the owner's CAS: the slots that it has freed or moved. */
+        /* [queue.base] acquire <- the CAS or release store to base by the holder of the lock: the
+         * slots that the holder has freed or moved. */
         uint64_t b = fji_load_acquire(&q->base);
         uint32_t index = fji_base_index(b);
         if (fji_base_state(b) == FJI_BASE_LOCKED) return FJI_STEAL_RETRY;
-        /* [queue.take] base above, the slots below; partner: submissions_decide(). */
+        /* [queue.take] base above, the slots below; partner: the full fence in
+         * submissions_decide(). Either the thread that removes a task sees that index has reached
+         * its slot, or this thief sees FREE or CLAIM in the slot. */
         fji_fence_thief();
         fji_slot *s = &q->first[index];
         if (!slot_read(s, taken))
-            /* [queue.base] acquire <- the owner's CAS: EMPTY only if index has not changed. */
+            /* [queue.base] acquire <- the CAS or release store to base by the holder of the lock:
+             * whether base has changed. If it has, the slot at the new index may have a task. */
             return fji_load_acquire(&q->base) == b ? FJI_STEAL_EMPTY : FJI_STEAL_RETRY;
         if (taken->item == FJI_CLAIM) return FJI_STEAL_RETRY;
         bool of_root = fji_item_is_future(taken->item) && taken->fn == root;
         if (root != 0 && taken->item != FJI_TOMBSTONE && !of_root) return FJI_STEAL_EMPTY;
         *n = max > 1 ? submissions_read_batch(s, taken, max) : 1;
         uint64_t next = fji_base_make(fji_base_epoch(b), index + *n, FJI_BASE_OPEN);
-        /* [queue.base] acq_rel: partner is the owner's CAS on the same word. */
+        /* [queue.base] acq_rel -> acquire in submissions_lock() and submissions_decide(): this
+         * thief has finished its reads of the slots. If the holder of the lock changes base by CAS
+         * at the same time, only one of the two succeeds. */
         if (!fji_cas_acq_rel_64(&q->base, &b, next)) return FJI_STEAL_RETRY;
         if (taken->item != FJI_TOMBSTONE) return FJI_STEAL_SUCCESS;
     }
@@ -322,13 +353,16 @@ fji_steal_result fji_submission_queue_steal_some(fji_submission_queue *q, fji_ta
 
 bool fji_submission_queue_maybe(const fji_submission_queue *q)
 {
-    /* [queue.base] acquire <- the owner's CAS. */
+    /* [queue.base] acquire <- the CAS or release store to base by the holder of the lock: the slots
+     * that the holder has freed or moved. */
     uint64_t b = fji_load_acquire(&q->base);
     if (fji_base_state(b) == FJI_BASE_LOCKED) return true;
-    /* [queue.publish] acquire: also keeps the second load of base after it. */
+    /* [queue.publish] acquire <- release in slot_fill(): the task. The acquire also orders the
+     * second load of base below after this load. */
     uintptr_t item = fji_load_acquire(&q->first[fji_base_index(b)].item);
     if (item != FJI_FREE && item != FJI_END) return true;
-    /* [queue.base] acquire <- the owner's CAS: the owner may have lowered index meanwhile. */
+    /* [queue.base] acquire <- the CAS or release store to base by the holder of the lock: whether
+     * base has changed. If it has, the slot at the new index may have a task. */
     return fji_load_acquire(&q->base) != b;
 }
 
@@ -338,7 +372,7 @@ uint32_t fji_submission_queue_count(const fji_submission_queue *q)
     uint32_t top = fji_load_relaxed(&q->top);                /* relaxed: an estimate */
     uint32_t n = 0;
 
-    /* Of a long queue the TOMBSTONEs are counted too, because reading every slot takes long. */
+    /* The TOMBSTONEs of a long queue count as tasks, because to read every slot takes long. */
     if (top > i && top - i > FJI_SUBMISSIONS_KEPT) return top - i;
     for (;; i++) {
         uintptr_t item = fji_load_relaxed(&q->first[i].item); /* relaxed: an estimate */

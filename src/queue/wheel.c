@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wheel.c - a set of times, in wheels of slots and a heap; see wheel.h
+ * wheel.c - a timing wheel: a set of times, in wheels of slots and a heap; see wheel.h
  */
 #include "queue/wheel.h"
 
@@ -32,7 +32,8 @@ void fji_wheel_init(fji_wheel *w, int64_t now)
 
 /* ---- The heap -------------------------------------------------------------------------------- */
 
-/* Merges two heaps, whose roots have no siblings, and returns the root. Either may be NULL. */
+/* Merges the heaps with the roots a and b, which have no siblings. Either may be NULL. Returns the
+ * root of the merged heap. */
 static fji_moment *heap_meld(fji_moment *a, fji_moment *b)
 {
     if (a == NULL) return b;
@@ -49,8 +50,8 @@ static fji_moment *heap_meld(fji_moment *a, fji_moment *b)
     return a;
 }
 
-/* Merges a list of siblings into one heap and returns its root: first pairs of neighbours, from
- * left to right, then these pairs, from right to left. */
+/* Merges a list of siblings into one heap: first each pair of neighbours, from left to right, then
+ * the resulting heaps, from right to left. Returns the root, or NULL if the list is empty. */
 static fji_moment *heap_merge_siblings(fji_moment *first)
 {
     fji_moment *pairs = NULL, *all = NULL;
@@ -108,8 +109,8 @@ void fji_wheel_add(fji_wheel *w, fji_moment *m)
         heap_add(w, m);
         return;
     }
-    /* Neither number is negative: the clock is not, so a time before its beginning is in the
-     * heap. */
+    /* Neither tick nor present is negative: w->tick starts at 0 or later, so a negative tick is
+     * before the present, and its time was added to the heap above. */
     int64_t present = w->tick >= 0 ? w->tick : 0;
     unsigned k = tick == present ? 0
                                  : (63 - (unsigned)__builtin_clzll((uint64_t)(tick ^ present))) / 6;
@@ -144,8 +145,8 @@ void fji_wheel_remove(fji_wheel *w, fji_moment *m)
         slot_remove(w, m);
 }
 
-/* Finds the slot that the present reaches first, and its first tick. Returns false if all slots are
- * empty. */
+/* Finds the non-empty slot whose first tick the present reaches first. Sets *wheel and *slot to its
+ * numbers, and *tick to its first tick. Returns false if all slots are empty. */
 static bool wheel_first(const fji_wheel *w, unsigned *wheel, unsigned *slot, int64_t *tick)
 {
     for (unsigned k = 0; k < FJI_WHEELS; k++) {
@@ -153,7 +154,7 @@ static bool wheel_first(const fji_wheel *w, unsigned *wheel, unsigned *slot, int
         unsigned s = (unsigned)__builtin_ctzll(w->filled[k]);
         unsigned low = 6 * k;
         int64_t present = w->tick >= 0 ? w->tick : 0;
-        /* The digits above k are those of the present (W2). */
+        /* In wheel k, all digits above digit k are equal to those of the present (W2). */
         uint64_t above = (((uint64_t)present >> low) >> 6) << 6;
         *wheel = k;
         *slot = s;
@@ -168,13 +169,13 @@ int64_t fji_wheel_next(const fji_wheel *w)
     unsigned k, s;
     int64_t tick;
 
-    if (w->heap != NULL) return w->heap->when; /* earlier than all times in the wheels: W1 */
+    if (w->heap != NULL) return w->heap->when; /* W1: earlier than all times in the wheels */
     if (!wheel_first(w, &k, &s, &tick)) return INT64_MAX;
     return tick << FJI_WHEEL_TICK_BITS;
 }
 
-/* Advances the present to `tick`, the first tick of slot s of wheel k, and spreads the times of the
- * slot over the wheels below and the heap. */
+/* Advances the present to `tick`, the first tick of slot s of wheel k. Moves the times of this slot
+ * to the wheels below k and to the heap. */
 static void wheel_turn(fji_wheel *w, unsigned k, unsigned s, int64_t tick)
 {
     fji_moment *head = &w->slot[k][s], *m = head->next;
@@ -202,8 +203,9 @@ fji_moment *fji_wheel_take(fji_wheel *w, int64_t now)
         heap_remove(w, m);
         return m;
     }
-    /* All slots begin after now, so W2 also holds with now as the present. With a later present,
-     * the times that are added next are in lower wheels. */
+    /* The heap is empty, and all non-empty slots begin after `now`. So W1 and W2 also hold with the
+     * tick of `now` as the present. With a later present, the times that are added next go to lower
+     * wheels and are moved less often. */
     if (tick_of(now) > w->tick) w->tick = tick_of(now);
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork_generation.c - the counter of calls of fork(); see fork_generation.h
+ * fork_generation.c - the fork generation of this process; see fork_generation.h
  */
 #include "task/fork_generation.h"
 

@@ -12,17 +12,18 @@ fj_cell fji_cell_ran[2] = {{.item = FJI_END, .kind = FJI_CELL_RAN}, {.item = FJI
 
 void fji_task_claim(uint32_t *state, uint32_t *child_base, uint32_t worker, uint32_t position)
 {
-    fji_store_relaxed(child_base, position); /* relaxed: the release below publishes it */
-    /* [join.thief] release -> acquire in help_thief() and await_done(): child_base. */
+    fji_store_relaxed(child_base, position); /* relaxed: published by the release below */
+    /* [join.thief] release -> acquire in help_thief() and await_done(): a thread that reads the
+     * index of this worker sees child_base. */
     fji_or_release(state, worker + 1);
 }
 
 void fji_cell_complete(fj_cell *c)
 {
-    /* [task.done] release -> acquire in await_done(): the result. The cell belongs to the pool, so
-     * it may be accessed afterwards; the task may not.
-     * [queue.link] acq_rel -> acquire in links_hold(): a helper that sees DONE takes no further
-     * task of this thief. */
+    /* [task.done] release -> acquire in await_done(): the result of the task. After this the joiner
+     * may free the task, but not the cell, which belongs to the pool.
+     * [queue.link] acq_rel -> acquire in links_hold(): DONE, before any task that this thief pushes
+     * later. So a helper does not take such a task. */
     uint32_t old = fji_or_acq_rel(&c->state, FJI_DONE);
     if ((old & FJI_WAITING) != 0) fji_plat_wake_all(&c->state);
 }
@@ -32,7 +33,7 @@ void fji_task_complete(fj_task *t, int code)
     uint32_t *word = &t->state;
 
     t->code = code;
-    /* [task.done] release -> acquire in await_done(): result and code. */
+    /* [task.done] release -> acquire in await_done(): the result and the code of t. */
     uint32_t old = fji_or_acq_rel(word, FJI_DONE); /* LAST TOUCH of *t: its joiner may free it. */
     if ((old & FJI_WAITING) != 0) fji_plat_wake_all(word);
 }
@@ -40,9 +41,10 @@ void fji_task_complete(fj_task *t, int code)
 void fji_task_mark_unqueued(fj_task *t, fj_cell *submitted_cell)
 {
     t->code = FJ_OK;
-    /* relaxed: the release below publishes it */
+    /* relaxed: the release store of `cell` below publishes location */
     fji_store_relaxed(&t->location, FJI_LOCATION_NONE | fji_location_stamp());
-    /* [timer.made] release -> acquire in fji_timers_withdraw(): the timers of the pool. */
+    /* [timer.made] release -> acquire in fji_timers_withdraw(): a thread that reads this `cell`
+     * sees the record of the timers of the pool. */
     fji_store_release(&t->cell, submitted_cell);
 }
 

@@ -6,7 +6,8 @@
 
 bool fji_token_has(const fj_token *t, uint32_t bits)
 {
-    for (; t != NULL; t = t->parent) /* [cancel.token] acquire <- release in fji_token_set(). */
+    /* [cancel.token] acquire <- release in fji_token_set(): what the canceller wrote before. */
+    for (; t != NULL; t = t->parent)
         if ((fji_load_acquire(&t->word) & bits) != 0) return true;
     return false;
 }
@@ -19,10 +20,11 @@ bool fji_token_is_below(const fj_token *t, const fj_token *above)
 
 void fji_token_set(fj_token *t, uint32_t bits)
 {
-    /* [cancel.token] release -> acquire in fji_token_has(): what the canceller has written. */
+    /* [cancel.token] release -> acquire in fji_token_has(): what the canceller wrote before. */
     fji_or_release(&t->word, bits);
-    /* [cancel.wait] the token above, wait_bucket of the workers below; partner: the fence in
-     * fji_interruptible_begin(). */
+    /* [cancel.wait] the token above, the caller's loads of wait_bucket of the workers below;
+     * partner: the fence in fji_interruptible_begin(). Either the canceller sees that the worker
+     * waits, or the worker sees the bits. */
     fji_fence_full();
 }
 

@@ -2,8 +2,9 @@
 /*
  * token.h - the word of a cancellation token
  *
- * A thread cancels a token by setting bits in its word. The bits are not cleared while a task runs
- * with the token. A cancel concerns all tasks that run with the token or with a descendant of it.
+ * A thread cancels a token by setting bits in the token's word. The bits are not cleared while a
+ * task runs with the token. A cancel applies to all tasks that run with the token or with a
+ * descendant of the token.
  *
  * Edges           from                         to                         carries
  *   cancel.token  release or, fji_token_set()  acquire, fji_token_has()   the canceller's writes
@@ -15,19 +16,20 @@
 
 #include "plat/atomic.h"
 
-/* fj_token.word */
+/* The bits of fj_token.word. */
 #define FJI_TOKEN_CANCELLED 1u
-#define FJI_TOKEN_INTERRUPT 2u /* with CANCELLED: interruptible waits end too */
-#define FJI_TOKEN_SIGNALLED 4u /* a signal was sent to the thread that runs the body */
+#define FJI_TOKEN_INTERRUPT 2u /* with CANCELLED: interruptible waits of the tasks end too */
+#define FJI_TOKEN_SIGNALLED 4u /* a signal was sent to the thread that runs the task's body */
 
-/* Any thread. Returns whether t or an ancestor of t has one of the bits. t may be NULL. */
+/* Any thread. Returns whether t or an ancestor of t has at least one of the bits. Returns false if
+ * t is NULL. */
 bool fji_token_has(const fj_token *t, uint32_t bits);
 
-/* Returns whether `above` is t or an ancestor of t. t may be NULL. */
+/* Any thread. Returns whether `above` is t or an ancestor of t. Returns false if t is NULL. */
 bool fji_token_is_below(const fj_token *t, const fj_token *above);
 
-/* Any thread. Sets the bits. The caller then wakes the interruptible waits that the token concerns;
- * the full fence that this needs is executed here. */
+/* Any thread. Sets the bits in the word of t, and then executes a full fence. The caller afterwards
+ * wakes the interruptible waits that the cancel applies to; it needs no fence of its own. */
 void fji_token_set(fj_token *t, uint32_t bits);
 
 #endif /* FJI_TOKEN_H */

@@ -21,7 +21,8 @@ uint32_t *fji_wait_bucket(const void *object)
 
 void fji_wait_bucket_notify(uint32_t *bucket)
 {
-    /* [cancel.bucket] acq_rel -> acquire in the waiter: what has changed. */
+    /* [cancel.bucket] acq_rel -> acquire load of the bucket by the waiter: a waiter that reads the
+     * new count sees that its condition is true. */
     fji_add_acq_rel(bucket, 1);
     fji_plat_wake_all(bucket);
 }

@@ -2,14 +2,14 @@
 /*
  * wait_bucket.h - words on which interruptible waits sleep
  *
- * A thread whose wait can be interrupted does not sleep on the state word of a future, because the
- * interrupting thread does not know the future. It sleeps on a wait bucket instead. A bucket is a
- * counter that is incremented when a future of the bucket is resolved or a waiter is interrupted.
- * The bucket of a future follows from the future's address, so the thread that resolves the future
- * finds it too.
+ * A thread in an interruptible wait does not sleep on the state word of the future that it waits
+ * for, because the interrupting thread does not know this future. The waiting thread sleeps on a
+ * wait bucket instead. A bucket is a counter. It is incremented when a future that belongs to the
+ * bucket is resolved, or when a thread that sleeps on the bucket is interrupted. The address of a
+ * future determines its bucket, so the thread that resolves the future finds the bucket too.
  *
  *     waiter     seen = *bucket; returns if its condition holds; sleeps while *bucket == seen
- *     notifier   makes the condition true; ++*bucket; wakes all sleepers of the bucket
+ *     notifier   makes the condition true; ++*bucket; wakes all threads that sleep on the bucket
  *
  * Different futures may share a bucket. A waiter that is woken checks its own condition again.
  *
@@ -21,11 +21,12 @@
 
 #include <stdint.h>
 
-/* Returns the bucket of the object, which is a future, or a worker that waits for something else.
- * NULL: the bucket of all waits for one of several futures. */
+/* Returns the bucket of `object`: of a future, or of a worker that waits for something other than a
+ * future. If `object` is NULL, returns the bucket of all waits for any one of several futures. */
 uint32_t *fji_wait_bucket(const void *object);
 
-/* Any thread, after it has made a condition true. Wakes all sleepers of the bucket. */
+/* Any thread, after it has made the condition of a waiter true. Increments *bucket and wakes all
+ * threads that sleep on it. */
 void fji_wait_bucket_notify(uint32_t *bucket);
 
 #endif /* FJI_WAIT_BUCKET_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * linux/plat.c - waiting by futex, the heavy fence by membarrier, CPUs by affinity
+ * linux/plat.c - waiting by futex, the heavy fence by membarrier, number of CPUs by affinity
  *
  * plat.h says what each function does.
  */
@@ -32,8 +32,8 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
     int64_t at = limited ? fji_plat_system_time(deadline_ns) : 0;
     struct timespec ts = {.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
     struct timespec *limit = limited ? &ts : NULL;
-    FJI_CHAOS_POINT(); /* between the caller's load of the word and the comparison */
-    /* FUTEX_WAIT_BITSET takes an absolute time of the monotonic clock. */
+    FJI_CHAOS_POINT(); /* between the caller's load of the word and the comparison by the system */
+    /* FUTEX_WAIT_BITSET takes a deadline, a time of the monotonic clock, and not a duration. */
     int keep = errno;
     long r = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, value, limit, NULL,
                      FUTEX_BITSET_MATCH_ANY);
@@ -44,8 +44,8 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
 
 static void futex_wake(uint32_t *word, int n)
 {
-    FJI_CHAOS_POINT(); /* after the change of the word: a waiter may see it before the wake */
-    int keep = errno;  /* a wake on memory that was freed may fail, which is harmless */
+    FJI_CHAOS_POINT(); /* a waiter may see the changed word before the wake-up */
+    int keep = errno;  /* the call may fail if the memory was freed, which is harmless */
     syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, n, NULL, NULL, 0);
     errno = keep;
 }
@@ -68,20 +68,20 @@ void fji_plat_wake_all(uint32_t *word)
 }
 
 /*
- * The heavy fence without membarrier. A store that a processor has executed becomes visible to the
- * others within microseconds, and at once if its thread is interrupted or leaves the core. Consider
- * another thread that stores, executes a light fence, and then does not see what the caller stored
- * before this call. It has executed its store before this call, so 1 ms later the caller sees that
- * store.
+ * The heavy fence if the system refuses membarrier. It waits for 1 ms. A store that a processor has
+ * executed becomes visible to the other processors within microseconds, and at once if the thread
+ * is interrupted or leaves the core. Consider another thread that stores X, executes a light fence,
+ * and then does not see what the caller stored before this call. That thread has executed its store
+ * of X before the caller's stores became visible, so the caller sees X when this call returns.
  */
 static void wait_for_stores(void)
 {
     struct timespec left = {.tv_nsec = 1000000};
     int old = fji_nocancel_begin();
 
-    fji_fence_full(); /* [plat.stores] the caller's stores above; partner: the fence below */
-    while (nanosleep(&left, &left) != 0) {} /* a signal interrupted it */
-    fji_fence_full();                       /* [plat.stores] the caller's loads below */
+    fji_fence_full(); /* [plat.stores] the caller's stores above, the sleep below */
+    while (nanosleep(&left, &left) != 0) {} /* repeated if a signal interrupts it */
+    fji_fence_full(); /* [plat.stores] the sleep above, the caller's loads below */
     fji_nocancel_end(old);
 }
 
@@ -99,7 +99,8 @@ bool fji_plat_barrier(void)
 
 bool fji_plat_has_barrier(void)
 {
-    /* A process registers once. Its child processes inherit the registration. It costs 0.6 us. */
+    /* A process registers for membarrier once, which costs 0.6 us. Its child processes inherit the
+     * registration. */
     if (FJI_SYMMETRIC || FJI_TSAN || fji_fault_now(FJI_FAULT_BARRIER)) return false;
     int keep = errno;
     bool has = syscall(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
@@ -110,8 +111,8 @@ bool fji_plat_has_barrier(void)
 
 int fji_plat_cpus_online(void)
 {
-    /* A machine may have more CPUs than cpu_set_t has bits: then the call fails with EINVAL, and a
-     * larger mask is tried. */
+    /* If the machine has more CPUs than the mask has bits, sched_getaffinity() fails with EINVAL,
+     * and the loop tries a larger mask. */
     for (size_t bits = CPU_SETSIZE; bits <= 1u << 20; bits *= 2) {
         cpu_set_t *set = CPU_ALLOC(bits);
         if (set == NULL) break;

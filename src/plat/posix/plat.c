@@ -4,10 +4,11 @@
  *
  * plat.h says what each function does.
  *
- * The address of a word selects one of a fixed number of buckets. A waiter compares the word and
- * goes to sleep while it holds the mutex of the bucket, and a wake takes that mutex. So a wake that
- * follows a change of the word is not lost. A wake wakes all sleepers of the bucket, because waits
- * may return without a reason.
+ * The address of a word selects one of POSIX_BUCKETS buckets. A waiter locks the mutex of the
+ * bucket, compares the word, and sleeps on the condition variable, which unlocks the mutex. A wake
+ * function locks the same mutex. So a wake-up that follows a change of the word is not lost. A wake
+ * function wakes all threads that sleep in the bucket. It may do so, because fji_plat_wait() may
+ * return without a wake-up.
  *
  * Edges        from                            to                         carries
  *   plat.word  the mutex, fji_plat_wake_all()  acquire, fji_plat_wait()   the change of the word
@@ -45,7 +46,8 @@ static void posix_init(void)
     pthread_condattr_destroy(&attr);
 }
 
-/* In the child process of fork(): the threads that held mutexes do not exist there. */
+/* Called in the child process after fork(). Initialises the buckets again, because the threads that
+ * held mutexes in the parent process do not exist in the child process. */
 static void posix_child(void)
 {
     posix_init();
@@ -75,10 +77,12 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
     fji_fault_late(FJI_FAULT_WAIT_LATE);
     int64_t at = limited ? fji_plat_system_time(deadline_ns) : 0;
     struct timespec ts = {.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
-    FJI_CHAOS_POINT();              /* between the caller's load of the word and the comparison */
-    int old = fji_nocancel_begin(); /* a cancelled wait would leave the mutex locked */
+    FJI_CHAOS_POINT(); /* between the caller's load of the word and the comparison */
+    /* A thread that was cancelled in its wait would leave the mutex locked. */
+    int old = fji_nocancel_begin();
     pthread_mutex_lock(&b->mutex);
-    /* [plat.word] acquire <- the mutex in fji_plat_wake_all(): a changed word is seen here. */
+    /* [plat.word] acquire <- the mutex in fji_plat_wake_all(): if a wake-up came before this lock
+     * of the mutex, the change of the word before that wake-up is seen here. */
     if (fji_load_acquire(word) == value)
         err = limited ? pthread_cond_timedwait(&b->cond, &b->mutex, &ts)
                       : pthread_cond_wait(&b->cond, &b->mutex);
@@ -89,8 +93,8 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
 
 void fji_plat_wake_one(uint32_t *word)
 {
-    /* Many words share a bucket, so a single wake could wake a thread that waits for another
-     * word. */
+    /* Many words share a bucket. To wake only one thread could wake a thread that sleeps on another
+     * word, and leave the threads that sleep on this word asleep. */
     fji_plat_wake_all(word);
 }
 
@@ -98,10 +102,12 @@ void fji_plat_wake_all(uint32_t *word)
 {
     struct posix_bucket *b = posix_of(word);
 
-    FJI_CHAOS_POINT(); /* after the change of the word: a waiter may see it before the wake */
+    FJI_CHAOS_POINT(); /* a waiter may see the changed word before the wake-up */
     fji_fault_late(FJI_FAULT_WAKE_LATE);
-    /* The second broadcast wakes threads that have checked their words and sleep again.
-     * [plat.word] the mutex orders this after the comparison of a thread that goes to sleep. */
+    /* With the fault WAKE_MORE there is a second broadcast. It wakes threads that have compared
+     * their words after the first one and sleep again.
+     * [plat.word] the mutex -> acquire in fji_plat_wait(): the change of the word. A thread that
+     * compared the word before this lock of the mutex already sleeps, and is woken. */
     for (int more = fji_fault_now(FJI_FAULT_WAKE_MORE); more >= 0; more--) {
         pthread_mutex_lock(&b->mutex);
         pthread_cond_broadcast(&b->cond);
