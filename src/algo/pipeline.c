@@ -298,7 +298,7 @@ static child *child_get(runner *r)
 {
     for (int i = 0; i < CHILDREN_MAX; i++) {
         child *c = &r->child[i];
-        /* relaxed: a hint */
+        /* relaxed: only a hint */
         if (r->children == CHILDREN_MAX && fji_load_relaxed(&c->ending) != 0) child_wait(r, c);
         if (!c->used) return c;
     }
@@ -455,7 +455,7 @@ static int child_run(fj_task *t)
 
     offer_end(c->pipe);
     runner_run(c->pipe, c);
-    fji_store_relaxed(&c->ending, 1); /* relaxed: a hint */
+    fji_store_relaxed(&c->ending, 1); /* relaxed: only a hint */
     return FJ_OK;
 }
 
