@@ -30,8 +30,8 @@
  *     fj_task_init(&root.task, fib_run);
  *     int err = fj_invoke(NULL, &root.task); // NULL: the common pool
  *
- * The typed tier (forkjoin/typed.h) expresses the same computation in seven lines. There a fork and
- * a join together cost about as much as a function call.
+ * The typed tier (forkjoin/typed.h) expresses the same computation in seven lines. With typed tasks
+ * a fork and a join together cost about as much as a function call.
  *
  * Words
  *   worker            a thread of a pool. Each worker has a queue of its own, into which it pushes
@@ -40,31 +40,32 @@
  *   common pool       the pool that the library creates for the process on first use.
  *   helping caller    a thread outside the pool that runs tasks of the pool while it waits in a
  *                     call, for example in fj_invoke() on the common pool. Until that call returns,
- *                     the thread counts as a worker of the pool, but not in the thread counts.
+ *                     the thread counts as a worker of the pool, but figures such as
+ *                     fj_pool_thread_count() do not include it.
  *
  * Rules for all functions
  *   threads  Every function may be called from any thread, unless its `from` line restricts that.
  *            No function may be called from a signal handler.
  *   errors   A function that can fail returns an int. 0 is success. A negative code comes from the
  *            library. A positive code comes from the body of a task. The library passes on the
- *            return value of a body unchanged (see fj_task_fn). It leaves errno unchanged. If a
- *            function fails, it does not write to its output arguments.
+ *            return value of a body unchanged (see fj_task_fn). The library leaves errno unchanged.
+ *            If a function fails, it does not write to its output arguments.
  *   NULL     An argument is invalid if a required pointer or function is NULL, if a task has no
  *            body, or if the contract of the function excludes the value. For invalid arguments a
  *            function that returns a code returns FJ_EINVAL. A function that returns a value
  *            returns 0. A function that returns a pointer returns NULL. A void function does
  *            nothing. In none of these cases does the function change anything or call a callback.
  *            NULL in place of a pool means the common pool. Only the functions that end a pool do
- *            not accept it: they return FJ_EINVAL, except that fj_pool_destroy(NULL) does nothing
+ *            not accept NULL: they return FJ_EINVAL, except that fj_pool_destroy(NULL) does nothing
  *            and returns FJ_OK. Other meanings of NULL are stated with the function.
  *   speed    The following functions do not check their arguments, so that they stay fast:
  *            fj_fork(), fj_join(), fj_unfork(), fj_join_stolen(), fj_task_init(), fj_future_init(),
  *            fj_completer_init(), fj_completer_set_pending(), and NAME_fork(), NAME_join() and
- *            NAME_call() of typed tasks. In code compiled with FJ_CHECKED=1 (forkjoin/attr.h) they
- *            do check them, with the exception of the functions of typed tasks.
- *   memory   The memory of a task belongs to the caller. It must stay valid and must not move from
- *            the fork or the submission until the join has returned. The library allocates nothing
- *            for a single task; only a queue that is full grows.
+ *            NAME_call() of typed tasks. In code compiled with FJ_CHECKED=1 (forkjoin/attr.h) these
+ *            functions check their arguments, except the functions of typed tasks.
+ *   memory   The caller provides the memory of a task. The memory must stay valid, and the task
+ *            must not move, from the fork or the submission until the join has returned. The
+ *            library allocates nothing for a single task; only a queue that is full grows.
  *   structs  A struct that the caller allocates has a fixed size. Its reserved members must be 0,
  *            because a later version may give them a meaning. A function that takes options returns
  *            FJ_EINVAL if a reserved member is not 0.
@@ -95,11 +96,12 @@ typedef struct fj_type fj_type;     /* private: see forkjoin/inline.h */
  * The body of a task. The library calls it with a pointer to the task.
  *
  * The joiner gets the return value of the body unchanged, whether the joiner or another thread ran
- * the body. The caller of a parallel algorithm also gets it unchanged, and so does `on_error`. 0 is
- * success. A positive code is the author's own. A negative code should be one that a call
- * inside the body has returned, as in `return fj_join(&x)`, because the joiner cannot distinguish
- * it from an error of the join itself. Two negative codes have a meaning if the body is that of a
- * future or a timer: FJ_ECANCELED makes the future cancelled, and FJ_PENDING leaves it incomplete
+ * the body. The caller of a parallel algorithm also gets the return value of a body unchanged, and
+ * `on_error` gets that of an action. 0 is success. The author of the body defines the meaning of
+ * positive codes. A negative code should be one that a call inside the body has returned, as in
+ * `return fj_join(&x)`, because the joiner cannot distinguish a negative code of the body from an
+ * error of the join itself. Two negative codes have a meaning if the body is that of a future or a
+ * timer: FJ_ECANCELED makes the future cancelled, and FJ_PENDING leaves the future incomplete
  * (forkjoin/future.h).
  *
  * A body, like every callback, ends only by returning. Leaving it by a C++ exception, by longjmp()
@@ -118,20 +120,22 @@ typedef int fj_action_fn(void *arg);
  */
 struct fj_task {
     fj_task_fn *fn; /* the body */
-    fj_cell *cell;  /* the cell of the queue that it was forked into */
+    fj_cell *cell;  /* the cell of a worker's queue that the task was forked into */
     uint32_t state; /* the completion word of a task that was submitted */
     union {
-        uint32_t child_base; /* position in the runner's queue at which the body's forks begin */
-        uint32_t number;     /* its number in a submission queue, while it is queued there */
+        uint32_t child_base; /* where the forks of the body begin, in the queue of the worker that
+                              * runs it */
+        uint32_t number;     /* the number of the task in its submission queue */
     };
-    int32_t code; /* what the body returned, if a thread other than the joiner ran it */
+    int32_t code; /* what the body returned, if a thread other than the joiner ran the body */
     uint32_t
         location; /* the queue and the position of the task, if `cell` does not identify them */
 };
 
 /* ---- Error codes ------------------------------------------------------------------------ */
 
-/* X(code, value, text). If Linux has an errno number for the error, the value is its negative. */
+/* X(code, value, text). If Linux has an errno number for the error, the value is that number,
+ * negated. */
 #define FJ_ERRORS(X)                                           \
     X(FJ_OK, 0, "success")                                     \
     X(FJ_EAGAIN, -11, "the system has no thread to give")      \
@@ -169,14 +173,15 @@ FJ_API const char *fj_error_name(int code);
  */
 FJ_API const char *fj_strerror(int code);
 
-/* Returns the version of the library at run time: the value of FJ_VERSION when it was built. */
+/* Returns the version of the library at run time: the value of FJ_VERSION when the library was
+ * built. */
 FJ_API int fj_version(void);
 
 /* ---- Tasks ---------------------------------------------------------------------------- */
 
 /*
  * Initialises `t` as a task with the body `fn`. One call is enough: a task that was joined may be
- * forked again without it.
+ * forked again without another call.
  *
  *   Java     the constructor of RecursiveAction.
  */
@@ -189,17 +194,18 @@ FJI_INLINE void fj_task_init(fj_task *t, fj_task_fn *fn);
  *
  *   from     any thread. In a body that runs in a pool, the task goes into the queue of the calling
  *            worker. In any other thread, the task goes to the common pool.
- *   order    everything that the caller did before the call happens before the body.
- *   owns     the library, until fj_join(), fj_join_stolen() or fj_unfork() gives the task back. For
- *            each fork the forking thread must take the task back exactly once, in the function
+ *   order    everything that the caller did before the call happens before the body runs.
+ *   owns     the library owns `t` until fj_join(), fj_join_stolen() or fj_unfork() gives it back.
+ *            For each fork the forking thread must take the task back exactly once, in the function
  *            that forked or in a function called from it. The joins may come in any order; joining
  *            the youngest task first is the fastest.
  *   misuse   If a worker forks a task that it has forked and not yet joined, the second fork does
  *            nothing and the log callback gets a message. In a thread outside a pool the second
- *            fork also does nothing while the task is not done. A body that returns without joining
- *            a task that it forked is undefined, because the memory of the task may be gone. If the
- *            code was compiled with FJ_CHECKED=1, the library instead removes that task from the
- *            queue, or waits for the thief that runs it, and the log callback gets a message.
+ *            fork also does nothing while the task is not done. The behaviour is undefined if a
+ *            body returns without joining a task that it forked, because the memory of the task may
+ *            be gone. If the code was compiled with FJ_CHECKED=1, the library instead removes that
+ *            task from the queue, or waits for the thief that runs it, and the log callback gets a
+ *            message.
  *   Java     ForkJoinTask.fork().
  */
 FJI_INLINE void fj_fork(fj_task *t);
@@ -209,53 +215,56 @@ FJI_INLINE void fj_fork(fj_task *t);
  *
  *   from     the thread that forked or submitted `t`. While a worker waits, it runs only tasks that
  *            `t` or its descendants have forked or submitted. A worker that has used half of its
- *            stack runs none. A worker that finds no such task sleeps, and the pool lets another
- *            worker run in its place (forkjoin/block.h).
+ *            stack runs no other task while it waits. A worker that finds no task to run sleeps,
+ *            and the pool lets another worker run in its place (forkjoin/block.h).
  *   order    everything that the task did happens before the return.
- *   owns     the caller, on return: it may fork the task again or free it.
+ *   owns     the caller owns `t` on return and may fork it again or free it.
  *   returns  what the body returned; FJ_ECANCELED if the task was cancelled before its body began,
  *            because the pool was stopped or by fj_taken_cancel(); FJ_ECANCELED in the child of a
  *            fork() of the process, if another thread of the parent had the task; FJ_EINVAL if `t`
  *            was never forked or submitted, or if another worker forked it.
- *   misuse   A second join without a new fork is undefined. The library returns FJ_EINVAL if it
- *            detects it. It does not detect it if the queue cell of `t` holds another task by then,
- *            unless the code was compiled with FJ_CHECKED=1.
- *   Java     ForkJoinTask.join(), which throws where this returns a code.
+ *   misuse   A second join without a new fork is undefined. fj_join() returns FJ_EINVAL if it
+ *            detects the second join. It does not detect the second join if the queue cell of `t`
+ *            holds another task by then, unless the code was compiled with FJ_CHECKED=1.
+ *   Java     ForkJoinTask.join(), which throws an exception where fj_join() returns a code.
  */
 FJI_INLINE int fj_join(fj_task *t);
 
 /*
- * Takes `t` back if no thread has begun to run it. The caller then does the work itself, by a
- * direct call with the arguments that it has at hand. This is the cheapest way to join:
+ * Takes `t` back if no thread has begun to run it. If fj_unfork() returns 1, the caller does the
+ * work of the task itself, by a direct function call with the arguments that it has at hand. That
+ * is the cheapest way to join:
  *
  *     if (fj_unfork(&a.task)) x = fib(n - 1);
  *     else { fj_join_stolen(&a.task); x = a.result; }
  *
  *   from     the thread that forked or submitted `t`.
- *   owns     the caller, if it returns 1: the task must not be joined then. The library, as before,
- *            if it returns 0: the task must be joined.
+ *   owns     if the call returns 1, the caller owns `t` and must not join it. If the call returns
+ *            0, the library still owns `t`, and the caller must join it.
  *   returns  1 if the task was taken back, otherwise 0.
- *   Java     ForkJoinTask.tryUnfork(), which takes back only the newest task.
+ *   Java     ForkJoinTask.tryUnfork(). Unlike fj_unfork(), it takes back only the newest task.
  */
 FJI_INLINE int fj_unfork(fj_task *t);
 
 /*
- * Does the same as fj_join(), by a function call instead of inlined code. Use it after fj_unfork()
- * has returned 0, and for a task that another thread has probably stolen.
+ * Does the same as fj_join(), by a function call instead of inlined code. Use fj_join_stolen()
+ * after fj_unfork() has returned 0, and for a task that another thread has probably stolen.
  *
  *   from, order, owns, returns  as fj_join().
  */
 FJI_INLINE int fj_join_stolen(fj_task *t);
 
 /*
- * Runs the tasks `a` and `b` and waits for both, even if one of them fails.
+ * Runs the tasks `a` and `b` and waits for both. If one task fails, the call still runs the other
+ * one and waits for it.
  *
  *   from     any thread. The tasks run in the pool of the calling worker. In a thread outside a
  *            pool they run in the common pool, with the caller as a helping caller.
  *   owns     the caller, on return.
  *   returns  FJ_OK, or the first error in the order of the arguments; FJ_EINVAL, before any task is
  *            run, if an argument is NULL, if a task has no body, or if a == b.
- *   Java     ForkJoinTask.invokeAll(t1, t2), which may return while the other task still runs.
+ *   Java     ForkJoinTask.invokeAll(t1, t2). Unlike fj_invoke_both(), it may return while one of
+ *            the tasks still runs.
  */
 FJ_API FJ_NODISCARD int fj_invoke_both(fj_task *a, fj_task *b);
 
@@ -267,7 +276,8 @@ FJ_API FJ_NODISCARD int fj_invoke_both(fj_task *a, fj_task *b);
  *   returns  FJ_OK, also if n is 0; the first error in the order of the array; FJ_EINVAL, before
  *            any task is run, if n is not 0 and `tasks` is NULL, if an element is NULL or has no
  *            body, or if the array would not fit into the address space.
- *   Java     ForkJoinTask.invokeAll(tasks...), which may return while other tasks still run.
+ *   Java     ForkJoinTask.invokeAll(tasks...). Unlike this function, the Java method may return
+ *            while some of the tasks still run.
  */
 FJ_API FJ_NODISCARD int fj_invoke_all(fj_task *const *tasks, size_t n);
 
@@ -280,7 +290,8 @@ FJ_API FJ_NODISCARD int fj_invoke_all(fj_task *const *tasks, size_t n);
  *            any task is run, if n is not 0 and `first` is NULL, if a task has no body, if `stride`
  *            is less than sizeof(fj_task) or not a multiple of its alignment, or if the array would
  *            not fit into the address space.
- *   Java     ForkJoinTask.invokeAll(tasks...), which may return while other tasks still run.
+ *   Java     ForkJoinTask.invokeAll(tasks...). Unlike this function, the Java method may return
+ *            while some of the tasks still run.
  */
 FJ_API FJ_NODISCARD int fj_invoke_array(void *first, size_t n, size_t stride);
 
@@ -289,7 +300,7 @@ FJ_API FJ_NODISCARD int fj_invoke_array(void *first, size_t n, size_t stride);
 /* The largest number of workers that a pool may have. */
 #define FJ_MAX_WORKERS 32767
 
-/* For durations and time limits: no limit. */
+/* A duration or a time limit of FJ_FOREVER means: no limit. */
 #define FJ_FOREVER INT64_MAX
 
 /*
@@ -299,13 +310,14 @@ FJ_API FJ_NODISCARD int fj_invoke_array(void *first, size_t n, size_t stride);
  *
  * FJ_POOL_FIFO          Each worker runs the tasks of its own queue oldest first. The workers take
  *                       what one thread outside the pool submits (actions, tasks and futures) in
- *                       the order of submission. A pool with one worker also runs it in that order.
- *                       With several workers, two tasks that are taken one after the other may run
- *                       at the same time. Java calls this asyncMode.
+ *                       the order of submission. A pool with one worker also runs these submissions
+ *                       in that order. With several workers, two tasks that are taken one after the
+ *                       other may run at the same time. Java calls this asyncMode.
  * FJ_POOL_CALLER_HELPS  A thread outside every pool becomes a helping caller while it waits,
- *                       without a time limit, for a task of the pool or for its quiescence. The
- *                       common pool always works like this.
- * FJ_POOL_SYMMETRIC     The pool uses full fences instead of membarrier(). This is for tests.
+ *                       without a time limit, for a task of the pool or until the pool is
+ *                       quiescent. In the common pool, waiting threads become helping callers
+ *                       without this flag too.
+ * FJ_POOL_SYMMETRIC     The pool uses full fences instead of membarrier(). This flag is for tests.
  */
 #define FJ_POOL_FIFO 1u
 #define FJ_POOL_CALLER_HELPS 2u
@@ -317,7 +329,8 @@ FJ_API FJ_NODISCARD int fj_invoke_array(void *first, size_t n, size_t stride);
 
 /*
  * The options of a pool. For every member 0 means the default, so `fj_pool_options o = {0};` is a
- * complete setting. Every callback gets `arg` as its last argument.
+ * complete setting. Every callback gets `arg` as its last argument. The argument `worker` of a
+ * callback is the index of the calling worker, as fj_current_worker() returns it.
  */
 typedef struct fj_pool_options {
     /* The number of workers that the pool aims to keep active. The default is
@@ -325,84 +338,92 @@ typedef struct fj_pool_options {
     int parallelism;
     /* FJ_POOL_... flags, combined by |. */
     unsigned flags;
-    /* The largest number of threads, including those that replace blocked workers. It must not be
-     * less than `parallelism` or `min_runnable`. It also limits fj_pool_set_parallelism(). The
-     * default is `parallelism` + 256, or `min_runnable` if that is more, and follows later changes
-     * of the parallelism. A value above FJ_MAX_WORKERS counts as FJ_MAX_WORKERS. */
+    /* The largest number of threads, including those that replace blocked workers. `max_threads`
+     * must not be less than `parallelism` or `min_runnable`. It also limits
+     * fj_pool_set_parallelism(). The default is `parallelism` + 256, or `min_runnable` if that is
+     * more; the default changes when the parallelism changes. A value above FJ_MAX_WORKERS counts
+     * as FJ_MAX_WORKERS. */
     int max_threads;
-    /* The library calls `allow_saturation` only if fewer than this many workers would stay active.
-     * The default is 1. */
+    /* The library calls `allow_saturation` only if fewer than `min_runnable` workers would stay
+     * active. The default is 1. */
     int min_runnable;
-    /* An idle worker ends after this time in ns, if no worker is active or if the pool has more
-     * threads than `parallelism`. After one worker has ended in this way, the next idle workers
-     * follow at intervals of 1 ms. The default is 60 s, the minimum 20 ms; a smaller value counts
-     * as 20 ms. FJ_FOREVER: idle workers do not end. */
+    /* An idle worker ends after `keep_alive_ns` nanoseconds, if no worker is active or if the pool
+     * has more threads than `parallelism`. After one worker has ended in this way, the next idle
+     * workers follow at intervals of 1 ms. The default is 60 s, the minimum 20 ms; a smaller value
+     * counts as 20 ms. FJ_FOREVER means that idle workers do not end. */
     int64_t keep_alive_ns;
     /* How long a worker searches for tasks before it sleeps, in ns. The default is 20 us, the
-     * maximum 100 ms; a larger value counts as 100 ms. -1: it does not search. */
+     * maximum 100 ms; a larger value counts as 100 ms. -1 means that a worker sleeps without
+     * searching first. */
     int64_t spin_ns;
-    /* The stack size of a worker. The default is that of the system, but at least 1 MiB. A size
-     * that the system does not accept is ignored. */
+    /* The stack size of a worker, in bytes. The default is the default of the system, but at least
+     * 1 MiB. The library ignores a size that the system does not accept. */
     size_t stack_bytes;
     /* The beginning of the thread names, of which the library uses the first 8 bytes. The default
      * is "fj", for the common pool "common". */
     const char *name;
     /* The last argument of every callback. */
     void *arg;
-    /* The library calls this before it starts a worker. If it returns 0, the pool runs with fewer
-     * workers. The library asks again while a task is queued and a worker is missing. */
+    /* The library calls `allow_thread` before it starts a worker. If the callback returns 0, the
+     * library does not start the worker. The library calls `allow_thread` again while a task is
+     * queued and a worker is missing. */
     int (*allow_thread)(fj_pool *pool, void *arg);
-    /* A new worker calls this before its first task. If it returns a code other than 0, the worker
-     * passes the code to on_error, calls on_stop and ends. If tasks are queued, another worker
-     * starts. After three such failures in a row, the pool starts no worker for 0.1 s, and then
-     * only when a later call needs one. */
+    /* A new worker calls `on_start` before its first task. If the callback returns a code other
+     * than 0, the worker passes the code to on_error, calls on_stop and ends. If tasks are queued,
+     * another worker starts. After three such failures in a row, the pool starts no worker for
+     * 0.1 s, and then only when a later call needs one. */
     int (*on_start)(fj_pool *pool, int worker, void *arg);
-    /* A worker calls this after its last task, once for each call of on_start. */
+    /* A worker calls `on_stop` after its last task, once for each call of `on_start`. */
     void (*on_stop)(fj_pool *pool, int worker, void *arg);
-    /* The thread that ran an action calls this if the action returned a code other than 0. A worker
-     * calls it if its on_start returned a code other than 0. */
+    /* The thread that ran an action calls `on_error` if the action returned a code other than 0. A
+     * worker calls `on_error` if its on_start returned a code other than 0. */
     void (*on_error)(fj_pool *pool, int code, void *arg);
-    /* A worker calls this before it blocks, if max_threads is reached, no worker is idle, and fewer
-     * than min_runnable workers would stay active. Non-zero: the worker blocks without a
-     * replacement. 0: fj_managed_block() and fj_block_begin() return FJ_ESATURATED; other waits
-     * cannot fail and block without a replacement. The default is to block. */
+    /* A worker calls `allow_saturation` before it blocks, if the pool has max_threads threads, no
+     * worker is idle, and fewer than min_runnable workers would stay active. If the callback
+     * returns a value other than 0, the worker blocks without a replacement. If it returns 0,
+     * fj_managed_block() and fj_block_begin() return FJ_ESATURATED; other waits cannot fail and
+     * block without a replacement. Without a callback the worker blocks. */
     int (*allow_saturation)(fj_pool *pool, void *arg);
-    /* Receives messages, because the library prints nothing itself. `level` is FJ_LOG_ERROR or
-     * FJ_LOG_INFO. It is called in any thread. It must not call the library. */
+    /* The library passes its messages to `log`, because it prints nothing itself. `level` is
+     * FJ_LOG_ERROR or FJ_LOG_INFO. Any thread may call `log`. The callback must not call the
+     * library. */
     void (*log)(int level, const char *text, void *arg);
-    /* A worker calls this after each stolen or submitted task and everything that task forked,
-     * before it takes the next one. Use it to clean up what tasks leave behind in the thread. */
+    /* A worker calls `on_reset` after each stolen or submitted task and everything that task
+     * forked, before it takes the next such task. Use `on_reset` to clean up what tasks leave
+     * behind in the thread. */
     void (*on_reset)(fj_pool *pool, int worker, void *arg);
-    /* Starts the thread of a worker in place of the library. It must create a joinable thread that
-     * calls entry(entry_arg) and returns its result. It returns 0, or non-zero if it started no
-     * thread. The library blocks signals during the call, so that the thread inherits the mask.
-     * The library also sets the name and the CPUs of the thread. It ignores stack_bytes. */
+    /* Starts the thread of a worker in place of the library. The callback must create a joinable
+     * thread that calls entry(entry_arg) and returns what entry() returned. The callback returns 0,
+     * or another value if it started no thread. The library blocks all signals during the callback,
+     * and the new thread inherits that signal mask. The library also sets the name and the CPUs of
+     * the thread. `stack_bytes` has no effect. */
     int (*create_thread)(fj_pool *pool, void *(*entry)(void *), void *entry_arg, void *arg);
     /* The CPUs that the workers run on: a cpu_set_t of `cpus_bytes` bytes, at most 65536. The
-     * library copies it. By default a worker inherits the CPUs of the thread that starts it. The
-     * option is ignored on systems without CPU affinity. */
+     * library copies the set. By default a worker inherits the CPUs of the thread that starts it.
+     * The option is ignored on systems without CPU affinity. */
     const void *cpus;
     size_t cpus_bytes;
-    /* A signal that makes a blocking system call in a worker return EINTR; 0: none. The program
-     * must have installed a handler for it, without SA_RESTART. The library sends it to:
+    /* A signal that makes a blocking system call in a worker return EINTR; 0 means no signal. The
+     * program must have installed a handler for the signal, without SA_RESTART. The library sends
+     * the signal to:
      *   - the worker that runs the body of a future, when the future is cancelled with `interrupt`
      *     or exceeds the limit of fj_submit_with_timeout();
      *   - a worker in fj_block_read(), fj_block_write() or fj_block_poll(), when the token of its
-     *     task, or a token above it, is cancelled, or when a future above it is cancelled with
-     *     `interrupt`;
+     *     task, or a token above that token, is cancelled, or when the future that its task belongs
+     *     to is cancelled with `interrupt`;
      *   - all workers of the pool, in fj_pool_shutdown_now().
-     * It is never sent to a helping caller. */
+     * The library never sends the signal to a helping caller. */
     int interrupt_signal;
     /* Must be 0. */
     uint64_t reserved[8];
 } fj_pool_options;
 
 /*
- * Creates a pool. `o` may be NULL: all defaults. The call starts no thread; the pool starts workers
- * when it gets tasks.
+ * Creates a pool. If `o` is NULL, all options have their defaults. The call starts no thread; the
+ * pool starts workers when it gets tasks.
  *
- *   owns     the caller, who releases the pool by fj_pool_destroy(). The library copies *o and what
- *            `name` and `cpus` point to.
+ *   owns     the caller owns the pool and releases it by fj_pool_destroy(). The library copies *o
+ *            and what `name` and `cpus` point to.
  *   returns  FJ_OK, and the pool in *pool.
  *            FJ_EINVAL if `pool` is NULL; if `parallelism`, `max_threads`, `min_runnable`,
  *            `keep_alive_ns` or `interrupt_signal` is negative; if `spin_ns` is below -1; if
@@ -415,7 +436,7 @@ typedef struct fj_pool_options {
 FJ_API FJ_NODISCARD int fj_pool_create(fj_pool **pool, const fj_pool_options *o);
 
 /*
- * Starts an orderly end of the pool and returns at once. From now on the pool rejects work from
+ * Starts an orderly end of the pool and returns at once. After the call the pool rejects work from
  * outside. Queued tasks, and the tasks that running tasks fork, still run. Delayed tasks that run
  * once still run, unless fj_pool_cancel_delayed_on_shutdown() was called. Periodic tasks are
  * cancelled. The pool terminates when no work is left. A second call has no effect.
@@ -445,7 +466,7 @@ FJ_API int fj_pool_shutdown_now(fj_pool *pool);
  *            FJ_ETIMEDOUT if the pool has not terminated after timeout_ns. If timeout_ns is 0 or
  *            less, the call checks once.
  *            FJ_ETIMEDOUT for the common pool (also NULL), which does not terminate by itself. The
- *            call first waits until that pool is quiescent or the time is over.
+ *            call first waits until the common pool is quiescent or timeout_ns has passed.
  *            FJ_EDEADLK from a worker or a timer thread of the pool.
  *            FJ_ENOMEM if `pool` is NULL and there is no memory to create the common pool.
  *   Java     awaitTermination().
@@ -486,21 +507,21 @@ FJ_API int fj_pool_is_terminated(const fj_pool *pool);
 /*
  * The functions of this section give work to `pool` (NULL: the common pool). For all of them:
  *
- *   order    everything that the caller did before the call happens before the body.
+ *   order    everything that the caller did before the call happens before the body runs.
  *   returns  FJ_OK.
- *            FJ_EINVAL if the task or the action is NULL, or if the task has no body.
- *            FJ_EREJECTED if the pool is shut down. The workers of the pool may still submit to it,
- *            except by fj_submit_external(). The common pool rejects work only from its own
- *            callbacks while fj_common_shutdown() ends it.
+ *            FJ_EINVAL if the task or the action is NULL, or if the task has no body. FJ_EREJECTED
+ *            if the pool is shut down. The workers of a pool may submit to it even then, except by
+ *            fj_submit_external(). The common pool rejects work only from its own callbacks while
+ *            fj_common_shutdown() ends it.
  *            FJ_ENOMEM if there is no memory to queue the task or to create the common pool.
  *            On an error the task is not queued and still belongs to the caller.
  */
 
 /*
  * Queues an action: a worker of the pool calls action(arg) later. No thread waits for an action. If
- * it returns a code other than 0, the worker passes the code to `on_error`. If the pool has no
- * workers, because it is the common pool with a parallelism of 0, the caller runs the action before
- * the call returns.
+ * the action returns a code other than 0, the worker passes the code to `on_error`. If the pool has
+ * no workers, because it is the common pool with a parallelism of 0, the caller runs the action
+ * before the call returns.
  *
  *   returns  see the head of this section.
  *   Java     execute(Runnable).
@@ -508,11 +529,11 @@ FJ_API int fj_pool_is_terminated(const fj_pool *pool);
 FJ_API FJ_NODISCARD int fj_execute(fj_pool *pool, fj_action_fn *action, void *arg);
 
 /*
- * Queues `t`. A worker of the pool puts it into its own queue. Any other thread puts it into a
- * submission queue.
+ * Queues `t` in the pool. If the caller is a worker of the pool, `t` goes into the queue of that
+ * worker. Otherwise `t` goes into a submission queue.
  *
- *   owns     the library, until fj_join(t) has returned. The thread that submitted the task must
- *            call fj_join(t), or take the task back by fj_unfork(t), before the pool is
+ *   owns     the library owns `t` until fj_join(t) has returned. The thread that submitted the task
+ *            must call fj_join(t), or take the task back by fj_unfork(t), before the pool is
  *            destroyed.
  *   returns  see the head of this section.
  *   Java     submit(ForkJoinTask), execute(ForkJoinTask).
@@ -543,8 +564,8 @@ FJ_API FJ_NODISCARD int fj_submit_lazy(fj_pool *pool, fj_task *t);
 /* What a thread outside every pool does while it waits in fj_invoke_mode(). */
 enum fj_caller {
     FJ_CALLER_DEFAULT = 0,   /* as in fj_invoke() */
-    FJ_CALLER_HELPS = 0x100, /* it becomes a helping caller and runs the task itself */
-    FJ_CALLER_BLOCKS = 0x200 /* it sleeps, and a worker runs the task */
+    FJ_CALLER_HELPS = 0x100, /* the thread becomes a helping caller and runs the task itself */
+    FJ_CALLER_BLOCKS = 0x200 /* the thread sleeps, and a worker runs the task */
 };
 
 /*
@@ -553,9 +574,10 @@ enum fj_caller {
  *   from     A worker of the pool runs the task itself, at once. A worker of another pool sleeps
  *            until the task is done, and its own pool lets another worker run in its place. A
  *            thread outside every pool becomes a helping caller on the common pool and on a pool
- *            with FJ_POOL_CALLER_HELPS; it runs only this task and tasks that belong to it. On
- *            other pools it sleeps. If the common pool has no workers, every caller runs the task
- *            itself.
+ *            with FJ_POOL_CALLER_HELPS; it then runs only `t` and the tasks that `t` or its
+ *            descendants have forked or submitted. On other pools a thread outside every pool
+ *            sleeps until the task is done. If the common pool has no workers, every caller runs
+ *            the task itself.
  *   order    everything that the task did happens before the return.
  *   owns     the caller, on return.
  *   returns  what the body returned; FJ_ECANCELED if the pool was stopped before the body began; or
@@ -565,8 +587,9 @@ enum fj_caller {
 FJ_API FJ_NODISCARD int fj_invoke(fj_pool *pool, fj_task *t);
 
 /*
- * Does the same as fj_invoke(), but `caller` selects what a thread outside every pool does. It has
- * no effect in a worker, or if the common pool has no workers.
+ * Does the same as fj_invoke(), but `caller` selects what a thread outside every pool does.
+ * `caller` has no effect if the calling thread is a worker, or if the pool is the common pool and
+ * has no workers.
  *
  *   order, owns  as fj_invoke().
  *   returns  as fj_invoke(); FJ_EINVAL also if `caller` is not a value of enum fj_caller.
@@ -578,22 +601,23 @@ FJ_API FJ_NODISCARD int fj_invoke_mode(fj_pool *pool, fj_task *t, enum fj_caller
 
 /*
  * Returns the common pool, which the library creates on first use. Its default parallelism is one
- * less than fj_available_parallelism(), because callers help, but at least 1. Only
- * fj_common_shutdown() ends it. If the program does not call that, the threads of the common pool
- * end with the process.
+ * less than fj_available_parallelism(), because waiting threads run tasks of the common pool too,
+ * but at least 1. Only fj_common_shutdown() ends the common pool. If the program does not call
+ * fj_common_shutdown(), the threads of the common pool end with the process.
  *
  * The library reads these environment variables when it creates the common pool, except in
- * privileged processes (setuid). It ignores a value that is not a number or out of range.
+ * privileged processes (setuid). The library ignores a value that is not a number or is out of
+ * range.
  *   FORKJOIN_PARALLELISM    0 to 32767. 0 means that the pool has no workers and callers run
  *                           their own tasks. A timer or a wait with a time limit raises the
  *                           parallelism from 0 to 1.
  *   FORKJOIN_MAX_SPARES     0 to 32767: how many threads beyond the parallelism may replace blocked
- *                           workers. The default is 256. If it is set, max_threads is the initial
- *                           parallelism plus this number, at most FJ_MAX_WORKERS.
+ *                           workers. The default is 256. If the variable is set, max_threads is the
+ *                           initial parallelism plus this number, at most FJ_MAX_WORKERS.
  *   FORKJOIN_KEEP_ALIVE_MS  1 to 1000000000: `keep_alive_ns`, in ms.
  *   FORKJOIN_SPIN_US        0 to 1000000: `spin_ns`, in us. 0 means that workers do not search.
- *   FORKJOIN_FENCES         "symmetric": no pool uses membarrier(). The library reads it once, for
- *                           all pools, when it creates the first pool of the process.
+ *   FORKJOIN_FENCES         "symmetric": no pool uses membarrier(). The library reads this variable
+ *                           once, for all pools, when it creates the first pool of the process.
  *
  *   returns  the pool, or NULL if there is no memory to create it.
  *   Java     commonPool().
@@ -616,7 +640,8 @@ FJ_API FJ_NODISCARD int fj_common_configure(const fj_pool_options *o);
 /*
  * Ends the common pool: waits until it is quiescent, stops and joins its threads, and frees its
  * memory. The next use of the common pool creates a new one. For the new pool the library reads the
- * environment again and forgets the options from fj_common_configure(), which may be called again.
+ * environment again and forgets the options from fj_common_configure(). The program may then call
+ * fj_common_configure() again.
  *
  * Code that contains the static library and is unloaded by dlclose() calls this function first.
  * Afterwards no thread, no memory and no handler of the library is left (docs/cookbook.md).
@@ -626,20 +651,20 @@ FJ_API FJ_NODISCARD int fj_common_configure(const fj_pool_options *o);
  *            the common pool while it waits.
  *   timers   The call waits for delayed tasks that run once, as fj_pool_shutdown() does. A periodic
  *            task is cancelled when the pool stops and ends with FJ_ECANCELED.
- *   threads  Other threads may use the common pool (NULL) during the call, and may call this
- *            function too. Each of their calls either uses the old pool before its end, or waits
- *            for the end and uses a new pool. As long as they keep the pool busy, it does not
- *            become quiescent. A callback of the pool that ends cannot give work to the common
- *            pool; it gets FJ_EREJECTED. Such callbacks are on_stop, and what runs when a periodic
- *            task is cancelled.
+ *   threads  Other threads may use the common pool (NULL) during the call, and may also call
+ *            fj_common_shutdown(). Each such call either uses the old pool before its end, or waits
+ *            for the end and uses a new pool. As long as other threads keep the pool busy, it does
+ *            not become quiescent. A callback that the ending pool calls cannot give work to the
+ *            common pool; the submission returns FJ_EREJECTED. Such callbacks are on_stop, and the
+ *            callbacks that run because a periodic task is cancelled.
  *   pointers The program must not use the pointers that fj_common_pool() returned before.
  *   tasks    Everything that was submitted is done. Tasks, futures and completers stay valid, also
  *            futures whose body returned FJ_PENDING.
  *   returns  FJ_OK, also if there is no common pool.
- *            FJ_ETIMEDOUT if the pool was not quiescent after timeout_ns, or if another thread was
- *            still ending it. In the first case the pool stays open. If timeout_ns is 0 or less,
- *            the call checks once. The limit applies to the wait for quiescence; the wait for the
- *            threads and their on_stop has no limit.
+ *            FJ_ETIMEDOUT if the pool was not quiescent after timeout_ns; the pool then continues
+ *            to accept work. FJ_ETIMEDOUT also if another thread was still ending the pool after
+ *            timeout_ns. If timeout_ns is 0 or less, the call checks once. The limit applies to the
+ *            wait for quiescence; the wait for the threads and their on_stop has no limit.
  *            FJ_EDEADLK from a worker, a helping caller, a timer thread or a callback of the common
  *            pool.
  *   Java     none: commonPool() cannot be shut down.
@@ -647,7 +672,7 @@ FJ_API FJ_NODISCARD int fj_common_configure(const fj_pool_options *o);
 FJ_API FJ_NODISCARD int fj_common_shutdown(int64_t timeout_ns);
 
 /*
- * Returns the parallelism of the common pool. If there is no common pool, it creates one.
+ * Returns the parallelism of the common pool. If there is no common pool, the call creates one.
  *
  *   returns  the number of workers that the pool aims to keep active. 0 means that callers run all
  *            tasks themselves, or that there is no memory for the pool.
@@ -657,7 +682,7 @@ FJ_API int fj_common_parallelism(void);
 
 /*
  * Returns how many CPUs this process may use. The number respects the online CPUs, the CPU affinity
- * and the cgroup quota. It is at least 1 and at most FJ_MAX_WORKERS.
+ * and the cgroup quota. The number is at least 1 and at most FJ_MAX_WORKERS.
  *
  *   Java     Runtime.availableProcessors().
  */
@@ -670,7 +695,7 @@ FJ_API int fj_available_parallelism(void);
  * themselves wait for quiescence, in fj_help_quiesce() or fj_pool_await_quiescence(), do not count
  * as running. A stopping pool is quiescent.
  *
- *   returns  1 or 0. For NULL, 1 if there is no common pool.
+ *   returns  1 or 0. If `pool` is NULL and there is no common pool, 1.
  *   Java     isQuiescent().
  */
 FJ_API int fj_pool_is_quiescent(fj_pool *pool);
@@ -679,8 +704,9 @@ FJ_API int fj_pool_is_quiescent(fj_pool *pool);
  * Waits until the pool is quiescent.
  *
  *   from     any thread. If timeout_ns is FJ_FOREVER, a worker of the pool runs any tasks of the
- *            pool while it waits. So does a thread outside every pool, on the common pool or with
- *            FJ_POOL_CALLER_HELPS. If timeout_ns is less, the caller runs no tasks.
+ *            pool while it waits. A thread outside every pool does the same if the pool is the
+ *            common pool or has FJ_POOL_CALLER_HELPS. If timeout_ns is less than FJ_FOREVER, the
+ *            caller runs no tasks.
  *   returns  FJ_OK; FJ_ETIMEDOUT if the pool did not become quiescent within timeout_ns. If
  *            timeout_ns is 0 or less, the call checks once.
  *   Java     awaitQuiescence().
@@ -688,8 +714,9 @@ FJ_API int fj_pool_is_quiescent(fj_pool *pool);
 FJ_API FJ_NODISCARD int fj_pool_await_quiescence(fj_pool *pool, int64_t timeout_ns);
 
 /*
- * Runs tasks of the caller's pool until it is quiescent. In a thread outside a pool it does this
- * for the common pool. It is the same as fj_pool_await_quiescence() with FJ_FOREVER.
+ * Runs tasks of the caller's pool until that pool is quiescent. In a thread outside a pool the
+ * function runs tasks of the common pool. The call is the same as fj_pool_await_quiescence() with
+ * FJ_FOREVER.
  *
  *   Java     ForkJoinTask.helpQuiesce().
  */
@@ -706,8 +733,9 @@ FJ_API void fj_help_quiesce(void);
 FJ_API fj_pool *fj_current_pool(void);
 
 /*
- * Returns the index of the calling worker in its pool. It is less than fj_pool_worker_limit().
- * While a thread runs a task, no other thread of the pool has the same index.
+ * Returns the index of the calling worker in its pool. The index is less than
+ * fj_pool_worker_limit(). While a thread runs a task, no other thread of the pool has the same
+ * index.
  *
  *   returns  the index, 0 or more; -1 in a thread outside a pool.
  *   Java     ForkJoinWorkerThread.getPoolIndex().
@@ -717,8 +745,8 @@ FJ_API int fj_current_worker(void);
 /*
  * Returns a number that is greater than every index that fj_current_worker() has returned in `pool`
  * so far (NULL: the common pool). The number grows when more workers and helping callers are in the
- * pool at the same time than ever before. It is at most FJ_MAX_WORKERS. It is 0 if there is no
- * memory for the common pool.
+ * pool at the same time than ever before. The number is at most FJ_MAX_WORKERS. The number is 0 if
+ * there is no memory for the common pool.
  */
 FJ_API int fj_pool_worker_limit(const fj_pool *pool);
 
@@ -737,12 +765,13 @@ FJ_API size_t fj_stack_left(void);
 /* The states of a pool. A pool never returns to an earlier state. */
 enum fj_pool_state {
     FJ_POOL_STATE_RUNNING = 0,
-    FJ_POOL_STATE_SHUTDOWN = 1,   /* it rejects work from outside */
+    FJ_POOL_STATE_SHUTDOWN = 1,   /* the pool rejects work from outside */
     FJ_POOL_STATE_STOPPING = 2,   /* workers take no more tasks from the queues */
-    FJ_POOL_STATE_TERMINATED = 3, /* no thread is left */
+    FJ_POOL_STATE_TERMINATED = 3, /* the pool has no thread left */
 };
 
-/* The figures of a pool. They are estimates while the pool is busy and exact while it is idle. */
+/* The figures of a pool. The figures are estimates while the pool is busy and exact while it is
+ * idle. */
 typedef struct fj_stats {
     int parallelism;      /* workers that the pool aims to keep active */
     int threads;          /* workers that were started and have not ended */
@@ -769,8 +798,8 @@ typedef struct fj_stats {
 FJ_API int fj_pool_stats(const fj_pool *pool, fj_stats *s);
 
 /*
- * Each of the following functions returns one figure of `pool` (NULL: the common pool). It is 0 if
- * there is no memory for the common pool.
+ * Each of the following functions returns one figure of `pool` (NULL: the common pool). The figure
+ * is 0 if there is no memory for the common pool.
  */
 
 /* Returns the number of workers that the pool aims to keep active. Java: getParallelism(). */
@@ -831,9 +860,9 @@ FJ_API int fj_pool_set_parallelism(fj_pool *pool, int n);
 FJ_API int fj_pool_describe(const fj_pool *pool, char *buf, size_t cap);
 
 /*
- * Describes every worker and every queue of `pool` (NULL: the common pool). It calls `line` once
- * for each line of text. It takes no lock of the pool, so a watchdog may call it while the pool
- * hangs.
+ * Describes every worker and every queue of `pool` (NULL: the common pool). The function calls
+ * line(text, arg) once for each line of the description. It takes no lock of the pool, so a
+ * watchdog may call it while the pool hangs.
  */
 FJ_API void fj_pool_dump(const fj_pool *pool, void (*line)(const char *text, void *arg), void *arg);
 
@@ -842,7 +871,7 @@ FJI_EXTERN_C_END
 #include "forkjoin/inline.h"
 #include "forkjoin/typed.h"
 
-/* In this order, because each header uses the ones before it. */
+/* The headers are included in this order, because each header uses the ones before it. */
 #include "forkjoin/future.h"
 
 #include "forkjoin/completer.h"

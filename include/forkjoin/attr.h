@@ -32,28 +32,30 @@
 #define FJI_ALIGNAS(n) _Alignas(n)
 #endif
 
-/* An exported function. The library is built with hidden visibility. */
+/* Marks an exported function. The library is built with hidden visibility, so that no other
+ * function is exported. */
 #define FJ_API __attribute__((visibility("default")))
 
 /* The compiler warns if the caller ignores the result. */
 #define FJ_NODISCARD __attribute__((warn_unused_result))
 
-/* A fast path. It is always inlined, so that queue positions stay in registers even at -O1. */
+/* Marks a fast path. The compiler always inlines it, so that queue positions stay in registers even
+ * at -O1. */
 #define FJI_INLINE static inline __attribute__((always_inline, unused))
 
-/* A fast path that a later pass of the compiler may inline. gcc first splits the leaf test off a
- * recursive caller, so that a leaf saves no registers, and inlines afterwards. */
+/* Marks a fast path that a later pass of the compiler may inline. gcc first splits the leaf test
+ * off the recursive caller, so that a leaf saves no registers. Then gcc inlines the fast path. */
 #define FJI_INLINE_LATE static inline __attribute__((unused))
 
-/* A slow path. It is not marked `cold`, because gcc then also treats the code after such a call as
- * cold and moves the fast path away from its caller. */
+/* Marks a slow path. A slow path does not have the attribute `cold`, because gcc then treats the
+ * code after a call of the slow path as cold too, and moves the fast path away from its caller. */
 #define FJI_COLD __attribute__((noinline))
 
 /*
  * Compile your code with -DFJ_CHECKED=1 to check every fork and join of plain tasks. The following
  * mistakes then have no further effect:
  *   - a fork of NULL, or of a task without a body, does nothing;
- *   - a fork by a worker of a task that it has forked and not yet joined does nothing;
+ *   - if a worker forks a task that it has forked and not yet joined, the second fork does nothing;
  *   - a join of NULL, of a task that is not forked, or of a task that another worker has forked,
  *     returns FJ_EINVAL;
  *   - if a body returns without joining a task that it forked, the library removes the task from
@@ -69,25 +71,25 @@
 #define FJI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /*
- * Marks the leaf test at the beginning of a recursive function: `if (FJ_LEAF(n < 2)) return n;`. It
- * tells the compiler that most calls end there, so that the compiler does the test before it saves
- * registers. For example, it saves a quarter of the run time of fib.
+ * Marks the leaf test at the beginning of a recursive function: `if (FJ_LEAF(n < 2)) return n;`.
+ * FJ_LEAF tells the compiler that most calls end at this test, so that the compiler does the test
+ * before it saves registers. For example, FJ_LEAF saves a quarter of the run time of fib.
  */
 #define FJ_LEAF(cond) __builtin_expect_with_probability(!!(cond), 1, 0.6)
 
 /*
- * The light fence. It only keeps the compiler from moving memory accesses across it, so it costs no
- * instruction. Its partner is the heavy fence (membarrier) of a thief, or of a worker that is about
- * to sleep. The heavy fence makes the light fence act as a full fence. Without membarrier the
- * library directs every caller to a path with a full fence.
+ * The light fence. It only keeps the compiler from moving memory accesses across the fence, so it
+ * costs no instruction. Its partner is the heavy fence (membarrier) of a thief, or of a worker that
+ * is about to sleep. The heavy fence makes the light fence act as a full fence. Without membarrier,
+ * every caller of a light fence takes a path with a full fence instead.
  */
 #define FJI_LIGHT_FENCE() __asm__ __volatile__("" ::: "memory")
 
-/* Keeps the compiler from merging the memory accesses before it with those after it. */
+/* Keeps the compiler from merging the memory accesses before the macro with those after it. */
 #define FJI_IN_ORDER() __asm__ __volatile__("" ::: "memory")
 
-/* The thread-local variable of the plain tier. It takes eight bytes of static TLS, so that one load
- * reads it. */
+/* Declares the thread-local variable of the plain tier. The variable takes eight bytes of static
+ * TLS, so that one load reads it. */
 #define FJI_TLS extern __thread __attribute__((tls_model("initial-exec"), visibility("default")))
 
 /* Stores two pointers at adjacent addresses, by one 16-byte store on x86-64. */
@@ -116,7 +118,8 @@ FJI_INLINE void fji_store_two(void *at, uintptr_t a, uintptr_t b)
 #if defined(__x86_64__) && defined(__ELF__) && !defined(__ILP32__) && !defined(FJI_NO_ASM)
 #define FJI_READ_TLS(to, from) \
     __asm__ __volatile__("movq " #from "@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(to))
-/* Computes the address of a variable again, for the same reason. */
+/* Computes the address `p` again, so that the compiler does not keep it in a register that each
+ * frame would have to save. */
 #define FJI_ADDRESS_AGAIN(p)                                              \
     __extension__({                                                       \
         __typeof__(p) fj_again;                                           \
@@ -124,7 +127,7 @@ FJI_INLINE void fji_store_two(void *at, uintptr_t a, uintptr_t b)
         fj_again;                                                         \
     })
 /* A relaxed atomic load whose result is only compared. The load is an operand of the comparison;
- * compilers do not generate that for an __atomic load. */
+ * compilers do not generate such a comparison for an __atomic load. */
 #define FJI_RELAXED_NEGATIVE(p)                                            \
     __extension__({                                                        \
         int fj_yes;                                                        \

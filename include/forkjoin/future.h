@@ -2,10 +2,10 @@
 /*
  * forkjoin/future.h - tasks that any thread may wait for, cancel or complete
  *
- * Included by <forkjoin.h>. An fj_task is joined by the thread that forked it. A future has no
- * such restriction. Any number of threads may wait for it, with or without a timeout. Any thread
- * may cancel it, complete it or make it fail. The first such decision is the outcome of the
- * future; later ones have no effect.
+ * Included by <forkjoin.h>. Only the thread that forked an fj_task may join it. A future has no
+ * such restriction. Any number of threads may wait for a future, with or without a timeout. Any
+ * thread may cancel a future, complete it or make it fail. The first of these calls, or the return
+ * of the body, decides the outcome of the future; later calls have no effect.
  *
  *     struct load { fj_future future; const char *path; long bytes; };
  *
@@ -23,28 +23,29 @@
  *     fj_future_fini(&l.future); // waits until it runs no more
  *
  * Life of a future
- *   A future is new, then queued, then running, then done. It can become done in any of these
- *   states. Its body returns; or a thread calls fj_future_complete(), fj_future_fail() or
- *   fj_future_cancel(); or its pool stops before the body begins.
+ *   A future is new, then queued, then running, then done. A future can become done in any of the
+ *   earlier states, in one of three ways: its body returns; or a thread calls fj_future_complete(),
+ *   fj_future_fail() or fj_future_cancel(); or its pool stops before the body begins.
  *
- *   "Done" releases the waiters. The library may still use the memory of the future after that,
- *   for example if it was cancelled while it was queued. Call fj_future_fini() before you free or
- *   reuse the memory of an embedded future.
+ *   "Done" releases the waiters. The library may still use the memory of the future after that, for
+ *   example if the future was cancelled while it was queued. Call fj_future_fini() before you free
+ *   or reuse the memory of an embedded future.
  *
  * Embedded and allocated futures
- *   An embedded future is the first member of a struct of the caller. fj_future_init() sets it up.
- *   An allocated future is made by the library, for example by fj_submit_call(). It has a
- *   reference count, and fj_future_unref() drops one reference.
+ *   An embedded future is the first member of a struct of the caller. fj_future_init() sets up an
+ *   embedded future. The library makes an allocated future, for example in fj_submit_call(). An
+ *   allocated future has a reference count, and fj_future_unref() drops one reference.
  *
  * Cancelled and interrupted tasks
- *   fj_is_cancelled() returns 1 in a cancelled task. The task decides itself when it returns.
+ *   fj_is_cancelled() returns 1 in a cancelled task. The library does not stop the task: its body
+ *   chooses when to return.
  *
  *   A task is also interrupted if its future was cancelled with `interrupt`, if a token that it
- *   runs under was cancelled by fj_token_cancel(), or if its pool stops. These waits then return
- *   FJ_ECANCELED in the task: fj_future_get(), fj_future_wait(), fj_future_wait_all(),
+ *   runs under was cancelled by fj_token_cancel(), or if its pool stops. The following waits return
+ *   FJ_ECANCELED in an interrupted task: fj_future_get(), fj_future_wait(), fj_future_wait_all(),
  *   fj_future_wait_any(), fj_future_invoke_all(), fj_future_invoke_any(), fj_sleep_ns() and
  *   fj_managed_block(). If the pool has an `interrupt_signal`, fj_block_read(), fj_block_write()
- *   and fj_block_poll() do the same.
+ *   and fj_block_poll() return FJ_ECANCELED too.
  */
 #ifndef FORKJOIN_FUTURE_H
 #define FORKJOIN_FUTURE_H
@@ -60,9 +61,9 @@ FJI_EXTERN_C_BEGIN
 /*
  * A cancellation token: a request to stop that all tasks of a computation can check.
  *
- * Initialise it by fj_token_init() and pass it to fj_invoke_token(). The invoked task runs under
- * the token. So does every task that is forked and joined below it, also if a thief runs it.
- * fj_is_cancelled() checks the token of the calling task.
+ * Initialise a token by fj_token_init() and pass it to fj_invoke_token(). The invoked task runs
+ * under the token. Every task that is forked and joined below the invoked task also runs under the
+ * token, even if a thief runs it. fj_is_cancelled() checks the token of the calling task.
  *
  * Actions, submitted tasks and futures do not inherit the token of the task that queues them.
  * Every future has a token of its own. Actions and submitted tasks have none.
@@ -80,7 +81,7 @@ typedef struct fj_token {
  *
  * If `parent` is not NULL, `token` counts as cancelled as soon as `parent` is cancelled.
  *
- *   owns     the caller. `parent` must outlive `token`.
+ *   owns     the caller owns `token`. `parent` must outlive `token`.
  */
 FJ_API void fj_token_init(fj_token *token, const fj_token *parent);
 
@@ -94,7 +95,8 @@ FJ_API void fj_token_cancel(fj_token *token);
 /*
  * Returns 1 if `token` or a token above it was cancelled, else 0.
  *
- *   order    what the cancelling thread did before the cancel happens before a return of 1.
+ *   order    if the call returns 1, what the cancelling thread did before the cancel happens before
+ *            the return.
  */
 FJ_API int fj_token_is_cancelled(const fj_token *token);
 
@@ -102,8 +104,8 @@ FJ_API int fj_token_is_cancelled(const fj_token *token);
  * Runs `t` as fj_invoke() does, under `token`.
  *
  *   owns     `t` and `token` must stay valid until the call returns.
- *   returns  what fj_invoke() returns. FJ_ECANCELED if `token` is cancelled before the body
- *            begins; the body does not run. FJ_EINVAL if `t` or `token` is NULL or `t` has no
+ *   returns  what fj_invoke() returns. FJ_ECANCELED if `token` is cancelled before the body begins;
+ *            the body then does not run. FJ_EINVAL if `t` or `token` is NULL, or if `t` has no
  *            body.
  */
 FJ_API FJ_NODISCARD int fj_invoke_token(fj_pool *pool, fj_task *t, fj_token *token);
@@ -111,17 +113,19 @@ FJ_API FJ_NODISCARD int fj_invoke_token(fj_pool *pool, fj_task *t, fj_token *tok
 /*
  * Returns 1 if the calling task should return early, else 0. The call costs a few loads.
  *
- * It returns 1 in these cases:
+ * fj_is_cancelled() returns 1 in these cases:
  *   - The pool of the calling worker stops.
  *   - The token that the task runs under, or a token above it, was cancelled.
  *   - The task belongs to a future, and that future was cancelled, or a thread other than the one
- *     that runs its body completed it or made it fail. The result of the body is discarded.
- *   - The task belongs to a completer, and the same happened to its root (forkjoin/completer.h).
+ *     that runs its body completed it or made it fail. The result of the body is discarded in this
+ *     case.
+ *   - The task belongs to a completer (forkjoin/completer.h), and its root was cancelled, or a
+ *     thread other than the one that runs the body of the root completed it or made it fail.
  * A task belongs to a future if it is the body, or if it is forked and joined below the body.
  *
  *   from     any thread. Returns 0 in a thread that runs no task of a pool, for example in
  *            fj_future_run() outside a pool.
- *   Java     Thread.interrupted() in a task, but nothing is cleared.
+ *   Java     Thread.interrupted() in a task, but fj_is_cancelled() clears nothing.
  */
 FJ_API int fj_is_cancelled(void);
 
@@ -129,13 +133,13 @@ FJ_API int fj_is_cancelled(void);
  * Returns the token that the calling task runs under; in the body of a future, that future's own
  * token.
  *
- * Code outside this task's subtree can check the token by fj_token_is_cancelled(). The task can
- * make a token below it by fj_token_init().
+ * Code outside the subtree of the calling task can check the token by fj_token_is_cancelled(). The
+ * task can pass the token to fj_token_init() as the parent of a new token.
  *
  *   from     any thread.
- *   owns     not the caller. The token is valid until the calling task returns. In the body of a
- *            completer it is valid until the body completes the completer.
- *   returns  the token; NULL if the task has none, and outside a pool.
+ *   owns     the caller does not own the token. The token is valid until the calling task returns.
+ *            In the body of a completer the token is valid until the body completes the completer.
+ *   returns  the token; NULL if the task has no token, and in a thread outside a pool.
  */
 FJ_API const fj_token *fj_current_token(void);
 
@@ -151,33 +155,35 @@ typedef struct fj_future fj_future;
 struct fj_future {
     fj_task task;
     fj_task_fn *fn; /* the body */
-    void *result;   /* set by the body: any pointer */
+    void *result;   /* the result: any pointer; the body may set it */
     uint32_t flags;
     uint32_t tag;
-    uint32_t pending;  /* of a completer */
-    uint32_t fail_seq; /* the order in which futures failed, if a thread waits for one of several */
+    uint32_t pending;  /* the pending count, if the future is part of a completer */
+    uint32_t fail_seq; /* the order of failures, for a thread that waits for one of several */
     fj_token token;
     /* fj_future_init() does not initialise the members below, to save stores. The library writes
      * each of them before it reads it. */
     uint32_t refs;                  /* references to an allocated future */
-    int32_t external_code;          /* the code and */
-    void *external;                 /* the result, if a call other than the body resolved it */
-    void (*released)(fj_future *f); /* valid with FJI_FUTURE_RELEASES */
-    void *runner;                   /* the worker that runs the body, if it may be signalled */
+    int32_t external_code;          /* the code of the outcome and */
+    void *external;                 /* its result, if a call other than the body resolved the
+                                     * future */
+    void (*released)(fj_future *f); /* valid if FJI_FUTURE_RELEASES is set */
+    void *runner;                   /* the worker that runs the body, if that worker may be
+                                     * signalled */
 };
 
 /* Internal: the bits of `flags`, and the function by which the queues run a future. */
 #define FJI_FUTURE_ALLOCATED 1u
-#define FJI_FUTURE_NOT_BY_CALLERS 2u /* a waiting thread outside the pool does not run it */
+#define FJI_FUTURE_NOT_BY_CALLERS 2u /* a waiting thread outside the pool does not run the future */
 #define FJI_FUTURE_COMPLETER 4u      /* the first member of an fj_completer */
 #define FJI_FUTURE_TIMER 8u          /* the first member of an fj_timer */
-#define FJI_FUTURE_LIMIT 16u         /* the same, and the timer is the limit of the future */
+#define FJI_FUTURE_LIMIT 16u         /* a timer that is the time limit of the future */
 #define FJI_FUTURE_RELEASES 32u      /* `released` is set */
 #define FJI_FUTURE_NO_BODY 64u
 FJ_API int fji_future_run(fj_task *t);
 
 /* Internal: four neighbouring members of fj_future. A compiler does not always combine four
- * assignments into few stores, so fji_future_init_head() copies them as one block. */
+ * assignments into few stores, so fji_future_init_head() copies these members as one block. */
 struct fji_future_middle {
     uint32_t flags, tag, pending, fail_seq;
 };
@@ -211,12 +217,12 @@ enum fj_future_state {
 /*
  * Initialises `f` as a new embedded future with the body `fn`.
  *
- * What the body returns is the outcome. 0 is success. FJ_ECANCELED cancels the future. Any other
- * code is a failure with that code. The exception is FJ_PENDING: the future stays open after the
- * body has returned, until a thread completes it, fails it or cancels it.
+ * The return value of the body decides the outcome. 0 is success. FJ_ECANCELED cancels the future.
+ * Any other code is a failure with that code. The exception is FJ_PENDING: the future stays open
+ * after the body has returned, until a thread completes it, fails it or cancels it.
  *
- * If `fn` is NULL the future has no body. It cannot be queued or run; another thread decides its
- * outcome.
+ * If `fn` is NULL the future has no body. Such a future cannot be queued or run; a thread decides
+ * its outcome by fj_future_complete(), fj_future_fail() or fj_future_cancel().
  *
  *   Java     the constructors of RecursiveTask and RecursiveAction, ForkJoinTask.adapt().
  */
@@ -230,47 +236,51 @@ FJI_INLINE void fj_future_init(fj_future *f, fj_task_fn *fn)
  * Sets a function that the library calls when it no longer uses the memory of `f`.
  *
  * The library calls released(f) once, after its last access to `f`, whatever the outcome is. The
- * call comes from the thread that ran the body, from the thread that removed `f` from its queue
- * without running it, or from the thread that decided a waiting timer. After a body that returns
- * FJ_PENDING the call comes when the body has returned, although `f` is not done yet.
+ * thread that calls released() is the thread that ran the body, the thread that removed `f` from
+ * its queue without running it, or the thread that decided the outcome of a waiting timer. If the
+ * body returns FJ_PENDING, the library calls released() when the body has returned, although `f` is
+ * not done yet.
  *
- * released() may free the memory if no thread uses `f` any more. So if it frees the memory, do not
- * wait for `f`, and do not call fj_future_run(), fj_future_invoke() or fj_future_fini() on it.
+ * released() may free the memory of `f` if no thread uses `f` any more. So if released() frees the
+ * memory, do not wait for `f`, and do not call fj_future_run(), fj_future_invoke() or
+ * fj_future_fini() on it.
  *
- * Set the function before you queue `f`. NULL removes it. Completers do not call it.
+ * Set the function before you queue `f`. NULL removes the function. The library does not call
+ * released() for completers.
  */
 FJ_API void fj_future_set_release_fn(fj_future *f, void (*released)(fj_future *f));
 
 /*
- * Queues `f` in the queue of the calling worker. A thread outside a pool queues it in the common
- * pool.
+ * Puts `f` into the queue of the calling worker. In a thread outside a pool, the call queues `f` in
+ * the common pool.
  *
- * If a worker has no memory for one more queued task, it runs `f` before the call returns.
+ * If there is no memory for one more queued task, the calling worker runs `f` before the call
+ * returns.
  *
- *   order    what the caller did before happens before the body.
- *   owns     the library, until fj_future_fini() has returned.
- *   returns  FJ_OK. FJ_EINVAL if `f` is NULL, has no body, or was queued before and not
- *            initialised again since. Outside a pool also FJ_EREJECTED if the common pool takes
- *            no work, and FJ_ENOMEM.
+ *   order    what the caller did before the call happens before the body runs.
+ *   owns     the library owns `f` until fj_future_fini() has returned.
+ *   returns  FJ_OK. FJ_EINVAL if `f` is NULL, has no body, or was queued before and not initialised
+ *            again since. In a thread outside a pool also FJ_EREJECTED if the common pool takes no
+ *            work, and FJ_ENOMEM if there is no memory.
  *   Java     fork().
  */
 FJ_API FJ_NODISCARD int fj_future_fork(fj_future *f);
 
 /*
- * Queues `f` in `pool` (NULL: the common pool). A worker of the pool uses its own queue, any other
- * thread a submission queue.
+ * Queues `f` in `pool` (NULL: the common pool). A worker of the pool puts `f` into its own queue.
+ * Any other thread puts `f` into a submission queue.
  *
- *   order    what the caller did before happens before the body.
- *   owns     the library, until fj_future_fini() has returned.
+ *   order    what the caller did before the call happens before the body runs.
+ *   owns     the library owns `f` until fj_future_fini() has returned.
  *   returns  FJ_OK. FJ_EINVAL as fj_future_fork(). FJ_EREJECTED if the pool is shut down and the
- *            caller is not one of its workers. FJ_ENOMEM.
+ *            caller is not one of its workers. FJ_ENOMEM if there is no memory.
  *   Java     submit().
  */
 FJ_API FJ_NODISCARD int fj_future_submit(fj_pool *pool, fj_future *f);
 
 /*
- * Queues `f` as fj_future_submit() does, but always in a submission queue, behind earlier
- * submissions.
+ * Queues `f` as fj_future_submit() does, but always in a submission queue, behind the earlier
+ * submissions in that queue.
  *
  *   returns  as fj_future_submit(), but FJ_EREJECTED also for workers of a pool that is shut down.
  *   Java     externalSubmit().
@@ -278,8 +288,8 @@ FJ_API FJ_NODISCARD int fj_future_submit(fj_pool *pool, fj_future *f);
 FJ_API FJ_NODISCARD int fj_future_submit_external(fj_pool *pool, fj_future *f);
 
 /*
- * Queues `f` as fj_future_submit() does, but wakes no worker. A worker that is awake runs it, or
- * the first thread that waits for a task of the pool wakes a worker.
+ * Queues `f` as fj_future_submit() does, but wakes no worker. A worker that is awake may find and
+ * run `f`. Otherwise the first thread that waits for a task of the pool wakes a worker.
  *
  *   returns  as fj_future_submit().
  *   Java     lazySubmit().
@@ -298,11 +308,11 @@ FJ_API FJ_NODISCARD int fj_future_submit_lazy(fj_pool *pool, fj_future *f);
 FJ_API int fj_future_run(fj_future *f);
 
 /*
- * Runs `f` in `pool` (NULL: the common pool) and waits for it.
+ * Runs `f` in `pool` (NULL: the common pool) and waits until `f` is done.
  *
  *   from     any thread. fj_invoke() says which thread runs the body.
  *   returns  as fj_future_join(). FJ_EINVAL as fj_future_fork(). FJ_EREJECTED if the pool is shut
- *            down and the caller is not one of its workers. FJ_ENOMEM.
+ *            down and the caller is not one of its workers. FJ_ENOMEM if there is no memory.
  *   Java     ForkJoinPool.invoke().
  */
 FJ_API int fj_future_invoke(fj_pool *pool, fj_future *f);
@@ -312,18 +322,19 @@ FJ_API int fj_future_invoke(fj_pool *pool, fj_future *f);
  *
  * A worker of the pool that `f` is queued in runs `f` itself if `f` is in the worker's own queue or
  * in a submission queue. If another worker runs `f`, the caller runs tasks that the body of `f` has
- * forked. If there are none, the caller sleeps, and another worker may run in its place
+ * forked. If there are no such tasks, the caller sleeps, and another worker may run in its place
  * (forkjoin/block.h).
  *
- * A thread outside the pool does the same on the common pool and on a pool with
- * FJ_POOL_CALLER_HELPS. Allocated futures may exclude that: see fj_submit_call(). On other pools it
- * sleeps, and runs tasks only while the pool has no thread and cannot start one.
+ * A thread outside the pool runs tasks in the same way on the common pool and on a pool with
+ * FJ_POOL_CALLER_HELPS. An allocated future may exclude such threads: see fj_submit_call(). On
+ * other pools a thread outside the pool sleeps, and runs tasks only while the pool has no thread
+ * and cannot start one.
  *
  * An interrupt of the calling task does not end the wait.
  *
  *   order    everything that led to the outcome happens before the return.
- *   returns  the code of the body; the code that fj_future_fail() was given; FJ_ECANCELED if `f`
- *            was cancelled; FJ_EINVAL if `f` is NULL.
+ *   returns  the code that the body returned; the code that fj_future_fail() was given;
+ *            FJ_ECANCELED if `f` was cancelled; FJ_EINVAL if `f` is NULL.
  *   Java     join().
  */
 FJ_API int fj_future_join(fj_future *f);
@@ -338,10 +349,10 @@ FJ_API int fj_future_join(fj_future *f);
  * An interrupt of the calling task ends the wait: the call returns FJ_ECANCELED, unless `f` is
  * done.
  *
- * A wait with a limit runs no task in the calling thread, because it could not stop the task at
- * the end of the limit. This holds for every call of the library that takes a timeout. Another
- * worker runs in place of a waiting worker. But if all threads of a pool wait and the pool has
- * max_threads threads, `f` does not begin before the end of the limit.
+ * A wait with a limit runs no task in the calling thread, because the wait could not stop the task
+ * at the end of the limit. No call of the library that takes a timeout runs tasks during a limited
+ * wait. Another worker runs in place of a waiting worker. But if all threads of a pool wait and the
+ * pool has max_threads threads, `f` does not begin before the end of the limit.
  *
  *   order    if `f` is done, everything that led to the outcome happens before the return.
  *   returns  as fj_future_join(). FJ_ETIMEDOUT if `f` is not done after timeout_ns. FJ_ECANCELED
@@ -351,11 +362,12 @@ FJ_API int fj_future_join(fj_future *f);
 FJ_API FJ_NODISCARD int fj_future_get(fj_future *f, int64_t timeout_ns, void **result);
 
 /*
- * Waits as fj_future_get() does, but does not return the outcome.
+ * Waits at most timeout_ns until `f` is done, as fj_future_get() does, but does not return the
+ * outcome.
  *
  *   order    if `f` is done, everything that led to the outcome happens before the return.
- *   returns  FJ_OK if `f` is done, whatever its outcome is. FJ_ETIMEDOUT if it is not done after
- *            timeout_ns. FJ_ECANCELED if it is not done and the calling task is interrupted.
+ *   returns  FJ_OK if `f` is done, whatever its outcome is. FJ_ETIMEDOUT if `f` is not done after
+ *            timeout_ns. FJ_ECANCELED if `f` is not done and the calling task is interrupted.
  *            FJ_EINVAL if `f` is NULL.
  *   Java     quietlyJoin(timeout).
  */
@@ -364,16 +376,17 @@ FJ_API int fj_future_wait(fj_future *f, int64_t timeout_ns);
 /*
  * Waits as fj_future_wait() does, but an interrupt of the calling task does not end the wait.
  *
- *   returns  FJ_OK if `f` is done. FJ_ETIMEDOUT if it is not done after timeout_ns. FJ_EINVAL if
- *            `f` is NULL.
+ *   returns  FJ_OK if `f` is done, whatever its outcome is. FJ_ETIMEDOUT if `f` is not done after
+ *            timeout_ns. FJ_EINVAL if `f` is NULL.
  *   Java     quietlyJoinUninterruptibly().
  */
 FJ_API int fj_future_wait_quietly(fj_future *f, int64_t timeout_ns);
 
 /*
- * The next five functions return the state of `f` at the moment of the call. They do not wait. If
- * they report that `f` is done, everything that led to the outcome happens before the return. If
- * `f` is NULL they return 0.
+ * fj_future_is_done(), fj_future_succeeded(), fj_future_failed(), fj_future_is_cancelled() and
+ * fj_future_state() return the state of `f` at the moment of the call. These functions do not wait.
+ * If one of them reports that `f` is done, everything that led to the outcome happens before its
+ * return. If `f` is NULL, they return 0.
  */
 
 /* Returns 1 if `f` is done, else 0. Java: isDone(). */
@@ -412,34 +425,36 @@ FJ_API int fj_future_result(const fj_future *f, void **result);
 FJ_API int fj_future_error(const fj_future *f);
 
 /*
- * The next four functions decide the outcome of `f`, unless it is decided already. Any thread may
- * call them, also the body of `f`.
+ * fj_future_complete(), fj_future_complete_quietly(), fj_future_fail() and fj_future_cancel()
+ * decide the outcome of `f`, unless it is decided already. Any thread may call these functions,
+ * also the thread that runs the body of `f`.
  *
  * If `f` is queued, its body never runs.
  *
- * If the body is running it is not stopped. Its result is discarded, and fj_is_cancelled() returns
- * 1 in the body and in the tasks that are forked and joined below it. Only fj_future_cancel() with
- * `interrupt` interrupts the body. For a future of fj_submit_with_timeout(), every decision after
- * the limit does so too.
+ * If the body is running, it is not stopped. The result of the body is discarded, and
+ * fj_is_cancelled() returns 1 in the body and in the tasks that are forked and joined below it.
+ * Only fj_future_cancel() with `interrupt` interrupts the body. For a future of
+ * fj_submit_with_timeout(), each of the four functions interrupts the body if it decides the
+ * outcome after the limit.
  *
- * A body may complete or fail its own future and continue: fj_is_cancelled() stays 0 for a call
- * from the thread that runs the body. A call from a stolen task below the body is a call from
- * another thread.
+ * A body may complete or fail its own future and continue: if the thread that runs the body makes
+ * the call, fj_is_cancelled() still returns 0 in the body. A call from a stolen task below the body
+ * is a call from another thread.
  */
 
 /*
- * Completes `f`: it succeeds with `result`.
+ * Completes `f`: `f` succeeds with `result`.
  *
- *   returns  1 if this call decided the outcome; 0 if it was decided before.
+ *   returns  1 if this call decided the outcome of `f`; 0 if the outcome was decided before.
  *   Java     complete().
  */
 FJ_API int fj_future_complete(fj_future *f, void *result);
 
 /*
- * Completes `f` with the result that f->result holds at the moment.
+ * Completes `f` with the value that f->result has at the moment of the call.
  *
  *   from     any thread. The body must not write f->result at the same time.
- *   returns  1 if this call decided the outcome; 0 if it was decided before.
+ *   returns  1 if this call decided the outcome of `f`; 0 if the outcome was decided before.
  *   Java     quietlyComplete().
  */
 FJ_API int fj_future_complete_quietly(fj_future *f);
@@ -447,10 +462,10 @@ FJ_API int fj_future_complete_quietly(fj_future *f);
 /*
  * Makes `f` fail with `code`.
  *
- * If `code` is 0, the code of the failure is FJ_EFAILED. If `code` is FJ_ECANCELED, the call does
- * and returns what fj_future_cancel(f, 0) does and returns.
+ * If `code` is 0, the code of the failure is FJ_EFAILED. If `code` is FJ_ECANCELED, the call is the
+ * same as fj_future_cancel(f, 0), also in its return value.
  *
- *   returns  1 if this call decided the outcome; 0 if it was decided before.
+ *   returns  1 if this call decided the outcome of `f`; 0 if the outcome was decided before.
  *   Java     completeExceptionally().
  */
 FJ_API int fj_future_fail(fj_future *f, int code);
@@ -458,27 +473,27 @@ FJ_API int fj_future_fail(fj_future *f, int code);
 /*
  * Cancels `f`. If `interrupt` is not 0, the call also interrupts the tasks of `f`.
  *
- * An interrupt reaches the body and the tasks that are forked and joined below it. It also reaches
- * tasks that run in any pool under a token that has the token of `f` above it. It reaches no other
- * task. The head of this file lists the waits that it ends.
+ * An interrupt reaches the body and the tasks that are forked and joined below the body. An
+ * interrupt also reaches tasks that run, in any pool, under a token that has the token of `f` above
+ * it. It reaches no other task. The head of this file lists the waits that an interrupt ends.
  *
  * If the pool has an `interrupt_signal`, an interrupt sends the signal to the worker that runs the
- * body. It also sends the signal to workers that wait in fj_block_read(), fj_block_write() or
- * fj_block_poll() in a task below the body. A system call that a stolen task makes by itself is not
- * interrupted.
+ * body. The signal is also sent to workers that wait in fj_block_read(), fj_block_write() or
+ * fj_block_poll() in a task below the body. A system call that a stolen task makes without these
+ * functions is not interrupted.
  *
- *   returns  1 if `f` is cancelled, by this call or an earlier one; 0 if it has another outcome.
+ *   returns  1 if `f` is cancelled, by this call or an earlier one; 0 if `f` has another outcome.
  *   Java     cancel().
  */
 FJ_API int fj_future_cancel(fj_future *f, int interrupt);
 
 /*
- * Makes a future that is done new again, with the same body.
+ * Makes the future `f`, which is done, new again, with the same body.
  *
  * `result` keeps its value. The tag becomes 0.
  *
  *   from     a thread that has `f` to itself: no other thread uses `f` during the call.
- *   returns  FJ_OK. FJ_EBUSY if `f` is not done, or if it is done but still queued or running.
+ *   returns  FJ_OK. FJ_EBUSY if `f` is not done, or if `f` is done but still queued or running.
  *            FJ_EINVAL if `f` is NULL.
  *   Java     reinitialize().
  */
@@ -502,7 +517,7 @@ FJ_API int16_t fj_future_tag(const fj_future *f);
 FJ_API int16_t fj_future_set_tag(fj_future *f, int16_t tag);
 
 /*
- * Sets the tag of `f` to `tag` if it is `expected`, in one atomic step.
+ * Sets the tag of `f` to `tag` if the tag is `expected`, in one atomic step.
  *
  *   order    as fj_future_tag().
  *   returns  1 if the tag was `expected` and is now `tag`, else 0.
@@ -511,53 +526,57 @@ FJ_API int16_t fj_future_set_tag(fj_future *f, int16_t tag);
 FJ_API int fj_future_cas_tag(fj_future *f, int16_t expected, int16_t tag);
 
 /*
- * Waits until the library no longer uses the memory of the embedded future `f`. The caller may
- * then free it or initialise it again.
+ * Waits until the library no longer uses the memory of the embedded future `f`. The caller may then
+ * free `f` or initialise it again.
  *
  * If `f` was never queued, the call returns at once. If `f` is queued and its outcome is decided,
- * the call waits until a worker has removed it from the queue. Otherwise the call waits until the
- * body has returned. A body that returns FJ_PENDING leaves the outcome open, and this call does not
- * wait for it: call fj_future_wait() first.
+ * the call waits until a worker has removed `f` from the queue. Otherwise the call waits until the
+ * body has returned. A body that returns FJ_PENDING leaves the outcome open, and fj_future_fini()
+ * does not wait until the outcome is decided. In that case call fj_future_wait() before
+ * fj_future_fini().
  *
  * The call does nothing for an allocated future, and for a completer that has a parent.
  *
- *   from     any thread. The body of `f` must not call it: it would wait for itself.
+ *   from     any thread. The body of `f` must not call fj_future_fini(f), because it would wait for
+ *            itself.
  *   order    what the body did happens before the return.
  */
 FJ_API void fj_future_fini(fj_future *f);
 
 /*
- * Adds a reference to the allocated future `f`. Does nothing for an embedded future.
+ * Adds a reference to the allocated future `f`. The call does nothing if `f` is an embedded future.
  *
  *   returns  `f`.
  */
 FJ_API fj_future *fj_future_ref(fj_future *f);
 
 /*
- * Drops a reference to the allocated future `f`. The call that drops the last reference frees it.
- * Does nothing for an embedded future.
+ * Drops a reference to the allocated future `f`. The call that drops the last reference frees `f`.
+ * The call does nothing if `f` is an embedded future.
  */
 FJ_API void fj_future_unref(fj_future *f);
 
 /* ---- fn(arg) ----------------------------------------------------------------------------- */
 
 /*
- * A function with a result. *result is NULL when the library calls it. The function returns 0
- * and may store a result in *result, or it returns a code as the body of a future does.
+ * A function that produces a result. *result is NULL when the library calls the function. The
+ * function returns 0 and may store its result in *result, or it returns another code, which has the
+ * same meaning as a code of the body of a future.
  */
 typedef int fj_call_fn(void *arg, void **result);
 
 /*
  * Queues call(arg) in `pool` (NULL: the common pool) as an allocated future.
  *
- * If a thread outside a pool submits it, a waiting thread outside the pool never runs call(), so
- * that an interrupt of the future does not affect that thread. The exception is a pool without
- * workers, in which waiting threads run everything.
+ * If a thread outside a pool submits the future, a waiting thread outside the pool never runs
+ * call(), so that an interrupt of the future does not affect that thread. The exception is a pool
+ * without workers, in which waiting threads run everything.
  *
- *   order    what the caller did before happens before call().
+ *   order    what the caller did before fj_submit_call() happens before call().
  *   owns     the caller gets one reference in *f and drops it by fj_future_unref().
  *   returns  FJ_OK. FJ_EINVAL if `call` or `f` is NULL. FJ_EREJECTED if the pool is shut down and
- *            the caller is not one of its workers. FJ_ENOMEM. After an error *f is unchanged.
+ *            the caller is not one of its workers. FJ_ENOMEM if there is no memory. After an error
+ *            *f is unchanged.
  *   Java     submit(Callable).
  */
 FJ_API FJ_NODISCARD int fj_submit_call(fj_pool *pool, fj_call_fn *call, void *arg, fj_future **f);
@@ -566,7 +585,8 @@ FJ_API FJ_NODISCARD int fj_submit_call(fj_pool *pool, fj_call_fn *call, void *ar
  * Queues action(arg) as fj_submit_call() does. If action() returns 0, the future succeeds with
  * `result`.
  *
- *   owns     as fj_submit_call(). The library stores the pointer `result` and does not follow it.
+ *   owns     as fj_submit_call(). The library stores the pointer `result` and does not access what
+ *            it points to.
  *   returns  as fj_submit_call().
  *   Java     submit(Runnable, T), submit(Runnable).
  */
@@ -574,8 +594,8 @@ FJ_API FJ_NODISCARD int fj_submit_action(fj_pool *pool, fj_action_fn *action, vo
                                          void *result, fj_future **f);
 
 /*
- * Makes an allocated future for call(arg) and does not queue it. Pass it to fj_future_fork(),
- * fj_future_submit() or fj_future_invoke().
+ * Makes an allocated future for call(arg) and does not queue it. Pass the future to
+ * fj_future_fork(), fj_future_submit() or fj_future_invoke().
  *
  * If `interruptible` is not 0, a waiting thread outside the pool never runs call(), as with
  * fj_submit_call().
@@ -601,39 +621,41 @@ FJ_API FJ_NODISCARD int fj_future_new_action(fj_action_fn *action, void *arg, vo
 /* ---- Several futures ---------------------------------------------------------------------- */
 
 /*
- * Waits at most timeout_ns until all of n futures are done. The timeout has the meaning that it
- * has for fj_future_get().
+ * Waits at most timeout_ns until all of n futures are done. timeout_ns has the same meaning as in
+ * fj_future_get().
  *
- *   returns  FJ_OK if all are done, whatever their outcomes are, and if n is 0. FJ_ETIMEDOUT if
- *            one is not done after timeout_ns. FJ_ECANCELED if one is not done and the calling
- *            task is interrupted. FJ_EINVAL if n is not 0 and `f` or one of its elements is NULL.
+ *   returns  FJ_OK if all futures are done, whatever their outcomes are, and if n is 0.
+ *            FJ_ETIMEDOUT if a future is not done after timeout_ns. FJ_ECANCELED if a future is not
+ *            done and the calling task is interrupted. FJ_EINVAL if n is not 0 and `f` or one of
+ *            its elements is NULL.
  */
 FJ_API FJ_NODISCARD int fj_future_wait_all(fj_future *const *f, size_t n, int64_t timeout_ns);
 
 /*
  * Waits at most timeout_ns until one of n futures is done.
  *
- *   returns  FJ_OK, and *which is the index of a future that is done. FJ_ETIMEDOUT if none is done
- *            after timeout_ns. FJ_ECANCELED if none is done and the calling task is interrupted.
- *            FJ_EINVAL if n is 0, or if `which`, `f` or one of its elements is NULL.
+ *   returns  FJ_OK, and *which is the index in `f` of a future that is done. FJ_ETIMEDOUT if no
+ *            future is done after timeout_ns. FJ_ECANCELED if no future is done and the calling
+ *            task is interrupted. FJ_EINVAL if n is 0, or if `which`, `f` or one of its elements is
+ *            NULL.
  */
 FJ_API FJ_NODISCARD int fj_future_wait_any(fj_future *const *f, size_t n, int64_t timeout_ns,
                                            size_t *which);
 
 /*
- * Submits n futures to `pool` (NULL: the common pool) and waits until all are done.
+ * Submits n futures to `pool` (NULL: the common pool) and waits until all of them are done.
  *
- * In three cases the call cancels the futures that are not done, with interrupt: timeout_ns is
- * over, a future cannot be submitted, or the calling task is interrupted.
+ * In three cases the call cancels the futures that are not done, with interrupt: timeout_ns has
+ * passed, a future cannot be submitted, or the calling task is interrupted.
  *
  * On return every future is done, unless no future was submitted. The library no longer uses the
  * memory of embedded futures, with one exception: a cancelled future may still be queued or
- * running. Call fj_future_fini() for it.
+ * running. Call fj_future_fini() for a cancelled future before you free it.
  *
- *   returns  FJ_OK if all succeeded, and if n is 0. Otherwise one of these:
- *            FJ_EINVAL if `f` or one of its elements is NULL, has no body or was queued before; no
- *            future was submitted.
- *            FJ_EINVAL if the array has a future twice; that is a failed submission.
+ *   returns  FJ_OK if all futures succeeded, and if n is 0. Otherwise one of these:
+ *            FJ_EINVAL if `f` is NULL, or if one of its elements is NULL, has no body or was queued
+ *            before; no future was submitted.
+ *            FJ_EINVAL if the array has a future twice; the second submission of that future fails.
  *            FJ_EREJECTED or FJ_ENOMEM if a future could not be submitted.
  *            FJ_ETIMEDOUT if one is not done after timeout_ns.
  *            FJ_ECANCELED if the calling task is interrupted.
@@ -647,24 +669,27 @@ FJ_API FJ_NODISCARD int fj_future_invoke_all(fj_pool *pool, fj_future *const *f,
  * Submits n futures and waits for them as fj_future_invoke_all() does, without a timeout. An
  * interrupt of the calling task does not end the wait.
  *
- *   returns  FJ_OK if all are done, whatever their outcomes are. FJ_EINVAL, FJ_EREJECTED and
- *            FJ_ENOMEM as fj_future_invoke_all().
+ *   returns  FJ_OK if all futures are done, whatever their outcomes are. FJ_EINVAL, FJ_EREJECTED
+ *            and FJ_ENOMEM as fj_future_invoke_all().
  *   Java     invokeAllUninterruptibly().
  */
 FJ_API FJ_NODISCARD int fj_future_invoke_all_quietly(fj_pool *pool, fj_future *const *f, size_t n);
 
 /*
- * Submits n futures to `pool` (NULL: the common pool) and waits until one succeeds or all are done.
+ * Submits n futures to `pool` (NULL: the common pool) and waits until one future has succeeded or
+ * all futures are done.
  *
  * Before it returns, the call cancels the futures that are not done, with interrupt. A cancelled
  * future may still be queued or running. Call fj_future_fini() before you free it.
  *
- *   returns  FJ_OK if one succeeded; *which is its index. Otherwise one of these:
- *            FJ_EINVAL if n is 0, if `which` is NULL, and as fj_future_invoke_all().
+ *   returns  FJ_OK if a future succeeded; *which is the index of that future in `f`. Otherwise one
+ *            of these:
+ *            FJ_EINVAL if n is 0, if `which` is NULL, and where fj_future_invoke_all() returns
+ *            FJ_EINVAL.
  *            FJ_EREJECTED or FJ_ENOMEM if a future could not be submitted.
- *            FJ_ETIMEDOUT if none succeeded after timeout_ns.
+ *            FJ_ETIMEDOUT if no future has succeeded after timeout_ns and some are not done.
  *            FJ_ECANCELED if the calling task is interrupted, or if all futures were cancelled.
- *            The code of the future that failed last, if none succeeded.
+ *            The code of the future that failed last, if all futures are done and none succeeded.
  *   Java     invokeAny(), invokeAny(timeout).
  */
 FJ_API FJ_NODISCARD int fj_future_invoke_any(fj_pool *pool, fj_future *const *f, size_t n,

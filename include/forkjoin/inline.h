@@ -4,12 +4,12 @@
  *
  * Included by <forkjoin.h>. Nothing in this file is API. The file contains what the compiler has to
  * inline so that a fork and a join cost only a few plain instructions. The cost of a task is mainly
- * the number of its stores, so this code avoids every store that it can. src/queue/queue.h
+ * the number of its stores, so the fast paths avoid every store that they can. src/queue/queue.h
  * describes the protocol and argues why it is correct.
  *
  * The queue of a worker is a stack of cells at addresses that never change. The word `item` of a
  * cell alone says whether the cell is free. Therefore the owner and the thieves share no top index:
- * a fork publishes its task by one store, and a join takes it back by one store.
+ * a fork publishes its task by one store, and a join takes the task back by one store.
  */
 #ifndef FORKJOIN_INLINE_H
 #define FORKJOIN_INLINE_H
@@ -19,13 +19,13 @@
 #endif
 
 /* Values of fj_cell.item that are smaller than any pointer. */
-#define FJI_FREE ((uintptr_t)0)      /* no task; every cell above it is free too */
-#define FJI_TOMBSTONE ((uintptr_t)8) /* its task was joined while younger tasks were queued */
-#define FJI_END ((uintptr_t)16)      /* a sentinel after the last cell and before the first one */
-#define FJI_SPECIAL ((uintptr_t)31)  /* a value of at most this is not a task */
+#define FJI_FREE ((uintptr_t)0)      /* the cell has no task, and neither has any cell above */
+#define FJI_TOMBSTONE ((uintptr_t)8) /* the task was joined while younger tasks were queued */
+#define FJI_END ((uintptr_t)16)      /* a sentinel before the first cell or after the last one */
+#define FJI_SPECIAL ((uintptr_t)31)  /* an item of at most this value is not a task */
 
-/* Tags in the low bits of `item`, if it is a pointer. */
-#define FJI_TAG_TYPED ((uintptr_t)1)    /* it points to an fj_type; the arguments are in the cell */
+/* Tags in the low bits of an `item` that is a pointer. */
+#define FJI_TAG_TYPED ((uintptr_t)1)    /* points to an fj_type; the arguments are in the cell */
 #define FJI_TAG_DETACHED ((uintptr_t)2) /* no thread joins the task through the cell */
 #define FJI_TAG_FUTURE ((uintptr_t)4)   /* the task completes itself: a future or a completer */
 #define FJI_TAG_MASK ((uintptr_t)7)
@@ -38,9 +38,10 @@
  */
 struct fj_cell {
     uintptr_t item;
-    uint32_t state; /* FJI_DONE, FJI_WAITING, and the index of the thief plus 1 */
+    uint32_t state; /* FJI_DONE, FJI_WAITING, and the worker index of the thief plus 1 */
     union {
-        uint32_t child_base; /* position in the thief's queue at which this task's forks begin */
+        uint32_t child_base; /* position in the thief's queue at which the forks of the stolen task
+                              * begin */
         uint32_t kind;       /* of a sentinel that `fj_task.cell` points to: FJI_CELL_... */
     };
     unsigned char args[48];
@@ -55,17 +56,20 @@ struct fj_type {
 };
 
 /*
- * The cache line that the owner uses for every fork and join. `floor` is the lowest cell that the
- * owner may take on the fast path, or UINTPTR_MAX if it may take none. Thieves also write `floor`,
- * but rarely.
+ * The cache line that the owner of a queue uses for every fork and join. `floor` is the lowest cell
+ * that the owner may take on the fast path, or UINTPTR_MAX if it may take none. Thieves also write
+ * `floor`, but rarely.
  */
 struct fj_worker {
-    fj_cell *top;       /* the first free cell; an END cell while typed code runs */
+    fj_cell *top;       /* the first free cell; while typed code runs, a sentinel with the item
+                         * FJI_END */
     uintptr_t floor;    /* see src/queue/queue.h */
-    const int64_t *ctl; /* the pool's control word; if it is negative, wake a worker */
+    const int64_t *ctl; /* the pool's control word; after a fork the owner wakes a worker if it is
+                         * negative */
     fj_cell
         *submitted_cell; /* the value of `cell` in every submitted task; it identifies the pool */
-    uint32_t location_base; /* the location of a future in cell c is this + address of c / 64 */
+    uint32_t location_base; /* the location of a future in cell c is location_base + address of c /
+                             * 64 */
     uint32_t spare;
 };
 
@@ -76,12 +80,13 @@ typedef struct fji_typed_saved {
     uint32_t count;
 } fji_typed_saved;
 
-/* The worker of the calling thread. In a thread outside a pool it points to a dummy worker, with
- * which every fast path continues in its slow path. */
+/* The worker of the calling thread. In a thread outside a pool fji_self points to a dummy worker,
+ * with which every fast path continues in its slow path. */
 FJI_TLS fj_worker *fji_self;
 
 /* Reads fji_self. FJI_READ_TLS prevents the compiler from keeping the address of fji_self in a
- * callee-saved register, because that costs a store in each frame, while the load is cheap. */
+ * callee-saved register, because such a register costs a store in each frame, while loading the
+ * address again is cheap. */
 FJI_INLINE fj_worker *fji_self_now(void)
 {
     fj_worker *w;
@@ -106,8 +111,8 @@ FJ_API void fji_typed_leave(fj_worker *w, const fji_typed_saved *saved);
 
 FJI_EXTERN_C_END
 
-/* `cell` is 0 so that a join before the first fork is detected. If a fork follows immediately, the
- * compiler removes this store and the test of `cell`. */
+/* `cell` becomes 0 so that a join before the first fork is detected. If fj_fork() follows
+ * immediately, the compiler removes the store of 0 and the test of `cell` in fj_fork(). */
 FJI_INLINE void fj_task_init(fj_task *t, fj_task_fn *fn)
 {
     if (FJ_CHECKED && t == 0) return;
@@ -125,7 +130,8 @@ FJI_INLINE void fj_fork(fj_task *t)
     fj_cell *p = w->top, *before = t->cell;
 
     t->cell = p;
-    /* A task whose cell is below `top` may be forked already. The slow path decides. */
+    /* A task whose `cell` is below `top` may already be forked. The slow path finds out whether it
+     * is. */
     if (FJI_UNLIKELY(p->item != FJI_FREE || (before != 0 && before < p))) {
         fji_fork_slow(FJI_ADDRESS_AGAIN(t), before);
         return;
@@ -135,30 +141,35 @@ FJI_INLINE void fj_fork(fj_task *t)
      * everything that the forking worker wrote into the task. */
     __atomic_store_n(&p->item, (uintptr_t)t, __ATOMIC_RELEASE);
     /* [idle.dekker] `item` above, ctl below; partner: the heavy fence in fji_idle_wait(). Either
-     * this worker sees that the other one is idle, or the rescan of the other one sees `item`. */
+     * this worker sees in ctl that another worker is idle, or the rescan of that worker sees
+     * `item`. */
     FJI_LIGHT_FENCE();
-    /* relaxed: the fence orders it, and the partner fence excludes a stale value. */
+    /* relaxed: the light fence orders the load of ctl after the store of `item`, and the partner
+     * fence excludes a stale value. */
     if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(w->ctl))) fji_wake_slow(w);
 }
 
 /*
  * Frees the topmost cell c. Returns 1 if the calling worker has taken the task. Returns -1 if a
- * thief may have taken it; the slow path then decides.
+ * thief may have taken the task; the slow path then finds out which of the two has it.
  */
 FJI_INLINE int fji_pop_topmost(fj_worker *w, fj_cell *c)
 {
-    /* relaxed: the fence pair below excludes a thief that does not see it. */
+    /* relaxed: the fence pair below excludes a thief that misses this store and still
+     * takes the task. */
     __atomic_store_n(&c->item, FJI_FREE, __ATOMIC_RELAXED);
     /* [queue.take] `item` above, floor below; partner: the heavy fence in queue_open(). Either the
-     * owner sees floor == MAX, or the thief sees that the cell is free. */
+     * owner sees floor == MAX and leaves the fast path, or the thief sees that the cell is free and
+     * takes nothing. */
     FJI_LIGHT_FENCE();
-    /* relaxed: the fence orders it. */
+    /* relaxed: the light fence orders the load of floor after the store of `item`. */
     if (FJI_UNLIKELY(FJI_RELAXED_ABOVE(&w->floor, (uintptr_t)c))) return -1;
     return 1;
 }
 
-/* Frees cell c of a plain task, if it is the topmost. The plain tier knows this from `top`. Returns
- * as fji_pop_topmost(), or 0, without any change, if c is not the topmost cell of this worker. */
+/* Frees cell c of a plain task, if c is the topmost cell. The plain tier compares c with `top` to
+ * find out. Returns as fji_pop_topmost(), or 0, without any change, if c is not the topmost cell of
+ * this worker. */
 FJI_INLINE int fji_pop_plain(fj_worker *w, fj_cell *c)
 {
     if (FJI_UNLIKELY((uintptr_t)c + sizeof *c != (uintptr_t)w->top)) return 0;
@@ -166,8 +177,9 @@ FJI_INLINE int fji_pop_plain(fj_worker *w, fj_cell *c)
 }
 
 /*
- * Frees cell c of the calling worker, if it is the topmost. Typed code knows this from the cell
- * above. Returns as fji_pop_topmost(), or 0, without any change, if c is not the topmost cell.
+ * Frees cell c of the calling worker, if c is the topmost cell. Typed code finds out by testing
+ * whether the cell above c is free. Returns as fji_pop_topmost(), or 0, without any change, if c is
+ * not the topmost cell.
  */
 FJI_INLINE int fji_pop(fj_worker *w, fj_cell *c)
 {

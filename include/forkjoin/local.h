@@ -24,8 +24,8 @@ FJ_API int fj_worker_queued(void);
 
 /*
  * Returns an estimate of how many tasks the calling worker has queued beyond those that idle
- * workers may steal soon. A divide-and-conquer task may use it as its criterion, for example: split
- * while the surplus is less than 3.
+ * workers may steal soon. A divide-and-conquer task may use the surplus to choose whether to split,
+ * for example: split while the surplus is less than 3.
  *
  *   returns  the surplus, negative if too few tasks are queued; 0 in a thread outside a pool.
  *   Java     ForkJoinTask.getSurplusQueuedTaskCount().
@@ -35,7 +35,7 @@ FJ_API int fj_worker_surplus(void);
 /*
  * Returns the address of the task that the calling worker would take next from its own queue: the
  * youngest, or with FJ_POOL_FIFO the oldest. Only compare the address with a pointer that you have,
- * because another thread may run and free the task at any time.
+ * and do not access the task, because another thread may run and free the task at any time.
  *
  *   returns  the address of the fj_task; NULL if the queue is empty, if the task is an action or a
  *            typed task, which have no address, or in a thread outside a pool.
@@ -44,21 +44,21 @@ FJ_API int fj_worker_surplus(void);
 FJ_API const void *fj_peek_local(void);
 
 /*
- * Takes a future back if no thread has begun to run it and it is not done.
+ * Takes the queued future `f` back if no thread has begun to run `f` and `f` is not done.
  *
- *   from     any thread, if the future is in a submission queue; only the worker that submitted it,
- *            if it is in that worker's own queue. For other threads it returns 0.
- *   owns     the caller, if it returns 1: the future may be submitted again. The library, as
- *            before, if it returns 0.
+ *   from     any thread, if `f` is in a submission queue. If `f` is in the queue of a worker, only
+ *            that worker can take it back; in other threads the call returns 0.
+ *   owns     if the call returns 1, the caller owns `f` and may submit it again. If the call
+ *            returns 0, the library still owns `f`.
  *   returns  1 if the future was taken back, otherwise 0.
  *   Java     ForkJoinTask.tryUnfork().
  */
 FJ_API int fj_future_unfork(fj_future *f);
 
 /*
- * A task that was taken out of a queue. The members are private. A thread that waits for the task
- * waits until fj_taken_run() or fj_taken_cancel() is called for it, so the owner must call one of
- * them.
+ * A task that was taken out of a queue. The members are private. A thread that joins the task waits
+ * until fj_taken_run() or fj_taken_cancel() is called for it, so the thread that took the task must
+ * call one of these two functions.
  */
 typedef struct fj_taken {
     uintptr_t word[5];
@@ -66,25 +66,25 @@ typedef struct fj_taken {
 
 /*
  * Takes the youngest task out of the calling worker's own queue, if that task is an action, a
- * future, a completer or a submitted task. It takes nothing if the youngest task was forked by
- * fj_fork() or as a typed task, because the function that forked it joins it.
+ * future, a completer or a submitted task. The call takes nothing if the youngest task was forked
+ * by fj_fork() or is a typed task, because the function that forked such a task joins it.
  *
- * With FJ_POOL_FIFO it takes the oldest task, of whatever kind. If a function further up the
- * caller's stack forked that task, call fj_taken_run() before you return to that function, because
- * it joins the task.
+ * In a pool with FJ_POOL_FIFO the call takes the oldest task of the queue, of whatever kind. If a
+ * function further up the caller's stack forked that task, call fj_taken_run() before you return to
+ * that function, because that function joins the task.
  *
- *   owns     the caller, of the task in *taken.
- *   returns  1 if it took a task; 0 if it took none, or in a thread outside a pool.
+ *   owns     the caller owns the task in *taken.
+ *   returns  1 if the call took a task; 0 if it took none, or in a thread outside a pool.
  *   Java     ForkJoinTask.pollNextLocalTask().
  */
 FJ_API int fj_take_local(fj_taken *taken);
 
 /*
- * Takes a task as fj_take_local() does. If that takes none, it takes a task from the queue of
- * another worker of the caller's pool or from a submission queue of that pool.
+ * Takes a task as fj_take_local() does. If fj_take_local() would take none, the call takes a task
+ * from the queue of another worker of the caller's pool or from a submission queue of that pool.
  *
- *   owns     the caller, of the task in *taken.
- *   returns  1 if it took a task; 0 if it took none, or in a thread outside a pool.
+ *   owns     the caller owns the task in *taken.
+ *   returns  1 if the call took a task; 0 if it took none, or in a thread outside a pool.
  *   Java     ForkJoinTask.pollTask().
  */
 FJ_API int fj_take_task(fj_taken *taken);
@@ -92,8 +92,8 @@ FJ_API int fj_take_task(fj_taken *taken);
 /*
  * Takes a task from a submission queue of the calling worker's pool.
  *
- *   owns     the caller, of the task in *taken.
- *   returns  1 if it took a task; 0 if it took none, or in a thread outside a pool.
+ *   owns     the caller owns the task in *taken.
+ *   returns  1 if the call took a task; 0 if it took none, or in a thread outside a pool.
  *   Java     ForkJoinTask.pollSubmission().
  */
 FJ_API int fj_take_submission(fj_taken *taken);
@@ -103,8 +103,8 @@ FJ_API int fj_take_submission(fj_taken *taken);
  * submission queues, then from the queues of the workers.
  *
  *   from     any thread.
- *   owns     the caller, of the tasks in taken[0] to taken[k - 1], where k is the return value.
- *   returns  the number of tasks that it took.
+ *   owns     the caller owns the tasks in taken[0] to taken[k - 1], where k is the return value.
+ *   returns  the number of tasks that the call took.
  *   Java     ForkJoinPool.drainTasksTo().
  */
 FJ_API size_t fj_pool_drain(fj_pool *pool, fj_taken *taken, size_t n);
@@ -115,14 +115,14 @@ FJ_API fj_task *fj_taken_task(const fj_taken *taken);
 /*
  * Runs a taken task in the calling thread. If the task is an action and returns a code other than
  * 0, the code goes to `on_error` of the pool that the calling thread works for; in a thread outside
- * a pool it is discarded. A second call for the same task does nothing.
+ * a pool the code is discarded. A second call for the same task does nothing.
  */
 FJ_API void fj_taken_run(fj_taken *taken);
 
 /*
  * Cancels a taken task, as fj_pool_shutdown_now() cancels a queued task: its joiner gets
- * FJ_ECANCELED, and an action is not run. A typed task cannot be cancelled, so this function runs
- * it. A second call for the same task does nothing.
+ * FJ_ECANCELED, and an action is not run. A typed task cannot be cancelled, so fj_taken_cancel()
+ * runs it. A second call for the same task does nothing.
  */
 FJ_API void fj_taken_cancel(fj_taken *taken);
 

@@ -8,9 +8,9 @@
  *
  *     int err = sort_points(points, n, NULL);
  *
- * The rules and the common codes at the head of forkjoin/algo.h hold. For numbers, fj_sort_u32()
- * and the other sorts of numbers are faster. If the comparison is a function pointer, use
- * fj_sort().
+ * The rules and the common codes at the head of forkjoin/algo.h apply to the functions that these
+ * macros define. For numbers, fj_sort_u32() and the other sorts of numbers are faster. If the
+ * comparison is a function pointer, use fj_sort().
  */
 #ifndef FORKJOIN_SORT_H
 #define FORKJOIN_SORT_H
@@ -31,12 +31,14 @@
  *
  *   T        a type that can be copied by assignment; in C++, a trivial type.
  *   LESS     a macro or a function. LESS(x, y) is true if x comes before y. x and y are elements or
- *            copies of elements. LESS must not change them. As a macro it may use each of them more
- *            than once. It is fastest if it compiles to code without branches.
+ *            copies of elements. LESS must not change x or y. If LESS is a macro, it may use x and
+ *            y more than once. The sort is fastest if LESS compiles to code without branches.
  *   cost     O(n log n) comparisons for every input and for every LESS. n - 1 comparisons if the
- *            array is sorted or strictly descending. Arrays with few different elements are faster.
- *   grain    a range of at most how->grain elements is sorted by one worker. 0: 2048. At least 32,
- *            or 12 if T has more than 64 bytes. min_grain and max_grain are ignored.
+ *            array is sorted or strictly descending. Arrays with few different elements are sorted
+ *            faster.
+ *   grain    one worker sorts a range of at most how->grain elements. The default, for grain 0, is
+ *            2048. A grain below 32 counts as 32; if T has more than 64 bytes, a grain below 12
+ *            counts as 12. min_grain and max_grain are ignored.
  *   progress counts elements that are in their final place.
  *   memory   none.
  *   returns  the common codes.
@@ -70,10 +72,10 @@
  *     static int NAME(T *a, size_t n, const fj_algo_options *how)
  *
  * which sorts a[0] to a[n - 1] and keeps the order of equal elements. The contract of FJ_SORT
- * holds, with these exceptions.
+ * applies, with these exceptions.
  *
  *   cost     is lower if the array has long ascending runs.
- *   progress counts half of the elements while ranges are sorted, and the others at the end.
+ *   progress counts half of the elements while ranges are sorted, and the other half at the end.
  *   memory   n * sizeof(T) bytes if n > 32, or n > 12 if T has more than 64 bytes. Without that
  *            memory one thread sorts in place, which moves elements more often.
  */
@@ -106,15 +108,17 @@
  *     static int NAME(const T *a, size_t na, const T *b, size_t nb, T *out,
  *                     const fj_algo_options *how)
  *
- * which merges two sorted arrays into `out`. `out` has room for na + nb elements and overlaps
- * neither array. Of equal elements those of `a` come first. T and LESS are those of FJ_SORT.
+ * which merges two sorted arrays into `out`. `out` must have space for na + nb elements and must
+ * overlap neither array. Of equal elements, those of `a` come first. T and LESS have the same
+ * meaning as for FJ_SORT.
  *
  * If an array is not sorted, or if LESS contradicts itself, `out` still receives each element of
  * both arrays once, in an unspecified order. After FJ_ECANCELED only some elements of `out` have
  * been written.
  *
- *   grain    the most elements that a worker merges without a check for idle workers and for a
- *            cancel; at least 2. 0: 8192, or the nearest number from min_grain to max_grain.
+ *   grain    the largest number of elements that a worker merges without a check for idle workers
+ *            and for a cancel, at least 2. With grain 0 it is 8192, or the number nearest to 8192
+ *            from min_grain to max_grain.
  *   progress counts elements that are merged.
  *   memory   none.
  *   returns  the common codes; FJ_EINVAL also if `out` overlaps `a` or `b`.
@@ -140,51 +144,56 @@
  */
 typedef struct fji_sort_kind {
     size_t size, align;
-    size_t at_once; /* the most elements that small() may be given, at least 8 */
-    /* Sorts n <= at_once elements. Stable. */
+    size_t at_once; /* the largest n of a call of small(), at least 8 */
+    /* Sorts n <= at_once elements and keeps the order of equal elements. */
     void (*small)(void *a, size_t n);
-    /* n >= 2. Sets *down to 1 if a[1] is before a[0], else to 0. Returns the length of the longest
-     * run at the front that strictly descends (*down 1) or does not descend (*down 0). */
+    /* Measures the run at the front of n >= 2 elements. Sets *down to 1 if a[1] is before a[0],
+     * else to 0. Returns the length of the longest run at the front that strictly descends (*down
+     * 1) or does not descend (*down 0). */
     size_t (*run)(const void *a, size_t n, int *down);
 
-    /* n >= 8. Chooses a pivot, partitions the range around it, and returns the pivot's index. The
-     * elements left of the pivot are before it. If *equal is not 0 on entry, a[-1] exists and is
-     * not after any element of the range. If the pivot is then equal to a[-1], *equal becomes 1 and
-     * the elements left of the pivot are equal to it too; otherwise *equal becomes 0. */
+    /* Partitions n >= 8 elements around a pivot that it chooses, and returns the pivot's index. The
+     * elements left of the pivot are before the pivot in the sort order. If *equal is not 0 on
+     * entry, a[-1] exists and is not after any element of the range. If the pivot is then equal to
+     * a[-1], *equal becomes 1 and the elements left of the pivot are equal to the pivot; otherwise
+     * *equal becomes 0. */
     size_t (*cut)(void *a, size_t n, int *equal);
     /* The first step of cut(): chooses the pivot, moves it to a[0] and sets *equal. */
     void (*pivot)(void *a, size_t n, int *equal);
-    /* The second step of cut(): partitions n elements, without the pivot. Returns how many of them
-     * are left of the border: those before the pivot, or if `equal`, those not after it. */
+    /* The second step of cut(): partitions n elements, without the pivot. Returns how many elements
+     * are on the left side: those that come before the pivot in the sort order or, if `equal`,
+     * those that do not come after it. */
     size_t (*part)(void *a, size_t n, const void *pivot, int equal);
-    /* Moves a[root] down to its place in a heap of n elements. */
+    /* Moves a[root] down to its place in the heap of the n elements a[0] to a[n - 1]. */
     void (*sift)(void *a, size_t root, size_t n);
 
     /* Merges a and b into out, which overlaps neither. Of equal elements those of a come first. */
     void (*merge)(const void *a, size_t na, const void *b, size_t nb, void *out);
-    /* Returns how many of n sorted elements are before *x or, if `equal`, not after it. */
+    /* Returns how many of n sorted elements come before *x in the sort order or, if `equal`, do not
+     * come after *x. */
     size_t (*before)(const void *a, size_t n, const void *x, int equal);
     void (*spare[2])(void);
 } fji_sort_kind;
 
 FJI_EXTERN_C_BEGIN
 
-/* FJ_SORT. Needs small, run, cut, pivot, part and sift. */
+/* The function behind FJ_SORT. It uses the members small, run, cut, pivot, part and sift of
+ * *kind. */
 FJ_API FJ_NODISCARD int fji_quick_sort(const fji_sort_kind *kind, void *a, size_t n,
                                        const fj_algo_options *how);
 
-/* FJ_STABLE_SORT. Needs small, run, merge and before. */
+/* The function behind FJ_STABLE_SORT. It uses the members small, run, merge and before of *kind. */
 FJ_API FJ_NODISCARD int fji_merge_sort(const fji_sort_kind *kind, void *a, size_t n,
                                        const fj_algo_options *how);
 
-/* FJ_MERGE. Needs merge and before. */
+/* The function behind FJ_MERGE. It uses the members merge and before of *kind. */
 FJ_API FJ_NODISCARD int fji_merge_runs(const fji_sort_kind *kind, const void *a, size_t na,
                                        const void *b, size_t nb, void *out,
                                        const fj_algo_options *how);
 
 FJI_EXTERN_C_END
 
-/* Bytes. Up to this size, moving an element costs less than a mispredicted branch. */
+/* Bytes of an element. Up to this size, moving an element costs less than a mispredicted branch. */
 #define FJI_SORT_LIGHT 64u
 
 /* The member at_once for type T. */
@@ -216,8 +225,8 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
     }
 
 /*
- * Sorts at most 32 elements: groups of four by five comparisons each, then merges from both ends
- * at once. Such a merge needs no branches, and no test for the end of a half.
+ * Sorts at most 32 elements: sorts groups of four by five comparisons each, and then merges the
+ * groups from both ends at once. Such a merge needs no branches, and no test for the end of a half.
  */
 #define FJI_SORT_SMALL(NAME)                                                                       \
     /* Insertion sort. a[0] to a[done - 1] are already sorted. */                                  \
@@ -252,9 +261,10 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
         out[3] = a[fji_pick(high, p_high, q_high)];                                                \
     }                                                                                              \
                                                                                                    \
-    /* Merges the two sorted halves of a into out: n / 2 elements from the front and n / 2 from    \
-     * the back, so no index leaves the array. If LESS contradicts itself, the front and the back  \
-     * do not meet; the elements are then copied to out unmerged. */                               \
+    /* Merges the two sorted halves of `a` into `out`: n / 2 elements from the front and n / 2     \
+     * from the back, so no index leaves the array. If LESS contradicts itself, the merge from     \
+     * the front and the merge from the back do not meet; the elements of `a` are then copied to   \
+     * `out` unmerged. */                                                                          \
     FJI_INLINE void NAME##_fji_meet(const NAME##_fji_t *a, size_t n, NAME##_fji_t *out)            \
     {                                                                                              \
         size_t half = n / 2, l = 0, r = half, l_end = half - 1, r_end = n - 1;                     \
@@ -320,9 +330,11 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
         return equal ? NAME##_fji_less(pivot, x) ^ 1 : NAME##_fji_less(x, pivot);                  \
     }                                                                                              \
                                                                                                    \
-    /* Partitions without branches. There is always a gap, at first the place of `first`. Each     \
-     * step moves the first element of the right side into the gap, and the next element x to the  \
-     * place of that one. If x belongs left, the border then moves right by one. */                \
+    /* Partitions without branches. The elements before `to` belong left. a[0] is copied to        \
+     * `first`, so its place is the first gap: a place whose element has been moved or copied      \
+     * away. Each step moves *to, the first element of the right side, into the gap, and the next  \
+     * element *x to the place `to`. The place x is then the gap. If *x belongs left, `to` moves   \
+     * right by one. */                                                                            \
     FJI_INLINE size_t NAME##_fji_part_light(NAME##_fji_t *a, size_t n, const NAME##_fji_t *pivot,  \
                                            int equal)                                              \
     {                                                                                              \
@@ -342,7 +354,7 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
     }                                                                                              \
                                                                                                    \
     /* Partitions by swapping only the elements that are on the wrong side. Each element is        \
-     * compared once, so LESS cannot place it on both sides, and l and r always meet. */           \
+     * compared once, so LESS cannot place an element on both sides, and l and r always meet. */   \
     FJI_INLINE size_t NAME##_fji_part_heavy(NAME##_fji_t *a, size_t n, const NAME##_fji_t *pivot,  \
                                            int equal)                                              \
     {                                                                                              \
@@ -377,8 +389,9 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
         return fji_pick(ij ^ ik, i, fji_pick(ij ^ jk, k, j));                                      \
     }                                                                                              \
                                                                                                    \
-    /* Returns the index of the median of three elements. If deep > 0, each of the three is itself \
-     * such a median, recursively. */                                                              \
+    /* Returns the index of the median of three elements, which are `step` apart and begin at      \
+     * a[at]. If deep > 0, each of the three elements is itself the median of three,               \
+     * recursively. */                                                                             \
     __attribute__((unused)) static size_t NAME##_fji_middle(const NAME##_fji_t *a, size_t at,      \
                                                             size_t step, int deep)                 \
     {                                                                                              \
@@ -426,8 +439,8 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
     }
 
 #define FJI_SORT_MERGE(NAME)                                                                       \
-    /* Merges from both ends at once. While each end takes at most half of the shorter run,        \
-     * neither has to test for the end of a run. */                                                \
+    /* Merges from both ends at once. While each end takes at most half of the shorter run, the    \
+     * loop needs no test for the end of a run. */                                                 \
     __attribute__((unused)) static void NAME##_fji_merge(const void *va, size_t na,                \
                                                          const void *vb, size_t nb, void *to)      \
     {                                                                                              \

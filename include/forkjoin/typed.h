@@ -14,38 +14,42 @@
  *     long r;
  *     int err = fib_invoke(NULL, &r, 40); // NULL: the common pool
  *
- * `FJ` is a macro for the first two arguments of fib_fork(), fib_call() and fib_join(). It passes on
- * the calling worker and the position of the next free cell of its queue, which the generated
- * functions keep in registers. FJ is available only inside the body of a typed task.
+ * `FJ` is a macro for the first two arguments of fib_fork(), fib_call() and fib_join(). FJ passes
+ * the calling worker, and the position of the next free cell in the queue of that worker. The
+ * generated functions keep both in registers. FJ is available only inside the body of a typed task.
  *
- * FJ_TASK(R, NAME, T1, a1, ...) replaces the head of a function. It defines a typed task NAME with
- * the result type R and at most six arguments, each given as a type and a name. It generates:
+ * FJ_TASK(R, NAME, T1, a1, ...) replaces the head of a function. FJ_TASK defines a typed task NAME
+ * with the result type R and at most six arguments, each given as a type and a name. FJ_TASK
+ * generates:
  *
  *   NAME_task                   the type of a handle. Each fork needs a handle of its own, which is
  *                               a local variable.
- *   NAME_fork(FJ, &h, ...)      makes a call with these arguments available to the other workers.
- *   NAME_join(FJ, &h)           returns the result of that call. If no other worker stole it,
- *                               NAME_join() calls the body directly.
+ *   NAME_fork(FJ, &h, ...)      makes a call of the task with the arguments `...` available to the
+ *                               other workers.
+ *   NAME_join(FJ, &h)           returns the result of the call that was forked with the handle h.
+ *                               If no other worker stole the call, NAME_join() calls the body
+ *                               directly.
  *   NAME_call(FJ, ...)          calls the body directly. The compiler may inline it.
  *   NAME_invoke(pool, &r, ...)  runs the task in `pool` (NULL: the common pool) and writes its
- *                               result to r. Any thread may call it. It returns FJ_OK, FJ_EINVAL if
- *                               the pointer to r is NULL, or an error of fj_invoke(). If it returns
- *                               an error, it does not write to r.
+ *                               result to r. Any thread may call NAME_invoke(). It returns FJ_OK,
+ *                               FJ_EINVAL if the pointer to r is NULL, or an error of fj_invoke().
+ *                               On an error r is unchanged.
  *
  * FJ_VOID_TASK(NAME, T1, a1, ...) defines a task without a result. Its NAME_invoke() has no &r.
  * FJ_TASK_DECLARE(R, NAME, ...) and FJ_TASK_BODY(R, NAME, ...) are the two halves of FJ_TASK. With
- * them, several tasks can call each other: declare all of them first, then write the bodies.
- * FJ_VOID_TASK_DECLARE and FJ_VOID_TASK_BODY are the same for tasks without a result.
+ * these two macros, several tasks can call each other: declare all of them first, then write the
+ * bodies. FJ_VOID_TASK_DECLARE and FJ_VOID_TASK_BODY are the same for tasks without a result.
  *
  * Rules
  *   - Every fork is joined exactly once, in the function that forked. The joins may come in any
  *     order.
  *   - FJ must not be stored or used after the body has returned.
- *   - The arguments and the result together take at most 48 bytes. Pass a pointer for more.
+ *   - The arguments and the result together take at most 48 bytes. Pass a pointer if they need
+ *     more.
  *   - The arguments and the result are copied by assignment, so their types must not be const and
  *     must not have const members. A pointer to const is allowed.
  *   - A typed task has no error code; it reports a failure by its result. Stopping the pool does
- *     not cancel a typed task that was forked: its join runs it.
+ *     not cancel a forked typed task: the join of the task runs it.
  */
 #ifndef FORKJOIN_TYPED_H
 #define FORKJOIN_TYPED_H
@@ -55,7 +59,7 @@
 #endif
 
 /* The first two arguments of NAME_fork(), NAME_join() and NAME_call(): the worker, and the address
- * of the position. Both are parameters of every typed body. */
+ * of the position of the next free cell. Worker and position are parameters of every typed body. */
 #define FJ fj_w, &fj_p
 
 #define FJI_CAT(a, b) FJI_CAT_(a, b)
@@ -93,8 +97,8 @@
 
 #define FJI_ODD "FJ_TASK: every argument is a type and a name, separated by a comma"
 #define FJI_MANY "FJ_TASK takes at most six arguments: pass a pointer to a struct for more"
-/* Replaces the task if the list is invalid. It ends with the head of a function, so that the user's
- * body after it still compiles. */
+/* Replaces the definition of a task whose list is invalid. FJI_REFUSED ends with the head of a
+ * function, so that the user's body after it still compiles. */
 #define FJI_REFUSED(text) \
     FJI_STATIC_ASSERT(0, text); \
     __attribute__((unused)) static int FJI_CAT(fji_refused_, __LINE__)(void)
@@ -109,7 +113,8 @@
 #define FJI_PARAMS_6(R, N, T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) , T1 a, T2 b, T3 c, T4 d, T5 e, T6 f
 
 /* Expands to `T a; ...`: the members of the frame, which holds the arguments and the result. A task
- * with neither gets a dummy member, because a struct needs one. */
+ * without arguments and without a result gets a dummy member, because a struct needs at least one
+ * member. */
 #define FJI_FIELDS_0(R, N)
 #define FJI_FIELDS_1(R, N, T1, a) T1 a;
 #define FJI_FIELDS_2(R, N, T1, a, T2, b) T1 a; T2 b;
@@ -126,8 +131,9 @@
 #define FJI_VOID_FIELDS_5 FJI_FIELDS_5
 #define FJI_VOID_FIELDS_6 FJI_FIELDS_6
 
-/* Expands to `fj_f->a = a; ...`: stores the arguments into the frame, one by one. Otherwise gcc
- * would first combine adjacent arguments in a vector register, which is slower than two stores. */
+/* Expands to `fj_f->a = a; ...`: stores the arguments into the frame, one by one. Without
+ * FJI_IN_ORDER() gcc would first combine adjacent arguments in a vector register, which is slower
+ * than two stores. */
 #define FJI_PUT(a) fj_f->a = a; FJI_IN_ORDER();
 #define FJI_STORE_0(R, N) (void)fj_f;
 #define FJI_STORE_1(R, N, T1, a) FJI_PUT(a)
@@ -156,13 +162,13 @@
 #define FJI_PASS_6(R, N, T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) , a, b, c, d, e, f
 
 /* The word `item` of a cell with a typed task: the address of its type, with the tag added by the
- * linker. It is computed at each use, so that the compiler does not keep it in a callee-saved
+ * linker. The item is computed at each use, so that the compiler does not keep it in a callee-saved
  * register. */
 #define FJI_TYPED_ITEM(type) ((uintptr_t)FJI_ADDRESS_AGAIN((const char *)&(type) + FJI_TAG_TYPED))
 
 /*
- * Tasks with a result use the macros FJI_R_*, tasks without a result FJI_V_*. They differ only in
- * how they handle the result.
+ * Tasks with a result use the macros FJI_R_*. Tasks without a result use the macros FJI_V_*. The
+ * two sets differ only in how they handle the result.
  */
 #define FJI_R_FIELDS(R, ...) FJI_EACH(FJI_FIELDS_, __VA_ARGS__) R fj_r;
 #define FJI_R_SET(to, call) to = call

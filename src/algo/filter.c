@@ -3,7 +3,8 @@
  * filter.c - filters and partitions
  *
  * An element is selected if the caller's predicate accepts it. A filter copies the selected
- * elements to the front of `out`. A partition also copies the others, behind them.
+ * elements to the front of `out`. A partition also copies the other elements, behind the selected
+ * ones.
  *
  * The problem: the place of an element in `out` depends on all elements left of it, and the
  * predicate must be called only once for each element.
@@ -14,10 +15,11 @@
  * the mask as the note of the chunk. An emission copies the selected elements to the position that
  * the prefix gives. A chunk that is emitted without a fold needs a mask for one batch only.
  *
- * A partition cannot place an element that is not selected before all elements are counted. It
- * therefore makes two passes over blocks of elements: one tests and counts, the other copies both
- * kinds. Without memory for the mask, one thread makes one pass. It writes the elements that are
- * not selected backwards from the end of `out`, and reverses them at last.
+ * A partition cannot place an element that is not selected before all elements are counted. A
+ * partition therefore makes two passes over blocks of elements: the first pass tests and counts,
+ * the second pass copies both kinds. Without memory for the mask, one thread makes a single pass.
+ * It writes the elements that are not selected backwards from the end of `out`, and at last
+ * reverses their order.
  */
 #include <string.h>
 
@@ -28,16 +30,19 @@
 
 enum {
     WORD = 64,
-    BATCH = 2048,    /* elements of a mask on the stack */
-    SPARSE_MAX = 24, /* selected elements of a word that are copied one by one */
+    BATCH = 2048,    /* elements whose mask is on the stack */
+    SPARSE_MAX = 24, /* if a word has at most this many selected elements, they are copied one by
+                      * one */
 };
 
 struct filter;
 
-/* Tests the n elements from lo on. Sets the (n + 63) / 64 words of the mask. */
+/* Tests the n elements from lo on. Sets the (n + 63) / 64 words of the mask. Returns FJ_OK or the
+ * code of the predicate. */
 typedef int filter_test(const struct filter *f, size_t lo, size_t n, uint64_t *mask);
 
-/* Copies the elements whose bit is set. Returns where the next one would be written. */
+/* Copies the elements whose bit in the mask is set to `out`. Returns the end of what it has
+ * written. */
 typedef unsigned char *filter_copy(unsigned char *out, const unsigned char *in,
                                    const uint64_t *mask, size_t words, size_t size);
 
@@ -91,7 +96,7 @@ static uint64_t nonzero_bytes(const unsigned char *bytes)
     return x * 0x0102040810204080u >> 56;
 }
 
-/* Calls the predicate for batches of elements; it stores one byte for each. */
+/* Calls the predicate for batches of elements. The predicate stores one byte for each element. */
 static int test_chunks(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
 {
     unsigned char keep[BATCH];
@@ -124,7 +129,8 @@ static size_t count_bits(const uint64_t *mask, size_t words)
 
 /* ---- Copying --------------------------------------------------------------------------------- */
 
-/* Copies one element. If bit 0 is clear, the next copy overwrites it. */
+/* Copies one element. Returns the place of the next copy, which overwrites this element if bit 0 of
+ * `bits` is clear. */
 FJI_INLINE unsigned char *copy_one(unsigned char *out, const unsigned char *in, uint64_t bits,
                                    size_t size)
 {
@@ -132,9 +138,9 @@ FJI_INLINE unsigned char *copy_one(unsigned char *out, const unsigned char *in, 
     return out + (bits & 1) * size;
 }
 
-/* Copies the selected elements of one word without a branch for each. Every element up to the last
- * selected one is written, so nothing is written behind the selected elements, where other workers
- * write. */
+/* Copies the selected elements of one word without a branch for each element. It copies every
+ * element up to the last selected one, so it writes nothing behind the selected elements, where
+ * another worker may write. */
 FJI_INLINE unsigned char *copy_dense(unsigned char *out, const unsigned char *in, uint64_t bits,
                                      size_t size)
 {
@@ -188,7 +194,7 @@ COPY(4)
 COPY(8)
 COPY(16)
 
-/* Other sizes: copies runs of neighbouring selected elements. */
+/* Copies elements of any other size, one run of neighbouring selected elements at a time. */
 static unsigned char *copy_any(unsigned char *out, const unsigned char *in, const uint64_t *mask,
                                size_t words, size_t size)
 {
@@ -231,7 +237,8 @@ static int filter_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t 
     return code;
 }
 
-/* Emits a chunk that was not folded. *count is the accumulator. */
+/* Emits a chunk that was not folded. *count is the accumulator: the number of selected elements so
+ * far. */
 static int filter_unfolded(const struct filter *f, size_t lo, size_t hi, size_t *count)
 {
     unsigned char *out = f->out + *count * f->size;
@@ -266,8 +273,8 @@ static int filter_combine(void *left, const void *right, void *arg)
     return FJ_OK;
 }
 
-/* Checks the arguments of both. `out` has at least `out_elements` elements; a filter only knows
- * that it has one. */
+/* Checks the arguments of a filter or a partition. `out` has at least `out_elements` elements: n
+ * for a partition, 1 for a filter, because the number of selected elements is not known yet. */
 static bool filter_args_ok(const struct filter *f, size_t n, const size_t *count,
                            size_t out_elements)
 {
@@ -317,7 +324,7 @@ int fj_filter_chunks(const void *in, size_t n, size_t size, void *out, fj_keep_f
 
 enum {
     BLOCKS_MAX = 16384,
-    SMALL_WORDS = 64, /* of a mask that is on the stack */
+    SMALL_WORDS = 64, /* the largest mask that is on the stack, in words */
 };
 
 struct partition {
@@ -326,7 +333,8 @@ struct partition {
     size_t block; /* elements of a block, a multiple of WORD */
     size_t blocks;
     uint64_t *mask;
-    size_t *before; /* of each block: its selected elements; then the selected elements before it */
+    size_t *before; /* of each block: first the number of its selected elements, then of those in
+                     * all blocks before it */
     size_t count;   /* selected elements */
     fj_progress *progress;
 };
@@ -377,13 +385,13 @@ static int partition_copy(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-/* Runs one of the two passes. */
+/* Runs one of the two passes, with `step` over all blocks. */
 static int partition_pass(struct partition *p, fji_step *step, const fj_algo_options *how)
 {
     fji_split s = {.step = step, .context = p};
     fj_algo_options each = how != NULL ? *how : (fj_algo_options){.grain = 0};
 
-    each.progress = NULL; /* counts elements; the loop counts blocks */
+    each.progress = NULL; /* partition_copy() counts elements; the loop would count blocks */
     each.grain = each.grain != 0 ? 1 : 0;
     each.min_grain = each.min_grain / p->block;
     each.max_grain = fji_div_up(each.max_grain, p->block);
@@ -414,7 +422,8 @@ struct sequential_call {
     size_t count;
 };
 
-/* Copies the elements that are not selected, backwards from `end`. Returns the last one. */
+/* Copies the elements that are not selected, backwards from `end`. Returns the address of the last
+ * copy. */
 static unsigned char *copy_back(unsigned char *end, const unsigned char *in, const uint64_t *mask,
                                 size_t n, size_t size)
 {
@@ -450,7 +459,7 @@ static int partition_sequential(const struct filter *f, size_t n, size_t *count,
     struct sequential_call a = {.f = f, .n = n};
     fj_algo_options untracked = how != NULL ? *how : (fj_algo_options){.grain = 0};
 
-    untracked.progress = NULL; /* the total was already increased by partition_run() */
+    untracked.progress = NULL; /* partition_run() has already added the n elements to the total */
     int err = fji_job_init(&a.job, &untracked, 0);
     if (err != FJ_OK) return err;
     a.job.progress = how != NULL ? how->progress : NULL;
@@ -462,7 +471,8 @@ static int partition_sequential(const struct filter *f, size_t n, size_t *count,
 
 /* ---- Partitions: the call -------------------------------------------------------------------- */
 
-/* Returns the elements of a block: at least the grain, and enough for at most BLOCKS_MAX blocks. */
+/* Returns the number of elements of a block: at least the grain, and such that n elements are at
+ * most BLOCKS_MAX blocks. */
 static size_t block_size(size_t n, size_t grain)
 {
     size_t min = fji_div_up(n, BLOCKS_MAX);
@@ -471,7 +481,8 @@ static size_t block_size(size_t n, size_t grain)
     return mask_words(fji_min(block, n)) * WORD;
 }
 
-/* Uses the stack for a small mask. Otherwise the mask and `before` are one block of memory. */
+/* Runs a partition. A small mask and `before` are on the stack. A larger mask and `before` are one
+ * block of memory. */
 static int partition_run(struct filter *f, size_t n, size_t *count, const fj_algo_options *how)
 {
     uint64_t small_mask[SMALL_WORDS];

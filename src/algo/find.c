@@ -2,13 +2,14 @@
 /*
  * find.c - searches: the first match, any match, and whether any or all elements match
  *
- * A search is the loop of split.h. Its tasks share the lowest index found so far, `best`, and skip
- * what lies right of it. If any match is good enough, the first match also ends the job. It does so
- * with a code, like an error. `hit` tells this code from the same code returned by a body.
+ * A search is the loop of split.h. Its tasks share `best`, the lowest index found so far, and skip
+ * elements right of it. If any match is sufficient, the first match also ends the job with the code
+ * ANY_FOUND, as an error would. `hit` is 1 if a match has ended the job; 0 if a body has returned
+ * the same code.
  *
- * If the options set a grain, the caller's function gets that many elements at a time. A chunk of
- * the loop is then a multiple of the grain, so that there are at most CHUNKS_MAX chunks and the
- * loop skips the elements right of a match quickly.
+ * If the options set a grain, the caller's function gets that many elements at a time. The size of
+ * a chunk of the loop is then a multiple of the grain, so that there are at most CHUNKS_MAX chunks
+ * and the loop skips the elements right of a match quickly.
  *
  * Edges         from                       to                         carries
  *   find.best   acq_rel CAS, best_lower()  acquire load, best_load()  only the index itself
@@ -17,7 +18,8 @@
 
 enum {
     CHUNKS_MAX = 1 << 16,
-    ANY_FOUND = FJ_EBUSY, /* ends a search for any match; could be any code but FJ_OK */
+    ANY_FOUND = FJ_EBUSY, /* the code that ends the job after a match; any code but FJ_OK would
+                           * do */
 };
 
 typedef struct search {
@@ -28,7 +30,7 @@ typedef struct search {
     const unsigned char *base; /* the elements for `test`, of `size` bytes */
     size_t size;
     bool expected; /* the result of `test` that is a match */
-    bool any;      /* any match is good enough */
+    bool any;      /* any match ends the search; false: the lowest match is needed */
     size_t grain;  /* elements that `find` gets at a time; 0: the whole chunk */
     fj_progress *progress;
     uint64_t done; /* elements that were added to `progress` */
@@ -40,7 +42,8 @@ typedef struct search {
 
 static size_t best_load(search *s)
 {
-    /* [find.best] acquire <- acq_rel in best_lower(). */
+    /* [find.best] acquire <- acq_rel in best_lower(): orders no other data than the index
+     * itself. */
     return (size_t)fji_load_acquire(&s->best);
 }
 
@@ -48,7 +51,7 @@ static void best_lower(search *s, size_t at)
 {
     uint64_t best = best_load(s);
 
-    /* [find.best] acq_rel -> acquire in best_load(). */
+    /* [find.best] acq_rel -> acquire in best_load(): orders no other data than the index itself. */
     while (at < best && !fji_cas_acq_rel_64(&s->best, &best, at)) continue;
     if (s->any && fji_job_fail(&s->split.job, ANY_FOUND))
         fji_store_relaxed(&s->hit, 1u); /* relaxed: read after all tasks are joined */
@@ -56,7 +59,8 @@ static void best_lower(search *s, size_t at)
 
 /* ---- Chunks ---------------------------------------------------------------------------------- */
 
-/* Stores the index of the first match from lo on in *at. Leaves *at unchanged if there is none. */
+/* Stores the index of the first match of lo <= i < hi in *at. Leaves *at unchanged if no element
+ * matches. Returns FJ_OK, or the negative code that `test` returned. */
 static int search_test(const search *s, size_t lo, size_t hi, size_t *at)
 {
     const unsigned char *x = s->base + lo * s->size;
@@ -102,7 +106,8 @@ static int search_step(void *context, size_t lo, size_t hi, void *acc)
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
-/* Returns a multiple of the grain with which n elements are at most about CHUNKS_MAX chunks. */
+/* Returns the smallest multiple of the grain such that n elements are at most about CHUNKS_MAX
+ * chunks. */
 static size_t search_grain(size_t n, size_t grain)
 {
     size_t factor = n / grain / CHUNKS_MAX + 1, chunk;
@@ -110,7 +115,7 @@ static size_t search_grain(size_t n, size_t grain)
     return __builtin_mul_overflow(grain, factor, &chunk) ? grain : chunk;
 }
 
-/* Searches. If it returns FJ_OK, s->best is the result. */
+/* Runs the search. If search_run() returns FJ_OK, s->best is the result. */
 static int search_run(search *s, size_t begin, size_t end, const fj_algo_options *how)
 {
     fji_job *j = &s->split.job;
@@ -120,7 +125,7 @@ static int search_run(search *s, size_t begin, size_t end, const fj_algo_options
     s->split.step = search_step;
     s->split.context = s;
     s->progress = j->progress;
-    j->progress = NULL; /* elements that are skipped count only when the search has ended */
+    j->progress = NULL; /* the loop would count skipped elements before the search has ended */
     s->grain = j->grain;
     if (j->grain != 0) j->grain = search_grain(end - begin, j->grain);
     s->best = end;
@@ -155,7 +160,8 @@ int fj_find_any(size_t begin, size_t end, fj_find_fn *find, void *arg, size_t *a
 }
 
 /* Sets *yes to `expected` if there is a match, and to its opposite otherwise. For fj_any() a match
- * is an element for which `test` is true, and for fj_all() one for which it is false. */
+ * is an element for which `test` is true. For fj_all() a match is an element for which `test` is
+ * false. */
 static int match_run(search *s, size_t n, int *yes, const fj_algo_options *how)
 {
     if (s->test == NULL || yes == NULL || s->size == 0) return FJ_EINVAL;

@@ -2,7 +2,8 @@
 /*
  * for.c - loops over ranges, tiles and arrays, and calls of several functions
  *
- * Each of them is the loop of split.h with a step function that calls the caller's body.
+ * Each function of this file runs the loop of split.h with a step function that calls the caller's
+ * body.
  */
 #include "split.h"
 
@@ -25,7 +26,7 @@ static int range_step(void *context, size_t lo, size_t hi, void *acc)
 static int loop_run(fji_step *step, void *context, size_t begin, size_t end,
                     const fj_algo_options *how)
 {
-    fji_split s; /* without an initializer, which would cost a short loop time */
+    fji_split s; /* not initialized, because that would take time in a short loop */
     int err = fji_job_init(&s.job, how, end - begin);
 
     s.step = step;
@@ -45,8 +46,8 @@ int fj_for(size_t begin, size_t end, fj_for_fn *body, void *arg, const fj_algo_o
 /* ---- Two dimensions -------------------------------------------------------------------------- */
 
 enum {
-    SIDE_MAX = 64,   /* of a tile whose side the library chooses */
-    TILES_MAX = 1024 /* the side is doubled while there are more tiles */
+    SIDE_MAX = 64,   /* the longest side of a tile that the library chooses, in elements */
+    TILES_MAX = 1024 /* the library doubles the side while there are more tiles than this */
 };
 
 struct tile_loop {
@@ -56,7 +57,7 @@ struct tile_loop {
     size_t side;         /* of a tile, in elements */
     size_t tiles_across; /* tiles in one row of tiles */
     fji_job *job;
-    fj_progress *progress; /* counts elements; the loop counts tiles */
+    fj_progress *progress; /* counts elements, while the progress of the loop would count tiles */
 };
 
 static int tile_run(const struct tile_loop *l, size_t tile)
@@ -82,7 +83,8 @@ static int tile_step(void *context, size_t lo, size_t hi, void *acc)
 }
 
 /* Returns the side of the tiles: `grain` or, if that is 0, the smallest power of two with at most
- * TILES_MAX tiles, up to SIDE_MAX. It is larger if a size_t could not count the tiles. */
+ * TILES_MAX tiles, up to SIDE_MAX. The side is larger if the number of tiles would not fit into a
+ * size_t. */
 static size_t tile_side(size_t rows, size_t columns, size_t grain)
 {
     size_t side = grain != 0 ? grain : 1, tiles;

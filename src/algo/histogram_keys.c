@@ -2,13 +2,13 @@
 /*
  * histogram_keys.c - histograms of arrays of keys
  *
- * The problem: with few different keys, the same key often occurs again within a few elements. Its
- * increment then waits until the previous increment of the same counter has left the store buffer.
+ * The problem: with few different keys, the same key often occurs again within a few elements. The
+ * increment of its counter then has to wait for the previous increment of the same counter.
  *
  * The idea: four neighbouring elements are counted in four separate tables (lanes), which are added
- * up at the end of the batch. That is worthwhile if a batch has more elements than the tables have
- * counters, and if the tables fit on the stack. Otherwise each element is counted directly in the
- * result.
+ * up at the end of the batch. Lanes are worthwhile if a batch has more elements than the tables
+ * have counters, and if the tables fit on the stack. Otherwise each element is counted directly in
+ * the result.
  *
  * A key that is not below `keys` makes the call fail with FJ_EINVAL.
  */
@@ -18,13 +18,14 @@
 
 enum {
     LANES = 4,
-    LANE_KEYS_MAX = 1024, /* more keys are counted directly */
-    ELEMENTS_PER_KEY = 2, /* fewer elements for each key are counted directly */
+    LANE_KEYS_MAX = 1024, /* if there are more keys, elements are counted directly */
+    ELEMENTS_PER_KEY = 2, /* a batch with fewer elements for each key is counted directly */
     BATCH_MAX = 1 << 30,  /* elements; the counters of a lane have 32 bits */
     BYTE_KEYS = 256,
 };
 
-/* Counts n keys at `key` into `counts`. */
+/* Counts n keys at `key` into `counts`. Returns FJ_OK, or FJ_EINVAL if a key is not below
+ * `keys`. */
 typedef int count_keys(const void *key, size_t n, uint64_t *counts, size_t keys);
 
 /* The array, and how its elements are counted. */
@@ -32,11 +33,12 @@ struct key_array {
     const unsigned char *base;
     size_t width; /* bytes of a key */
     size_t keys;
-    size_t lanes_min; /* elements of a batch that is counted in lanes */
+    size_t lanes_min; /* the least elements of a batch that is counted in lanes */
     count_keys *directly, *in_lanes;
 };
 
-/* Adds the lanes, of lane_keys counters each, to the counts. */
+/* Adds the lanes, of lane_keys counters each, to `counts`. Returns FJ_EINVAL if a key that is not
+ * below `keys` was counted, else FJ_OK. */
 static int lanes_add(const uint32_t *lane, size_t lane_keys, size_t keys, uint64_t *counts)
 {
     uint64_t invalid = 0;
@@ -52,7 +54,7 @@ static int lanes_add(const uint32_t *lane, size_t lane_keys, size_t keys, uint64
     return invalid == 0 ? FJ_OK : FJ_EINVAL;
 }
 
-/* The body of fj_histogram(). */
+/* The body that histogram() passes to fj_histogram(). */
 static int count_range(size_t begin, size_t end, uint64_t *counts, void *arg)
 {
     const struct key_array *a = arg;
@@ -74,7 +76,8 @@ static int histogram(struct key_array *a, size_t n, uint64_t *counts, const fj_a
 
 /* ---- Keys of 8 bits -------------------------------------------------------------------------- */
 
-/* The lanes have a counter for every byte, so that the loop needs no test. */
+/* Counts bytes in lanes. The lanes have a counter for every value of a byte, so that the loop does
+ * not have to test whether a key is below `keys`. */
 static int bytes_in_lanes(const void *base, size_t n, uint64_t *counts, size_t keys)
 {
     const uint8_t *key = base;

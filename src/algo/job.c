@@ -20,12 +20,14 @@ int fji_job_init(fji_job *j, const fj_algo_options *how, uint64_t amount)
     j->code = FJ_OK;
     j->caller = NULL;
     if (j->progress != NULL && j->progress->adds)
-        (void)fji_add_relaxed(&j->progress->total, amount); /* relaxed: the total is only shown */
+        (void)fji_add_relaxed(&j->progress->total, amount); /* relaxed: the total is only
+                                                             * displayed */
     return FJ_OK;
 }
 
-/* Runs `root` as a plain call if the calling task already runs where it has to run. Otherwise the
- * tasks of the call do not see the token of the calling task, and test it through `caller`. */
+/* Runs `root`. If the calling task already runs in the selected pool and no token is selected,
+ * `root` is an ordinary function call. Otherwise the tasks of the call do not run under the token
+ * of the calling task, so they test that token through j->caller. */
 static int job_enter(fji_job *j, fj_pool *pool, fj_token *token, fj_task *root)
 {
     fj_pool *here = fj_current_pool();

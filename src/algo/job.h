@@ -5,15 +5,17 @@
  * The problem: a call forks tasks, and any of them may fail or find that the call is cancelled. The
  * other tasks must then stop soon, and the call returns the first error.
  *
- * A job holds one code, which is FJ_OK until something ends the job. The first task that sets it
- * wins. Every task tests the code before it begins a chunk. The job is part of a record on the
- * stack of the caller, which returns only after all tasks of the call are joined.
+ * A job holds one code, which is FJ_OK until something ends the job. The first task that sets the
+ * code wins; later attempts have no effect. Every task tests the code before it begins a chunk. The
+ * job is part of a record on the stack of the caller, which returns only after all tasks of the
+ * call are joined.
  *
  * A task takes part in a job as long as its forker has not joined it. Tasks write only `code`; the
  * other members are constant while tasks run.
  *
  * Edges         from                         to                    carries
- *   algo.code   none. Only the code itself is read. What a task did reaches its forker by the join.
+ *   algo.code   none. The code orders no other data. What a task did becomes visible to its forker
+ *               by the join.
  */
 #ifndef FJI_ALGO_JOB_H
 #define FJI_ALGO_JOB_H
@@ -24,25 +26,26 @@
 #include "plat/atomic.h"
 
 typedef struct fji_job {
-    fj_progress *progress;  /* NULL: none */
-    size_t grain;           /* elements of a chunk; 0: measured, within the next two */
+    fj_progress *progress;  /* NULL: no progress is reported */
+    size_t grain;           /* elements of a chunk; 0: measured, from min_grain to max_grain */
     size_t min_grain;       /* at least 1 */
     size_t max_grain;       /* SIZE_MAX: no limit */
     int code;               /* FJ_OK, or why the job ends */
-    const fj_token *caller; /* of the calling task, if the tasks of the call run under another */
+    const fj_token *caller; /* the token of the calling task, if the tasks of the call run under
+                             * another token; else NULL */
 } fji_job;
 
 /*
  * Checks the options and sets up *j. Adds `amount` to the total of a progress that was initialized
  * without a total.
  *
- *   returns  FJ_OK, FJ_EINVAL.
+ *   returns  FJ_OK; FJ_EINVAL if an option is invalid.
  */
 int fji_job_init(fji_job *j, const fj_algo_options *how, uint64_t amount);
 
 /*
- * Runs the task `root` in the pool and with the token that `how` selects. Does not run it if the
- * token or the calling task is already cancelled.
+ * Runs the task `root` in the pool and with the token that `how` selects. If the token or the
+ * calling task is already cancelled, `root` does not run.
  *
  *   returns  the code of the job or, if that is FJ_OK, the code of the task.
  */
@@ -62,8 +65,8 @@ static inline void fji_job_add_progress(fji_job *j, size_t n)
 
 /*
  * Ends a fork. If no thief has taken the task `t`, the task is removed from the queue and the
- * function returns false: the caller has to do its work. Otherwise the function waits until the
- * thief is done and returns true. An error of the task ends the job.
+ * function returns false: the caller has to do the work of the task. Otherwise the function waits
+ * until the thief has finished the task and returns true. An error of the task ends the job.
  */
 static inline bool fji_job_join(fji_job *j, fj_task *t)
 {
@@ -80,7 +83,8 @@ static inline size_t fji_job_chunk_size(const fji_job *j, size_t n)
     return n < j->min_grain ? j->min_grain : n > j->max_grain ? j->max_grain : n;
 }
 
-/* Returns whether the calling thread may do a short call itself instead of entering a pool. */
+/* Returns whether the calling thread may process a short call itself, without a pool: it is in no
+ * pool, and `how` selects neither a pool nor a token. */
 static inline bool fji_job_may_skip_pool(const fj_algo_options *how)
 {
     return (how == NULL || (how->pool == NULL && how->token == NULL)) && fj_current_pool() == NULL;

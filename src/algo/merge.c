@@ -15,14 +15,14 @@
  *
  * k is at most the length of the shorter run. Neither end can therefore leave its run, and the loop
  * tests no bound. Only a comparison that contradicts itself can take the same element from both
- * ends. That is detected afterwards, and these elements are merged again, from the front and with a
- * test of the bounds at each step. When one run is nearly empty, binary searches find the places of
- * its last elements.
+ * ends. The merge detects this afterwards, and merges these elements again, from the front and with
+ * a test of the bounds at each step. When one run is nearly empty, binary searches find the places
+ * of its last elements.
  *
  * In parallel: a worker that merges tests for demand after each chunk. If there is demand, it cuts
  * the rest into two merges whose results follow each other: a binary search finds how many elements
- * of the first half of `out` come from a. It forks the second one and continues with the first. One
- * thread computes the cut, once, so the two sides always fit together.
+ * of the first half of `out` come from a. The worker forks the second merge and continues with the
+ * first. Only this worker computes the cut, once, so the two merges always fit together.
  */
 #include "merge.h"
 
@@ -31,10 +31,11 @@
 #include "split.h"
 
 enum {
-    SHORT_RUN = 8,        /* a shorter run is merged by binary searches */
-    SKEW = 8,             /* if the other run is more than 8 times as long */
-    TRIM_MIN = 128,       /* fewer elements are not trimmed first */
-    CHUNK_MAX = 2048,     /* elements of a chunk, if comparisons take no time */
+    SHORT_RUN = 8,        /* if a run is shorter, merge_short_run() merges the rest */
+    SKEW = 8,             /* a run that is more than 8 times as long as the other is searched, not
+                           * scanned */
+    TRIM_MIN = 128,       /* if there are fewer elements, merge_trim() is not worthwhile */
+    CHUNK_MAX = 2048,     /* the largest chunk, in elements, for very fast comparisons */
     SKIP_POOL_MAX = 1024, /* elements that the caller may merge itself, without a pool */
 };
 
@@ -93,7 +94,8 @@ static void merge_take_b(const fji_order *o, fji_run_pair *p, size_t n)
 
 /* ---- Searches -------------------------------------------------------------------------------- */
 
-/* Returns the first i with from <= i < to for which run[i] is after *e, or `to`. */
+/* Returns the first i with from <= i < to for which run[i] comes after *e, or `to` if there is
+ * none. */
 static size_t upper_bound(const fji_order *o, const unsigned char *run, size_t from, size_t to,
                           const unsigned char *e)
 {
@@ -107,7 +109,8 @@ static size_t upper_bound(const fji_order *o, const unsigned char *run, size_t f
     return from;
 }
 
-/* Returns the first i with from <= i < to for which run[i] is not before *e, or `to`. */
+/* Returns the first i with from <= i < to for which run[i] does not come before *e, or `to` if
+ * there is none. */
 static size_t lower_bound(const fji_order *o, const unsigned char *run, size_t from, size_t to,
                           const unsigned char *e)
 {
@@ -121,9 +124,9 @@ static size_t lower_bound(const fji_order *o, const unsigned char *run, size_t f
     return from;
 }
 
-/* Copies the elements at the front of a that are not after b[0], and the elements at the back of b
- * that are not before the last one of a: they need no merge. Both are found by steps of growing
- * length. */
+/* Copies the elements at the front of a that do not come after b[0], and the elements at the back
+ * of b that do not come before the last element of a. These elements need no merge. The function
+ * finds both groups by steps of growing length and a binary search. */
 static void merge_trim(const fji_order *o, fji_run_pair *p)
 {
     size_t size = o->size, from = 0, to = 1;
@@ -162,7 +165,7 @@ size_t fji_merge_rank(const fji_order *o, const fji_run_pair *p, size_t n)
 
 /* ---- Sequential merges ----------------------------------------------------------------------- */
 
-/* Merges k elements from each end. k <= na and k <= nb. */
+/* Merges k elements from each end of the runs. k <= na and k <= nb. */
 static void merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k)
 {
     bool consistent = true;
@@ -171,7 +174,7 @@ static void merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k)
     if (FJI_UNLIKELY(!consistent)) FJI_BY_KIND(o->kind, merge_front, o, p, 2 * k);
 }
 
-/* Merges the rest, of which one run is short. */
+/* Merges all that is left of *p, if one of its runs is short or empty. */
 static void merge_short_run(const fji_order *o, fji_run_pair *p)
 {
     while (p->na > SKEW * p->nb && p->nb > 0) {
@@ -273,7 +276,7 @@ size_t fji_order_chunk_size(const fji_order *o, const void *first, size_t n, siz
     const unsigned char *x = first, *y = x + o->size;
 
     if (n < 2) return max;
-    /* The first call may have to wait for memory, so it is not measured. */
+    /* The first comparison may have to wait for memory, so its time is not measured. */
     (void)o->cmp(x, y, o->arg);
     uint64_t start = fji_ticks();
     for (int i = 0; i < CALLS; i++) (void)o->cmp(x, y, o->arg);

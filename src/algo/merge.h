@@ -6,7 +6,7 @@
  * therefore be repeated or abandoned.
  *
  * A comparison may contradict itself. Whatever it returns, `out` gets every element of both runs
- * exactly once, and only elements are compared: the lengths of the runs alone, not the results of
+ * exactly once, and only elements are compared, because the lengths of the runs, not the results of
  * comparisons, bound what is accessed.
  */
 #ifndef FJI_ALGO_MERGE_H
@@ -18,17 +18,18 @@
 enum fji_kind {
     FJI_KIND_4,        /* exactly 4 bytes */
     FJI_KIND_8,        /* exactly 8 bytes */
-    FJI_KIND_INDIRECT, /* 8 bytes, probably pointers to what the comparison reads */
+    FJI_KIND_INDIRECT, /* 8 bytes; the elements are probably pointers to what the comparison
+                        * reads */
     FJI_KIND_16,       /* 9 to 16 bytes */
     FJI_KIND_32,       /* 17 to 32 bytes */
     FJI_KIND_ANY,      /* any size */
-    FJI_KIND_PTR,      /* pointers to the elements, which are stored elsewhere */
+    FJI_KIND_PTR,      /* pointers to the elements are moved; the elements are stored elsewhere */
 };
 
 typedef struct fji_order {
     fj_compare_fn *cmp;
     void *arg;
-    size_t size; /* bytes that are moved: of an element, or of a pointer with FJI_KIND_PTR */
+    size_t size; /* bytes of what is moved: an element or, with FJI_KIND_PTR, a pointer */
     enum fji_kind kind;
 } fji_order;
 
@@ -46,7 +47,7 @@ bool fji_run_pair_args_ok(const fji_run_pair *p, size_t size);
 /* Returns the kind for elements of `size` bytes that are moved themselves. */
 enum fji_kind fji_kind_of(size_t size);
 
-/* Returns how many of the first n elements of the result come from a. n <= na + nb. */
+/* Returns how many of the first n elements of the merged result come from run a. n <= na + nb. */
 size_t fji_merge_rank(const fji_order *o, const fji_run_pair *p, size_t n);
 
 /* Merges *p on the calling thread. Both runs of *p are empty afterwards. */
@@ -61,7 +62,8 @@ typedef struct fji_merge_context {
     bool counts_progress; /* the elements count as progress of the job */
 } fji_merge_context;
 
-/* Merges *p, and forks halves on demand. The merge is not complete if the job has a code then. */
+/* Merges *p, and forks halves if there is demand. If the job has a code afterwards, the merge may
+ * be incomplete. */
 void fji_merge_parallel(const fji_merge_context *m, const fji_run_pair *p);
 
 /*

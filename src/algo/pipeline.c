@@ -5,7 +5,7 @@
  * The problem: an item may arrive at a serial stage while another item is in it, or at an ordered
  * stage before its turn. A worker that waited for the stage would be idle.
  *
- * The idea: the worker leaves the item at the stage and takes another one that is ready.
+ * The idea: the worker leaves the item at the stage and takes another item that is ready.
  *
  * Items. An item has one of `max_in_flight` slots from the call of the first stage, which makes it,
  * until it has left the last stage. Items are numbered 0, 1, 2, ... in the order in which they are
@@ -28,22 +28,23 @@
  * Runners. A runner is a task that moves items. Something is ready if the item whose turn it is has
  * arrived at an open gate, or if the first stage may be called: a slot is free, the input has not
  * ended, and the gate is open. A runner takes something that is ready, at the latest stage first so
- * that items leave the pipeline. It runs the stage, and continues with the item as far as possible.
- * If more is ready then, and there is demand, it forks another runner. Only one fork is on offer at
- * a time, that is, forked and not yet begun; a runner that begins may offer the next one. A runner
- * that finds nothing ready joins one of the runners it has forked, looks again, and so on until it
- * has none, and then returns. It never waits for an item. But before it joins a runner that a thief
- * has taken, it looks several times more, because that join may last as long as the pipeline.
+ * that items leave the pipeline. The runner runs the stage, and continues with the item as far as
+ * possible. If more is ready then, and there is demand, the runner forks another runner. Only one
+ * fork is on offer at a time, that is, forked and not yet begun; a runner that begins may offer the
+ * next one. A runner that finds nothing ready joins one of the runners it has forked, looks again,
+ * and so on until it has none, and then returns. A runner never waits for an item. But before it
+ * joins a runner that a thief has taken, it looks several times more for something ready, because
+ * that join may last as long as the pipeline.
  *
  * A worker that waits in a join does no work for the pipeline, or has to be replaced by another
  * thread. Therefore a runner whose forker waits for it returns without an item, although something
  * may be ready, if no thief has come for its own offer for a while, or if many runners wait. Its
  * forker then continues, and the worker that returned may take what the forker offers. So few
- * runners wait at any time. That also bounds the stack of a worker that waits for a runner, and
- * meanwhile runs another runner that the first one has forked.
+ * runners wait at any time. The small number of waiting runners also bounds the stack of a worker
+ * that waits for a runner and meanwhile runs another runner, which the first one has forked.
  *
- * All of this changes under one lock. The lock is held for a few instructions, never while a stage
- * runs.
+ * One lock protects the gates, the rings, the slots and the offers. The lock is held for a few
+ * instructions, never while a stage runs.
  *
  * No item is forgotten
  *   L1  A runner returns without an item, and has joined all runners that it has forked. The first
@@ -112,14 +113,14 @@ typedef struct pipeline {
     gate *gates;         /* one for each stage; parallel stages do not use theirs */
     item *items;
 
-    _Alignas(64) fji_lock lock; /* of all members below, the gates and the rings */
+    _Alignas(64) fji_lock lock; /* protects all members below, the gates and the rings */
     bool ended;                 /* the first stage has ended the input */
     runner *offerer;            /* has forked a runner that has not begun; NULL: no offer */
     uint64_t offered_at;        /* the time of the offer, in ticks */
     int waiting;                /* runners that wait in a join */
     size_t ready;               /* gates at which an item is ready */
-    size_t used;                /* slots below this were used at least once */
-    item *free;                 /* the free ones of them */
+    size_t used;                /* slots with an index below `used` were used at least once */
+    item *free;                 /* the list of those used slots that are free */
     size_t next_number;         /* the number of the next item */
 } pipeline;
 
@@ -128,19 +129,20 @@ typedef struct child {
     fj_task task;
     pipeline *pipe;
     bool used;
-    bool awaited; /* its forker waits for it; protected by the lock */
-    int ending;   /* 1: it is about to return */
+    bool awaited; /* the forker waits for this runner; protected by the lock */
+    int ending;   /* 1: the runner is about to return */
 } child;
 
 struct runner {
     pipeline *pipe;
     child *self;  /* NULL: this is the first runner */
-    int children; /* children in use */
-    int lingered; /* how often it looked again since something was ready */
+    int children; /* number of entries of `child` that are in use */
+    int lingered; /* how often the runner has lingered since something was ready */
     child child[CHILDREN_MAX];
 };
 
-/* What a runner works on: an item, and the stage that it may enter. item NULL: nothing. */
+/* What a runner works on: an item, and the stage that the item may enter. If `item` is NULL, the
+ * runner works on nothing. */
 typedef struct position {
     item *item;
     size_t stage;
@@ -153,7 +155,8 @@ static bool has_gate(const pipeline *p, size_t stage)
     return p->stages[stage].kind != FJ_STAGE_PARALLEL;
 }
 
-/* x arrives at a gate. Returns true if it enters, else stores it in the ring. */
+/* Item x arrives at the gate of `stage`. Returns true if x enters the stage at once; otherwise
+ * stores x in the ring and returns false. */
 static bool gate_arrive(pipeline *p, size_t stage, item *x)
 {
     gate *g = &p->gates[stage];
@@ -168,7 +171,7 @@ static bool gate_arrive(pipeline *p, size_t stage, item *x)
     return false;
 }
 
-/* The item in the stage has left it. */
+/* Opens the gate of `stage`, because the item that was in the stage has left it. */
 static void gate_open(pipeline *p, size_t stage)
 {
     gate *g = &p->gates[stage];
@@ -177,7 +180,8 @@ static void gate_open(pipeline *p, size_t stage)
     if (stage != 0 && g->ring[g->next & p->mask] != NULL) p->ready++;
 }
 
-/* Takes the item that is ready at the latest gate. There is one. */
+/* Takes the item that is ready at the latest gate. The caller has checked that an item is ready
+ * (p->ready != 0). */
 static position gate_take(pipeline *p)
 {
     for (size_t s = p->n - 1;; s--) {
@@ -199,7 +203,8 @@ static bool can_make(const pipeline *p)
     return !p->ended && !p->gates[0].closed && (p->free != NULL || p->used < p->max_in_flight);
 }
 
-/* Takes a free slot for the item that the first stage makes. There is one. */
+/* Takes a free slot for the item that the first stage makes. The caller has checked by can_make()
+ * that a slot is free. */
 static position slot_take(pipeline *p)
 {
     item *x = p->free;
@@ -231,8 +236,8 @@ static size_t stage_after(const pipeline *p, size_t stage, const item *x)
     return stage <= p->last_ordered ? stage : p->n;
 }
 
-/* An item has passed its stage. Returns the same item at its next stage if it may enter, else
- * nothing. */
+/* An item has passed its stage. Returns the same item at its next stage if it may enter that stage,
+ * else a position without an item. */
 static position advance(pipeline *p, position at)
 {
     const position nothing = {NULL, 0};
@@ -288,30 +293,31 @@ static void child_wait(runner *r, child *c)
     child_release(r, c);
 }
 
-/* Returns a child that is not in use, or NULL if there is none. */
+/* Returns an entry of r->child that is not in use, or NULL if all are in use. */
 static child *child_get(runner *r)
 {
     for (int i = 0; i < CHILDREN_MAX; i++) {
         child *c = &r->child[i];
-        /* relaxed: a hint */
+        /* relaxed: only a hint */
         if (r->children == CHILDREN_MAX && fji_load_relaxed(&c->ending) != 0) child_wait(r, c);
         if (!c->used) return c;
     }
     return NULL;
 }
 
-/* Waits for LINGER_TICKS. Returns false if it has done so LINGER_MAX times, or if the job ends. */
+/* Waits for LINGER_TICKS and returns true. Returns false at once if the runner has lingered
+ * LINGER_MAX times, or if the job has ended. */
 static bool runner_linger(runner *r)
 {
-    /* relaxed: the code carries no other data. */
+    /* relaxed: the code orders no other data. */
     if (r->lingered == LINGER_MAX || fji_load_relaxed(&r->pipe->job.code) != FJ_OK) return false;
     r->lingered++;
     for (uint64_t begin = fji_ticks(); fji_ticks() - begin < LINGER_TICKS;) fji_pause();
     return true;
 }
 
-/* Called if nothing is ready: joins one of the children, or lingers. Returns false if there is no
- * child. */
+/* Called if nothing is ready: joins one of the children, or lingers before it joins. Returns false
+ * if the runner has no child. */
 static bool runner_join_one(runner *r)
 {
     if (r->children == 0) return false;
@@ -344,7 +350,7 @@ static void runner_fork(runner *r)
 {
     child *c = child_get(r);
 
-    if (c == NULL) { /* another runner may offer instead */
+    if (c == NULL) { /* withdraws the offer, so that another runner may offer */
         offer_end(r->pipe);
         return;
     }
@@ -368,7 +374,8 @@ static bool runner_should_return(runner *r)
     return fji_ticks() - p->offered_at > OFFER_TICKS;
 }
 
-/* Runs a stage on an item. Returns false if the job ends. */
+/* Runs a stage on an item. Returns false if the job has ended or ends with an error of the
+ * stage. */
 static bool stage_run(pipeline *p, item *x, size_t stage)
 {
     const fj_stage *s = &p->stages[stage];
@@ -387,7 +394,8 @@ static bool stage_run(pipeline *p, item *x, size_t stage)
     return true;
 }
 
-/* Runs the stage, and the following ones as far as there is no gate to open or to enter. */
+/* Runs the stage of *at, and the following stages as long as no gate has to be opened or entered.
+ * Returns false if the job ends. */
 static bool position_run(pipeline *p, position *at)
 {
     if (!stage_run(p, at->item, at->stage)) return false;
@@ -397,7 +405,8 @@ static bool position_run(pipeline *p, position *at)
     return true;
 }
 
-/* Takes something that is ready, or nothing. Under the lock. */
+/* Takes something that is ready. Returns a position without an item if nothing is ready. Under the
+ * lock. */
 static position runner_take(pipeline *p)
 {
     if (p->ready != 0) return gate_take(p);
@@ -446,7 +455,7 @@ static int child_run(fj_task *t)
 
     offer_end(c->pipe);
     runner_run(c->pipe, c);
-    fji_store_relaxed(&c->ending, 1); /* relaxed: a hint */
+    fji_store_relaxed(&c->ending, 1); /* relaxed: only a hint */
     return FJ_OK;
 }
 
@@ -514,7 +523,7 @@ static bool pipe_alloc(pipeline *p)
     return true;
 }
 
-/* All runners have returned: drops the items that are left in slots. */
+/* Passes the items that are left in slots to drop(). All runners have returned. */
 static void pipe_drop(pipeline *p, void (*drop)(void *item))
 {
     for (size_t i = 0; i < p->used; i++)

@@ -3,16 +3,17 @@
  * prefix.c - loops in which each chunk needs the combined value of all chunks left of it
  *
  * The problem: the prefix of a chunk is known only when everything left of it is folded. A worker
- * that waited for it would be idle.
+ * that waited for the prefix would be idle.
  *
- * The idea: a worker never waits for a prefix. If the prefix of a chunk is known, it emits the
- * chunk. If not, it folds a chunk ahead, which is what the next prefix needs.
+ * The idea: a worker never waits for a prefix. If the prefix of a chunk is known, the worker emits
+ * the chunk. If not, the worker folds a chunk ahead, because the prefixes of the chunks right of it
+ * need that fold.
  *
  * Sequential phase. The calling thread begins without helpers and emits one chunk after the other:
- * one pass over the data, and no memory. When there is demand, and the rest takes long enough, it
- * divides the rest into chunks and allocates a table for them. From then on it is one of the
- * participants that work on the table. Without memory for the table, or without demand, the
- * sequential phase lasts until the end.
+ * one pass over the data, and no memory. When there is demand, and the rest takes long enough, the
+ * calling thread divides the rest into chunks and allocates a table for them. From then on the
+ * calling thread is one of the participants that work on the table. Without memory for the table,
+ * or without demand, the sequential phase lasts until the end.
  *
  * The table has for each chunk a value, a state and a note. `carry` is the prefix of chunk `known`.
  * One word has four fields. Every step of the protocol is one compare-and-swap of the word, except
@@ -34,8 +35,8 @@
  *
  * A participant does the first of these that is possible:
  *
- *   1. emit    One of the last chunks that it has folded itself is below `known` and not taken.
- *              Its data is in the cache of this processor.
+ *   1. emit    One of the last chunks that the participant has folded itself is below `known` and
+ *              not taken. The data of this chunk is still in the cache of this processor.
  *   2. direct  known == claimed < chunks. It claims the chunk, and thereby owns the carry. It emits
  *              the chunk without a fold, into the carry, sets the state TAKEN, and advances `known`
  *              from the next chunk on.
@@ -97,11 +98,12 @@
 
 enum {
     CHUNKS_MAX = 16384,
-    HELPERS = 2,           /* that one participant may have forked */
-    AHEAD = 4,             /* max_ahead for each worker */
+    HELPERS = 2,           /* the most helpers that one participant may have forked at a time */
+    AHEAD = 4,             /* chunks of max_ahead for each worker */
     KEEP = 2,              /* chunks that a participant folds and wants to emit itself */
-    CHUNK_BYTES = 1 << 17, /* that a chunk accesses: they fit the cache of one core */
-    TABLE_BYTES = 1 << 24, /* of all values: with large values a table has fewer chunks, */
+    CHUNK_BYTES = 1 << 17, /* bytes that a chunk may access, so that they fit the cache of one
+                            * core */
+    TABLE_BYTES = 1 << 24, /* bytes of all values: with large values a table has fewer chunks, */
     CHUNKS_MIN = 64,       /* but at least this many */
     GROWTH = 16,           /* a sequential chunk is at most 16 times as large as the one before */
     BITS = 15,             /* of a field of the word, for numbers from 0 to CHUNKS_MAX */
@@ -112,7 +114,7 @@ enum {
 
 typedef struct table {
     _Alignas(FJI_CACHE_PAIR) uint64_t word;
-    uint32_t helpers; /* forked and not yet joined */
+    uint32_t helpers; /* number of helpers that are forked and not yet joined */
     _Alignas(FJI_CACHE_PAIR) fji_prefix_loop *loop;
     size_t begin, end;
     size_t chunk;          /* elements of a chunk */
@@ -121,8 +123,8 @@ typedef struct table {
     uint32_t max_ahead;    /* limit for claimed - known */
     size_t stride;         /* bytes of a value */
     size_t note_words;     /* 64-bit words of a note */
-    unsigned char *carry;  /* the prefix of chunk `known`; used by its owner only */
-    unsigned char *spare;  /* space for one value; used by the owner of the carry only */
+    unsigned char *carry;  /* the prefix of chunk `known`; only the owner of the carry uses it */
+    unsigned char *spare;  /* space for one value; only the owner of the carry uses it */
     unsigned char *values; /* of each chunk: its fold; below `known`, its prefix */
     uint64_t *notes;
     uint32_t *states; /* of each chunk: 0, FOLDED or TAKEN */
@@ -140,7 +142,7 @@ typedef struct participant {
 typedef struct helper {
     fj_task task;
     table *table;
-    uint32_t leaving; /* 1: it is about to return */
+    uint32_t leaving; /* 1: the helper is about to return */
 } helper;
 
 /* The call, during the sequential phase. */
@@ -150,7 +152,7 @@ typedef struct call {
     size_t begin, end;
     unsigned char *carry;
     size_t chunk;
-    uint64_t ticks_per_element; /* of the last chunk, times 256; 0: not known */
+    uint64_t ticks_per_element; /* 256 * ticks of the last chunk for each element; 0: not known */
     uint64_t last_end;          /* when the last chunk ended */
     bool table_failed;          /* a table was refused for lack of memory; not tried again */
 } call;
@@ -180,15 +182,18 @@ static uint32_t word_taken(uint64_t w)
 
 static uint64_t word_load(table *t)
 {
-    /* [prefix.word] acquire <- release in word_cas(): values, states, the carry. */
+    /* [prefix.word] acquire <- release in word_cas(): the values, states and the carry that the
+     * participant wrote before its CAS. */
     return fji_load_acquire(&t->word);
 }
 
-/* Changes the word from *w to `to`. Returns false if the word is not *w, and stores it there. */
+/* Changes the word from *w to `to`. If the word is not *w, changes nothing, stores the word in *w
+ * and returns false. */
 static bool word_cas(table *t, uint64_t *w, uint64_t to)
 {
     FJI_CHAOS_POINT();
-    /* [prefix.word] acq_rel <-> itself, and acquire in word_load(): all that was done before. */
+    /* [prefix.word] acq_rel <-> the same CAS of other participants, and -> acquire in word_load():
+     * everything that this participant wrote before. */
     return fji_cas_acq_rel_64(&t->word, w, to);
 }
 
@@ -254,7 +259,8 @@ static void table_advance(table *t, uint32_t known, uint32_t from)
     uint32_t to = known, taken;
 
     do {
-        /* [prefix.state] acquire <- release in table_publish_fold(): the value and the note. */
+        /* [prefix.state] acquire <- release in table_publish_fold(): the value and the note of
+         * chunk `known`. */
         for (; known < word_claimed(w) && fji_load_acquire(&t->states[known]) != 0; known++)
             if (!chunk_pass_carry(t, known)) return;
         taken = word_taken(w) == from ? to : word_taken(w);
@@ -270,7 +276,8 @@ static bool table_take(table *t, uint32_t k)
 {
     uint32_t state = FOLDED;
 
-    /* relaxed: only decides which participant takes it; the word has carried the data. */
+    /* relaxed: only decides which participant takes the chunk; the load of the word has made its
+     * value and note visible. */
     return fji_cas_relaxed(&t->states[k], &state, (uint32_t)TAKEN);
 }
 
@@ -284,8 +291,8 @@ static void table_emit(table *t, uint32_t k)
     (void)chunk_emit(t, k, acc, chunk_note(t, k));
 }
 
-/* Emits the first chunk that is not taken of those from `taken` to `known` in w, if there is one.
- * Moves `taken` over the chunks that are taken. */
+/* Emits the first chunk from `taken` to `known` in w that is not taken, if there is one. Moves
+ * `taken` over the chunks that are taken. */
 static void table_sweep(table *t, uint64_t w)
 {
     uint32_t k = word_taken(w), known = word_known(w);
@@ -306,7 +313,7 @@ static void table_direct(table *t, uint32_t k)
     if (size <= sizeof stack) acc = memcpy(stack, acc, size);
     if (!chunk_emit(t, k, acc, NULL)) return;
     if (acc == stack) memcpy(t->carry, acc, size);
-    /* relaxed: the CAS of the word publishes it. */
+    /* relaxed: the CAS of the word in table_advance() publishes the state. */
     fji_store_relaxed(&t->states[k], (uint32_t)TAKEN);
     table_advance(t, k + 1, k);
 }
@@ -317,7 +324,7 @@ static void table_publish_fold(table *t, uint32_t k)
 {
     uint64_t w = word_load(t);
 
-    /* [prefix.state] release -> acquire in table_advance(): the value and the note. */
+    /* [prefix.state] release -> acquire in table_advance(): the value and the note of chunk k. */
     fji_store_release(&t->states[k], (uint32_t)FOLDED);
     while (!word_cas(t, &w, w + ONE_FOLDS)) continue;
     if (word_known(w) == k) table_advance(t, k, UINT32_MAX);
@@ -340,7 +347,7 @@ static void table_fold(table *t, uint32_t k)
     table_publish_fold(t, k);
 }
 
-/* Removes the oldest chunk from the list and returns it. */
+/* Removes the oldest chunk from the list of folded chunks and returns its number. */
 static uint32_t participant_forget_oldest(participant *p)
 {
     uint32_t k = p->folded[0];
@@ -356,7 +363,8 @@ static void participant_fold(participant *p, table *t, uint32_t k)
     table_fold(t, k);
 }
 
-/* Does the first step that is possible, as listed above. Returns false if none is. */
+/* Does the first step that is possible, in the order listed at the head of this file. Returns false
+ * if no step is possible. */
 static bool participant_step(participant *p, table *t)
 {
     for (uint64_t w = word_load(t);;) {
@@ -395,15 +403,17 @@ static int helper_run(fj_task *task)
     return FJ_OK;
 }
 
-/* Ends the fork of a helper. */
+/* Joins a helper. */
 static void helper_join(helper *h)
 {
-    /* A helper that was never started, also because the pool has stopped, has claimed nothing. */
+    /* A helper that was never started, for example because the pool has stopped, has claimed no
+     * chunk, so its code does not matter. */
     if (!fj_unfork(&h->task)) (void)fj_join_stolen(&h->task);
     (void)fji_add_relaxed(&h->table->helpers, (uint32_t)-1); /* relaxed: only a count */
 }
 
-/* Returns whether an idle worker would become a helper, and find enough to do. */
+/* Returns whether an idle worker would soon take a helper that is forked now, and at least two
+ * chunks are left for it. */
 static bool helper_has_demand(table *t)
 {
     /* relaxed: both are estimates. */
@@ -413,8 +423,8 @@ static bool helper_has_demand(table *t)
     return helpers < t->max_helpers && claimed + 2 <= t->chunks && fji_has_demand();
 }
 
-/* Joins helpers that are about to return, and forks one more if there is demand. Returns the number
- * of helpers in h. */
+/* Joins helpers that are about to return, and forks one more if there is demand. Returns the new
+ * number of helpers in h; n is the old one. */
 static unsigned helpers_fork(table *t, helper *h, unsigned n)
 {
     /* relaxed: a hint. */
@@ -454,7 +464,7 @@ static size_t chunks_max(const fji_prefix_loop *loop)
                                                     : fit;
 }
 
-/* Returns the elements of a chunk of the table, if n elements are left. */
+/* Returns the number of elements of a chunk of the table, if n elements are left. */
 static size_t chunk_size(const call *c, size_t n)
 {
     const fji_prefix_loop *loop = c->loop;
@@ -472,7 +482,7 @@ static size_t chunk_size(const call *c, size_t n)
 }
 
 /* Returns the address of `bytes` bytes at *offset in the block `base`, and moves *offset behind
- * them. If base is NULL it only moves *offset. */
+ * them. If `base` is NULL, carve() only moves *offset. */
 static void *carve(size_t *offset, unsigned char *base, size_t bytes)
 {
     unsigned char *p = base != NULL ? base + *offset : NULL;
@@ -534,7 +544,7 @@ static void sequential_timing(call *c, size_t n)
     c->chunk = fji_job_chunk_size(j, fit < max ? (size_t)fit : max);
 }
 
-/* Returns whether the rest takes long enough for more than one participant. */
+/* Returns whether the rest of the range takes long enough for more than one participant. */
 static bool table_is_worthwhile(const call *c)
 {
     size_t n = c->end - c->begin;
@@ -560,7 +570,8 @@ static bool sequential_chunk(call *c)
     return true;
 }
 
-/* Processes the rest with a table. Returns false if there is none. */
+/* Processes the rest of the range with a table. Returns false, and processes nothing, if
+ * table_make() makes no table. */
 static bool table_run(call *c)
 {
     table t;

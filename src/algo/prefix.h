@@ -13,12 +13,13 @@
 
 #include "job.h"
 
-/* Folds lo <= i < hi into *acc. May store one bit for each element in `note`, for the emission. */
+/* Folds lo <= i < hi into *acc. May store one bit for each element in `note`, for the emission.
+ * Returns FJ_OK, or a code that ends the job. */
 typedef int fji_prefix_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note);
 
 /*
  * Emits lo <= i < hi. *acc is the prefix of lo. `note` is what the fold has stored, or NULL if the
- * chunk was not folded. If it was not, *acc has to become the prefix of hi.
+ * chunk was not folded. If `note` is NULL, the function has to change *acc to the prefix of hi.
  */
 typedef int fji_prefix_emit(void *context, size_t lo, size_t hi, void *acc, uint64_t *note);
 
@@ -28,12 +29,12 @@ typedef struct fji_prefix_loop {
     fji_prefix_emit *emit;
     void *context;
     fj_combine_fn *combine;
-    void *arg;            /* of combine */
+    void *arg;            /* the last argument of combine */
     const void *identity; /* the first value of an accumulator */
     size_t size;          /* bytes of an accumulator */
     size_t extra;         /* bytes that fold and emit may use behind an accumulator that is larger
                            * than FJI_PREFIX_INLINE_BYTES */
-    size_t stride;        /* bytes of memory that one element accesses; 0: few */
+    size_t stride;        /* bytes of memory that are accessed for one element; 0: few */
     bool has_notes;       /* a fold stores one bit for each element */
 } fji_prefix_loop;
 
@@ -41,8 +42,9 @@ typedef struct fji_prefix_loop {
 #define FJI_PREFIX_INLINE_BYTES 256
 
 /*
- * Runs the loop from begin to end, begin <= end, as `how` selects. On FJ_OK, *total gets the prefix
- * of `end`, unless it is NULL. The caller has set all members: loop->job by fji_job_init().
+ * Runs the loop from begin to end, begin <= end, as `how` selects. If it returns FJ_OK and `total`
+ * is not NULL, *total is the prefix of `end`. The caller has set all members of *loop, and
+ * loop->job by fji_job_init().
  */
 int fji_prefix_run(fji_prefix_loop *loop, const fj_algo_options *how, size_t begin, size_t end,
                    void *total);

@@ -35,7 +35,7 @@
 void fj_progress_init(fj_progress *p, uint64_t total)
 {
     if (p == NULL) return;
-    /* relaxed: the counters carry no other data, here and below. */
+    /* relaxed: the counters order no other data, here and in the three functions below. */
     fji_store_relaxed(&p->total, total);
     fji_store_relaxed(&p->done, (uint64_t)0);
     p->adds = total == 0;
@@ -61,30 +61,30 @@ uint64_t fj_progress_total(const fj_progress *p)
 
 enum {
     REDRAW_MS = 100,
-    LAST_WRITE_MS = 100, /* how long the end of the bar waits for the terminal */
+    LAST_WRITE_MS = 100, /* how long bar_erase() waits for the terminal, for each write */
     COLUMNS_DEFAULT = 80,
     COLUMNS_MAX = 500,
     BAR_MIN = 10,
     BAR_MAX = 40,
-    LABEL_MIN = 8, /* columns of the label that figures do not displace */
+    LABEL_MIN = 8, /* columns of the label that are kept even if figures are left out for them */
     FIGURES = 4,
     FIGURE_BYTES = 48,
 };
 
-#define SMOOTH_SECONDS 3.0 /* the rate is averaged over about this time */
+#define SMOOTH_SECONDS 3.0 /* the rate is an average over about this time */
 
 struct fj_progress_bar {
     const fj_progress *progress;
-    bool shown; /* there is a terminal and a thread */
+    bool shown; /* the bar has a terminal and a thread */
     fji_terminal terminal;
     fji_thread thread;      /* valid once `ready` is 1 */
     uint32_t ready;         /* 1: the thread has stored its handle */
     uint32_t stop;          /* 1: the thread has to end */
-    bool drawn;             /* there is a line to erase */
+    bool drawn;             /* a line was drawn, which has to be erased at the end */
     int64_t measured_at;    /* the time of the last measurement, in ns */
-    uint64_t measured_done; /* what was done then */
+    uint64_t measured_done; /* the elements that were done at that time */
     double rate;            /* elements for each second; negative: not known yet */
-    size_t written, length; /* bytes of `out` that are written, and that there are */
+    size_t written, length; /* bytes of `out` that are written, and bytes that `out` holds */
     char out[5 * COLUMNS_MAX];
     char label[]; /* without control characters */
 };
@@ -97,7 +97,8 @@ typedef struct line {
 
 /* ---- Labels ---------------------------------------------------------------------------------- */
 
-/* Returns the bytes of the UTF-8 character at s, or 0 if it must not be shown. */
+/* Returns how many bytes the UTF-8 character at s has, or 0 if it is invalid or a control
+ * character. */
 static size_t char_length(const unsigned char *s)
 {
     size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
@@ -109,7 +110,7 @@ static size_t char_length(const unsigned char *s)
     return n;
 }
 
-/* Returns an upper bound for the columns of a character of `length` bytes. */
+/* Returns an upper bound for the columns that a character of `length` bytes takes on a terminal. */
 static size_t char_columns(size_t length)
 {
     return length < 3 ? 1 : 2;
@@ -164,7 +165,7 @@ static void line_add(line *l, const char *text)
     l->columns += n;
 }
 
-/* Each of these functions appends to a string, and returns its end. */
+/* Each of the functions put_...() writes to the end `to` of a string, and returns the new end. */
 
 static char *put_text(char *to, const char *text)
 {
@@ -174,7 +175,7 @@ static char *put_text(char *to, const char *text)
     return to + n;
 }
 
-/* Writes n in at least `width` characters, with `pad` in front. */
+/* Writes n in at least `width` characters, filled up with `pad` in front. */
 static char *put_padded(char *to, uint64_t n, int width, char pad)
 {
     char digits[20];
@@ -331,7 +332,7 @@ static void bar_erase(fj_progress_bar *b)
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* Updates the rate, an average in which the weight of a measurement decreases with its age. */
+/* Updates b->rate, an average in which the weight of a measurement decreases with its age. */
 static void bar_measure(fj_progress_bar *b)
 {
     int64_t now = fji_plat_now();
@@ -346,7 +347,7 @@ static void bar_measure(fj_progress_bar *b)
     b->measured_done = done;
 }
 
-/* relaxed: the flag carries no other data. */
+/* relaxed: the flag orders no other data. */
 static bool bar_stopped(const fj_progress_bar *b)
 {
     return fji_load_relaxed(&b->stop) != 0;
@@ -367,7 +368,8 @@ static void bar_run(void *arg)
 
     fji_plat_thread_block_all();
     b->thread = fji_plat_thread_self();
-    /* [progress.thread] release -> acquire in bar_end(): the handle. */
+    /* [progress.thread] release -> acquire in bar_end(): the handle in b->thread becomes
+     * visible. */
     fji_store_release(&b->ready, 1u);
     fji_plat_wake_one(&b->ready);
     while (bar_wait(b)) {
@@ -415,7 +417,8 @@ static void bar_end(fj_progress_bar *b)
     if (fji_terminal_is_ours(&b->terminal)) {
         fji_store_relaxed(&b->stop, 1u); /* relaxed: as in bar_stopped() */
         fji_plat_wake_one(&b->stop);
-        /* [progress.thread] acquire <- release in bar_run(): the handle. */
+        /* [progress.thread] acquire <- release in bar_run(): if `ready` is 1, b->thread is the
+         * handle of the thread. */
         while (fji_load_acquire(&b->ready) == 0) (void)fji_plat_wait(&b->ready, 0, FJ_FOREVER);
         fji_plat_thread_join(b->thread);
     }

@@ -9,8 +9,9 @@
  *
  * Leaves. A range that fits a cache is a leaf. Its elements are moved to the buffer by a lower
  * digit of their keys, and back by an upper digit. The digits begin at the highest bit in which the
- * keys differ, and are as wide as is worthwhile for the number of elements. If they do not reach
- * down to bit 0, few elements have the same digits. Each group that does is then a leaf of its own.
+ * keys differ, and are as wide as is worthwhile for the number of elements. If the two digits do
+ * not reach down to bit 0, few elements have the same digits. Each group of elements with the same
+ * digits is then a leaf of its own.
  *
  * Buckets. A larger range is first divided into buckets by one digit (most significant digit first,
  * "msd"). Each chunk of the range counts its elements by bucket. From these counts follows where
@@ -39,10 +40,10 @@ enum {
     SMALL_MAX = 32,         /* elements that are sorted by comparisons */
     LEAF_DIGIT_MAX = 12,    /* bits of a digit of a leaf */
     ONE_PASS_MAX = 10,      /* bits that are sorted by one digit instead of two */
-    LEAF_BYTES = 1 << 18,   /* of a leaf; its buffer is as large */
+    LEAF_BYTES = 1 << 18,   /* bytes of a leaf; its buffer has the same size */
     MSD_DIGIT_MAX = 8,      /* bits of the digit that divides into buckets */
-    COUNT_DIGIT_MAX = 10,   /* the same if the elements are only counted */
-    BUCKET_BYTES = 1 << 15, /* of a bucket, approximately */
+    COUNT_DIGIT_MAX = 10,   /* bits of the digit if the elements are only counted, not moved */
+    BUCKET_BYTES = 1 << 15, /* bytes of a bucket, approximately */
     CHUNK_MIN = 1 << 14,    /* elements of a chunk, at least */
     CHUNKS_MAX = 64,        /* chunks of a range */
     CHECK_EVERY = 1 << 16,  /* pairs between two tests of the job */
@@ -60,8 +61,8 @@ static unsigned min_of(unsigned x, unsigned y)
     return x < y ? x : y;
 }
 
-/* Returns by how many of its `bits` bits a leaf of n elements is sorted before it is divided into
- * groups. */
+/* Returns by how many bits a leaf of n elements, whose keys differ in the lowest `bits` bits, is
+ * sorted before it is divided into groups. */
 static unsigned leaf_width(size_t n, unsigned bits)
 {
     unsigned size = bits_of(n);
@@ -71,7 +72,7 @@ static unsigned leaf_width(size_t n, unsigned bits)
     return min_of(bits, 2 * min_of(size, LEAF_DIGIT_MAX - 1));
 }
 
-/* Returns the width of the digit that divides n elements into buckets. */
+/* Returns the width, in bits, of the digit that divides n elements of `size` bytes into buckets. */
 static unsigned msd_digit(size_t n, size_t size, unsigned bits)
 {
     return min_of(bits, min_of(bits_of(n / (BUCKET_BYTES / size)), MSD_DIGIT_MAX));

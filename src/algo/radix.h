@@ -25,7 +25,7 @@ typedef struct fji_key_map {
  * Each function sorts a[0] to a[n - 1]. `buffer` has space for n elements. The sorts of keys with
  * values (kv) are stable.
  *
- *   from     a task that runs in a pool. Adds the elements to the progress of the job.
+ *   from     a task that runs in a pool. The sort adds the elements to the progress of the job.
  *   returns  FJ_OK; FJ_ECANCELED, and then the array has the same elements in some order.
  */
 int fji_radix_32(fji_job *j, fji_bits32 *a, fji_bits32 *buffer, size_t n, const fji_key_map *map);

@@ -19,7 +19,7 @@
 
 /* ---- One pass -------------------------------------------------------------------------------- */
 
-/* Returns the bits in which the keys differ. */
+/* Returns a mask of the bits in which the keys of n elements differ. */
 static KEY N(differ)(const ELEMENT *a, size_t n)
 {
     const KEY first = KEY_OF(a[0]);
@@ -39,8 +39,9 @@ static void N(copy_unmapped)(const ELEMENT *from, ELEMENT *to, size_t n, const f
     }
 }
 
-/* Moves all elements by the digit at `shift`, whose values are counted in `count`. Returns false,
- * and moves nothing, if all elements have the same digit. */
+/* Moves n elements from `from` to `to`, in the order of the digit of `digit` bits at bit `shift`.
+ * On entry count[d] is the number of elements whose digit is d. Returns false, and moves nothing,
+ * if all elements have the same digit. */
 static bool N(move)(const ELEMENT *from, ELEMENT *to, size_t n, unsigned shift, unsigned digit,
                     uint32_t *count)
 {
@@ -60,8 +61,8 @@ static bool N(move)(const ELEMENT *from, ELEMENT *to, size_t n, unsigned shift, 
 /* ---- Leaves ---------------------------------------------------------------------------------- */
 
 /* Sorts by the `width` bits from bit `low` on, at most 2 * LEAF_DIGIT_MAX, in up to two passes.
- * Returns where the elements are: `from` or `other`. Not inlined, so that its counts are not on the
- * stack while groups are sorted. */
+ * Returns where the elements are: `from` or `other`. The function is not inlined, so that its
+ * counts are not on the stack while groups are sorted. */
 __attribute__((noinline)) static ELEMENT *N(two_passes)(ELEMENT *from, ELEMENT *other, size_t n,
                                                         unsigned low, unsigned width)
 {
@@ -122,11 +123,12 @@ static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const 
 /* A range that is divided into buckets, chunk by chunk, and then sorted bucket by bucket. */
 typedef struct N(msd) {
     fji_job *job;
-    ELEMENT *from, *other; /* the elements are moved from one to the other, and */
-    ELEMENT *to;           /* sorted into one of them */
+    ELEMENT *from, *other; /* the elements are moved from `from` to `other`, and */
+    ELEMENT *to;           /* sorted into `to`, which is one of the two */
     size_t n;
-    const fji_key_map *map;         /* of the keys in the buckets */
-    const fji_key_map *pending_map; /* of the keys in `from`; the identity if they are mapped */
+    const fji_key_map *map;         /* the map of the keys in the buckets */
+    const fji_key_map *pending_map; /* the map still to be applied to `from`; the identity if its
+                                     * keys are mapped */
     size_t chunks;
     unsigned shift, digit; /* where the digit is in a key */
     bool fill; /* the keys of a bucket are equal and have no values: */
@@ -134,7 +136,8 @@ typedef struct N(msd) {
     KEY differ[CHUNKS_MAX];
     size_t start[(1u << COUNT_DIGIT_MAX) + 1]; /* where each bucket begins */
     unsigned char done[1u << COUNT_DIGIT_MAX];
-    /* Of each chunk: how many elements it has in each bucket; then where it moves the next one. */
+    /* Of each chunk and bucket: first how many elements of the chunk belong to the bucket, then
+     * where the chunk moves its next element of the bucket. */
     size_t (*count)[1u << COUNT_DIGIT_MAX];
 } N(msd);
 
@@ -197,7 +200,8 @@ static int N(msd_move)(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-/* Replaces the counts by places: bucket by bucket, and chunk by chunk within a bucket. */
+/* Replaces the counts by the places where the chunks begin to write: bucket by bucket, and chunk by
+ * chunk within a bucket. */
 static void N(msd_places)(N(msd) *m)
 {
     size_t at = 0, b;
@@ -292,8 +296,8 @@ static int N(msd_split)(N(msd) *m)
 }
 
 /* Sorts the elements in `from`, whose keys are mapped if `mapped` is set, into `to`, which is
- * `from` or `other`. Their keys are then mapped back. After a cancellation the elements are there
- * in some order. */
+ * `from` or `other`. The keys in `to` are mapped back. After a cancellation all elements are in
+ * `to`, in some order. */
 static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to,
                        const fji_key_map *map, bool mapped)
 {

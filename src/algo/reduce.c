@@ -2,8 +2,8 @@
 /*
  * reduce.c - folding a range into one value, and counting elements by key
  *
- * Both are the loop of split.h with accumulators. The accumulator of the whole range is a copy, so
- * that the caller's result is written only if the call succeeds.
+ * Reductions and histograms are the loop of split.h with accumulators. The loop adds to a private
+ * accumulator, which is copied to the caller's result only if the call succeeds.
  */
 #include <string.h>
 

@@ -48,8 +48,9 @@
 
 enum {
     INLINE_ACC = 128,
-    DEPTH_MAX = 64,   /* of any tree */
-    DEPTH_SMALL = 16, /* of a subtree that is computed with a smaller stack frame */
+    DEPTH_MAX = 64,   /* the largest depth of any tree */
+    DEPTH_SMALL = 16, /* the largest depth of a subtree that is computed with a smaller stack
+                       * frame */
     GROWTH = 16,      /* a group of leaves is at most 16 times as large as the one before it */
 };
 
@@ -61,16 +62,16 @@ typedef struct reduction {
     void *arg;
     const void *identity;
     size_t size;   /* bytes of an accumulator */
-    size_t stride; /* the same, rounded up for accumulators in a block */
+    size_t stride; /* `size` rounded up to the alignment of accumulators in a block */
     size_t begin, end;
     size_t leaf; /* elements of a leaf */
 } reduction;
 
 /* How long leaves take, as the worker has measured it. */
 typedef struct leaf_timing {
-    uint64_t ticks_per_leaf; /* times 256; 0: not known */
+    uint64_t ticks_per_leaf; /* 256 * ticks of a leaf; 0: not known */
     uint64_t begin;          /* when the current group of leaves began */
-    size_t leaves;           /* of the group that are done */
+    size_t leaves;           /* leaves of the current group that are done */
     size_t check_after;      /* leaves of a group */
 } leaf_timing;
 
@@ -78,7 +79,7 @@ enum half { KEPT, FORKED, CURRENT };
 
 /* A node on the path to the current leaf. */
 typedef struct node {
-    fj_task task; /* of the right half, while it is FORKED */
+    fj_task task; /* the task of the right half, while it is FORKED */
     reduction *reduction;
     enum half half; /* where the right half is */
     bool done;      /* a thief has computed the right half */
@@ -94,7 +95,7 @@ typedef struct subtree {
     reduction *reduction;
     node *path;
     size_t depth;         /* nodes on the path */
-    size_t first_kept;    /* no node before this one is KEPT */
+    size_t first_kept;    /* index in `path`: no node before it is KEPT */
     size_t lo;            /* the current leaf */
     void *acc;            /* the accumulator of the current leaf */
     unsigned char *block; /* large accumulators; NULL: they are in the nodes */
@@ -178,7 +179,8 @@ static void path_descend(subtree *p, size_t n)
     }
 }
 
-/* Ends the fork of the right half of x. Returns true if a thief has computed it. */
+/* Joins the right half of x. Returns true if a thief has computed it, false if this worker has
+ * to. */
 static bool path_join(subtree *p, node *x)
 {
     if (!fji_job_join(&p->reduction->job, &x->task)) return false;
@@ -208,7 +210,8 @@ static bool path_next_leaf(subtree *p)
         node *x = &p->path[p->depth - 1];
         if (x->half == CURRENT || (x->half == FORKED && path_join(p, x))) {
             x->half = CURRENT;
-            /* relaxed: if the job has a code, the values are discarded. */
+            /* relaxed: only decides whether to combine; if the job has ended, the values are
+             * discarded. */
             if (fji_load_relaxed(&r->job.code) != FJ_OK || !path_ascend(p)) return false;
             continue;
         }
@@ -222,7 +225,7 @@ static bool path_next_leaf(subtree *p)
     return false;
 }
 
-/* After an error: ends all forks. */
+/* Joins all halves that are still forked. There are such halves only after an error. */
 static void path_join_all(subtree *p)
 {
     while (p->depth > 0) {
@@ -291,7 +294,7 @@ static size_t depth_of(size_t n)
     return depth;
 }
 
-/* Reduces n leaves from lo on into *acc. Returns false if there is no memory, and does nothing. */
+/* Reduces n leaves from lo on into *acc. If there is no memory, does nothing and returns false. */
 static bool subtree_reduce(reduction *r, size_t lo, size_t n, void *acc, const leaf_timing *t)
 {
     subtree p = {.reduction = r, .lo = lo, .acc = acc, .timing = *t};

@@ -64,7 +64,8 @@ struct scan_each {
     void *arg;
 };
 
-/* Copies an element. The frequent sizes are constants, so that these copies are not calls. */
+/* Copies an element. The frequent sizes are constants, so that the compiler generates no call of
+ * memcpy() for them. */
 static inline void element_copy(void *to, const void *from, size_t size)
 {
     switch (size) {
@@ -104,8 +105,9 @@ static int each_inclusive(void *context, size_t lo, size_t hi, void *acc, uint64
     return FJ_OK;
 }
 
-/* The total before an element is copied first, because `op` may read the element where the total is
- * to be written. The copy of a large accumulator is behind the accumulator (`extra`). */
+/* The total before an element is saved first, because in a scan in place the element is where that
+ * total has to be written. The saved copy of a large accumulator is directly behind the accumulator
+ * (`extra`). */
 static int each_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
 {
     _Alignas(max_align_t) unsigned char copy[FJI_PREFIX_INLINE_BYTES];
@@ -172,8 +174,8 @@ struct scan_sum {
  * emission therefore adds up four elements first, so that only every fourth addition depends on the
  * previous total. The fold has eight independent sums.
  *
- * Results of at least STREAM_BYTES are written past the caches. If the scan is in place they are
- * not: their cache lines were just read.
+ * Results of at least STREAM_BYTES are written past the caches. Results of a scan in place are not,
+ * because their cache lines were just read.
  */
 #define SUMS(name, N)                                                                           \
     static int name##_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)      \

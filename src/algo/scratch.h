@@ -3,21 +3,21 @@
  * scratch.h - the memory that algorithms allocate, and a fault injector for it
  *
  * Every algorithm that needs more memory than its stack frame allocates it here, for the time of
- * one call. Without memory most of them do the same work in another way, more slowly. Tests make
- * allocations fail in order to run these paths.
+ * one call. Without memory most algorithms use a slower method. Tests make allocations fail in
+ * order to run these methods.
  */
 #ifndef FJI_ALGO_SCRATCH_H
 #define FJI_ALGO_SCRATCH_H
 
 #include <stddef.h>
 
-/* As malloc() and free(), but without a change of errno. */
+/* These functions work as malloc() and free(), but leave errno unchanged. */
 void *fji_algo_alloc(size_t bytes);
 void fji_algo_free(void *p);
 
 /*
- * Lets the next n allocations of all threads succeed and every later one fail. A negative n ends
- * this. Has no effect unless the library is built with FJI_FAULTS.
+ * Lets the next n allocations of all threads succeed and every later one fail. A negative n removes
+ * the limit. Has no effect unless the library is built with FJI_FAULTS.
  */
 void fji_algo_fail_after(long n);
 

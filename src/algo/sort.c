@@ -9,19 +9,20 @@
  * on the way back. Each level of merges moves the elements from the array to a scratch array of the
  * same size, or back.
  *
- * Existing order is used. A leaf that is in order stays where it is. Two neighbouring ranges that
- * are in order together stay where they are too, which takes one comparison to find out. The state
- * of a range (enum range_state) says in which array it is. A strictly descending range is left as
- * it is, in the state DESCENDING, and reversed only when it has to be merged. For short ranges the
- * test is made only if one of the two is PRESORTED: the neighbour of such a range is likely to
- * continue its order. A sorted array, or a strictly descending one, therefore takes n - 1
- * comparisons, shared by all workers, and its elements are not moved, or moved once.
+ * Existing order is used. A leaf that is in order stays where it is. Two neighbouring sorted ranges
+ * also stay where they are if the last element of the first is not after the first element of the
+ * second; one comparison finds this out. The state of a range (enum range_state) says in which
+ * array it is. A strictly descending range is left as it is, in the state DESCENDING, and reversed
+ * only when it has to be merged. For short ranges the test is made only if one of the two is
+ * PRESORTED: the neighbour of a presorted range is likely to continue its order. A sorted array, or
+ * a strictly descending one, therefore takes n - 1 comparisons, shared by all workers, and its
+ * elements are not moved, or moved once.
  *
  * Elements of more than DIRECT_MAX bytes stay in place until the end. Pointers to them are sorted
  * instead, and then each element is moved once (sort_permute.h).
  *
  * In parallel: a range of more than `sequential_max` elements, usually a few hundred, forks its
- * right half on demand (split.h). Merges fork halves too (merge.h).
+ * right half if there is demand (fji_has_demand() in split.h). Merges fork halves too (merge.h).
  *
  * Invariant: when a range ends because the job has ended, all its elements are in the array, in
  * some order. A merge that is not completed has left its two runs unchanged, so they are copied
@@ -37,7 +38,7 @@
 
 enum {
     CHECK_ORDER_MIN = 128,    /* elements of a range that is always tested for order */
-    CHUNK_MAX = 2048,         /* comparisons of a chunk, if they take no time */
+    CHUNK_MAX = 2048,         /* the most comparisons of a chunk, for very fast comparisons */
     SEQUENTIAL_SHARE = 4,     /* a range that one worker sorts is a quarter of a chunk */
     SKIP_POOL_MAX = 32,       /* elements that the caller sorts itself, without measuring */
     PREFETCH_MIN = 4096,      /* fewer elements are not prefetched */
@@ -49,8 +50,10 @@ typedef struct sort {
     fji_merge_context merge; /* the order, the job, and the chunks of merges */
     size_t n;
     size_t sequential_max;   /* elements of a range that one worker sorts */
-    size_t levels;           /* of ranges, down to those */
-    unsigned char *area[2];  /* by IN_ARRAY and IN_SCRATCH; with pointers, both hold pointers */
+    size_t levels;           /* levels of ranges, from the whole array down to the ranges that one
+                              * worker sorts */
+    unsigned char *area[2];  /* the index is IN_ARRAY or IN_SCRATCH; if pointers are sorted, both
+                              * hold pointers */
     unsigned char *elements; /* the array */
     size_t size;             /* bytes of an element */
 } sort;
@@ -65,8 +68,8 @@ static unsigned char *sort_at(const sort *s, int area, size_t i)
 struct sort_move {
     size_t size; /* bytes of an element */
     unsigned char *to;
-    const unsigned char *from; /* of a copy */
-    unsigned char *end;        /* of a reversal: the end of the range */
+    const unsigned char *from; /* the source, if elements are copied */
+    unsigned char *end;        /* the end of the range, if it is reversed */
 };
 
 static int move_copy(size_t begin, size_t end, void *arg)
@@ -87,8 +90,8 @@ static int move_reverse(size_t begin, size_t end, void *arg)
     return FJ_OK;
 }
 
-/* Runs `body` for n elements of *m, in parallel if that is worthwhile. Returns false if it is not
- * complete. */
+/* Runs `body` for n elements of *m, in parallel if that is worthwhile. Returns false if some
+ * elements were not moved. */
 static bool sort_run_move(const sort *s, fj_for_fn *body, struct sort_move *m, size_t n)
 {
     if (!s->merge.parallel || n * m->size < PARALLEL_BYTES) return body(0, n, m) == FJ_OK;
@@ -135,7 +138,8 @@ typedef struct sort_pair {
     int a, b;
 } sort_pair;
 
-/* Halves a range. The left half consists of whole blocks, so that all leaves but one do. */
+/* Halves a range. The left half consists of whole blocks of BLOCK elements, so that all leaves but
+ * the last one do too. */
 static sort_pair sort_halve(size_t lo, size_t n)
 {
     size_t na = n / 2 & ~(size_t)(BLOCK - 1);
@@ -153,8 +157,8 @@ static int sort_align(const sort *s, sort_pair *r, int into, fji_run_pair *p)
     if (descending &&
         fji_order_cmp(o, sort_at(s, IN_ARRAY, mid - 1), sort_at(s, IN_ARRAY, mid)) > 0)
         return DESCENDING | PRESORTED;
-    /* The area of both or, if they differ, the one from which a merge leads to `into`. A descending
-     * range is in the array, and is reversed there. */
+    /* `from` is the area of both ranges or, if they are in different areas, the area from which a
+     * merge leads to `into`. A descending range is in the array, and is reversed there. */
     int from = (r->a & IN_SCRATCH) == (r->b & IN_SCRATCH) ? r->a & IN_SCRATCH : !into;
     bool check = r->na + r->nb >= CHECK_ORDER_MIN || ((r->a | r->b) & PRESORTED) != 0;
     sort_move_to(s, r->lo, r->na, &r->a, from);
@@ -189,7 +193,7 @@ static int sort_sequential(const sort *s, size_t lo, size_t n, int into)
 
 /* ---- Parallel ranges ------------------------------------------------------------------------- */
 
-/* Returns how many i < x leave the remainder k if divided by the number of levels. */
+/* Returns how many numbers i with 0 <= i < x leave the remainder k when divided by s->levels. */
 static size_t sort_class(const sort *s, size_t x, size_t k)
 {
     return (x + s->levels - 1 - k) / s->levels;
@@ -208,7 +212,8 @@ static void sort_add_progress(const sort *s, size_t lo, size_t n, size_t level, 
     fji_job_add_progress(s->merge.job, count);
 }
 
-/* Sorts a range on this thread. Sets up its pointers first, if pointers are sorted. */
+/* Sorts a range on this thread. If the sort moves pointers instead of elements, first sets up the
+ * pointers of this range. */
 static int sort_sequential_range(const sort *s, size_t lo, size_t n, int into, size_t level)
 {
     if (s->merge.order.kind == FJI_KIND_PTR) {
@@ -220,8 +225,8 @@ static int sort_sequential_range(const sort *s, size_t lo, size_t n, int into, s
     return state;
 }
 
-/* Merges the two ranges and returns the state. If the job has ended, the elements are in the
- * array. */
+/* Merges the two ranges and returns the state of the result. If the job has ended, all elements are
+ * in the array, in some order. */
 static int sort_merge_halves(const sort *s, sort_pair *r, int into)
 {
     fji_run_pair p;
@@ -232,7 +237,7 @@ static int sort_merge_halves(const sort *s, sort_pair *r, int into)
             fji_merge_parallel(&s->merge, &p);
             state = !r->a;
         }
-        /* relaxed: tasks that set it for this range are joined. */
+        /* relaxed: the tasks that may have set the code because of this range are joined. */
         if (fji_load_relaxed(&s->merge.job->code) == FJ_OK) return state;
     }
     if ((r->a & IN_SCRATCH) != 0) sort_move_to(s, r->lo, r->na, &r->a, IN_ARRAY);
@@ -259,7 +264,7 @@ static int sort_half_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Sorts both ranges, and forks the right one. */
+/* Sorts both ranges of *r, and forks the right one for other workers. Sets the states in *r. */
 static void sort_fork_half(const sort *s, sort_pair *r, int into, size_t level)
 {
     sort_half h = {.sort = s,
@@ -484,7 +489,7 @@ void fj_qsort(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg)
     if (n < 2 || sort_args_invalid(base, n, size, cmp)) return;
     int code = sort_run(&c, NULL);
     if (code == FJ_OK || code == FJ_ECANCELED) return;
-    /* There is no pool: sorts on this thread. */
+    /* No pool is available: sorts on this thread. */
     job.code = FJ_OK;
     c.parallel = false;
     (void)sort_call_run(&c.task);

@@ -22,11 +22,11 @@ size_t fji_sort_leaf(const fji_job *j, const fji_sort_kind *kind);
 
 /*
  * Returns whether all n elements are in order. Reverses them first if they are strictly descending.
- * Returns false at the first pair that is neither, or if the job ends.
+ * Returns false at the first pair that breaks the order, or if the job ends.
  */
 bool fji_sort_presorted(fji_job *j, const fji_sort_kind *kind, char *a, size_t n);
 
-/* Two sorted runs and where they are merged to. `out` overlaps neither. */
+/* Two sorted runs and where they are merged to. `out` overlaps neither run. */
 typedef struct fji_sort_merge {
     fj_task task;
     const fji_sort_kind *kind;
@@ -38,12 +38,14 @@ typedef struct fji_sort_merge {
     bool counts_progress; /* the elements count as progress of the job */
 } fji_sort_merge;
 
-/* Merges *m, and forks sides on demand. The merge is not complete if the job has a code then. */
+/* Merges m, and forks its right side if there is demand. If the job has a code afterwards, the
+ * merge may be incomplete. */
 void fji_sort_merge_range(fji_sort_merge m);
 
 /*
- * Divides a merge of na + nb > 1 elements in two whose results follow each other, at the middle of
- * the longer run. *m becomes the left one. Returns the right one. m->out may be NULL.
+ * Divides a merge of na + nb > 1 elements, at the middle of the longer run, into two merges whose
+ * results follow each other. *m becomes the left merge. Returns the right merge. m->out may be
+ * NULL.
  */
 fji_sort_merge fji_sort_merge_split(fji_sort_merge *m);
 

@@ -5,10 +5,10 @@
  * The problem: a merge is one sequential pass, so the last merges of a sort would occupy one
  * worker.
  *
- * The idea: a merge of many elements is divided on demand. The middle of the longer run, and the
- * place where it belongs in the other run, cut both runs in two. Each side has its own part of
- * `out`. Where a cut is depends on comparisons, but it is always within the runs, so a comparison
- * that contradicts itself does no harm.
+ * The idea: a merge of many elements is divided on demand. The element in the middle of the longer
+ * run, and the place where this element belongs in the other run, cut both runs in two. Each side
+ * has its own part of `out`. Where a cut is depends on comparisons, but it is always within the
+ * runs, so a comparison that contradicts itself does no harm.
  */
 #include "merge.h"
 #include "sort_inline.h"
@@ -45,7 +45,8 @@ fji_sort_merge fji_sort_merge_split(fji_sort_merge *m)
     return right;
 }
 
-/* Forks the right side and merges the left one. Returns whether a thief merged the right one. */
+/* Forks the right side and merges the left one. Returns true if a thief has merged the right side,
+ * false if the caller has to. */
 static bool merge_fork_right(fji_sort_merge left, fji_sort_merge *right)
 {
     fj_task_init(&right->task, merge_run);

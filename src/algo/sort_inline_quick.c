@@ -8,13 +8,14 @@
  * The idea: partitions without branches on comparisons (forkjoin/sort.h), the larger ones shared by
  * all workers.
  *
- * A range is partitioned around a pivot, which is then in its final place. It is not moved again,
- * so a worker that sorts the range right of it may compare with it. If that element is not before
- * the pivot of the range, both are equal, and so are all elements that the partition puts on the
- * left: they are done. An array of few different elements therefore takes few partitions.
+ * A range is partitioned around a pivot, which is then in its final place. The pivot is not moved
+ * again, so a worker that sorts the range right of it may compare elements with it. If this
+ * previous element is not before the new pivot of the range, both are equal. All elements that the
+ * partition puts on the left are then equal to them too, and are done. An array of few different
+ * elements therefore takes few partitions.
  *
- * The larger side of a partition is forked on demand, and the smaller one is sorted at once. The
- * stack therefore has at most one frame for each halving.
+ * If there is demand, the larger side of a partition is forked. The smaller side is sorted at once.
+ * The stack therefore has at most one frame for each halving.
  *
  * Parallel partitions. During the first partitions the other workers have nothing to do. With at
  * least PARALLEL_WORKERS workers, all of them share the partition of a large range: each chunk is
@@ -25,9 +26,9 @@
  *     misplaced           left: .....>>>>...>>>>> <<<...:<<<<          of the border
  *
  * Bad partitions. A partition is bad if nearly all elements are on one side, unless that is the
- * left side and it is done. A few exchanges after it break up patterns that may have caused it. A
- * range is sorted as a heap after about log2(n) bad partitions, so the sort takes O(n log n)
- * comparisons, whatever LESS returns.
+ * left side and it is done. After a bad partition a few exchanges break up patterns that may have
+ * caused it. A range is sorted as a heap after about log2(n) bad partitions, so the sort takes O(n
+ * log n) comparisons, whatever LESS returns.
  */
 #include "sort_inline.h"
 #include "split.h"
@@ -36,11 +37,11 @@
 enum {
     BAD_SHARE = 8,           /* a side of less than an eighth of the range makes a partition bad */
     PARALLEL_MIN = 1 << 18,  /* elements of a range that is partitioned in parallel */
-    PARALLEL_WORKERS = 3,    /* of a pool that partitions in parallel */
-    CHUNK_MIN = 1 << 14,     /* elements of a chunk */
+    PARALLEL_WORKERS = 3,    /* the least workers of a pool that partitions in parallel */
+    CHUNK_MIN = 1 << 14,     /* elements of a chunk, at least */
     CHUNKS_MAX = 256,        /* of a parallel partition */
     CHECK_EVERY = 1 << 12,   /* steps of a heap sort between two tests of the job */
-    EXCHANGE_BYTES = 1 << 13 /* that one chunk of the exchange moves */
+    EXCHANGE_BYTES = 1 << 13 /* bytes that one chunk of the exchange moves */
 };
 
 typedef struct quicksort {
@@ -53,7 +54,8 @@ typedef struct quicksort {
 typedef struct range {
     char *a;
     size_t n;
-    int has_previous; /* 1: there is an element before the range, not after any of it */
+    int has_previous; /* 1: an element precedes the range, and it is not after any element of the
+                       * range */
     int bad_allowed;  /* bad partitions before the range is sorted as a heap */
 } range;
 
@@ -133,7 +135,8 @@ static sides partition(const fji_sort_kind *kind, range r)
 
 typedef struct chunk {
     size_t left;                            /* elements that go left */
-    size_t misplaced_right, misplaced_left; /* in all chunks before this one */
+    size_t misplaced_right, misplaced_left; /* misplaced elements in all chunks before this one, by
+                                             * the side to which they go */
 } chunk;
 
 typedef struct parallel_partition {
@@ -165,8 +168,8 @@ static int partition_chunks(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-/* Returns how many elements of chunk i go right but are left of the border, or the other way round,
- * and where they begin. */
+/* If going_right, returns how many elements of chunk i go right but are left of the border;
+ * otherwise how many go left but are right of it. *begin is the index of the first of them. */
 static size_t misplaced_in(const parallel_partition *p, size_t i, bool going_right, size_t *begin)
 {
     size_t at = chunk_at(p, i), mid = at + p->chunk[i].left, end = chunk_at(p, i + 1);
@@ -199,13 +202,15 @@ static size_t count_misplaced(parallel_partition *p)
     return right;
 }
 
-/* Returns the place of the k-th misplaced element. Sets *n to the number of misplaced elements that
- * follow each other there. */
+/* Returns the index of the k-th of the misplaced elements that go right if going_right, otherwise
+ * of those that go left. Sets *n to the number of neighbouring misplaced elements from that one on,
+ * inclusive. */
 static size_t misplaced_at(const parallel_partition *p, size_t k, bool going_right, size_t *n)
 {
     size_t lo = 0, hi = p->chunks, begin, count;
 
-    while (hi - lo > 1) { /* the last chunk that has at most k before it */
+    while (hi - lo > 1) { /* finds the last chunk with at most k misplaced elements in the chunks
+                           * before it */
         size_t mid = lo + (hi - lo) / 2;
         size_t before = going_right ? p->chunk[mid].misplaced_right : p->chunk[mid].misplaced_left;
         if (before <= k)
@@ -320,7 +325,8 @@ static bool partition_range(quicksort *q, range r, sides *s)
     return true;
 }
 
-/* Sorts a range, and forks the larger side of a partition on demand. */
+/* Sorts a range. Forks the larger side of a partition if there is demand: another worker would soon
+ * take it. */
 static void sort_range(quicksort *q, range r)
 {
     sides s;

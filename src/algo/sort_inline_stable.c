@@ -4,9 +4,9 @@
  *
  * The problem: a quicksort is not stable.
  *
- * The idea: a merge sort. A range is sorted by halves. They are merged from the array into the
- * buffer or back, so that each level moves every element once. The merge of a large range is shared
- * (sort_inline_merge.c).
+ * The idea: a merge sort. A range is sorted by halves. The halves are merged from the array into
+ * the buffer or back, so that each level moves every element once. Workers share the merge of a
+ * large range (sort_inline_merge.c).
  *
  * Cancellation: a merge does not change what it reads. The elements of a range are therefore all in
  * the array or all in the buffer, and a range that ends early copies them back into the array.
@@ -26,7 +26,7 @@ typedef struct mergesort {
     const fji_sort_kind *kind;
     char *a, *buffer; /* buffer NULL: there is no memory */
     size_t leaf;
-    uint64_t reported; /* elements that were added to the progress */
+    uint64_t reported; /* elements that were already added to the progress */
 } mergesort;
 
 /* Returns the element `at` of the buffer or of the array. */

@@ -17,7 +17,7 @@
 
 /* ---- Elements -------------------------------------------------------------------------------- */
 
-/* Copies one element. Reads all of it before it writes. `kind` is a constant. */
+/* Copies one element. Reads the whole element before it writes. `kind` is a constant. */
 FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_kind kind)
 {
     unsigned char *d = to;
@@ -49,7 +49,7 @@ FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_
     }
 }
 
-/* Returns the address of the element that the item at p is or points to. */
+/* Returns the address of the element: p or, if pointers are sorted, the pointer at p. */
 FJI_INLINE const void *fji_elem_address(const void *p, enum fji_kind kind)
 {
     const void *e = p;
@@ -63,13 +63,14 @@ FJI_INLINE int fji_elem_cmp(const fji_order *o, const void *a, const void *b, en
     return o->cmp(fji_elem_address(a, kind), fji_elem_address(b, kind), o->arg);
 }
 
-/* The same for single comparisons, where the kind is not a constant. */
+/* Compares two elements as fji_elem_cmp() does, for single comparisons where the kind is not a
+ * constant. */
 static inline int fji_order_cmp(const fji_order *o, const void *a, const void *b)
 {
     return o->kind == FJI_KIND_PTR ? fji_elem_cmp(o, a, b, FJI_KIND_PTR) : o->cmp(a, b, o->arg);
 }
 
-/* Returns the bytes of an item, as a constant if the kind has one. */
+/* Returns how many bytes are moved for an element, as a constant if the kind has a fixed size. */
 FJI_INLINE size_t fji_elem_size(const fji_order *o, enum fji_kind kind)
 {
     if (kind == FJI_KIND_8 || kind == FJI_KIND_INDIRECT || kind == FJI_KIND_PTR) return 8;
@@ -122,9 +123,9 @@ FJI_INLINE void fji_elem_prefetch(const unsigned char *p, ptrdiff_t left, enum f
     __builtin_prefetch(e);
 }
 
-/* Merges k elements from the front and k from the back. 0 < k, k <= na and k <= nb. If these are
- * all elements, the last two take one comparison. If *consistent is false afterwards, comparisons
- * have contradicted each other and *p is unchanged. */
+/* Merges k elements from the front and k from the back. 0 < k, k <= na and k <= nb. If 2 * k == na
+ * + nb, the last two elements take only one comparison. If *consistent is false afterwards,
+ * comparisons have contradicted each other and *p is unchanged. */
 FJI_INLINE void fji_merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k, bool *consistent,
                                     enum fji_kind kind)
 {

@@ -4,9 +4,9 @@
  *
  * A block of eight elements is sorted without branches on the results of comparisons: four pairs,
  * then two groups of four, which are merged from both ends. If all pairs are in order, or all are
- * descending, it is tested first whether the whole block is; other blocks do not pay for this test.
- * Fewer elements than a block are sorted by insertion, and so are the elements of a leaf behind its
- * block.
+ * descending, the whole block is first tested for that order; other blocks do not pay for this
+ * test. Fewer elements than a block are sorted by insertion, and so are the elements of a leaf
+ * behind its block.
  */
 #ifndef FJI_ALGO_SORT_LEAF_H
 #define FJI_ALGO_SORT_LEAF_H
@@ -24,12 +24,12 @@ enum range_state {
     IN_ARRAY = 0,   /* sorted, in the array */
     IN_SCRATCH = 1, /* sorted, in the scratch array */
     DESCENDING = 2, /* in the array, strictly descending */
-    PRESORTED = 4,  /* added to one of these: the range was found in that order */
-    UNORDERED = 8,  /* not found in order */
+    PRESORTED = 4,  /* a flag, added to a value above: the range was found in that order */
+    UNORDERED = 8,  /* the range was not found in order; only returned by tests */
 };
 
-/* Returns the place of *e among the n sorted elements from index lo on: behind all that are not
- * after it. */
+/* Returns the index at which *e belongs among the n sorted elements from index lo on: behind all
+ * elements that do not come after *e. */
 FJI_INLINE size_t leaf_position(const fji_order *o, const unsigned char *sorted, size_t lo,
                                 size_t n, const unsigned char *e, enum fji_kind kind)
 {
@@ -44,7 +44,7 @@ FJI_INLINE size_t leaf_position(const fji_order *o, const unsigned char *sorted,
     return lo;
 }
 
-/* Inserts *e into i sorted elements. Its place is from lo to lo + n. */
+/* Inserts *e into i sorted elements. The caller knows that its place is from lo to lo + n. */
 FJI_INLINE void leaf_insert(const fji_order *o, unsigned char *sorted, size_t i, size_t lo,
                             size_t n, const unsigned char *e, enum fji_kind kind)
 {
@@ -108,9 +108,9 @@ FJI_INLINE void leaf_sort_4(const fji_order *o, const unsigned char *e, unsigned
     fji_elem_copy(to + 2 * size, fji_select(mask, l, r), size, kind);
 }
 
-/* Sorts BLOCK elements at `from` to `to`, which may be the same place, and sets *state to UNORDERED.
- * If they are in order or descending, it only sets *state to that. The only branch on comparisons
- * is that test. */
+/* Sorts BLOCK elements at `from` into `to`, which may be `from`, and sets *state to UNORDERED. If
+ * the elements are already in order or strictly descending, moves nothing and sets *state to
+ * IN_ARRAY or DESCENDING. The test for order is the only branch on comparisons. */
 FJI_INLINE void leaf_sort_8(const fji_order *o, const unsigned char *from, unsigned char *to,
                             int *state, enum fji_kind kind)
 {

@@ -3,8 +3,8 @@
  * sort_numbers.c - sorts of numbers
  *
  * Numbers of 8 and 16 bits are counted, and then written in order from the counts. Wider numbers,
- * and keys with values, are sorted by digits (radix.h). If there is no memory for that, and if an
- * array of 8 or 16 bits is short, the numbers are sorted by comparisons (forkjoin/sort.h).
+ * and keys with values, are sorted by digits (radix.h). If there is no memory for these methods, or
+ * if an array of 8 or 16 bits is short, the numbers are sorted by comparisons (forkjoin/sort.h).
  */
 #include <forkjoin/sort.h>
 #include <string.h>
@@ -49,7 +49,7 @@ FJ_STABLE_SORT(compare_kv64, fj_kv64, KEY_LESS);
 
 /* ---- Sorts by digits ------------------------------------------------------------------------- */
 
-enum { STACK_BYTES = 4096 }; /* of a buffer on the stack */
+enum { STACK_BYTES = 4096 }; /* bytes of a buffer on the stack */
 
 static const fji_key_map unsigned_map = {0, 0};
 static const fji_key_map signed_map_32 = {0x80000000u, 0};
@@ -139,7 +139,8 @@ typedef struct counting_call {
     size_t n;
     size_t size; /* bytes of a number: 1 or 2 */
     size_t keys, sign;
-    uint64_t *count; /* of each key: its count; then how many numbers come before it */
+    uint64_t *count; /* of each key: first how often it occurs, then how many numbers have a lower
+                      * key */
 } counting_call;
 
 static int count_step(void *context, size_t lo, size_t hi, void *acc)
@@ -257,8 +258,8 @@ static int sort_counting(void *a, size_t n, size_t size, size_t sign, const fj_a
     return err;
 }
 
-/* A sort by counting of at least `min` numbers. Fewer numbers are sorted by comparisons, and so are
- * all without memory. */
+/* A sort by counting of at least `min` numbers. Fewer numbers are sorted by comparisons. Without
+ * memory for the counts, any number is. */
 #define COUNTING_SORT(name, type, min, sign)                           \
     int fj_sort_##name(type *a, size_t n, const fj_algo_options *how)  \
     {                                                                  \

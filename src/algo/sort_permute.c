@@ -2,8 +2,8 @@
 /*
  * sort_permute.c - moving elements into the order of pointers to them
  *
- * The problem: a permutation consists of cycles. Each place gets the element of its successor, that
- * place gets the element of its own successor, and so on, back to the first place. There are
+ * The problem: a permutation consists of cycles. Each place gets the element of its successor, the
+ * successor gets the element of its own successor, and so on, back to the first place. There are
  * usually few cycles, and one of them is long. Workers cannot share one cycle as it is.
  *
  * The idea: some places, at a constant distance, are cuts. The elements of all cuts are saved
@@ -30,7 +30,7 @@ enum {
     CUT_DISTANCE_MIN = 256, /* places from one cut to the next */
     CUTS_MAX = 2048,        /* cuts of a permutation */
     PREFETCH_AHEAD = 8,     /* steps on the path */
-    CACHE_BYTES = 1 << 16,  /* elements that fit are not prefetched */
+    CACHE_BYTES = 1 << 16,  /* if all elements fit into this many bytes, they are not prefetched */
     LINE = 64,
     PREFETCH_MAX = 512,       /* bytes of an element; the processor prefetches the rest by itself */
     PARALLEL_BYTES = 1 << 16, /* bytes that are worth a parallel loop */
@@ -152,7 +152,8 @@ int fji_permute(fji_permutation *p)
     if (code != FJ_OK || !p->moved) return code;
     code = permute_for(p, cuts, permute_save_cuts);
     if (code != FJ_OK) return code;
-    /* From here on some elements exist only as saved copies, so a cancellation has no effect. */
+    /* permute_paths() overwrites elements that then exist only as saved copies, so it is completed
+     * even after a cancellation. */
     if (permute_for(p, cuts, permute_paths) != FJ_OK) (void)permute_paths(0, cuts, p);
     for (size_t i = 0; i < p->n; i++)
         if (p->successor[i] != i) {

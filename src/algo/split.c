@@ -19,10 +19,10 @@ enum {
 #define CHUNK_MAX 0x1p62f          /* elements; more would not fit into a size_t */
 #define TICKS_MAX (UINT64_MAX / 2) /* a longer duration means that the counter went back */
 
-/* The size of the next chunk, as the worker has measured it. */
+/* The size of the next chunk, and the measurements of the worker from which it follows. */
 typedef struct chunk_timing {
     size_t chunk;            /* elements */
-    float ticks_per_element; /* of the last chunk */
+    float ticks_per_element; /* ticks of the last chunk for each element */
     bool reliable;           /* false after the first chunk alone, whose data may not be cached */
     uint64_t last_end;       /* when the last chunk ended */
 } chunk_timing;
@@ -33,19 +33,22 @@ typedef struct half {
     fji_split *split;
     size_t lo, hi;
     chunk_timing timing;
-    void *acc; /* of the thief; NULL: no thief has begun, or it has no memory */
+    void *acc; /* the accumulator of the thief; NULL: no thief has begun, or the thief has no
+                * memory */
     _Alignas(max_align_t) unsigned char inline_acc[INLINE_ACC];
 } half;
 
 /* ---- Timing ---------------------------------------------------------------------------------- */
 
-/* Returns the unit of the sizes of chunks and halves. Only the end of the loop is not aligned. */
+/* Returns the unit of the sizes of chunks and halves. Each size is a multiple of the unit, except
+ * at the end of the loop. */
 static size_t chunk_unit(const fji_job *j)
 {
     return j->grain != 0 ? j->grain : j->min_grain;
 }
 
-/* Returns n within the bounds of the job and as a multiple of the unit. */
+/* Returns n, limited to min_grain and max_grain of the job and rounded down to a multiple of
+ * min_grain. */
 static size_t chunk_clamp(const fji_job *j, size_t n)
 {
     size_t max = n > j->max_grain ? j->max_grain : n;
@@ -60,9 +63,10 @@ static void timing_start(chunk_timing *t, const fji_job *j)
     t->last_end = j->grain != 0 ? 0 : fji_ticks();
 }
 
-/* Returns how long the next chunk should take if `rest` elements are left. Between two chunks the
- * processor ends one loop and begins another, which costs a few hundred nanoseconds. Long chunks
- * cost less, as long as they are only a small share of what a thief may be waiting for. */
+/* Returns how many ticks the next chunk should take if `rest` elements are left. Between two chunks
+ * the processor ends one loop and begins another, which costs a few hundred nanoseconds. Long
+ * chunks therefore cost less in total. A thief may have to wait until a chunk ends, so a chunk
+ * takes only a small share of the rest. */
 static float timing_target(const chunk_timing *t, size_t rest)
 {
     float share = (float)rest / SHARE * t->ticks_per_element;
@@ -126,7 +130,7 @@ static bool half_combine(half *h, void *acc)
 
     if (s->combine == NULL) return true;
     if (h->acc == NULL) return false;
-    /* relaxed: if the job has a code, the result is discarded. */
+    /* relaxed: only decides whether to combine; if the job has ended, the result is discarded. */
     if (fji_load_relaxed(&s->job.code) == FJ_OK) {
         int code = s->combine(acc, h->acc, s->arg);
         if (code != FJ_OK) fji_job_fail(&s->job, code);
@@ -135,8 +139,9 @@ static bool half_combine(half *h, void *acc)
     return true;
 }
 
-/* Forks the right half of lo <= i < hi and processes the left half. Returns where the part begins
- * that is still to be done: hi if a thief has done the right half. */
+/* Forks the right half of lo <= i < hi and processes the left half. Returns the index from which
+ * the caller has to continue: hi if a thief has processed the right half, otherwise the beginning
+ * of the right half. */
 static size_t split_fork_half(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *t)
 {
     size_t unit = chunk_unit(&s->job), units = (hi - lo) / unit;
@@ -158,7 +163,7 @@ static size_t split_fork_half(fji_split *s, size_t lo, size_t hi, void *acc, chu
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
 
-/* Processes the chunk at lo. Returns its end, or hi after an error. */
+/* Processes the chunk that begins at lo. Returns the end of the chunk, or hi after an error. */
 static size_t split_chunk(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *t)
 {
     size_t n = hi - lo < t->chunk ? hi - lo : t->chunk;

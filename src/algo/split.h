@@ -11,26 +11,28 @@
  *
  * A worker processes its range from the left, chunk by chunk. Before each chunk it tests whether
  * other workers would take a task. If so, it forks the right half of the rest and continues with
- * the left half. When the left half is done, it takes the right half back, unless a thief has taken
- * it. A range that no thief helps with therefore costs one fork for each halving, and its chunks
- * are processed in order, into one accumulator. Only a half that a thief takes has an accumulator
- * of its own. The forker combines it with the accumulator of the left half.
+ * the left half. When the left half is done, the worker takes the right half back, unless a thief
+ * has taken it. A range that no thief helps with therefore costs one fork for each halving, and its
+ * chunks are processed in order, into one accumulator. Only a half that a thief takes has an
+ * accumulator of its own. The forker combines the accumulator of the thief with the accumulator of
+ * the left half.
  *
  *     range of one worker    |done...|chunk|......rest......|......right half, forked......|
  *
- * If the options set no grain, the size of a chunk follows from the time of the chunk before it:
- * a chunk takes the longer of FJI_CHUNK_TICKS and a small share of the rest, but at most four
- * times FJI_CHUNK_TICKS. The first chunk has one element. A half is forked only if the rest takes
- * longer than waking a worker is worth. A short loop therefore only calls its body and reads the
- * tick counter a few times. A worker waits for work, and a cancellation for its effect, no longer
- * than one chunk takes.
+ * If the options set no grain, the size of a chunk follows from the time of the chunk before it: a
+ * chunk takes the longer of FJI_CHUNK_TICKS and a small share of the rest, but at most four times
+ * FJI_CHUNK_TICKS. The first chunk has one element. A half is forked only if the rest of the range
+ * takes longer than FJI_FORK_MIN_TICKS. A short loop therefore only calls its body and reads the
+ * tick counter a few times. A busy worker offers work to an idle one, and notices a cancellation,
+ * after at most one chunk.
  */
 #ifndef FJI_ALGO_SPLIT_H
 #define FJI_ALGO_SPLIT_H
 
 #include "job.h"
 
-/* Processes lo <= i < hi. `acc` is the accumulator, or NULL if the loop has none. */
+/* Processes the elements lo <= i < hi. Returns FJ_OK, or a code that ends the job. `acc` is the
+ * accumulator, or NULL if the loop has none. */
 typedef int fji_step(void *context, size_t lo, size_t hi, void *acc);
 
 typedef struct fji_split {
@@ -38,26 +40,28 @@ typedef struct fji_split {
     fji_step *step;
     void *context;
     fj_combine_fn *combine; /* NULL: the loop has no accumulators */
-    void *arg;              /* of combine */
+    void *arg;              /* the last argument of combine */
     const void *identity;   /* the first value of an accumulator; NULL: zeros */
     size_t size;            /* bytes of an accumulator */
 } fji_split;
 
 /*
- * Runs the loop from begin to end, begin <= end, as `how` selects. Its result is added to *acc,
- * which the caller has initialized. The caller has set all members: s->job by fji_job_init().
+ * Runs the loop from begin to end, begin <= end, with the pool and the token that `how` selects.
+ * The loop adds its result to *acc, which the caller has initialized. The caller has set all
+ * members of *s, and s->job by fji_job_init(). Returns what fji_job_run() returns.
  */
 int fji_split_run(fji_split *s, const fj_algo_options *how, size_t begin, size_t end, void *acc);
 
 /*
- * Sets up *s as a loop inside of an algorithm whose job is `outer`: cancelled when that is, without
- * progress, and with the grain of *how. It runs on the current worker, so fji_split_run() gets NULL
- * for `how`.
+ * Sets up *s as a loop inside of an algorithm whose job is `outer`. The loop is cancelled when the
+ * algorithm is cancelled, reports no progress, and has the grain of *how. The loop runs on the
+ * calling worker, so the caller passes NULL as `how` to fji_split_run().
  */
 void fji_split_init_nested(fji_split *s, const fji_job *outer, fji_step *step, void *context,
                            const fj_algo_options *how);
 
-/* Runs such a loop from 0 to n with the given grain. */
+/* Sets up a nested loop as fji_split_init_nested() does, and runs it from 0 to n with the given
+ * grain. Returns what fji_split_run() returns. */
 int fji_split_run_nested(const fji_job *outer, fji_step *step, void *context, size_t n,
                          size_t grain);
 
