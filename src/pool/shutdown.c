@@ -218,7 +218,7 @@ bool fji_pool_await_end(fj_pool *p, int64_t deadline)
     return (run & FJI_RUN_TERMINATED) != 0;
 }
 
-/* With the lock of p: returns whether the control word counts no thread, no active worker and no
+/* After the end of p: returns whether the control word counts no thread, no active worker and no
  * idle worker, and p counts no guest and no blocked worker. */
 static bool shutdown_is_empty(const fj_pool *p)
 {
@@ -247,9 +247,7 @@ void fji_pool_join(fj_pool *p)
      * the queues and wake another worker. Each exiting thread joins the thread that exited before
      * it. So joining the thread that exited last waits for all of them. */
     if (last_exited) fji_plat_thread_join(p->last_exited);
-    fji_lock_take(&p->lock);
     fji_check(p, shutdown_is_empty(p));
-    fji_lock_drop(&p->lock);
 }
 
 /* ---- The end of the common pool -------------------------------------------------------------- */
