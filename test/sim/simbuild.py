@@ -70,6 +70,15 @@ class Build:
             raise Failed(" ".join(command) + "\n" + done.stdout)
         return target
 
+    def syntax_errors(self, source, text):
+        """Returns what the compiler says about `text` in place of a source, or "" if it is valid."""
+        command = ["gcc", *self.flags(), "-I" + os.path.join(self.root, os.path.dirname(source)),
+                   "-include", os.path.join(self.root, "src/plat/sim/posix.h"),
+                   "-fsyntax-only", "-x", "c", "-"]
+        done = subprocess.run(command, input=text, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+        return done.stdout if done.returncode != 0 else ""
+
     def library_sources(self):
         """Returns (source, seen) of all sources except the programs."""
         def of(pattern):
