@@ -573,9 +573,9 @@ typedef struct fj_kv64 {
  * first and positive NaNs last. fj_sort_kv32() and fj_sort_kv64() keep the order of equal keys.
  * After FJ_ECANCELED the array has the same elements in an unspecified order.
  *
- * Numbers of 8 bits are sorted by counting if n >= 128, numbers of 16 bits if n >= 8192, and all
- * wider elements by digits (radix sort). Shorter arrays of 8 and 16 bits are sorted by FJ_SORT
- * (forkjoin/sort.h).
+ * Numbers of 8 bits are sorted by counting if n >= 128, and numbers of 16 bits if n >= 8192.
+ * Shorter arrays of such numbers are sorted by FJ_SORT (forkjoin/sort.h). All wider elements are
+ * sorted by digits (radix sort) for any n.
  *
  *   grain    is ignored if the array is sorted by counting or by digits.
  *   memory   8 bits: 2 KiB for each stolen range. 16 bits: 512 KiB, and 512 KiB for each stolen

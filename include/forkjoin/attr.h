@@ -60,8 +60,8 @@
  *     returns FJ_EINVAL;
  *   - if a body returns without joining a task that it forked, the library removes the task from
  *     the queue, or waits for the thief that runs it.
- * In a worker, each mistake also sends a message to the log callback of the pool. The functions of
- * typed tasks are not checked.
+ * In a worker, each mistake also sends a message to the log callback of the pool. FJ_CHECKED does
+ * not check the forks and joins of typed tasks.
  */
 #ifndef FJ_CHECKED
 #define FJ_CHECKED 0

@@ -80,7 +80,8 @@
  *   A root that was cancelled, failed or completed early may be freed only after all completers
  *   below it have finished. No call of the library waits until they have finished; the program must
  *   track it. Call fj_future_fini() for such a root too: fj_future_fini() waits until the root is
- *   in no queue. It does not wait for the body or for the children of a root.
+ *   in no queue. fj_future_fini() waits neither for the body of the root nor for the completers
+ *   below the root.
  *
  *   fj_future_set_release_fn() has no effect on completers.
  *
@@ -382,9 +383,11 @@ FJ_API int fj_completer_help(fj_completer *c, int most);
  * Sets the pending count of `parent` and forks its n children.
  *
  * The children are the first members of n structs of `stride` bytes each, in an array that begins
- * at `first`. The caller has initialised each child with `parent` as its parent. When all children
- * have finished, the library calls on_completion() of `parent`. The caller therefore does not call
- * fj_completer_try_complete() for `parent`.
+ * at `first`. The caller has initialised each child with `parent` as its parent.
+ *
+ * The pending count becomes n - 1, so that the n reports of the children are enough: the last one
+ * completes `parent`, which calls its on_completion(). The body of `parent` must not report too, so
+ * do not call fj_completer_try_complete() for `parent`.
  *
  *   owns     if the call returns FJ_OK, the caller must not access `parent` or the children
  *            afterwards.

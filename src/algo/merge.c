@@ -36,7 +36,7 @@ enum {
                            * scanned */
     TRIM_MIN = 128,       /* if there are fewer elements, merge_trim() is not worthwhile */
     CHUNK_MAX = 2048,     /* the largest chunk, in elements, for very fast comparisons */
-    SKIP_POOL_MAX = 1024, /* elements that the caller may merge itself, without a pool */
+    SKIP_POOL_MAX = 1024, /* the most elements that the caller may merge itself, without a pool */
 };
 
 enum fji_kind fji_kind_of(size_t size)

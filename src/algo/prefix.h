@@ -38,7 +38,8 @@ typedef struct fji_prefix_loop {
     bool has_notes;       /* a fold stores one bit for each element */
 } fji_prefix_loop;
 
-/* An accumulator up to this size is copied to the stack of the worker that uses it. */
+/* An accumulator of at most this size is copied to the stack of the worker that uses it. A larger
+ * accumulator is used in place, in allocated memory. */
 #define FJI_PREFIX_INLINE_BYTES 256
 
 /*

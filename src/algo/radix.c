@@ -37,15 +37,16 @@
 #include "split.h"
 
 enum {
-    SMALL_MAX = 32,         /* elements that are sorted by comparisons */
-    LEAF_DIGIT_MAX = 12,    /* bits of a digit of a leaf */
-    ONE_PASS_MAX = 10,      /* bits that are sorted by one digit instead of two */
-    LEAF_BYTES = 1 << 18,   /* bytes of a leaf; its buffer has the same size */
-    MSD_DIGIT_MAX = 8,      /* bits of the digit that divides into buckets */
-    COUNT_DIGIT_MAX = 10,   /* bits of the digit if the elements are only counted, not moved */
+    SMALL_MAX = 32,       /* at most this many elements are sorted by comparisons */
+    LEAF_DIGIT_MAX = 12,  /* the most bits of a digit of a leaf */
+    ONE_PASS_MAX = 10,    /* the most bits of a leaf that are sorted by one digit, not two */
+    LEAF_BYTES = 1 << 18, /* the most bytes of a leaf; its buffer has the same size */
+    MSD_DIGIT_MAX = 8,    /* the most bits of a digit by which elements are moved to buckets */
+    COUNT_DIGIT_MAX = 10, /* the most bits of the digit if plain keys differ in this digit only: the
+                           * result is written from the counts, and no element is moved */
     BUCKET_BYTES = 1 << 15, /* bytes of a bucket, approximately */
-    CHUNK_MIN = 1 << 14,    /* elements of a chunk, at least */
-    CHUNKS_MAX = 64,        /* chunks of a range */
+    CHUNK_MIN = 1 << 14,    /* the least elements of a chunk */
+    CHUNKS_MAX = 64,        /* the most chunks of a range */
     CHECK_EVERY = 1 << 16,  /* pairs between two tests of the job */
 };
 

@@ -37,12 +37,12 @@
 #include "split.h"
 
 enum {
-    CHECK_ORDER_MIN = 128,    /* elements of a range that is always tested for order */
-    CHUNK_MAX = 2048,         /* the most comparisons of a chunk, for very fast comparisons */
-    SEQUENTIAL_SHARE = 4,     /* a range that one worker sorts is a quarter of a chunk */
-    SKIP_POOL_MAX = 32,       /* elements that the caller sorts itself, without measuring */
-    PREFETCH_MIN = 4096,      /* fewer elements are not prefetched */
-    STACK_BYTES = 2048,       /* bytes of scratch on the stack */
+    CHECK_ORDER_MIN = 128, /* elements of a range that is always tested for order */
+    CHUNK_MAX = 2048,      /* the most comparisons of a chunk, for very fast comparisons */
+    SEQUENTIAL_SHARE = 4,  /* a range that one worker sorts is a quarter of a chunk */
+    SKIP_POOL_MAX = 32,    /* the most elements that the caller sorts itself, without measuring */
+    PREFETCH_MIN = 4096,   /* fewer elements are not prefetched */
+    STACK_BYTES = 2048,    /* bytes of scratch on the stack */
     PARALLEL_BYTES = 1 << 16, /* bytes that are worth a parallel copy */
 };
 
@@ -117,7 +117,10 @@ static void sort_reverse(const sort *s, unsigned char *e, size_t n, size_t size)
     (void)sort_run_move(s, move_reverse, &m, n / 2);
 }
 
-/* Brings the range at lo, in the state *state, to `area` and into order. */
+/* Brings the n elements from index lo on to `area`, which is IN_ARRAY or IN_SCRATCH, in ascending
+ * order. *state, a value of enum range_state, says where the elements are and in which order. If it
+ * is DESCENDING, the function reverses them. If they are not in `area`, it copies them there. Then
+ * it sets *state to `area`. */
 static void sort_move_to(const sort *s, size_t lo, size_t n, int *state, int area)
 {
     *state &= ~PRESORTED;

@@ -17,7 +17,8 @@
 
 /* ---- Elements -------------------------------------------------------------------------------- */
 
-/* Copies one element. Reads the whole element before it writes. `kind` is a constant. */
+/* Copies one element. `to` and `from` do not overlap. `kind` is a constant in every call, so only
+ * one case of the switch is compiled. */
 FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_kind kind)
 {
     unsigned char *d = to;

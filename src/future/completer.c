@@ -37,7 +37,8 @@
 /* ---- Running --------------------------------------------------------------------------------- */
 
 /* fj_task.fn of a completer: a thread that has taken the completer t out of a queue, or that runs
- * it directly, calls it. For the body, a worker enters the scope of the root's token. */
+ * it directly, calls it. If that thread is a worker or guest, the body runs in a scope with the
+ * root's token. */
 int fji_completer_run(fj_task *t)
 {
     fj_completer *c = (fj_completer *)t;

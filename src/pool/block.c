@@ -237,9 +237,9 @@ int fj_block_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t timeout_ns
     if (timeout_ns <= 0) return FJ_ETIMEDOUT;
     int64_t end = fji_deadline(timeout_ns), pause = FJI_RETRY_MAX_NS;
     block_begin(&b);
-    /* The worker waits only once, because it would miss a signal that arrives between two waits. If
-     * `until` is earlier than `end`, the call may return FJ_OK without a signal, which its contract
-     * allows. */
+    /* The worker waits only once, because between two waits it would miss a pthread_cond_signal().
+     * If `until`, at which the worker has to ask again for a refused thread, is earlier than `end`,
+     * the call may return FJ_OK without a signal, which its contract allows. */
     int64_t until = earlier(end, block_retry(&b, &pause));
     int err = fji_plat_cond_wait(c, m, until);
     if (err == FJ_ETIMEDOUT && until < end) err = FJ_OK;

@@ -234,9 +234,9 @@ bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag)
     fji_lock_take(&q->lock);
     /* If p is the common pool, it may have ended after t was queued. Its slots are freed then, and
      * t is in none of them.
-     * relaxed: the lock orders `run`. `number` and child_base are members of one union. If a thread
-     * has taken t, it may have stored child_base there. Then the value is not the number of t, but
-     * no slot holds t, so nothing is removed. */
+     * relaxed: the lock orders `run`. t->number is the number of t in the submission queue. Only a
+     * thief that has taken t may have stored child_base over it, because both are in one union. No
+     * slot holds t then, so nothing is removed, whatever number is read here. */
     bool ours = (fji_load_relaxed(&p->run) & FJI_RUN_TERMINATED) == 0 &&
                 fji_submission_queue_remove(q, (uintptr_t)t | FJI_TAG_DETACHED | tag,
                                             fji_load_relaxed(&t->number));

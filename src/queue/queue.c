@@ -116,8 +116,9 @@ static void queue_open_by_owner(fji_queue *q)
      * words of all cells below the index that is seen here. */
     uint64_t b = fji_load_acquire(&q->base);
     while (fji_base_state(b) == FJI_BASE_CLOSED) {
-        /* [queue.base] acq_rel: a thief changes base by CAS too. If both start from the same value,
-         * only one of them succeeds. */
+        /* [queue.base] acq_rel, as every CAS on base. A thief may change base at the same time,
+         * also by CAS. If the owner and the thief start from the same value, only one of the two
+         * succeeds. */
         if (fji_cas_acq_rel_64(&q->base, &b, (b & ~(uint64_t)3) | FJI_BASE_OPEN)) {
             fji_add_relaxed(&q->openings, 1); /* relaxed: a statistic */
             return;
@@ -176,8 +177,9 @@ static bool queue_decide(fji_queue *q, uint32_t pos, bool may_close)
             if (may_close) queue_maybe_close(q, b);
             return true;
         }
-        /* [queue.base] acq_rel: a thief changes base by CAS too. If both start from the same value,
-         * only one of them succeeds. */
+        /* [queue.base] acq_rel, as every CAS on base. A thief may change base at the same time,
+         * also by CAS. If the owner and the thief start from the same value, only one of the two
+         * succeeds. */
         if (!fji_cas_acq_rel_64(&q->base, &b, next)) continue;
         if (fji_base_state(b) == FJI_BASE_CLOSED) {
             fji_add_relaxed(&q->openings, 1); /* relaxed: a statistic */

@@ -163,7 +163,7 @@ void fji_submission_queue_shrink(fji_submission_queue *q)
     if (!fji_submission_queue_is_large(q) || submissions_dead(q) != q->top) return;
     uint64_t b = submissions_lock(q);
     /* While base is LOCKED, no thief takes a task, so the stores below are relaxed. END and FREE
-     * both tell a thread without the lock that the slot has no task. */
+     * both tell a thief that the slot has no task. */
     for (uint32_t i = 0; i < FJI_SUBMISSIONS_KEPT && i < q->top; i++)
         fji_store_relaxed(&q->slots[i].item, FJI_FREE); /* relaxed: base is LOCKED */
     q->shifted += q->top;
@@ -195,8 +195,9 @@ static bool submissions_decide(fji_submission_queue *q, uint32_t pos)
         uint32_t index = fji_base_index(b);
         if (index > pos) return false;
         if (index < pos) return true;
-        /* [queue.base] acq_rel: a thief changes base by CAS too. If both start from the same value,
-         * only one of them succeeds. */
+        /* [queue.base] acq_rel, as every CAS on base. A thief may change base at the same time,
+         * also by CAS. If this thread and the thief start from the same value, only one of the two
+         * succeeds. */
         uint64_t next = fji_base_make(fji_base_epoch(b) + 1, index, FJI_BASE_OPEN);
         if (fji_cas_acq_rel_64(&q->base, &b, next)) return true;
     }
@@ -230,8 +231,9 @@ static void submissions_drop_front(fji_submission_queue *q)
         /* relaxed: only the holder of the lock, which is the caller, writes items */
         if (index >= q->top || fji_load_relaxed(&q->slots[index].item) != FJI_TOMBSTONE) return;
         uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, FJI_BASE_OPEN);
-        /* [queue.base] acq_rel: a thief changes base by CAS too. If both start from the same value,
-         * only one of them succeeds. */
+        /* [queue.base] acq_rel, as every CAS on base. A thief may change base at the same time,
+         * also by CAS. If this thread and the thief start from the same value, only one of the two
+         * succeeds. */
         if (fji_cas_acq_rel_64(&q->base, &b, next)) b = next;
     }
 }

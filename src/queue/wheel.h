@@ -46,7 +46,7 @@
 typedef struct fji_moment {
     int64_t when; /* the time, ns; INT64_MAX is never due */
     struct fji_moment *next, *prev, *child;
-    uint32_t place; /* 0: in no set; 1: in the heap; otherwise 2 + wheel * 64 + slot */
+    uint32_t place; /* 0: in no set; 1: in the heap; 2 + k * 64 + s: in slot s of wheel k */
 } fji_moment;
 
 typedef struct fji_wheel {

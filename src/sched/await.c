@@ -162,7 +162,8 @@ static bool await_spin(int64_t *until, uint32_t *turn)
 }
 
 /* Helps, spins and sleeps until the task is done or orphaned, or the wait ends with an error. w and
- * pool: as for fji_await_task(). Returns FJ_OK, FJ_ETIMEDOUT or FJ_ECANCELED. */
+ * pool: as for fji_await_task(). Returns FJ_OK if the task is done or orphaned, otherwise the
+ * error FJ_ETIMEDOUT or FJ_ECANCELED. */
 static int await_done(fji_worker *w, fj_pool *pool, const struct await *a)
 {
     bool helps = w != NULL && w->pool == pool && fji_wait_may_run(a->how);

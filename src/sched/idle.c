@@ -58,8 +58,8 @@ static bool idle_may_lead(fj_pool *p, uint32_t turn)
 static void idle_lead(fj_pool *p)
 {
     /* [idle.fence] acq_rel; partner: the full fence in idle_fence(). Either the waiting worker
-     * reads this number there and waits for a later fence, or its push comes before the heavy fence
-     * below. */
+     * reads this number there and waits for a later fence, or its push onto the idle stack comes
+     * before the heavy fence below. */
     uint32_t number = fji_add_acq_rel(&p->fence_begun, 1) + 1;
     /* [idle.dekker] ctl in idle_push() above, the queues in the rescan below; partner: the light
      * fence in fj_fork(). Either the rescan sees the task, or the producer sees the wake-up bit. */
@@ -79,7 +79,8 @@ static bool idle_fence(fji_worker *w)
     uint32_t turn = 0;
 
     /* [idle.fence] ctl above, fence_begun below; partner: the add in idle_lead(). Either w reads
-     * the number of that fence and waits for a later one, or the push of w comes before that fence.
+     * the number of that fence and waits for a later one, or the push of w onto the idle stack
+     * comes before that fence.
      * [idle.dekker] In a pool without the heavy fence: ctl above, the queues below; partner: the
      * full fence in fji_wake_slow(). Either w sees the task, or the producer sees the wake-up bit.
      * [idle.defer] nsearching and ctl above, the queues below; partner: the fence in

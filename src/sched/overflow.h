@@ -23,11 +23,12 @@ static inline bool fji_overflow_is(const fj_cell *c)
     return c->item == FJI_END;
 }
 
-/* Gives the memory of a list of free overflow cells back. The list contains no cell of the reserve
- * (overflow.c). No thread may have a pointer to one of the cells. */
+/* Gives the memory of a list of free overflow cells back. The list contains no cell of the
+ * process's reserve (overflow.c). No thread may have a pointer to one of the cells. */
 void fji_overflow_free(fj_cell *list);
 
-/* Called in the child process after fork(): resets the lock of the reserve (overflow.c). */
+/* Called in the child process after fork(): resets the lock of the process's reserve
+ * of overflow cells (overflow.c). */
 void fji_overflow_in_child(void);
 
 /* Called by a thread that works for no pool before it runs a typed task. Makes the thread's list of

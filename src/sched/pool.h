@@ -214,7 +214,7 @@ struct fj_pool {
     uint32_t blocked;               /* number of blocked workers */
     uint32_t workers;               /* number of worker records */
     uint32_t nsubmissions;          /* number of submission queues; a power of two */
-    fji_worker **chunk[FJI_CHUNKS]; /* the worker records, FJI_CHUNK in each chunk */
+    fji_worker **chunk[FJI_CHUNKS]; /* arrays of FJI_CHUNK pointers to worker records each */
     fji_submission_queue *submissions[FJI_MAX_SUBMISSION_QUEUES];
 
     /* Set when the pool is created; only cancel_delayed, lazy and timers change later. */
@@ -293,7 +293,7 @@ static inline uint32_t fji_pool_nworkers(const fj_pool *p)
 /* Returns the record of worker number i, or NULL if it does not exist yet. */
 static inline fji_worker *fji_pool_worker(const fj_pool *p, uint32_t i)
 {
-    /* [pool.record] acquire <- release in record_new(): the chunk's contents. */
+    /* [pool.record] acquire <- release in record_new(): the array of pointers to records. */
     fji_worker **c = fji_load_acquire(&p->chunk[i / FJI_CHUNK]);
     /* [pool.record] acquire <- release in record_new(): the record's contents. */
     return c != NULL ? fji_load_acquire(&c[i % FJI_CHUNK]) : NULL;

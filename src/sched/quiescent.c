@@ -63,8 +63,9 @@ bool fji_pool_has_work(const fj_pool *p)
 /* ---- Quiescence ------------------------------------------------------------------------------ */
 
 /* Returns whether the worker or guest of record w is idle or quiet, or no thread uses the record.
- * Adds 1 to *idle if w is a worker. ending: see fji_pool_quiescent(); if it is true, a QUIET worker
- * or guest counts as active. */
+ * Adds 1 to *idle if a worker, not a guest, uses the record. It does so even if the result is
+ * false; the caller needs *idle only if the result is true for all records. ending: see
+ * fji_pool_quiescent(); if it is true, a QUIET worker or guest counts as active. */
 static bool quiesce_worker(fji_worker *w, bool ending, int *idle)
 {
     /* [pool.alive] acquire <- release in fji_record_take(): park and rescanning as initialised.
@@ -156,8 +157,9 @@ void fji_quiesce_turn(fji_worker *w, uint32_t park)
     fj_pool *p = w->pool;
 
     for (; w != NULL; w = fji_worker_outer(w))
-        if (w->pool == p) /* [idle.park] release -> acquire in quiesce_worker(): earlier writes */
-            fji_store_release(&w->park, park);
+        /* [idle.park] release -> acquire in quiesce_worker(): what this thread wrote before, for
+         * example into its queue. */
+        if (w->pool == p) fji_store_release(&w->park, park);
     /* [pool.activity] acq_rel -> acquire in fji_pool_quiescent(): the park words set above. */
     fji_add_acq_rel(&p->activity_epoch, 1);
 }

@@ -37,7 +37,7 @@ static fji_worker *record_new(fj_pool *p)
     if (chunk == NULL) {
         chunk = fji_plat_alloc(FJI_CHUNK * sizeof *chunk);
         if (chunk == NULL) return NULL;
-        /* [pool.record] release -> acquire in fji_pool_worker(): the zeroed chunk. */
+        /* [pool.record] release -> acquire in fji_pool_worker(): the zeroed array. */
         fji_store_release(&p->chunk[i / FJI_CHUNK], chunk);
     }
     fji_worker *w = fji_plat_alloc(sizeof *w);

@@ -70,7 +70,9 @@ bool fji_search_begin(fji_worker *w)
 
 void fji_search_end(fji_worker *w)
 {
-    /* The result is not needed: w makes a rescan after this, or the pool stops. */
+    /* The result says whether DEFERRED is set: a producer may have left its wake-up to w. It is not
+     * needed here. Either w makes a rescan after this, which covers such wake-ups, or the pool
+     * stops. */
     if (w->searching) (void)fji_search_slot_return(w->pool);
     w->searching = false;
 }

@@ -85,9 +85,10 @@ static inline void worker_run_future(fji_worker *w, fj_task *t)
     (void)t->fn(t);
 }
 
-/* Runs the tasks of w's queue until the queue is empty, the pool stops, or w is surplus. In every
- * turn whose number is a multiple of FJI_SUBMISSION_INTERVAL, runs a submitted task instead, if
- * there is one. *taken is only memory that this function uses. */
+/* Runs the tasks of w's queue until the queue is empty or the pool stops. In every turn whose
+ * number is a multiple of FJI_SUBMISSION_INTERVAL, returns if w is surplus (see
+ * worker_is_surplus()), and otherwise runs a submitted task instead, if there is one. *taken is
+ * only memory that this function uses. */
 static void worker_drain_queue(fji_worker *w, fji_taken *taken)
 {
     uint32_t turns = 0;
@@ -242,7 +243,7 @@ static void worker_main(void *arg)
      * relied on this worker, so the queues are checked once more. */
     if ((active && err == FJ_OK) || fji_pool_stopping(p)) return;
     /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). Either the
-     * producer sees that a worker is wanted, or this thread sees the task. */
+     * producer sees in ctl that a worker is wanted, or this thread sees the task. */
     fji_pool_barrier(p);
     if (fji_pool_has_work(p)) fji_wake_one(p);
 }

@@ -37,7 +37,9 @@
 
 #define FJI_DONE 0x80000000u
 #define FJI_WAITING 0x40000000u
-#define FJI_ORPHANED 0x20000000u   /* with DONE, in a child process: the thief does not exist */
+/* Set together with DONE, in a child process after fork(): the thief that runs the task exists only
+ * in the parent process. */
+#define FJI_ORPHANED 0x20000000u
 #define FJI_THIEF_MASK 0x0000ffffu /* index of the worker that runs the task, + 1; 0: none */
 /* The bits below are used only in the state word of a future; see future/future.c. */
 #define FJI_RELEASED 0x10000000u

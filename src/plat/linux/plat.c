@@ -33,8 +33,8 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
     struct timespec ts = {.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
     struct timespec *limit = limited ? &ts : NULL;
     FJI_CHAOS_POINT(); /* between the caller's load of the word and the comparison by the system */
-    /* FUTEX_WAIT_BITSET takes a deadline, a time of the monotonic clock, and not a duration. */
     int keep = errno;
+    /* FUTEX_WAIT_BITSET takes a deadline, a time of the monotonic clock, and not a duration. */
     long r = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, value, limit, NULL,
                      FUTEX_BITSET_MATCH_ANY);
     bool in_time = !(r == -1 && errno == ETIMEDOUT);
@@ -99,10 +99,10 @@ bool fji_plat_barrier(void)
 
 bool fji_plat_has_barrier(void)
 {
-    /* A process registers for membarrier once, which costs 0.6 us. Its child processes inherit the
-     * registration. */
     if (FJI_SYMMETRIC || FJI_TSAN || fji_fault_now(FJI_FAULT_BARRIER)) return false;
     int keep = errno;
+    /* A process has to register once before it may use membarrier, which costs 0.6 us. Its child
+     * processes inherit the registration. */
     bool has = syscall(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
                syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0;
     errno = keep;

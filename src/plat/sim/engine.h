@@ -54,8 +54,10 @@ struct sim_thread {
      * released  hb at its last release fence
      */
     sim_clock hb, view, pending, released;
+    /* While another thread runs: this thread's values of the program's thread-local variables, and
+     * its errno. errno is a variable of the C library, so it is not among those of `tls`. */
     unsigned char tls[SIM_TLS];
-    int error; /* errno, which is outside the thread-local variables of the program */
+    int error;
 };
 
 struct sim_memory;

@@ -155,7 +155,8 @@ static struct memory_entry *memory_entry(struct memory_entry *table, uintptr_t k
     }
 }
 
-/* The place of an address. If it has none: a new one if `make`, otherwise NULL. */
+/* Returns the place of address p, which has the history of the values stored there. If p has no
+ * place, makes one if `make` is true, otherwise returns NULL. */
 static struct memory_place *memory_find(const void *p, bool make)
 {
     struct memory_entry *e = memory_entry(M->place_of, (uintptr_t)p);
