@@ -46,6 +46,8 @@
  * Rules for all functions
  *   threads  Every function may be called from any thread, unless its `from` line restricts that.
  *            No function may be called from a signal handler.
+ *   lines    A contract may end with these lines: `from`, which threads may call the function; `order`,
+ *            what happens before what; `owns`, which side may use or free the memory; `returns`.
  *   errors   A function that can fail returns an int. 0 is success. A negative code comes from the
  *            library. A positive code comes from the body of a task. The library passes on the
  *            return value of a body unchanged (see fj_task_fn). The library leaves errno unchanged.
@@ -610,7 +612,7 @@ FJ_API FJ_NODISCARD int fj_invoke_mode(fj_pool *pool, fj_task *t, enum fj_caller
  * range.
  *   FORKJOIN_PARALLELISM    0 to 32767. 0 means that the pool has no workers and callers run
  *                           their own tasks. A timer or a wait with a time limit raises the
- *                           parallelism from 0 to 1.
+ *                           parallelism from 0 to 1; it does not become 0 again.
  *   FORKJOIN_MAX_SPARES     0 to 32767: how many threads beyond the parallelism may replace blocked
  *                           workers. The default is 256. If the variable is set, max_threads is the
  *                           initial parallelism plus this number, at most FJ_MAX_WORKERS.
@@ -654,9 +656,9 @@ FJ_API FJ_NODISCARD int fj_common_configure(const fj_pool_options *o);
  *   threads  Other threads may use the common pool (NULL) during the call, and may also call
  *            fj_common_shutdown(). Each such call either uses the old pool before its end, or waits
  *            for the end and uses a new pool. As long as other threads keep the pool busy, it does
- *            not become quiescent. A callback that the ending pool calls cannot give work to the
- *            common pool; the submission returns FJ_EREJECTED. Such callbacks are on_stop, and the
- *            callbacks that run because a periodic task is cancelled.
+ *            not become quiescent. A callback that the common pool calls while it ends cannot
+ *            submit to the common pool; the submission returns FJ_EREJECTED. Such callbacks are
+ *            on_stop, and the callbacks that run because a periodic task is cancelled.
  *   pointers The program must not use the pointers that fj_common_pool() returned before.
  *   tasks    Everything that was submitted is done. Tasks, futures and completers stay valid, also
  *            futures whose body returned FJ_PENDING.

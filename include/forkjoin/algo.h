@@ -69,8 +69,8 @@ typedef struct fj_progress {
 } fj_progress;
 
 /*
- * Sets *p to 0 elements done of `total`. If total is 0, each call that uses *p adds its number of
- * elements to the total when it begins.
+ * Sets *p to 0 elements done of `total`. If the argument `total` is 0, each call that uses *p
+ * adds its number of elements to the total when it begins.
  *
  *   from     any thread, before the first call that uses *p begins.
  */

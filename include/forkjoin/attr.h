@@ -43,8 +43,9 @@
  * at -O1. */
 #define FJI_INLINE static inline __attribute__((always_inline, unused))
 
-/* Marks a fast path that a later pass of the compiler may inline. gcc first splits the leaf test
- * off the recursive caller, so that a leaf saves no registers. Then gcc inlines the fast path. */
+/* Marks a fast path that a later pass of the compiler may inline. Before that pass, gcc moves the
+ * part of a recursive caller after its leaf test (see FJ_LEAF) into a function of its own, so that
+ * a call that ends at this test saves no registers. Then gcc inlines the fast path. */
 #define FJI_INLINE_LATE static inline __attribute__((unused))
 
 /* Marks a slow path. A slow path does not have the attribute `cold`, because gcc then treats the

@@ -116,11 +116,12 @@ FJ_API FJ_NODISCARD int fj_invoke_token(fj_pool *pool, fj_task *t, fj_token *tok
  * fj_is_cancelled() returns 1 in these cases:
  *   - The pool of the calling worker stops.
  *   - The token that the task runs under, or a token above it, was cancelled.
- *   - The task belongs to a future, and that future was cancelled, or a thread other than the one
- *     that runs its body completed it or made it fail. The result of the body is discarded in this
- *     case.
- *   - The task belongs to a completer (forkjoin/completer.h), and its root was cancelled, or a
- *     thread other than the one that runs the body of the root completed it or made it fail.
+ *   - The task belongs to a future, and that future was cancelled, or was completed or made to fail
+ *     by a thread other than the one that runs its body. The result of the body is discarded in
+ *     this case.
+ *   - The task belongs to a completer (forkjoin/completer.h), and the root of that completer was
+ *     cancelled, or was completed or made to fail by a thread other than the one that runs the body
+ *     of the root.
  * A task belongs to a future if it is the body, or if it is forked and joined below the body.
  *
  *   from     any thread. Returns 0 in a thread that runs no task of a pool, for example in
@@ -326,9 +327,9 @@ FJ_API int fj_future_invoke(fj_pool *pool, fj_future *f);
  * (forkjoin/block.h).
  *
  * A thread outside the pool runs tasks in the same way on the common pool and on a pool with
- * FJ_POOL_CALLER_HELPS. An allocated future may exclude such threads: see fj_submit_call(). On
- * other pools a thread outside the pool sleeps, and runs tasks only while the pool has no thread
- * and cannot start one.
+ * FJ_POOL_CALLER_HELPS, unless `f` is an allocated future that only workers may run: see
+ * fj_submit_call(). Otherwise a thread outside the pool sleeps, and runs tasks only while the pool
+ * has no thread and cannot start one.
  *
  * An interrupt of the calling task does not end the wait.
  *

@@ -124,11 +124,11 @@ typedef struct pipeline {
     size_t next_number;         /* the number of the next item */
 } pipeline;
 
-/* A forked runner. */
+/* A runner that another runner has forked: a child of that runner. */
 typedef struct child {
     fj_task task;
     pipeline *pipe;
-    bool used;
+    bool used;    /* the runner is forked and not yet joined */
     bool awaited; /* the forker waits for this runner; protected by the lock */
     int ending;   /* 1: the runner is about to return */
 } child;
@@ -263,6 +263,8 @@ static position advance(pipeline *p, position at)
 
 static int child_run(fj_task *t);
 
+/* Ends the offer, so that a runner may fork the next one: the forked runner begins, was taken back
+ * by its forker, or could not be forked. */
 static void offer_end(pipeline *p)
 {
     fji_lock_take(&p->lock);
@@ -276,7 +278,7 @@ static void child_release(runner *r, child *c)
     r->children--;
 }
 
-/* Joins a child that a thief has taken. */
+/* Joins c, a child of r that a thief has taken. */
 static void child_wait(runner *r, child *c)
 {
     pipeline *p = r->pipe;
@@ -316,8 +318,8 @@ static bool runner_linger(runner *r)
     return true;
 }
 
-/* Called if nothing is ready: joins one of the children, or lingers before it joins. Returns false
- * if the runner has no child. */
+/* Called by r if it finds nothing to do, or before it returns: joins one of the children of r, or
+ * lingers before it joins. Returns false if r has no child. */
 static bool runner_join_one(runner *r)
 {
     if (r->children == 0) return false;
@@ -334,7 +336,8 @@ static bool runner_join_one(runner *r)
     }
 }
 
-/* Returns whether the runner has to fork another one, and records the offer. Under the lock. */
+/* Returns whether r has to fork another runner now. If so, records that r makes the offer: until
+ * the forked runner begins, no other runner is forked. Under the lock. */
 static bool runner_should_offer(runner *r)
 {
     pipeline *p = r->pipe;
@@ -350,7 +353,7 @@ static void runner_fork(runner *r)
 {
     child *c = child_get(r);
 
-    if (c == NULL) { /* withdraws the offer, so that another runner may offer */
+    if (c == NULL) { /* r cannot fork: another runner may make the next offer */
         offer_end(r->pipe);
         return;
     }
@@ -405,8 +408,9 @@ static bool position_run(pipeline *p, position *at)
     return true;
 }
 
-/* Takes something that is ready. Returns a position without an item if nothing is ready. Under the
- * lock. */
+/* Takes an item that is ready at a gate or, if there is none, a free slot for a call of the first
+ * stage. Returns a position without an item if nothing is ready: no item is ready at a gate, and
+ * the first stage may not be called. Under the lock. */
 static position runner_take(pipeline *p)
 {
     if (p->ready != 0) return gate_take(p);
@@ -439,7 +443,9 @@ static bool runner_work(runner *r)
     return more;
 }
 
-/* Runs until nothing is ready and no child is left. */
+/* The body of a runner. self: the entry of the runner in its forker, or NULL if it is the first
+ * runner. Works until nothing in the pipeline is ready, the job ends, or runner_should_return()
+ * tells it to return. Joins all runners that it has forked before it returns. */
 static void runner_run(pipeline *p, child *self)
 {
     runner r = {.pipe = p, .self = self};

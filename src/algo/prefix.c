@@ -6,8 +6,8 @@
  * that waited for the prefix would be idle.
  *
  * The idea: a worker never waits for a prefix. If the prefix of a chunk is known, the worker emits
- * the chunk. If not, the worker folds a chunk ahead, because the prefixes of the chunks right of it
- * need that fold.
+ * the chunk: it calls `emit`, which writes the results of the chunk. If not, the worker folds a
+ * chunk ahead, because the prefixes of the chunks right of it need that fold.
  *
  * Sequential phase. The calling thread begins without helpers and emits one chunk after the other:
  * one pass over the data, and no memory. When there is demand, and the rest takes long enough, the
@@ -17,7 +17,7 @@
  *
  * The table has for each chunk a value, a state and a note. `carry` is the prefix of chunk `known`.
  * One word has four fields. Every step of the protocol is one compare-and-swap of the word, except
- * that a participant takes a chunk for emission by the state of that chunk.
+ * that a participant which takes a chunk to emit it changes only the state of that chunk.
  *
  *     claimed  chunks below this are claimed by a participant that folds or emits them
  *     known    chunks below this have a known prefix, in their value if they are folded
@@ -271,7 +271,8 @@ static void table_advance(table *t, uint32_t known, uint32_t from)
 
 /* ---- Steps of a participant ------------------------------------------------------------------ */
 
-/* Tries to take chunk k, which is below `known`, for emission. */
+/* Tries to take chunk k, whose prefix is known, so that the calling participant emits it. Returns
+ * false if another participant has taken the chunk. */
 static bool table_take(table *t, uint32_t k)
 {
     uint32_t state = FOLDED;

@@ -101,7 +101,7 @@ static int half_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Sorts both halves, and forks the right one if there is demand. */
+/* Sorts both halves. Forks the right half if another worker would soon take it. */
 static void sort_halves(mergesort *s, half *left, half *right)
 {
     if (!fji_has_demand()) {

@@ -153,7 +153,7 @@ int fji_permute(fji_permutation *p)
     code = permute_for(p, cuts, permute_save_cuts);
     if (code != FJ_OK) return code;
     /* permute_paths() overwrites elements that then exist only as saved copies, so it is completed
-     * even after a cancellation. */
+     * even after a cancellation. The second call skips the paths that are done. */
     if (permute_for(p, cuts, permute_paths) != FJ_OK) (void)permute_paths(0, cuts, p);
     for (size_t i = 0; i < p->n; i++)
         if (p->successor[i] != i) {

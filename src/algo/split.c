@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * split.c - the loop that forks its right half when there is demand
+ * split.c - the loop that forks its right half when another worker would take it
  */
 #include "split.h"
 

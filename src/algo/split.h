@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * split.h - the loop that forks its right half when there is demand
+ * split.h - the loop that forks its right half when another worker would take it
  *
  * The problem: a loop has to be divided among workers before it is known how long a body takes, how
  * uneven the bodies are, and how many workers are idle. A short loop must not pay for any of this.

@@ -124,8 +124,9 @@ static bool atfork_is_own(fji_worker *self, const fji_worker *w)
     return self != NULL;
 }
 
-/* Resets p. arg: the worker or guest that the forking thread is, or NULL if it works for no
- * pool. */
+/* Called in the child process. Resets p: empty queues, free locks, and no threads except the
+ * forking thread, whose records in p are kept. arg: the record of the forking thread, in p or in
+ * another pool, or NULL if the thread works for no pool. */
 static void atfork_reset_pool(fj_pool *p, void *arg)
 {
     fji_worker *self = arg;

@@ -22,8 +22,9 @@
  *               that finds STOP set, no thread counted in the control word, and no guest
  *               (fji_pool_end_if_over()).
  *
- * The common pool has one more bit. The common pool cannot be shut down while it has work. So a
- * submitter must not be refused by an attempt to end the pool that fails:
+ * The common pool has one more bit. An attempt to end the common pool fails if the pool has work.
+ * No submission may be refused because of an attempt that fails, so submitters wait until the
+ * attempt has succeeded or failed:
  *
  *   CLOSING     fj_common_shutdown() checks whether the common pool is quiescent. If it is,
  *               SHUTDOWN and STOP are set in one step; otherwise CLOSING is cleared. A submitter

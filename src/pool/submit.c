@@ -82,9 +82,9 @@ static FJI_COLD int submit_refused(fj_pool *p, const fji_taken *it, bool wake, u
 }
 
 /* Called if submission queue i has no space: tries the other queues. Returns FJ_ENOMEM if none has
- * space, and without a try in a FIFO pool, where a thread uses only one queue. p may be accessed
- * until a push succeeds: *it is not queued until then, so the caller of the submission may not
- * destroy p yet. */
+ * space. In a FIFO pool a thread uses only one queue, so the function returns FJ_ENOMEM without a
+ * try. The function may access p until a push succeeds. After that *it may have run, and a thread
+ * that waited for it may destroy p. */
 static FJI_COLD int submit_elsewhere(fj_pool *p, uint32_t i, const fji_taken *it, bool wake,
                                      uint32_t refuses)
 {
@@ -124,7 +124,8 @@ int fji_submit_after_shutdown(fj_pool *p, const fji_taken *it)
 }
 
 /* Queues *it. If the caller is a worker of p, `outside` is false and the own queue of the worker
- * has space, *it goes into that queue, otherwise into a submission queue. */
+ * has space, *it goes into that queue, otherwise into a submission queue. Wakes a worker if `wake`
+ * is true. */
 static int submit_item(fj_pool *p, const fji_taken *it, bool outside, bool wake)
 {
     fji_worker *w = outside ? NULL : fji_worker_in(p);

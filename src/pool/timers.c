@@ -198,8 +198,8 @@ static void timers_count(struct fji_timers *ts, const fj_timer *t, uint64_t n)
     if (t->period != 0) ts->series += n;
 }
 
-/* If p is shut down, checks whether p can end, because the timer that has just fired may have been
- * the last one. */
+/* If p is shut down and nothing keeps it from ending any more, begins to end p: the timer that has
+ * just fired may have been the last one. */
 static void timers_try_end(fj_pool *p)
 {
     /* relaxed: if this thread does not see the bit yet, the shutdown kicks the keeper after it has
@@ -261,7 +261,8 @@ static bool timers_watch_after(struct fji_timers *ts, int64_t pause)
 }
 
 /* Called by the keeper with the lock, which is released during the check. If it is time to check
- * whether the pool is short of a worker, and the pool is short, wakes or starts a worker. */
+ * whether the pool is short of a worker, checks it by fji_spawn_is_short(), and wakes or starts a
+ * worker if the pool is short. */
 static void timers_check_pool(struct fji_timers *ts)
 {
     if (fji_timers_now() < ts->watch) return;

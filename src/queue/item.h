@@ -16,7 +16,8 @@
  *                          beside the item is the root of a completer, and 0 for the others
  *     none                 a plain task, which is joined through its cell
  *
- * Every submitted task is DETACHED. Only sched/run.c uses these tags to run or cancel a task.
+ * Every submitted task is DETACHED. Other files read the tags too, but only sched/run.c uses them
+ * to decide how a task is run or cancelled.
  */
 #ifndef FJI_ITEM_H
 #define FJI_ITEM_H

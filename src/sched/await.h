@@ -11,15 +11,16 @@
 typedef struct fji_wait {
     uint32_t done;         /* the wait ends when the state word has one of these bits */
     bool interruptible;    /* the wait ends if the waiter's own task is interrupted */
-    int64_t deadline;      /* a time of fji_plat_now(), or FJ_FOREVER: the waiter may run tasks */
-    void *root;            /* of the awaited completer: the waiter runs tasks with it; or NULL */
+    int64_t deadline;      /* a time of fji_plat_now(); FJ_FOREVER: the wait has no deadline */
+    void *root;            /* root of the completer, whose tasks the waiter runs; or NULL */
     const fj_token *token; /* the token of the awaited future, or NULL */
     bool guest;            /* the waiter is a guest that runs no task: QUIET while it sleeps */
 } fji_wait;
 #define FJI_WAIT_DONE ((fji_wait){.done = FJI_DONE, .deadline = FJ_FOREVER})
 
-/* Returns whether the waiter may run tasks while it waits. With a deadline it may not, because it
- * could not stop the body of such a task when the deadline expires. */
+/* Returns whether the waiter may run tasks while it waits: only if the wait has no deadline. With a
+ * deadline it may not, because it could not stop the body of such a task when the deadline
+ * expires. */
 static inline bool fji_wait_may_run(const fji_wait *how)
 {
     return how->deadline == FJ_FOREVER;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * help.c - a waiting worker runs tasks that belong to the awaited task
+ * help.c - a waiting worker runs tasks that the awaited task or its descendants have forked
  *
  * The problem. A worker that waits must not run arbitrary tasks. Such a task could take much longer
  * than the awaited one. It could wait for a task whose body is below it on the stack of the same
  * thread and cannot continue (a deadlock). And it could make the stack grow without bound.
  *
- * The idea. The waiter runs only tasks that descend from the awaited task. Until the awaited task
- * is done, its thief runs only the awaited task and tasks that belong to it. So every task in the
- * thief's queue at position child_base or above descends from the awaited task. If the thief's
- * queue has no such task, and the thief itself waits for a stolen task (`joining`) that it has
- * forked at child_base or above, the waiter continues with the thief of that stolen task. The
- * waiter examines at most HELP_HOPS queues in this way:
+ * The idea. The waiter runs only descendants of the awaited task: tasks that it has forked, that
+ * these have forked, and so on. Until the awaited task is done, its thief runs only the awaited
+ * task and its descendants. So every task in the thief's queue at position child_base or above is a
+ * descendant of the awaited task. If the thief's queue has no such task, and the thief itself waits
+ * for a stolen task (`joining`) that it has forked at child_base or above, the waiter continues
+ * with the thief of that stolen task. The waiter examines at most HELP_HOPS queues in this way:
  *
  *     waiter W          thief T                thief U
  *     joins task a      runs a, joins b        runs b, has forked c

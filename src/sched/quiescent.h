@@ -18,8 +18,9 @@ bool fji_pool_has_work(const fj_pool *p);
  * Returns whether p is quiescent: all workers are idle or quiet, all guests are quiet, and all
  * queues are empty. `ending`: the caller is about to stop p. If `ending` is true, there are two
  * differences. The call takes the lock of each submission queue in turn, because a submitter checks
- * the run state with that lock. And a quiet worker or guest makes the result false, because it
- * continues its task later.
+ * the run state with that lock. In the common pool it does not wait for a lock: if another thread
+ * holds one, a submission is in progress, and the result is false. The second difference: a quiet
+ * worker or guest makes the result false, because it continues its task later.
  */
 bool fji_pool_quiescent(fj_pool *p, bool ending);
 

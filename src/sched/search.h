@@ -39,10 +39,10 @@
  *
  * Why P2 holds: a worker that gives up its slot while DEFERRED is set passes on the duty to wake
  * another worker.
- *   - If the worker found a task, it wakes the next worker with the same slot. If there is no
- *   worker
- *     to wake, it returns the slot, executes a full fence and reads ctl again. The second read is
- *     needed because a producer may have seen an idle worker that the first read did not show.
+ *   - If the worker found a task, it wakes the next worker with the same slot. If it finds no
+ *     worker to wake, it returns the slot, executes a full fence and reads ctl again. The second
+ *     read is needed because a producer may have seen an idle worker that the first read did not
+ *     show.
  *   - If the worker found no task, its rescan sees the task of a producer that relied on its slot:
  *     the producer stores the task, executes the fence of its step 1 and reads that the slot is in
  *     use. The worker returns the slot, pushes itself, executes the full fence after its push and

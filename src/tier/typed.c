@@ -55,10 +55,11 @@ void fji_typed_leave(fj_worker *fast, const fji_typed_saved *saved)
         fji_overflow_leave(saved->low);
         return;
     }
-    /* The typed code may have left tombstones above saved->top, which are reclaimed here, and
-     * detached tasks, which remain in the queue, so that the boundary is above them. If saved->top
-     * is below cell 0, this typed code ran under other typed code, and fast->top stays below cell
-     * 0. */
+    /* If saved->top points to the END below cell 0, fji_typed_enter() was called while other typed
+     * code was on the stack of this thread. It is still there, so fast->top has to point to the END
+     * again. Otherwise no typed code is left on the stack, and fast->top has to be the boundary:
+     * the typed code may have left tombstones and detached tasks above saved->top. The tombstones
+     * directly below the boundary are reclaimed; the detached tasks remain in the queue. */
     fast->top = saved->top;
     w->q.typed_low = saved->low;
     w->q.typed_count = saved->count;

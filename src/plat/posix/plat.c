@@ -4,7 +4,8 @@
  *
  * plat.h says what each function does.
  *
- * The address of a word selects one of POSIX_BUCKETS buckets. A waiter locks the mutex of the
+ * The address of a word selects one of POSIX_BUCKETS buckets. A bucket is a mutex and a condition
+ * variable; it is not a wait bucket in the sense of src/README.md. A waiter locks the mutex of the
  * bucket, compares the word, and sleeps on the condition variable, which unlocks the mutex. A wake
  * function locks the same mutex. So a wake-up that follows a change of the word is not lost. A wake
  * function wakes all threads that sleep in the bucket. It may do so, because fji_plat_wait() may
@@ -46,8 +47,9 @@ static void posix_init(void)
     pthread_condattr_destroy(&attr);
 }
 
-/* Called in the child process after fork(). Initialises the buckets again, because the threads that
- * held mutexes in the parent process do not exist in the child process. */
+/* Called in the child process after fork(). Initialises the mutex and the condition variable of
+ * each bucket again, because a thread that held such a mutex in the parent process does not exist
+ * in the child process. */
 static void posix_child(void)
 {
     posix_init();
