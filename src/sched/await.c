@@ -83,8 +83,9 @@ static int64_t await_next_check(fji_worker *w, const fji_wait *how, const fj_poo
 /*
  * Sleeps on the state word until the awaited task is done or orphaned, or the deadline has passed.
  * watched: the pool of the task if the waiter is a guest or works for another pool or for none;
- * otherwise NULL. If `watched` has tasks and no threads, the waiter asks for a thread, or runs the
- * tasks itself if the wait has no deadline. Returns FJ_OK or FJ_ETIMEDOUT.
+ * otherwise NULL. If `watched` has tasks and no threads, the waiter asks for a thread. If no thread
+ * starts and the wait has no deadline, the waiter runs the tasks itself. Returns FJ_OK or
+ * FJ_ETIMEDOUT.
  */
 static int await_sleep(fji_worker *w, const struct await *a, fj_pool *watched)
 {

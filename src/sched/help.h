@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * help.h - a waiting worker runs tasks that the awaited task needs; help.c explains which
+ * help.h - a waiting worker runs certain tasks instead of sleeping; help.c explains which
  */
 #ifndef FJI_HELP_H
 #define FJI_HELP_H

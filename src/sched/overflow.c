@@ -30,7 +30,8 @@ static __thread fj_cell *overflow_without_worker;
  * touched before that happens, so the system gives it no memory until then. */
 static fji_lock overflow_reserve_lock;
 static fj_cell overflow_reserve[FJI_OVERFLOW_RESERVE][2];
-static unsigned overflow_reserve_used;     /* how many pairs, from the first on, were ever taken */
+static unsigned
+    overflow_reserve_used; /* the pairs below this index have been taken at least once */
 static fj_cell *overflow_reserve_returned; /* list of the pairs that are free again */
 
 /* Takes a pair of cells from the reserve. Returns NULL if all pairs are in use. */

@@ -85,7 +85,7 @@ typedef struct fji_scope {
 } fji_scope;
 
 struct fji_worker {
-    fji_queue q; /* first, so that an fj_worker pointer is a pointer to this record */
+    fji_queue q; /* first: a pointer to its first member, q.fast, also points to this record */
 
     /* The idle protocol. Written by the worker and by the threads that wake it. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t park;

@@ -190,7 +190,8 @@ static void worker_exit(fji_worker *w)
 }
 
 /* Subtracts `active` (0 or 1) from the active workers and 1 from the threads in the control word.
- * If p is shut down and has nothing left to do, stops or ends p. */
+ * Then calls fji_pool_maybe_terminate(), because this may have been the last thread of a pool that
+ * is shut down. */
 static void worker_give_back_counts(fj_pool *p, int active)
 {
     fji_ctl_add(p, -active, -1);
