@@ -34,8 +34,9 @@
  * `task` is NULL; or `task` is a submitted task or a future, and `cell` is NULL.
  *
  * The waiter runs tasks while it waits, and one of them may call fork(). In the child process the
- * awaited task is orphaned. For a task, the waiter finds this out with await_is_orphaned(). For a
- * cell, pool/atfork.c sets DONE and ORPHANED in the state word, so the wait ends as usual.
+ * awaited task is orphaned. If `task` is not NULL, the waiter finds this out with
+ * await_is_orphaned(). If `cell` is not NULL, pool/atfork.c sets DONE and ORPHANED in the state
+ * word of the cell, so the wait ends as usual.
  */
 struct await {
     uint32_t *state;            /* the state word of the cell or of the task */
@@ -81,8 +82,10 @@ static int64_t await_next_check(fji_worker *w, const fji_wait *how, const fj_poo
 
 /*
  * Sleeps on the state word until the awaited task is done or orphaned, or the deadline has passed.
- * watched: the pool of the task if the waiter is not a worker of it; while that pool has no
- * threads, the waiter runs its tasks. NULL if there is no such pool. Returns FJ_OK or FJ_ETIMEDOUT.
+ * watched: the pool of the task if the waiter is a guest or works for another pool or for none;
+ * otherwise NULL. If `watched` has tasks and no threads, the waiter asks for a thread. If no thread
+ * starts and the wait has no deadline, the waiter runs the tasks itself. Returns FJ_OK or
+ * FJ_ETIMEDOUT.
  */
 static int await_sleep(fji_worker *w, const struct await *a, fj_pool *watched)
 {
@@ -135,8 +138,9 @@ static int await_interruptible(fji_worker *w, const struct await *a, fj_pool *wa
     return (s & a->how->done) != 0 ? FJ_OK : err;
 }
 
-/* Sleeps until the wait ends, on the word that a->how requires. A worker w does not count as active
- * meanwhile. Parameters and result: as those of await_sleep() and await_interruptible(). */
+/* Sleeps until the wait ends: on the wait bucket if a->how->interruptible is true and w is not
+ * NULL, otherwise on the state word. If w is a worker, it does not count as active while it sleeps.
+ * Parameters and result: as those of await_sleep() and await_interruptible(). */
 static int await_asleep(fji_worker *w, const struct await *a, fj_pool *watched)
 {
     if (w == NULL) return await_sleep(w, a, watched);
@@ -150,9 +154,9 @@ static int await_asleep(fji_worker *w, const struct await *a, fj_pool *watched)
 }
 
 /*
- * Pauses between two reads of the state word. In every 16th call, which *turn counts, yields the
- * CPU to another thread. *until is the time at which the spinning ends; the caller sets it to 0
- * before it begins to spin. Returns false if the waiter has spun for FJI_JOIN_SPIN_NS.
+ * Pauses between two reads of the state word. Adds 1 to *turn, and yields the CPU to another thread
+ * if *turn is then a multiple of 16. *until is the time at which the spinning ends; the caller sets
+ * it to 0 before it begins to spin. Returns false if the waiter has spun for FJI_JOIN_SPIN_NS.
  */
 static bool await_spin(int64_t *until, uint32_t *turn)
 {
@@ -214,8 +218,9 @@ bool fji_await_cell(fji_worker *w, fj_cell *c)
     (void)await_done(w, w->pool,
                      &(struct await){&c->state, &c->child_base, c, NULL, &FJI_WAIT_DONE});
     bool orphaned = (c->state & FJI_ORPHANED) != 0;
-    /* relaxed: the thief does not write the word after DONE. A helper may still read the word; 0
-     * names no thief, so the helper takes no task. */
+    /* relaxed: the thief does not write the word after DONE. A worker that follows the chain of
+     * joins in help_thief() may still read the word; 0 names no thief, so that worker takes no
+     * task. */
     fji_store_relaxed(&c->state, 0u);
     return !orphaned;
 }

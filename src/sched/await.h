@@ -12,9 +12,9 @@ typedef struct fji_wait {
     uint32_t done;         /* the wait ends when the state word has one of these bits */
     bool interruptible;    /* the wait ends if the waiter's own task is interrupted */
     int64_t deadline;      /* a time of fji_plat_now(); FJ_FOREVER: the wait has no deadline */
-    void *root;            /* root of the completer, whose tasks the waiter runs; or NULL */
+    void *root;            /* of a completer: its root, whose tasks the waiter runs; or NULL */
     const fj_token *token; /* the token of the awaited future, or NULL */
-    bool guest;            /* the waiter is a guest that runs no task: QUIET while it sleeps */
+    bool guest;            /* the waiter is a guest without a task; it is QUIET while it sleeps */
 } fji_wait;
 #define FJI_WAIT_DONE ((fji_wait){.done = FJI_DONE, .deadline = FJ_FOREVER})
 

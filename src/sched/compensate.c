@@ -47,8 +47,9 @@
 #include "sched/spawn.h"
 #include "sched/wake.h"
 
-/* Whether p would be saturated, given the control word c, if one active worker blocked now: fewer
- * than min_runnable workers would stay active, and no worker can be woken or added. */
+/* Returns whether p, with the control word c, would be saturated if one active worker blocked now:
+ * fewer than min_runnable workers would stay active, no worker is idle, p has max_threads threads,
+ * and not more workers are active than the parallelism. */
 static bool compensate_saturated(const fj_pool *p, uint64_t c)
 {
     fji_sizes s = fji_pool_sizes(p);
@@ -61,8 +62,8 @@ static bool compensate_saturated(const fj_pool *p, uint64_t c)
 static bool compensate_add_active(fj_pool *p, int n)
 {
     fji_ctl_add(p, n, 0);
-    /* relaxed: the load returns the value that fji_ctl_add() has written, or a later one, in any
-     * order. */
+    /* relaxed: with any memory order, the load returns the value that fji_ctl_add() has written, or
+     * a later one. */
     return (fji_pool_ctl_hint(p) & FJI_CTL_WAKE_WANTED) != 0;
 }
 
@@ -89,7 +90,8 @@ fji_compensation fji_compensate_try_begin(fji_worker *w)
     const fj_pool_options *o = &p->options;
 
     if (w->alive != FJI_ALIVE_WORKER) return FJI_UNCOUNTED;
-    /* relaxed: a hint. With any order, ctl may change before the worker waits. */
+    /* relaxed: a hint. With any memory order, ctl may change between this load and the wait of
+     * w. */
     if (o->allow_saturation != NULL && compensate_saturated(p, fji_pool_ctl_hint(p)) &&
         !o->allow_saturation(p, o->arg))
         return FJI_SATURATED;
@@ -118,8 +120,8 @@ int64_t fji_compensate_retry(fji_worker *w, int64_t *pause)
 {
     bool is_short = false;
 
-    /* If w is a guest, its thread may be a worker or guest of another pool (`outer`). That one
-     * cannot run tasks either while w sleeps, so its pool is checked too. */
+    /* If w is a guest, its thread may be a worker or guest of another pool (`outer`). While w
+     * sleeps, the thread cannot run tasks of that pool either, so that pool is checked too. */
     for (; w != NULL; w = fji_worker_outer(w)) {
         if (!fji_spawn_is_short(w->pool)) continue;
         is_short = true;

@@ -33,11 +33,12 @@ void fji_compensate_end(fji_worker *w, fji_compensation c);
 
 /*
  * Called by w before each sleep of a wait. Checks whether the pool of w is short of a worker
- * (spawn.h); if w is a guest, also the pools that its thread has worked for before. For each pool
- * that is short, tries to wake or start a worker. *pause is the pause before the next attempt, in
- * ns; it grows from attempt to attempt. The caller sets it to 0 before the first call of a wait,
- * and a call that finds 0 makes no attempt. Returns the time (fji_plat_now()) at which the sleep
- * has to end for the next attempt, or FJ_FOREVER if no pool is short.
+ * (spawn.h); if w is a guest, also checks the pools for which its thread was a worker or guest when
+ * it became this guest. For each pool that is short, tries to wake or start a worker. *pause is the
+ * pause before the next attempt, in ns; it grows from attempt to attempt. The caller sets it to 0
+ * before the first call of a wait, and a call that finds 0 makes no attempt. Returns the time
+ * (fji_plat_now()) at which the sleep has to end for the next attempt, or FJ_FOREVER if no pool is
+ * short.
  */
 int64_t fji_compensate_retry(fji_worker *w, int64_t *pause);
 

@@ -69,7 +69,8 @@
 #define FJI_CTL_TOP_MASK (((uint64_t)1 << FJI_CTL_TOP_BITS) - 1)
 
 /* A control word in which every field but the version is 0: no thread is alive, no worker is idle,
- * and none is wanted. */
+ * WAKE_WANTED is clear, and the deficit is 0. The thread that creates or resets a pool then sets
+ * the deficit. */
 #define FJI_CTL_NONE ((uint64_t)FJI_START_VERSION << FJI_CTL_VERSION_SHIFT)
 
 /* Each of these functions returns one field of the control word c. fji_ctl_top() returns 0 if no
@@ -127,8 +128,9 @@ typedef struct fji_sizes {
     int most;        /* how many threads the pool may have at most (max_threads) */
 } fji_sizes;
 
-/* Returns whether a thread may be added to a pool with the control word c and the sizes *s: fewer
- * than `parallelism` of its threads are not blocked, and it has fewer than `most` threads. */
+/* Returns whether a thread may be added to a pool with the control word c and the sizes *s: it has
+ * fewer than `most` threads, and the number of its threads that are not blocked is below
+ * `parallelism`. */
 static inline bool fji_ctl_may_spawn(uint64_t c, const fji_sizes *s)
 {
     int total = fji_ctl_total(c);

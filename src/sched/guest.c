@@ -27,15 +27,16 @@ fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down, bool *refused)
     fji_worker *w = NULL;
 
     fji_lock_take(&p->lock);
-    /* relaxed: STOP is set under the same lock. If this thread does not see SHUTDOWN, the end of
-     * the pool waits for this guest. */
+    /* relaxed: STOP is set under the same lock. SHUTDOWN is set without it, so this thread may miss
+     * it. Then p accepts one more guest, and the end of p waits for this guest. */
     bool refuses = (fji_load_relaxed(&p->run) &
                     (although_shut_down ? FJI_RUN_STOP : FJI_RUN_SHUTDOWN)) != 0;
     if (!refuses) {
         w = fji_record_take(p, FJI_ALIVE_GUEST);
         if (w != NULL) fji_pool_add_guest(p);
         /* [pool.activity] acq_rel -> acquire in fji_pool_quiescent() and shutdown_stop(): the
-         * record of the guest. A sweep that has begun before finds that activity_epoch changed. */
+         * record of the guest. If a call of fji_pool_quiescent() is in progress and has found p
+         * quiescent, it then sees that activity_epoch has changed, and sweeps again. */
         fji_add_acq_rel(&p->activity_epoch, 1);
     }
     fji_lock_drop(&p->lock);
@@ -57,7 +58,8 @@ void fji_guest_leave(fji_worker *w)
     fji_self = w->outer;
     fji_record_give_back(w);
     /* [pool.activity] acq_rel -> acquire in fji_pool_quiescent(): the record is free, and its queue
-     * is empty. A sweep that has begun before finds that activity_epoch changed. */
+     * is empty. If a call of fji_pool_quiescent() is in progress and has found p quiescent, it then
+     * sees that activity_epoch has changed, and sweeps again. */
     fji_add_acq_rel(&p->activity_epoch, 1);
     /* p->guests still counts this guest, so p is not freed before fji_pool_remove_guest(). */
     fji_pool_maybe_terminate(p);

@@ -53,10 +53,10 @@ static bool help_has_stack(const fji_worker *w)
 }
 
 /*
- * Returns the worker that runs the task whose state word had the value s, or NULL if the worker is
- * not known or is w itself. Sets *from to the position in the queue of that worker at which the
- * forks of the task begin. child_base: that member of the task or of its cell. token: the token of
- * the future if the task is a future; otherwise NULL. The state word of a future may name no
+ * Returns the worker that runs the task whose state word had the value s, or NULL if no such worker
+ * is found or if it is w itself. Sets *from to the position in the queue of that worker at which
+ * the forks of the task begin. child_base: that member of the task or of its cell. token: the token
+ * of the future if the task is a future; otherwise NULL. The state word of a future may name no
  * worker, for example if a join runs the body. The worker is then found by the token.
  */
 static fji_worker *help_find_runner(fji_worker *w, uint32_t s, const uint32_t *child_base,
@@ -71,9 +71,9 @@ static fji_worker *help_find_runner(fji_worker *w, uint32_t s, const uint32_t *c
     return v != w ? v : NULL;
 }
 
-/* Takes and runs one task from the queue of the awaited task's thief, or of a thief further along
- * the chain. state, child_base, token: as in fji_awaited. s: the last value of *state, read with
- * acquire. Returns as fji_help_once(). */
+/* Takes and runs one task from the queue of the awaited task's thief, or of a later thief of the
+ * chain that the head of this file describes. state, child_base, token: as in fji_awaited. s: the
+ * last value of *state, read with acquire. Returns as fji_help_once(). */
 static fji_steal_result help_thief(fji_worker *w, const uint32_t *state, uint32_t s,
                                    const uint32_t *child_base, const fj_token *token)
 {
@@ -103,9 +103,10 @@ static fji_steal_result help_thief(fji_worker *w, const uint32_t *state, uint32_
     return FJI_STEAL_EMPTY;
 }
 
-/* Returns whether a waiting worker may run *taken, the item of a cell of its own queue and the word
- * beside the item. If root is not 0, it may run only a future with this root. If root is 0, it may
- * run any detached task except an action. */
+/* Returns whether a waiting worker may run the task in a cell of its own queue. taken->item is the
+ * item of the cell, and taken->fn the first word of its arguments, which holds the root of a
+ * completer. If `root` is not 0, the worker may run only a completer with this root. If `root` is
+ * 0, it may run any detached task except an action. */
 static bool help_is_allowed(const fji_taken *taken, uintptr_t root)
 {
     if (taken->item <= FJI_SPECIAL || !fji_item_is_detached(taken->item)) return false;

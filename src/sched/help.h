@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * help.h - a waiting worker runs tasks that belong to the awaited task; help.c explains which
+ * help.h - a waiting worker runs certain tasks instead of sleeping; help.c explains which
  */
 #ifndef FJI_HELP_H
 #define FJI_HELP_H
@@ -16,10 +16,11 @@ typedef struct fji_awaited {
 } fji_awaited;
 
 /*
- * Called by w. Runs at most one task that belongs to the awaited task *a. s: the value of
- * *a->state, read with acquire and without DONE. `from`: the boundary of w's queue when the wait
- * began. Returns SUCCESS if w has run a task, EMPTY if it has found none that it may run, and RETRY
- * if it has run none but there may be one.
+ * Called by w. Runs at most one task: a detached task in w's own queue, in the cell `from` or
+ * above; or a task with the root a->root; or, if a->root is NULL, a descendant of the awaited task
+ * *a (help.c). s: the value of *a->state, read with acquire and without DONE. `from`: the boundary
+ * of w's queue when the wait began. Returns SUCCESS if w has run a task, EMPTY if it has found none
+ * that it may run, and RETRY if it has run none but there may be one.
  */
 fji_steal_result fji_help_once(fji_worker *w, const fji_awaited *a, uint32_t s, fj_cell *from);
 

@@ -33,16 +33,18 @@ static void idle_push(fji_worker *w)
     }
 }
 
-/* Whether no worker is active. A heavy fence then interrupts no worker that runs a task. */
+/* Returns whether no worker of p is active. If none is, a heavy fence interrupts no worker that
+ * runs a task. */
 static bool idle_none_active(const fj_pool *p)
 {
     return fji_pool_active(p, fji_pool_ctl_hint(p)) <= 0;
 }
 
-/* Whether the next heavy fence may begin and the caller is its leader. turn: how often the caller
- * has called this function for the present push. The control word is read only if turn is a
- * multiple of 16, because many workers may wait here and other threads need the cache line of the
- * word. */
+/* Tries to make the calling worker the leader of the next heavy fence. Returns false if that fence
+ * must not begin yet, or if another worker has become its leader. turn: how often the caller has
+ * called this function before, since it pushed itself onto the idle stack. The control word is read
+ * only if `turn` is a multiple of 16, because many workers may wait here and other threads need the
+ * cache line of the word. */
 static bool idle_may_lead(fj_pool *p, uint32_t turn)
 {
     uint64_t next = fji_load_relaxed(&p->fence_next); /* relaxed: the CAS fails if it is old */
@@ -72,7 +74,7 @@ static void idle_lead(fj_pool *p)
 
 /* Step 2 of the handshake in idle.h: waits until a heavy fence has begun and ended since the push
  * of w, or executes one, and returns true. Returns false as soon as another thread has made w
- * active. */
+ * active. In a pool without the heavy fence, executes a full fence and returns true. */
 static bool idle_fence(fji_worker *w)
 {
     fj_pool *p = w->pool;
@@ -133,10 +135,11 @@ bool fji_idle_wait(fji_worker *w)
     fj_pool *p = w->pool;
 
     fji_check(p, fji_queue_valid(&w->q));
-    fji_search_end(w); /* the rescan below replaces the wake-ups that producers left to w's slot */
+    fji_search_end(w); /* the rescan below covers the wake-ups that producers left to w */
     idle_push(w);
-    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). Either the
-     * rescan sees the task, or the producer sees the wake-up bit. */
+    /* [idle.dekker] idle_fence() orders ctl in idle_push() above before the queues in the rescan
+     * below; partner: the light fence in fj_fork(). Either the rescan sees the task, or the
+     * producer sees the wake-up bit. */
     if (!idle_fence(w)) {
         /* relaxed: the park word is ACTIVE, so quiesce_worker() does not count w as idle. */
         fji_store_relaxed(&w->rescanning, 0u);

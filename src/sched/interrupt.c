@@ -39,7 +39,9 @@
  * Waits in a system call. If the pool has an interrupt_signal, a worker that waits for a file
  * sleeps in a system call, and the canceller sends that signal to the thread of the worker. The
  * worker stores the address of the word `syscall` of its own record in `wait_bucket`. The signal
- * must not arrive while the thread runs its next task:
+ * must not arrive while the thread runs its next task. So a canceller adds the constant PIN to
+ * `syscall` before it sends the signal and subtracts it afterwards, and the worker waits until
+ * every PIN is subtracted:
  *
  *     waiting worker                               canceller (syscall_interrupt)
  *     syscall = ENTERED; wait_bucket = &syscall    CAS syscall, if ENTERED: | SIGNALLED, + PIN
@@ -89,8 +91,9 @@ void fji_interruptible_begin(fji_worker *w, uint32_t *bucket)
 
 void fji_interruptible_end(fji_worker *w)
 {
-    /* relaxed: a canceller that does not see NULL yet notifies the bucket. At most this ends a
-     * later sleep of w on the bucket, and w then checks its condition again. */
+    /* relaxed: a canceller that still reads the old address notifies that bucket. If w sleeps on
+     * the bucket again by then, it wakes up and checks its condition again. If the old address is
+     * that of `syscall`, fji_syscall_end() deals with such a canceller. */
     fji_store_relaxed(&w->wait_bucket, (uint32_t *)NULL);
 }
 
@@ -137,8 +140,8 @@ static void syscall_interrupt(fji_worker *w)
         /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): SIGNALLED and the PIN. w stays
          * in fji_syscall_end() until this thread has subtracted the PIN. */
     } while (!fji_cas_acq_rel_32(&w->syscall, &s, (s | FJI_SYSCALL_SIGNALLED) + FJI_SYSCALL_PIN));
-    /* [pool.thread] acquire <- release in worker_main(): the handle w->thread. Its thread does not
-     * exit while the word has a PIN. */
+    /* [pool.thread] acquire <- release in worker_main(): the handle w->thread. That thread does not
+     * exit while w->syscall has a PIN, because it waits in fji_syscall_end(). */
     if (fji_load_acquire(&w->signallable) != 0)
         fji_plat_thread_signal(w->thread, w->pool->options.interrupt_signal);
     /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): the signal was sent. */

@@ -13,16 +13,18 @@
 bool fji_interrupted(const fji_worker *w);
 
 /*
- * Called by w before and after a wait on this bucket. Between the two calls w reads the bucket,
- * then calls fji_interrupted() and checks the condition that it waits for. If it has to wait, it
- * sleeps while the bucket has the value that it has read. In this order w misses no interrupt.
+ * w calls fji_interruptible_begin() before a wait on this bucket, and fji_interruptible_end() after
+ * the wait. Between the two calls w reads the bucket, then calls fji_interrupted() and checks the
+ * condition that it waits for. If it has to wait, it sleeps while the bucket has the value that it
+ * has read. In this order w misses no interrupt.
  */
 void fji_interruptible_begin(fji_worker *w, uint32_t *bucket);
 void fji_interruptible_end(fji_worker *w);
 
-/* Called by w before and after a system call that the interrupt_signal of its pool ends. If the
- * pool has no interrupt_signal, or if w is a guest, both functions do nothing. After
- * fji_syscall_end() no signal of a canceller is pending for the thread of w. */
+/* w calls fji_syscall_begin() before a system call that the interrupt_signal of its pool can end,
+ * and fji_syscall_end() after that system call. If the pool has no interrupt_signal, or if w is a
+ * guest, both functions do nothing. After fji_syscall_end() no signal of a canceller is pending for
+ * the thread of w. */
 void fji_syscall_begin(fji_worker *w);
 void fji_syscall_end(fji_worker *w);
 

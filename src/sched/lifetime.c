@@ -12,7 +12,7 @@
  *
  * Edges        from                                    to                                carries
  *   pool.end   release or, fji_pool_end_if_over()      acquire, fji_pool_await_end()     all writes
- *   pool.end   full fence, fji_pool_maybe_terminate()  full fence, fji_pool_shutdown()   state, run
+ *   pool.end   full fence, fji_pool_maybe_terminate()  full fence, fji_pool_shutdown()   park, run
  */
 
 #include "sched/lifetime.h"
@@ -33,9 +33,9 @@ void fji_pool_end_if_over(fj_pool *p)
 
 void fji_pool_maybe_terminate(fj_pool *p)
 {
-    /* [pool.end] park, ctl or the record, which the caller has changed, above, run below; partners:
-     * the fences in fji_pool_shutdown() and shutdown_stopped(). Either the other thread sees that
-     * change, or this thread sees SHUTDOWN, which is set no later than STOP. */
+    /* [pool.end] park, ctl or the guest's record above, whichever the caller has changed, and run
+     * below; partners: the fences in fji_pool_shutdown() and shutdown_stopped(). Either the other
+     * thread sees that change, or this thread sees SHUTDOWN, which is set no later than STOP. */
     fji_fence_full();
     /* relaxed: the fence orders it. */
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) p->hooks->try_terminate(p, false);

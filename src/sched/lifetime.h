@@ -10,9 +10,10 @@
 /*
  * Called by a worker after it has pushed itself onto the idle stack, or after it has subtracted
  * itself from the control word in order to exit. Also called by a guest that leaves, after it has
- * given back its record. If p is shut down and quiescent, stops p. The caller holds no lock of p. p
- * is not freed during the call: the end of p waits for a worker that is counted in the control word
- * and for a guest that is counted in fj_pool.guests, and joins the thread of a worker that exits.
+ * given back its record. If p is shut down and quiescent, stops p. If p has stopped and has no
+ * thread and no guest any more, ends p. The caller holds no lock of p. p is not freed during the
+ * call: the end of p waits for a worker that is counted in the control word and for a guest that is
+ * counted in fj_pool.guests, and joins the thread of a worker that exits.
  */
 void fji_pool_maybe_terminate(fj_pool *p);
 

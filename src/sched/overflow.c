@@ -3,11 +3,12 @@
  * overflow.c - cells outside the queues, for the results of typed tasks that are run at their fork
  *
  * A typed fork that finds no space in the queue runs the body at once and stores the result in an
- * overflow cell. An overflow cell is the first of a pair of cells whose items are both END. Typed
- * code uses the address of the first or of the second cell as the position of its next fork. END
- * makes that fork take its slow path. Typed code may keep such a position after the join. So a
- * worker keeps its overflow cells until the pool is freed, and a thread that works for no pool
- * keeps them until the typed task that it runs has returned.
+ * overflow cell. An overflow cell is the first of a pair of cells whose items are both END, the
+ * special item of a cell into which no task may be pushed. Typed code uses the address of the first
+ * or of the second cell as the position of its next fork. END makes that fork take its slow path.
+ * Typed code may keep such a position after the join. So a worker keeps its overflow cells until
+ * the pool is freed, and a thread that works for no pool keeps them until the typed task that it
+ * runs has returned.
  *
  * A fork cannot fail, so it needs an overflow cell in every case. It takes a free one of the
  * worker, or allocates one, or takes one from the reserve of the process. If the reserve is empty
@@ -29,7 +30,8 @@ static __thread fj_cell *overflow_without_worker;
  * touched before that happens, so the system gives it no memory until then. */
 static fji_lock overflow_reserve_lock;
 static fj_cell overflow_reserve[FJI_OVERFLOW_RESERVE][2];
-static unsigned overflow_reserve_used;     /* how many pairs, from the first on, were ever taken */
+static unsigned
+    overflow_reserve_used; /* the pairs below this index have been taken at least once */
 static fj_cell *overflow_reserve_returned; /* list of the pairs that are free again */
 
 /* Takes a pair of cells from the reserve. Returns NULL if all pairs are in use. */

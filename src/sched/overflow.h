@@ -7,14 +7,14 @@
 
 #include "sched/pool.h"
 
-/* Returns a pair of cells: an overflow cell and the END after it. If there is no memory, waits
- * until there is. w: the calling worker or guest, or NULL if the calling thread works for no
- * pool. */
+/* Returns the address of a pair of cells: an overflow cell, and a second cell with the item END
+ * after it. If there is no memory, waits until there is. w: the calling worker or guest, or NULL if
+ * the calling thread works for no pool. */
 fj_cell *fji_overflow_take(fji_worker *w);
 
-/* Makes overflow cell c and the END after it free again. Called after the join of the task whose
- * result c held. w: the calling worker or guest, or NULL if the calling thread works for no
- * pool. */
+/* Makes overflow cell c, and the second cell of its pair, free again. Called after the join of the
+ * task whose result c held. w: the calling worker or guest, or NULL if the calling thread works for
+ * no pool. */
 void fji_overflow_return(fji_worker *w, fj_cell *c);
 
 /* Returns whether c, the cell of a forked typed task, is an overflow cell. */

@@ -38,9 +38,9 @@ bool fji_worker_finish_pop(fji_worker *w, fj_cell *c, uintptr_t item)
     return ours;
 }
 
-/* Frees c, the topmost cell of w's queue. Its task, `item`, was stolen and will not be joined.
- * Returns false, without any change, if the thief still uses the cell. The thief of a detached task
- * does not use the cell. */
+/* Frees c, the topmost cell of w's queue. Its task, `item`, was stolen, and no task on w's stack
+ * will join it. Returns false, without any change, if the thief still uses the cell. The thief of a
+ * detached task does not use the cell. */
 static bool worker_free_stolen(fji_worker *w, fj_cell *c, uintptr_t item)
 {
     if (!fji_item_is_detached(item)) {

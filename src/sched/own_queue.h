@@ -3,7 +3,8 @@
  * own_queue.h - what a worker does with its own queue, apart from fork and join
  *
  * Only the worker w itself may call these functions. queue/queue.h explains the protocol of the
- * queue.
+ * queue. FREE and END are special items: FREE is the item of a free cell, and END is the item of
+ * the cells before the first cell of a queue and of the cell after its last one.
  */
 #ifndef FJI_OWN_QUEUE_H
 #define FJI_OWN_QUEUE_H
@@ -59,9 +60,9 @@ bool fji_worker_take_detached(fji_worker *w, fj_cell *c);
  * that position does not hold `item`, or if a thief has the task. */
 bool fji_worker_take_back(fji_worker *w, uint32_t position, uintptr_t item);
 
-/* Called after fji_pop() has returned -1 for c, the topmost cell of w's queue, which held the
- * detached task `item`. Returns true if w has taken the task, and false if a thief has it. The cell
- * is free in both cases. */
+/* Called after fji_pop() has returned -1 for c, the topmost cell of w's queue: fji_pop() has freed
+ * the cell, but a thief may have taken the detached task `item` that it held. Returns true if w has
+ * taken the task, and false if a thief has it. The cell is free in both cases. */
 bool fji_worker_finish_pop(fji_worker *w, fj_cell *c, uintptr_t item);
 
 /* Sets fast.location_base, from which fji_push_future() computes fj_task.location. Called by the
@@ -77,7 +78,7 @@ static inline bool fji_push_future(fj_task *t, uintptr_t root)
     fj_worker *fast = fji_self;
     fj_cell *p = fast->top;
 
-    if (p->item != FJI_FREE) return false; /* END if the thread works for no pool */
+    if (p->item != FJI_FREE) return false; /* the item is END if the thread works for no pool */
     /* relaxed: the release store of the item below publishes it. A thread that already waits for t
      * may read the old value. It then sleeps until t is done, instead of running t itself. */
     fji_store_relaxed(&t->cell, fast->submitted_cell);
@@ -104,7 +105,7 @@ static inline bool fji_pop_future(fj_worker *fast, const fj_task *t)
     fj_cell *c = fast->top - 1;
     uintptr_t item = FJI_FUTURE_ITEM(t);
 
-    if (c->item != item) return false; /* END if the thread works for no pool */
+    if (c->item != item) return false; /* the item is END if the thread works for no pool */
     int got = fji_pop(fast, c);
     if (got > 0) fast->top = c;
     return got > 0 || (got < 0 && fji_worker_finish_pop(fji_worker_of(fast), c, item));
@@ -116,7 +117,7 @@ static inline bool fji_pop_future(fj_worker *fast, const fj_task *t)
 static inline fj_task *fji_worker_take_future(fji_worker *w)
 {
     fji_queue *q = &w->q;
-    fj_cell *c = q->fast.top - 1; /* if the queue is empty, the END below cell 0 */
+    fj_cell *c = q->fast.top - 1; /* in an empty queue: the cell before cell 0, item END */
     uintptr_t item = c->item;
 
     if ((item & FJI_TAG_MASK) != (FJI_TAG_DETACHED | FJI_TAG_FUTURE)) return NULL;

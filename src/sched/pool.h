@@ -39,7 +39,7 @@ typedef struct fji_worker fji_worker;
 #define FJI_PARK_ACTIVE 0u
 #define FJI_PARK_IDLE 1u   /* the worker is on the idle stack, or about to push itself */
 #define FJI_PARK_PARKED 2u /* on the idle stack and asleep: waking it needs a system call */
-#define FJI_PARK_QUIET 3u  /* without a task: it waits for quiescence, or a guest joins asleep */
+#define FJI_PARK_QUIET 3u  /* waits for quiescence, or is a guest that sleeps in a join */
 
 /* fji_worker.alive */
 #define FJI_ALIVE_NO 0u /* no thread uses the record */
@@ -61,7 +61,7 @@ typedef struct fji_worker fji_worker;
 #define FJI_RUN_SHUTDOWN 1u   /* the pool accepts no further submissions */
 #define FJI_RUN_STOP 2u       /* queued tasks are cancelled, and workers exit */
 #define FJI_RUN_TERMINATED 4u /* no thread and no guest is left */
-#define FJI_RUN_CLOSING 8u    /* a thread checks whether the common pool can be stopped */
+#define FJI_RUN_CLOSING 8u    /* fj_common_shutdown() checks whether the common pool is quiescent */
 
 /* fj_pool.starts */
 #define FJI_STARTS_UNDER_WAY 0x0000ffffu /* mask: the number of starts under way */
@@ -73,7 +73,8 @@ typedef struct fji_worker fji_worker;
 /* ---- Worker ---------------------------------------------------------------------------------- */
 
 /* fji_scope.from of scope_none[1], the entry that a worker uses if there is no memory to make its
- * array of scopes longer. The value is above the address of every cell, and even. */
+ * array of scopes longer. The value is above the address of every cell. It is even, because an odd
+ * `from` has a meaning of its own (scope.h). */
 #define FJI_SCOPE_NO_MEMORY (UINTPTR_MAX - 1)
 
 /* One scope of a worker: tasks that the worker forks into the cell with the address `from`, or into
@@ -84,7 +85,7 @@ typedef struct fji_scope {
 } fji_scope;
 
 struct fji_worker {
-    fji_queue q; /* first, so that an fj_worker pointer is a pointer to this record */
+    fji_queue q; /* first: a pointer to its first member, q.fast, also points to this record */
 
     /* The idle protocol. Written by the worker and by the threads that wake it. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t park;
@@ -92,18 +93,19 @@ struct fji_worker {
     uint32_t rescanning; /* 1: it is becoming idle, and its rescan may still wake a worker */
     bool searching;      /* it has a searching slot; the waking thread may hand it one */
 
-    /* What other threads read. Written by the worker. */
+    /* Written by the worker and read by other threads. Cancellers also write `syscall`. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t alive;
     uint32_t blocked;
     fj_cell *joining;           /* the cell of its queue whose stolen task it joins, or NULL */
     uint64_t steals;            /* statistic: tasks taken from other queues; see steal.h */
     uint64_t parks;             /* statistic: how often it has gone to sleep while idle */
-    fji_scope *scope;           /* the entry of the running task; see scope.h */
+    fji_scope *scope;           /* the current entry of its array of scopes; see scope.h */
     uint32_t *wait_bucket;      /* the word on which its interruptible wait sleeps, or NULL */
     uint32_t syscall;           /* FJI_SYSCALL_..., or 0 outside a system call that a signal ends */
-    const fj_token *wait_token; /* during an interruptible wait: the token of the waiting task */
+    const fj_token *wait_token; /* the token of its waiting task, or any_token (interrupt.c) */
 
-    /* What only the worker uses. */
+    /* Used by the worker. Other threads read only pool, index, scope_base, scope_none, thread and
+     * signallable. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) fj_pool *pool;
     fj_worker *outer;       /* of a guest: fji_self of its thread before it became the guest */
     fji_scope *scope_base;  /* the lowest entry of the scopes, which has no token */
@@ -114,14 +116,14 @@ struct fji_worker {
     fji_scope scope_none[2];
     uint32_t index;                 /* number of the worker: fji_pool_worker(pool, index) */
     uint32_t random;                /* state of fji_worker_random() */
-    uint32_t forks_since_spawn_try; /* forks since the system began to refuse threads */
+    uint32_t forks_since_spawn_try; /* forks during refused starts: see fork_may_wake() */
     bool awaiting_first_task;       /* the thread was started and has not found a task yet */
     bool rescan_owed;               /* it was woken before its rescan; see idle.h */
-    void (*check_body)(fji_worker *w, uint32_t from); /* NULL, or set by fji_fork_checked() */
+    void (*check_body)(fji_worker *w, uint32_t from); /* NULL, or finds unjoined forks */
     uintptr_t stack_low;                              /* lowest address of the thread's stack */
     uintptr_t stack_half;    /* if the stack pointer is below this, the worker does not help */
     fji_thread thread;       /* handle of the worker's thread; a guest does not set it */
-    uint32_t signallable;    /* 1: `thread` is valid, and that thread has not exited */
+    uint32_t signallable;    /* 1: interrupt_signal may be sent to `thread`, which has not exited */
     fj_cell *overflow_cells; /* free overflow cells of this worker; see overflow.h */
 };
 
@@ -148,7 +150,8 @@ static inline fji_worker *fji_worker_outer(const fji_worker *w)
     return w->alive == FJI_ALIVE_GUEST ? fji_worker_of(w->outer) : NULL;
 }
 
-/* Called by w: returns the boundary of its queue, which may be an END. */
+/* Called by w: returns the boundary of its queue. If the queue has no free cell, this is the cell
+ * with the item END after the last one. */
 static inline fj_cell *fji_worker_boundary(fji_worker *w)
 {
     if (!fji_queue_in_typed(&w->q)) return w->q.fast.top;
@@ -191,13 +194,14 @@ struct fj_pool {
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t ctl;
 
     /* Heavy fences of workers that become idle: see idle.h. */
-    FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t fence_next; /* ns: earliest start of the next fence */
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t fence_next; /* ns: when the next fence may begin */
     uint32_t fence_begun, fence_done; /* numbers of the last fence that has begun, and ended */
 
     /* Searching slots in use, and FJI_WAKE_DEFERRED: see search.h. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t nsearching;
 
-    /* Written when guests enter or leave, and when threads are started. */
+    /* Written when guests enter or leave, when a thread is started or its start is refused, when a
+     * worker retires or is woken, and at the end of the pool. */
     FJI_ALIGNAS(FJI_CACHE_PAIR)
     uint32_t run;             /* FJI_RUN_...; threads that wait for the pool's end sleep on it */
     uint64_t activity_epoch;  /* +1 when a guest enters or leaves, and in fji_quiesce_turn() */
@@ -208,7 +212,7 @@ struct fj_pool {
     int64_t spawn_refused_ns; /* when the first of these starts was refused */
     uint32_t starts;          /* FJI_STARTS_...: starts under way, refused starts; see spawn.h */
 
-    /* Members that change rarely. */
+    /* Read at every change of the control word, or when queues are searched; written seldom. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) int32_t parallelism;
     int32_t max_threads;
     uint32_t blocked;               /* number of blocked workers */
@@ -225,7 +229,7 @@ struct fj_pool {
     uint32_t max_spinners;
     bool fifo, caller_helps, asymmetric, is_common, fixed_size;
     bool fence_waits; /* a worker may wait for the heavy fence of another worker; see idle.h */
-    fj_cell submitted_cell[2]; /* the sentinel in `cell` of the tasks submitted to this pool */
+    fj_cell submitted_cell[2]; /* `cell` of each task submitted to this pool points to [0] */
     fj_pool_options options;   /* a copy of the caller's options, with the callbacks */
     void *cpus;                /* copy of options.cpus, or NULL */
     char name[9];
@@ -263,8 +267,8 @@ static inline uint64_t fji_pool_ctl_hint(const fj_pool *p)
     return fji_load_relaxed(&p->ctl); /* relaxed: only the value is used */
 }
 
-/* Returns the parallelism. A thread that changes the parallelism changes the control word after
- * that. */
+/* Returns the parallelism. The value may be old: a thread that changes the parallelism first stores
+ * the new value and then changes the control word, which sets the wake-up bit as needed. */
 static inline int fji_pool_parallelism(const fj_pool *p)
 {
     return fji_load_relaxed(&p->parallelism); /* relaxed: only the value is used */
@@ -314,8 +318,8 @@ static inline bool fji_pool_stopping(const fj_pool *p)
     return (fji_load_relaxed(&p->run) & FJI_RUN_STOP) != 0;
 }
 
-/* Returns the numbers that limit the threads of p. A thread that changes one of them changes the
- * control word after that. */
+/* Returns the numbers that limit the threads of p. They may be old: a thread that changes one of
+ * them then changes the control word, and so sets or clears the wake-up bit for the new number. */
 static inline fji_sizes fji_pool_sizes(const fj_pool *p)
 {
     return (fji_sizes){

@@ -150,8 +150,9 @@ bool fji_pool_quiescent(fj_pool *p, bool ending)
     }
 }
 
-/* The thread of w may have been a worker or guest of p before it became the guest w. The park words
- * of these records are set too, because their tasks cannot continue before w leaves. */
+/* Before the thread of w became the guest w, it may already have been a worker or guest of the same
+ * pool p. The park words of these other records are set too, because their tasks cannot continue
+ * until w leaves. */
 void fji_quiesce_turn(fji_worker *w, uint32_t park)
 {
     fj_pool *p = w->pool;

@@ -82,8 +82,8 @@ fji_worker *fji_record_take(fj_pool *p, uint32_t as)
     w->random = (w->index + 1) * 0x9e3779b9u + (uint32_t)p->started;
     if (w->random == 0) w->random = 1;
     fji_scope_reset(w);
-    /* relaxed: a helping thread that reads an old value checks the state words that it has read
-     * before it takes a task (help.c). */
+    /* relaxed: a helping thread may read an old value. Before it takes a task, it reads the state
+     * words of its chain of joins again (help.c). */
     fji_store_relaxed(&w->joining, (fj_cell *)NULL);
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: for dumps and atfork.c */
     fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);   /* relaxed: the store to alive publishes it */

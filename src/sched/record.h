@@ -16,8 +16,9 @@ fji_worker *fji_record_take(fj_pool *p, uint32_t as);
  * the thread that has taken the record for a worker thread and failed to start that thread. */
 void fji_record_give_back(fji_worker *w);
 
-/* Creates the first record when p is created, so that a thread that has to run the tasks of p
- * itself always finds a record. Called with the lock of p. Returns false if there is no memory. */
+/* Creates the first record when p is created, so that a guest that runs the tasks of p while p has
+ * no threads needs no memory for its record. Called with the lock of p. Returns false if there is
+ * no memory. */
 bool fji_record_reserve(fj_pool *p);
 
 /* Stores the lowest address and the middle of the calling thread's stack in w, or 0 if they are

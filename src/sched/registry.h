@@ -21,8 +21,9 @@ void fji_registry_remove(fj_pool *p);
  * so each() must not call a function of this header. Any thread may call it. */
 void fji_registry_each(void (*each)(fj_pool *p, void *arg), void *arg);
 
-/* Take and release the lock of the list. The thread that calls fork() of the process takes the lock
- * before the fork() and releases it in the parent process. */
+/* fji_registry_lock() takes the lock of the list, and fji_registry_unlock() releases it. The thread
+ * that calls fork() of the process takes the lock before the fork() and releases it in the parent
+ * process. */
 void fji_registry_lock(void);
 void fji_registry_unlock(void);
 

@@ -39,7 +39,7 @@ bool fji_retire(fji_worker *w)
     uint64_t c = fji_pool_ctl(p);
 
     while (fji_ctl_top(c) == w->index + 1) {
-        uint32_t next = fji_load_relaxed(&w->next_idle); /* relaxed: only the thread of w writes */
+        uint32_t next = fji_load_relaxed(&w->next_idle); /* relaxed: only w writes this word */
         /* [ctl.idle] acq_rel <- acq_rel in idle_push() of the worker below: its next_idle and park.
          * [ctl.idle] acq_rel -> acquire in fji_pool_ctl(): that w is off the stack. */
         if (!fji_ctl_cas(p, &c, fji_ctl_with_top(c, next))) continue;

@@ -9,8 +9,9 @@
 
 /*
  * Runs the taken task with its token and completes it. w: the calling worker or guest, or NULL if
- * the calling thread works for no pool. p: the pool whose on_error callback gets the code of an
- * action; NULL if the code is discarded.
+ * the calling thread has no record in the pool of the task; a waiter then cannot find out which
+ * thread runs the task, and the task, unless it is a future, runs without its token. p: the pool
+ * whose on_error callback gets the code of an action; NULL if the code is discarded.
  */
 void fji_run_taken(fj_pool *p, fji_worker *w, const fji_taken *taken);
 

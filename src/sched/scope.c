@@ -92,7 +92,8 @@ const fj_token *fji_scope_of_stolen(fji_worker *victim, const fji_taken *taken)
 }
 
 /* Returns `from` of v's entry with this token, or 0 if v has no such entry. If v changes the entry
- * during the call, the body with this token is done, and the result is meaningless. */
+ * during the call, the body with this token is done, and the result may be wrong. So the caller
+ * then checks whether the body is done. */
 static uintptr_t scope_find(const fji_worker *v, const fj_token *token)
 {
     /* [cancel.scope] acquire <- release in fji_scope_push(): `from` and `token` of the entries up
@@ -141,8 +142,8 @@ bool fji_scope_runs(const fji_worker *w, const fj_token *token)
     const fji_scope *e = w->scope;
 
     if (e == &w->scope_none[1]) return fji_token_is_below(e->token, token); /* no memory */
-    /* The body with `token` may have called fj_invoke_token(); the entries of these calls have
-     * tokens below `token`. An entry with any other token belongs to another body. */
+    /* The body with `token` may have called fj_invoke_token(). The entries of these calls have
+     * tokens whose ancestor is `token`. An entry with any other token belongs to another body. */
     for (; e > w->scope_base && fji_token_is_below(e->token, token); e--)
         if (e->token == token) return e->from % 2 == 0;
     return false;

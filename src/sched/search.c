@@ -7,15 +7,17 @@
 
 #include "sched/quiescent.h"
 
-/* Returns how many slots in use are enough, so that the calling thread, which has read the control
- * word c, wakes no further worker. */
+/* Returns the number of slots from which on the pool has enough: if this number or more are in use,
+ * the calling thread wakes no worker and leaves its wake-up to the searching workers. c: the
+ * control word that the calling thread has read. */
 static uint32_t search_slot_limit(const fj_pool *p, uint64_t c)
 {
     const fji_worker *w = fji_worker_self();
     /* relaxed: the limit need not be exact. */
     int half = (fji_ctl_deficit(c) + fji_pool_parallelism(p)) / 2;
 
-    /* 1 for a thread outside the pool, so that it does not spend its time on wake-ups. */
+    /* The limit is 1 for a thread outside the pool, so that it does not spend its time on
+     * wake-ups. */
     if (w == NULL || w->pool != p) return 1;
     if (half < FJI_SEARCH_MIN) return FJI_SEARCH_MIN;
     return (uint32_t)(half < FJI_SEARCH_MAX ? half : FJI_SEARCH_MAX);
@@ -32,7 +34,8 @@ bool fji_search_slot_take(fj_pool *p, uint64_t c)
     uint32_t s = fji_load_relaxed(&p->nsearching); /* relaxed: the fence above orders it */
     for (;;) {
         bool enough = (s & ~FJI_WAKE_DEFERRED) >= most;
-        /* If DEFERRED is set already, nothing is written, which spares the cache line. */
+        /* If DEFERRED is set already, nothing is written, so other cores keep their copies of the
+         * cache line. */
         if (enough && (s & FJI_WAKE_DEFERRED) != 0) return false;
         /* [idle.defer] acq_rel, as every change of nsearching: a thread that changes nsearching
          * later sees what this thread wrote before. */

@@ -3,8 +3,8 @@
  * self.c - fji_self, the worker of the calling thread
  *
  * fji_self of a thread that works for no pool points to fji_outsider. `top` of fji_outsider points
- * to an END, the cell below that is an END too, and `floor` is MAX. So every fast path that such a
- * thread begins continues in the slow path.
+ * to a cell with the item END, into which no task may be pushed. The cell below has the item END
+ * too, and `floor` is MAX. So every fast path that such a thread begins continues in the slow path.
  */
 #include "sched/pool.h"
 

@@ -67,8 +67,9 @@ static bool steal_keep(fji_worker *w, const fji_taken *action)
 /*
  * Takes the oldest task from submission queue s, or several actions. If it takes several actions,
  * *taken is the oldest. The others are pushed into w's queue, the youngest first, so that w takes
- * them from old to young and other workers can steal them. Then a worker is woken. Returns the
- * result of the attempt.
+ * them from old to young and other workers can steal them. If w's queue has no space for one of
+ * them, w runs it at once. If it has taken several actions, it also wakes another worker if one is
+ * wanted. Returns the result of the attempt.
  */
 static fji_steal_result steal_from_submissions(fji_worker *w, fji_submission_queue *s,
                                                fji_taken *taken)

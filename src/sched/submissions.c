@@ -100,7 +100,7 @@ fji_submission_queue *fji_submissions_lock_one(fj_pool *p, uint32_t *i, int *err
         if (q == NULL) return NULL;
         if (fji_lock_try(&q->lock)) return q;
         /* Waits for the lock of this queue if the pool is FIFO, where a thread uses one queue only,
-         * or if nsubmissions attempts have failed. */
+         * or if the lock was held in nsubmissions attempts before this one. */
         if (p->fifo || tries >= p->nsubmissions) {
             fji_lock_take(&q->lock);
             return q;

@@ -22,9 +22,9 @@ fji_submission_queue *fji_submissions_lock_one(fj_pool *p, uint32_t *i, int *err
  * another thread holds. Called by a worker of p. */
 void fji_submissions_shrink(fj_pool *p);
 
-/* Called when the common pool p is created again: initializes the submission queues that exist from
- * before. Takes the lock of each queue. Returns false if there is no memory; the slots of all
- * queues are freed then. */
+/* Called when the common pool p is created again: initializes the submission queues that were
+ * created before p ended. Takes the lock of each queue. Returns false if there is no memory; the
+ * slots of all queues are freed then. */
 bool fji_submissions_renew(fj_pool *p);
 
 /* Called when the common pool p ends: frees the slots of its submission queues. The queues

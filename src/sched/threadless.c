@@ -6,7 +6,8 @@
  * error in each of them, or all workers have just retired. A thread that waits for a task of such a
  * pool asks for a thread. If no thread starts, the waiting thread runs the queued tasks itself as a
  * guest. If there is no memory for the record of a guest, it runs the submitted tasks without a
- * record. A fork in one of these tasks is then submitted to the common pool, or is run at once.
+ * record. A fork in one of these tasks then goes to the pool that the thread works for. If it works
+ * for no pool, the fork is submitted to the common pool, or is run at once.
  */
 
 #include "sched/threadless.h"
@@ -18,7 +19,7 @@
 #include "sched/steal.h"
 #include "sched/wake.h"
 
-/* Runs the submitted tasks of p in the calling thread, which has no record. */
+/* Runs the submitted tasks of p in the calling thread, which has no record of p. */
 static void threadless_run_without_worker(fj_pool *p)
 {
     fji_taken taken;

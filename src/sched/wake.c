@@ -109,10 +109,10 @@ static bool fork_may_wake(fji_worker *w)
     return (n & (n - 1)) == 0 || n % FJI_SPAWN_RETRY_EVERY == 0;
 }
 
-/* Called by the thread of the worker with this `fast`, after it has pushed a task into its own
- * queue and executed the light fence. Wakes a worker if one is wanted. The fast path of a fork
- * calls it only if it sees the wake-up bit, but in a pool without the heavy fence it always calls
- * it. */
+/* Called by a worker or guest after it has pushed a task into its own queue and executed the light
+ * fence. fast: fji_self of the calling thread. Wakes a worker if one is wanted. The fast path of a
+ * fork calls it only if it sees the wake-up bit, but in a pool without the heavy fence it always
+ * calls it. */
 void fji_wake_slow(fj_worker *fast)
 {
     fji_worker *w = fji_worker_of(fast);
@@ -134,7 +134,8 @@ void fji_wake_after_find(fji_worker *w, bool more)
     if (w->awaiting_first_task && !more) more = fji_pool_has_work(p);
     w->searching = w->rescan_owed = w->awaiting_first_task = false;
     /* If a further worker is wanted, w keeps its searching slot to hand it to that worker.
-     * Otherwise w gives the slot back, which tells once more whether DEFERRED is set. */
+     * Otherwise w gives the slot back. The result of that call says again whether DEFERRED is set;
+     * if it is, w wakes a worker after all. */
     if (slot && !more && !fji_search_is_deferred(p)) {
         slot = false;
         more = fji_search_slot_return(p);

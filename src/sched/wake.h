@@ -3,7 +3,7 @@
  * wake.h - waking one idle worker, or starting a thread
  *
  * idle.h explains how workers become idle. One CAS on the control word pops the top of the idle
- * stack, or reserves a new thread (spawn.h). So one call of fji_wake_one() wakes or starts at
+ * stack, or counts a new thread (spawn.h). So one call of fji_wake_one() wakes or starts at
  * most one worker. It wakes or starts one only if fewer workers are active than the parallelism.
  * In a large pool it may leave the wake-up to the searching workers (search.h).
  *

@@ -87,8 +87,8 @@ static inline void worker_run_future(fji_worker *w, fj_task *t)
 
 /* Runs the tasks of w's queue until the queue is empty or the pool stops. In every turn whose
  * number is a multiple of FJI_SUBMISSION_INTERVAL, returns if w is surplus (see
- * worker_is_surplus()), and otherwise runs a submitted task instead, if there is one. *taken is
- * only memory that this function uses. */
+ * worker_is_surplus()), and otherwise runs a submitted task instead, if there is one. *taken:
+ * scratch memory; its contents mean nothing to the caller. */
 static void worker_drain_queue(fji_worker *w, fji_taken *taken)
 {
     uint32_t turns = 0;
@@ -190,7 +190,8 @@ static void worker_exit(fji_worker *w)
 }
 
 /* Subtracts `active` (0 or 1) from the active workers and 1 from the threads in the control word.
- * If p is shut down and has nothing left to do, stops or ends p. */
+ * Then calls fji_pool_maybe_terminate(), because this may have been the last thread of a pool that
+ * is shut down. */
 static void worker_give_back_counts(fj_pool *p, int active)
 {
     fji_ctl_add(p, -active, -1);
