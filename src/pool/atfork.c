@@ -44,8 +44,8 @@
  *                    victim. So if the forking thread works for a pool, the child process never
  *                    uses the records of the other threads of that pool again
  *                    (FJI_ALIVE_ORPHANED), and the store does no harm.
- *   stolen from it   Orphaned: the join returns FJ_ECANCELED. A typed task has no code, so its
- *                    joiner runs it again.
+ *   stolen from it   Orphaned: the join returns FJ_ECANCELED. A typed task has no error
+ *                    code, so its joiner runs it again.
  *
  * docs/design/fork.md gives the reasons.
  */
@@ -67,19 +67,22 @@ fji_lock fji_common_lock;
  * do something. */
 static __thread int atfork_nested;
 
-static void (*atfork_common_in_child)(void); /* called last in the child process; or NULL */
+/* common_in_child() of common_pool.c, which atfork_child() calls last; NULL until it is set. */
+static void (*atfork_common_in_child)(void);
 
 /* ---- The records of the forking thread ------------------------------------------------------- */
 
-/* Stores the new fork generation in the location of t, so that t is not orphaned. */
+/* Stores the new fork generation in fj_task.location of t, so that a waiter in the child process
+ * does not treat t as orphaned. */
 static void atfork_stamp(fj_task *t)
 {
     t->location = (t->location & (FJI_LOCATION_LOCAL | FJI_LOCATION_POSITION)) |
                   fji_location_stamp();
 }
 
-/* w is a record of the forking thread. The tasks in its queue stay there and get the new fork
- * generation. A task that another worker has stolen from w and not finished becomes orphaned. */
+/* Called in the child process for a record w of the forking thread. The tasks in w's queue stay
+ * there; those that were submitted get the new fork generation. A task that was stolen from w and
+ * is not done becomes orphaned. */
 static void atfork_keep_worker(fji_worker *w)
 {
     uint32_t index = fji_base_index(w->q.base);
@@ -101,8 +104,9 @@ static void atfork_keep_worker(fji_worker *w)
 
 /* ---- All records of a pool ------------------------------------------------------------------- */
 
-/* Resets w, the record of a thread that does not exist in the child process. `orphaned`: no thread
- * uses the record again. */
+/* Called in the child process. Resets w, the record of a thread that does not exist there. If
+ * `orphaned` is true, marks w so that no thread uses the record again; otherwise the next worker or
+ * guest may use it. */
 static void atfork_reset_worker(fji_worker *w, bool orphaned)
 {
     w->alive = orphaned ? FJI_ALIVE_ORPHANED : FJI_ALIVE_NO;

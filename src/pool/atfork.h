@@ -7,8 +7,8 @@
 
 #include "sched/pool.h"
 
-/* The lock that a thread holds while it creates, stops or frees the common pool, and while it calls
- * fork(). */
+/* The lock that a thread holds while it configures, creates, stops or frees the common pool, and
+ * while it is inside fork(). */
 extern fji_lock fji_common_lock;
 
 /*
@@ -20,8 +20,8 @@ extern fji_lock fji_common_lock;
  */
 void fji_atfork_prepare(void (*common_in_child)(void));
 
-/* Called in the child process if the common pool does not exist at this moment: resets the locks in
- * its record p. */
+/* Called in the child process if the common pool does not exist at this moment. p is its static
+ * record. Resets the lock of p, the locks of its submission queues, and its timers. */
 void fji_atfork_reset_common(fj_pool *p);
 
 #endif /* FJI_ATFORK_H */

@@ -2,15 +2,16 @@
 /*
  * block.c - waits for something that is not a task (forkjoin/block.h)
  *
- * A wrapper first tries without waiting. If it has to wait, it tells the pool that the calling
- * worker is blocked (sched/compensate.c), waits in a call of plat/blocking.h, and tells the pool
- * that the worker is active again. Begin and end are in one function, so every path that begins
- * also ends.
+ * Most functions of this file wrap a call that may wait, for example fj_block_mutex_lock(). Where
+ * possible, such a wrapper first tries the call without waiting. If it has to wait, it tells the
+ * pool that the calling worker is blocked (sched/compensate.c), waits, and tells the pool that the
+ * worker is active again.
  *
- * If the system has refused to start a thread for the pool, the waiting worker has to ask for the
- * thread again from time to time (fji_compensate_retry()). So the worker waits in several steps. In
- * the functions below, `end` is the deadline of the caller and `until` is the end of the current
- * step. If `until` is earlier than `end`, a timeout at `until` is not reported to the caller.
+ * The system may have refused to start a thread that would replace the blocked worker: a "refused
+ * thread" below. Then the blocked worker has to ask for the thread again from time to time
+ * (fji_compensate_retry()), so it divides its wait into steps. In the functions below, `end` is the
+ * deadline of the caller and `until` is the end of the current step. If `until` is earlier than
+ * `end`, a timeout at `until` is not reported to the caller.
  */
 #include "plat/blocking.h"
 #include "plat/wait.h"
@@ -28,17 +29,18 @@ static bool block_interrupted(void)
     return w != NULL && fji_interrupted(w);
 }
 
-/* Returns the time at which the worker of b has to ask again for a thread that was refused, or
- * FJ_FOREVER if it need not ask or b has no worker. *pause is as for fji_compensate_retry(). */
+/* Returns the time at which the worker or guest b->worker has to ask again for a refused thread.
+ * Returns FJ_FOREVER if it need not ask, or if b->worker is NULL because the calling thread works
+ * for no pool. *pause is as for fji_compensate_retry(). */
 static int64_t block_retry(const fj_blocking *b, int64_t *pause)
 {
     return b->worker != NULL ? fji_compensate_retry(b->worker, pause) : FJ_FOREVER;
 }
 
 /*
- * Returns whether p is stuck: a task is queued, no worker is active, and the system refuses to
- * start one. Returns false after FJI_RETRY_TRIES refused starts in a row if the first of them was
- * at least FJI_RETRY_WAIT_NS ago: then the worker does not delay its wait any longer.
+ * Returns whether p is stuck: p is short of a worker, and no worker of p is active. But returns
+ * false if at least FJI_RETRY_TRIES starts in a row were refused, the first of them at least
+ * FJI_RETRY_WAIT_NS ago. Then the caller gives up and does not delay its wait any longer.
  */
 static bool block_pool_is_stuck(fj_pool *p)
 {
@@ -59,17 +61,18 @@ static bool block_any_is_stuck(const fji_worker *w)
     return false;
 }
 
-/* The state of block_delay(): the time at which it asks again for a refused thread, and the last
- * pause between two requests, ns. All zero before the first call. */
+/* What block_delay() keeps from one call to the next: the time at which it asks again for a refused
+ * thread, and the last pause between two requests, ns. Both are 0 before the first call. */
 struct block_tries {
     int64_t next, pause;
 };
 
 /*
- * Delays the wait of b's worker, if that wait is one during which the library has no control and
- * cannot ask for a refused thread. Before such a wait the worker asks again and again, until none
- * of its pools is stuck any more or its task is interrupted. Then returns false, and the caller
- * waits. Returns true if ready(arg) has returned true meanwhile. `ready` may be NULL.
+ * Called before a wait during which the library cannot ask for a refused thread, for example a
+ * wait in a callback of the program. Delays that wait: asks for a thread again and again while a
+ * pool of the calling thread is stuck (block_any_is_stuck()). Returns true as soon as ready(arg)
+ * returns true, so that the caller need not wait. Returns false when no pool is stuck, or when the
+ * task of the calling thread is interrupted. `ready` may be NULL.
  */
 static bool block_delay(const fj_blocking *b, struct block_tries *t, int (*ready)(void *arg),
                         void *arg)
@@ -87,9 +90,9 @@ static bool block_delay(const fj_blocking *b, struct block_tries *t, int (*ready
     return false;
 }
 
-/* Fills *b and counts the calling worker, if there is one, as blocked. Returns FJ_OK, or
- * FJ_ESATURATED if the allow_saturation callback of the pool refuses. After FJ_ESATURATED the
- * caller does not call fj_block_end(). */
+/* Fills *b. If the calling thread is a worker, counts it as blocked until fj_block_end(). Returns
+ * FJ_OK. Returns FJ_ESATURATED, and changes nothing, if the allow_saturation callback of the pool
+ * refuses; the caller then does not call fj_block_end(). */
 static int block_try_begin(fj_blocking *b)
 {
     fji_worker *w = fji_worker_self();
@@ -139,8 +142,8 @@ int fj_managed_block(int (*ready)(void *arg), int (*block)(void *arg), void *arg
     return err;
 }
 
-/* Fills *b and counts the calling worker, if there is one, as blocked. Unlike block_try_begin() it
- * cannot be refused by the allow_saturation callback. */
+/* Fills *b. If the calling thread is a worker, counts it as blocked until fj_block_end(). Unlike
+ * block_try_begin(), does so even if the allow_saturation callback refuses. */
 static void block_begin(fj_blocking *b)
 {
     fji_worker *w = fji_worker_self();
@@ -285,16 +288,17 @@ int fj_block_sem_wait(sem_t *s, int64_t timeout_ns)
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-/* Returns the interrupt_signal of the calling worker's pool. Returns 0 if the pool has none or the
- * caller is not a worker. */
+/* Returns the option interrupt_signal of the pool that the calling thread works for. Returns 0 if
+ * the pool has none, or if the calling thread works for no pool. */
 static int interrupt_signal(void)
 {
     const fji_worker *w = fji_worker_self();
     return w != NULL ? w->pool->options.interrupt_signal : 0;
 }
 
-/* Counts the calling worker as blocked. From files_begin() to files_end(), an interrupt of the
- * worker's task sends the interrupt_signal, if the pool has one, to the worker. */
+/* As block_begin(). In addition, if the calling thread is a worker and its pool has an
+ * interrupt_signal: until files_end(), a thread that interrupts the worker's task sends that signal
+ * to the worker. */
 static void files_begin(fj_blocking *b)
 {
     block_begin(b);
@@ -307,8 +311,9 @@ static void files_end(fj_blocking *b)
     fj_block_end(b);
 }
 
-/* Polls once, in one system call. Returns the result of poll(). If the pool of the caller has an
- * interrupt_signal, returns FJI_PLAT_EINTR if the task is interrupted before or during the call. */
+/* Makes one call of poll(). Returns what fji_plat_poll() returns. If the pool that the calling
+ * thread works for has an interrupt_signal, an interrupt of the task before or during the call also
+ * ends it, and the result is FJI_PLAT_EINTR. */
 static int files_poll_once(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 {
     int signal = interrupt_signal();
@@ -319,7 +324,8 @@ static int files_poll_once(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 
 /* Waits until one of the n files has an event, the timeout has passed, or the task is interrupted.
  * Returns the number of files with an event, 0 after the timeout, FJ_ECANCELED after an interrupt,
- * or an error. b: of the calling thread, after files_begin(). */
+ * or an error. Without an interrupt_signal of the pool, an interrupt does not end the wait by
+ * itself. *b was filled by files_begin(). */
 static int files_poll(const fj_blocking *b, struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 {
     int64_t end = fji_deadline(timeout_ns), until, pause = 0;
@@ -369,9 +375,9 @@ static ssize_t transfer_once(const struct transfer *t)
  *
  * If the pool has an interrupt_signal, the worker waits in poll(). It cannot wait in read() or
  * write(), because a signal that arrives just before such a call does not end it. Without an
- * interrupt_signal, read() or write() itself waits, so that the caller gets the result of the
- * system in every case. If n is 0, read() or write() is also called without poll(), because it may
- * return at once although the file is not ready.
+ * interrupt_signal, read() or write() itself waits, so that the caller gets exactly the result of
+ * that system call. If n is 0, read() or write() is also called without poll(), because a transfer
+ * of 0 bytes may return at once even if the file is not ready.
  */
 static ssize_t transfer_wait(const fj_blocking *b, const struct transfer *t)
 {

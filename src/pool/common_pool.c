@@ -8,7 +8,7 @@
  *     none -> open -> ending -> none -> ...
  *
  *   none     common_pool is NULL.
- *   open     common_pool is set.
+ *   open     common_pool is not NULL, and common_ending is 0.
  *   ending   common_ending is 1. fj_common_shutdown() has found the pool quiescent and stopped it
  *            (shutdown.c). The threads of the pool exit and are joined. Then its memory is freed.
  *
@@ -23,8 +23,8 @@
  *
  * All other memory of the pool is freed at its end, above all the records of workers. A thread
  * outside the pool reads that memory only within a hold (sched/hold.h). The end of the pool waits
- * until no thread has a hold. The calls that need a hold are slow in any case: waits, statistics,
- * draining.
+ * until no thread has a hold. The calls that need a hold are slow in any case, for example waits,
+ * statistics and fj_pool_drain().
  *
  * If a program does not call fj_common_shutdown(), the workers end with the process. The shared
  * library is linked so that it is not unloaded. A plugin that contains the static library calls
@@ -54,9 +54,9 @@
 static fj_pool common_record;         /* each common pool is created in it, one after the other */
 static fj_pool *common_pool;          /* &common_record, or NULL if there is no common pool */
 static fj_pool_options common_wanted; /* the configured options; all zero: none were configured */
-static char common_name[9];           /* common_wanted.name points to it, or is NULL */
-static uint32_t common_ending;        /* 1 while the pool ends; waiting threads sleep on it */
-static fji_thread common_ender;       /* the thread that ends the pool, if common_ending is 1 */
+static char common_name[9];           /* copy of the configured name, for common_wanted.name */
+static uint32_t common_ending;  /* 1 while the pool ends; threads that wait for it sleep here */
+static fji_thread common_ender; /* the thread that ends the pool, if common_ending is 1 */
 
 /* ---- Sizes ----------------------------------------------------------------------------------- */
 
@@ -77,18 +77,19 @@ static bool common_number(const char *name, long low, long high, long *value)
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
-/* Returns the default parallelism of the common pool: one less than the number of CPUs, because
- * threads that wait for a task help; but at least 1. */
+/* Returns the default parallelism of the common pool: the number of available CPUs minus 1, but at
+ * least 1. One CPU is left to a thread that waits for a task, because it runs tasks meanwhile. */
 static int common_default(void)
 {
     int n = fj_available_parallelism() - 1;
     return n < 1 ? 1 : n;
 }
 
-/* Returns max_threads for the parallelism n: n plus the number of spare threads, but at least 1 and
- * at most FJ_MAX_WORKERS. The number of spare threads is FORKJOIN_MAX_SPARES of the environment. If
- * that is not set, it is o->max_threads minus `configured`, the parallelism that the program
- * configured. Returns 0, which means the default, if neither is given. */
+/* Returns the option max_threads of a common pool with the parallelism n: n plus a number of
+ * additional threads, but at least 1 and at most FJ_MAX_WORKERS. The number of additional threads
+ * is the environment variable FORKJOIN_MAX_SPARES. If that is not set, it is o->max_threads minus
+ * `configured`, the parallelism before FORKJOIN_PARALLELISM was applied. Returns 0, which means the
+ * default, if FORKJOIN_MAX_SPARES is not set and o->max_threads is 0. */
 static int common_most(const fj_pool_options *o, long n, long configured)
 {
     long spares = o->max_threads - configured;
@@ -100,8 +101,8 @@ static int common_most(const fj_pool_options *o, long n, long configured)
 }
 
 /* Sets *o to the options of the next common pool: the configured options, changed by the
- * environment. *fixed: whether the environment sets the parallelism, so that the program cannot
- * change it. */
+ * environment variables. Sets *fixed to whether FORKJOIN_PARALLELISM sets the parallelism: then the
+ * program cannot change it. */
 static void common_options(fj_pool_options *o, bool *fixed)
 {
     long ms = 0, us = 0;
@@ -206,7 +207,7 @@ static bool common_await_end(int64_t deadline)
     fji_compensation c = w != NULL ? fji_compensate_begin(w) : FJI_UNCOUNTED;
     bool in_time = true;
 
-    /* [common.ended] acquire <- release in common_free(): the freed state of the common pool. */
+    /* [common.ended] acquire <- release in common_free(): that the memory is freed. */
     while (fji_load_acquire(&common_ending) != 0 && in_time)
         in_time = fji_plat_wait(&common_ending, 1, deadline);
     if (w != NULL) fji_compensate_end(w, c);
@@ -220,8 +221,8 @@ int fji_common_again(const fj_pool *p)
     bool ending = common_ending != 0, mine = ending && common_is_ender();
     fji_lock_drop(&fji_common_lock);
     if (ending) {
-        /* Then the caller is a callback of the pool that ends, or has a hold. The end of the pool
-         * waits for the caller, so the caller must not wait for the end. */
+        /* If the calling thread ends the pool itself, belongs to the pool, or has a hold, the pool
+         * cannot end before this call returns. So this thread must not wait for the end. */
         if (mine || common_has_self()) return FJ_EREJECTED;
         (void)common_await_end(FJ_FOREVER);
     }
@@ -229,7 +230,7 @@ int fji_common_again(const fj_pool *p)
 }
 
 /* Called after the last thread of the common pool p has exited: frees the memory of p that is not
- * static, and makes the state `none`. */
+ * static, resets the configured options, and changes the state to `none`. */
 static void common_free(fj_pool *p)
 {
     fji_hold_await_none();
@@ -246,11 +247,12 @@ static void common_free(fj_pool *p)
 
 /*
  * Makes one attempt to stop the common pool. Returns
- *   FJ_OK       there is no common pool;
+ *   FJ_OK       there is no common pool; the configured options were reset;
  *   FJ_EBUSY    the common pool is not quiescent;
  *   1           the caller has stopped the common pool, and has to end and free it;
  *   2           another thread ends the common pool;
- *   FJ_EDEADLK  the caller ends the common pool in a function further up its stack.
+ *   FJ_EDEADLK  the calling thread is already ending the common pool, and a callback that runs
+ *               during that end has called this function.
  */
 static int common_stop(void)
 {
@@ -274,8 +276,9 @@ static int common_stop(void)
 }
 
 /* Waits until the common pool is quiescent, and then for *pause ns, but at most until the deadline.
- * Doubles *pause, up to FJI_QUIET_PAUSE_MAX_NS. The pause is necessary because a quiescent pool may
- * still have a waiting timer, or a thread that is about to leave, and cannot end before. */
+ * Doubles *pause if it is less than FJI_QUIET_PAUSE_MAX_NS. The pause is necessary because a
+ * quiescent pool may still have a waiting timer, or a quiet worker or guest. The pool cannot end
+ * before these have finished, and without the pause the caller would try again at once. */
 static void common_wait_quiet(int64_t deadline, int64_t *pause)
 {
     fj_pool *p = &common_record;
@@ -308,10 +311,11 @@ int fj_common_shutdown(int64_t timeout_ns)
 }
 
 /* Runs when the process exits, or when the program unloads the library. Joins the thread of the
- * common pool that exited last; that thread only has to return. A thread that exits later detaches
- * itself, because no thread joins it any more, unless fj_common_shutdown() is called after this.
- * Tools report a thread that is neither joined nor detached. The number of attempts is bounded,
- * because the calling thread may itself hold the lock, in a function further up its stack. */
+ * common pool that exited last. From now on an exiting thread of the common pool detaches itself,
+ * because no thread joins it any more, unless fj_common_shutdown() is called after this. The reason
+ * for both: tools such as ThreadSanitizer report a thread that is neither joined nor detached. The
+ * number of attempts to take the lock of the pool is bounded, because the calling thread may hold
+ * that lock itself. */
 __attribute__((destructor)) static void common_at_exit(void)
 {
     fj_pool *p = fji_common_if_made();

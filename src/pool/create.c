@@ -87,11 +87,11 @@ static int pool_most(const fj_pool *p, int n)
     return most < FJ_MAX_WORKERS ? most : FJ_MAX_WORKERS;
 }
 
-/* Returns whether the pools use the heavy fence. The first call asks the system and the
- * environment; later calls return the same answer. */
+/* Returns whether pools may use the heavy fence: the system supports it, and the environment
+ * variable FORKJOIN_FENCES is not "symmetric". Later calls return the answer of the first call. */
 static bool pool_has_barrier(void)
 {
-    static uint32_t known;                 /* 0: not asked yet; 1: used; 2: not used */
+    static uint32_t known;                 /* 0: before the first call; 1: yes; 2: no */
     uint32_t k = fji_load_relaxed(&known); /* relaxed: every thread stores the same value */
 
     if (k == 0) {
@@ -103,8 +103,8 @@ static bool pool_has_barrier(void)
     return k == 1;
 }
 
-/* With the lock of p: sets the members that depend on the options *o, and the counters. `common`: p
- * is the common pool. */
+/* With the lock of p: sets the members that depend on the options *o, and sets the counters to
+ * their initial values. `common`: p is the common pool. */
 static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
 {
     int cpus = fj_available_parallelism();
@@ -193,10 +193,10 @@ int fji_pool_make(fj_pool **out, const fj_pool_options *o)
 
 /*
  * A thread that has found the previous common pool stopped may hold one of the locks in p: the lock
- * of a submission queue, of the timers or of the pool. So this function takes each of these locks
- * after it has written the contents that the lock protects, and before it clears the bits of `run`.
- * A thread that reads `run` with one of the locks, and finds the bits cleared, then also sees the
- * contents.
+ * of a submission queue, of the timers or of the pool. So this function takes each of these locks,
+ * and writes what the lock protects before it releases the lock. It clears the bits of `run` last.
+ * A thread that reads `run` with one of the locks, and finds the bits cleared, then also sees what
+ * that lock protects.
  */
 bool fji_pool_make_common(fj_pool *p, const fj_pool_options *o, bool fixed_size)
 {
@@ -207,8 +207,8 @@ bool fji_pool_make_common(fj_pool *p, const fj_pool_options *o, bool fixed_size)
         return false;
     }
     fji_timers_renew(p);
-    /* The lock of the pool is taken after all other locks, because a guest that has read `run` with
-     * the lock of the pool then scans all queues. */
+    /* The lock of the pool is taken after all other locks: a guest reads `run` with the lock of the
+     * pool and then searches all submission queues, so it must see those as well. */
     fji_lock_take(&p->lock);
     p->fixed_size = fixed_size;
     fji_lock_drop(&p->lock);
@@ -239,7 +239,7 @@ void fji_pool_free_common(fj_pool *p)
 int fji_pool_resize(fj_pool *p, int n)
 {
     fji_lock_take(&p->lock);
-    if (p->is_common && fji_pool_stopping(p)) { /* the next common pool has its own size */
+    if (p->is_common && fji_pool_stopping(p)) { /* the next pool would not get n */
         fji_lock_drop(&p->lock);
         return FJ_EREJECTED;
     }

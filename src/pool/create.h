@@ -24,12 +24,12 @@ int fji_pool_make(fj_pool **out, const fj_pool_options *o);
 bool fji_pool_make_common(fj_pool *p, const fj_pool_options *o, bool fixed_size);
 
 /* Changes the parallelism of p to n. Returns the old parallelism, or a negative code: FJ_ENOTSUP if
- * the size of p is fixed; FJ_EINVAL if n is less than 1, or greater than the number of threads that
- * p may have; FJ_EREJECTED if p is the common pool and stops. */
+ * the size of p is fixed; FJ_EINVAL if n is less than 1, greater than FJ_MAX_WORKERS, or greater
+ * than the option max_threads if that is not 0; FJ_EREJECTED if p is the common pool and stops. */
 int fji_pool_resize(fj_pool *p, int n);
 
-/* If the parallelism of p is 0, changes it to 1. Called for a task that its caller does not run
- * itself, so that a worker of p has to run it. */
+/* If the parallelism of p is 0, changes it to 1, unless p stops. Called if a worker of p has to run
+ * a task, because the calling thread does not run it. */
 void fji_pool_needs_worker(fj_pool *p);
 
 /* Frees p, which is not the common pool. The caller has waited for the end of p, and no other

@@ -62,7 +62,7 @@ const void *fj_peek_local(void)
     fji_worker *w = fji_worker_self();
 
     if (w == NULL) return NULL;
-    /* relaxed: the caller may only compare the returned address; it does not access the task. */
+    /* relaxed: the program may only compare the returned address; it does not access the task. */
     uint32_t index = fji_base_index(fji_load_relaxed(&w->q.base));
     const fj_cell *b = fji_worker_boundary(w);
     if (fji_queue_position(&w->q, b) <= index) return NULL;

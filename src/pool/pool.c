@@ -4,7 +4,7 @@
  * thread
  *
  * The functions check their arguments and call those of create.c, shutdown.c and quiesce.c. Their
- * contracts are in forkjoin.h. Most of them take NULL as the common pool.
+ * contracts are in forkjoin.h. For most of them, NULL means the common pool.
  */
 
 #include "plat/wait.h"

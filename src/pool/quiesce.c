@@ -3,8 +3,9 @@
  * quiesce.c - waits until a pool is quiescent
  *
  * sched/quiescent.c decides whether a pool is quiescent. A waiter without a deadline that may work
- * for the pool runs tasks of the pool (quiesce_help()). Every other waiter only checks the pool,
- * with pauses that grow from 20 us to 1 ms (quiesce_watch()).
+ * for the pool runs tasks of the pool (quiesce_help()). Every other waiter checks the pool again
+ * and again, with pauses that grow from 20 us to 1 ms (quiesce_watch()). It runs tasks only if the
+ * pool is threadless and the waiter has no deadline.
  *
  * A waiter that is a worker or a guest of the same pool has the park word QUIET while it finds no
  * task. So it does not keep the pool from being quiescent, and several tasks of one pool can wait
@@ -41,7 +42,8 @@ static fji_steal_result quiesce_find(fji_worker *w, fji_taken *taken)
 }
 
 /* Sleeps while *word does not change, for 20 us in the first 10 calls, 100 us in the next 40, then
- * 1 ms, but at most until the deadline. *turn is the number of calls before, up to 50. */
+ * 1 ms, but at most until the deadline. *turn is the number of earlier calls, up to 50; the
+ * caller sets it to 0 to begin again with short pauses. */
 static void quiesce_pause(uint32_t *word, int *turn, int64_t deadline)
 {
     int64_t pause = *turn < 10 ? 20000 : *turn < 50 ? 100000 : 1000000;

@@ -2,10 +2,10 @@
 /*
  * selfcheck.c - checks of a pool that has nothing to do; see selfcheck.h
  *
- * The check reads ctl and `alive` first. A sleeping or exited worker wrote its record before it
- * changed ctl and `alive`, so the check sees the record as the worker left it. The check reads ctl
- * again at the end. If ctl has changed, a worker has woken up during the check, and the result of
- * the check means nothing.
+ * The check reads ctl before all records, and `alive` of a record before its other members. An idle
+ * worker wrote its record before it changed ctl, and an exited worker before it changed `alive`. So
+ * the check sees the record as the worker left it. The check reads ctl again at the end. If ctl has
+ * changed, a worker was active during the check, and the check fails.
  *
  * Edges          from                         to                                     carries
  *   ctl.idle     acq_rel CAS in idle_push()   acquire in fji_pool_check_at_rest()    the record
@@ -34,8 +34,8 @@ static const char *selfcheck_queue(const fji_worker *w, bool fifo)
 {
     if (!fji_queue_valid(&w->q)) return "a queue is not valid";
     if (fji_queue_maybe(&w->q)) return "a queue is not empty";
-    /* In a FIFO queue, and in a queue that thieves have emptied, the cells of taken tasks stay in
-     * use until the queue is full. */
+    /* Tombstones are checked only if the boundary is cell 0. In a FIFO queue, and in a queue that
+     * thieves have emptied, the cells of taken tasks stay in use until the queue is full. */
     if (!fifo && w->q.fast.top == w->q.cells && w->q.tombstones != 0) return "a tombstone is left";
     return NULL;
 }
@@ -78,7 +78,7 @@ static const char *selfcheck_stack(fj_pool *p, uint64_t c, int idle)
     return at != 0 ? "the stack holds more workers than are idle" : NULL;
 }
 
-/* Checks the control word c. alive: the number of workers in the records. */
+/* Checks the control word c. alive: the number of records that belong to a worker. */
 static const char *selfcheck_ctl(fj_pool *p, uint64_t c, int alive)
 {
     fji_sizes s = fji_pool_sizes(p);

@@ -14,9 +14,9 @@
  * no thread calls a function with p during the check. Timers may be waiting. Returns NULL if all
  * invariants hold, otherwise a text that names the first one that does not hold.
  *
- * A worker may still be about to sleep or to exit, and may have given back some of its counts and
- * not yet the others. So a test calls this function again until it returns NULL. If an invariant is
- * really broken, it does not hold in later calls either.
+ * A worker may still be about to sleep or to exit. Then it may have subtracted itself from some
+ * counts of the pool and not yet from others. So a test calls this function again until it returns
+ * NULL. If an invariant is really broken, it does not hold in later calls either.
  */
 const char *fji_pool_check_at_rest(fj_pool *p);
 

@@ -5,7 +5,8 @@
  * A pool that is shut down runs every task that it has accepted, and every task that those tasks
  * fork, and then ends. docs/design/shutdown.md explains the design.
  *
- * The word `run` of a pool only gains bits. Threads that wait for the end sleep on it.
+ * The word `run` of a pool only gains bits, except in the common pool (see below). Threads that
+ * wait for the end of the pool sleep on this word.
  *
  *     0 -> SHUTDOWN -> STOP -> TERMINATED
  *
@@ -15,9 +16,10 @@
  *               the lock of the timers.
  *   STOP        Idle workers are woken, queued tasks are cancelled, and workers exit. Set by
  *               fj_pool_shutdown_now(), or by a thread that finds that the pool is shut down and
- *               quiescent. These threads call fji_pool_try_terminate(), which checks it: the caller
- *               of the shutdown, a worker that becomes idle or exits, a guest that leaves, a timer
- *               thread, and a thread that waits for the end.
+ *               quiescent, and that no timer keeps it from ending. These threads call
+ *               fji_pool_try_terminate(), which checks it: the caller of the shutdown, a worker
+ *               that becomes idle or exits, a guest that leaves, a timer thread, and a thread that
+ *               waits for the end.
  *   TERMINATED  Threads that wait for the end return. Set with the lock of the pool by a thread
  *               that finds STOP set, no thread counted in the control word, and no guest
  *               (fji_pool_end_if_over()).
@@ -33,8 +35,9 @@
  * The record of the common pool is static (common_pool.c). All bits are cleared when the common
  * pool is created again.
  *
- * After TERMINATED only these threads access the pool:
- *   - the thread that exited last, which fji_pool_join() joins;
+ * After TERMINATED is set, these threads may still access the pool:
+ *   - a worker thread that exits. Each exiting thread joins the thread that exited before it, and
+ *     fji_pool_join() joins the last one;
  *   - a guest that is releasing the lock of the pool, or a submitter that is releasing the lock of
  *     a submission queue. That is its last access, and fji_pool_join() takes each of these locks
  *     once more.
@@ -71,8 +74,10 @@
 
 /* ---- Stopping -------------------------------------------------------------------------------- */
 
-/* Cancels every queued task of p, except typed tasks. These stay in the queues of their workers,
- * which run them at the join: a typed task has no code, so it cannot report FJ_ECANCELED. */
+/* Cancels the tasks in the submission queues of p, and then the tasks in the queues of the workers,
+ * from the oldest on. In the queue of a worker it stops at the first typed task, which the owner
+ * runs at the join: a typed task has no error code, so it cannot report FJ_ECANCELED. It also stops
+ * at a steal attempt that fails. */
 static void shutdown_cancel_queued(fj_pool *p)
 {
     fji_taken taken;
@@ -95,8 +100,9 @@ static void shutdown_cancel_queued(fj_pool *p)
 }
 
 /*
- * Sets STOP if `now` is true, or if the pool is quiescent and no timer keeps it from ending.
- * Returns true and sets *run to the previous run state if it did so, otherwise returns false.
+ * Sets SHUTDOWN and STOP if `now` is true, or if the pool is quiescent and no timer keeps it from
+ * ending. Returns true and sets *run to the previous run state if it did so, otherwise returns
+ * false.
  *
  * A guest may enter the pool while fji_pool_quiescent() scans it. A guest enters with the lock of
  * the pool and changes activity_epoch. So if activity_epoch has changed since the scan began, this
@@ -128,9 +134,9 @@ static bool shutdown_stop(fj_pool *p, bool now, uint32_t *run)
 static void shutdown_stopped(fj_pool *p, bool now, uint32_t run)
 {
     /* [pool.end] run above, ctl and the submission queues below; partners: the fences in
-     * fji_pool_maybe_terminate() and fji_submissions_get(). Either this thread finds the worker
-     * that becomes idle on the idle stack, or that worker sees STOP. Either this thread finds the
-     * new queue, or the submitter sees STOP.
+     * fji_pool_maybe_terminate() and fji_submissions_get(). If a worker becomes idle meanwhile,
+     * either this thread finds it on the idle stack, or the worker sees STOP. If a submitter
+     * creates a queue meanwhile, either this thread finds the queue, or the submitter sees STOP.
      * [common.hold] run above, the number of holds below; partner: the fence in fji_pool_hold().
      * Either the thread that ends the common pool sees the hold, or the holder sees STOP. */
     fji_fence_full();
@@ -149,8 +155,8 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
     if ((run & FJI_RUN_STOP) == 0) {
         if ((run & FJI_RUN_SHUTDOWN) == 0) return;
         if (!shutdown_stop(p, now, &run)) {
-            /* A task that was queued without a wake-up keeps the pool from ending: wakes a worker
-             * that runs it. */
+            /* A task that was queued without a wake-up would keep the pool from ending, so this
+             * thread wakes a worker for it. */
             if (fji_pool_has_work(p)) fji_wake_one(p);
             return;
         }
@@ -168,8 +174,9 @@ void fji_pool_shutdown(fj_pool *p, bool now)
      * before the shutdown. */
     fji_or_release(&p->run, FJI_RUN_SHUTDOWN);
     /* [pool.end] run above, the park words and the submission queues below; partners: the fences in
-     * fji_pool_maybe_terminate() and fji_submissions_get(). Either this thread sees that the worker
-     * is idle, or that the queue exists, or the other thread sees SHUTDOWN.
+     * fji_pool_maybe_terminate() and fji_submissions_get(). If a worker becomes idle meanwhile,
+     * either this thread sees that, or the worker sees SHUTDOWN. If a submitter creates a queue
+     * meanwhile, either this thread sees the queue, or the submitter sees SHUTDOWN.
      * [timer.made] run above, p->timers below; partner: the fence in fji_timers_of(). Either this
      * thread sees the record of the timers, or the thread that adds a timer sees SHUTDOWN. */
     fji_fence_full();
@@ -258,7 +265,7 @@ bool fji_pool_stop_common(fj_pool *p)
     uint32_t run;
 
     /* The caller joins the threads of the pool, so they must not detach themselves. leavers_detach
-     * is true if the caller is a destructor that runs after common_at_exit(). */
+     * is true if a destructor calls fj_common_shutdown() after common_at_exit() has run. */
     fji_lock_take(&p->lock);
     p->leavers_detach = false;
     fji_lock_drop(&p->lock);

@@ -11,14 +11,15 @@
 #include "sched/pool.h"
 
 /*
- * Takes one step towards the end of p; does nothing if p is not shut down. Sets STOP if p is
- * quiescent, or if `now` is true. If p has STOP, wakes its idle workers, and sets TERMINATED if p
- * has no thread and no guest. Any thread may call it while p exists, any number of times.
+ * Takes one step towards the end of p; does nothing if p is not shut down. Sets STOP if `now` is
+ * true, or if p is quiescent and no timer keeps it from ending. If p has STOP, wakes its idle
+ * workers, and sets TERMINATED if p has no thread and no guest. Any thread may call it while p
+ * exists, any number of times.
  */
 void fji_pool_try_terminate(fj_pool *p, bool now);
 
-/* Sets SHUTDOWN, and also STOP if `now` is true or if p is quiescent. Does not wait for the end. p
- * is not the common pool. */
+/* Sets SHUTDOWN. Also sets STOP if `now` is true, or if p is quiescent and no timer keeps it from
+ * ending. Does not wait for the end. p is not the common pool. */
 void fji_pool_shutdown(fj_pool *p, bool now);
 
 /* Returns whether the calling thread is a worker, a guest or a timer thread of p. A thread that is
@@ -28,7 +29,7 @@ bool fji_pool_is_own_thread(const fj_pool *p);
 
 /* Waits until p has TERMINATED. Returns true then, and false if the deadline passes first. If the
  * deadline is FJ_FOREVER, the caller runs the tasks of p while p has no threads and the system
- * refuses to start one. The caller is not a thread of p. */
+ * refuses to start one. fji_pool_is_own_thread(p) is false for the caller. */
 bool fji_pool_await_end(fj_pool *p, int64_t deadline);
 
 /* Called once, by one thread, after TERMINATED was set: waits until no other thread accesses p any

@@ -2,11 +2,11 @@
 /*
  * stats.c - the public functions that report the state of a pool: figures, one line of text, a dump
  *
- * The functions read everything without a lock, so that they work for a pool that hangs. All loads
- * are relaxed: each figure was right at some moment during the call, but not all figures at the
- * same moment. If the pool is idle, all figures are right. The records of the common pool are read
- * within a hold (sched/hold.h). If the common pool is about to be freed, all figures are 0 and its
- * state is TERMINATED.
+ * The functions read everything without a lock, so that they work for a pool that hangs. The
+ * figures are read with relaxed loads: each figure was right at some moment during the call, but
+ * not all figures at the same moment. If no thread changes the pool during the call, all figures
+ * are right. The records of the common pool are read within a hold (sched/hold.h). If the common
+ * pool stops, so that a hold is refused, all figures are 0 and its state is TERMINATED.
  */
 #include <stdio.h>
 #include <string.h>
@@ -99,8 +99,8 @@ int fj_pool_stats(const fj_pool *pool, fj_stats *s)
     return FJ_OK;
 }
 
-/* Returns the figures of the pool that `read` sets; all others are 0. If there is no memory for the
- * common pool, all figures are 0. */
+/* Returns the figures of the pool. Only those that `read` sets are valid. If there is no memory for
+ * the common pool, all figures are 0. */
 static fj_stats stats_of(const fj_pool *pool, stats_reader *read)
 {
     fj_stats s;

@@ -2,9 +2,9 @@
 /*
  * submit.c - submits tasks to a pool, and waits for them
  *
- * A worker of the pool pushes into its own queue. Every other thread pushes into a submission
- * queue. While it holds the lock of that queue, it checks whether the pool accepts work, pushes the
- * task, and wakes a worker:
+ * A worker or guest of the pool pushes into its own queue if that has space. Every other thread
+ * pushes into a submission queue. While it holds the lock of that queue, it checks whether the pool
+ * accepts work, pushes the task, and wakes a worker:
  *
  *   - A thread that ends the pool takes the lock of each submission queue and checks the queue. So
  *     either that thread finds the task, or the submitter finds that the pool is shut down and
@@ -36,8 +36,8 @@
 /* ---- Submitting ------------------------------------------------------------------------------ */
 
 /* Pushes *it into q, which is submission queue i of p, and wakes a worker if `wake` is true.
- * Returns FJ_OK; FJ_EREJECTED if `run` of the pool has one of the bits `refuses`; or FJ_ENOMEM if q
- * has no space. The caller holds the lock of q; this function releases it. */
+ * Returns FJ_OK; FJ_EREJECTED if `run` of the pool has one of the bits in `refuses`; or FJ_ENOMEM
+ * if q has no space. The caller holds the lock of q; this function releases it. */
 static int submit_into(fj_pool *p, fji_submission_queue *q, uint32_t i, const fji_taken *it,
                        bool wake, uint32_t refuses)
 {
@@ -50,8 +50,8 @@ static int submit_into(fj_pool *p, fji_submission_queue *q, uint32_t i, const fj
         err = FJ_EREJECTED;
     } else {
         /* [pool.record] release -> acquire in fji_submit_take_back(): submission queue i, which
-         * another thread may have created. A thread that waits for a timer may read `location`
-         * before the timer is queued. */
+         * another thread may have created. A thread that waits for a timer may read `location` at
+         * any time, even while the keeper queues the timer here. */
         if (t != NULL) fji_store_release(&t->location, i | fji_location_stamp());
         if (!fji_submission_queue_push(q, it, t != NULL ? &t->number : NULL)) err = FJ_ENOMEM;
     }
@@ -81,10 +81,11 @@ static FJI_COLD int submit_refused(fj_pool *p, const fji_taken *it, bool wake, u
     return err == FJ_OK ? submit_put(p, it, wake, refuses) : err;
 }
 
-/* Called if submission queue i has no space: tries the other queues. Returns FJ_ENOMEM if none has
- * space. In a FIFO pool a thread uses only one queue, so the function returns FJ_ENOMEM without a
- * try. The function may access p until a push succeeds. After that *it may have run, and a thread
- * that waited for it may destroy p. */
+/* Called if submission queue i has no space: tries the other queues until one of them accepts or
+ * rejects *it. Returns as submit_into(), and FJ_ENOMEM if no queue has space. In a FIFO pool a
+ * thread uses only one queue, so the function returns FJ_ENOMEM without a try. The function may
+ * access p until a push succeeds. After that *it may have run, and a thread that waited for it may
+ * destroy p. */
 static FJI_COLD int submit_elsewhere(fj_pool *p, uint32_t i, const fji_taken *it, bool wake,
                                      uint32_t refuses)
 {
@@ -99,8 +100,9 @@ static FJI_COLD int submit_elsewhere(fj_pool *p, uint32_t i, const fji_taken *it
     return err;
 }
 
-/* Pushes *it into a submission queue of p and wakes a worker if `wake` is true. Returns
- * FJ_EREJECTED if `run` of the pool has one of the bits `refuses`. */
+/* Pushes *it into a submission queue of p and wakes a worker if `wake` is true. If `run` of the
+ * pool has one of the bits in `refuses`, p rejects *it. Then, if p is the common pool, waits for
+ * its end and pushes *it into the next common pool. Returns FJ_OK, FJ_EREJECTED or FJ_ENOMEM. */
 static int submit_put(fj_pool *p, const fji_taken *it, bool wake, uint32_t refuses)
 {
     uint32_t i;
@@ -123,9 +125,10 @@ int fji_submit_after_shutdown(fj_pool *p, const fji_taken *it)
     return submit_put(p, it, true, FJI_RUN_STOP);
 }
 
-/* Queues *it. If the caller is a worker of p, `outside` is false and the own queue of the worker
- * has space, *it goes into that queue, otherwise into a submission queue. Wakes a worker if `wake`
- * is true. */
+/* Queues *it. If the caller is a worker or guest of p and `outside` is false, *it goes into the own
+ * queue of the caller. If that queue has no space, *it goes into a submission queue, even if p is
+ * shut down, and a worker is woken. In all other cases *it goes into a submission queue by
+ * fji_inject(). Wakes a worker if `wake` is true. */
 static int submit_item(fj_pool *p, const fji_taken *it, bool outside, bool wake)
 {
     fji_worker *w = outside ? NULL : fji_worker_in(p);
@@ -278,9 +281,8 @@ int fji_submit_join(fj_pool *p, fj_task *t, bool helps)
     if (fji_task_is_orphaned(t)) return join_orphaned(t);
     bool works = fji_submit_caller_works(p, helps);
     fji_worker *g = works && fji_worker_in(p) == NULL ? fji_guest_enter(p, true, NULL) : NULL;
-    /* NULL if the calling thread does not work for p. A thread that could not become a guest,
-     * because there is no memory, does not run t: the forks of t have to go to p, so a worker of p
-     * runs t. */
+    /* NULL if the calling thread does not work for p and has not become a guest above. Such a
+     * thread does not run t, because the forks of t have to go to p: a worker of p runs t. */
     fji_worker *own = fji_worker_in(p);
     if (own != NULL && fji_submit_take_back(p, t, 0)) {
         (void)join_run_here(own, t);

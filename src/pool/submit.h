@@ -25,10 +25,10 @@ int fji_submit_after_shutdown(fj_pool *p, const fji_taken *it);
 bool fji_submit_fork(fji_worker *w, fj_task *t);
 
 /*
- * Queues the future t. If the caller is a worker of p and `outside` is false, t goes into the
- * caller's own queue, otherwise into a submission queue. `root` is the root if t is a completer, or
- * else 0. Wakes a worker if `wake` is true. If an error is returned, t is as it was before the
- * call, so it can be queued again.
+ * Queues the future t. If the caller is a worker or guest of p, `outside` is false and the caller's
+ * own queue has space, t goes into that queue, otherwise into a submission queue. `root` is the
+ * root if t is a completer, or else 0. Wakes a worker if `wake` is true. If an error is returned, t
+ * does not count as submitted and can be queued again.
  */
 int fji_submit_future(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool wake);
 

@@ -21,8 +21,9 @@
  *             time does not find the timer in the wheel. So before the shutdown puts a timer back,
  *             it checks whether a thread has resolved the future or is resolving it.
  *
- * Limits. fj_submit_with_timeout() submits a future first and adds its limit to the wheel
- * afterwards. `kind` of the limit changes only with the lock:
+ * Limits. A limit is the timer of a future with a timeout. fj_submit_with_timeout() submits the
+ * future first and adds its limit to the wheel afterwards. `kind` of the limit changes only with
+ * the lock:
  *
  *     NEW -> LIMIT (in the wheel) -> EXPIRED: it has fired
  *      |       |
@@ -176,7 +177,7 @@ static bool timers_start(struct fji_timers *ts)
     return false;
 }
 
-/* With the lock, called by the keeper before it runs a callback: the keeper gives up its role.
+/* With the lock, called by the keeper before it runs on_timeout of a limit: it stops being keeper.
  * Wakes the spare thread, or starts a timer thread if there is no spare one; does neither if a
  * woken or started thread has not taken the lock yet. If no thread can be started, the caller
  * becomes the keeper again after the callback. */
@@ -198,8 +199,9 @@ static void timers_count(struct fji_timers *ts, const fj_timer *t, uint64_t n)
     if (t->period != 0) ts->series += n;
 }
 
-/* If p is shut down and nothing keeps it from ending any more, begins to end p: the timer that has
- * just fired may have been the last one. */
+/* If p is shut down and nothing keeps it from ending any more, stops p. Called by a timer thread
+ * before it sleeps or exits, because the end of p may have waited for a timer or for a callback of
+ * this thread. */
 static void timers_try_end(fj_pool *p)
 {
     /* relaxed: if this thread does not see the bit yet, the shutdown kicks the keeper after it has
@@ -212,8 +214,9 @@ static void timers_try_end(fj_pool *p)
  * releases the lock while it calls fire(). Returns true if the caller is still the keeper, and
  * false if another thread has become the keeper. In both cases the caller holds the lock again.
  *
- * If the callback has called fork(), and this is the child process, sets *forked and returns false
- * without the lock: the child process does not count this thread as a timer thread.
+ * If on_timeout has called fork(), this function returns in the child process as well. There it
+ * sets *forked and returns false without the lock: the child process does not count this thread as
+ * a timer thread.
  */
 static bool timers_fire_one(struct fji_timers *ts, fj_timer *t, bool *forked)
 {
@@ -250,9 +253,9 @@ static bool timers_fire(struct fji_timers *ts, int64_t now, bool *forked)
     return true;
 }
 
-/* With the lock: makes the keeper check whether the pool is short of a worker, `pause` ns from now,
- * but at most FJI_RETRY_MAX_NS. Returns whether the keeper would sleep longer than that, so that
- * the caller has to wake it. */
+/* With the lock: sets the time at which the keeper checks next whether the pool is short of a
+ * worker. It is `pause` ns from now, or FJI_RETRY_MAX_NS if `pause` is greater. Returns whether the
+ * keeper would sleep beyond that time, so that the caller has to wake it. */
 static bool timers_watch_after(struct fji_timers *ts, int64_t pause)
 {
     ts->pause = pause < FJI_RETRY_MAX_NS ? pause : FJI_RETRY_MAX_NS;
@@ -266,7 +269,7 @@ static bool timers_watch_after(struct fji_timers *ts, int64_t pause)
 static void timers_check_pool(struct fji_timers *ts)
 {
     if (fji_timers_now() < ts->watch) return;
-    ts->watch = INT64_MAX; /* before the check: a refused start sets it again */
+    ts->watch = INT64_MAX; /* now, because a start that is refused below sets it again */
     fji_lock_drop(&ts->lock);
     bool is_short = fji_spawn_is_short(ts->pool);
     if (is_short) fji_wake_one(ts->pool);
@@ -306,15 +309,15 @@ static void timers_keep(struct fji_timers *ts, bool *forked)
 static void timers_stand_by(struct fji_timers *ts)
 {
     ts->spare = true;
-    /* [timer.turn] acquire <- release in timers_turn(): all earlier turns. A later turn changes the
-     * word, and this thread does not sleep. */
+    /* [timer.turn] acquire <- release in timers_turn(): all earlier changes of `turn`. If `turn`
+     * changes later, this thread does not sleep, or wakes up. */
     uint32_t seen = fji_load_acquire(&ts->turn);
     fji_lock_drop(&ts->lock);
-    timers_try_end(ts->pool); /* the end may have waited for this thread's callback */
+    timers_try_end(ts->pool); /* the pool's end may have waited for a callback of this thread */
     if (!fji_pool_stopping(ts->pool)) (void)fji_plat_wait(&ts->turn, seen, FJ_FOREVER);
     fji_lock_take(&ts->lock);
-    /* [timer.turn] acquire <- release in timers_turn(): that it has cleared `spare`. Then another
-     * thread may already be the spare thread, so this thread must not clear `spare`. */
+    /* [timer.turn] acquire <- release in timers_turn(): if `turn` has changed, `spare` was cleared
+     * there. Another thread may be the spare thread by now, so this thread must not clear it. */
     if (fji_load_acquire(&ts->turn) == seen)
         ts->spare = false;
     else
@@ -406,8 +409,8 @@ void fji_timers_add(struct fji_timers *ts, fj_timer *t, int64_t when, const fji_
 }
 
 /* Takes t out of the wheel and returns true. Returns false if t was not in the wheel. If t is a
- * limit that another thread is about to add, because it was just submitted or a shutdown puts it
- * back, t becomes UNNEEDED, and that thread does not add it. */
+ * limit that another thread is about to add, t becomes UNNEEDED, and that thread does not add it.
+ * The other thread is the one that submits the future, or a shutdown that puts t back. */
 static bool timers_remove(struct fji_timers *ts, fj_timer *t)
 {
     fji_lock_take(&ts->lock);
@@ -415,7 +418,8 @@ static bool timers_remove(struct fji_timers *ts, fj_timer *t)
     if (waited) {
         fji_wheel_remove(&ts->wheel, moment_of(t));
         timers_count(ts, t, (uint64_t)-1);
-        /* If the pool is shut down, its end may have waited for this timer: the keeper checks that.
+        /* If the pool is shut down, its end may have waited for this timer. The keeper then checks
+         * whether the pool can end.
          * relaxed: a shutdown that sets the bit later checks the wheel afterwards, with the
          * lock. */
         if ((fji_load_relaxed(&ts->pool->run) & FJI_RUN_SHUTDOWN) != 0) timer_kick(ts);
@@ -458,9 +462,10 @@ enum fji_withdrawn fji_timers_withdraw(fj_future *f)
 
 /* ---- Shutdown -------------------------------------------------------------------------------- */
 
-/* Returns whether t stays in the wheel after a shutdown. `stops`: the pool stops. A limit stays
- * until the pool stops, because the body of its future may still run. A timer that runs once stays
- * unless `all` is true. A periodic timer does not stay. */
+/* Returns whether t stays in the wheel after a shutdown. `stops`: the pool has STOP. `all`: timers
+ * that run once are cancelled too. A limit stays unless `stops` is true, because the body of its
+ * future may still run. A timer that runs once stays unless `all` is true. A periodic timer does
+ * not stay. */
 static bool timer_stays(const fj_timer *t, bool all, bool stops)
 {
     if (t->kind == FJI_TIMER_LIMIT) return !stops;
@@ -516,7 +521,7 @@ void fji_timers_shutdown(fj_pool *p)
     struct fji_timers *ts = fji_timers_if_made(p);
 
     if (ts == NULL) return;
-    /* relaxed: the thread that sets the flag calls this function afterwards. */
+    /* relaxed: a thread that sets cancel_delayed and then sees SHUTDOWN calls this function. */
     bool all = fji_pool_stopping(p) || fji_load_relaxed(&p->cancel_delayed) != 0;
     timers_cancel(ts, all);
     timer_kick(ts);

@@ -2,9 +2,11 @@
 /*
  * timers.h - the waiting timers of a pool: the wheel, its lock and its threads
  *
- * future/timer.c schedules timers and runs them. In this file "the lock" is fji_timers.lock. Any
- * thread may call these functions. The caller holds neither the lock nor the lock of the pool,
- * except where a comment begins with "With the lock".
+ * future/timer.c schedules timers and runs them. A limit is the timer that belongs to a future with
+ * a timeout (fj_submit_with_timeout()): when it fires, the future fails with FJ_ETIMEDOUT, or the
+ * callback on_timeout is called. In this file "the lock" is fji_timers.lock. Any thread may call
+ * these functions. The caller holds neither the lock nor the lock of the pool, except where a
+ * comment begins with "With the lock".
  */
 #ifndef FJI_TIMERS_H
 #define FJI_TIMERS_H
@@ -16,7 +18,7 @@
  * EXPIRED, or NEW or LIMIT -> UNNEEDED. TASK does not change. */
 #define FJI_TIMER_TASK 0u     /* the body runs when the timer fires */
 #define FJI_TIMER_LIMIT 1u    /* the limit was added to the wheel */
-#define FJI_TIMER_EXPIRED 2u  /* the limit has fired, and does not use the pool any more */
+#define FJI_TIMER_EXPIRED 2u  /* the limit has left the wheel because it was due */
 #define FJI_TIMER_NEW 3u      /* the limit is not in the wheel yet */
 #define FJI_TIMER_UNNEEDED 4u /* the future was resolved while its limit was not in the wheel */
 
@@ -29,7 +31,7 @@ struct fji_timers {
     bool kept;            /* a timer thread, the keeper, serves the wheel */
     bool spare;           /* another timer thread, the spare thread, sleeps on `turn` */
     bool coming;          /* a timer thread was woken or started, and has not taken the lock yet */
-    int64_t asleep_until; /* the time at which the keeper wakes up; INT64_MIN: it is awake */
+    int64_t asleep_until; /* the time until which the keeper sleeps; INT64_MIN: it is awake */
     uint64_t waiting;     /* number of timers in the wheel */
     uint64_t series;      /* number of periodic timers in the wheel */
     uint64_t moving;      /* number of timers that a thread is firing or discarding */
@@ -43,8 +45,8 @@ struct fji_timers {
  * called without the lock, acts() with the lock. */
 typedef struct fji_timer_ops {
     void (*fire)(fj_timer *t, fj_pool *p); /* the time of t has come */
-    /* A shutdown has removed t from the wheel. `unneeded`: t is a limit, and another thread
-     * resolves its future. */
+    /* A shutdown has removed t from the wheel, and t will not fire. `unneeded`: t is a limit, and
+     * another thread resolves its future. */
     void (*discard)(fj_timer *t, bool unneeded);
     bool (*acts)(const fj_timer *t); /* whether fire() calls on_timeout */
 } fji_timer_ops;
@@ -75,8 +77,8 @@ void fji_timers_add(struct fji_timers *ts, fj_timer *t, int64_t when, const fji_
  *   FJI_TIMER_NOT_WAITING   the timer was not in the wheel;
  *   FJI_TIMER_WAITED        f was a timer in the wheel. No queue and no worker has f, so the caller
  *                           releases it;
- *   FJI_TIMER_LIMIT_WAITED  the limit of f was in the wheel. The caller drops the reference of the
- *                           limit.
+ *   FJI_TIMER_LIMIT_WAITED  the limit of f was in the wheel. The caller drops the reference to f
+ *                           that the limit had.
  */
 enum fji_withdrawn { FJI_TIMER_NOT_WAITING, FJI_TIMER_WAITED, FJI_TIMER_LIMIT_WAITED };
 enum fji_withdrawn fji_timers_withdraw(fj_future *f);

@@ -2,9 +2,9 @@
 /*
  * invoke.c - invoking one task or several, and waiting for them
  *
- * If the calling thread is a worker of the pool, it runs the task at once on its own stack. Any
- * other thread becomes a guest of the pool and runs the task as a guest, if the pool and the call
- * allow that. Otherwise it submits the task and waits for it.
+ * If the calling thread is a worker or guest of the pool, it runs the task at once on its own
+ * stack. Any other thread becomes a guest of the pool and runs the task as a guest, if
+ * fji_submit_caller_works() allows that. Otherwise it submits the task and waits for it.
  */
 
 #include "pool/common_pool.h"
@@ -119,8 +119,9 @@ static int list_invoke(struct join_list *l)
     if (fji_worker_self() != NULL) return list_run(&l->task);
     fj_task_init(&l->task, list_run);
     int err = fj_invoke_mode(NULL, &l->task, FJ_CALLER_HELPS);
-    /* Like a fork, this does not fail for lack of memory: if there is no memory for the common
-     * pool, the calling thread runs the tasks itself. */
+    /* Like a fork, this call does not fail for lack of memory. If no task has run because there is
+     * no memory, the calling thread runs the tasks itself. FJ_ENOMEM with `ran` set is the code of
+     * a task. */
     return err == FJ_ENOMEM && !l->ran ? list_run(&l->task) : err;
 }
 

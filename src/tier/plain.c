@@ -13,10 +13,11 @@
  * A fork cannot fail. The member `cell` of a task says what its fork has done: it is the address of
  * the cell in the forker's queue, or one of the sentinels in task/task.h.
  *
- * Plain tasks under typed code. A plain task that is forked under typed code is pushed at the
- * boundary, which is searched from typed_hint on. typed_low is the cell at which the plain tasks
- * forked under the typed code begin. The typed code expects the cells below typed_low to stay as
- * they are. So a join of a plain task reclaims only tombstones at typed_low or above.
+ * Plain tasks under typed code. Typed code is the body of a typed task. A plain task that is forked
+ * under typed code is pushed at the boundary, which is searched from typed_hint on. typed_low is
+ * the cell at which the plain tasks forked under the typed code begin. The typed code expects the
+ * cells below typed_low to stay as they are. So a join of a plain task reclaims only tombstones at
+ * typed_low or above.
  *
  * Edges            from                             to                              carries
  *   queue.publish  release store, fji_fork_slow()   acquire, fji_queue_steal_for()  the task
@@ -208,7 +209,7 @@ int fji_unfork_slow(fj_task *t, int popped)
             if (c->kind == FJI_CELL_RAN || w == NULL) return 0;
         } else {
             if (!fji_submit_take_back(fji_cell_pool(c), t, 0)) return 0;
-            t->cell = NULL; /* not forked, as after fj_task_init() */
+            t->cell = NULL; /* t is not forked any more, as after fj_task_init() */
             return 1;
         }
     }

@@ -2,10 +2,10 @@
 /*
  * typed.c - the slow paths of fork and join of typed tasks
  *
- * forkjoin/typed.h has the fast paths. Typed code keeps the cell of its next fork in a register; in
- * this file this cell is the position of the typed code. While typed code runs, fast.top points to
- * the END below cell 0. So every fast path of the plain tier takes its slow path, which finds the
- * boundary from typed_hint (plain.c).
+ * forkjoin/typed.h has the fast paths. Typed code is the body of a typed task. It keeps the address
+ * of the cell for its next fork in a register. While typed code runs, fast.top points to the END
+ * below cell 0. So every fast path of the plain tier takes its slow path, which finds the boundary
+ * from typed_hint (plain.c).
  *
  * A typed task has no error code, so its join cannot fail. In the child process after a fork(), the
  * thief of a typed task may not exist. The join then runs the body itself.
@@ -19,8 +19,9 @@
 #include "sched/pool.h"
 
 /* Called before typed code runs. fast: fji_self of the calling thread. Saves the state of the plain
- * tier in *saved. Returns the cell for the first fork of the typed code: the boundary of the queue,
- * or an END if the calling thread works for no pool. */
+ * tier in *saved. Returns the cell for the first fork of the typed code: the boundary of the queue.
+ * If the calling thread works for no pool, returns a cell with the item END, so that every fork
+ * takes its slow path. */
 fj_cell *fji_typed_enter(fj_worker *fast, fji_typed_saved *saved)
 {
     fji_worker *w = fji_worker_of(fast);
@@ -51,7 +52,8 @@ void fji_typed_leave(fj_worker *fast, const fji_typed_saved *saved)
     if (w == NULL) {
         /* Every fork of the typed task is joined, so all its overflow cells are free, and the
          * frames that kept the addresses of these cells have returned. saved->low is the list of
-         * the free overflow cells of a typed task further below on the stack, or NULL. */
+         * free overflow cells that the thread had before fji_typed_enter(). It belongs to a typed
+         * task that called this one, or is NULL. */
         fji_overflow_leave(saved->low);
         return;
     }
