@@ -38,20 +38,21 @@
 
 /* fj_task.fn of a completer: a thread that has taken the completer t out of a queue, or that runs
  * it directly, calls it. If that thread is a worker or guest, the body runs in a scope with the
- * root's token. */
+ * root's token. If t was discarded, it fails with FJ_ECANCELED and the body does not run. */
 int fji_completer_run(fj_task *t)
 {
     fj_completer *c = (fj_completer *)t;
     fji_worker *w = fji_worker_self();
     bool root = c->parent == NULL;
 
-    /* [task.done] acquire <- acq_rel in fji_future_resolve(): that the completer is resolved. */
+    /* [task.done] acquire <- acq_rel in fji_future_resolve(): if this load reads DONE, what the
+     * resolving thread did before. */
     uint32_t s = fji_load_acquire(&t->state);
     bool discarded = (s & FJI_DISCARDED) != 0;
     if (discarded) fj_completer_fail(c, FJ_ECANCELED);
     /* [task.done] release -> acquire in fj_future_fini(): that no queue has the root any more. Only
-     * a root needs RELEASED, because threads wait only for roots. LAST TOUCH of *c if c was
-     * discarded. */
+     * a root needs RELEASED, because threads wait only for roots. LAST TOUCH of *c if c is a root
+     * whose body does not run, because a waiter may then free c. */
     if (root) s = fji_or_acq_rel(&t->state, FJI_RELEASED);
     if (root && (s & FJI_WAITING) != 0) fji_plat_wake_all(&t->state);
     if (!discarded && (s & FJI_DONE) == 0) {
@@ -59,7 +60,7 @@ int fji_completer_run(fj_task *t)
         const fj_token *token = &c->root->future.token;
         if (w != NULL) saved = root ? fji_scope_enter(w, token) : fji_scope_enter_stolen(w, token);
         uint32_t generation = fji_fork_generation;
-        int code = c->future.fn(t); /* LAST TOUCH of *c unless the body failed. */
+        int code = c->future.fn(t); /* LAST TOUCH of *c unless the body fails. */
         if (w != NULL) fji_scope_leave(w, saved);
         if (code != FJ_OK && generation == fji_fork_generation) fj_completer_fail(c, code);
     }
@@ -79,8 +80,8 @@ static bool completer_may_queue(const fj_completer *c)
     return c != NULL && c->future.fn != NULL && c->future.task.cell == NULL;
 }
 
-/* The slow path of fj_completer_fork(). If the caller is a worker and there is no memory to queue
- * c, the worker runs c now. */
+/* The slow path of fj_completer_fork(). If the caller is a worker and c cannot be queued, the
+ * worker runs c now. */
 static FJI_COLD int completer_fork_slow(fj_completer *c)
 {
     fji_worker *w = fji_worker_self();
@@ -148,15 +149,16 @@ static uint32_t *completer_count(const fj_completer *c)
 int32_t fj_completer_pending(const fj_completer *c)
 {
     if (c == NULL) return 0;
-    /* [completer.pending] acquire <- acq_rel in completer_decrement(): what the children that have
-     * reported did. */
+    /* [completer.pending] acquire <- acq_rel in completer_decrement(): what the children did before
+     * they reported to c. */
     return (int32_t)fji_load_acquire(completer_count(c));
 }
 
 void fj_completer_add_pending(fj_completer *c, int32_t n)
 {
     if (c == NULL) return;
-    /* [completer.pending] acq_rel -> acquire in completer_decrement(): what the caller did. */
+    /* [completer.pending] acq_rel -> acquire in completer_decrement(): what the caller did before
+     * this call. */
     fji_add_acq_rel(completer_count(c), (uint32_t)n);
 }
 
@@ -165,20 +167,21 @@ int fj_completer_cas_pending(fj_completer *c, int32_t expected, int32_t n)
     uint32_t old = (uint32_t)expected;
 
     if (c == NULL) return 0;
-    /* [completer.pending] acq_rel -> acquire in completer_decrement(): what the caller did. */
+    /* [completer.pending] acq_rel -> acquire in completer_decrement(): what the caller did before
+     * this call. */
     return fji_cas_acq_rel_32(completer_count(c), &old, (uint32_t)n);
 }
 
-/* Makes one report to c: decrements the pending count of c unless it is 0. Returns the count
- * before, so 0 means that this was the last report. */
+/* Makes one report to c (see the head of this file): decrements the pending count of c unless it is
+ * 0. Returns the old count. 0 means that this was the last report, so the caller completes c. */
 static inline int32_t completer_decrement(fj_completer *c)
 {
     /* [completer.pending] acquire <- acq_rel in the CAS below, executed for the other children:
-     * what these children did. */
+     * what these children did before they reported to c. */
     uint32_t n = fji_load_acquire(completer_count(c));
 
-    /* [completer.pending] acq_rel -> acquire load above, of the last reporting thread: what this
-     * child did. LAST TOUCH of *c if the count was not 0. */
+    /* [completer.pending] acq_rel -> acquire load above, executed by the thread that makes the last
+     * report: what this child did. LAST TOUCH of *c if the count was not 0. */
     while (n != 0 && !fji_cas_acq_rel_32(completer_count(c), &n, n - 1)) {}
     return (int32_t)n;
 }
@@ -190,8 +193,8 @@ int32_t fj_completer_decrement(fj_completer *c)
 
 /* ---- Completing ------------------------------------------------------------------------------ */
 
-/* Calls fj_completer_fail(). A separate cold function, so that completer_go_up() saves no registers
- * for the call on the path of success. */
+/* Calls fj_completer_fail(). A separate cold function, so that completer_go_up() does not save
+ * registers for this call when no on_completion fails. */
 static FJI_COLD void completer_failed(fj_completer *c, int code)
 {
     fj_completer_fail(c, code);
@@ -207,8 +210,9 @@ static void completer_end(fj_completer *c)
     (void)fji_future_resolve(&c->future, 0, result, FJ_OK, FJI_RESOLVE_QUIETLY);
 }
 
-/* Reports to c. If this was the last report, completes c and reports to its parent, and so on
- * upwards. `call_back`: calls the on_completion functions. */
+/* Makes one report to c. If it is the last report, completes c and makes a report to the parent of
+ * c, and so on upwards. If `call_back` is true, calls on_completion of each completer that it
+ * completes; if on_completion returns an error, that completer fails instead. */
 static inline void completer_go_up(fj_completer *c, bool call_back)
 {
     fj_completer *caller = c;

@@ -13,7 +13,7 @@
  *   EXTERNAL      with DONE: the outcome is in `external` and `external_code`, where the resolving
  *                 thread wrote it, not in `result` and `code` of the body
  *   RELEASED      the library has no pointer to the future any more
- *   DISCARDED     a thread took the future out of a queue in order not to run it
+ *   DISCARDED     a thread took the future out of a queue and cancels it instead of running it
  *   SIGNALLABLE   the member `runner` is the worker that runs the body; only in a pool with an
  *                 interrupt_signal
  *   REPORTED      of a completer: its failure was passed to its on_error and to its parents, or is
@@ -21,7 +21,7 @@
  *                 be in on_error. That thread holds the future (fji_held) and sees it as done. All
  *                 other threads see the future as done when on_error has returned.
  *   WAITING       a thread sleeps on the word
- *   OBSERVED      a thread sleeps in the wait bucket of the future
+ *   OBSERVED      a thread sleeps on the wait bucket of the future
  *   OBSERVED_ANY  a thread waits for one of several futures, and this future is one of them
  *
  *     unresolved --(finishing thread: CAS)--> DONE | RELEASED
@@ -53,7 +53,8 @@
  *   - The finishing thread does not finish while COMPLETING is set. So the resolving thread may use
  *     the record of the worker in `runner`, and sends the signal before that worker begins another
  *     task.
- *   - A future that was never queued has no `cell` and is not in use, even if it has no RELEASED.
+ *   - A future that was never queued has the `cell` NULL and is not in use, even if RELEASED is not
+ *     set.
  *
  * Edges            from                                   to                           carries
  *   task.done      acq_rel CAS, fji_future_finish()       acquire, readers and waiters  outcome
@@ -92,7 +93,7 @@ void fji_future_drop(fj_future *f)
 }
 
 /* Wakes the threads that wait for the future with this state word. `old`: the word before DONE was
- * set. Only the address of the word is used, because the memory may be freed already. */
+ * set. Uses only the address of the word, because a waiter may have freed the future already. */
 static void future_wake(uint32_t *word, uint32_t old)
 {
     if ((old & FJI_WAITING) != 0) fji_plat_wake_all(word);
@@ -101,16 +102,17 @@ static void future_wake(uint32_t *word, uint32_t old)
 }
 
 /*
- * Called when f fails. If a thread waits for one of several futures and f is one of them, stores
- * the number of the failure in fail_seq, because fj_future_invoke_any() returns the code of the
- * last failure. `old`: the state word before the failure.
+ * Called before a failure makes f done. `old` is the state word before that. If `old` has
+ * OBSERVED_ANY, a thread waits for one of several futures, and f is one of them. Then the failure
+ * gets the next number of a counter of the process, and the number is stored in fail_seq:
+ * fj_future_invoke_any() returns the code of the failure that came last.
  */
 static void future_number_failure(fj_future *f, uint32_t old)
 {
     static uint32_t failures = FJI_START_FAILURES;
 
     if ((old & FJI_OBSERVED_ANY) == 0) return;
-    uint32_t n = fji_add_relaxed(&failures, 1);              /* relaxed: only the number is used */
+    uint32_t n = fji_add_relaxed(&failures, 1);              /* relaxed: it publishes no data */
     fji_store_relaxed(&f->fail_seq, FJI_FAIL_SEQ_VALID | n); /* relaxed: DONE publishes it */
 }
 
@@ -121,7 +123,8 @@ static uint32_t outcome_bits(int code)
 }
 
 /* Waits while another thread writes the outcome (COMPLETING), and returns the state word after
- * that. The wait is short, because the other thread runs no user code meanwhile. */
+ * that. Not called for a completer whose on_error may be running. So the other thread runs no user
+ * code meanwhile, and the wait is short. */
 static uint32_t future_await_resolution(const uint32_t *word)
 {
     uint32_t s;
@@ -142,9 +145,10 @@ static void (*future_released(const fj_future *f))(fj_future *)
     return (f->flags & FJI_FUTURE_RELEASES) != 0 ? f->released : NULL;
 }
 
-/* Called by a thread that resolves or finishes f, which is a timer or has a limit: takes the timer
- * of f out of the wheel. Returns true if f was a timer in the wheel. Then no queue and no worker
- * has f, so the caller releases it. */
+/* Called by a thread that resolves or finishes f, which is a timer or has a limit. Takes the timer
+ * or the limit out of the wheel if it is there. Returns true if f was a timer in the wheel: no
+ * queue and no worker has f then, so the caller releases f. Otherwise returns false. If a limit was
+ * in the wheel, drops the reference that the limit has to f. */
 static bool future_withdraw_timer(fj_future *f)
 {
     enum fji_withdrawn got = fji_timers_withdraw(f);
@@ -171,16 +175,18 @@ void fji_future_finish(fj_future *f, int code)
             n |= FJI_DONE | outcome_bits(code);
             if (code != FJ_OK) future_number_failure(f, s);
         }
-        /* relaxed: a resolving thread sets the bit in the token before it sets DONE, so this thread
-         * sees the bit if s has DONE. If the resolving thread begins after s was read, the CAS
-         * fails. */
+        /* relaxed: a resolving thread sets SIGNALLED in the token before it sets DONE, so this
+         * thread sees SIGNALLED if s has DONE. If a resolving thread sets COMPLETING after s was
+         * read, the CAS fails and this thread reads the token again. */
         signalled = (fji_load_relaxed(&f->token.word) & FJI_TOKEN_SIGNALLED) != 0;
         /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: the outcome.
          * LAST TOUCH of *f, unless f is allocated or has a release function. */
         if (fji_cas_acq_rel_32(word, &s, n)) break;
     }
     future_wake(word, s);
-    if (signalled) fji_plat_yield(); /* a system call: the signal arrives before the next task */
+    /* The signal that was sent to this thread is delivered during this system call at the latest.
+     * So it does not interrupt the next task. */
+    if (signalled) fji_plat_yield();
     if (released != NULL) released(f);
     if (allocated) fji_future_drop(f);
 }
@@ -225,8 +231,8 @@ int fji_future_run(fj_task *t)
     uint32_t generation = fji_fork_generation;
     int code = fji_future_execute(f, fji_worker_self());
 
-    /* If the body has called fork() and this is the child process, f is not accessed any more: see
-     * atfork.c. */
+    /* If the body has called fork() and this is the child process, f must not be accessed any more:
+     * its memory may belong to a thread that exists only in the parent process (pool/atfork.c). */
     if (generation == fji_fork_generation) fji_future_finish(f, code);
     return FJI_COMPLETES_ITSELF;
 }
@@ -250,8 +256,8 @@ static void future_signal(fj_future *f)
 static __thread fji_held *future_held_here;
 
 /* Returns the bits that fji_future_resolve() sets together with COMPLETING. With HOLDS these
- * include the kind of outcome, because the calling thread reads it before DONE is set. `bits` and
- * `how` are those of fji_future_resolve(). */
+ * include EXTERNAL and the kind of outcome, because the calling thread reads the outcome before
+ * DONE is set. `bits` and `how` are those of fji_future_resolve(). */
 static uint32_t future_reported_bits(uint32_t bits, unsigned how)
 {
     uint32_t reported = (how & FJI_RESOLVE_REPORTS) != 0 ? FJI_REPORTED : 0;
@@ -268,8 +274,9 @@ static bool future_claim(uint32_t *word, uint32_t reported, uint32_t *old)
     uint32_t s = fji_load_acquire(word);
 
     for (;;) {
-        /* The future is resolved already. The resolving thread may be in on_error, which is user
-         * code and may take any time. So this thread does not wait for DONE. */
+        /* If both bits are set, another thread has resolved the future. That thread may be in
+         * on_error, which is user code and may take any time. So this thread does not wait for
+         * DONE. */
         if ((s & (FJI_COMPLETING | FJI_REPORTED)) == (FJI_COMPLETING | FJI_REPORTED)) return false;
         if ((s & FJI_COMPLETING) != 0) s = future_await_resolution(word);
         if ((s & FJI_DONE) != 0) return false;
@@ -286,15 +293,15 @@ static bool future_claim(uint32_t *word, uint32_t reported, uint32_t *old)
  * its body. */
 static bool future_limit_expired(const fj_future *f)
 {
-    /* relaxed: fji_timers_withdraw(), which this thread has called before, has read `kind` or taken
-     * the lock with which it is changed. */
+    /* relaxed: this thread has called fji_timers_withdraw() before. That call has either taken the
+     * lock under which `kind` is changed, or found that `kind` does not change any more. */
     return (f->flags & FJI_FUTURE_LIMIT) != 0 &&
            fji_load_relaxed(&((const fj_timer *)f)->kind) == FJI_TIMER_EXPIRED;
 }
 
 /* Returns the bits that the resolving thread sets in the token of f; 0 if it does not set the
- * token. The body of f, and the tasks below the body, see the token. `bits` and `how` are those of
- * fji_future_resolve(). */
+ * token. The body of f, and the tasks that are forked below it, run with this token. `bits` and
+ * `how` are those of fji_future_resolve(). */
 static uint32_t future_token_bits(const fj_future *f, uint32_t bits, unsigned how)
 {
     const fji_worker *w = fji_worker_self();
@@ -348,7 +355,8 @@ bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, uns
     if (!future_claim(&f->task.state, reported, &old)) return false;
     f->external = result;
     f->external_code = code;
-    /* If this thread takes a timer out of the wheel, no other thread runs or releases it. */
+    /* If f is a timer and this thread takes it out of the wheel, no other thread runs or releases
+     * f. So this thread releases f below. */
     bool timer = (f->flags & (FJI_FUTURE_TIMER | FJI_FUTURE_LIMIT)) != 0;
     bool withdrawn = timer && future_withdraw_timer(f);
     /* The body of a timer that was in the wheel does not run, so the token is not set. A completer
@@ -407,8 +415,8 @@ int fj_future_cancel(fj_future *f, int interrupt)
 
     if (f == NULL) return 0;
     if (fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, how)) return 1;
-    /* If CANCELLED is set without DONE, the resolving thread is in on_error, and f will be
-     * cancelled. */
+    /* If CANCELLED is set without DONE, another thread is cancelling f and may be in on_error. This
+     * counts as cancelled too. */
     return (fji_future_word(f) & FJI_CANCELLED) != 0;
 }
 
@@ -512,7 +520,7 @@ void fj_future_unref(fj_future *f)
 
 fj_future *fj_future_ref(fj_future *f)
 {
-    /* relaxed: the caller has a reference, so the number of references does not become 0
+    /* relaxed: the caller has a reference, so no other thread drops the last one and frees f
      * meanwhile. */
     if (f != NULL && (f->flags & FJI_FUTURE_ALLOCATED) != 0) fji_add_relaxed(&f->refs, 1);
     return f;

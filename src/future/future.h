@@ -41,8 +41,8 @@ void fji_future_drop(fj_future *f);
  * for success. `how` is 0 or has some of these flags:
  *
  *   INTERRUPTS   the interruptible waits inside the body of f end
- *   QUIETLY      the token of f is not set, because f ends by itself and no body of it runs any
- *                more; has no effect if `bits` is FJI_CANCELLED
+ *   QUIETLY      the token of f is not set. For a root of which all tasks have reported, so that
+ *                none of them has to see a cancel. Has no effect if `bits` is FJI_CANCELLED
  *   REPORTS      sets FJI_REPORTED
  *   HOLDS        only with REPORTS: does not make f DONE. The caller calls fji_future_hold() next,
  *                and fji_future_publish_held() later, which makes f DONE. In between only the
@@ -69,8 +69,8 @@ typedef struct fji_held {
 void fji_future_hold(fj_future *f, fji_held *held);
 
 /* Makes the future of *held DONE for all threads and wakes its waiters. Called by the thread that
- * holds the future. A thread that holds several futures publishes the one that it held last first.
- * LAST TOUCH of the future. */
+ * holds the future. A thread that holds several futures publishes them in the reverse order of
+ * fji_future_hold(). LAST TOUCH of the future. */
 void fji_future_publish_held(fji_held *held);
 
 /* If f is done and has failed or was cancelled, sets REPORTED. Returns true if REPORTED was not set
@@ -111,7 +111,8 @@ void fji_future_orphan(fj_future *f);
  * it was initialised. */
 bool fji_future_may_queue(const fj_future *f);
 
-/* Returns the pool that f was submitted to or scheduled in, or NULL if f was not. */
+/* Returns the pool in which f was forked, submitted or scheduled, or NULL if f was never queued or
+ * scheduled. */
 fj_pool *fji_future_pool(const fj_future *f);
 
 /*

@@ -28,7 +28,8 @@ static int call_run(fj_task *t)
 
 /* Allocates a future; the caller then sets `call` or `action`. `result`: the result of the future
  * if `action` is set and succeeds. `interruptible`: a thread outside the pool that waits for the
- * future does not run it. Returns NULL if there is no memory. */
+ * future does not become a guest to run it, because a cancel with interrupt sends no signal to a
+ * guest. Returns NULL if there is no memory. */
 static struct future_call *call_make(void *arg, void *result, bool interruptible)
 {
     struct future_call *c = fji_plat_alloc(sizeof *c);

@@ -83,9 +83,11 @@ static size_t any_find(fj_future *const *f, size_t n, int (*accept)(const fj_fut
     return i;
 }
 
-/* For each future that is not done and is in use: wakes a worker if tasks of the future's pool were
- * queued without a wake-up, and asks for a worker if the pool has none. If the future is orphaned,
- * cancels it. may_run: the calling thread may run tasks of a pool that has no threads. */
+/* Makes sure that a thread runs each future that is not done and is in use. If tasks of the
+ * future's pool were queued without a wake-up, wakes a worker. If the pool has tasks and no thread,
+ * asks for a thread; if none is started and may_run is true, runs the queued tasks in the calling
+ * thread. If may_run is false, gives the pool a parallelism of at least 1. If the future is
+ * orphaned, cancels it. */
 static void any_get_workers(fj_future *const *f, size_t n, bool may_run)
 {
     for (size_t i = 0; i < n; i++) {
@@ -108,7 +110,7 @@ static void futures_observe(fj_future *const *f, size_t n)
         (void)fji_or_acq_rel(&f[i]->task.state, FJI_OBSERVED_ANY);
 }
 
-/* Called by w: takes one of the futures that is not done out of a queue of w's pool and runs it.
+/* Called by w: takes one of the futures that are not done out of a queue of w's pool and runs it.
  * Returns false if there is none that w may take. */
 static bool any_run_own(const fji_worker *w, fj_future *const *f, size_t n)
 {
@@ -138,7 +140,8 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
 {
     fji_worker *w = fji_worker_self();
     uint32_t *bucket = fji_wait_bucket(NULL);
-    bool may_run = deadline == FJ_FOREVER; /* a task could not be stopped at the deadline */
+    /* With a deadline the caller runs no task: it could not stop the task at the deadline. */
+    bool may_run = deadline == FJ_FOREVER;
     int err = FJ_OK;
 
     if ((*which = any_find(f, n, accept)) < n) return FJ_OK;
@@ -165,7 +168,8 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
             break;
         }
         if (w != NULL && run_own && may_run && any_run_own(w, f, n)) {
-            fji_interruptible_begin(w, bucket); /* a wait in the task may have ended this one */
+            /* An interruptible wait inside the task may have cleared w->wait_bucket. */
+            fji_interruptible_begin(w, bucket);
             continue;
         }
         any_get_workers(f, n, may_run);
@@ -178,8 +182,8 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
         int64_t retry = w != NULL ? fji_compensate_retry(w, &pause) : FJ_FOREVER;
         int64_t until = retry < check_at ? retry : check_at;
         (void)fji_plat_wait(bucket, seen, until < deadline ? until : deadline);
-        /* After a wait of FJI_THREADLESS_POLL_NS the worker runs one of the futures itself, even if
-         * other workers are active. */
+        /* If the wait has lasted FJI_THREADLESS_POLL_NS, w may run one of the futures itself in the
+         * next turn of the loop, even if other workers are active. */
         run_own = run_own || fji_plat_now() >= check_at;
     }
     if (w != NULL) fji_interruptible_end(w);
@@ -227,8 +231,9 @@ static bool futures_new(fj_future *const *f, size_t n)
     return true;
 }
 
-/* Submits all n futures and waits until they are done. After an error cancels those that are not
- * done. Returns FJ_OK, FJ_EINVAL, or the error of a submission or of the wait. */
+/* Submits all n futures and waits until they are done. After an error cancels the futures that are
+ * not done, and interrupts their bodies. Returns FJ_OK, FJ_EINVAL, or the error of a submission or
+ * of the wait. */
 static int invoke_all(fj_pool *pool, fj_future *const *f, size_t n, int64_t deadline,
                       bool interruptible)
 {
@@ -236,8 +241,9 @@ static int invoke_all(fj_pool *pool, fj_future *const *f, size_t n, int64_t dead
     int err = futures_submit(pool, f, n);
     if (err == FJ_OK) err = all_wait(f, n, deadline, interruptible);
     if (err != FJ_OK) futures_cancel(f, n);
-    /* A future that another call has resolved is done, but its body may still run: waits until the
-     * library does not use the future any more. By the contract a cancelled future is excepted. */
+    /* If another call has resolved a future, the future is done but its body may still run. So this
+     * thread waits until the library does not use the future any more. The contract of
+     * fj_future_invoke_all() excepts cancelled futures. */
     for (size_t i = 0; i < n; i++)
         if (!fj_future_is_cancelled(f[i])) fj_future_fini(f[i]);
     return err;

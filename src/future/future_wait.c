@@ -133,8 +133,8 @@ int64_t fji_future_deadline(int64_t timeout_ns)
 
 fj_pool *fji_future_pool(const fj_future *f)
 {
-    /* relaxed: the pool was created before f could be queued in it, and this thread got f after
-     * that. */
+    /* relaxed: the pool was created before f was queued in it. The program passed f to this thread
+     * after that, so this thread sees the pool. */
     fj_cell *submitted = fji_load_relaxed(&f->task.cell);
     return submitted != NULL ? fji_cell_pool(submitted) : NULL;
 }
@@ -273,13 +273,16 @@ int fj_future_join(fj_future *f)
     /* The task is the first member of f. If f is NULL, fji_pop_future() returns false, because no
      * queue holds NULL. */
     if (!fji_pop_future(fast, (fj_task *)(void *)f)) return future_join_slow(f);
-    /* [task.done] acquire <- acq_rel in fji_future_resolve(): that f is resolved. */
+    /* [task.done] acquire <- acq_rel in fji_future_resolve(): if this load reads DONE, what the
+     * resolving thread did before. */
     bool quick = fji_load_acquire(&f->task.state) == 0 && f->flags == 0;
     fji_scope *scope = w->scope;
     if (FJI_UNLIKELY(!quick || scope >= w->scope_limit)) return future_join_popped(f);
     fji_scope_push(w, scope, &f->token, fast->top);
     int code = f->fn(&f->task);
-    fji_store_relaxed(&w->scope, scope); /* relaxed: the tasks stolen under this entry are done */
+    /* Leaves the scope. relaxed: the tasks that were stolen from this scope are done, so no thief
+     * reads its entry any more. */
+    fji_store_relaxed(&w->scope, scope);
     /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: the outcome. LAST TOUCH
      * of *f if the CAS succeeds. */
     bool plain = code == FJ_OK && fji_cas_acq_rel_32(&f->task.state, &s, FJI_DONE | FJI_RELEASED);

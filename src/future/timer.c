@@ -18,10 +18,10 @@
  *              timer in the wheel, or timer_rearm() sees COMPLETING.
  *
  * A thread that resolves a timer which is not scheduled yet does not know the pool of the timer and
- * cannot take the lock. There two full fences decide. timer_schedule() stores the pool in the
- * member `cell` of the task, then reads the state word. The resolving thread sets COMPLETING, then
- * reads `cell` (fji_timers_withdraw()). Either timer_schedule() sees COMPLETING and does not use
- * the wheel, or the resolving thread sees the pool and takes the lock.
+ * cannot take the lock. In this case two full fences order the accesses. timer_schedule() stores
+ * the pool in the member `cell` of the task, then reads the state word. The resolving thread sets
+ * COMPLETING, then reads `cell` (fji_timers_withdraw()). Either timer_schedule() sees COMPLETING
+ * and does not use the wheel, or the resolving thread sees the pool and takes the lock.
  *
  * A limit is the timer of a future that was submitted already. The future is submitted first and
  * the limit is added afterwards. So if the submission is refused, no limit has to be removed, and
@@ -61,7 +61,7 @@ struct timer_call {
 
 /* An allocated future with a limit. */
 struct timeout_call {
-    struct timer_call call; /* `timer.future` is submitted; `timer` is its limit */
+    struct timer_call call; /* the future is call.timer.future, its limit is call.timer */
     void (*on_timeout)(fj_future *f, void *arg);
 };
 
@@ -69,9 +69,10 @@ struct timeout_call {
 
 static const fji_timer_ops timer_ops;
 
-/* Puts t into the wheel of p, to fire in delay_ns. If t is resolved already, releases it instead.
- * Returns FJ_OK; FJ_EREJECTED if p does not accept work; FJ_ENOMEM; FJ_EAGAIN if the system refuses
- * the timer thread. If p is the common pool and ends, uses the next common pool. */
+/* Puts t into the wheel of p, to fire after delay_ns nanoseconds. If t is resolved already,
+ * releases it instead. Returns FJ_OK; FJ_EREJECTED if p does not accept work; FJ_ENOMEM; FJ_EAGAIN
+ * if the system refuses the timer thread. If p is the common pool and ends, uses the next common
+ * pool. */
 static int timer_schedule(fj_pool *p, fj_timer *t, int64_t delay_ns)
 {
     struct fji_timers *ts = fji_timers_of(p);
@@ -107,8 +108,8 @@ static int timer_schedule(fj_pool *p, fj_timer *t, int64_t delay_ns)
 }
 
 /* Called by the worker that has run the periodic timer t: puts t into the wheel again and returns
- * true. Returns false if t was resolved, the pool is shut down or there is no timer thread; then
- * the caller finishes t. */
+ * true. Returns false if t was resolved, if the pool is shut down, or if the pool has no timer
+ * thread and the system refuses one; then the caller finishes t. */
 static bool timer_rearm(fj_timer *t)
 {
     fj_pool *p = fji_cell_pool(t->future.task.cell);
@@ -126,7 +127,9 @@ static bool timer_rearm(fj_timer *t)
     bool again = (fji_load_acquire(word) & (FJI_DONE | FJI_COMPLETING)) == 0;
     /* relaxed: the lock orders the load. A shutdown sets the bit first, and then takes the lock. */
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) again = false;
-    if (again) again = fji_timers_have_thread(ts); /* a child process has to start one */
+    /* In a child process after fork() the pool may have no timer thread yet. Then one is started
+     * here. */
+    if (again) again = fji_timers_have_thread(ts);
     if (again) {
         int64_t from = t->period > 0 ? t->when : now;
         int64_t by = t->period > 0 ? t->period : -t->period;
@@ -146,8 +149,8 @@ static int timer_run(fj_task *t)
     uint32_t generation = fji_fork_generation;
     int code = fji_future_execute(f, fji_worker_self());
 
-    /* If the body has called fork() and this is the child process, f is not accessed any more: see
-     * atfork.c. */
+    /* If the body has called fork() and this is the child process, f must not be accessed any more:
+     * its memory may belong to a thread that exists only in the parent process (pool/atfork.c). */
     if (generation != fji_fork_generation) return FJI_COMPLETES_ITSELF;
     if (timer->period == 0) {
         fji_future_finish(f, code);
@@ -158,8 +161,8 @@ static int timer_run(fj_task *t)
 }
 
 /* Called by a timer thread when the limit of the future in *c has expired: fails the future, or
- * calls on_timeout. Drops the reference of the limit. From this call on, every call that resolves
- * the future also interrupts its body: see future_limit_expired(). */
+ * calls on_timeout. Drops the reference that the limit has to the future. From this call on, every
+ * call that resolves the future also interrupts its body: see future_limit_expired(). */
 static void timeout_fire(struct timeout_call *c)
 {
     fj_future *f = &c->call.timer.future;
@@ -190,14 +193,16 @@ static void timer_fire(fj_timer *t, fj_pool *p)
         fji_future_finish(&t->future, FJ_ECANCELED); /* p stops, or there is no memory */
 }
 
-/* Returns whether timer_fire() calls on_timeout, which is user code. Called with the lock. */
+/* Returns whether timer_fire() may call on_timeout, which is user code. Called with the lock. */
 static bool timer_acts(const fj_timer *t)
 {
     return t->kind == FJI_TIMER_EXPIRED && ((const struct timeout_call *)t)->on_timeout != NULL;
 }
 
 /* Called without the lock by the thread that shuts the pool down and has taken t out of the wheel.
- * `unneeded`: t is a limit, and another thread resolves its future. */
+ * If t is a timer, finishes it with FJ_ECANCELED. If t is a limit, cancels its future and drops the
+ * reference that the limit has to it. `unneeded`: t is a limit, and another thread resolves its
+ * future, so the future is not cancelled here. */
 static void timer_discard(fj_timer *t, bool unneeded)
 {
     fj_future *f = &t->future;
@@ -206,7 +211,7 @@ static void timer_discard(fj_timer *t, bool unneeded)
         fji_future_finish(f, FJ_ECANCELED);
         return;
     }
-    if (!unneeded) (void)fj_future_cancel(f, 0); /* its body might never end otherwise */
+    if (!unneeded) (void)fj_future_cancel(f, 0); /* without the limit its body might never end */
     fj_future_unref(f);
 }
 
@@ -228,8 +233,9 @@ void fj_timer_init(fj_timer *t, fj_task_fn *fn)
     t->period = 0;
 }
 
-/* Checks t and schedules it in `pool`, or in the common pool if `pool` is NULL. `period` is stored
- * in fj_timer.period. Returns FJ_OK or an error. */
+/* Checks t and schedules it in `pool`, or in the common pool if `pool` is NULL. `period`, stored in
+ * fj_timer.period, is 0 if t runs once, the period in ns if t runs at a fixed rate, and the
+ * negative delay between two runs in ns if t runs with a fixed delay. Returns FJ_OK or an error. */
 static int schedule(fj_pool *pool, fj_timer *t, int64_t delay_ns, int64_t period)
 {
     if (t == NULL || t->future.fn == NULL || t->future.task.cell != NULL) return FJ_EINVAL;
@@ -266,8 +272,8 @@ static int timer_call_run(fj_task *t)
     return c->call(c->arg, &c->timer.future.result);
 }
 
-/* Allocates a copy of `made` and schedules it, with `period` as fj_timer.period. Stores the future
- * in *f, with a reference for the caller. Returns FJ_OK or an error; after an error nothing stays
+/* Allocates a copy of `made` and schedules it. `period` is as in schedule(). Stores the future in
+ * *f, with a reference for the caller. Returns FJ_OK or an error; after an error nothing stays
  * allocated. */
 static int schedule_made(fj_pool *pool, struct timer_call made, int64_t delay_ns, int64_t period,
                          fj_future **f)
@@ -388,7 +394,7 @@ static void timeout_begin(struct fji_timers *ts, fj_timer *t, int64_t when)
 {
     fji_lock_take(&ts->lock);
     bool is_new = t->kind == FJI_TIMER_NEW;
-    bool stops = fji_pool_stopping(ts->pool); /* then no thread would fire or discard t */
+    bool stops = fji_pool_stopping(ts->pool); /* if so, no thread would fire or discard t */
     bool add = is_new && !stops;
     /* relaxed: the lock orders it */
     if (is_new) fji_store_relaxed(&t->kind, stops ? FJI_TIMER_UNNEEDED : FJI_TIMER_LIMIT);
@@ -422,7 +428,7 @@ int fj_submit_with_timeout(fj_pool *pool, fj_call_fn *call, void *arg, int64_t t
     struct timeout_call *c = ts != NULL ? timeout_make(call, arg, on_timeout) : NULL;
     if (c == NULL) return FJ_ENOMEM;
     int64_t when = fji_timers_later(fji_timers_now(), timeout_ns);
-    fj_future *made = &c->call.timer.future; /* after the submission it may be freed */
+    fj_future *made = &c->call.timer.future; /* stored in *f after a success */
     int err = FJ_EREJECTED;
     if (fji_pool_hold(p)) {
         err = timeout_submit(ts, &c->call.timer, when);

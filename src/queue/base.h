@@ -33,8 +33,8 @@ static inline uint64_t fji_base_epoch(uint64_t b)
     return b >> FJI_BASE_EPOCH_SHIFT;
 }
 
-/* Returns the word `base` with these fields. The epoch wraps after 34 bits: the shift drops the
- * higher bits. */
+/* Returns the word `base` with these fields. Only the low 34 bits of `epoch` are used: the shift
+ * drops the higher bits. */
 static inline uint64_t fji_base_make(uint64_t epoch, uint32_t index, unsigned state)
 {
     return epoch << FJI_BASE_EPOCH_SHIFT | (uint64_t)index << FJI_BASE_INDEX_SHIFT | state;

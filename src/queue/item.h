@@ -12,8 +12,8 @@
  *
  *     TYPED                a typed task: its arguments and its result are stored in the cell
  *     DETACHED             no thread joins the task through its cell
- *     DETACHED | FUTURE    a future, completer or timer: its function completes it. The first word
- *                          beside the item is the root of a completer, and 0 for the others
+ *     DETACHED | FUTURE    a future, completer or timer: fj_task.fn sets DONE itself. The first
+ *                          word beside the item is the root of a completer, and 0 for the others
  *     none                 a plain task, which is joined through its cell
  *
  * Every submitted task is DETACHED. Other files read the tags too, but only sched/run.c uses them

@@ -144,8 +144,9 @@ static void queue_maybe_close(fji_queue *q, uint64_t b)
      * later. */
     fji_store_relaxed(&q->fast.floor, (uintptr_t)(q->cells + index));
     uint64_t closed = fji_base_make(fji_base_epoch(b) + 1, index, FJI_BASE_CLOSED);
-    /* [queue.base] release -> acquire in fji_queue_steal_for(): the store to floor. A thief that
-     * reads CLOSED therefore stores MAX after it, and MAX remains. */
+    /* [queue.base] release -> acquire in fji_queue_steal_for(): the store to floor. So if a thief
+     * reads CLOSED and then stores MAX into floor, MAX comes after the owner's store and is not
+     * overwritten by it. */
     if (!fji_cas_acq_rel_64(&q->base, &b, closed))
         fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX); /* relaxed: only the owner loads it */
 }
@@ -287,9 +288,10 @@ void fji_cell_put_action(fj_cell *c, fj_action_fn *fn, void *arg)
 
 /* ---- The owner's side: space ----------------------------------------------------------------- */
 
-/* Returns whether compaction must leave the task of cell c where it is. Below index the task was
- * stolen: the thief completes it in this cell, unless it is detached. At or above index the task is
- * queued: typed code has the address of the cell if the task is typed. */
+/* Returns whether compaction must leave the task of cell c where it is. If c is below index, the
+ * task was stolen. It stays unless it is detached, because its thief completes it in this cell. If
+ * c is at or above index, the task is queued. It stays if it is typed, because typed code keeps the
+ * address of the cell. */
 static bool cell_is_pinned(const fji_queue *q, const fj_cell *c, uint32_t index)
 {
     uintptr_t item = cell_item(c);
@@ -309,8 +311,9 @@ static void cell_move(fji_queue *q, fj_cell *from, fj_cell *to)
         fj_task *t = fji_item_task(item);
         if (t->cell == from) t->cell = to;
         uint32_t keep = fji_item_is_detached(item) ? t->location & ~FJI_LOCATION_POSITION : 0;
-        /* relaxed: a thread that reads the position looks for the task only in the cell at this
-         * position of its own queue. In another worker's queue it does not find the task. */
+        /* relaxed: a thread uses the position only to look into its own queue. The owner of q finds
+         * the task there. Any other worker finds another item at this position, whichever position
+         * it reads. */
         fji_store_relaxed(&t->location, keep | fji_queue_position(q, to));
     }
     /* relaxed: base is LOCKED, so no thief takes a task; the release store to base in
@@ -361,10 +364,10 @@ static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
 }
 
 /*
- * As queue_compact(), for a push that finds no free cell. If the compaction of a long queue frees
- * at most `enough` cells, the next `enough` calls return `end` without compacting. So the average
- * cost of a push does not depend on the length of the queue, even if each compaction frees few
- * cells.
+ * As queue_compact(), for a push that finds no free cell. If the queue has more than FJI_QUEUE_KEPT
+ * cells and compaction frees at most capacity / 64 of them, the next capacity / 64 calls return
+ * `end` without compacting. So the average cost of a push does not depend on the length of the
+ * queue, even if each compaction frees few cells.
  */
 static fj_cell *queue_compact_for_space(fji_queue *q, fj_cell *end)
 {
@@ -373,7 +376,7 @@ static fj_cell *queue_compact_for_space(fji_queue *q, fj_cell *end)
         return end;
     }
     fj_cell *p = queue_compact(q, end);
-    /* To compact a short queue costs little, so the next call may do it again. */
+    /* For a short queue `enough` is 0: compacting it costs little, so every call may do it. */
     uint32_t enough = q->capacity > FJI_QUEUE_KEPT ? q->capacity / 64 : 0;
     if (end - p <= (ptrdiff_t)enough) q->wait = enough;
     return p;
@@ -433,7 +436,7 @@ static bool queue_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *it
     fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX);
     for (int i = 0; i < FJI_SHARE_SPINS; i++) {
         fji_pause();
-        /* relaxed: only compared with b; the next attempt of the thief loads base again */
+        /* relaxed: only compared with b; the thief's next attempt to steal loads base again */
         if (fji_load_relaxed(&q->base) != b) return false;
     }
     fji_add_relaxed(&q->barriers, 1); /* relaxed: a statistic */
@@ -453,7 +456,8 @@ static bool queue_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *it
  */
 static bool queue_try_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *item)
 {
-    /* relaxed: `opening` publishes no data, and a wrong value only costs a fence or an attempt */
+    /* relaxed: `opening` publishes no data. An outdated value only costs an unnecessary heavy fence
+     * or a failed attempt to steal. */
     if (fji_load_relaxed(&q->opening) != 0 || fji_or_relaxed(&q->opening, 1u) != 0) return false;
     bool open = queue_open(q, b, c, item);
     fji_store_relaxed(&q->opening, 0u); /* relaxed: `opening` publishes no data */

@@ -10,8 +10,9 @@
  * The cells are one range of addresses that never moves: the addresses are reserved at once, and
  * memory is added as the queue grows. So the address of a cell stays valid.
  *
- *     cells[-2]  cells[-1]   END, END. Under typed code fast.top points to cells[-1], and the
- *                            owner also reads the cell below fast.top
+ *     cells[-2]  cells[-1]   END, END. fast.top normally points to the boundary. Under typed code,
+ *                            that is, while the owner runs functions that FJ_TASK generates, it
+ *                            points to cells[-1]. The owner also reads the cell below fast.top
  *     cells[0] ..            the oldest task            <- thieves, at base.index
  *     ..                     the youngest task
  *     ..  FREE FREE FREE     the first FREE cell is the boundary  <- the owner
@@ -129,15 +130,15 @@ typedef struct fji_queue {
     /* Used by the owner. Thieves write only fast.floor. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) fj_worker fast;
     fj_cell *cells; /* the cell at position 0 */
-    /* Under typed code, in which fast.top is an END: */
+    /* Used under typed code, while fast.top points to an END instead of the boundary: */
     fj_cell *typed_hint;  /* a cell near the boundary */
     fj_cell *typed_low;   /* the lowest cell of the plain tasks forked under typed code */
     uint32_t typed_count; /* number of plain tasks forked under typed code and not joined */
     /* In every case: */
-    uint32_t capacity;         /* number of cells, without the ENDs */
-    uint32_t tombstones;       /* number of cells that hold TOMBSTONE */
-    uint32_t wait;             /* compactions to skip, because the last one freed few cells */
-    uint32_t pops_since_steal; /* takes since the last steal, while OPEN */
+    uint32_t capacity;   /* number of cells, without the ENDs */
+    uint32_t tombstones; /* number of cells that hold TOMBSTONE */
+    uint32_t wait;       /* compactions that are still to be skipped, as the last one freed few */
+    uint32_t pops_since_steal; /* number of takes since the last steal, while OPEN */
     uint32_t last_index;       /* index at the last take that pops_since_steal counts */
 
     /* Used by thieves. */
@@ -181,7 +182,7 @@ fj_cell *fji_queue_boundary(fji_queue *q, fj_cell *near);
  * Owner. Returns the boundary, which is a free cell, or NULL if the queue is full and cannot get
  * space. If the queue is full, compacts it, which moves tasks, or grows it. Never moves tasks under
  * typed code. The search for the boundary starts at `near`, as in fji_queue_boundary(). The average
- * cost does not depend on the length of the queue.
+ * cost of a call does not depend on the length of the queue.
  */
 fj_cell *fji_queue_room(fji_queue *q, fj_cell *near);
 
@@ -226,7 +227,7 @@ void fji_cell_put_action(fj_cell *c, fj_action_fn *fn, void *arg);
 /* Thief. Tries once to take the oldest task of the queue. Sets *taken if it returns SUCCESS. */
 fji_steal_result fji_queue_steal(fji_queue *q, fji_taken *taken);
 
-/* The state word of a task that a waiting thief has read, and the value that it has seen. */
+/* A state word that a waiting thief has read, and the value that the thief has read from it. */
 typedef struct fji_link {
     const uint32_t *word;
     uint32_t seen;

@@ -2,8 +2,9 @@
 /*
  * submission_queue.c - a submission queue: a push needs the lock, a steal does not
  *
- * submission_queue.h and queue.h explain the protocol. A push executes no fence: its caller
- * submit_into() orders the store to the slot before its load of the control word.
+ * submission_queue.h and queue.h explain the protocol. A push executes no fence. If its caller
+ * submit_into() wakes a worker, submit_into() executes the fence that orders the store to the slot
+ * before the load of the control word.
  */
 
 #include "queue/submission_queue.h"
@@ -33,7 +34,8 @@ void fji_submission_queue_reset(fji_submission_queue *q)
     uint64_t epoch = fji_base_epoch(q->base);
 
     memset(q->slots, 0, q->capacity * sizeof *q->slots);
-    q->shifted += q->top; /* so fji_submission_queue_remove() finds no earlier task */
+    /* So fji_submission_queue_remove() does not find a task that was queued before the reset. */
+    q->shifted += q->top;
     q->top = 0;
     fji_lock_reset(&q->lock);
     q->base = fji_base_make(epoch + 1, 0, FJI_BASE_OPEN);
@@ -101,7 +103,8 @@ static void submissions_unlock(fji_submission_queue *q, uint64_t b)
 }
 
 /* Moves the queued tasks to the front of the array. All of them move down by the same distance,
- * which is added to `shifted`, so number minus `shifted` remains the position of each task. */
+ * which is added to `shifted`, so fj_task.number minus `shifted` remains the position of each
+ * task. */
 static void submissions_compact(fji_submission_queue *q)
 {
     uint64_t b = submissions_lock(q);
@@ -123,13 +126,15 @@ static void submissions_compact(fji_submission_queue *q)
  * increase it at any time. */
 static uint32_t submissions_dead(const fji_submission_queue *q)
 {
-    /* relaxed: the caller holds the lock, and thieves only raise index: a lower bound */
+    /* relaxed: the caller holds the lock, so other threads only raise index, and the result is a
+     * lower bound */
     return fji_base_index(fji_load_relaxed(&q->base));
 }
 
-/* Makes space for a push. If at most half of the slots are dead, grows the queue. If more are dead,
- * or if the queue cannot grow, compacts it, provided that more than 1/64 of the slots are dead;
- * fewer would not pay for the moves. Returns false if there is no space. */
+/* Makes space for a push into a full queue. If at most half of the slots are dead (see
+ * submissions_dead()), grows the queue. If more are dead, or if the queue cannot grow, compacts it,
+ * provided that more than 1/64 of the slots are dead. Compacting for fewer would cost more than it
+ * gains. Returns false if there is no space. */
 static bool submissions_make_space(fji_submission_queue *q)
 {
     if (submissions_dead(q) <= q->capacity / 2 && submissions_grow(q)) return true;
@@ -374,7 +379,8 @@ uint32_t fji_submission_queue_count(const fji_submission_queue *q)
     uint32_t top = fji_load_relaxed(&q->top);                /* relaxed: an estimate */
     uint32_t n = 0;
 
-    /* The TOMBSTONEs of a long queue count as tasks, because to read every slot takes long. */
+    /* In a long queue TOMBSTONEs are counted as tasks, because reading every slot would take too
+     * long. */
     if (top > i && top - i > FJI_SUBMISSIONS_KEPT) return top - i;
     for (;; i++) {
         uintptr_t item = fji_load_relaxed(&q->first[i].item); /* relaxed: an estimate */

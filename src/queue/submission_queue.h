@@ -10,8 +10,9 @@
  *   - Thieves take at the front, where the index is, so the positions of the queued tasks rise.
  *     When a push reaches the end of the array, the queued tasks are moved to the front while base
  *     is LOCKED, or the array grows.
- *   - A task keeps its number (fj_task.number) when it is moved. Its position is its number minus
- *     `shifted`.
+ *   - A push gives the task a number (fj_task.number): its position plus `shifted`. When tasks are
+ *     moved, their numbers do not change, and `shifted` grows by the distance of the move. So the
+ *     position of a task is always its number minus `shifted`.
  */
 #ifndef FJI_SUBMISSION_QUEUE_H
 #define FJI_SUBMISSION_QUEUE_H
@@ -60,8 +61,8 @@ void fji_submission_queue_reset(fji_submission_queue *q);
 /*
  * With the lock. Appends the task *it; its member `cell` is not used. If `number` is not NULL,
  * *number becomes the number of the task, for fji_submission_queue_remove(). Returns false if there
- * is no space; the queue then has no new task, and *number is unchanged. The average cost does not
- * depend on the length of the queue.
+ * is no space; the queue then has no new task, and *number is unchanged. The average cost of a push
+ * does not depend on the length of the queue.
  */
 bool fji_submission_queue_push(fji_submission_queue *q, const fji_taken *it, uint32_t *number);
 

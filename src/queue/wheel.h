@@ -65,7 +65,8 @@ void fji_wheel_add(fji_wheel *w, fji_moment *m);
 /* Removes m, which is in the set *w. */
 void fji_wheel_remove(fji_wheel *w, fji_moment *m);
 
-/* Returns whether m is in a set. The memory of m was zeroed before it was first added. */
+/* Returns whether m is in a set. The caller must set m->place to 0 before it adds m for the first
+ * time. */
 static inline bool fji_moment_waits(const fji_moment *m)
 {
     return m->place != 0;

@@ -22,8 +22,9 @@ void fji_cell_complete(fj_cell *c)
 {
     /* [task.done] release -> acquire in await_done(): the result of the task. After this the joiner
      * may free the task, but not the cell, which belongs to the pool.
-     * [queue.link] acq_rel -> acquire in links_hold(): DONE, before any task that this thief pushes
-     * later. So a helper does not take such a task. */
+     * [queue.link] acq_rel -> acquire in links_hold(): DONE. A waiting thread that helps
+     * (sched/help.c) and sees a task that this thief pushes later also sees DONE, and does not take
+     * that task. */
     uint32_t old = fji_or_acq_rel(&c->state, FJI_DONE);
     if ((old & FJI_WAITING) != 0) fji_plat_wake_all(&c->state);
 }

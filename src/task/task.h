@@ -13,10 +13,13 @@
  *           begin. Then it sets the index of its worker + 1 in the word (release). It runs the
  *           body, writes the result, and sets DONE (release). This is its LAST TOUCH of the task.
  *           If the old value of the word had WAITING, it wakes the threads that sleep on the word.
- *           The wake-up uses only the address of the word.
- *   joiner  reads the word (acquire). If it reads DONE, the task is finished. Otherwise it helps,
- *           then spins, then sets WAITING, reads the word again, and sleeps while the word keeps
- *           the value that it has read.
+ *           For that it uses only the address of the word.
+ *   joiner  reads the word (acquire). If it reads DONE, the task is finished. Otherwise it helps:
+ *           it runs tasks that this task waits for. If it finds none, it spins, then sets WAITING,
+ *           reads the word again, and sleeps while the word keeps the value that it has read.
+ *
+ * LAST TOUCH marks the last access of a thread to an object. Another thread may free the object
+ * afterwards.
  *
  * A future uses more bits of its state word; future/future.c explains them.
  *
@@ -47,11 +50,11 @@
 #define FJI_CANCELLED 0x04000000u
 #define FJI_FAILED 0x02000000u
 #define FJI_EXTERNAL 0x01000000u
-#define FJI_OBSERVED 0x00800000u     /* a thread sleeps in the wait bucket of the future */
-#define FJI_OBSERVED_ANY 0x00400000u /* a thread waits for any one of several futures */
-#define FJI_DISCARDED 0x00200000u    /* the future was taken out of its queue and not run */
+#define FJI_OBSERVED 0x00800000u     /* a thread sleeps on the wait bucket of the future */
+#define FJI_OBSERVED_ANY 0x00400000u /* a thread waits for this or another future */
+#define FJI_DISCARDED 0x00200000u    /* taken out of its queue in order to be cancelled, not run */
 #define FJI_SIGNALLABLE 0x00100000u  /* `runner` is valid, and its thread may be sent a signal */
-#define FJI_REPORTED 0x00080000u /* of a completer: its failure is reported to its parents once */
+#define FJI_REPORTED 0x00080000u     /* of a completer: its failure was reported, or will be */
 
 /* Returned by the function of a future, timer or completer, which sets DONE itself. The caller of
  * the function ignores the value, because the outcome is stored in the future. A special value
@@ -86,7 +89,8 @@ static inline bool fji_task_is_unresolved(const fj_task *t)
 
 /* Called by the worker with the index `worker` before it runs the task with the state word *state.
  * `position` is the boundary of the worker's queue, at which the forks of the task will begin.
- * Stores `position` in *child_base, and `worker` + 1 in *state. */
+ * Stores `position` in *child_base, and then sets the bits of `worker` + 1 in *state, in which no
+ * worker index is set yet. */
 void fji_task_claim(uint32_t *state, uint32_t *child_base, uint32_t worker, uint32_t position);
 
 /* Called by the thief of the task in cell c when the body has returned and the result is stored.

@@ -22,9 +22,9 @@ void fji_token_set(fj_token *t, uint32_t bits)
 {
     /* [cancel.token] release -> acquire in fji_token_has(): what the canceller wrote before. */
     fji_or_release(&t->word, bits);
-    /* [cancel.wait] the store to t->word above; below, in the caller, the loads of wait_bucket;
-     * partner: the fence in fji_interruptible_begin(). Either the canceller sees that the worker
-     * waits, or the worker sees the bits. */
+    /* [cancel.wait] the store to t->word above; below, in the caller, the loads of wait_bucket of
+     * the workers; partner: the fence in fji_interruptible_begin(). Either the canceller sees that
+     * a worker waits, and wakes it, or the worker sees the bits and does not sleep. */
     fji_fence_full();
 }
 
