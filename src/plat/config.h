@@ -132,9 +132,9 @@
  * body of a future. Only the scopes that are used get memory. */
 #define FJI_SCOPES_RESERVED (1u << 20)
 
-/* Overflow cells that all threads share. They are used if no memory can be allocated for the
- * overflow cell of a typed task that was run at its fork. They take no memory before they are
- * used. */
+/* Number of overflow cells (pairs of cells, see overflow.c) in the reserve of the process. The
+ * reserve is used if no memory can be allocated for the overflow cell of a typed task that was run
+ * at its fork. It takes no memory before it is used. */
 #define FJI_OVERFLOW_RESERVE 512
 
 /* Least size of the stack of a worker's thread, bytes: 1 MiB. It is used if the default size of the
@@ -170,9 +170,9 @@
 #define FJI_SHARE_SPINS 40
 #endif
 
-/* Tasks that a worker takes from its own queue between two checks of the submission queues. The
- * number is small, so that submitted tasks, and above all timers, do not wait long behind slow
- * tasks. */
+/* A worker that runs the tasks of its own queue checks the submission queues before every n-th
+ * task, where n is this number. The number is small, so that submitted tasks, and above all timers,
+ * do not wait long behind slow tasks. */
 #ifndef FJI_SUBMISSION_INTERVAL
 #define FJI_SUBMISSION_INTERVAL 8
 #endif
@@ -185,9 +185,9 @@
 #define FJI_SPIN_NS 20000
 #endif
 
-/* Longest time that the options of a pool may set in place of FJI_SPIN_NS, ns: 100 ms. A longer
- * time would waste CPU time, because a worker that searches uses a core and does not count as
- * idle. */
+/* Longest time that replaces FJI_SPIN_NS, ns: 100 ms. If the options of a pool set a longer time,
+ * this one is used. A longer time would waste CPU time, because a worker that searches uses a core
+ * and does not count as idle. */
 #define FJI_SPIN_MAX_NS 100000000ll
 
 /* Parallelism up to which a producer may always wake a worker. In a pool with a larger parallelism
@@ -218,7 +218,8 @@
 /* Default of the keep-alive time, after which an idle worker may retire, ns: 60 s. */
 #define FJI_KEEP_ALIVE_NS 60000000000ll
 
-/* Shortest keep-alive time that the options of a pool may set, ns: 20 ms. */
+/* Shortest keep-alive time, ns: 20 ms. If the options of a pool set a shorter one, this one is
+ * used. */
 #define FJI_KEEP_ALIVE_MIN_NS 20000000ll
 
 /* Time after which a further idle worker retires when one worker has retired and no worker was

@@ -93,8 +93,8 @@ bool fji_fault_now(enum fji_fault kind)
            window_has(&plat_fault[kind].window[1], n) || fault_by_random(kind, n);
 }
 
-/* Returns whether a test has chosen calls of the kind to fail. It is used for calls that are too
- * frequent to be counted in every case. */
+/* Returns whether a test has set a fault of the kind. fji_plat_now() uses it, because it is called
+ * too often to call fji_fault_now() each time. */
 static bool fault_is_set(enum fji_fault kind)
 {
     /* relaxed: a test sets the three words before it makes the calls that have to fail. */
@@ -152,7 +152,8 @@ static int64_t clock_now(void)
 }
 
 #if FJI_FAULTS
-/* By how much the clock jumps, and for how long it stands still, at one fault, ns. */
+/* How far the clock jumps at one FJI_FAULT_JUMP, and how long it stands still at one
+ * FJI_FAULT_STILL, ns. */
 #define CLOCK_JUMP 3600000000000ll
 #define CLOCK_STILL 20000000ll
 

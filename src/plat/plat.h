@@ -51,8 +51,9 @@ void fji_plat_wake_all(uint32_t *word);
 /* ---- Fences -------------------------------------------------------------------------------- */
 
 /*
- * Returns whether the system has the heavy fence, fji_plat_barrier(). The library calls this
- * function once in a process, before it starts a thread, and keeps the result.
+ * Returns whether the library can use the heavy fence, fji_plat_barrier(): the system has it, and
+ * the build does not exclude it (FJI_SYMMETRIC, ThreadSanitizer). The library calls this function
+ * when it creates its first pool, and keeps the result.
  */
 bool fji_plat_has_barrier(void);
 
@@ -62,9 +63,10 @@ bool fji_plat_has_barrier(void);
  * call returns, as if it had executed such a fence. So the light fence of any other thread acts as
  * a full fence with respect to this call.
  *
- * Returns false if the system has no heavy fence. The call does not return false after
- * fji_plat_has_barrier() has returned true. If the system refuses its heavy fence later, for
- * example because the program has installed a seccomp filter, the call takes 1 ms and returns true.
+ * Returns true after the heavy fence. Returns false if it did nothing, because the platform layer
+ * has no heavy fence; this does not happen after fji_plat_has_barrier() has returned true. If the
+ * system refuses its heavy fence later, for example because the program has installed a seccomp
+ * filter, the call waits for 1 ms instead, which in practice has the same effect, and returns true.
  */
 bool fji_plat_barrier(void);
 
@@ -213,8 +215,8 @@ void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)
  * To unlock is a release store, which is the holder's last access to the lock, so that the next
  * holder may free the lock. The holder therefore reads the number of waiters before this store. A
  * thread that begins to wait between that load and the store is not woken. For this reason every
- * wait ends after at most 1 ms, and the waiter tries again. This case is rare, and it costs less
- * than a second locked instruction in each unlock.
+ * wait ends after at most 1 ms, and the waiter tries again. This case is rare, so the lost time is
+ * less than that of a locked instruction in each unlock.
  */
 typedef struct fji_lock {
     uint32_t word;    /* 0 free, 1 held */
@@ -236,23 +238,24 @@ void fji_lock_reset(fji_lock *l);
 
 /* ---- Faults (FJI_FAULTS builds) -------------------------------------------------------------- */
 
-/* The kinds of faults that a test can cause. First come calls that the system refuses, then, from
- * FJI_FAULT_WAIT on, events that a system may cause at any time. */
+/* The kinds of faults that a test can cause. The kinds before FJI_FAULT_WAIT are refusals of the
+ * system. FJI_FAULT_WAIT and the kinds after it are events that may happen on any system. A call
+ * "of the kind" is a call that the fault can affect; it "fails" if the fault occurs in it. */
 enum fji_fault {
-    FJI_FAULT_ALLOC,      /* no memory for fji_plat_alloc() or fji_plat_thread_start() */
+    FJI_FAULT_ALLOC,      /* fji_plat_alloc() or fji_plat_thread_start() gets no memory */
     FJI_FAULT_COMMIT,     /* fji_plat_commit() and fji_plat_discard() return false */
     FJI_FAULT_THREAD,     /* fji_plat_thread_start() returns false */
     FJI_FAULT_BARRIER,    /* fji_plat_has_barrier() and fji_plat_barrier() return false */
     FJI_FAULT_RESERVE,    /* fji_plat_reserve() returns NULL */
     FJI_FAULT_ATTR,       /* no memory for the attributes of a thread, so it is not started */
     FJI_FAULT_ATFORK,     /* the fork handlers are not installed */
-    FJI_FAULT_AFFINITY,   /* the system refuses to read or to set the affinity */
+    FJI_FAULT_AFFINITY,   /* the system refuses to read or to set the affinity mask */
     FJI_FAULT_SYSCONF,    /* sysconf() returns -1 */
-    FJI_FAULT_MEMBARRIER, /* the system refuses a heavy fence that it has (linux) */
+    FJI_FAULT_MEMBARRIER, /* linux: membarrier fails in fji_plat_barrier(), which waits 1 ms */
     FJI_FAULT_WAIT,       /* fji_plat_wait() returns at once, without a wake-up */
     FJI_FAULT_WAIT_LATE,  /* a wait begins 1 ms late */
     FJI_FAULT_WAKE_LATE,  /* a wake-up happens 1 ms late */
-    FJI_FAULT_WAKE_MORE,  /* a second wake-up follows, of all threads that sleep on the word */
+    FJI_FAULT_WAKE_MORE,  /* after a wake call, all threads that sleep on the word are woken */
     FJI_FAULT_JUMP,       /* the clock jumps forward by an hour */
     FJI_FAULT_STILL,      /* the clock stands still for 20 ms */
     FJI_FAULT_N           /* the number of kinds */
@@ -273,8 +276,9 @@ void fji_fault_and(enum fji_fault kind, long n, long count);
  * If one_in is 0, no call fails for this reason. */
 void fji_fault_random(enum fji_fault kind, uint64_t seed, long one_in);
 
-/* Returns the number of calls of the kind since the process began. Calls of the clock are counted
- * only after a fault of the clock was set. Returns 0 without FJI_FAULTS. */
+/* Returns how often fji_fault_now() was called for the kind since the process began. For JUMP and
+ * STILL, calls of fji_plat_now() count only after one of these two faults was set. Returns 0
+ * without FJI_FAULTS. */
 long fji_fault_calls(enum fji_fault kind);
 
 /* Called by the platform layer. Counts a call of the kind, and returns whether this call has to

@@ -304,7 +304,7 @@ bool fji_plat_register_fork(void (*prepare)(void), void (*parent)(void), void (*
 
 void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
-    /* `done` is not protected by a lock, because a fork() by another thread would leave the lock
+    /* `done` is not protected by a lock, because a fork() by another thread could leave the lock
      * held in the child process. Two threads may therefore install the handlers twice, which plat.h
      * permits. */
     static uint32_t done;

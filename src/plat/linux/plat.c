@@ -32,7 +32,7 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
     int64_t at = limited ? fji_plat_system_time(deadline_ns) : 0;
     struct timespec ts = {.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
     struct timespec *limit = limited ? &ts : NULL;
-    FJI_CHAOS_POINT(); /* between the caller's load of the word and the comparison by the system */
+    FJI_CHAOS_POINT(); /* after the caller's load of the word, before the system compares it */
     int keep = errno;
     /* FUTEX_WAIT_BITSET takes a deadline, a time of the monotonic clock, and not a duration. */
     long r = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, value, limit, NULL,
@@ -44,8 +44,9 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
 
 static void futex_wake(uint32_t *word, int n)
 {
-    FJI_CHAOS_POINT(); /* a waiter may see the changed word before the wake-up */
-    int keep = errno;  /* the call may fail if the memory was freed, which is harmless */
+    FJI_CHAOS_POINT(); /* the word has changed, the waiters are not woken yet */
+    int keep = errno;
+    /* For a private futex the system uses only the address: the memory may already be freed. */
     syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, n, NULL, NULL, 0);
     errno = keep;
 }
@@ -101,8 +102,8 @@ bool fji_plat_has_barrier(void)
 {
     if (FJI_SYMMETRIC || FJI_TSAN || fji_fault_now(FJI_FAULT_BARRIER)) return false;
     int keep = errno;
-    /* A process has to register once before it may use membarrier, which costs 0.6 us. Its child
-     * processes inherit the registration. */
+    /* A process has to register before it may use membarrier. The registration takes 0.6 us, and
+     * child processes inherit it. */
     bool has = syscall(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
                syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0;
     errno = keep;

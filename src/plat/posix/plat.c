@@ -79,7 +79,7 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
     fji_fault_late(FJI_FAULT_WAIT_LATE);
     int64_t at = limited ? fji_plat_system_time(deadline_ns) : 0;
     struct timespec ts = {.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
-    FJI_CHAOS_POINT(); /* between the caller's load of the word and the comparison */
+    FJI_CHAOS_POINT(); /* after the caller's load of the word, before the comparison below */
     /* A thread that was cancelled in its wait would leave the mutex locked. */
     int old = fji_nocancel_begin();
     pthread_mutex_lock(&b->mutex);
@@ -95,8 +95,8 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
 
 void fji_plat_wake_one(uint32_t *word)
 {
-    /* Many words share a bucket. To wake only one thread could wake a thread that sleeps on another
-     * word, and leave the threads that sleep on this word asleep. */
+    /* Many words share a bucket. If only one thread were woken, it could be a thread that sleeps on
+     * another word, and all threads that sleep on this word would continue to sleep. */
     fji_plat_wake_all(word);
 }
 
@@ -104,10 +104,10 @@ void fji_plat_wake_all(uint32_t *word)
 {
     struct posix_bucket *b = posix_of(word);
 
-    FJI_CHAOS_POINT(); /* a waiter may see the changed word before the wake-up */
+    FJI_CHAOS_POINT(); /* the word has changed, the waiters are not woken yet */
     fji_fault_late(FJI_FAULT_WAKE_LATE);
-    /* With the fault WAKE_MORE there is a second broadcast. It wakes threads that have compared
-     * their words after the first one and sleep again.
+    /* With the fault WAKE_MORE there is a second broadcast. It also wakes threads that began to
+     * sleep after the first one.
      * [plat.word] the mutex -> acquire in fji_plat_wait(): the change of the word. A thread that
      * compared the word before this lock of the mutex already sleeps, and is woken. */
     for (int more = fji_fault_now(FJI_FAULT_WAKE_MORE); more >= 0; more--) {

@@ -3,11 +3,13 @@
  * cost.c - the cost of each operation, for the TIMED strategy
  *
  * Every thread has its own processor and its own clock. A cache line is in the caches of some
- * processors, and one of them may have it exclusively after a write. A read of a line that is in
- * the reader's cache, and a write to a line that the writer has exclusively, cost one instruction.
- * Any other access waits until the last transfer of the line has finished, and then takes one
- * transfer itself. So accesses to a line that many threads write form a queue. A wake, the start of
- * a thread and the heavy fence cost the times that were measured on a real machine.
+ * processors. A write removes it from all caches except the writer's, and the writer then has it
+ * exclusively, until another processor reads or writes the line. Every access costs
+ * COST_ACCESS_PS. In addition, two kinds of accesses need a transfer of the line: a write to a line
+ * that is in the cache of another processor, and a read of a line that another processor has
+ * exclusively. A transfer begins when the previous transfer of the line has ended. So accesses to a
+ * line that many threads write wait for each other. A wake, the start of a thread and the heavy
+ * fence cost the times that were measured on a real machine.
  */
 #include <string.h>
 
@@ -17,31 +19,32 @@
 #define COST_TABLE (1u << 19)
 #define COST_WORDS (SIM_THREADS / 64)
 
-/* ns, unless the name says ps. docs/scaling.md says how each was measured. */
-#define COST_ACCESS_PS 350    /* an access that hits the cache */
-#define COST_TRANSFER 60      /* a line from another core's cache */
+/* Times in ns; a name that ends with PS is in picoseconds. docs/scaling.md says how each was
+ * measured. "Running" means that the thread of the processor is ready. */
+#define COST_ACCESS_PS 350    /* any access; the whole cost if it needs no transfer */
+#define COST_TRANSFER 60      /* transfer of a line from the cache of another processor */
 #define COST_LOCKED 2         /* a locked instruction, in addition to the access */
-#define COST_WAKE 7300        /* of the waking thread */
-#define COST_WOKEN 13500      /* from the call until the woken thread runs */
-#define COST_START 25000      /* of the thread that starts another */
-#define COST_BARRIER 12000    /* the heavy fence, of the caller */
-#define COST_BARRIER_EACH 30  /* in addition, for each other running processor */
-#define COST_INTERRUPTED 5000 /* of each other running processor */
+#define COST_WAKE 7300        /* a wake: time of the thread that wakes another */
+#define COST_WOKEN 13500      /* from the beginning of the wake until the woken thread runs */
+#define COST_START 25000      /* start of a thread: time of the thread that starts it */
+#define COST_BARRIER 12000    /* heavy fence: time of the caller, if others run */
+#define COST_BARRIER_EACH 30  /* heavy fence: more time of the caller per other running processor */
+#define COST_INTERRUPTED 5000 /* heavy fence: time of each other running processor */
 
 struct cost_line {
     uintptr_t line;           /* address / 64 */
     uint64_t run;             /* the entry is free if this is not the current run */
-    int64_t busy_until;       /* end of the last transfer */
-    int writer;               /* the thread that has it exclusively, or -1 */
-    uint64_t transfers;       /* so far */
-    uint64_t has[COST_WORDS]; /* the threads that have it in their caches, a bit for each */
+    int64_t busy_until;       /* when the last transfer of the line ends */
+    int writer;               /* the thread that has the line exclusively, or -1 */
+    uint64_t transfers;       /* number of transfers of the line in this run */
+    uint64_t has[COST_WORDS]; /* bit set: the threads that have the line in their caches */
 };
 
 struct sim_costs {
     uint64_t run;            /* number of the current run */
     long lines;              /* entries in use */
     sim_counts counts;       /* of all threads */
-    int64_t ps[SIM_THREADS]; /* fractions of a nanosecond that each clock still owes */
+    int64_t ps[SIM_THREADS]; /* of each thread: less than 1 ns that its clock does not show yet */
     struct cost_line line[COST_TABLE];
 };
 
@@ -55,7 +58,8 @@ void sim_cost_reset(void)
     memset(&C->counts, 0, sizeof C->counts);
 }
 
-/* The entry of a line, found by hashing; a new one at the first use in this run. */
+/* Returns the entry of the line with this number (address / 64) in the hash table. Makes a new
+ * entry if the line has none in this run. */
 static struct cost_line *cost_line(uintptr_t line)
 {
     for (uint32_t i = (uint32_t)((line * 0x9e3779b97f4a7c15u) >> 40);; i++) {
@@ -86,7 +90,7 @@ static void cost_ps(int ps)
     *left %= 1000;
 }
 
-/* The line is moved to the processor of the running thread. */
+/* Adds the time of a transfer of the line to the processor of the running thread. */
 static void cost_transfer(struct cost_line *l)
 {
     struct sim_thread *t = S->now;
@@ -97,7 +101,8 @@ static void cost_transfer(struct cost_line *l)
     t->time = l->busy_until = from + COST_TRANSFER;
 }
 
-/* One access of the running thread to one line. */
+/* Adds the transfer, if one is needed, of an access of the running thread to line l, and changes
+ * the state of the line. */
 static void cost_one(struct cost_line *l, bool write)
 {
     int id = S->now->id;
@@ -145,8 +150,8 @@ void sim_cost_barrier(void)
         t->time += COST_INTERRUPTED;
     }
     if (running > 0) sim_cost(COST_BARRIER + (int64_t)running * COST_BARRIER_EACH);
-    /* The order of the heap of ready threads stays valid: the clocks of all but the caller have
-     * moved by the same amount, and the caller is sifted at its next point. */
+    /* S->ready is still a heap by time: the clocks of all ready threads except the caller have
+     * advanced by the same amount, and sched.c moves the caller to its place at its next point. */
 }
 
 int64_t sim_cost_of_wake(void)

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * engine.h - what the files of the simulator share
+ * engine.h - the state of the simulator, and the functions that its files share
  *
- * The state of the simulator is in mappings of its own, and not in the data segment of the program,
- * because the simulator restores the data segment before every run.
+ * The state of the simulator is in its own mappings (sim_map()), and not in the data segment of the
+ * program, because the simulator restores the data segment before every run.
  */
 #ifndef FJI_SIM_ENGINE_H
 #define FJI_SIM_ENGINE_H
 
 #include "sim.h"
 
-/* Most threads of a run with a memory model, and with the TIMED strategy, which has no model. */
+/* SIM_CLOCKS: the largest number of threads of a run, except with the TIMED strategy. SIM_THREADS:
+ * the same with TIMED, which uses no memory model and so no vector clocks. */
 #define SIM_CLOCKS 24
 #define SIM_THREADS 1280
 
-/* Bytes of a thread's stack, and most bytes of its thread-local variables. */
+/* Size of a thread's stack, and largest size of the program's thread-local variables, bytes. */
 #define SIM_STACK (8u << 20)
 #define SIM_TLS 4096
 
-/* A vector clock. at[i] is the time of thread i up to which its stores are known. */
+/* A vector clock. It contains the steps of each thread i up to the time at[i] on the clock of i. */
 typedef struct sim_clock {
     uint32_t at[SIM_CLOCKS];
 } sim_clock;
@@ -36,12 +37,12 @@ struct sim_thread {
     int id;
     enum sim_state state;
     bool detached;
-    bool in_time;         /* false: its last wait ended at the deadline */
-    const uint32_t *word; /* WAITING: the word it waits on, or NULL */
+    bool in_time;         /* false if its last wait ended at the deadline */
+    const uint32_t *word; /* WAITING: the word it sleeps on; NULL: it only waits for the deadline */
     int64_t deadline;
-    int joins;         /* JOINING: the thread that it joins */
-    uint64_t priority; /* PCT */
-    uint32_t run;      /* points since it was chosen */
+    int joins;         /* JOINING: the id of the thread that it joins */
+    uint64_t priority; /* PCT: the ready thread with the highest value runs */
+    uint32_t run;      /* PCT: its points since it was switched to or demoted */
     int64_t time;      /* TIMED: its own clock */
     void (*main)(void *);
     void *arg;
@@ -50,8 +51,9 @@ struct sim_thread {
      * Vector clocks; see memory.c.
      * hb        what happens before its next step
      * view      hb, and what full fences have made visible to it
-     * pending   what it has read with relaxed loads and not yet acquired by a fence
-     * released  hb at its last release fence
+     * pending   the values that it has read, and what they carry; its next acquire fence or full
+     *           fence joins it into hb
+     * released  hb at its last release fence or full fence; its relaxed stores carry it
      */
     sim_clock hb, view, pending, released;
     /* While another thread runs: this thread's values of the program's thread-local variables, and
@@ -75,21 +77,22 @@ struct sim_engine {
     long freeze_at, thaw_at;
     int freezes_left;
     struct sim_thread *frozen;
-    uint64_t lowest; /* priority that the next demoted thread gets; below all others */
+    uint64_t lowest; /* PCT: priority of the next thread that is demoted; below all others */
     int64_t clock;
-    int64_t earliest; /* deadline of any waiting thread */
+    int64_t earliest; /* earliest deadline of the waiting threads, or INT64_MAX */
     struct sim_thread *now;
-    int ready[SIM_THREADS]; /* ids of ready threads; TIMED: a heap by time */
-    int at[SIM_THREADS];    /* index of a thread in `ready`, or -1 */
+    int ready[SIM_THREADS]; /* ids of the ready threads; TIMED: a heap by their clocks */
+    int at[SIM_THREADS];    /* index of a thread in `ready`, or -1 if it is not ready */
     int ready_n;
-    int highest; /* the ids used in this run are less than this */
+    int highest; /* the ids of all threads of this run are less than this */
     void *main_sp;
     unsigned char main_tls[SIM_TLS];
     size_t tls_bytes;
     unsigned char *tls;
-    unsigned char *data, *saved; /* the data segment of the program, and its initial contents */
+    /* The data segment of the program, and a copy of its contents from before the first run. */
+    unsigned char *data, *saved;
     size_t data_bytes;
-    uintptr_t mapped;  /* the address of the next sim_map() */
+    uintptr_t mapped;  /* the address at which sim_map() makes the next mapping */
     uintptr_t program; /* the load address of the program */
     struct sim_memory *memory;
     struct sim_heap *heap;
@@ -100,16 +103,18 @@ struct sim_engine {
 extern struct sim_engine *sim_engine;
 
 /* sched.c */
-/* Maps zeroed memory at an address that is the same in every process, so that a run does not depend
- * on addresses. */
+/* Maps zeroed memory. The n-th mapping has the same address in every process, so that a run with
+ * the same options is the same in every process. Aborts if there is no memory. */
 void *sim_map(size_t bytes);
-/* A point: the simulator may let another thread run here. */
+/* A point in the calling thread at which the simulator may switch to another thread. */
 void sim_point(void);
-/* The calling thread is not READY any more: another thread runs until it is. */
+/* Called by a thread that has set its own state to one that is not READY. Switches to another
+ * thread. Returns when the calling thread is READY again and is chosen to run. */
 void sim_block(void);
-/* Makes t READY. */
+/* Makes t READY: it can be chosen to run. t is not READY before. */
 void sim_ready(struct sim_thread *t);
-/* Starts a thread that runs main(arg). Returns its id, or -1 if there are too many. */
+/* Starts a thread that runs main(arg). Returns its id, or -1 if the run has the
+ * largest number of threads (SIM_CLOCKS, or SIM_THREADS with TIMED). */
 int sim_thread_start(void (*main)(void *), void *arg);
 __attribute__((noreturn)) void sim_thread_end(void);
 void sim_thread_join(int id);
@@ -117,11 +122,11 @@ void sim_thread_detach(int id);
 /* As fji_plat_wait(). If word is NULL, sleeps until the deadline. */
 bool sim_wait(const uint32_t *word, uint32_t value, int64_t deadline);
 void sim_wake(const uint32_t *word, bool all);
-/* Makes the threads READY whose deadline has passed. */
+/* Makes the waiting threads READY whose deadline is not later than the clock. */
 void sim_check_time(void);
 
-/* memory.c: accesses of the running thread. order is one of __ATOMIC_*. pc: where in the
- * program. */
+/* memory.c: accesses of the running thread. `order` is one of __ATOMIC_*. `pc` is the code address
+ * of the access, for the trace. */
 void sim_memory_reset(void);
 uint64_t sim_load(const void *p, int size, int order, const void *pc);
 void sim_store(void *p, int size, uint64_t v, int order, const void *pc);
@@ -132,39 +137,46 @@ void sim_fence(int order, const void *pc);
 void sim_fence_thief(const void *pc);
 void sim_barrier(const void *pc);
 void sim_plain(const void *p, size_t size, bool write, const void *pc);
-/* Buffered stores (tso). leave: another thread runs from now on, so the stores of t are taken out
- * of memory. resume: t runs again. drain: all its buffered stores reach memory. tick: one buffered
- * store of any thread may reach memory. */
+/* Late stores (tso): stores that are still in the buffer of their thread; see memory.c.
+ * leave   Called when the simulator switches from t to another thread: undoes the late stores of t.
+ * resume  Called when the simulator switches to t: writes the late stores of t to memory again.
+ * drain   Makes all late stores of t visible to all threads.
+ * tick    Called at each step: at random, makes one late store of one thread visible to all. */
 void sim_memory_leave(struct sim_thread *t);
 void sim_memory_resume(struct sim_thread *t);
 void sim_memory_drain(struct sim_thread *t);
 void sim_memory_tick(void);
-/* Discards the history of these addresses: they are allocated again. */
+/* Discards the histories and shadows (memory.c) of the `size` bytes at p, because this memory is
+ * allocated again. */
 void sim_memory_forget(const void *p, size_t size);
-/* Clocks at the start and at the join of a thread. */
+/* Set the vector clocks: what `from` has done happens before the first step of `child`, which it
+ * starts; what `ended` has done happens before the next step of t, which joins it. */
 void sim_memory_inherit(struct sim_thread *child, const struct sim_thread *from);
 void sim_memory_join(struct sim_thread *t, const struct sim_thread *ended);
 
 /* heap.c */
-void sim_heap_reset(void); /* everything is free */
+void sim_heap_reset(void); /* makes the heap empty */
 void *sim_alloc(size_t bytes, size_t align, bool zero);
 void sim_free(void *p);
-/* Fails the run if p is in the heap and not allocated. */
+/* Fails the run if p is in the heap and the first or last of the `size` bytes at p is not in an
+ * allocated block. */
 void sim_heap_check(const void *p, size_t size, const void *pc);
-/* Describes an address, for example "block 12 (64 bytes) + 0x40". Returns buffer. */
+/* Writes a description of the address p to buffer, which has n bytes, for example
+ * "block 12 (64 bytes) + 0x40". Returns buffer. */
 const char *sim_where(const void *p, char *buffer, size_t n);
 void *sim_reserve(size_t bytes);
-bool sim_in_range(const void *p);       /* whether p is in a reserved range: the queues */
-void sim_commit(void *p, size_t bytes); /* part of a reserved range, zero at first */
-long sim_heap_blocks(void);             /* blocks that are allocated */
+bool sim_in_range(const void *p); /* whether p may be in a reserved range, as the queues are */
+void sim_commit(void *p, size_t bytes); /* as fji_plat_commit(), but fails the run on an error */
+long sim_heap_blocks(void);             /* the number of allocated blocks */
 
-/* cost.c, for TIMED: each adds to the clock of the running thread. */
+/* cost.c, for TIMED. All except sim_cost_reset() add the cost of an operation to the clock of the
+ * running thread. */
 void sim_cost_reset(void);
 void sim_cost_access(const void *p, size_t size, bool write, bool locked);
 void sim_cost(int64_t ns);
 void sim_cost_barrier(void);
-int64_t sim_cost_of_wake(void);  /* returns the time at which the woken thread runs */
-int64_t sim_cost_of_start(void); /* returns the time at which the new thread runs */
+int64_t sim_cost_of_wake(void);  /* returns the time from which the woken thread can run */
+int64_t sim_cost_of_start(void); /* returns the time from which the new thread can run */
 
 /* trace.c */
 __attribute__((format(printf, 2, 3))) void sim_trace_line(const void *pc, const char *format, ...);

@@ -4,8 +4,10 @@
  *
  * Blocks are allocated from one mapping at growing addresses. A map with one byte for each 16-byte
  * granule says which granules belong to an allocated block, and every access is checked against it.
- * In half of the runs freed blocks are never allocated again, so that a late access is found. In
- * the other half they are allocated again at once, so that ABA problems with addresses are found.
+ * If the option `reuse` is false, freed blocks are never allocated again, so that a use after free
+ * is found. If it is true, the next allocation of the same size and alignment uses a freed block,
+ * so that ABA problems with addresses are found. Reserved ranges (fji_plat_reserve()) are in a
+ * second mapping.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +17,7 @@
 #define HEAP_BYTES ((size_t)1 << 31)
 #define HEAP_RANGES ((size_t)1 << 38)
 #define HEAP_GRANULE 16
-#define HEAP_APART 64 /* bytes between blocks that belong to no block */
+#define HEAP_APART 64 /* unallocated bytes before each block, at least */
 #define HEAP_BLOCKS (1 << 20)
 #define HEAP_RANGE_N 8192
 
@@ -26,8 +28,8 @@ struct heap_block {
 
 struct sim_heap {
     unsigned char *bytes;
-    unsigned char *map; /* of each granule: 1 if it is allocated */
-    size_t used;        /* bytes, from the beginning */
+    unsigned char *map; /* for each granule: 1 if it is in an allocated block, else 0 */
+    size_t used;        /* end of the last block: offset in `bytes` */
     struct heap_block block[HEAP_BLOCKS];
     int blocks;
     long live;
@@ -35,7 +37,7 @@ struct sim_heap {
     size_t ranges_used;
     struct heap_range {
         unsigned char *at;
-        size_t bytes, used; /* used: the bytes that were committed, from its beginning */
+        size_t bytes, used; /* used: end of the committed part, as an offset */
     } range[HEAP_RANGE_N];
     int range_n;
 };
@@ -59,7 +61,7 @@ void sim_heap_reset(void)
     H->ranges_used = 0;
 }
 
-/* A free block of this size, or NULL. */
+/* Returns a free block of this size and alignment, or NULL. */
 static struct heap_block *heap_again(size_t bytes, size_t align)
 {
     for (int i = H->blocks; i-- > 0;) {
@@ -105,7 +107,7 @@ void *sim_alloc(size_t bytes, size_t align, bool zero)
     return H->bytes + b->at;
 }
 
-/* The block with this address in it, or NULL. */
+/* Returns the block, allocated or free, that contains the address p, or NULL. */
 static struct heap_block *heap_find(const void *p)
 {
     size_t at = (size_t)((const unsigned char *)p - H->bytes);
@@ -133,7 +135,8 @@ void sim_free(void *p)
     if (b == NULL || H->bytes + b->at != p) sim_fail("free of memory that was not allocated");
     if (b->free) sim_fail("freed twice");
     sim_memory_drain(sim_engine->now);
-    /* Counts as a write to the whole block, so that an access of another thread is a race. */
+    /* To free counts as a write to the whole block. So an access of another thread that does not
+     * happen before it is reported as a race. */
     sim_plain(p, b->size, true, __builtin_return_address(0));
     b->free = true;
     heap_mark(b, 0);

@@ -2,15 +2,17 @@
 /*
  * hooks.c - the functions that code compiled with -fsanitize=thread calls
  *
- * The program is compiled with that option and linked without the runtime of the sanitizer, so the
- * compiler's calls for each access to memory arrive here. Outside a run the functions only make the
- * access.
+ * The program is compiled with that option and linked without the runtime of ThreadSanitizer. So
+ * the calls that the compiler inserts for each access to memory call the functions of this file.
+ * For a plain access the call is only a report: the program makes the access itself. An atomic
+ * access is made by the function. Outside a run (sim_run()) nothing is reported to the simulator.
  */
 #include "engine.h"
 
 #define HERE __builtin_return_address(0)
 
-/* With external linkage, because generated code calls them by name. */
+/* No header declares the __tsan_ functions, because only code that the compiler generates calls
+ * them. So this file declares each of them before its definition. */
 void __tsan_init(void);
 void __tsan_func_entry(void *pc);
 void __tsan_func_exit(void);

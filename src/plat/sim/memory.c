@@ -2,34 +2,38 @@
 /*
  * memory.c - which value a load returns, and which accesses race
  *
- * Memory itself always holds the last value stored. For every location that is accessed atomically
- * the simulator also keeps a short history of its values. Each value has the thread that stored it,
- * the time of the store on that thread's clock, and the vector clock that an acquire load of it
- * joins (`carries`). A thread knows a store if the store happens before its next step, if it has
- * read that store or a later one, or if fences have made it visible. A load returns any value that
- * is not older than the newest one that the thread knows:
+ * Memory itself holds the last value stored (with tso, see below). For every location that is
+ * accessed atomically, which is called a place, the simulator also keeps a short history of its
+ * values. Each value has the thread that stored it, the time of the store on that thread's clock,
+ * and the vector clock that an acquire load of it joins (`carries`). A thread knows a store if the
+ * store happens before its next step, if it has read that store or a later one, or if fences have
+ * made it visible. A load returns any value that is not older than the newest one that the thread
+ * knows:
  *
  *     newest value that the thread knows  <=  returned value  <=  last value
  *
  * hb       A release store carries the clock of its thread, and an acquire load joins it. A
  *          read-modify-write also carries the clock of the value that it replaces (release
  *          sequence). Relaxed accesses do the same through fences, by `released` and `pending`.
- * view     hb, and at a full fence everything that earlier full fences of other threads cover.
- *          `fences` is the join of what each thread knew, or had read, at its full fences.
+ * view     hb, and what the thread has learned at its full fences. A full fence joins what the
+ *          thread knows or has read into `fences`, and then joins `fences` into its view. So it
+ *          learns what all threads knew at their earlier full fences.
  * barrier  The heavy fence is a full fence of every thread at that moment.
  *
- * With tso no load returns an older value. A store waits in the buffer of its thread, which alone
- * sees it. It reaches memory after the earlier stores of that thread: at a random point, or at the
- * next fence, locked instruction, wait, wake or start of a thread. While a thread runs, its
- * buffered stores are in memory, so that its plain loads see them, too; when another thread runs
- * they are taken out.
+ * With tso no load returns an older value. Instead, an atomic store is late: it waits in the buffer
+ * of its thread, and other threads do not see it yet. It reaches memory after the earlier late
+ * stores of that thread: at a random point, or at the next full fence, heavy fence, locked
+ * instruction, wait, wake, or start or end of a thread. While a thread runs, its late stores are
+ * written to memory, so that its plain loads see them, too. When the simulator switches to another
+ * thread, it restores the values from before these stores.
  *
- * Races: for each 8 bytes the simulator keeps the last plain write, the last atomic write and the
- * last plain read of each thread. An access races with one of these if it does not happen after it,
- * at least one of the two is plain, and at least one is a write.
+ * Races: for each 8 bytes the simulator keeps a shadow: the last plain write and the last atomic
+ * write of any thread, and for each thread its last plain read. A new access races with one of
+ * these accesses if the old one does not happen before the new one, at least one of the two is
+ * plain, and at least one is a write.
  *
- * Locations are found by hashing. An entry of an earlier run has another run number and counts as
- * free.
+ * Places and shadows are found by hash tables. An entry of an earlier run has another run number
+ * and counts as free.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -38,50 +42,51 @@
 #include "engine.h"
 
 #define S sim_engine
-#define MEMORY_VALUES 6         /* values in the history of a location */
-#define MEMORY_TABLE (1u << 20) /* entries of a hash table; only used pages have memory */
+#define MEMORY_VALUES 6         /* most values in the history of a place */
+#define MEMORY_TABLE (1u << 20) /* entries of each hash table; unused pages take no memory */
 #define MEMORY_MOST (MEMORY_TABLE / 4 * 3)
-#define MEMORY_LATE 12 /* stores in a buffer */
-#define MEMORY_STALE 3 /* loads in a row of one location that may return an older value */
+#define MEMORY_LATE 12 /* most stores in the buffer of a thread */
+/* Largest number of consecutive loads of one place by one thread that return an older value. */
+#define MEMORY_STALE 3
 
 struct memory_value {
     uint64_t value;
-    uint32_t time; /* on the clock of the thread that stored it; 0 for the initial value */
+    uint32_t time; /* when thread `by` stored it, on that thread's clock; 0: initial value */
     uint8_t by;
     sim_clock carries;
 };
 
 struct memory_place {
     uintptr_t address;
-    uint32_t last;              /* number n of the last value, from 1; it is value[n % VALUES] */
-    uint32_t first;             /* number of the oldest value kept */
-    uint32_t seen[SIM_CLOCKS];  /* newest value that each thread has read or written */
-    uint8_t missed[SIM_CLOCKS]; /* loads in a row that returned an older value */
+    uint32_t last;  /* number of the last value, or 0: no history. Value n is value[n % VALUES] */
+    uint32_t first; /* number of the oldest value in the history */
+    uint32_t seen[SIM_CLOCKS]; /* number of the newest value that each thread has read or written */
+    uint8_t missed[SIM_CLOCKS]; /* how many last loads of each thread returned an older value */
     uint8_t size;
     struct memory_value value[MEMORY_VALUES];
 };
 
 struct memory_shadow {
-    uint32_t write, atomic; /* times */
+    uint32_t write, atomic; /* times of the last plain write and the last atomic write */
     uint8_t writer, atomic_by, write_mask, atomic_mask;
-    uint32_t readers; /* threads that have an entry below, a bit for each */
+    uint32_t readers; /* bit set: the threads with valid elements in read_mask and read */
     const void *write_pc;
     uint8_t read_mask[SIM_CLOCKS];
     uint32_t read[SIM_CLOCKS];
 };
 
-/* Of a hash table: the index in a dense array. The beginning of that array stays in the caches from
- * run to run. */
+/* An entry of a hash table: `at` is the index of the key's place or shadow in an array. Each run
+ * fills this array from its beginning, which therefore stays in the caches of the processor. */
 struct memory_entry {
     uintptr_t key;
     uint32_t run, at;
 };
 
-/* A store in the buffer of its thread (a late store). */
+/* A late store (tso): one that is in the buffer of its thread. */
 struct memory_late {
     void *p;
     int size;
-    uint64_t value, before; /* before: the value in memory without the store */
+    uint64_t value, before; /* before: the value in memory that other threads see */
     sim_clock carries;
 };
 
@@ -140,13 +145,14 @@ static void memory_write(void *p, int size, uint64_t v)
 
 /* ---- Places ---------------------------------------------------------------------------------- */
 
-/* Whether the run has a model in which loads may return older values or stores may be late. */
+/* Returns whether the run has a memory model in which loads may return older values (weak) or
+ * stores may be late (tso). */
 static bool memory_models(void)
 {
     return S->o.model != SIM_SC && S->o.strategy != SIM_TIMED;
 }
 
-/* The entry of this key, or the free entry where it belongs. */
+/* Returns the entry of this key in the hash table or, if there is none, the free entry for it. */
 static struct memory_entry *memory_entry(struct memory_entry *table, uintptr_t key)
 {
     for (uint32_t i = (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 40);; i++) {
@@ -171,7 +177,7 @@ static struct memory_place *memory_find(const void *p, bool make)
     return l;
 }
 
-/* Begins a history with one value that all threads know. */
+/* Begins the history of the place l with one value, the one in memory, which all threads know. */
 static void memory_begin(struct memory_place *l, int size)
 {
     memset(l->seen, 0, sizeof l->seen);
@@ -188,12 +194,13 @@ static struct memory_value *memory_value(struct memory_place *l, uint32_t n)
     return &l->value[n % MEMORY_VALUES];
 }
 
-/* The place of an atomic access. */
+/* Returns the place for an atomic access to `size` bytes at p. */
 static struct memory_place *memory_place(const void *p, int size)
 {
     struct memory_place *l = memory_find(p, true);
 
-    /* If plain stores have changed it, or its size differs, its history begins again. */
+    /* The history begins again if the place is new, if a plain store has changed the value, or if
+     * the earlier accesses had another size. */
     if (l->last == 0 || l->size != size || memory_value(l, l->last)->value != memory_read(p, size))
         memory_begin(l, size);
     return l;
@@ -204,7 +211,7 @@ static bool memory_knows(const struct sim_thread *t, const struct memory_value *
     return v->time <= t->view.at[v->by];
 }
 
-/* The number of the value that a load of t returns. */
+/* Chooses which value of the place l a load of thread t returns. Returns its number. */
 static uint32_t memory_choose(struct sim_thread *t, struct memory_place *l)
 {
     uint32_t low = l->first > l->seen[t->id] ? l->first : l->seen[t->id];
@@ -234,7 +241,7 @@ static bool memory_releases(int order)
     return order == __ATOMIC_RELEASE || order == __ATOMIC_ACQ_REL || order == __ATOMIC_SEQ_CST;
 }
 
-/* Updates the clocks of t after it has read v. */
+/* Updates the vector clocks of the thread t after it has read the value v with this order. */
 static void memory_learn(struct sim_thread *t, const struct memory_value *v, int order)
 {
     if (memory_acquires(order)) {
@@ -245,7 +252,7 @@ static void memory_learn(struct sim_thread *t, const struct memory_value *v, int
     if (v->time > t->pending.at[v->by]) t->pending.at[v->by] = v->time;
 }
 
-/* Adds a value that t stores. The caller sets `carries`. */
+/* Adds the value x, which thread t stores, to the history of l. The caller sets `carries` of it. */
 static struct memory_value *memory_append(struct sim_thread *t, struct memory_place *l, uint64_t x)
 {
     uint32_t n = ++l->last;
@@ -260,7 +267,7 @@ static struct memory_value *memory_append(struct sim_thread *t, struct memory_pl
     return v;
 }
 
-/* Advances the clock of t: its later steps are not part of what it has released. */
+/* Advances the clock of t after a release, so that its later steps do not count as released. */
 static void memory_tick(struct sim_thread *t)
 {
     t->view.at[t->id] = ++t->hb.at[t->id];
@@ -285,7 +292,7 @@ static bool memory_late(void)
     return S->o.model == SIM_TSO && S->o.strategy != SIM_TIMED;
 }
 
-/* The oldest late store of thread i reaches memory. */
+/* Makes the oldest late store of thread i reach memory: all threads see it from now on. */
 static void memory_arrive(int i)
 {
     struct memory_late *late = M->late[i], first = late[0];
@@ -294,7 +301,7 @@ static void memory_arrive(int i)
     M->late_all--;
     memmove(late, late + 1, (size_t)--M->late_n[i] * sizeof *late);
     sim_heap_check(first.p, (size_t)first.size, NULL);
-    if (t == S->now) { /* first restore memory as other threads see it */
+    if (t == S->now) { /* undoes the late stores of t, so that memory is as other threads see it */
         for (int j = M->late_n[i]; j-- > 0;) memory_write(late[j].p, late[j].size, late[j].before);
         memory_write(first.p, first.size, first.before);
     }
@@ -354,7 +361,7 @@ static void memory_store_late(struct sim_thread *t, void *p, int size, uint64_t 
     memory_write(p, size, x);
 }
 
-/* Whether t has a late store to these bytes. */
+/* Returns whether t has a late store to at least one of the `size` bytes at p. */
 static bool memory_is_late(const struct sim_thread *t, const void *p, size_t size)
 {
     for (int i = 0; i < M->late_n[t->id]; i++) {
@@ -368,8 +375,8 @@ static bool memory_is_late(const struct sim_thread *t, const void *p, size_t siz
 
 /* ---- Races ----------------------------------------------------------------------------------- */
 
-/* The shadow of 8 bytes. If there is none: a new one if `make` and the table is not full, otherwise
- * NULL. */
+/* Returns the shadow of the 8 bytes with this number (address / 8). If they have none, makes one if
+ * `make` is true and there is space, otherwise returns NULL. */
 static struct memory_shadow *memory_shadow(uintptr_t granule, bool make)
 {
     struct memory_entry *e = memory_entry(M->shadow_of, granule);
@@ -378,18 +385,20 @@ static struct memory_shadow *memory_shadow(uintptr_t granule, bool make)
     if (!make || M->shadows == MEMORY_MOST) return NULL;
     *e = (struct memory_entry){granule, M->run, M->shadows++};
     struct memory_shadow *s = &M->shadow[e->at];
-    memset(s, 0,
-           offsetof(struct memory_shadow, read_mask)); /* `readers` says that the rest is unset */
+    /* `readers` is 0, which says that read_mask and read have no valid elements. */
+    memset(s, 0, offsetof(struct memory_shadow, read_mask));
     return s;
 }
 
-/* Whether the next step of t happens after an access of thread `by`. */
+/* Returns whether an access that thread `by` made at `time` (on its clock) happens before the next
+ * step of t. */
 static bool memory_after(const struct sim_thread *t, uint8_t by, uint32_t time)
 {
     return by == t->id || time <= t->hb.at[by];
 }
 
-/* Fails the run. */
+/* Fails the run because of a race at p: `what` is the access of the running thread at pc, and
+ * `other` the thread that made the earlier access. */
 static void memory_race(const void *p, const char *what, int other, const void *pc,
                         const void *other_pc)
 {
@@ -447,8 +456,10 @@ static void memory_races(const void *p, size_t size, bool write, bool plain, con
 {
     uintptr_t at = (uintptr_t)p, end = at + size;
 
-    if (!S->o.races || !memory_models()) return; /* without a model there is no happens-before */
-    /* The one known race, in the arguments of cells: see docs/memory-model.md. */
+    /* Without a memory model the vector clocks are not complete. */
+    if (!S->o.races || !memory_models()) return;
+    /* A known race that is not checked: a thief copies words of a cell with atomic loads while the
+     * owner may store arguments there with plain stores; see docs/memory-model.md. */
     if (!plain && !write && sim_in_range(p) && (at & 63) >= 16) return;
     while (at < end) {
         uintptr_t next = (at | 7) + 1;
@@ -501,8 +512,8 @@ void sim_store(void *p, int size, uint64_t x, int order, const void *pc)
     char buffer[64];
 
     memory_enter(p, size, true, order == __ATOMIC_SEQ_CST, pc);
-    /* The compiler accesses the stack in ways that it does not report, so stores to it are not
-     * late. */
+    /* The compiler does not report all accesses to the stack. They would miss a late store, so
+     * stores to the stack of the running thread are not late. */
     bool own = (uintptr_t)p - (uintptr_t)S->now->stack < SIM_STACK;
     if (memory_late() && order != __ATOMIC_SEQ_CST && !own) {
         memory_store_late(S->now, p, size, x, order);
@@ -536,7 +547,8 @@ static uint64_t memory_apply(enum sim_rmw op, uint64_t old, uint64_t v)
     }
 }
 
-/* Replaces the last value of l, which t has just read. */
+/* Adds the value x to the history of l: the store of a read-modify-write of t, which has just read
+ * the last value. */
 static void memory_replace(struct sim_thread *t, struct memory_place *l, uint64_t x, int order)
 {
     sim_clock before = memory_value(l, l->last)->carries;
@@ -625,7 +637,8 @@ void sim_fence(int order, const void *pc)
     memory_tick(t);
 }
 
-/* x86-64 does not reorder loads with loads, so with tso this does nothing. */
+/* fji_fence_thief(): a full fence with weak. With tso it does nothing, because x86-64 does not
+ * reorder loads with loads. */
 void sim_fence_thief(const void *pc)
 {
     if (S->o.model == SIM_WEAK) sim_fence(__ATOMIC_SEQ_CST, pc);
@@ -640,7 +653,9 @@ void sim_barrier(const void *pc)
         return;
     }
     for (int i = 0; i < S->highest; i++) sim_memory_drain(&S->thread[i]);
-    for (int turn = 0; turn < 2; turn++) /* after the second turn all know what each knew */
+    /* The first turn collects in `fences` what each thread knows. After the second turn every
+     * thread knows all of it. */
+    for (int turn = 0; turn < 2; turn++)
         for (int i = 0; i < S->highest; i++)
             if (S->thread[i].state != SIM_NONE) memory_full_fence(&S->thread[i]);
 }
@@ -651,7 +666,8 @@ void sim_plain(const void *p, size_t size, bool write, const void *pc)
         sim_cost_access(p, size, write, false);
         return;
     }
-    /* The thread-local variables of all threads have the same addresses here, and so has errno. */
+    /* All simulated threads have their thread-local variables and errno at the same addresses, so
+     * accesses to them are not checked. */
     if (size == 0 || (uintptr_t)p - (uintptr_t)S->tls < S->tls_bytes || p == &errno) return;
     sim_heap_check(p, size, pc);
     memory_races(p, size, write, true, pc);
@@ -680,13 +696,14 @@ void sim_memory_forget(const void *p, size_t size)
 void sim_memory_inherit(struct sim_thread *child, const struct sim_thread *from)
 {
     if (child->id >= SIM_CLOCKS || from->id >= SIM_CLOCKS) return;
-    /* The new thread also knows what the last thread with this number knew: it uses the same
-     * stack. */
+    /* The clocks of an ended thread with the same id are kept and joined with those of `from`. The
+     * new thread uses the stack of the ended thread, and must not race with it there. */
     sim_clock_join(&child->hb, &from->hb);
     sim_clock_join(&child->view, &from->view);
     memset(&child->pending, 0, sizeof child->pending);
     memset(&child->released, 0, sizeof child->released);
-    /* The later steps of the parent do not happen before the child. */
+    /* Advances the clock of `from`, so that its later steps do not count as known to the new
+     * thread. */
     struct sim_thread *parent = &S->thread[from->id];
     parent->view.at[from->id] = ++parent->hb.at[from->id];
 }

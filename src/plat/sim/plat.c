@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sim/plat.c - plat.h on the simulator
+ * sim/plat.c - the functions of plat.h, implemented by the simulator
+ *
+ * plat.h says what each function does.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +85,8 @@ bool fji_plat_thread_start(void (*main)(void *), void *arg, const fji_creator *h
     struct plat_start *s = sim_alloc(sizeof *s, 16, true);
     *s = (struct plat_start){main, arg};
     if (how->create_thread == NULL) {
-        /* A refusal would be wrong: no later attempt of the pool could succeed. */
+        /* The run fails here. If this function returned false, the pool would try again, and no
+         * attempt could succeed before a thread ends. */
         if (sim_thread_start(plat_main, s) < 0) sim_fail("too many threads for the simulator");
         return true;
     }
@@ -102,7 +105,8 @@ void fji_plat_thread_allow(int signal)
     (void)signal;
 }
 
-/* There are no signals here. They only make waits return, which may happen at any time anyway. */
+/* Sends no signal, because the simulator has none. The library uses signals only to make system
+ * calls return early. The call is only a point at which another thread may run. */
 void fji_plat_thread_signal(fji_thread t, int signal)
 {
     (void)t, (void)signal;
@@ -191,7 +195,7 @@ const char *fji_plat_env(const char *name)
     return NULL;
 }
 
-/* There is no fork() here. */
+/* Installs nothing, because programs on the simulator do not call fork(). */
 void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
     (void)prepare, (void)parent, (void)child;

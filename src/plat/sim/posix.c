@@ -2,8 +2,9 @@
 /*
  * posix.c - the functions of posix.h, on the simulator
  *
- * Mutexes, condition variables, barriers and semaphores are built on atomic accesses to their first
- * words. So they give exactly the memory order that POSIX promises, and no more.
+ * Mutexes, condition variables, barriers and semaphores are words, at the beginning of the object,
+ * that are accessed with acquire and release order only. So the simulator finds programs that rely
+ * on a stronger order, such as that of a full fence.
  */
 #include "posix.h"
 

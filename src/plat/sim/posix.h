@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * posix.h - threads, locks, memory and sleep of the simulated program
+ * posix.h - replaces POSIX threads, locks, sleep, malloc() and others in the simulated program
  *
  * test/sim/simbuild.py includes this header before every source that runs on the simulator
- * (-include). It redirects POSIX calls to the simulator. The types are those of the system; the
- * simulator uses only the first words of the objects.
+ * (-include). It redirects POSIX calls to the simulator. The types are those of the system. Of an
+ * object, for example a pthread_mutex_t, the simulator uses only the first one to three words.
  */
 #ifndef FJI_SIM_POSIX_H
 #define FJI_SIM_POSIX_H
@@ -51,7 +51,8 @@ void sim_free(void *p);
 void *sim_memset(void *p, int c, size_t n);
 void *sim_memcpy(void *to, const void *from, size_t n);
 
-/* memset() and the others are here because the C library is not instrumented. */
+/* The C library is not compiled with -fsanitize=thread. So memset(), memcpy() and memmove() are
+ * replaced by functions that report their accesses to the simulator. */
 #define memset sim_memset
 #define memcpy sim_memcpy
 #define memmove sim_memcpy

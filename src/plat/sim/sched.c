@@ -2,9 +2,11 @@
 /*
  * sched.c - threads as coroutines, the choice of the next thread, the clock, waiting and waking
  *
- * Exactly one simulated thread runs at a time. Another one may run after a point (sim_point()) and
- * when the running thread has to wait. The program has only one real thread, and therefore one set
- * of thread-local variables. Their contents are exchanged at each switch.
+ * Exactly one simulated thread runs at a time. The simulator may switch to another one at a point
+ * (sim_point()) and when the running thread has to wait. A thread is ready if it is not waiting,
+ * joining, frozen or ended; the running thread is ready, too. A step is a point or a wait. The
+ * process has only one real thread, and therefore one set of thread-local variables, whose contents
+ * are exchanged at each switch.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +20,7 @@
 #include "../config.h"
 #include "engine.h"
 
-/* Time of the clock at the beginning of a run, ns. */
+/* Time of the simulated clock at the beginning of a run, ns. */
 #if FJI_WRAP_TEST
 #define SCHED_BEGIN FJI_START_CLOCK
 #else
@@ -30,10 +32,11 @@ struct sim_engine *sim_engine;
 
 /* ---- Memory of the simulator ----------------------------------------------------------------- */
 
-/* The address of the first mapping. */
+/* The address of the first mapping that sim_map() makes. */
 #define SCHED_MAPS ((uintptr_t)0x200000000000)
 
-static uintptr_t sched_mapped; /* in place of S->mapped until there is an engine */
+/* The address of the next mapping, until sim_engine exists. Then S->mapped replaces it. */
+static uintptr_t sched_mapped;
 
 void *sim_map(size_t bytes)
 {
@@ -97,15 +100,15 @@ void sim_options_of(uint64_t seed, sim_options *o)
 #error "the simulator switches stacks by hand, on x86-64 only"
 #endif
 
-/* Saves the callee-saved registers, stores the stack pointer in *from and continues on the stack
- * `to`. */
+/* Saves the callee-saved registers on the stack, stores the stack pointer in *from, and continues
+ * the coroutine whose stack pointer is `to`. Returns when another call switches back to *from. */
 void sim_switch(void **from, void *to);
 __asm__(".text\n.type sim_switch,@function\nsim_switch:\n"
         "\tpushq %rbp\n\tpushq %rbx\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\tpushq %r15\n"
         "\tmovq %rsp, (%rdi)\n\tmovq %rsi, %rsp\n"
         "\tpopq %r15\n\tpopq %r14\n\tpopq %r13\n\tpopq %r12\n\tpopq %rbx\n\tpopq %rbp\n\tret\n");
 
-/* Where a new coroutine begins. */
+/* The first function of a new coroutine: runs the thread's main function and ends the thread. */
 static void sched_start_here(void)
 {
     S->now->main(S->now->arg);
@@ -116,7 +119,7 @@ static void sched_prepare_stack(struct sim_thread *t)
 {
     if (t->stack == NULL) t->stack = sim_map(SIM_STACK);
     void **sp = (void **)(void *)(t->stack + SIM_STACK) - 2;
-    *--sp = NULL; /* the caller of sched_start_here(): none */
+    *--sp = NULL; /* the return address of sched_start_here(), which does not return */
     *--sp = (void *)sched_start_here;
     sp -= 6;
     memset(sp, 0, 6 * sizeof *sp);
@@ -140,7 +143,7 @@ static void sched_go_to(struct sim_thread *next)
     sim_switch(&t->sp, next->sp);
 }
 
-/* Returns to sim_run(). The coroutines are abandoned. */
+/* Ends the run: switches back to sim_run(). The coroutines of the run are never continued. */
 static void __attribute__((noreturn)) sched_leave(void)
 {
     void *nowhere;
@@ -180,7 +183,8 @@ int sim_self(void)
 
 /* ---- Ready threads --------------------------------------------------------------------------- */
 
-/* S->ready is an array in any order. With TIMED it is a heap with the earliest thread first. */
+/* S->ready is the array of the ready threads. With TIMED it is a heap, and the first thread is the
+ * one whose own clock is furthest behind. Otherwise it has no order. */
 
 static void sched_place(int i, int id)
 {
@@ -239,11 +243,12 @@ int64_t sim_now(void)
 
 bool sim_jumps(void)
 {
-    return S->o.jump_in != 0 ||
-           S->o.freezes != 0; /* the clock continues while a thread is frozen */
+    /* While a thread is frozen, the clock advances. */
+    return S->o.jump_in != 0 || S->o.freezes != 0;
 }
 
-/* Makes the threads ready whose deadline has come, and finds the next deadline. */
+/* Makes the waiting threads ready whose deadline is not later than `now`. Sets S->earliest to the
+ * earliest deadline of the others. */
 static void sched_time_out(int64_t now)
 {
     S->earliest = INT64_MAX;
@@ -283,7 +288,8 @@ static struct sim_thread *sched_any(void)
     return &S->thread[S->ready[sim_random() % (uint32_t)S->ready_n]];
 }
 
-/* Advances the clock to the next deadline, and makes its threads ready. */
+/* Advances the clock to the earliest deadline, if there is one, and makes the threads with this
+ * deadline ready. */
 static void sched_jump(void)
 {
     if (S->earliest == INT64_MAX) return;
@@ -291,7 +297,7 @@ static void sched_jump(void)
     sched_time_out(S->clock);
 }
 
-/* A spurious wake-up of a random sleeper. */
+/* Wakes a random thread that sleeps on a word, if there is one: a spurious wake-up. */
 static void sched_wake_anybody(void)
 {
     int waiting[SIM_CLOCKS], n = 0;
@@ -305,13 +311,14 @@ static void sched_wake_anybody(void)
     sim_ready(t);
 }
 
-/* Gives t the lowest priority. */
+/* PCT: gives t a priority below those of all other threads. */
 static void sched_demote(struct sim_thread *t)
 {
     t->priority = S->lowest--;
 }
 
-/* Chooses the step of the next freeze, if there is one. */
+/* Chooses the step at which a thread is frozen next: a random one of the next S->o.expected steps,
+ * or never if the run has had all its freezes. */
 static void sched_next_freeze(void)
 {
     S->freeze_at = S->freezes_left-- > 0 && S->o.expected > 0
@@ -329,7 +336,8 @@ static void sched_thaw(void)
     sched_next_freeze();
 }
 
-/* Freezes the running thread for a random number of steps, up to those of a whole run. */
+/* Freezes the running thread t for a random number of steps, at most S->o.expected. A frozen thread
+ * does not run, as if the system had taken its core away. */
 static void sched_freeze(struct sim_thread *t)
 {
     sim_trace(NULL, "is frozen");
@@ -340,7 +348,9 @@ static void sched_freeze(struct sim_thread *t)
     S->thaw_at = S->steps + 1 + (long)(sim_random() % (uint64_t)S->o.expected);
 }
 
-/* Events at random or at chosen steps. */
+/* Called at each step, except with TIMED. Causes the events that are due: the failure of a run with
+ * too many steps, freezes, changes of priority, late stores that reach memory, jumps of the clock,
+ * spurious wake-ups, and ends of waits whose deadline has passed. */
 static void sched_events(void)
 {
     struct sim_thread *t = S->now;
@@ -358,6 +368,8 @@ static void sched_events(void)
     sim_check_time();
 }
 
+/* TIMED: switches to the ready thread whose own clock is furthest behind. Before, ends the waits
+ * whose deadline is not later than this clock. */
 static void sched_choose_timed(void)
 {
     struct sim_thread *t = S->now;
@@ -378,7 +390,9 @@ static void sched_choose_timed(void)
     }
 }
 
-/* Switches to another thread. The running thread is not ready. */
+/* Switches to a ready thread, except with TIMED. The running thread is usually not ready. If no
+ * thread is ready, advances the clock to the next deadline, or else ends the freeze of the frozen
+ * thread. */
 static void sched_switch(void)
 {
     while (S->ready_n == 0) {
@@ -398,7 +412,8 @@ void sim_point(void)
 
     S->steps++;
     if (sched_timed()) {
-        /* The clocks of two threads may differ by less than the time of one transfer. */
+        /* The choice is needed if another thread is ready, or if a deadline is earlier than the
+         * clock of t. */
         if (S->ready_n > 1 || S->earliest < t->time) sched_choose_timed();
         return;
     }
@@ -410,7 +425,7 @@ void sim_point(void)
     }
     if (S->ready_n == 1) return;
     if (S->o.strategy == SIM_PCT) {
-        if (++t->run > 2000) sched_demote(t), t->run = 0; /* it probably spins */
+        if (++t->run > 2000) sched_demote(t), t->run = 0; /* t probably spins */
         sched_go_to(sched_top_priority());
     } else if (sched_one_in(S->o.switch_in)) {
         sched_go_to(sched_any());
@@ -545,7 +560,7 @@ void sim_thread_detach(int id)
 
 /* ---- Waiting on a word ----------------------------------------------------------------------- */
 
-/* A deadline later than this, in 146 years, counts as none. */
+/* A deadline later than this, 146 years in ns, counts as no deadline. */
 #define SIM_NEVER (1ll << 62)
 
 bool sim_wait(const uint32_t *word, uint32_t value, int64_t deadline)
@@ -555,7 +570,7 @@ bool sim_wait(const uint32_t *word, uint32_t value, int64_t deadline)
     sim_memory_drain(t);
     sim_point();
     if (word != NULL && *word != value)
-        return true; /* compares the last value, as the system does */
+        return true; /* as a futex, compares the last value stored and never an older one */
     if (deadline <= sim_now()) return false;
     if (deadline > SIM_NEVER) deadline = INT64_MAX; /* otherwise the clock would overflow */
     sim_trace(NULL, "sleeps%s", deadline == INT64_MAX ? "" : " with a limit");
@@ -615,7 +630,7 @@ static int sched_find_tls(struct dl_phdr_info *info, size_t size, void *arg)
         S->tls = info->dlpi_tls_data;
         S->tls_bytes = info->dlpi_phdr[i].p_memsz;
     }
-    return 1; /* only the first object, which is the program itself */
+    return 1; /* ends dl_iterate_phdr() after the first object, which is the program itself */
 }
 
 static void sched_first_time(void)
@@ -640,7 +655,8 @@ static void sched_choose_changes(void)
 
     S->changes_left = S->o.expected <= 0 ? 0 : S->o.changes > 8 ? 8 : S->o.changes;
     for (int i = 0; i < S->changes_left; i++) S->change_at[i] = 1 + (long)sim_random() % k;
-    for (int i = 1; i < S->changes_left; i++) /* in descending order: the next one is the last */
+    /* Sorts change_at in descending order. sched_events() uses the last element first. */
+    for (int i = 1; i < S->changes_left; i++)
         for (int j = i; j > 0 && S->change_at[j - 1] < S->change_at[j]; j--) {
             long x = S->change_at[j];
             S->change_at[j] = S->change_at[j - 1];
@@ -648,7 +664,8 @@ static void sched_choose_changes(void)
         }
 }
 
-/* Restores the state at the first call of sim_run(). */
+/* Prepares a run: restores the data of the program to their state at the first call of sim_run(),
+ * and resets the simulator. */
 static void sched_reset(const sim_options *o)
 {
     for (int i = 0; i < S->highest; i++) S->thread[i].state = SIM_NONE;

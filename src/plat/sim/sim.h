@@ -8,21 +8,22 @@
  * access, fence, wait, wake, thread start and read of the clock is a point at which another thread
  * may run.
  *
- * A run is a pure function of its seed. The seed decides which thread runs next, which of the
- * values that the memory model allows a load returns, whether an address is used again, which
- * sleeper is woken, and when the clock jumps. A failure prints its seed, and the same seed
- * reproduces it.
+ * A run depends only on the program and on the options, one of which is the seed of the random
+ * numbers. The options decide which thread runs next, which of the values that the memory model
+ * allows a load returns, whether freed memory is allocated again, which of several sleeping threads
+ * is woken, and when the clock jumps. So a failure can be reproduced with the same options.
  *
- * The simulator finds wrong results (the program calls sim_fail()), deadlocks (no thread can run,
- * and no deadline makes one ready), runs without an end, data races, uses of memory that is freed
- * or was never allocated, and failed checks of the library (check.h).
+ * The simulator finds wrong results (the program calls sim_fail()), deadlocks (all threads wait,
+ * and none has a deadline), runs without an end (too many steps), data races, uses of memory that
+ * is freed or was never allocated, and failed checks of the library (check.h).
  *
  * Memory models
  *   sc    a load returns the last value stored.
- *   tso   as x86-64: other threads may not see a store until its thread executes a fence or a
- *         locked instruction. Loads and stores are otherwise in order.
- *   weak  as C11: a load may return any value that its thread does not know to be overwritten. Only
- *         load buffering is left out, where a load returns the value of a store that comes later.
+ *   tso   as x86-64: a store may become visible to other threads late, but not later than the next
+ *         full fence or locked instruction of its thread. Loads and stores are otherwise in order.
+ *   weak  as C11: a load may return an older value, unless the thread knows that the value was
+ *         overwritten (memory.c). One case of C11 is not simulated, load buffering: a load never
+ *         returns the value of a store that is executed after it.
  * The heavy fence acts as membarrier: every thread executes a full fence at that moment.
  */
 #ifndef FJI_SIM_H
@@ -34,30 +35,31 @@
 
 enum sim_model { SIM_SC, SIM_TSO, SIM_WEAK };
 
+/* Which thread runs next. */
 enum sim_strategy {
-    SIM_RANDOM, /* at some points, a thread chosen at random */
-    SIM_PCT,    /* the thread with the highest priority, with changes of priority at random steps */
-    SIM_TIMED   /* the thread whose own clock is furthest behind, with the costs of cost.c */
+    SIM_RANDOM, /* a thread chosen at random, at random points */
+    SIM_PCT,    /* the thread with the highest priority; priorities change at random steps */
+    SIM_TIMED   /* the thread whose own clock is furthest behind; cost.c advances the clocks */
 };
 
-/* Options of one run. sim_options_of() derives all of them from a seed. */
+/* Options of one run. sim_options_of() sets them. "One in n" is a probability of 1/n. */
 typedef struct sim_options {
     uint64_t seed;
     enum sim_model model;
     enum sim_strategy strategy;
-    int switch_in;   /* RANDOM: another thread may run at one in this many points */
-    int changes;     /* PCT: number of changes of priority */
-    int freezes;     /* times that a thread is stopped for long, as if its core was taken away */
-    long expected;   /* estimated steps of a run; 0 if unknown: then no changes and freezes */
-    int stale_in;    /* one in this many loads returns an older value, if one is allowed */
-    int jump_in;     /* at one in this many points the clock jumps to the next deadline; 0: never */
-    int spurious_in; /* at one in this many points a sleeper wakes without a reason; 0: never */
+    int switch_in; /* RANDOM: the next thread is chosen at one in this many points */
+    int changes;   /* PCT: how often the running thread gets the lowest priority; at most 8 */
+    int freezes;   /* most times that a thread is stopped for many steps, as if it lost its core */
+    long expected; /* estimated steps of a run; if 0, there are no `changes` and no `freezes` */
+    int stale_in;  /* weak: one in this many loads returns an older value, if one is allowed */
+    int jump_in;   /* at one in this many points the clock jumps to the next deadline; 0: never */
+    int spurious_in;  /* at one in this many points a spurious wake-up happens; 0: never */
     bool heavy_fence; /* result of fji_plat_has_barrier() */
-    bool reuse;       /* freed memory is allocated again at once; otherwise never */
-    bool races;       /* find data races */
-    bool trace;       /* print every step */
-    long steps;       /* a run with more steps fails as one without an end */
-    int step_ns;      /* time of one step on the clock */
+    bool reuse;       /* whether freed memory is allocated again (heap.c) */
+    bool races;       /* whether a data race fails the run */
+    bool trace;       /* whether the steps are printed to stderr */
+    long steps;       /* limit: a run with more steps fails */
+    int step_ns;      /* by how much each step advances the clock, ns; not used by TIMED */
     int cpus;         /* result of fji_plat_cpus() */
 } sim_options;
 
@@ -66,41 +68,45 @@ typedef struct sim_result {
     char text[400];
     long steps;
     long switches;
-    int threads;  /* threads that were started */
-    int64_t time; /* duration on the virtual clock, ns */
-    long blocks;  /* blocks of memory that were not freed */
+    int threads;  /* number of threads that were started, with the first one */
+    int64_t time; /* duration of the run on the simulated clock, ns */
+    long blocks;  /* number of blocks of memory that were not freed */
 } sim_result;
 
-/* Sets *o to the default mix: every option is drawn from the seed. */
+/* Sets *o to the options that tests use by default. The seed determines the model, the strategy
+ * (RANDOM or PCT), heavy_fence, reuse, and how often the random events occur. The other options
+ * have fixed values; `expected` is 0. */
 void sim_options_of(uint64_t seed, sim_options *o);
 
-/* Makes one run of main(arg). The data of the program are restored to their state at the first call
- * of this function before each run. Not from inside a run. */
+/* Runs main(arg) as the first simulated thread until it returns or the run ends otherwise, and sets
+ * *out. Before each run, the static data of the program are restored to their state at the first
+ * call of this function. Must not be called inside a run. */
 void sim_run(const sim_options *o, void (*main)(void *), void *arg, sim_result *out);
 
-/* Ends the run as failed, with a text. Only from inside a run. */
+/* Ends the run as failed; the formatted text is stored in the result. Called only inside a run. */
 __attribute__((noreturn, format(printf, 1, 2))) void sim_fail(const char *format, ...);
 
-/* Ends the run as passed, also if other threads still run. Only from inside a run. */
+/* Ends the run as passed, even if other threads have not ended. Called only inside a run. */
 __attribute__((noreturn)) void sim_end(void);
 
-bool sim_inside(void);     /* whether a run is in progress */
-int64_t sim_now(void);     /* the virtual clock, ns */
-bool sim_jumps(void);      /* whether the clock may be far ahead of the work that was done */
-int sim_self(void);        /* number of the calling thread */
-uint32_t sim_random(void); /* a random number that depends on the seed */
+bool sim_inside(void); /* whether a run is in progress */
+int64_t sim_now(void); /* time of the simulated clock, ns; TIMED: of the calling thread's clock */
+bool sim_jumps(void);  /* whether the clock may jump, or advance while a thread is frozen */
+int sim_self(void);    /* the id of the calling simulated thread */
+uint32_t sim_random(void); /* the next pseudo-random number of the run */
 void sim_yield(void);      /* lets another thread run */
-void sim_work(int64_t ns); /* the calling thread computes for this time */
+void sim_work(int64_t ns); /* advances the clock by ns, as if the caller computed for that time */
 bool sim_sleep_until(int64_t ns);
-void sim_note(const char *text); /* prints a line in the trace */
+void sim_note(const char *text); /* prints a line if the option `trace` is set */
 
-/* What the TIMED strategy has counted, for all threads. */
+/* How often each operation was executed in the current or last TIMED run, by all threads. */
 typedef struct sim_counts {
     uint64_t transfers, reads, writes, locked, barriers, wakes, sleeps, starts;
 } sim_counts;
 void sim_counted(sim_counts *out);
 
-/* Returns the transfers of the cache line of this address so far, TIMED only. */
+/* TIMED only: returns the number of transfers, so far in this run, of the cache line of address p
+ * between processors (cost.c). */
 uint64_t sim_transfers_of(const void *p);
 
 #endif /* FJI_SIM_H */

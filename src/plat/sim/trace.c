@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace.c - prints each step of a run with its place in the source
+ * trace.c - prints a line for each traced step of a run, with the source line that made the step
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -18,7 +18,8 @@ static struct trace_place {
     char text[96];
 } * trace_place;
 
-/* Sets text to file, line and function of pc. Runs addr2line, which is slow. */
+/* Sets text, of n bytes, to the file, line and function of the code address pc. Runs the program
+ * addr2line, which is slow. */
 static void trace_look_up(const void *pc, char *text, size_t n)
 {
     char command[128], function[128] = "?", line[256] = "?";
@@ -36,8 +37,8 @@ static void trace_look_up(const void *pc, char *text, size_t n)
     snprintf(text, n, "%s %s", file != NULL ? file + 1 : line, function);
 }
 
-/* The text of a place, looked up at its first use. "" if pc is NULL or there are too many
- * places. */
+/* Returns the text of trace_look_up() for the code address pc. Each address is looked up only once.
+ * Returns "" if pc is NULL, or if TRACE_PLACES other addresses were looked up before. */
 static const char *trace_at(const void *pc)
 {
     if (pc == NULL) return "";
