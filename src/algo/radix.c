@@ -7,11 +7,14 @@
  * The idea: move the elements by digits of their keys, and choose the digits so that all accesses
  * of a pass stay in the cache.
  *
- * Leaves. A range that fits a cache is a leaf. Its elements are moved to the buffer by a lower
- * digit of their keys, and back by an upper digit. The digits begin at the highest bit in which the
- * keys differ, and are as wide as is worthwhile for the number of elements. If the two digits do
- * not reach down to bit 0, few elements have the same digits. Each group of elements with the same
- * digits is then a leaf of its own.
+ * A digit is a group of neighbouring bits of a key. One pass moves all elements of a range, so that
+ * they are in the order of one digit and keep their order where the digit is the same.
+ *
+ * Leaves. A range of at most LEAF_BYTES, which fits a cache, is a leaf. Its elements are moved to
+ * the buffer by a lower digit of their keys, and back by the digit above it. The upper digit begins
+ * at the highest bit in which the keys differ. Both digits are wider if there are more elements. If
+ * the two digits do not reach down to bit 0, few elements agree in both digits. Each group of
+ * elements that do is then sorted as a leaf of its own.
  *
  * Buckets. A larger range is first divided into buckets by one digit (most significant digit first,
  * "msd"). Each chunk of the range counts its elements by bucket. From these counts follows where
@@ -21,12 +24,14 @@
  *     range    |-chunk-|-chunk-|-chunk-|      the digit: the highest bits that differ
  *     buckets  |0|-1-|--2--|3|----4----|      sorted by the bits below the digit
  *
- * Only bits that differ count, so small keys, or keys with a common prefix, take no longer. A
- * bucket never has all elements of its range, because the highest bit of the digit differs. If
- * plain keys differ in one digit only, they are not moved: the result is written from the counts.
+ * Bits above the highest bit that differs take no time, so small keys, and keys with a common
+ * prefix, are sorted faster. A bucket never has all elements of its range, unless all keys are
+ * equal, because the highest bit of the digit differs. If elements have no values and their keys
+ * differ in one digit only, they are not moved: the result is written from the counts.
  *
- * Cancellation: a range is unchanged until its buckets are complete. A bucket that is not sorted
- * then is only copied to its place.
+ * Cancellation: the elements are moved to buckets in other memory, so a range is unchanged until
+ * its buckets are complete. After a cancellation, a bucket that is not sorted yet is copied to its
+ * place as it is.
  */
 #include "radix.h"
 
@@ -37,17 +42,18 @@
 #include "split.h"
 
 enum {
-    SMALL_MAX = 32,       /* at most this many elements are sorted by comparisons */
-    LEAF_DIGIT_MAX = 12,  /* the most bits of a digit of a leaf */
-    ONE_PASS_MAX = 10,    /* the most bits of a leaf that are sorted by one digit, not two */
+    SMALL_MAX = 32,      /* a leaf of at most this many elements is sorted by comparisons */
+    LEAF_DIGIT_MAX = 12, /* the most bits of a digit by which a leaf is sorted */
+    ONE_PASS_MAX = 10,   /* if keys of a leaf differ in at most this many bits: one pass, not two */
     LEAF_BYTES = 1 << 18, /* the most bytes of a leaf; its buffer has the same size */
     MSD_DIGIT_MAX = 8,    /* the most bits of a digit by which elements are moved to buckets */
-    COUNT_DIGIT_MAX = 10, /* the most bits of the digit if plain keys differ in this digit only: the
-                           * result is written from the counts, and no element is moved */
-    BUCKET_BYTES = 1 << 15, /* bytes of a bucket, approximately */
-    CHUNK_MIN = 1 << 14,    /* the least elements of a chunk */
+    COUNT_DIGIT_MAX = 10, /* if keys without values differ in at most this many bits, the result is
+                           * written from the counts, and no element is moved */
+    BUCKET_BYTES = 1 << 15, /* digits are chosen so that a bucket has about this many bytes */
+    CHUNK_MIN = 1 << 14,    /* the least elements of a chunk, approximately */
     CHUNKS_MAX = 64,        /* the most chunks of a range */
-    CHECK_EVERY = 1 << 16,  /* pairs between two tests of the job */
+    CHECK_EVERY = 1 << 16,  /* the test for existing order compares this many pairs of neighbours,
+                             * and then tests whether the job has ended */
 };
 
 static const fji_key_map identity_map;
@@ -62,8 +68,8 @@ static unsigned min_of(unsigned x, unsigned y)
     return x < y ? x : y;
 }
 
-/* Returns by how many bits a leaf of n elements, whose keys differ in the lowest `bits` bits, is
- * sorted before it is divided into groups. */
+/* The keys of a leaf of n elements differ only in the lowest `bits` bits. Returns by how many of
+ * these bits, the highest ones, the leaf is sorted before it is divided into groups. */
 static unsigned leaf_width(size_t n, unsigned bits)
 {
     unsigned size = bits_of(n);
@@ -73,7 +79,8 @@ static unsigned leaf_width(size_t n, unsigned bits)
     return min_of(bits, 2 * min_of(size, LEAF_DIGIT_MAX - 1));
 }
 
-/* Returns the width, in bits, of the digit that divides n elements of `size` bytes into buckets. */
+/* Returns the width, in bits, of the digit that divides n elements of `size` bytes into buckets.
+ * The keys differ only in the lowest `bits` bits. */
 static unsigned msd_digit(size_t n, size_t size, unsigned bits)
 {
     return min_of(bits, min_of(bits_of(n / (BUCKET_BYTES / size)), MSD_DIGIT_MAX));

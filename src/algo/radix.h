@@ -2,21 +2,24 @@
 /*
  * radix.h - sorts by the digits of keys
  *
- * The sorts compare keys as unsigned numbers. The keys of signed and floating-point numbers are
- * therefore mapped to unsigned ones with the same order: the sign bit is inverted, and in a
- * negative floating-point number all other bits are inverted too.
+ * The key of an element is the number itself or, in an element with a value (fj_kv32, fj_kv64), its
+ * member `key`. The sorts take the bits of a key as an unsigned number. The bits of signed and
+ * floating-point numbers are therefore first mapped to unsigned numbers with the same order: the
+ * sign bit is inverted, and in a negative floating-point number all other bits are inverted too.
+ * At the end they are mapped back.
  */
 #ifndef FJI_ALGO_RADIX_H
 #define FJI_ALGO_RADIX_H
 
 #include "job.h"
 
-/* The bits of a number, which may be of a floating-point type. */
+/* The bits of a number. The array may be one of signed or floating-point numbers: may_alias allows
+ * access to it through these types. */
 typedef uint32_t fji_bits32 __attribute__((may_alias));
 typedef uint64_t fji_bits64 __attribute__((may_alias));
 
-/* The bits of a key that are always inverted, and those that are inverted if its sign bit is
- * set. */
+/* How a key is mapped: the bits of `always` are inverted in every key, and the bits of `negative`
+ * only in a key whose sign bit is set. */
 typedef struct fji_key_map {
     uint64_t always, negative;
 } fji_key_map;
@@ -25,8 +28,9 @@ typedef struct fji_key_map {
  * Each function sorts a[0] to a[n - 1]. `buffer` has space for n elements. The sorts of keys with
  * values (kv) are stable.
  *
- *   from     a task that runs in a pool. The sort adds the elements to the progress of the job.
- *   returns  FJ_OK; FJ_ECANCELED, and then the array has the same elements in some order.
+ *   from     a task that runs in a pool. The sort adds its elements to the progress of job j.
+ *   returns  FJ_OK; FJ_ECANCELED if the call is cancelled: the array then has the same elements, in
+ *            some order.
  */
 int fji_radix_32(fji_job *j, fji_bits32 *a, fji_bits32 *buffer, size_t n, const fji_key_map *map);
 int fji_radix_64(fji_job *j, fji_bits64 *a, fji_bits64 *buffer, size_t n, const fji_key_map *map);

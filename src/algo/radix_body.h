@@ -6,20 +6,21 @@
  *
  *      ELEMENT     the type of an element
  *      KEY         the unsigned type of its key
- *      KEY_OF(e)   the key of an element that is mapped
- *      MAPPED(e, m), UNMAPPED(e, m)   the element with its key mapped, and mapped back
- *      HAS_VALUE   1 if an element has more than its key
- *      MADE_OF(k)  the element with key k, if HAS_VALUE is 0
- *      N(name)     the name of a function for this type
+ *      KEY_OF(e)   the key of element e, as it is stored
+ *      MAPPED(e, m)    element e with its key mapped by the fji_key_map *m
+ *      UNMAPPED(e, m)  element e, whose key is mapped by *m, with its original key
+ *      HAS_VALUE   1 if an element is a key and a value, 0 if it is only a key
+ *      MADE_OF(k)  the element with key k; used only if HAS_VALUE is 0
+ *      N(name)     the name of a function or struct for this type
  *      SORT_SMALL  a stable sort of at most SMALL_MAX elements
  */
 
-/* N(msd) is a type, but clang-format takes it for a value. */
+/* clang-format is off because it takes the type N(msd) for a function call. */
 /* clang-format off */
 
 /* ---- One pass -------------------------------------------------------------------------------- */
 
-/* Returns a mask of the bits in which the keys of n elements differ. */
+/* Returns a mask of the bits that are not the same in all keys of n elements. */
 static KEY N(differ)(const ELEMENT *a, size_t n)
 {
     const KEY first = KEY_OF(a[0]);
@@ -29,7 +30,8 @@ static KEY N(differ)(const ELEMENT *a, size_t n)
     return all;
 }
 
-/* Copies n elements and maps their keys back. `from` and `to` may be the same. */
+/* Copies n elements, whose keys are mapped, and maps the keys of the copies back. `from` and `to`
+ * may be the same. */
 static void N(copy_unmapped)(const ELEMENT *from, ELEMENT *to, size_t n, const fji_key_map *map)
 {
     if (map->always != 0) {
@@ -39,9 +41,9 @@ static void N(copy_unmapped)(const ELEMENT *from, ELEMENT *to, size_t n, const f
     }
 }
 
-/* Moves n elements from `from` to `to`, in the order of the digit of `digit` bits at bit `shift`.
- * On entry count[d] is the number of elements whose digit is d. Returns false, and moves nothing,
- * if all elements have the same digit. */
+/* One pass: moves n elements from `from` to `to`, in the order of the digit that consists of
+ * `digit` bits from bit `shift` on. On entry count[d] is the number of elements whose digit is d.
+ * If all elements have the same digit, moves nothing and returns false; otherwise returns true. */
 static bool N(move)(const ELEMENT *from, ELEMENT *to, size_t n, unsigned shift, unsigned digit,
                     uint32_t *count)
 {
@@ -60,9 +62,10 @@ static bool N(move)(const ELEMENT *from, ELEMENT *to, size_t n, unsigned shift, 
 
 /* ---- Leaves ---------------------------------------------------------------------------------- */
 
-/* Sorts by the `width` bits from bit `low` on, at most 2 * LEAF_DIGIT_MAX, in up to two passes.
- * Returns where the elements are: `from` or `other`. The function is not inlined, so that its
- * counts are not on the stack while groups are sorted. */
+/* Sorts n elements by the `width` bits of their keys from bit `low` on, in at most two passes.
+ * `width` is at most 2 * LEAF_DIGIT_MAX. Returns the array in which the elements are then: `from`
+ * or `other`. The function is not inlined, so that the memory of `count` is not on the stack while
+ * N(groups) sorts the groups. */
 __attribute__((noinline)) static ELEMENT *N(two_passes)(ELEMENT *from, ELEMENT *other, size_t n,
                                                         unsigned low, unsigned width)
 {
@@ -87,8 +90,9 @@ __attribute__((noinline)) static ELEMENT *N(two_passes)(ELEMENT *from, ELEMENT *
 
 static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_key_map *map);
 
-/* Elements with the same bits from `low` on are neighbours: sorts each such group by the bits
- * below. */
+/* Completes the sort of n elements in `from` that are sorted by the bits from `low` on. Elements
+ * that agree in these bits are neighbours and form a group. Sorts each group by the bits below
+ * `low`, into `to`, and maps the keys back. */
 static void N(groups)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, unsigned low,
                       const fji_key_map *map)
 {
@@ -101,7 +105,8 @@ static void N(groups)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, unsi
     }
 }
 
-/* Sorts the elements in `from`, whose keys are mapped, into `to`, which is `from` or `other`. */
+/* Sorts n elements in `from`, whose keys are mapped, into `to`, which is `from` or `other`. The
+ * keys in `to` are mapped back. */
 static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_key_map *map)
 {
     if (n <= SMALL_MAX) {
@@ -120,24 +125,26 @@ static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const 
 
 /* ---- Buckets --------------------------------------------------------------------------------- */
 
-/* A range that is divided into buckets, chunk by chunk, and then sorted bucket by bucket. */
+/* A range that is divided into buckets, chunk by chunk, and then sorted bucket by bucket. Chunk i
+ * consists of the elements from N(chunk_at)(m, i) to N(chunk_at)(m, i + 1). */
 typedef struct N(msd) {
     fji_job *job;
-    ELEMENT *from, *other; /* the elements are moved from `from` to `other`, and */
-    ELEMENT *to;           /* sorted into `to`, which is one of the two */
+    ELEMENT *from, *other; /* the elements are in `from` at first, and the buckets are in `other` */
+    ELEMENT *to;           /* where the sorted elements are written: `from` or `other` */
     size_t n;
-    const fji_key_map *map;         /* the map of the keys in the buckets */
-    const fji_key_map *pending_map; /* the map still to be applied to `from`; the identity if its
-                                     * keys are mapped */
+    const fji_key_map *map;         /* the keys in the buckets are mapped by it */
+    const fji_key_map *pending_map; /* the keys in `from` are still to be mapped by it; the
+                                     * identity if they are already mapped */
     size_t chunks;
-    unsigned shift, digit; /* where the digit is in a key */
-    bool fill; /* the keys of a bucket are equal and have no values: */
-    KEY base;  /* the bucket is written, from these bits and the digit */
-    KEY differ[CHUNKS_MAX];
+    unsigned shift, digit; /* the digit consists of `digit` bits from bit `shift` on */
+    bool fill; /* elements are keys only, and equal within a bucket: each bucket is written from
+                * `base` and its number, and no element is moved */
+    KEY base;  /* if `fill`: the bits above the digit, which all keys have in common */
+    KEY differ[CHUNKS_MAX]; /* of each chunk: the bits in which a key differs from from[0] */
     size_t start[(1u << COUNT_DIGIT_MAX) + 1]; /* where each bucket begins */
-    unsigned char done[1u << COUNT_DIGIT_MAX];
-    /* Of each chunk and bucket: first how many elements of the chunk belong to the bucket, then
-     * where the chunk moves its next element of the bucket. */
+    unsigned char done[1u << COUNT_DIGIT_MAX]; /* of each bucket: 1 if it is in `to` */
+    /* count[c][b] is first how many elements of chunk c belong to bucket b. Then it is the index in
+     * `other` to which the next element of chunk c that belongs to bucket b is moved. */
     size_t (*count)[1u << COUNT_DIGIT_MAX];
 } N(msd);
 
@@ -200,8 +207,8 @@ static int N(msd_move)(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-/* Replaces the counts by the places where the chunks begin to write: bucket by bucket, and chunk by
- * chunk within a bucket. */
+/* Replaces each count[c][b] by the index in `other` at which chunk c begins to write into bucket b.
+ * The buckets follow each other, and so do the chunks within a bucket. Sets `start`. */
 static void N(msd_places)(N(msd) *m)
 {
     size_t at = 0, b;
@@ -220,7 +227,7 @@ static void N(msd_places)(N(msd) *m)
 static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to,
                        const fji_key_map *map, bool mapped);
 
-/* Writes a bucket in which all keys are equal. */
+/* Writes bucket b to `to`, if m->fill is set: all elements of the bucket are equal. */
 static void N(msd_fill)(const N(msd) *m, size_t b)
 {
     const ELEMENT e = UNMAPPED(MADE_OF((KEY)(m->base | b)), m->map);
@@ -257,8 +264,8 @@ static int N(msd_buckets)(void *context, size_t lo, size_t hi, void *acc)
     return code;
 }
 
-/* Sorts the buckets. After a cancellation, buckets that are not sorted are copied to their
- * place. */
+/* Sorts the buckets into `to`. After a cancellation, buckets that are not sorted are copied to `to`
+ * as they are. Returns FJ_OK or FJ_ECANCELED. */
 static int N(msd_finish)(N(msd) *m)
 {
     size_t buckets = (size_t)1 << m->digit;
@@ -276,7 +283,8 @@ static int N(msd_finish)(N(msd) *m)
     return code;
 }
 
-/* Divides the range into buckets. */
+/* Chooses the digit and divides the range into buckets: moves the elements to `other` or, if
+ * m->fill is set, only counts them. If it returns another code than FJ_OK, `from` is unchanged. */
 static int N(msd_split)(N(msd) *m)
 {
     KEY all = 0;
@@ -295,9 +303,9 @@ static int N(msd_split)(N(msd) *m)
     return m->fill ? FJ_OK : fji_split_run_nested(m->job, N(msd_move), m, m->chunks, 1);
 }
 
-/* Sorts the elements in `from`, whose keys are mapped if `mapped` is set, into `to`, which is
- * `from` or `other`. The keys in `to` are mapped back. After a cancellation all elements are in
- * `to`, in some order. */
+/* Sorts n elements in `from` into `to`, which is `from` or `other`. If `mapped` is set, the keys in
+ * `from` are mapped; otherwise `to` must be `from`. The keys in `to` are mapped back. After a
+ * cancellation all elements are in `to`, in some order. */
 static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to,
                        const fji_key_map *map, bool mapped)
 {
@@ -320,8 +328,8 @@ static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEM
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
-/* Returns how many of n >= 2 elements at the front are in order or, if `descending`, strictly
- * descending. */
+/* Returns the length of the longest run at the front of n >= 2 elements: the run is in order or, if
+ * `descending` is set, strictly descending. */
 static size_t N(run)(const ELEMENT *a, size_t n, bool descending, const fji_key_map *map)
 {
     size_t i = 1;
@@ -335,8 +343,8 @@ static size_t N(run)(const ELEMENT *a, size_t n, bool descending, const fji_key_
     return i;
 }
 
-/* Returns whether all elements are in order. Reverses them first if they are strictly
- * descending. */
+/* Returns true if all elements are in order, and also if they are strictly descending: then it
+ * reverses them. Returns false for any other order, or if the job ends. */
 static bool N(sorted)(fji_job *j, ELEMENT *a, size_t n, const fji_key_map *map)
 {
     bool descending = n > 1 && N(run)(a, 2, false, map) < 2;

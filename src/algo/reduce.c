@@ -3,14 +3,15 @@
  * reduce.c - folding a range into one value, and counting elements by key
  *
  * Reductions and histograms are the loop of split.h with accumulators. The loop adds to a private
- * accumulator, which is copied to the caller's result only if the call succeeds.
+ * accumulator. Only if the call succeeds, the private accumulator is copied to the result of a
+ * reduction, or added to the counts of a histogram.
  */
 #include <string.h>
 
 #include "scratch.h"
 #include "split.h"
 
-enum { STACK_ACC = 256 }; /* bytes of an accumulator that is stored on the stack */
+enum { STACK_ACC = 256 }; /* an accumulator of at most this many bytes is on the stack */
 
 /* ---- Reductions ------------------------------------------------------------------------------ */
 

@@ -3,42 +3,45 @@
  * reduce_deterministic.c - reductions whose result does not depend on how workers share them
  *
  * The problem: sums of floating-point numbers depend on the order of the additions. The result has
- * to have the same bits in every run, whatever the number of workers and whatever is stolen.
+ * to have the same bits in every run, with any number of workers, and no matter which tasks are
+ * stolen.
  *
- * The tree. The n elements are divided into k leaves of `leaf` elements; the last leaf may have
- * fewer. A leaf is folded into a copy of the identity. A node over k > 1 leaves has the first
- * k - k / 2 of them on its left and the others on its right. The value of a node is
- * combine(left, right). The tree depends only on n and the grain. Which worker computes which node
- * does not change the result.
+ * The tree. The n elements are divided into leaves of `leaf` elements each; the last leaf may have
+ * fewer. The value of a leaf is computed by fold(), which adds its elements to a copy of the
+ * identity. A node over k > 1 leaves has two halves: the first k - k / 2 leaves are its left half,
+ * and the others are its right half. The value of a node is combine(left, right). The tree depends
+ * only on n and the grain. Which worker computes which node does not change the result.
  *
  * A worker computes a subtree in one loop over its leaves, from left to right. The loop keeps the
- * path from the root of the subtree to the current leaf. Each node on the path is in one of three
- * states, which say where its right half is:
+ * path, which consists of the nodes from the root of the subtree down to the current leaf. Each
+ * node on the path is in one of three states, which say how far its right half is:
  *
- *     KEPT      the current leaf is in the left half; this worker has the right half still to do
+ *     KEPT      the current leaf is in the left half; this worker will compute the right half later
  *     FORKED    the current leaf is in the left half; the right half is a forked task
- *     CURRENT   the current leaf is in the right half
+ *     CURRENT   the current leaf is in the right half, or a thief has computed the right half
  *
- *     path [0]  FORKED     Forked halves are above all that are kept: the highest half is the
- *     path [1]  CURRENT    largest one, so it is forked first. They are joined from the bottom
- *     path [2]  KEPT       up.
+ *     path [0]  FORKED     The higher a half is, the larger it is, so the highest KEPT half is
+ *     path [1]  CURRENT    forked first. All FORKED nodes are therefore above all KEPT nodes. The
+ *     path [2]  KEPT       forked halves are joined in the opposite order, the lowest one first.
  *     path [3]  KEPT
  *               the current leaf
  *
  * A left half uses the accumulator of its node, and a right half has one of its own. A path that
  * goes only to the left therefore needs only one accumulator.
  *
- * After every group of leaves that takes about FJI_CHUNK_TICKS, the loop tests for demand. If there
- * is demand, and the highest half that is KEPT takes longer than FJI_FORK_MIN_TICKS, it is forked.
- * The time of a leaf is not known before the first leaf is done, so a short reduction forks
- * nothing. When the loop reaches a forked half, it takes the half back. If a thief has taken it,
- * the half is a subtree of the thief, and its value is in the accumulator of the right half when it
- * is joined.
+ * The loop measures groups of leaves, and chooses their size so that a group takes about
+ * FJI_CHUNK_TICKS. After each group it tests for demand. If there is demand, and the right half of
+ * the highest KEPT node takes longer than FJI_FORK_MIN_TICKS, the loop forks this half. The time of
+ * a leaf is not known before the first leaf is done, so a short reduction forks nothing. When the
+ * loop has completed the left half of a FORKED node, it takes the right half back and computes it.
+ * If a thief has taken the right half, the loop waits until the thief has computed it, as a subtree
+ * of its own, into the accumulator of the right half.
  *
- * An accumulator of at most INLINE_ACC bytes is stored in its node, on the stack of the worker.
- * Larger ones are in a block that is allocated for the subtree, except the accumulator of its root,
- * which the forker provides. A thief that gets no memory for the block does nothing, and the forker
- * computes the subtree.
+ * The accumulator of a right half is stored in the node if it has at most INLINE_ACC bytes. The
+ * nodes are on the stack of the worker. Larger accumulators are in a block that is allocated for
+ * the whole subtree. The accumulator of the root of a subtree is provided by its forker or, for the
+ * root of the whole tree, by the call. A thief that gets no memory for the block does nothing, and
+ * the forker computes the subtree.
  */
 #include <string.h>
 
@@ -47,10 +50,10 @@
 #include "split.h"
 
 enum {
-    INLINE_ACC = 128,
-    DEPTH_MAX = 64,   /* the largest depth of any tree */
-    DEPTH_SMALL = 16, /* the largest depth of a subtree that is computed with a smaller stack
-                       * frame */
+    INLINE_ACC = 128, /* an accumulator of at most this many bytes is in its node */
+    DEPTH_MAX = 64,   /* the most nodes on a path in any tree */
+    DEPTH_SMALL = 16, /* a subtree with at most this many nodes on a path is computed in a smaller
+                       * stack frame, with an array of this many nodes */
     GROWTH = 16,      /* a group of leaves is at most 16 times as large as the one before it */
 };
 
@@ -62,17 +65,18 @@ typedef struct reduction {
     void *arg;
     const void *identity;
     size_t size;   /* bytes of an accumulator */
-    size_t stride; /* `size` rounded up to the alignment of accumulators in a block */
+    size_t stride; /* bytes from one accumulator to the next in a block: `size`, rounded up to a
+                    * multiple of the largest alignment */
     size_t begin, end;
     size_t leaf; /* elements of a leaf */
 } reduction;
 
-/* How long leaves take, as the worker has measured it. */
+/* How long leaves take, as the worker has measured it, and the current group of leaves. */
 typedef struct leaf_timing {
-    uint64_t ticks_per_leaf; /* 256 * ticks of a leaf; 0: not known */
-    uint64_t begin;          /* when the current group of leaves began */
+    uint64_t ticks_per_leaf; /* 256 times the ticks that one leaf takes; 0: not known */
+    uint64_t begin;          /* the tick counter when the current group of leaves began */
     size_t leaves;           /* leaves of the current group that are done */
-    size_t check_after;      /* leaves of a group */
+    size_t check_after;      /* a group ends after this many leaves */
 } leaf_timing;
 
 enum half { KEPT, FORKED, CURRENT };
@@ -81,11 +85,11 @@ enum half { KEPT, FORKED, CURRENT };
 typedef struct node {
     fj_task task; /* the task of the right half, while it is FORKED */
     reduction *reduction;
-    enum half half; /* where the right half is */
-    bool done;      /* a thief has computed the right half */
-    size_t lo, n;   /* the leaves of the right half */
-    leaf_timing timing;
-    void *left;  /* the accumulator of the left half, and then of the node */
+    enum half half;     /* the state of the node; see above */
+    bool done;          /* a thief has computed the right half */
+    size_t lo, n;       /* the right half consists of the n leaves from leaf `lo` on */
+    leaf_timing timing; /* the measurements with which a thief begins */
+    void *left;  /* the accumulator of the left half; combine() makes it the one of the node */
     void *right; /* the accumulator of the right half */
     _Alignas(max_align_t) unsigned char inline_acc[INLINE_ACC];
 } node;
@@ -95,10 +99,10 @@ typedef struct subtree {
     reduction *reduction;
     node *path;
     size_t depth;         /* nodes on the path */
-    size_t first_kept;    /* index in `path`: no node before it is KEPT */
-    size_t lo;            /* the current leaf */
+    size_t first_kept;    /* no node of `path` before this index is KEPT */
+    size_t lo;            /* the number of the current leaf */
     void *acc;            /* the accumulator of the current leaf */
-    unsigned char *block; /* large accumulators; NULL: they are in the nodes */
+    unsigned char *block; /* the accumulators of right halves; NULL: they are in the nodes */
     leaf_timing timing;
 } subtree;
 
@@ -110,12 +114,13 @@ static void timing_begin(leaf_timing *t)
     t->leaves = 0;
 }
 
-/* Ends a group of leaves, and chooses the size of the next one. */
+/* Ends the current group of leaves. Measures how long a leaf takes, and chooses the size of the
+ * next group, unless the group took about as long as it should. */
 static void timing_update(leaf_timing *t)
 {
     uint64_t now = fji_ticks(), elapsed = now - t->begin;
 
-    if (elapsed > UINT64_MAX / 512) elapsed = 0; /* the counters of two processors differ */
+    if (elapsed > UINT64_MAX / 512) elapsed = 0; /* negative: two processors' counters differ */
     if (t->ticks_per_leaf == 0 || elapsed < FJI_CHUNK_TICKS / 2 || elapsed > 2 * FJI_CHUNK_TICKS) {
         t->ticks_per_leaf = elapsed * 256 / t->leaves + 1;
         uint64_t fit = FJI_CHUNK_TICKS * 256 / t->ticks_per_leaf;
@@ -126,6 +131,7 @@ static void timing_update(leaf_timing *t)
     t->leaves = 0;
 }
 
+/* Returns whether `leaves` leaves take longer than FJI_FORK_MIN_TICKS. */
 static bool fork_is_worthwhile(const leaf_timing *t, size_t leaves)
 {
     return t->ticks_per_leaf != 0 && leaves > FJI_FORK_MIN_TICKS * 256 / t->ticks_per_leaf;
@@ -155,7 +161,7 @@ static void path_fork(subtree *p, node *x)
     fj_fork(&x->task);
 }
 
-/* Forks the highest half that is kept, if that is worthwhile and there is demand. */
+/* Forks the right half of the highest KEPT node, if it takes long enough and there is demand. */
 static void path_share(subtree *p)
 {
     while (p->first_kept < p->depth && p->path[p->first_kept].half != KEPT) p->first_kept++;
@@ -164,7 +170,8 @@ static void path_share(subtree *p)
     if (fork_is_worthwhile(&p->timing, x->n) && fji_has_demand()) path_fork(p, x);
 }
 
-/* Extends the path to the leftmost of the n leaves from p->lo on. */
+/* The path leads to a subtree of the n leaves from p->lo on. Extends the path down to the leftmost
+ * of these leaves. */
 static void path_descend(subtree *p, size_t n)
 {
     while (n > 1) {
@@ -179,8 +186,8 @@ static void path_descend(subtree *p, size_t n)
     }
 }
 
-/* Joins the right half of x. Returns true if a thief has computed it, false if this worker has
- * to. */
+/* Joins the forked right half of node x. Returns true if a thief has computed it. Returns false if
+ * no thief has taken it, or the thief had no memory: this worker then has to compute it. */
 static bool path_join(subtree *p, node *x)
 {
     if (!fji_job_join(&p->reduction->job, &x->task)) return false;
@@ -188,7 +195,8 @@ static bool path_join(subtree *p, node *x)
     return x->done;
 }
 
-/* Both halves of the last node are done: combines them and removes the node from the path. */
+/* Combines the two halves of the last node on the path, which are both done, and removes the node
+ * from the path. Returns false if combine() fails; the job has then ended. */
 static bool path_ascend(subtree *p)
 {
     node *x = &p->path[--p->depth];
@@ -200,8 +208,9 @@ static bool path_ascend(subtree *p)
     return false;
 }
 
-/* Moves the path from a leaf that is done to the next leaf. Returns false if there is none, or if
- * the job ends. */
+/* Moves the path from a leaf that is done to the next leaf that this worker has to fold, and
+ * combines all nodes that are done. Returns false if there is no such leaf, or if the job has
+ * ended. */
 static bool path_next_leaf(subtree *p)
 {
     reduction *r = p->reduction;
@@ -225,7 +234,8 @@ static bool path_next_leaf(subtree *p)
     return false;
 }
 
-/* Joins all halves that are still forked. There are such halves only after an error. */
+/* Joins all halves that are still forked, and empties the path. There are such halves only if the
+ * job has ended early. */
 static void path_join_all(subtree *p)
 {
     while (p->depth > 0) {
@@ -236,7 +246,8 @@ static void path_join_all(subtree *p)
 
 /* ---- Subtrees -------------------------------------------------------------------------------- */
 
-/* Folds the current leaf. Returns false after an error. */
+/* Folds the current leaf. Returns false if fold() fails. At the end of a group of leaves, tests
+ * whether to fork a half. */
 static bool subtree_leaf(subtree *p)
 {
     reduction *r = p->reduction;
@@ -256,7 +267,8 @@ static bool subtree_leaf(subtree *p)
     return true;
 }
 
-/* Reduces n leaves from p->lo on into p->acc, which is a copy of the identity. */
+/* Reduces the n leaves from leaf p->lo on into *p->acc, which is a copy of the identity on entry.
+ * If the job ends early, *p->acc is undefined. */
 static void subtree_run(subtree *p, size_t n)
 {
     timing_begin(&p->timing);
@@ -285,7 +297,7 @@ static FJI_COLD void subtree_run_deep(subtree *p, size_t n)
     p->path = NULL;
 }
 
-/* Returns the number of nodes on the longest path in a tree of n leaves. */
+/* Returns the number of nodes on the longest path in a tree of n leaves. Leaves are not nodes. */
 static size_t depth_of(size_t n)
 {
     size_t depth = 0;
@@ -294,7 +306,8 @@ static size_t depth_of(size_t n)
     return depth;
 }
 
-/* Reduces n leaves from lo on into *acc. If there is no memory, does nothing and returns false. */
+/* Reduces the n leaves from leaf `lo` on into *acc, and returns true. *t is what is known about the
+ * time of a leaf. If there is no memory for accumulators, does nothing and returns false. */
 static bool subtree_reduce(reduction *r, size_t lo, size_t n, void *acc, const leaf_timing *t)
 {
     subtree p = {.reduction = r, .lo = lo, .acc = acc, .timing = *t};
@@ -315,7 +328,7 @@ static bool subtree_reduce(reduction *r, size_t lo, size_t n, void *acc, const l
     return true;
 }
 
-/* The body of a right half that a thief has taken. */
+/* The body of the task of a right half. Only a thief runs it. */
 static int half_run(fj_task *task)
 {
     node *x = (node *)(void *)task;
@@ -342,7 +355,8 @@ static int root_run(fj_task *task)
                                                                                  : FJ_ENOMEM;
 }
 
-/* Returns the largest power of two that is at most half the square root of n, or 1. */
+/* Returns how many elements a leaf has if the options set no grain: the largest power of two that
+ * is at most half the square root of n, but at least 1. */
 static size_t default_leaf(size_t n)
 {
     size_t leaf = 1;

@@ -2,8 +2,8 @@
 /*
  * scan.c - scans (running totals)
  *
- * A scan is a loop of prefix.h: the accumulator is the running total, a fold adds a chunk to it,
- * and an emission writes the running total of each element.
+ * A scan is a loop of prefix.h: the accumulator is the running total, the fold function adds the
+ * elements of a chunk to it, and the emit function writes the running total at each element.
  */
 #include <string.h>
 
@@ -64,8 +64,8 @@ struct scan_each {
     void *arg;
 };
 
-/* Copies an element. The frequent sizes are constants, so that the compiler generates no call of
- * memcpy() for them. */
+/* Copies an element. The frequent sizes are constants, so that the compiler copies these elements
+ * without a call of memcpy(). */
 static inline void element_copy(void *to, const void *from, size_t size)
 {
     switch (size) {
@@ -105,9 +105,10 @@ static int each_inclusive(void *context, size_t lo, size_t hi, void *acc, uint64
     return FJ_OK;
 }
 
-/* The total before an element is saved first, because in a scan in place the element is where that
- * total has to be written. The saved copy of a large accumulator is directly behind the accumulator
- * (`extra`). */
+/* The emit function of an exclusive scan: writes, for each element, the total of the elements
+ * before it. If in == out, this write overwrites the element. The function therefore copies the
+ * total first, then adds the element to the total, and then writes the copy. The copy is on the
+ * stack or, if it is too large, in the `extra` bytes behind the accumulator. */
 static int each_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
 {
     _Alignas(max_align_t) unsigned char copy[FJI_PREFIX_INLINE_BYTES];
@@ -123,7 +124,8 @@ static int each_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64
     return FJ_OK;
 }
 
-/* Returns whether n elements of `size` bytes can be scanned from `in` to `out`. */
+/* Returns whether the arguments of a scan are valid: the flags, and two arrays of n elements of
+ * `size` bytes that are the same or do not overlap. */
 static bool arrays_ok(const void *in, const void *out, size_t n, size_t size, unsigned flags)
 {
     if (flags != FJ_SCAN_INCLUSIVE && flags != FJ_SCAN_EXCLUSIVE) return false;
@@ -153,14 +155,14 @@ int fj_scan_each(const void *in, void *out, size_t n, size_t size, fj_op_fn *op,
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-#define STREAM_BYTES ((size_t)1 << 25)
+#define STREAM_BYTES ((size_t)1 << 25) /* from this size on, results bypass the caches */
 
 struct scan_sum {
     const void *in;
     void *out;
 };
 
-/* An emission: fn() with `streaming` as a constant. */
+/* Defines the emit function `name`, which calls fn() with `streaming` as a constant. */
 #define SUM_EMIT(name, fn, streaming)                                               \
     static int name(void *context, size_t lo, size_t hi, void *acc, uint64_t *note) \
     {                                                                               \
@@ -169,13 +171,14 @@ struct scan_sum {
     }
 
 /*
- * The functions for one type. N is the type that is added: unsigned for integers, so that an
- * overflow is defined. Additions that depend on each other would each take their full latency. The
- * emission therefore adds up four elements first, so that only every fourth addition depends on the
- * previous total. The fold has eight independent sums.
+ * Defines the functions for one type. N is the type in which sums are computed: unsigned for
+ * integers, so that an overflow is defined. An addition that needs the result of the previous one
+ * waits for it. The emit functions therefore add up four elements first, so that only one addition
+ * for every four elements waits for the previous total. The fold function has eight independent
+ * sums.
  *
- * Results of at least STREAM_BYTES are written past the caches. Results of a scan in place are not,
- * because their cache lines were just read.
+ * Results of at least STREAM_BYTES are written with stores that bypass the caches. The results of a
+ * scan with in == out are not, because their cache lines were just read.
  */
 #define SUMS(name, N)                                                                           \
     static int name##_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)      \

@@ -7,17 +7,18 @@
 #include "plat/atomic.h"
 #include "plat/plat.h"
 
-static long allowed = -1; /* allocations that still succeed; negative: no limit */
+static long allowed = -1; /* how many more allocations succeed; negative: no limit */
 
 void fji_algo_fail_after(long n)
 {
     fji_store_relaxed(&allowed, n); /* relaxed: a test calls this while no algorithm runs */
 }
 
-/* Counts one allocation. Returns whether it has to fail. */
+/* Subtracts one allocation from `allowed`, if it is positive. Returns whether the allocation has to
+ * fail. */
 static bool fault_injected(void)
 {
-    long n = fji_load_relaxed(&allowed); /* relaxed: the count carries no other data */
+    long n = fji_load_relaxed(&allowed); /* relaxed: the count orders no other data */
 
     while (n > 0)
         if (fji_cas_relaxed(&allowed, &n, n - 1)) return false; /* relaxed: as above */

@@ -2,9 +2,9 @@
 /*
  * scratch.h - the memory that algorithms allocate, and a fault injector for it
  *
- * Every algorithm that needs more memory than its stack frame allocates it here, for the time of
- * one call. Without memory most algorithms use a slower method. Tests make allocations fail in
- * order to run these methods.
+ * Every algorithm that needs more memory than its stack frame allocates it here and frees it before
+ * its call returns. If the allocation fails, most algorithms use a slower method. Tests make
+ * allocations fail (fault injection) in order to run these methods.
  */
 #ifndef FJI_ALGO_SCRATCH_H
 #define FJI_ALGO_SCRATCH_H

@@ -10,13 +10,15 @@
  * same size, or back.
  *
  * Existing order is used. A leaf that is in order stays where it is. Two neighbouring sorted ranges
- * also stay where they are if the last element of the first is not after the first element of the
- * second; one comparison finds this out. The state of a range (enum range_state) says in which
- * array it is. A strictly descending range is left as it is, in the state DESCENDING, and reversed
- * only when it has to be merged. For short ranges the test is made only if one of the two is
- * PRESORTED: the neighbour of a presorted range is likely to continue its order. A sorted array, or
- * a strictly descending one, therefore takes n - 1 comparisons, shared by all workers, and its
- * elements are not moved, or moved once.
+ * are not merged if the last element of the first is not after the first element of the second: one
+ * comparison, the order test, finds this out. Two ranges of fewer than CHECK_ORDER_MIN elements
+ * together are tested only if one of them is PRESORTED (it was found in order, not merged), because
+ * the neighbour of such a range is likely to continue its order. A strictly descending range is
+ * left as it is, in the state DESCENDING, and reversed only when it has to be merged. The state of
+ * a range (enum range_state in sort_leaf.h) says in which array the range is, and in which order. A
+ * sorted array therefore takes n - 1 comparisons, besides a few that measure how long they take,
+ * and none of its elements moves. A strictly descending array takes as many, and each element moves
+ * once. Workers share this work.
  *
  * Elements of more than DIRECT_MAX bytes stay in place until the end. Pointers to them are sorted
  * instead, and then each element is moved once (sort_permute.h).
@@ -24,9 +26,9 @@
  * In parallel: a range of more than `sequential_max` elements, usually a few hundred, forks its
  * right half if there is demand (fji_has_demand() in split.h). Merges fork halves too (merge.h).
  *
- * Invariant: when a range ends because the job has ended, all its elements are in the array, in
- * some order. A merge that is not completed has left its two runs unchanged, so they are copied
- * back.
+ * Invariant: a range whose sort is abandoned because the job has ended has all its elements in the
+ * array, in some order. A merge that is not completed has left its two runs unchanged, so the runs
+ * that are in the scratch array are copied back.
  */
 #include <string.h>
 
@@ -37,27 +39,28 @@
 #include "split.h"
 
 enum {
-    CHECK_ORDER_MIN = 128, /* elements of a range that is always tested for order */
-    CHUNK_MAX = 2048,      /* the most comparisons of a chunk, for very fast comparisons */
-    SEQUENTIAL_SHARE = 4,  /* a range that one worker sorts is a quarter of a chunk */
-    SKIP_POOL_MAX = 32,    /* the most elements that the caller sorts itself, without measuring */
-    PREFETCH_MIN = 4096,   /* fewer elements are not prefetched */
-    STACK_BYTES = 2048,    /* bytes of scratch on the stack */
-    PARALLEL_BYTES = 1 << 16, /* bytes that are worth a parallel copy */
+    CHECK_ORDER_MIN = 128, /* with this many elements, two ranges always get the order test */
+    CHUNK_MAX = 2048,      /* the most comparisons of a chunk, even if comparisons are very fast */
+    SEQUENTIAL_SHARE = 4,  /* one worker sorts chunk / 4 elements; see sort_chunk_sizes() */
+    SKIP_POOL_MAX = 32,    /* at most this many elements need no pool and no measurement */
+    PREFETCH_MIN = 4096,   /* with fewer elements, what they point to is not prefetched */
+    STACK_BYTES = 2048,    /* scratch memory of at most this many bytes is on the stack */
+    PARALLEL_BYTES = 1 << 16, /* fewer bytes are moved by one worker */
 };
 
 typedef struct sort {
-    fji_merge_context merge; /* the order, the job, and the chunks of merges */
+    fji_merge_context merge; /* the order, the job, and the chunk size of merges */
     size_t n;
-    size_t sequential_max;   /* elements of a range that one worker sorts */
-    size_t levels;           /* levels of ranges, from the whole array down to the ranges that one
-                              * worker sorts */
-    unsigned char *area[2];  /* the index is IN_ARRAY or IN_SCRATCH; if pointers are sorted, both
-                              * hold pointers */
-    unsigned char *elements; /* the array */
+    size_t sequential_max; /* a range of at most this many elements is sorted by one worker */
+    size_t levels; /* how often the array is halved until one worker sorts a range, plus 1 */
+    /* What is sorted moves between area[IN_ARRAY] and area[IN_SCRATCH]. If elements have more than
+     * DIRECT_MAX bytes, both hold pointers to them. Otherwise `elements` is area[IN_ARRAY]. */
+    unsigned char *area[2];
+    unsigned char *elements; /* the array of the caller */
     size_t size;             /* bytes of an element */
 } sort;
 
+/* Returns the address of element or pointer i in the area IN_ARRAY or IN_SCRATCH. */
 static unsigned char *sort_at(const sort *s, int area, size_t i)
 {
     return s->area[area] + i * s->merge.order.size;
@@ -66,10 +69,10 @@ static unsigned char *sort_at(const sort *s, int area, size_t i)
 /* ---- Moves ----------------------------------------------------------------------------------- */
 
 struct sort_move {
-    size_t size; /* bytes of an element */
-    unsigned char *to;
-    const unsigned char *from; /* the source, if elements are copied */
-    unsigned char *end;        /* the end of the range, if it is reversed */
+    size_t size;               /* bytes of an element */
+    unsigned char *to;         /* the destination, or the beginning of the range to be reversed */
+    const unsigned char *from; /* the source of a copy */
+    unsigned char *end;        /* the end of the range to be reversed */
 };
 
 static int move_copy(size_t begin, size_t end, void *arg)
@@ -80,7 +83,8 @@ static int move_copy(size_t begin, size_t end, void *arg)
     return FJ_OK;
 }
 
-/* Exchanges the elements begin to end of the range with those at the same distance from its end. */
+/* Exchanges each element i of the range, begin <= i < end, with the element at the same distance
+ * from the end of the range. */
 static int move_reverse(size_t begin, size_t end, void *arg)
 {
     const struct sort_move *m = arg;
@@ -90,8 +94,8 @@ static int move_reverse(size_t begin, size_t end, void *arg)
     return FJ_OK;
 }
 
-/* Runs `body` for n elements of *m, in parallel if that is worthwhile. Returns false if some
- * elements were not moved. */
+/* Runs `body` for 0 <= i < n with *m as its argument, in parallel if it moves many bytes. Returns
+ * false if some elements were not moved, because the call is cancelled. */
 static bool sort_run_move(const sort *s, fj_for_fn *body, struct sort_move *m, size_t n)
 {
     if (!s->merge.parallel || n * m->size < PARALLEL_BYTES) return body(0, n, m) == FJ_OK;
@@ -100,7 +104,7 @@ static bool sort_run_move(const sort *s, fj_for_fn *body, struct sort_move *m, s
     return code == FJ_OK;
 }
 
-/* Copies n elements of `size` bytes, completely even if the job has ended. */
+/* Copies n elements of `size` bytes. Copies all of them even if the call is cancelled. */
 static void sort_copy(const sort *s, unsigned char *to, const unsigned char *from, size_t n,
                       size_t size)
 {
@@ -109,7 +113,8 @@ static void sort_copy(const sort *s, unsigned char *to, const unsigned char *fro
     if (!sort_run_move(s, move_copy, &m, n)) memcpy(to, from, n * size);
 }
 
-/* Reverses n elements. If the job ends, only some of them are exchanged. */
+/* Reverses the order of n elements at e. If the call is cancelled, the elements are in some
+ * order. */
 static void sort_reverse(const sort *s, unsigned char *e, size_t n, size_t size)
 {
     struct sort_move m = {size, e, NULL, e + n * size};
@@ -117,10 +122,10 @@ static void sort_reverse(const sort *s, unsigned char *e, size_t n, size_t size)
     (void)sort_run_move(s, move_reverse, &m, n / 2);
 }
 
-/* Brings the n elements from index lo on to `area`, which is IN_ARRAY or IN_SCRATCH, in ascending
- * order. *state, a value of enum range_state, says where the elements are and in which order. If it
- * is DESCENDING, the function reverses them. If they are not in `area`, it copies them there. Then
- * it sets *state to `area`. */
+/* Brings the n sorted elements from index lo on to `area`, which is IN_ARRAY or IN_SCRATCH, in
+ * ascending order. *state, a value of enum range_state, says where the elements are and in which
+ * order. If it is DESCENDING, the function reverses them. If they are not in `area`, it copies them
+ * there. Then it sets *state to `area`. */
 static void sort_move_to(const sort *s, size_t lo, size_t n, int *state, int area)
 {
     *state &= ~PRESORTED;
@@ -135,22 +140,25 @@ static void sort_move_to(const sort *s, size_t lo, size_t n, int *state, int are
 
 /* ---- Two ranges ------------------------------------------------------------------------------ */
 
-/* Two neighbouring ranges of na and nb elements, and their states. */
+/* Two neighbouring ranges, of na elements from index lo on and of nb elements after them. a and b
+ * are their states, values of enum range_state. */
 typedef struct sort_pair {
     size_t lo, na, nb;
     int a, b;
 } sort_pair;
 
-/* Halves a range. The left half consists of whole blocks of BLOCK elements, so that all leaves but
- * the last one do too. */
+/* Halves the range of n elements from index lo on. The length of the left half is a multiple of
+ * BLOCK, and so is the length of every leaf but the last one. */
 static sort_pair sort_halve(size_t lo, size_t n)
 {
     size_t na = n / 2 & ~(size_t)(BLOCK - 1);
     return (sort_pair){.lo = lo, .na = na, .nb = n - na};
 }
 
-/* Brings both ranges to the same area. If they are in order together, returns the state of the
- * combined range. Otherwise returns UNORDERED, and *p is what has to be merged. */
+/* Prepares the merge of two sorted ranges, which should lead to the area `into`. If the two are
+ * already in order together, or descending together, no merge is needed: returns the state of the
+ * combined range. Otherwise brings both to the same area, ascending, sets *p to the merge from
+ * there to the other area, and returns UNORDERED. */
 static int sort_align(const sort *s, sort_pair *r, int into, fji_run_pair *p)
 {
     const fji_order *o = &s->merge.order;
@@ -160,8 +168,8 @@ static int sort_align(const sort *s, sort_pair *r, int into, fji_run_pair *p)
     if (descending &&
         fji_order_cmp(o, sort_at(s, IN_ARRAY, mid - 1), sort_at(s, IN_ARRAY, mid)) > 0)
         return DESCENDING | PRESORTED;
-    /* `from` is the area of both ranges or, if they are in different areas, the area from which a
-     * merge leads to `into`. A descending range is in the array, and is reversed there. */
+    /* `from` is the area of both ranges or, if they are in different areas, the one that is not
+     * `into`, because a merge leads to the other area. A descending range is in the array. */
     int from = (r->a & IN_SCRATCH) == (r->b & IN_SCRATCH) ? r->a & IN_SCRATCH : !into;
     bool check = r->na + r->nb >= CHECK_ORDER_MIN || ((r->a | r->b) & PRESORTED) != 0;
     sort_move_to(s, r->lo, r->na, &r->a, from);
@@ -173,7 +181,8 @@ static int sort_align(const sort *s, sort_pair *r, int into, fji_run_pair *p)
     return UNORDERED;
 }
 
-/* Sorts n elements at lo on this thread, if possible to the area `into`. Returns their state. */
+/* Sorts n elements from index lo on, on this thread. The result is in the area `into`, unless
+ * existing order made moves unnecessary. Returns the state of the range, which says where it is. */
 static int sort_sequential(const sort *s, size_t lo, size_t n, int into)
 {
     const fji_order *o = &s->merge.order;
@@ -196,15 +205,17 @@ static int sort_sequential(const sort *s, size_t lo, size_t n, int into)
 
 /* ---- Parallel ranges ------------------------------------------------------------------------- */
 
-/* Returns how many numbers i with 0 <= i < x leave the remainder k when divided by s->levels. */
+/* Returns how many of the indices 0 <= i < x have the remainder k when divided by s->levels. */
 static size_t sort_class(const sort *s, size_t x, size_t k)
 {
     return (x + s->levels - 1 - k) / s->levels;
 }
 
-/* Reports that the range at lo is done on `level`. An element counts as done on one of the levels,
- * by the remainder of its index. In a range that is not divided further, the elements of all lower
- * levels count too. So progress is even, and the total is n. */
+/* Adds the range of n elements from index lo on, which is sorted, to the progress. Level 0 is the
+ * whole array, level 1 its halves, and so on. Every element takes part in the ranges of all levels,
+ * but counts once: element i counts when its range on level i % levels is sorted. A range that is
+ * not divided further (`lowest`) also counts the elements of all levels below its own. Progress is
+ * therefore even during the sort, and n at its end. */
 static void sort_add_progress(const sort *s, size_t lo, size_t n, size_t level, bool lowest)
 {
     size_t count = 0;
@@ -215,8 +226,8 @@ static void sort_add_progress(const sort *s, size_t lo, size_t n, size_t level, 
     fji_job_add_progress(s->merge.job, count);
 }
 
-/* Sorts a range on this thread. If the sort moves pointers instead of elements, first sets up the
- * pointers of this range. */
+/* Sorts a range on this thread, as sort_sequential() does, and adds it to the progress. If pointers
+ * are sorted instead of elements, first stores the pointers to the elements of this range. */
 static int sort_sequential_range(const sort *s, size_t lo, size_t n, int into, size_t level)
 {
     if (s->merge.order.kind == FJI_KIND_PTR) {
@@ -228,8 +239,8 @@ static int sort_sequential_range(const sort *s, size_t lo, size_t n, int into, s
     return state;
 }
 
-/* Merges the two ranges and returns the state of the result. If the job has ended, all elements are
- * in the array, in some order. */
+/* Merges the two ranges, if possible to the area `into`, and returns the state of the result. If
+ * the job has ended, returns IN_ARRAY: all elements are in the array, in some order. */
 static int sort_merge_halves(const sort *s, sort_pair *r, int into)
 {
     fji_run_pair p;
@@ -254,7 +265,7 @@ typedef struct sort_half {
     const sort *sort;
     size_t lo, n, level;
     int into;
-    int state; /* IN_ARRAY until the task has run */
+    int state; /* IN_ARRAY until the body has run; a cancelled task may never run */
 } sort_half;
 
 static int sort_range(const sort *s, size_t lo, size_t n, int into, size_t level);
@@ -267,7 +278,8 @@ static int sort_half_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Sorts both ranges of *r, and forks the right one for other workers. Sets the states in *r. */
+/* Sorts both ranges of *r, which are on `level`, and forks the right one for another worker. Sets
+ * their states in *r. */
 static void sort_fork_half(const sort *s, sort_pair *r, int into, size_t level)
 {
     sort_half h = {.sort = s,
@@ -284,7 +296,9 @@ static void sort_fork_half(const sort *s, sort_pair *r, int into, size_t level)
     r->b = h.state;
 }
 
-/* Sorts n elements at lo, if possible to the area `into`. Returns their state. */
+/* Sorts n elements from index lo on, and forks halves if there is demand. The result is in the area
+ * `into`, unless existing order made moves unnecessary. Returns the state of the range. If the job
+ * has ended, the range may be unsorted; its state still says in which area all its elements are. */
 static int sort_range(const sort *s, size_t lo, size_t n, int into, size_t level)
 {
     sort_pair r = sort_halve(lo, n);
@@ -304,18 +318,19 @@ static int sort_range(const sort *s, size_t lo, size_t n, int into, size_t level
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
-/* The arguments of a call, and how it is done. */
+/* The arguments of a call, its job, and the choices that the call makes at its beginning. */
 typedef struct sort_call {
     fj_task task;
     fji_job *job;
-    fji_order order; /* of the elements, not of pointers to them */
+    fji_order order; /* its size and kind are those of the elements, even if pointers are sorted */
     unsigned char *base;
     size_t n;
-    size_t chunk; /* comparisons of a chunk; 0: not measured yet */
+    size_t chunk; /* how many comparisons take about FJI_CHUNK_TICKS; 0: not measured yet */
     bool stable, parallel;
 } sort_call;
 
-/* Measures the comparison, once. */
+/* Sets c->chunk, unless it is already set. With more than SKIP_POOL_MAX elements, it measures how
+ * long a comparison takes. */
 static void sort_measure(sort_call *c)
 {
     if (c->chunk == 0)
@@ -324,7 +339,8 @@ static void sort_measure(sort_call *c)
                        : fji_order_chunk_size(&c->order, c->base, c->n, CHUNK_MAX);
 }
 
-/* Sets the sizes of chunks and of the ranges that one worker sorts. */
+/* Sets the chunk size of merges, the size of ranges that one worker sorts, and the number of
+ * levels. */
 static void sort_chunk_sizes(sort *s, const sort_call *c)
 {
     s->merge.chunk = fji_job_chunk_size(c->job, c->chunk);
@@ -337,7 +353,7 @@ static void sort_chunk_sizes(sort *s, const sort_call *c)
 /* Sorts the whole array by moving the elements themselves. */
 static void sort_elements(sort *s, unsigned char *scratch)
 {
-    /* Elements in the scratch array have the same alignment as in the array. */
+    /* The scratch array begins at the same offset in a cache line of 64 bytes as the array. */
     s->area[IN_ARRAY] = s->elements;
     s->area[IN_SCRATCH] = scratch + (((uintptr_t)s->elements - (uintptr_t)scratch) & 63);
 
@@ -345,8 +361,9 @@ static void sort_elements(sort *s, unsigned char *scratch)
     sort_move_to(s, 0, s->n, &state, IN_ARRAY);
 }
 
-/* Sorts the whole array by pointers. The scratch memory holds the pointers, their scratch array,
- * and the elements that sort_permute.h saves. */
+/* Sorts pointers to the elements, and then moves the elements into the order of the pointers. The
+ * scratch memory consists of n pointers, a scratch array of the same size for them, and space for
+ * the elements that fji_permute() saves. */
 static void sort_pointers(sort *s, unsigned char *scratch)
 {
     size_t bytes = s->n * sizeof(void *);
@@ -357,7 +374,7 @@ static void sort_pointers(sort *s, unsigned char *scratch)
     s->area[IN_SCRATCH] = scratch + bytes;
 
     int state = sort_range(s, 0, s->n, IN_ARRAY, 0);
-    if (s->merge.job->code != FJ_OK) return; /* a plain read: all tasks are joined */
+    if (s->merge.job->code != FJ_OK) return; /* plain read: all tasks are joined */
     if ((state & DESCENDING) != 0) {
         sort_reverse(s, s->elements, s->n, s->size);
         return;
@@ -373,9 +390,9 @@ static void sort_pointers(sort *s, unsigned char *scratch)
     if (code != FJ_OK) fji_job_fail(s->merge.job, code);
 }
 
-/* Returns whether elements of 8 bytes are probably pointers into one region of memory. If so, what
- * they point to is prefetched before it is compared. A wrong guess costs time only: a prefetch of
- * an invalid address has no effect. */
+/* Returns whether the elements are probably pointers: they have 8 bytes, and a sample of them looks
+ * like addresses in one region of memory. If so, what they point to is prefetched before it is
+ * compared. A wrong guess costs only time: a prefetch of an invalid address has no effect. */
 static bool sort_is_indirect(const sort_call *c)
 {
     enum { SAMPLES = 16, REGION = 40, SPACE = 47, LOW = 32 };
@@ -390,7 +407,7 @@ static bool sort_is_indirect(const sort_call *c)
     return true;
 }
 
-/* Sorts with scratch memory. */
+/* Sorts the array with the given scratch memory. If the job ends early, job.code says why. */
 static int sort_with_scratch(sort_call *c, unsigned char *scratch)
 {
     sort s = {.merge = {c->order, c->job, 0, c->parallel, false},
@@ -408,7 +425,8 @@ static int sort_with_scratch(sort_call *c, unsigned char *scratch)
     return FJ_OK;
 }
 
-/* Sorts in place, more slowly and on this thread. */
+/* Sorts the array in place, because there is no memory. That takes longer, and only this thread
+ * does it. */
 static int sort_without_scratch(sort_call *c)
 {
     if (c->stable)
@@ -419,7 +437,8 @@ static int sort_without_scratch(sort_call *c)
     return FJ_OK;
 }
 
-/* The body of a call, in a pool or not. Allocates the scratch memory. */
+/* Allocates the scratch memory and sorts the array. Runs as a task in a pool, or is called directly
+ * if the call needs no pool. */
 static int sort_call_run(fj_task *t)
 {
     sort_call *c = (sort_call *)t;
@@ -436,7 +455,8 @@ static int sort_call_run(fj_task *t)
     return code;
 }
 
-/* Returns whether the call is too short to be worth entering a pool. */
+/* Returns whether the calling thread should sort the array itself, because the sort takes too
+ * little time to be worth entering a pool. */
 static bool sort_skips_pool(sort_call *c, const fj_algo_options *how)
 {
     if (!fji_job_may_skip_pool(how)) return false;
@@ -492,7 +512,7 @@ void fj_qsort(void *base, size_t n, size_t size, fj_compare_fn *cmp, void *arg)
     if (n < 2 || sort_args_invalid(base, n, size, cmp)) return;
     int code = sort_run(&c, NULL);
     if (code == FJ_OK || code == FJ_ECANCELED) return;
-    /* No pool is available: sorts on this thread. */
+    /* The call could not run in a pool: sorts on this thread. */
     job.code = FJ_OK;
     c.parallel = false;
     (void)sort_call_run(&c.task);

@@ -7,8 +7,8 @@
 #include "swap.h"
 
 enum {
-    LEAF = 2048,           /* elements of a range that one worker sorts, unless there is a grain */
-    CHECK_EVERY = 1 << 16, /* pairs between two tests of the job */
+    LEAF = 2048, /* the most elements of a range that one worker sorts, if there is no grain */
+    CHECK_EVERY = 1 << 16, /* pairs of neighbours that are compared between two tests of the job */
 };
 
 int fji_sort_init(fji_job *j, const fji_sort_kind *kind, const void *a, size_t n,

@@ -2,19 +2,20 @@
 /*
  * sort_inline_merge.c - FJ_MERGE, and the merges of FJ_STABLE_SORT
  *
- * The problem: a merge is one sequential pass, so the last merges of a sort would occupy one
- * worker.
+ * The problem: a merge is one sequential pass. During the last merges of a sort, most workers would
+ * have nothing to do.
  *
- * The idea: a merge of many elements is divided on demand. The element in the middle of the longer
- * run, and the place where this element belongs in the other run, cut both runs in two. Each side
- * has its own part of `out`. Where a cut is depends on comparisons, but it is always within the
- * runs, so a comparison that contradicts itself does no harm.
+ * The idea: a merge of many elements is divided into a left and a right merge, and the right one is
+ * forked if there is demand. The longer run is cut in its middle. The other run is cut where the
+ * middle element belongs in it. Each of the two merges writes its own part of `out`. Comparisons
+ * decide where the cut is, but it is always within the run. If comparisons contradict each other,
+ * `out` is not sorted, but it still gets every element once.
  */
 #include "merge.h"
 #include "sort_inline.h"
 #include "split.h"
 
-enum { LEAF = 8192 }; /* elements that one worker merges, unless the options set a grain */
+enum { LEAF = 8192 }; /* the most elements that one worker merges, if there is no grain */
 
 static int merge_run(fj_task *t)
 {
@@ -45,8 +46,8 @@ fji_sort_merge fji_sort_merge_split(fji_sort_merge *m)
     return right;
 }
 
-/* Forks the right side and merges the left one. Returns true if a thief has merged the right side,
- * false if the caller has to. */
+/* Forks the right merge and does the left one. Returns true if a thief has taken the right merge,
+ * false if the caller has to do it. */
 static bool merge_fork_right(fji_sort_merge left, fji_sort_merge *right)
 {
     fj_task_init(&right->task, merge_run);
@@ -95,7 +96,8 @@ int fji_merge_runs(const fji_sort_kind *kind, const void *a, size_t na, const vo
     if (!fji_run_pair_args_ok(&p, kind->size)) return FJ_EINVAL;
     int err = fji_job_init(&job, how, na + nb);
     if (err != FJ_OK || na + nb == 0) return err;
-    /* An empty run may be NULL, which memcpy() does not allow even for 0 bytes. */
+    /* An empty run may be NULL, which memcpy() does not allow even for 0 bytes. Any other pointer
+     * is valid for 0 bytes. */
     if (na == 0) c.merge.a = out;
     if (nb == 0) c.merge.b = out;
     c.merge.out = out;

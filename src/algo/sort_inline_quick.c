@@ -8,55 +8,62 @@
  * The idea: partitions without branches on comparisons (forkjoin/sort.h), the larger ones shared by
  * all workers.
  *
- * A range is partitioned around a pivot, which is then in its final place. The pivot is not moved
- * again, so a worker that sorts the range right of it may compare elements with it. If this
- * previous element is not before the new pivot of the range, both are equal. All elements that the
- * partition puts on the left are then equal to them too, and are done. An array of few different
- * elements therefore takes few partitions.
+ * A range is partitioned around a pivot, one of its elements, which is then in its final place.
+ * Elements before it go to the left side, and the others to the right side. The pivot is not
+ * moved again, so a worker that sorts the right side can compare elements with it: it is the
+ * previous element of the right side, and not after any element there. If the previous element of a
+ * range is not before the new pivot of the range, the two are equal. The partition then puts all
+ * elements that are equal to the pivot on the left side, where they are in their final place. An
+ * array with few different elements therefore takes few partitions.
  *
- * If there is demand, the larger side of a partition is forked. The smaller side is sorted at once.
- * The stack therefore has at most one frame for each halving.
+ * If there is demand, the larger side of a partition is forked. The worker sorts the smaller side
+ * first, by a recursive call, and then the larger one in its loop. A recursive call therefore has
+ * at most half the elements, so there are at most about log2(n) of them on the stack.
  *
- * Parallel partitions. During the first partitions the other workers have nothing to do. With at
- * least PARALLEL_WORKERS workers, all of them share the partition of a large range: each chunk is
- * partitioned separately. Then the elements that are on the wrong side of the border of the whole
- * range are exchanged.
+ * Parallel partitions. During the first partitions the other workers have nothing to do. In a pool
+ * of at least PARALLEL_WORKERS workers, they share the partition of a large range. The range is
+ * divided into chunks, and each chunk is partitioned separately. The border is the index at which
+ * the right side of the whole range begins. An element that goes right but is left of the border,
+ * or goes left but is right of it, is misplaced. There are as many of the one as of the other, and
+ * they are exchanged in pairs.
  *
- *     chunks             |<<<<<>>>>|<<<>>>>>>|<<<<<<<>>|<<<<>>>>>|     < goes left, > goes right
- *     misplaced           left: .....>>>>...>>>>> <<<...:<<<<          of the border
+ *     chunks       |<<<<<>>>>|<<<>>>>>>|<<<<<<<>>|<<<<>>>>>|     < goes left, > goes right
+ *     misplaced    |.....>>>>|...>>>>>>|.<<<<<<..|<<<<.....|
+ *     the border                         ^ 19 elements go left
  *
- * Bad partitions. A partition is bad if nearly all elements are on one side, unless that is the
- * left side and it is done. After a bad partition a few exchanges break up patterns that may have
- * caused it. A range is sorted as a heap after about log2(n) bad partitions, so the sort takes O(n
- * log n) comparisons, whatever LESS returns.
+ * Bad partitions. A partition is bad if one side has less than an eighth of the elements, unless
+ * that is the right side and the left side is already in its final place. After a bad partition
+ * three exchanges in each side break up a pattern that may have caused it. A range is sorted as a
+ * heap after about log2(n) bad partitions, where n is the length of the array. The sort therefore
+ * takes O(n log n) comparisons, whatever LESS returns.
  */
 #include "sort_inline.h"
 #include "split.h"
 #include "swap.h"
 
 enum {
-    BAD_SHARE = 8,           /* a side of less than an eighth of the range makes a partition bad */
-    PARALLEL_MIN = 1 << 18,  /* elements of a range that is partitioned in parallel */
-    PARALLEL_WORKERS = 3,    /* the least workers of a pool that partitions in parallel */
-    CHUNK_MIN = 1 << 14,     /* elements of a chunk, at least */
-    CHUNKS_MAX = 256,        /* of a parallel partition */
-    CHECK_EVERY = 1 << 12,   /* steps of a heap sort between two tests of the job */
-    EXCHANGE_BYTES = 1 << 13 /* bytes that one chunk of the exchange moves */
+    BAD_SHARE = 8,           /* a partition is bad if a side has less than an eighth of the range */
+    PARALLEL_MIN = 1 << 18,  /* the least elements of a range that is partitioned in parallel */
+    PARALLEL_WORKERS = 3,    /* the least parallelism of a pool for parallel partitions */
+    CHUNK_MIN = 1 << 14,     /* the least elements of a chunk of a parallel partition */
+    CHUNKS_MAX = 256,        /* the most chunks of a parallel partition */
+    CHECK_EVERY = 1 << 12,   /* calls of sift() in a heap sort between two tests of the job */
+    EXCHANGE_BYTES = 1 << 13 /* a chunk of the exchange has EXCHANGE_BYTES / size + 1 pairs */
 };
 
 typedef struct quicksort {
     fji_job job;
     const fji_sort_kind *kind;
     size_t leaf;
-    bool parallel; /* there are enough workers for parallel partitions */
+    bool parallel; /* the pool is large enough for parallel partitions */
 } quicksort;
 
 typedef struct range {
     char *a;
     size_t n;
-    int has_previous; /* 1: an element precedes the range, and it is not after any element of the
-                       * range */
-    int bad_allowed;  /* bad partitions before the range is sorted as a heap */
+    int has_previous; /* 1: there is an element directly before the range, which is in its final
+                       * place and not after any element of the range */
+    int bad_allowed;  /* after this many more bad partitions the range is sorted as a heap */
 } range;
 
 /* ---- Heap sort ------------------------------------------------------------------------------- */
@@ -78,13 +85,15 @@ static void heap_sort(quicksort *q, char *a, size_t n)
 
 /* ---- Partitions ------------------------------------------------------------------------------ */
 
-/* The result of a partition. The left side is empty if its elements are all equal to the pivot. */
+/* The two ranges that are left to sort after a partition. `left` is empty (n is 0) if all elements
+ * on the left side are equal to the pivot. */
 typedef struct sides {
     range left, right;
-    size_t done; /* elements that are in their final place */
+    size_t done; /* how many elements the partition has put into their final place */
 } sides;
 
-/* Exchanges three elements with pseudo-random ones, the same in every run. */
+/* Exchanges three of n elements with pseudo-random others. The choice depends only on n, so every
+ * run makes the same one. */
 static void shuffle_few(char *a, size_t n, size_t size)
 {
     uint64_t x = n * 2 + 1;
@@ -99,7 +108,7 @@ static void shuffle_few(char *a, size_t n, size_t size)
 }
 
 /* Returns whether a partition of n elements with `left` elements on the left of the pivot is bad.
- * If `equal` is set, the left side is done, so it does not matter that the right side is small. */
+ * If `equal` is set, the left side is in its final place, so a small right side is not bad. */
 static bool is_bad(size_t n, size_t left, int equal)
 {
     return left < n / BAD_SHARE || (!equal && n - 1 - left < n / BAD_SHARE);
@@ -134,21 +143,22 @@ static sides partition(const fji_sort_kind *kind, range r)
 /* ---- Parallel partitions --------------------------------------------------------------------- */
 
 typedef struct chunk {
-    size_t left;                            /* elements that go left */
-    size_t misplaced_right, misplaced_left; /* misplaced elements in all chunks before this one, by
-                                             * the side to which they go */
+    size_t left; /* how many elements of the chunk go left; they are at its front */
+    size_t misplaced_right, misplaced_left; /* in all chunks before this one: how many elements
+                                             * are misplaced and go right, or left */
 } chunk;
 
 typedef struct parallel_partition {
     const fji_sort_kind *kind;
-    char *a; /* the n elements after the pivot */
+    char *a; /* the n elements behind the pivot, which is the first element of the range */
     size_t n;
     size_t chunks;
-    size_t border; /* elements that go left, in all chunks */
-    int equal;
+    size_t border; /* how many elements of all chunks go left: where the right side begins */
+    int equal;     /* 1: elements that are equal to the pivot go left */
     chunk chunk[CHUNKS_MAX + 1];
 } parallel_partition;
 
+/* Returns the index of the first element of chunk i. */
 static size_t chunk_at(const parallel_partition *p, size_t i)
 {
     return p->n / p->chunks * i + (i < p->n % p->chunks ? i : p->n % p->chunks);
@@ -184,7 +194,8 @@ static size_t misplaced_in(const parallel_partition *p, size_t i, bool going_rig
     return end > *begin ? end - *begin : 0;
 }
 
-/* Finds the border and counts the elements on the wrong side of it. Returns the number of pairs. */
+/* Computes the border and, for each chunk, how many elements before it are misplaced. Returns the
+ * number of pairs to be exchanged. */
 static size_t count_misplaced(parallel_partition *p)
 {
     size_t right = 0, left = 0, unused;
@@ -202,15 +213,15 @@ static size_t count_misplaced(parallel_partition *p)
     return right;
 }
 
-/* Returns the index of the k-th of the misplaced elements that go right if going_right, otherwise
- * of those that go left. Sets *n to the number of neighbouring misplaced elements from that one on,
- * inclusive. */
+/* Returns the index of the k-th misplaced element, counted from 0 among those that go right (if
+ * going_right) or left. Sets *n to how many such elements follow each other from this index on,
+ * including the first one. */
 static size_t misplaced_at(const parallel_partition *p, size_t k, bool going_right, size_t *n)
 {
     size_t lo = 0, hi = p->chunks, begin, count;
 
-    while (hi - lo > 1) { /* finds the last chunk with at most k misplaced elements in the chunks
-                           * before it */
+    while (hi - lo > 1) { /* finds the chunk of the k-th element: the last one with at most k
+                           * misplaced elements in the chunks before it */
         size_t mid = lo + (hi - lo) / 2;
         size_t before = going_right ? p->chunk[mid].misplaced_right : p->chunk[mid].misplaced_left;
         if (before <= k)
@@ -224,7 +235,8 @@ static size_t misplaced_at(const parallel_partition *p, size_t k, bool going_rig
     return begin + k;
 }
 
-/* Exchanges the pairs lo <= k < hi of misplaced elements. */
+/* Exchanges the pairs lo <= k < hi: the k-th misplaced element that goes right and the k-th that
+ * goes left. */
 static int exchange_misplaced(void *context, size_t lo, size_t hi, void *acc)
 {
     parallel_partition *p = context;
@@ -242,7 +254,8 @@ static int exchange_misplaced(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-/* Partitions the range with all workers. Returns false if the call is cancelled. */
+/* Partitions the range in parallel and sets *s. Returns false, and ends the job, if the call is
+ * cancelled. */
 static bool partition_parallel(quicksort *q, range r, sides *s)
 {
     size_t size = q->kind->size, grain = EXCHANGE_BYTES / size + 1;
@@ -265,8 +278,9 @@ static bool partition_parallel(quicksort *q, range r, sides *s)
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
 
-/* Sorts a range on this thread, always the left side first. To choose the smaller side would cost
- * mispredicted branches, and the limit for bad partitions keeps the stack small anyway. */
+/* Sorts a range on this thread. After each partition, the left side is sorted by a recursive call
+ * and the right side in the loop. To choose the smaller side for the call would cost mispredicted
+ * branches. The limit for bad partitions keeps the recursion shallow anyway. */
 static void sort_sequential(quicksort *q, char *a, size_t n, int has_previous, int bad_allowed)
 {
     const fji_sort_kind *kind = q->kind;
@@ -307,7 +321,8 @@ static int side_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Forks `other` and sorts `mine`. Returns whether a thief has sorted `other`. */
+/* Forks `other` and sorts `mine`. Returns true if a thief has taken `other`, false if the caller
+ * has to sort it. */
 static bool sort_fork_side(quicksort *q, range mine, range other)
 {
     side s = {.q = q, .r = other};
@@ -318,6 +333,7 @@ static bool sort_fork_side(quicksort *q, range mine, range other)
     return fji_job_join(&q->job, &s.task);
 }
 
+/* Partitions the range and sets *s. Returns false if the call is cancelled. */
 static bool partition_range(quicksort *q, range r, sides *s)
 {
     if (q->parallel && r.n >= PARALLEL_MIN && fji_has_demand()) return partition_parallel(q, r, s);
@@ -325,8 +341,8 @@ static bool partition_range(quicksort *q, range r, sides *s)
     return true;
 }
 
-/* Sorts a range. Forks the larger side of a partition if there is demand: another worker would soon
- * take it. */
+/* Sorts a range. After each partition, forks the larger side if there is demand and the smaller
+ * side is large enough. If the job ends, the elements are in some order. */
 static void sort_range(quicksort *q, range r)
 {
     sides s;

@@ -4,15 +4,19 @@
  *
  * The problem: a quicksort is not stable.
  *
- * The idea: a merge sort. A range is sorted by halves. The halves are merged from the array into
- * the buffer or back, so that each level moves every element once. Workers share the merge of a
- * large range (sort_inline_merge.c).
+ * The idea: a merge sort. A range is sorted by halves. The buffer is as large as the array. The
+ * sorted halves are merged from the array into the buffer or from the buffer into the array, so
+ * that each level of halving moves every element once. Workers share the merge of a large range
+ * (sort_inline_merge.c).
  *
- * Cancellation: a merge does not change what it reads. The elements of a range are therefore all in
- * the array or all in the buffer, and a range that ends early copies them back into the array.
+ * Cancellation: a merge does not change what it reads. If it is not completed, the elements of each
+ * half are therefore still all in the array or all in the buffer. A half that is in the buffer is
+ * copied back into the array.
  *
- * Without memory for a buffer: the cut of a merge divides both halves in two. The two inner pieces
- * change places by a rotation, and then each side of the cut is merged by itself.
+ * Without memory for a buffer: both halves are cut in two, so that the left parts of both belong
+ * before the right parts of both. The right part of the left half and the left part of the right
+ * half, which are neighbours, change places by a rotation. Then the two left parts are merged in
+ * the same way, and so are the two right parts.
  */
 #include <string.h>
 
@@ -24,12 +28,13 @@
 typedef struct mergesort {
     fji_job job;
     const fji_sort_kind *kind;
-    char *a, *buffer; /* buffer NULL: there is no memory */
-    size_t leaf;
-    uint64_t reported; /* elements that were already added to the progress */
+    char *a, *buffer;  /* buffer NULL: there is no memory, or n is at most at_once */
+    size_t leaf;       /* a range of at most this many elements is sorted by one worker */
+    uint64_t reported; /* how many elements were already added to the progress */
 } mergesort;
 
-/* Returns the element `at` of the buffer or of the array. */
+/* Returns the address of the element with index `at`: in the buffer if `buffer` is set, else in the
+ * array. */
 static char *element(const mergesort *s, bool buffer, size_t at)
 {
     return (buffer ? s->buffer : s->a) + at * s->kind->size;
@@ -37,14 +42,15 @@ static char *element(const mergesort *s, bool buffer, size_t at)
 
 /* ---- Leaves ---------------------------------------------------------------------------------- */
 
-/* Returns whether two neighbouring sorted ranges are in order together, by the last element of the
- * first and the first element of the second. */
+/* Returns whether two neighbouring sorted ranges are in order together. `last` is the last element
+ * of the first range, and `next` the first element of the second one. */
 static bool in_order(const fji_sort_kind *kind, const char *last, const char *next)
 {
     return kind->before(next, 1, last, 0) == 0;
 }
 
-/* Sorts n elements at `at` on this thread, into the buffer or into the array. */
+/* Sorts the n elements from index `at` on, which are in the array, on this thread. Leaves them in
+ * the buffer if `buffer` is set, else in the array. */
 static void sort_sequential(mergesort *s, size_t at, size_t n, bool buffer)
 {
     size_t size = s->kind->size, half = n / 2;
@@ -63,7 +69,8 @@ static void sort_sequential(mergesort *s, size_t at, size_t n, bool buffer)
         s->kind->merge(left, half, right, n - half, element(s, buffer, at));
 }
 
-/* Sorts a leaf. Tests first whether it is in order or descending. */
+/* Sorts a range on this thread as sort_sequential() does, but first tests whether it is in order or
+ * descending. Adds half of its elements to the progress. */
 static void sort_leaf(mergesort *s, size_t at, size_t n, bool buffer)
 {
     char *a = element(s, false, at);
@@ -87,7 +94,7 @@ typedef struct half {
     fj_task task;
     mergesort *s;
     size_t at, n;
-    bool buffer;
+    bool buffer;    /* where the result should be: in the buffer or in the array */
     bool in_buffer; /* where the result is */
 } half;
 
@@ -101,7 +108,7 @@ static int half_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Sorts both halves. Forks the right half if another worker would soon take it. */
+/* Sorts both halves. Forks the right half if there is demand. */
 static void sort_halves(mergesort *s, half *left, half *right)
 {
     if (!fji_has_demand()) {
@@ -115,15 +122,16 @@ static void sort_halves(mergesort *s, half *left, half *right)
     if (!fji_job_join(&s->job, &right->task)) (void)half_run(&right->task);
 }
 
-/* Copies a half into the array, if it is in the buffer. */
+/* Copies the elements of a half into the array, if they are in the buffer. */
 static void copy_back(mergesort *s, const half *h)
 {
     if (h->in_buffer)
         memcpy(element(s, false, h->at), element(s, true, h->at), h->n * s->kind->size);
 }
 
-/* Sorts n elements at `at`, into the buffer or into the array. Returns whether they are in the
- * buffer. If the call is cancelled, they are in the array. */
+/* Sorts the n elements from index `at` on, into the buffer if `buffer` is set, else into the array.
+ * Returns true if they are in the buffer. If the call is cancelled before they are sorted, they are
+ * in the array, in some order, and the function returns false. */
 static bool sort_range(mergesort *s, size_t at, size_t n, bool buffer)
 {
     half left = {.s = s, .at = at, .n = n / 2, .buffer = !buffer};
@@ -153,7 +161,7 @@ static bool sort_range(mergesort *s, size_t at, size_t n, bool buffer)
 
 /* ---- Without memory -------------------------------------------------------------------------- */
 
-/* Merges the neighbouring runs of na and nb elements at a, by rotations. */
+/* Merges two neighbouring runs, of na elements at a and nb elements behind them, by rotations. */
 static void merge_in_place(mergesort *s, char *a, size_t na, size_t nb)
 {
     size_t size = s->kind->size;

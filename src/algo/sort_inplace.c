@@ -3,30 +3,33 @@
  * sort_inplace.c - sorts without scratch memory
  *
  * The sort that is not stable is a heap sort: O(n log n) comparisons and exchanges for any input.
- * To move an element down, the place of the larger child is followed to a leaf first, and then back
- * up to where the element belongs, which is usually near the leaf. That takes about half the
- * comparisons of a test at each step down.
+ * To move an element down in the heap, the sort first follows the larger of two children down to a
+ * leaf of the heap, with one comparison on each level. Then it goes back up to where the element
+ * belongs, which is usually near the leaf. To also compare the element itself on each level on the
+ * way down would take about twice as many comparisons.
  *
- * The stable sort merges by rotations. To merge A and B, a binary search finds the cut in the
- * middle of their result (fji_merge_rank()). The elements of A behind the cut and the elements of B
- * before it are exchanged by a rotation. Then both sides of the cut are merged in the same way.
+ * The stable sort is a merge sort that merges by rotations. To merge the runs A and B, a binary
+ * search (fji_merge_rank()) finds which elements of A and B, A1 and B1, are the first half of the
+ * merged result. A2 and B2 are the others. A2 and B1, which are neighbours, change places by a
+ * rotation. Then A1 and B1 are merged in the same way, and so are A2 and B2.
  *
- *     |A1 ..|A2 .....|B1 .....|B2 ...|   A2 and B1 change places: |A1|B1|  and  |A2|B2|
+ *     |A1 ..|A2 .....|B1 .....|B2 ...|   becomes   |A1 ..|B1 .....|  and  |A2 .....|B2 ...|
  *
- * It takes O(n log n) comparisons and O(n log^2 n) moves.
+ * The stable sort takes O(n log n) comparisons and O(n log^2 n) moves.
  */
 #include "sort_inplace.h"
 
 #include "swap.h"
 
 enum {
-    INSERTION_MAX = 8, /* elements that are sorted by insertion */
-    CHECK_EVERY = 256, /* steps of the heap sort between two tests of the job */
+    INSERTION_MAX = 8, /* the most elements that are sorted by insertion */
+    CHECK_EVERY = 256, /* calls of heap_sift() between two tests of the job */
 };
 
 /* ---- Heap ------------------------------------------------------------------------------------ */
 
-/* Moves the element at i down into the heap of n elements. */
+/* Moves element i of a heap of n elements down to where it belongs. Below i, the heap is in
+ * order. */
 static void heap_sift(const fji_order *o, unsigned char *base, size_t i, size_t n)
 {
     size_t size = o->size, leaf = i;
@@ -39,7 +42,8 @@ static void heap_sift(const fji_order *o, unsigned char *base, size_t i, size_t 
     }
     while (leaf > i && o->cmp(base + i * size, base + leaf * size, o->arg) > 0)
         leaf = (leaf - 1) / 2;
-    /* The elements on the path from i to leaf move up by one, and the element at i goes to leaf. */
+    /* `leaf` is where element i belongs. Element i goes there, and all elements on the path from
+     * there up to i move up by one level. */
     for (; leaf > i; leaf = (leaf - 1) / 2)
         fji_swap_bytes(base + i * size, base + leaf * size, size);
 }
@@ -69,7 +73,7 @@ static void insertion_sort(const fji_order *o, unsigned char *base, size_t n)
             fji_swap_bytes(e - size, e, size);
 }
 
-/* Merges the neighbouring runs of na and nb elements at `base`. */
+/* Merges two neighbouring runs, of na elements at `base` and nb elements behind them. */
 static void merge_inplace(const fji_order *o, fji_job *j, unsigned char *base, size_t na, size_t nb)
 {
     size_t size = o->size;

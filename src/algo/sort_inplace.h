@@ -8,9 +8,9 @@
 #include "merge.h"
 
 /*
- * Both functions sort n elements at `base` in place, on the calling thread. If the job ends, the
- * functions return early and leave the elements in some order. The order must be one of elements,
- * not of pointers to them.
+ * Both functions sort the n elements at `base` in place, on the calling thread. If the job ends,
+ * the functions return early and leave the elements in some order. o->kind must not be
+ * FJI_KIND_PTR.
  */
 void fji_heap_sort(const fji_order *o, fji_job *j, unsigned char *base, size_t n);
 void fji_stable_sort_inplace(const fji_order *o, fji_job *j, unsigned char *base, size_t n);

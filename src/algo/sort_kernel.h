@@ -2,11 +2,13 @@
 /*
  * sort_kernel.h - copying, comparing and merging elements: the inner loops of sorts
  *
- * Each function takes the kind of the elements as a constant, so that the compiler makes a separate
- * loop for each kind, with the size of an element as a constant where the kind has one.
+ * The inlined functions take the kind of the elements (enum fji_kind in merge.h) as a constant. The
+ * compiler therefore makes a separate loop for each kind and, if all elements of the kind have the
+ * same size, knows this size.
  *
- * A comparison returns a positive value if its first element is after the second one. That value
- * becomes a mask, and the mask selects addresses. No branch depends on a comparison.
+ * A comparison returns a positive value if its first element belongs behind the second one. A merge
+ * turns that value into a mask, and the mask selects the address of the element that comes next. No
+ * branch of the loop depends on a comparison, so none is mispredicted.
  */
 #ifndef FJI_ALGO_SORT_KERNEL_H
 #define FJI_ALGO_SORT_KERNEL_H
@@ -33,7 +35,7 @@ FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_
         case FJI_KIND_4: memcpy(d, s, 4); break;
         case FJI_KIND_8:
         case FJI_KIND_INDIRECT: memcpy(d, s, 8); break;
-        case FJI_KIND_16: /* two words, which overlap unless the size is 16 */
+        case FJI_KIND_16: /* copies the first and the last 8 bytes, which overlap if size < 16 */
             memcpy(&lo, s, 8);
             memcpy(&hi, s + size - 8, 8);
             memcpy(d, &lo, 8);
@@ -50,7 +52,8 @@ FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_
     }
 }
 
-/* Returns the address of the element: p or, if pointers are sorted, the pointer at p. */
+/* p is a place in the array that is sorted. Returns the address of its element: p or, if pointers
+ * to elements are sorted (FJI_KIND_PTR), the pointer that is stored at p. */
 FJI_INLINE const void *fji_elem_address(const void *p, enum fji_kind kind)
 {
     const void *e = p;
@@ -64,21 +67,23 @@ FJI_INLINE int fji_elem_cmp(const fji_order *o, const void *a, const void *b, en
     return o->cmp(fji_elem_address(a, kind), fji_elem_address(b, kind), o->arg);
 }
 
-/* Compares two elements as fji_elem_cmp() does, for single comparisons where the kind is not a
- * constant. */
+/* Compares two elements as fji_elem_cmp() does, with o->kind, which need not be a constant. For
+ * code outside of inner loops. */
 static inline int fji_order_cmp(const fji_order *o, const void *a, const void *b)
 {
     return o->kind == FJI_KIND_PTR ? fji_elem_cmp(o, a, b, FJI_KIND_PTR) : o->cmp(a, b, o->arg);
 }
 
-/* Returns how many bytes are moved for an element, as a constant if the kind has a fixed size. */
+/* Returns how many bytes are moved for an element: a constant if all elements of the kind have the
+ * same size, otherwise o->size. */
 FJI_INLINE size_t fji_elem_size(const fji_order *o, enum fji_kind kind)
 {
     if (kind == FJI_KIND_8 || kind == FJI_KIND_INDIRECT || kind == FJI_KIND_PTR) return 8;
     return kind == FJI_KIND_4 ? 4 : o->size;
 }
 
-/* Calls fn() with `kind` as a constant. */
+/* Calls fn(..., kind) so that `kind` is a constant in each of the calls, which the compiler can
+ * inline. */
 #define FJI_BY_KIND(kind, fn, ...)                                             \
     do {                                                                       \
         switch (kind) {                                                        \
@@ -94,14 +99,14 @@ FJI_INLINE size_t fji_elem_size(const fji_order *o, enum fji_kind kind)
 
 /* ---- Selection without branches -------------------------------------------------------------- */
 
-/* Returns all ones if `result` is positive, else 0. Replaces a branch that is often
- * mispredicted. */
+/* Returns a mask: all bits 1 if `result` is positive, else 0. With fji_select() it replaces a
+ * branch that would often be mispredicted. */
 FJI_INLINE uintptr_t fji_positive_mask(int result)
 {
     return (uintptr_t)(-(intptr_t)result >> (sizeof(intptr_t) * 8 - 1));
 }
 
-/* Returns `yes` if the mask is all ones, and `no` if it is 0. */
+/* Returns `yes` if all bits of the mask are 1, and `no` if the mask is 0. */
 FJI_INLINE const unsigned char *fji_select(uintptr_t mask, const unsigned char *yes,
                                            const unsigned char *no)
 {
@@ -110,10 +115,12 @@ FJI_INLINE const unsigned char *fji_select(uintptr_t mask, const unsigned char *
 
 /* ---- Merging from both ends ------------------------------------------------------------------ */
 
-enum { FJI_PREFETCH_AHEAD = 8 }; /* steps */
+enum { FJI_PREFETCH_AHEAD = 8 }; /* how many elements ahead of the merge are prefetched */
 
-/* If elements are pointers, prefetches what the pointer some steps from p points to. `left` is the
- * distance from p to the end of its run, negative if the merge goes backwards. */
+/* If what is sorted are pointers, prefetches the target of the pointer FJI_PREFETCH_AHEAD places
+ * from p in the direction of the merge. `left` is how many bytes the last place of the run is away
+ * from p; it is negative if the merge goes backwards. If the run has no place so far ahead,
+ * prefetches the target of the pointer at p. */
 FJI_INLINE void fji_elem_prefetch(const unsigned char *p, ptrdiff_t left, enum fji_kind kind)
 {
     if (kind != FJI_KIND_PTR && kind != FJI_KIND_INDIRECT) return;
@@ -124,9 +131,11 @@ FJI_INLINE void fji_elem_prefetch(const unsigned char *p, ptrdiff_t left, enum f
     __builtin_prefetch(e);
 }
 
-/* Merges k elements from the front and k from the back. 0 < k, k <= na and k <= nb. If 2 * k == na
- * + nb, the last two elements take only one comparison. If *consistent is false afterwards,
- * comparisons have contradicted each other and *p is unchanged. */
+/* Writes the first k and the last k elements of the merged result to p->out, and sets *p to what is
+ * left to merge between them. 0 < k, k <= na and k <= nb. If 2 * k == na + nb, nothing is left, and
+ * the last two elements are ordered by one comparison. If comparisons have contradicted each other,
+ * sets *consistent to false and leaves *p as it was, so the caller can merge again; otherwise sets
+ * *consistent to true. */
 FJI_INLINE void fji_merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k, bool *consistent,
                                     enum fji_kind kind)
 {
@@ -135,8 +144,8 @@ FJI_INLINE void fji_merge_both_ends(const fji_order *o, fji_run_pair *p, size_t 
     const unsigned char *a = p->a, *b = p->b;
     const unsigned char *a_last = a + (p->na - 1) * size, *b_last = b + (p->nb - 1) * size;
     unsigned char *out = p->out, *const out_stop = out + (k - all) * size;
-    /* The output at the back is as far from the end of `out` as the output at the front is from its
-     * start, so the sum of the two addresses is constant. */
+    /* When the next element at the front goes to address x, the next one at the back goes to
+     * mirror - x: both are at the same distance from their end of the output. */
     const uintptr_t mirror = (uintptr_t)out + (uintptr_t)(out + (p->na + p->nb - 1) * size);
 
     while (out != out_stop) {
@@ -160,7 +169,7 @@ FJI_INLINE void fji_merge_both_ends(const fji_order *o, fji_run_pair *p, size_t 
     const uintptr_t left_b = (uintptr_t)b_last + size - (uintptr_t)b;
     *consistent = left_a <= PTRDIFF_MAX && left_b <= PTRDIFF_MAX;
     if (FJI_UNLIKELY(!*consistent)) return;
-    if (all) { /* one element of each run, or two of one run */
+    if (all) { /* what is left is one element of each run, or two of one run */
         const unsigned char *l = left_a != 0 ? a : b, *r = left_b != 0 ? b_last : a_last;
         uintptr_t mask = fji_positive_mask(fji_elem_cmp(o, l, r, kind));
         fji_elem_copy(out, fji_select(mask, r, l), size, kind);

@@ -2,11 +2,12 @@
 /*
  * sort_leaf.h - sorting a few elements
  *
- * A block of eight elements is sorted without branches on the results of comparisons: four pairs,
- * then two groups of four, which are merged from both ends. If all pairs are in order, or all are
- * descending, the whole block is first tested for that order; other blocks do not pay for this
- * test. Fewer elements than a block are sorted by insertion, and so are the elements of a leaf
- * behind its block.
+ * A leaf is a range of at most 2 * BLOCK - 1 elements. Its first BLOCK elements, the block, are
+ * sorted without branches on the results of comparisons: four pairs are compared, then two groups
+ * of four are sorted, and then the two groups are merged from both ends. If all four pairs are in
+ * order, or all four are descending, the whole block is first tested for that order; other blocks
+ * do not pay for this test. The elements behind the block are inserted one by one. A leaf of fewer
+ * than BLOCK elements is sorted by insertion only.
  */
 #ifndef FJI_ALGO_SORT_LEAF_H
 #define FJI_ALGO_SORT_LEAF_H
@@ -16,20 +17,20 @@
 
 enum {
     BLOCK = 8,       /* elements of a block */
-    DIRECT_MAX = 32, /* bytes of an element; larger elements are sorted by pointers */
+    DIRECT_MAX = 32, /* the most bytes of an element; for larger elements, pointers are sorted */
 };
 
-/* Where a range of elements is, and in which order. */
+/* The state of a range: where its elements are, and in which order. */
 enum range_state {
     IN_ARRAY = 0,   /* sorted, in the array */
     IN_SCRATCH = 1, /* sorted, in the scratch array */
     DESCENDING = 2, /* in the array, strictly descending */
-    PRESORTED = 4,  /* a flag, added to a value above: the range was found in that order */
-    UNORDERED = 8,  /* the range was not found in order; only returned by tests */
+    PRESORTED = 4,  /* a flag, added to a state: the range was already in that order, not merged */
+    UNORDERED = 8,  /* no state, but a result of functions: the elements were not in order */
 };
 
-/* Returns the index at which *e belongs among the n sorted elements from index lo on: behind all
- * elements that do not come after *e. */
+/* Returns the index, from lo to lo + n, at which *e belongs among the n elements sorted[lo] to
+ * sorted[lo + n - 1]: behind all of them that are before *e or equal to it. */
 FJI_INLINE size_t leaf_position(const fji_order *o, const unsigned char *sorted, size_t lo,
                                 size_t n, const unsigned char *e, enum fji_kind kind)
 {
@@ -44,7 +45,8 @@ FJI_INLINE size_t leaf_position(const fji_order *o, const unsigned char *sorted,
     return lo;
 }
 
-/* Inserts *e into i sorted elements. The caller knows that its place is from lo to lo + n. */
+/* Inserts *e into the first i elements of `sorted`, so that i + 1 elements are sorted. The caller
+ * guarantees that *e belongs at an index from lo to lo + n. */
 FJI_INLINE void leaf_insert(const fji_order *o, unsigned char *sorted, size_t i, size_t lo,
                             size_t n, const unsigned char *e, enum fji_kind kind)
 {
@@ -52,12 +54,13 @@ FJI_INLINE void leaf_insert(const fji_order *o, unsigned char *sorted, size_t i,
     size_t at = leaf_position(o, sorted, lo, n, e, kind);
     unsigned char copy[DIRECT_MAX], *hole = sorted + i * size, *end = sorted + at * size;
 
-    fji_elem_copy(copy, e, size, kind); /* *e may be the element at the hole */
+    fji_elem_copy(copy, e, size, kind); /* *e may be sorted[i], which is overwritten */
     for (; hole != end; hole -= size) fji_elem_copy(hole, hole - size, size, kind);
     fji_elem_copy(hole, copy, size, kind);
 }
 
-/* Exchanges n elements from x forwards with n elements from y backwards. */
+/* Exchanges the element at x with the one at y, the next one with the one before y, and so on: n
+ * pairs. */
 FJI_INLINE void swap_reversed(unsigned char *x, unsigned char *y, size_t n, size_t size,
                               enum fji_kind kind)
 {
@@ -74,8 +77,9 @@ FJI_INLINE void swap_reversed(unsigned char *x, unsigned char *y, size_t n, size
     }
 }
 
-/* Returns IN_ARRAY if n elements are in order, DESCENDING if they are strictly descending, else
- * UNORDERED. Each pair of elements is known to be descending (`after`) or in order. */
+/* Tests whether n elements are in order or, if `after` is set, strictly descending. Returns
+ * IN_ARRAY or DESCENDING if they are, else UNORDERED. The caller has already found that order in
+ * each of the pairs 0 and 1, 2 and 3, and so on, so only the other neighbours are compared. */
 FJI_INLINE int leaf_check_order(const fji_order *o, const unsigned char *e, size_t n, bool after,
                                 enum fji_kind kind)
 {
@@ -87,8 +91,9 @@ FJI_INLINE int leaf_check_order(const fji_order *o, const unsigned char *e, size
     return after ? DESCENDING : IN_ARRAY;
 }
 
-/* Sorts four elements from e to `to`. The masks say which of the two pairs are to be swapped. The
- * smaller of the two lower elements is the first one, the larger of the two higher elements is the
+/* Sorts the four elements at e into `to`. They are two pairs; a mask with all bits 1 in swap_a or
+ * swap_b says that the elements of the first or second pair are in the wrong order. The smaller of
+ * the two lower elements becomes the first one, the larger of the two higher elements becomes the
  * last one, and one more comparison orders the other two. */
 FJI_INLINE void leaf_sort_4(const fji_order *o, const unsigned char *e, unsigned char *to,
                             uintptr_t swap_a, uintptr_t swap_b, enum fji_kind kind)
@@ -108,9 +113,10 @@ FJI_INLINE void leaf_sort_4(const fji_order *o, const unsigned char *e, unsigned
     fji_elem_copy(to + 2 * size, fji_select(mask, l, r), size, kind);
 }
 
-/* Sorts BLOCK elements at `from` into `to`, which may be `from`, and sets *state to UNORDERED. If
- * the elements are already in order or strictly descending, moves nothing and sets *state to
- * IN_ARRAY or DESCENDING. The test for order is the only branch on comparisons. */
+/* Sorts BLOCK elements at `from`, in the array, into `to`, which may be `from`. Then *state is
+ * UNORDERED. If the elements are already in order or strictly descending, moves nothing and sets
+ * *state to IN_ARRAY or DESCENDING instead. Only the test for this order branches on
+ * comparisons. */
 FJI_INLINE void leaf_sort_8(const fji_order *o, const unsigned char *from, unsigned char *to,
                             int *state, enum fji_kind kind)
 {
@@ -137,8 +143,8 @@ FJI_INLINE void leaf_sort_8(const fji_order *o, const unsigned char *from, unsig
     if (!consistent) fji_merge_sequential(o, &p);
 }
 
-/* Returns how many elements from e on are in order or, if *descending is set, strictly
- * descending. */
+/* Sets *descending to whether the second of n elements is before the first. Returns the length of
+ * the longest run at the front, strictly descending if *descending is set, otherwise in order. */
 FJI_INLINE size_t leaf_run(const fji_order *o, const unsigned char *e, size_t n, bool *descending,
                            enum fji_kind kind)
 {
@@ -155,7 +161,8 @@ FJI_INLINE size_t leaf_run(const fji_order *o, const unsigned char *e, size_t n,
     return run;
 }
 
-/* As leaf_sort_8() for 0 < n < BLOCK elements: inserts them into the run at the front. */
+/* Does the same as leaf_sort_8() for 0 < n < BLOCK elements: takes the longest run at the front,
+ * and inserts the elements behind it one by one. */
 FJI_INLINE void leaf_insertion(const fji_order *o, unsigned char *from, unsigned char *to, size_t n,
                                int *state, enum fji_kind kind)
 {
@@ -168,13 +175,13 @@ FJI_INLINE void leaf_insertion(const fji_order *o, unsigned char *from, unsigned
     *state = UNORDERED;
     if (descending) swap_reversed(from, from + (run - 1) * size, run / 2, size, kind);
     if (to != from) memcpy(to, from, run * size);
-    /* The first element behind the run is before the last element of the run or, after a reversal,
-     * not before its first one. */
+    /* The element that ended the run is before the last element of the run or, if the run was
+     * reversed, not before its first element now. One index is therefore excluded. */
     leaf_insert(o, to, run, descending, run - 1, from + run * size, kind);
     for (size_t i = run + 1; i < n; i++) leaf_insert(o, to, i, 0, i, from + i * size, kind);
 }
 
-/* As leaf_sort_8() for 0 < n < 2 * BLOCK elements. */
+/* Sorts a leaf of 0 < n < 2 * BLOCK elements. Does the same as leaf_sort_8() otherwise. */
 FJI_INLINE void leaf_sort(const fji_order *o, unsigned char *from, unsigned char *to, size_t n,
                           int *state, enum fji_kind kind)
 {

@@ -4,7 +4,8 @@
  *
  * Numbers of 8 and 16 bits are counted, and then written in order from the counts. Wider numbers,
  * and keys with values, are sorted by digits (radix.h). If there is no memory for these methods, or
- * if an array of 8 or 16 bits is short, the numbers are sorted by comparisons (forkjoin/sort.h).
+ * if an array of numbers of 8 or 16 bits is short, the array is sorted by comparisons, with
+ * functions that FJ_SORT and FJ_STABLE_SORT define (forkjoin/sort.h).
  */
 #include <forkjoin/sort.h>
 #include <string.h>
@@ -18,7 +19,8 @@
 #define DOUBLE_LESS(x, y) (ordered_64(x) < ordered_64(y))
 #define KEY_LESS(x, y) ((x).key < (y).key)
 
-/* Integers that have the order of floating-point numbers: -0 before 0, and NaN at both ends. */
+/* These functions map a floating-point number to an integer, so that the integers have the order of
+ * the numbers: -0 is before 0, and a NaN is first or last, depending on its sign. */
 
 static inline int32_t ordered_32(float x)
 {
@@ -49,7 +51,7 @@ FJ_STABLE_SORT(compare_kv64, fj_kv64, KEY_LESS);
 
 /* ---- Sorts by digits ------------------------------------------------------------------------- */
 
-enum { STACK_BYTES = 4096 }; /* bytes of a buffer on the stack */
+enum { STACK_BYTES = 4096 }; /* a buffer of at most this many bytes is on the stack */
 
 static const fji_key_map unsigned_map = {0, 0};
 static const fji_key_map signed_map_32 = {0x80000000u, 0};
@@ -89,7 +91,8 @@ static int radix_kv64(fj_task *t)
     return fji_radix_kv64(&c->job, c->a, c->buffer, c->n);
 }
 
-/* Sorts by digits. If there is no memory, it changes nothing and returns FJ_ENOMEM. */
+/* Sorts n elements of `size` bytes by digits, with the function fn for their type. If there is no
+ * memory for a buffer, changes nothing and returns FJ_ENOMEM. */
 static int sort_radix(void *a, size_t n, size_t size, const fji_key_map *map, fj_task_fn *fn,
                       const fj_algo_options *how)
 {
@@ -109,7 +112,7 @@ static int sort_radix(void *a, size_t n, size_t size, const fji_key_map *map, fj
     return err;
 }
 
-/* A sort by digits or, without memory, by comparisons. */
+/* Defines fj_sort_<name>(), which sorts by digits or, if there is no memory, by comparisons. */
 #define RADIX_SORT(name, type, map, fn)                               \
     int fj_sort_##name(type *a, size_t n, const fj_algo_options *how) \
     {                                                                 \
@@ -128,10 +131,11 @@ RADIX_SORT(kv64, fj_kv64, &unsigned_map, radix_kv64)
 
 /* ---- Sorts by counting ----------------------------------------------------------------------- */
 
-enum { FILL_MIN = 4096 }; /* numbers of a chunk when the result is written */
+enum { FILL_MIN = 4096 }; /* the least numbers of a chunk when the result is written */
 
 /* A sort of numbers of 8 or 16 bits. Number x has the key x ^ sign, where `sign` is the sign bit of
- * a signed type and 0 otherwise. Keys have the order of the numbers, as unsigned ones. */
+ * a signed type and 0 for an unsigned type. The keys are unsigned, and have the order of the
+ * numbers. There are `keys` different ones. */
 typedef struct counting_call {
     fj_task task;
     fji_job job;
@@ -139,7 +143,7 @@ typedef struct counting_call {
     size_t n;
     size_t size; /* bytes of a number: 1 or 2 */
     size_t keys, sign;
-    uint64_t *count; /* of each key: first how often it occurs, then how many numbers have a lower
+    uint64_t *count; /* count[k] is first how many numbers have key k, then how many have a lower
                       * key */
 } counting_call;
 
@@ -167,8 +171,8 @@ static int count_combine(void *left, const void *right, void *arg)
     return FJ_OK;
 }
 
-/* Returns the key of the number at place i of the result: the last key that has at most i numbers
- * before it. */
+/* Returns the key of the number with index i in the result. It is the last key k with
+ * count[k] <= i: at most i numbers have a lower key. */
 static size_t key_at(const counting_call *c, size_t i)
 {
     size_t lo = 0, hi = c->keys;
@@ -183,7 +187,7 @@ static size_t key_at(const counting_call *c, size_t i)
     return lo;
 }
 
-/* Writes the number with the given key to the places `at` to `end`. */
+/* Writes the number with the given key to the indices at <= i < end. */
 static void fill(const counting_call *c, size_t at, size_t end, size_t key)
 {
     uint16_t *words = c->a;
@@ -194,7 +198,7 @@ static void fill(const counting_call *c, size_t at, size_t end, size_t key)
         for (; at < end; at++) words[at] = (uint16_t)(key ^ c->sign);
 }
 
-/* Writes the places lo to hi of the result. */
+/* Writes the result at the indices lo <= i < hi. */
 static int fill_step(void *context, size_t lo, size_t hi, void *acc)
 {
     const counting_call *c = context;
@@ -208,7 +212,8 @@ static int fill_step(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-/* Replaces the count of each key by the number of elements with a lower key. */
+/* Replaces count[k], the number of elements with key k, by the number of elements with a lower
+ * key. */
 static void counts_to_places(counting_call *c)
 {
     uint64_t at = 0;
@@ -235,12 +240,14 @@ static int counting_run(fj_task *t)
     if (code != FJ_OK) return code;
     counts_to_places(c);
     code = fji_split_run(&write, NULL, 0, c->n, NULL);
-    /* A result that is written only in part would not have the same elements. */
+    /* The array already lacks some of its elements, so the result is written completely even after
+     * a cancellation. */
     if (code != FJ_OK) (void)fill_step(c, 0, c->n, NULL);
     return code;
 }
 
-/* Sorts by counting. If there is no memory, it changes nothing and returns FJ_ENOMEM. */
+/* Sorts n numbers of `size` bytes by counting. If there is no memory for the counts, changes
+ * nothing and returns FJ_ENOMEM. */
 static int sort_counting(void *a, size_t n, size_t size, size_t sign, const fj_algo_options *how)
 {
     counting_call c = {.a = a, .n = n, .size = size, .sign = sign, .keys = (size_t)1 << 8 * size};
@@ -258,8 +265,8 @@ static int sort_counting(void *a, size_t n, size_t size, size_t sign, const fj_a
     return err;
 }
 
-/* A sort by counting of at least `min` numbers. Fewer numbers are sorted by comparisons. Without
- * memory for the counts, any number is. */
+/* Defines fj_sort_<name>(). It sorts at least `min` numbers by counting. It sorts fewer numbers by
+ * comparisons, and all arrays if there is no memory for the counts. */
 #define COUNTING_SORT(name, type, min, sign)                           \
     int fj_sort_##name(type *a, size_t n, const fj_algo_options *how)  \
     {                                                                  \

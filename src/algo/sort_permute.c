@@ -2,20 +2,24 @@
 /*
  * sort_permute.c - moving elements into the order of pointers to them
  *
+ * A place is an index of the array. The successor of a place is the place of the element that has
+ * to be moved to it: pointers[i] points to the element of the successor of i.
+ *
  * The problem: a permutation consists of cycles. Each place gets the element of its successor, the
  * successor gets the element of its own successor, and so on, back to the first place. There are
  * usually few cycles, and one of them is long. Workers cannot share one cycle as it is.
  *
- * The idea: some places, at a constant distance, are cuts. The elements of all cuts are saved
- * first. A path then leads from each cut to the next cut on its cycle. Every place on the path gets
- * the element of its successor. The last place gets the saved element of the cut where the path
- * ends.
+ * The idea: every k-th place of the array is a cut. The elements of all cuts are saved first. A
+ * path leads from each cut along the successors to the next cut on its cycle. Every place on the
+ * path gets the element of its successor. The last place before the next cut gets the saved element
+ * of that cut, whose place may already be overwritten.
  *
- *     cut 0 <- 17 <- 5 <- 40 <- cut 8 <- 3 <- cut 0
+ *     cut 0 <- 17 <- 5 <- 42 <- cut 8 <- 3 <- cut 0        x <- y: place x gets the element of y
  *
- * Two paths have no place in common and share only saved elements, so workers follow different
- * paths at the same time. A place that is done becomes its own successor. The places that are not
- * done after all paths are on cycles without a cut. One thread follows these.
+ * Two paths have no place in common, except that one begins at the cut where the other ends.
+ * Workers therefore follow different paths at the same time. A place that is done becomes its own
+ * successor. The places that are not done after all paths are on cycles without a cut. One thread
+ * follows these.
  *
  * The element that is moved next is usually not in a cache. It is prefetched some steps ahead.
  */
@@ -27,16 +31,16 @@
 #include "plat/atomic.h"
 
 enum {
-    CUT_DISTANCE_MIN = 256, /* places from one cut to the next */
-    CUTS_MAX = 2048,        /* cuts of a permutation */
-    PREFETCH_AHEAD = 8,     /* steps on the path */
+    CUT_DISTANCE_MIN = 256, /* the least distance of two cuts in the array */
+    CUTS_MAX = 2048,        /* the most cuts of a permutation */
+    PREFETCH_AHEAD = 8,     /* how many steps before its move an element is prefetched */
     CACHE_BYTES = 1 << 16,  /* if all elements fit into this many bytes, they are not prefetched */
-    LINE = 64,
-    PREFETCH_MAX = 512,       /* bytes of an element; the processor prefetches the rest by itself */
-    PARALLEL_BYTES = 1 << 16, /* bytes that are worth a parallel loop */
+    LINE = 64,              /* bytes of a cache line */
+    PREFETCH_MAX = 512,     /* the most bytes of an element that are prefetched by instructions */
+    PARALLEL_BYTES = 1 << 16, /* fewer bytes of elements are moved by one worker */
 };
 
-/* Returns the distance of two cuts, a power of two. */
+/* Returns the distance of two cuts in an array of n elements, a power of two. */
 static size_t cut_distance(size_t n)
 {
     size_t distance = CUT_DISTANCE_MIN;
@@ -50,7 +54,7 @@ size_t fji_permute_cuts(size_t n)
     return n / cut_distance(n) + 1;
 }
 
-/* Runs `body` for 0 <= i < n, in parallel if that is worthwhile. */
+/* Runs `body` for 0 <= i < n, in parallel if that is allowed and the array is large. */
 static int permute_for(fji_permutation *p, size_t n, fj_for_fn *body)
 {
     return p->parallel && p->n * p->size >= PARALLEL_BYTES ? fj_for(0, n, body, p, NULL)
@@ -67,8 +71,9 @@ static uint64_t inverse_of_odd(uint64_t odd)
     return x;
 }
 
-/* Computes the successors from the pointers. The distance of an element from the base is a multiple
- * of the size, so a multiplication replaces the division. */
+/* Computes the successors of the places begin <= i < end from the pointers. The offset of an
+ * element from `base` is a multiple of the size, so instead of a division it is shifted and
+ * multiplied by the inverse of the odd factor of the size. */
 static int permute_find_successors(size_t begin, size_t end, void *arg)
 {
     fji_permutation *p = arg;
@@ -103,14 +108,16 @@ static void permute_prefetch(const fji_permutation *p, size_t place)
     for (size_t i = 0; i < max; i += LINE) __builtin_prefetch(e + i);
 }
 
-/* Returns whether a path ends at `place`: a cut, or the start of the path. */
+/* Returns whether the path that begins at `start` ends at `place`: it is a cut, or `start`
+ * again. */
 static bool path_ends(size_t place, size_t start, size_t distance)
 {
     return (place & (distance - 1)) == 0 || place == start;
 }
 
-/* Moves the elements of the path, or of the cycle without a cut, that begins at `start`. The
- * element of `start` is saved. */
+/* Moves the elements of the path that begins at the cut `start`, or of the cycle without a cut that
+ * `start` is on. The caller has saved the elements of all cuts; of a cycle without a cut, it has
+ * saved the element of `start` as saved[0]. */
 static void permute_path(fji_permutation *p, size_t start, size_t distance)
 {
     size_t size = p->size, place = start, from = p->successor[start], ahead = from;

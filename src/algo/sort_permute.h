@@ -11,21 +11,21 @@
 typedef struct fji_permutation {
     unsigned char *base; /* the elements */
     size_t n, size;
-    const unsigned char *const *pointers; /* to all elements, in their new order */
-    size_t *successor;                    /* space for n; see sort_permute.c */
-    unsigned char *saved;                 /* space for fji_permute_cuts(n) elements */
-    bool parallel;                        /* loops may be parallel */
-    int moved;                            /* 1: some element is not in its place; 0 at first */
+    const unsigned char *const *pointers; /* to the n elements, in the order that they shall get */
+    size_t *successor;                    /* space for n indices; overwritten */
+    unsigned char *saved;                 /* scratch, space for fji_permute_cuts(n) elements */
+    bool parallel;                        /* the loops may run in parallel */
+    int moved;                            /* set to 1 if an element has to move; 0 on entry */
 } fji_permutation;
 
-/* Returns how many of n elements are saved. */
+/* Returns for how many elements `saved` must have space, if there are n elements. */
 size_t fji_permute_cuts(size_t n);
 
 /*
- * Moves every element to the place of its pointer.
+ * Moves the element that pointers[i] points to, to index i, for all i.
  *
- *   returns  FJ_OK if all elements are in place; FJ_ECANCELED or another code if the caller is
- *            cancelled before the first move, and then no element has moved.
+ *   returns  FJ_OK if all elements are in their places; FJ_ECANCELED, or another code of fj_for(),
+ *            if a loop before the first move fails: then no element has moved.
  */
 int fji_permute(fji_permutation *p);
 

@@ -10,21 +10,22 @@
 #include "scratch.h"
 
 enum {
-    INLINE_ACC = 128, /* bytes of an accumulator that is stored in the record of its half */
-    GROWTH = 16,      /* a chunk is at most 16 times as large as the one before it */
-    SHARE = 64,       /* a chunk takes at most a 64th of the rest, unless the rest is short */
-    TARGET_MAX = 4,   /* a chunk takes at most 4 * FJI_CHUNK_TICKS */
+    INLINE_ACC = 128, /* an accumulator of at most this many bytes is in the struct of its half */
+    GROWTH = 16,      /* a chunk has at most 16 times as many elements as the one before it */
+    SHARE = 64,       /* a chunk should take a 64th of the time for the rest, but see TARGET_MAX */
+    TARGET_MAX = 4,   /* a chunk should take 1 to 4 times FJI_CHUNK_TICKS */
 };
 
-#define CHUNK_MAX 0x1p62f          /* elements; more would not fit into a size_t */
-#define TICKS_MAX (UINT64_MAX / 2) /* a longer duration means that the counter went back */
+#define CHUNK_MAX 0x1p62f          /* the most elements of a chunk; fits a size_t */
+#define TICKS_MAX (UINT64_MAX / 2) /* a longer duration is a negative one */
 
-/* The size of the next chunk, and the measurements of the worker from which it follows. */
+/* The size of the next chunk, and the measurements of this worker from which the size is
+ * computed. */
 typedef struct chunk_timing {
-    size_t chunk;            /* elements */
-    float ticks_per_element; /* ticks of the last chunk for each element */
-    bool reliable;           /* false after the first chunk alone, whose data may not be cached */
-    uint64_t last_end;       /* when the last chunk ended */
+    size_t chunk;            /* elements of the next chunk */
+    float ticks_per_element; /* of the last chunk; 0: no chunk was measured yet */
+    bool reliable;     /* two chunks were measured, or one long one; the first one warms caches */
+    uint64_t last_end; /* the tick counter when the last chunk ended */
 } chunk_timing;
 
 /* The right half of a range, while it is forked. */
@@ -33,22 +34,22 @@ typedef struct half {
     fji_split *split;
     size_t lo, hi;
     chunk_timing timing;
-    void *acc; /* the accumulator of the thief; NULL: no thief has begun, or the thief has no
-                * memory */
+    void *acc; /* the accumulator of the thief; NULL: no thief has begun, the thief has no memory,
+                * or the loop has no accumulators */
     _Alignas(max_align_t) unsigned char inline_acc[INLINE_ACC];
 } half;
 
 /* ---- Timing ---------------------------------------------------------------------------------- */
 
-/* Returns the unit of the sizes of chunks and halves. Each size is a multiple of the unit, except
- * at the end of the loop. */
+/* Returns the number of elements of which the size of every chunk and half is a multiple, except at
+ * the end of the loop. */
 static size_t chunk_unit(const fji_job *j)
 {
     return j->grain != 0 ? j->grain : j->min_grain;
 }
 
-/* Returns n, limited to min_grain and max_grain of the job and rounded down to a multiple of
- * min_grain. */
+/* Returns the size of a chunk that should have n elements: at least min_grain and at most max_grain
+ * of the job, rounded down to a multiple of min_grain. */
 static size_t chunk_clamp(const fji_job *j, size_t n)
 {
     size_t max = n > j->max_grain ? j->max_grain : n;
@@ -63,10 +64,10 @@ static void timing_start(chunk_timing *t, const fji_job *j)
     t->last_end = j->grain != 0 ? 0 : fji_ticks();
 }
 
-/* Returns how many ticks the next chunk should take if `rest` elements are left. Between two chunks
- * the processor ends one loop and begins another, which costs a few hundred nanoseconds. Long
- * chunks therefore cost less in total. A thief may have to wait until a chunk ends, so a chunk
- * takes only a small share of the rest. */
+/* Returns how many ticks the next chunk should take if `rest` elements are left. Each chunk costs a
+ * few hundred nanoseconds more than its elements, because the processor ends one loop and begins
+ * another. Long chunks therefore cost less in total. But a half is forked only between two chunks,
+ * and idle workers wait for that. A chunk should therefore take only a small share of the rest. */
 static float timing_target(const chunk_timing *t, size_t rest)
 {
     float share = (float)rest / SHARE * t->ticks_per_element;
@@ -75,14 +76,15 @@ static float timing_target(const chunk_timing *t, size_t rest)
     return share < TARGET_MAX * FJI_CHUNK_TICKS ? share : TARGET_MAX * FJI_CHUNK_TICKS;
 }
 
-/* Chooses the size of the next chunk after a chunk of n elements, if `rest` elements are left. */
+/* Measures the chunk of n elements that has just ended, and chooses the size of the next chunk.
+ * `rest` elements are left. */
 static void timing_update(chunk_timing *t, const fji_job *j, size_t n, size_t rest)
 {
     uint64_t now = fji_ticks(), elapsed = now - t->last_end;
 
     t->last_end = now;
     t->reliable = t->ticks_per_element != 0 || elapsed > FJI_FORK_MIN_TICKS;
-    if (elapsed - 1 > TICKS_MAX) elapsed = 1; /* the counters of two processors differ */
+    if (elapsed - 1 > TICKS_MAX) elapsed = 1; /* 0, or negative: two processors' counters differ */
     t->ticks_per_element = (float)elapsed / (float)n;
     float target = timing_target(t, rest), current = (float)t->chunk * t->ticks_per_element;
     if (current >= target * .75f && current <= target * 1.5f) return;
@@ -92,7 +94,8 @@ static void timing_update(chunk_timing *t, const fji_job *j, size_t n, size_t re
     t->chunk = chunk_clamp(j, fit < 1 ? 1 : fit < CHUNK_MAX ? (size_t)fit : (size_t)CHUNK_MAX);
 }
 
-/* Returns whether n elements take long enough to be divided between two workers. */
+/* Returns whether n elements are worth dividing between two workers: they are more than one chunk
+ * and, if the options set no grain, take longer than FJI_FORK_MIN_TICKS. */
 static bool fork_is_worthwhile(const chunk_timing *t, const fji_job *j, size_t n)
 {
     if (n <= t->chunk) return false;
@@ -103,7 +106,7 @@ static bool fork_is_worthwhile(const chunk_timing *t, const fji_job *j, size_t n
 
 static void split_range(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *t);
 
-/* The body of a half that a thief has taken. */
+/* The body of the task of a half. Only a thief runs it. */
 static int half_run(fj_task *task)
 {
     half *h = (half *)(void *)task;
@@ -122,8 +125,9 @@ static int half_run(fj_task *task)
     return FJ_OK;
 }
 
-/* Combines *acc with the result of a half that a thief has taken. Returns false if the thief had no
- * memory, so that the half is still to be done. */
+/* Combines *acc, the result of the left half, with the result of the right half h, which a thief
+ * has taken and finished. Returns false if the thief had no memory and did nothing: the caller then
+ * has to process the right half. */
 static bool half_combine(half *h, void *acc)
 {
     fji_split *s = h->split;
@@ -139,9 +143,9 @@ static bool half_combine(half *h, void *acc)
     return true;
 }
 
-/* Forks the right half of lo <= i < hi and processes the left half. Returns the index from which
- * the caller has to continue: hi if a thief has processed the right half, otherwise the beginning
- * of the right half. */
+/* Forks the right half of the range lo <= i < hi and processes the left half. Returns the index
+ * from which the caller has to continue: hi if a thief has processed the right half, otherwise the
+ * first index of the right half. */
 static size_t split_fork_half(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *t)
 {
     size_t unit = chunk_unit(&s->job), units = (hi - lo) / unit;
@@ -163,7 +167,8 @@ static size_t split_fork_half(fji_split *s, size_t lo, size_t hi, void *acc, chu
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
 
-/* Processes the chunk that begins at lo. Returns the end of the chunk, or hi after an error. */
+/* Processes the first chunk of lo <= i < hi. Returns the end of the chunk. If the step function
+ * fails, ends the job and returns hi. */
 static size_t split_chunk(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *t)
 {
     size_t n = hi - lo < t->chunk ? hi - lo : t->chunk;
@@ -228,7 +233,7 @@ void fji_split_init_nested(fji_split *s, const fji_job *outer, fji_step *step, v
                            const fj_algo_options *how)
 {
     *s = (fji_split){.step = step, .context = context};
-    (void)fji_job_init(&s->job, how, 0); /* the algorithms set no invalid options */
+    (void)fji_job_init(&s->job, how, 0); /* cannot fail: the library passes valid options */
     s->job.caller = outer->caller;
 }
 

@@ -12,27 +12,27 @@
  * A worker processes its range from the left, chunk by chunk. Before each chunk it tests whether
  * other workers would take a task. If so, it forks the right half of the rest and continues with
  * the left half. When the left half is done, the worker takes the right half back, unless a thief
- * has taken it. A range that no thief helps with therefore costs one fork for each halving, and its
- * chunks are processed in order, into one accumulator. Only a half that a thief takes has an
- * accumulator of its own. The forker combines the accumulator of the thief with the accumulator of
- * the left half.
+ * has taken it. If no thief takes anything, a range therefore costs at most one fork for each
+ * halving, and its chunks are processed in order, into one accumulator. Only a half that a thief
+ * takes has an accumulator of its own. The forker combines the accumulator of the thief with the
+ * accumulator of the left half.
  *
  *     range of one worker    |done...|chunk|......rest......|......right half, forked......|
  *
- * If the options set no grain, the size of a chunk follows from the time of the chunk before it: a
- * chunk takes the longer of FJI_CHUNK_TICKS and a small share of the rest, but at most four times
- * FJI_CHUNK_TICKS. The first chunk has one element. A half is forked only if the rest of the range
- * takes longer than FJI_FORK_MIN_TICKS. A short loop therefore only calls its body and reads the
- * tick counter a few times. A busy worker offers work to an idle one, and notices a cancellation,
- * after at most one chunk.
+ * If the options set no grain, the size of a chunk is computed from the time that the chunk before
+ * it took. A chunk should take a small share of the time for the rest, but at least FJI_CHUNK_TICKS
+ * and at most four times FJI_CHUNK_TICKS. The first chunk has one element, or min_grain
+ * elements. A half is forked only if the rest of the range takes longer than FJI_FORK_MIN_TICKS. A
+ * short loop therefore only calls its body and reads the tick counter a few times. Before every
+ * chunk a worker tests for a cancellation and, if the rest is long enough, for demand.
  */
 #ifndef FJI_ALGO_SPLIT_H
 #define FJI_ALGO_SPLIT_H
 
 #include "job.h"
 
-/* Processes the elements lo <= i < hi. Returns FJ_OK, or a code that ends the job. `acc` is the
- * accumulator, or NULL if the loop has none. */
+/* A step function: processes the elements lo <= i < hi and adds the result to *acc. Returns FJ_OK,
+ * or a code that ends the job. `acc` is NULL if the loop has no accumulators. */
 typedef int fji_step(void *context, size_t lo, size_t hi, void *acc);
 
 typedef struct fji_split {
@@ -41,7 +41,7 @@ typedef struct fji_split {
     void *context;
     fj_combine_fn *combine; /* NULL: the loop has no accumulators */
     void *arg;              /* the last argument of combine */
-    const void *identity;   /* the first value of an accumulator; NULL: zeros */
+    const void *identity;   /* the initial value of a thief's accumulator; NULL: zeros */
     size_t size;            /* bytes of an accumulator */
 } fji_split;
 
@@ -53,9 +53,10 @@ typedef struct fji_split {
 int fji_split_run(fji_split *s, const fj_algo_options *how, size_t begin, size_t end, void *acc);
 
 /*
- * Sets up *s as a loop inside of an algorithm whose job is `outer`. The loop is cancelled when the
- * algorithm is cancelled, reports no progress, and has the grain of *how. The loop runs on the
- * calling worker, so the caller passes NULL as `how` to fji_split_run().
+ * Sets up *s as a loop without accumulators inside of an algorithm whose job is `outer`. The loop
+ * is cancelled when the algorithm is cancelled, reports no progress, and has the grain of *how. The
+ * loop runs in the pool of the calling worker, so the caller passes NULL as `how` to
+ * fji_split_run().
  */
 void fji_split_init_nested(fji_split *s, const fji_job *outer, fji_step *step, void *context,
                            const fj_algo_options *how);
@@ -65,8 +66,8 @@ void fji_split_init_nested(fji_split *s, const fji_job *outer, fji_step *step, v
 int fji_split_run_nested(const fji_job *outer, fji_step *step, void *context, size_t n,
                          size_t grain);
 
-/* Ticks, which are about nanoseconds: the duration of a chunk, and the shortest rest of a range
- * that is worth a fork. */
+/* Durations in ticks, which are about nanoseconds. A chunk should take at least FJI_CHUNK_TICKS. A
+ * range is forked only if it takes longer than FJI_FORK_MIN_TICKS. */
 #define FJI_CHUNK_TICKS ((uint64_t)16000)
 #define FJI_FORK_MIN_TICKS ((uint64_t)12000)
 

@@ -2,17 +2,18 @@
 /*
  * swap.c - exchanging, reversing and rotating elements whose size is known at run time only
  *
- * Every copy has a size that the compiler knows, so that it becomes a few moves instead of a call
- * of memcpy(). Both areas are read before one is written: the two may be the same.
+ * The functions copy blocks of a few constant sizes, so that the compiler generates a few moves
+ * instead of a call of memcpy(). Both blocks are read before one is written, because they may be
+ * the same.
  */
 #include "swap.h"
 
 #include <forkjoin/attr.h>
 #include <string.h>
 
-enum { BLOCK = 32 }; /* bytes that are exchanged at a time */
+enum { BLOCK = 32 }; /* the most bytes that are exchanged at a time */
 
-/* Exchanges `bytes` bytes, a constant of at most BLOCK. */
+/* Exchanges `bytes` bytes at x with those at y. `bytes` is a constant of at most BLOCK. */
 FJI_INLINE void swap_block(unsigned char *x, unsigned char *y, size_t bytes)
 {
     unsigned char t[BLOCK], u[BLOCK];
@@ -47,8 +48,9 @@ void fji_reverse(void *base, size_t n, size_t size)
     }
 }
 
-/* Exchanges the shorter area with as many bytes at the far end of the longer one. These bytes are
- * then in their place, and a smaller rotation remains, as in Euclid's algorithm. */
+/* Each step exchanges the shorter area with as many bytes at the far end of the longer area. The
+ * bytes of the shorter area are then in their final place. What remains is a rotation of fewer
+ * bytes: the lengths change as in Euclid's algorithm by subtraction. */
 void fji_rotate(void *base, size_t left, size_t right)
 {
     unsigned char *a = base;
