@@ -255,14 +255,11 @@ static void future_signal(fj_future *f)
 /* The list of the futures that the calling thread holds (fji_held), the last one first. */
 static __thread fji_held *future_held_here;
 
-/* Returns the bits that fji_future_resolve() sets together with COMPLETING. With HOLDS these
- * include EXTERNAL and the kind of outcome, because the calling thread reads the outcome before
- * DONE is set. `bits` and `how` are those of fji_future_resolve(). */
-static uint32_t future_reported_bits(uint32_t bits, unsigned how)
+/* The bits that the resolving thread sets together with COMPLETING: with RESOLVE_REPORTS the whole
+ * outcome, because other threads do not wait for DONE then. */
+static uint32_t future_early_bits(uint32_t bits, unsigned how)
 {
-    uint32_t reported = (how & FJI_RESOLVE_REPORTS) != 0 ? FJI_REPORTED : 0;
-
-    return (how & FJI_RESOLVE_HOLDS) != 0 ? reported | FJI_EXTERNAL | bits : reported;
+    return (how & FJI_RESOLVE_REPORTS) != 0 ? FJI_REPORTED | FJI_EXTERNAL | bits : 0;
 }
 
 /* Tries to set COMPLETING and the bits `reported` in the state word of a future. Returns true if it
@@ -350,9 +347,9 @@ static void future_publish(fj_future *f, uint32_t bits, bool release)
 
 bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, unsigned how)
 {
-    uint32_t old, reported = future_reported_bits(bits, how);
+    uint32_t old, early = future_early_bits(bits, how);
 
-    if (!future_claim(&f->task.state, reported, &old)) return false;
+    if (!future_claim(&f->task.state, early, &old)) return false;
     f->external = result;
     f->external_code = code;
     /* If f is a timer and this thread takes it out of the wheel, no other thread runs or releases
@@ -364,7 +361,8 @@ bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, uns
     if (!withdrawn && !fji_completer_is_child(f))
         future_notify_body(f, old, future_token_bits(f, bits, how));
     if ((bits & FJI_FAILED) != 0) future_number_failure(f, old);
-    if ((how & FJI_RESOLVE_HOLDS) == 0) future_publish(f, FJI_EXTERNAL | bits, withdrawn);
+    if ((how & FJI_RESOLVE_HOLDS) == 0)
+        future_publish(f, early != 0 ? 0 : FJI_EXTERNAL | bits, withdrawn);
     return true;
 }
 

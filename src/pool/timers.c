@@ -580,6 +580,9 @@ int fj_pool_cancel_delayed_on_shutdown(fj_pool *pool)
     if (pool == NULL) return FJ_EINVAL;
     if (pool->is_common) return FJ_ENOTSUP;
     fji_store_relaxed(&pool->cancel_delayed, 1u); /* relaxed: only the flag is used */
+    /* [pool.end] the flag above, run below; partner: the fence in fji_pool_shutdown(). Either the
+     * shutdown sees the flag, or this thread sees SHUTDOWN. */
+    fji_fence_full();
     /* [pool.end] acquire <- release in fji_pool_shutdown(): what it did before it set SHUTDOWN. */
     if ((fji_load_acquire(&pool->run) & FJI_RUN_SHUTDOWN) != 0) {
         fji_timers_shutdown(pool);
