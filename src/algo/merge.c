@@ -37,7 +37,8 @@
 
 enum {
     SHORT_RUN = 8,    /* if a run has fewer elements left, merge_short_run() merges the rest */
-    SKEW = 8,         /* merge_short_run() searches in a run that is more than 8 times as long */
+    SKEW = 8,         /* if one run is more than 8 times as long as the other, merge_short_run()
+                       * finds positions in it by binary search */
     TRIM_MIN = 128,   /* a sequential merge of fewer elements does not call merge_trim() */
     CHUNK_MAX = 2048, /* the largest chunk, in elements, unless the options ask for a larger one */
     SKIP_POOL_MAX = 1024, /* the most elements that fj_merge() merges without a pool */
@@ -290,7 +291,8 @@ size_t fji_order_chunk_size(const fji_order *o, const void *first, size_t n, siz
     uint64_t start = fji_ticks();
     for (int i = 0; i < CALLS; i++) (void)o->cmp(x, y, o->arg);
     uint64_t elapsed = fji_ticks() - start;
-    if (elapsed > UINT64_MAX / 2) elapsed = 0; /* negative: the processor has changed */
+    /* If the thread has moved to a processor whose counter is behind, the time is negative. */
+    if (elapsed > UINT64_MAX / 2) elapsed = 0;
     uint64_t fit = (uint64_t)FJI_CHUNK_TICKS * CALLS / (elapsed + 1);
     return fit == 0 ? 1 : fit < max ? (size_t)fit : max;
 }

@@ -59,7 +59,7 @@ void fji_merge_sequential(const fji_order *o, fji_run_pair *p);
 typedef struct fji_merge_context {
     fji_order order;
     fji_job *job;
-    size_t chunk;         /* elements that are merged between two tests of the job, about */
+    size_t chunk;         /* how many elements, about, are merged between two tests of the job */
     bool parallel;        /* true: a task that merges a half may be forked */
     bool counts_progress; /* true: merged elements are added to the progress of the job */
 } fji_merge_context;

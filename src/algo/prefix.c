@@ -566,7 +566,8 @@ static void sequential_timing(call *c, size_t n)
     uint64_t now = fji_ticks(), elapsed = now - c->last_end;
 
     c->last_end = now;
-    if (elapsed > UINT64_MAX / 512) elapsed = 0; /* negative: the processor has changed */
+    /* If the thread has moved to a processor whose counter is behind, the time is negative. */
+    if (elapsed > UINT64_MAX / 512) elapsed = 0;
     c->ticks_per_element = (uint64_t)((float)elapsed * 256 / (float)n) + 1;
     if (elapsed >= FJI_CHUNK_TICKS / 2 && elapsed <= 2 * FJI_CHUNK_TICKS) return;
     uint64_t fit = FJI_CHUNK_TICKS * 256 / c->ticks_per_element;
