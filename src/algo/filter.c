@@ -6,20 +6,22 @@
  * elements to the front of `out`. A partition also copies the other elements, behind the selected
  * ones.
  *
- * The problem: the place of an element in `out` depends on all elements left of it, and the
- * predicate must be called only once for each element.
+ * The problem: the index of an element in `out` depends on how many elements left of it are
+ * selected, and the predicate must be called only once for each element.
  *
- * The idea: the predicate is called once for each element, and its results are stored as a mask: 64
- * elements are the bits of one word. A filter is a loop of prefix.h. Its accumulator is the number
- * of selected elements. A fold tests the elements of a chunk, counts the selected ones, and keeps
- * the mask as the note of the chunk. An emission copies the selected elements to the position that
- * the prefix gives. A chunk that is emitted without a fold needs a mask for one batch only.
+ * The idea: the results of the predicate are stored in a mask, which has one bit for each element
+ * in words of 64 bits. A filter is a loop of prefix.h, which explains fold, note, prefix and emit.
+ * The prefix of a chunk is the number of selected elements left of the chunk. To fold a chunk is to
+ * test its elements and to count the selected ones; the note of the chunk is its mask. To emit a
+ * chunk is to copy its selected elements to `out`, from the index on that is the prefix. If a chunk
+ * is emitted without a fold, its elements are tested and copied in batches of at most BATCH
+ * elements, so that the mask of a batch fits on the stack.
  *
- * A partition cannot place an element that is not selected before all elements are counted. A
- * partition therefore makes two passes over blocks of elements: the first pass tests and counts,
- * the second pass copies both kinds. Without memory for the mask, one thread makes a single pass.
- * It writes the elements that are not selected backwards from the end of `out`, and at last
- * reverses their order.
+ * A partition cannot copy an element that is not selected before it knows how many elements are
+ * selected in all. A partition therefore makes two passes over blocks of elements: the first pass
+ * tests the elements and counts the selected ones, and the second pass copies all elements. If
+ * there is no memory for the mask, one thread makes a single pass. That thread writes the elements
+ * that are not selected backwards from the end of `out`, and finally reverses their order.
  */
 #include <string.h>
 
@@ -30,19 +32,18 @@
 
 enum {
     WORD = 64,
-    BATCH = 2048,    /* elements whose mask is on the stack */
-    SPARSE_MAX = 24, /* if a word has at most this many selected elements, they are copied one by
-                      * one */
+    BATCH = 2048,    /* the most elements of a batch, whose mask is on the stack */
+    SPARSE_MAX = 24, /* copy_sparse() copies if a word of the mask has at most this many bits set */
 };
 
 struct filter;
 
-/* Tests the n elements from lo on. Sets the (n + 63) / 64 words of the mask. Returns FJ_OK or the
- * code of the predicate. */
+/* Tests the n elements from lo on. Sets the (n + 63) / 64 words of the mask; the bits above the
+ * last element are 0. Returns FJ_OK, or the error code that the predicate returned. */
 typedef int filter_test(const struct filter *f, size_t lo, size_t n, uint64_t *mask);
 
-/* Copies the elements whose bit in the mask is set to `out`. Returns the end of what it has
- * written. */
+/* Copies those elements of `in` whose bit in the mask is set, and stores them one after the other
+ * from `out` on. Returns the address behind the last copy. */
 typedef unsigned char *filter_copy(unsigned char *out, const unsigned char *in,
                                    const uint64_t *mask, size_t words, size_t size);
 
@@ -64,7 +65,7 @@ static size_t mask_words(size_t n)
 
 /* ---- Testing --------------------------------------------------------------------------------- */
 
-/* Calls the predicate for each element. */
+/* The filter_test function for `test`, which is called for each element. */
 static int test_elements(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
 {
     const unsigned char *x = f->in + lo * f->size;
@@ -96,7 +97,8 @@ static uint64_t nonzero_bytes(const unsigned char *bytes)
     return x * 0x0102040810204080u >> 56;
 }
 
-/* Calls the predicate for batches of elements. The predicate stores one byte for each element. */
+/* The filter_test function for `keep`, which is called for each batch of at most BATCH elements.
+ * `keep` stores one byte for each element, which is not 0 if the element is selected. */
 static int test_chunks(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
 {
     unsigned char keep[BATCH];
@@ -129,8 +131,8 @@ static size_t count_bits(const uint64_t *mask, size_t words)
 
 /* ---- Copying --------------------------------------------------------------------------------- */
 
-/* Copies one element. Returns the place of the next copy, which overwrites this element if bit 0 of
- * `bits` is clear. */
+/* Copies one element to `out`. If bit 0 of `bits` is set, returns the address behind the copy.
+ * Otherwise returns `out`, so that the next copy overwrites this element. */
 FJI_INLINE unsigned char *copy_one(unsigned char *out, const unsigned char *in, uint64_t bits,
                                    size_t size)
 {
@@ -138,9 +140,10 @@ FJI_INLINE unsigned char *copy_one(unsigned char *out, const unsigned char *in, 
     return out + (bits & 1) * size;
 }
 
-/* Copies the selected elements of one word without a branch for each element. It copies every
- * element up to the last selected one, so it writes nothing behind the selected elements, where
- * another worker may write. */
+/* Copies the elements whose bit in the mask word `bits` is set, without a branch for each element:
+ * it copies every element up to the last selected one, and each copy overwrites the copy before it
+ * if that one is not selected. The last copy is a selected element, so nothing is written behind
+ * the selected elements, where another worker may write. */
 FJI_INLINE unsigned char *copy_dense(unsigned char *out, const unsigned char *in, uint64_t bits,
                                      size_t size)
 {
@@ -194,7 +197,8 @@ COPY(4)
 COPY(8)
 COPY(16)
 
-/* Copies elements of any other size, one run of neighbouring selected elements at a time. */
+/* Copies elements of a size for which there is no COPY() function. Selected elements that follow
+ * each other directly are copied by one memcpy(), up to the end of a mask word. */
 static unsigned char *copy_any(unsigned char *out, const unsigned char *in, const uint64_t *mask,
                                size_t words, size_t size)
 {
@@ -237,8 +241,9 @@ static int filter_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t 
     return code;
 }
 
-/* Emits a chunk that was not folded. *count is the accumulator: the number of selected elements so
- * far. */
+/* Emits the chunk lo <= i < hi, which was not folded: tests its elements and copies the selected
+ * ones. *count is the number of selected elements left of lo. If the function returns FJ_OK, *count
+ * is the number of selected elements left of hi. */
 static int filter_unfolded(const struct filter *f, size_t lo, size_t hi, size_t *count)
 {
     unsigned char *out = f->out + *count * f->size;
@@ -273,8 +278,9 @@ static int filter_combine(void *left, const void *right, void *arg)
     return FJ_OK;
 }
 
-/* Checks the arguments of a filter or a partition. `out` has at least `out_elements` elements: n
- * for a partition, 1 for a filter, because the number of selected elements is not known yet. */
+/* Returns whether the arguments of a filter or a partition are valid. `in` must not overlap the
+ * first `out_elements` elements of `out`. This is n for a partition. It is 1 for a filter, because
+ * the number of selected elements, and so the length of `out`, is not known yet. */
 static bool filter_args_ok(const struct filter *f, size_t n, const size_t *count,
                            size_t out_elements)
 {
@@ -324,18 +330,18 @@ int fj_filter_chunks(const void *in, size_t n, size_t size, void *out, fj_keep_f
 
 enum {
     BLOCKS_MAX = 16384,
-    SMALL_WORDS = 64, /* the largest mask that is on the stack, in words */
+    SMALL_WORDS = 64, /* a mask of at most this many words is on the stack */
 };
 
 struct partition {
     const struct filter *f;
     size_t n;
-    size_t block; /* elements of a block, a multiple of WORD */
+    size_t block; /* elements in a block, a multiple of WORD; the last block may have fewer */
     size_t blocks;
     uint64_t *mask;
-    size_t *before; /* of each block: first the number of its selected elements, then of those in
-                     * all blocks before it */
-    size_t count;   /* selected elements */
+    size_t *before; /* of each block: after the first pass the number of selected elements in the
+                     * block; in the second pass their number in all blocks before it */
+    size_t count;   /* selected elements in all blocks */
     fj_progress *progress;
 };
 
@@ -349,7 +355,8 @@ static uint64_t *block_mask(const struct partition *p, size_t b)
     return p->mask + b * (p->block / WORD);
 }
 
-/* The first pass over the blocks lo <= b < hi. */
+/* The first pass over the blocks lo <= b < hi: sets the mask of each block, and p->before[b] to the
+ * number of selected elements in block b. */
 static int partition_test(void *context, size_t lo, size_t hi, void *acc)
 {
     struct partition *p = context;
@@ -364,7 +371,8 @@ static int partition_test(void *context, size_t lo, size_t hi, void *acc)
     return code;
 }
 
-/* The second pass: copies the selected elements, inverts the mask, and copies the others. */
+/* The second pass over the blocks lo <= b < hi: copies the selected elements of each block, inverts
+ * the mask of the block, and copies the other elements. */
 static int partition_copy(void *context, size_t lo, size_t hi, void *acc)
 {
     struct partition *p = context;
@@ -385,13 +393,13 @@ static int partition_copy(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-/* Runs one of the two passes, with `step` over all blocks. */
+/* Runs one pass over all blocks. `step` is partition_test() or partition_copy(). */
 static int partition_pass(struct partition *p, fji_step *step, const fj_algo_options *how)
 {
     fji_split s = {.step = step, .context = p};
     fj_algo_options each = how != NULL ? *how : (fj_algo_options){.grain = 0};
 
-    each.progress = NULL; /* partition_copy() counts elements; the loop would count blocks */
+    each.progress = NULL; /* partition_copy() adds elements to it; the loop would add blocks */
     each.grain = each.grain != 0 ? 1 : 0;
     each.min_grain = each.min_grain / p->block;
     each.max_grain = fji_div_up(each.max_grain, p->block);
@@ -422,8 +430,9 @@ struct sequential_call {
     size_t count;
 };
 
-/* Copies the elements that are not selected, backwards from `end`. Returns the address of the last
- * copy. */
+/* Copies those of n elements whose bit in the mask is clear. The first copy ends at `end`, and each
+ * further copy ends where the one before it begins. Returns where the last copy begins, or `end` if
+ * there is none. */
 static unsigned char *copy_back(unsigned char *end, const unsigned char *in, const uint64_t *mask,
                                 size_t n, size_t size)
 {
@@ -459,7 +468,7 @@ static int partition_sequential(const struct filter *f, size_t n, size_t *count,
     struct sequential_call a = {.f = f, .n = n};
     fj_algo_options untracked = how != NULL ? *how : (fj_algo_options){.grain = 0};
 
-    untracked.progress = NULL; /* partition_run() has already added the n elements to the total */
+    untracked.progress = NULL; /* partition_run() has already added n to its total */
     int err = fji_job_init(&a.job, &untracked, 0);
     if (err != FJ_OK) return err;
     a.job.progress = how != NULL ? how->progress : NULL;
@@ -471,8 +480,8 @@ static int partition_sequential(const struct filter *f, size_t n, size_t *count,
 
 /* ---- Partitions: the call -------------------------------------------------------------------- */
 
-/* Returns the number of elements of a block: at least the grain, and such that n elements are at
- * most BLOCKS_MAX blocks. */
+/* Returns the number of elements in a block, if the array has n elements. It is the larger
+ * one of the grain and n / BLOCKS_MAX, but at most n, and is rounded up to a multiple of WORD. */
 static size_t block_size(size_t n, size_t grain)
 {
     size_t min = fji_div_up(n, BLOCKS_MAX);
@@ -481,8 +490,8 @@ static size_t block_size(size_t n, size_t grain)
     return mask_words(fji_min(block, n)) * WORD;
 }
 
-/* Runs a partition. A small mask and `before` are on the stack. A larger mask and `before` are one
- * block of memory. */
+/* Runs a partition. A mask of at most SMALL_WORDS words is on the stack, as `before` is then. A
+ * larger mask is allocated together with `before`; if that fails, partition_sequential() runs. */
 static int partition_run(struct filter *f, size_t n, size_t *count, const fj_algo_options *how)
 {
     uint64_t small_mask[SMALL_WORDS];

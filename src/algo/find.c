@@ -2,14 +2,15 @@
 /*
  * find.c - searches: the first match, any match, and whether any or all elements match
  *
- * A search is the loop of split.h. Its tasks share `best`, the lowest index found so far, and skip
- * elements right of it. If any match is sufficient, the first match also ends the job with the code
- * ANY_FOUND, as an error would. `hit` is 1 if a match has ended the job; 0 if a body has returned
- * the same code.
+ * A search is the loop of split.h. Its tasks share `best`, the lowest index of a match that any of
+ * them has found so far, and skip the elements right of it. If any match is sufficient, the task
+ * that finds a match also ends the job with the code ANY_FOUND, as an error would. The caller's
+ * function may return the same code as an error. The task therefore sets `hit` if its match has
+ * ended the job, and the search then succeeds.
  *
- * If the options set a grain, the caller's function gets that many elements at a time. The size of
- * a chunk of the loop is then a multiple of the grain, so that there are at most CHUNKS_MAX chunks
- * and the loop skips the elements right of a match quickly.
+ * If the options set a grain, the caller's function gets that many elements at a time. A chunk of
+ * the loop may then be several times as large as the grain, so that there are at most about
+ * CHUNKS_MAX chunks and the loop passes quickly over the chunks right of a match.
  *
  * Edges         from                       to                         carries
  *   find.best   acq_rel CAS, best_lower()  acquire load, best_load()  only the index itself
@@ -18,32 +19,31 @@
 
 enum {
     CHUNKS_MAX = 1 << 16,
-    ANY_FOUND = FJ_EBUSY, /* the code that ends the job after a match; any code but FJ_OK would
-                           * do */
+    ANY_FOUND = FJ_EBUSY, /* ends the job after a match; any code other than FJ_OK would do */
 };
 
 typedef struct search {
     fji_split split;
-    fj_find_fn *find; /* NULL: calls `test` for each element */
+    fj_find_fn *find; /* NULL: search_test() calls `test` for each element */
     fj_test_fn *test;
     void *arg;
     const unsigned char *base; /* the elements for `test`, of `size` bytes */
     size_t size;
-    bool expected; /* the result of `test` that is a match */
-    bool any;      /* any match ends the search; false: the lowest match is needed */
-    size_t grain;  /* elements that `find` gets at a time; 0: the whole chunk */
+    bool expected; /* an element matches if the result of `test`, as a bool, equals this */
+    bool any;      /* true: any match ends the search; false: the lowest match is needed */
+    size_t grain;  /* elements that are searched by one call of search_chunk(); 0: a whole chunk */
     fj_progress *progress;
-    uint64_t done; /* elements that were added to `progress` */
-    uint64_t best; /* the lowest match so far; the end of the range if there is none */
-    uint32_t hit;  /* 1: a match has ended the job */
+    uint64_t done; /* elements that search_chunk() has added to `progress` */
+    uint64_t best; /* lowest index of a match so far; the end of the range: no match yet */
+    uint32_t hit;  /* 1: a match, not an error, has ended the job */
 } search;
 
 /* ---- The best match so far ------------------------------------------------------------------- */
 
 static size_t best_load(search *s)
 {
-    /* [find.best] acquire <- acq_rel in best_lower(): orders no other data than the index
-     * itself. */
+    /* [find.best] acquire <- acq_rel in best_lower(): reads only the index; no other data depends
+     * on the order. */
     return (size_t)fji_load_acquire(&s->best);
 }
 
@@ -51,10 +51,11 @@ static void best_lower(search *s, size_t at)
 {
     uint64_t best = best_load(s);
 
-    /* [find.best] acq_rel -> acquire in best_load(): orders no other data than the index itself. */
+    /* [find.best] acq_rel -> acquire in best_load(): publishes only the index; no other data
+     * depends on the order. */
     while (at < best && !fji_cas_acq_rel_64(&s->best, &best, at)) continue;
     if (s->any && fji_job_fail(&s->split.job, ANY_FOUND))
-        fji_store_relaxed(&s->hit, 1u); /* relaxed: read after all tasks are joined */
+        fji_store_relaxed(&s->hit, 1u); /* relaxed: search_run() reads it after all joins */
 }
 
 /* ---- Chunks ---------------------------------------------------------------------------------- */
@@ -84,7 +85,8 @@ static int search_chunk(search *s, size_t lo, size_t hi)
     if (at >= lo && at < hi) best_lower(s, at);
     if (s->progress != NULL) {
         fj_progress_add(s->progress, hi - lo);
-        (void)fji_add_relaxed(&s->done, hi - lo); /* relaxed: read after all tasks are joined */
+        /* relaxed: search_run() reads the sum after all tasks are joined. */
+        (void)fji_add_relaxed(&s->done, hi - lo);
     }
     return FJ_OK;
 }
@@ -106,8 +108,8 @@ static int search_step(void *context, size_t lo, size_t hi, void *acc)
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
-/* Returns the smallest multiple of the grain such that n elements are at most about CHUNKS_MAX
- * chunks. */
+/* Returns the size of a chunk of the loop: a multiple of the grain that divides n elements into at
+ * most about CHUNKS_MAX chunks. */
 static size_t search_grain(size_t n, size_t grain)
 {
     size_t factor = n / grain / CHUNKS_MAX + 1, chunk;
@@ -115,7 +117,8 @@ static size_t search_grain(size_t n, size_t grain)
     return __builtin_mul_overflow(grain, factor, &chunk) ? grain : chunk;
 }
 
-/* Runs the search. If search_run() returns FJ_OK, s->best is the result. */
+/* Runs the search over begin <= i < end. If it returns FJ_OK, s->best is the index of the match, or
+ * `end` if no element matches. */
 static int search_run(search *s, size_t begin, size_t end, const fj_algo_options *how)
 {
     fji_job *j = &s->split.job;
@@ -125,7 +128,7 @@ static int search_run(search *s, size_t begin, size_t end, const fj_algo_options
     s->split.step = search_step;
     s->split.context = s;
     s->progress = j->progress;
-    j->progress = NULL; /* the loop would count skipped elements before the search has ended */
+    j->progress = NULL; /* search_chunk() adds to it; the loop would add skipped elements too */
     s->grain = j->grain;
     if (j->grain != 0) j->grain = search_grain(end - begin, j->grain);
     s->best = end;

@@ -22,11 +22,11 @@ static int range_step(void *context, size_t lo, size_t hi, void *acc)
     return l->body(lo, hi, l->arg);
 }
 
-/* Runs `step` from begin to end, without accumulators. */
+/* Runs the loop of split.h with `step` over begin <= i < end, without accumulators. */
 static int loop_run(fji_step *step, void *context, size_t begin, size_t end,
                     const fj_algo_options *how)
 {
-    fji_split s; /* not initialized, because that would take time in a short loop */
+    fji_split s; /* has no initializer, because zeroing it would take time in a short loop */
     int err = fji_job_init(&s.job, how, end - begin);
 
     s.step = step;
@@ -46,8 +46,8 @@ int fj_for(size_t begin, size_t end, fj_for_fn *body, void *arg, const fj_algo_o
 /* ---- Two dimensions -------------------------------------------------------------------------- */
 
 enum {
-    SIDE_MAX = 64,   /* the longest side of a tile that the library chooses, in elements */
-    TILES_MAX = 1024 /* the library doubles the side while there are more tiles than this */
+    SIDE_MAX = 64,   /* limit for the side of a tile, in elements, if the options set no grain */
+    TILES_MAX = 1024 /* if there are more tiles, a side below SIDE_MAX is doubled */
 };
 
 struct tile_loop {
@@ -57,7 +57,7 @@ struct tile_loop {
     size_t side;         /* of a tile, in elements */
     size_t tiles_across; /* tiles in one row of tiles */
     fji_job *job;
-    fj_progress *progress; /* counts elements, while the progress of the loop would count tiles */
+    fj_progress *progress; /* tile_run() adds elements to it; the loop would add tiles */
 };
 
 static int tile_run(const struct tile_loop *l, size_t tile)
@@ -82,9 +82,9 @@ static int tile_step(void *context, size_t lo, size_t hi, void *acc)
     return code;
 }
 
-/* Returns the side of the tiles: `grain` or, if that is 0, the smallest power of two with at most
- * TILES_MAX tiles, up to SIDE_MAX. The side is larger if the number of tiles would not fit into a
- * size_t. */
+/* Returns the side of the tiles, in elements: `grain` or, if that is 0, the smallest power of two
+ * that gives at most TILES_MAX tiles, but at most SIDE_MAX. In both cases the side is doubled until
+ * the number of tiles fits into a size_t. */
 static size_t tile_side(size_t rows, size_t columns, size_t grain)
 {
     size_t side = grain != 0 ? grain : 1, tiles;
@@ -110,7 +110,9 @@ int fj_for_2d(size_t rows, size_t columns, fj_for_2d_fn *body, void *arg,
     l.progress = s.job.progress;
     l.job = &s.job;
     s.job.progress = NULL;
-    s.job.grain = 0; /* the number of tiles in a chunk is measured, as for any loop */
+    /* The grain that the options set is the side of a tile. The loop chooses by timing how many
+     * tiles are a chunk. */
+    s.job.grain = 0;
     s.job.min_grain = 1;
     s.job.max_grain = SIZE_MAX;
     return fji_split_run(&s, how, 0, fji_div_up(rows, l.side) * l.tiles_across, NULL);
@@ -163,6 +165,6 @@ int fj_invoke_functions(const fj_function *functions, size_t n, const fj_algo_op
     if (!fji_array_ok(functions, n, sizeof *functions)) return FJ_EINVAL;
     for (size_t i = 0; i < n; i++)
         if (functions[i].fn == NULL) return FJ_EINVAL;
-    each.grain = 1; /* the caller has chosen functions that are worth a task each */
+    each.grain = 1; /* the caller passes only functions that are worth a task each */
     return loop_run(functions_step, (void *)(uintptr_t)functions, 0, n, &each);
 }

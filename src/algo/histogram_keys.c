@@ -5,10 +5,11 @@
  * The problem: with few different keys, the same key often occurs again within a few elements. The
  * increment of its counter then has to wait for the previous increment of the same counter.
  *
- * The idea: four neighbouring elements are counted in four separate tables (lanes), which are added
- * up at the end of the batch. Lanes are worthwhile if a batch has more elements than the tables
- * have counters, and if the tables fit on the stack. Otherwise each element is counted directly in
- * the result.
+ * The idea: four neighbouring elements are counted in four separate tables of counters, the lanes.
+ * A chunk is counted in batches of at most BATCH_MAX elements. At the end of each batch the lanes
+ * are added to the result. Lanes are worthwhile if a batch has at least ELEMENTS_PER_KEY elements
+ * for each counter of a lane, and if a lane has at most LANE_KEYS_MAX counters, so that the lanes
+ * fit on the stack. Otherwise each element is counted directly in the result.
  *
  * A key that is not below `keys` makes the call fail with FJ_EINVAL.
  */
@@ -18,14 +19,14 @@
 
 enum {
     LANES = 4,
-    LANE_KEYS_MAX = 1024, /* if there are more keys, elements are counted directly */
-    ELEMENTS_PER_KEY = 2, /* a batch with fewer elements for each key is counted directly */
-    BATCH_MAX = 1 << 30,  /* elements; the counters of a lane have 32 bits */
+    LANE_KEYS_MAX = 1024, /* if `keys` is larger, no lanes are used */
+    ELEMENTS_PER_KEY = 2, /* the fewest elements of a batch for each counter of a lane */
+    BATCH_MAX = 1 << 30,  /* the most elements of a batch; the counters of a lane have 32 bits */
     BYTE_KEYS = 256,
 };
 
-/* Counts n keys at `key` into `counts`. Returns FJ_OK, or FJ_EINVAL if a key is not below
- * `keys`. */
+/* Adds 1 to counts[k] for each key k of the n keys at `key`. Returns FJ_OK, or FJ_EINVAL if a key
+ * is not below `keys`; `counts` is then incomplete. */
 typedef int count_keys(const void *key, size_t n, uint64_t *counts, size_t keys);
 
 /* The array, and how its elements are counted. */
@@ -33,12 +34,12 @@ struct key_array {
     const unsigned char *base;
     size_t width; /* bytes of a key */
     size_t keys;
-    size_t lanes_min; /* the least elements of a batch that is counted in lanes */
+    size_t lanes_min; /* a batch of at least this many elements is counted in lanes */
     count_keys *directly, *in_lanes;
 };
 
-/* Adds the lanes, of lane_keys counters each, to `counts`. Returns FJ_EINVAL if a key that is not
- * below `keys` was counted, else FJ_OK. */
+/* Adds the counters of all lanes to `counts`. Each lane has lane_keys counters. Returns FJ_EINVAL
+ * if the counter of a key that is not below `keys` is not 0, else FJ_OK. */
 static int lanes_add(const uint32_t *lane, size_t lane_keys, size_t keys, uint64_t *counts)
 {
     uint64_t invalid = 0;
@@ -54,7 +55,8 @@ static int lanes_add(const uint32_t *lane, size_t lane_keys, size_t keys, uint64
     return invalid == 0 ? FJ_OK : FJ_EINVAL;
 }
 
-/* The body that histogram() passes to fj_histogram(). */
+/* The body that histogram() passes to fj_histogram(): counts the elements begin <= i < end, batch
+ * by batch. */
 static int count_range(size_t begin, size_t end, uint64_t *counts, void *arg)
 {
     const struct key_array *a = arg;

@@ -25,9 +25,11 @@ int fji_job_init(fji_job *j, const fj_algo_options *how, uint64_t amount)
     return FJ_OK;
 }
 
-/* Runs `root`. If the calling task already runs in the selected pool and no token is selected,
- * `root` is an ordinary function call. Otherwise the tasks of the call do not run under the token
- * of the calling task, so they test that token through j->caller. */
+/* Runs `root` in `pool` under `token`, each of which may be NULL. If the calling thread is
+ * in a pool, `pool` is NULL or that pool, and `token` is NULL, `root` is an ordinary function call.
+ * Otherwise the tasks of the call do not run under the token of the calling task. They test that
+ * token through j->caller. Returns FJ_ECANCELED, and does not run `root`, if the calling task is
+ * cancelled. */
 static int job_enter(fji_job *j, fj_pool *pool, fj_token *token, fj_task *root)
 {
     fj_pool *here = fj_current_pool();

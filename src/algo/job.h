@@ -7,11 +7,11 @@
  *
  * A job holds one code, which is FJ_OK until something ends the job. The first task that sets the
  * code wins; later attempts have no effect. Every task tests the code before it begins a chunk. The
- * job is part of a record on the stack of the caller, which returns only after all tasks of the
+ * job is on the stack of the thread that made the call, which returns only after all tasks of the
  * call are joined.
  *
- * A task takes part in a job as long as its forker has not joined it. Tasks write only `code`; the
- * other members are constant while tasks run.
+ * A task may use the job until its forker has joined the task. Tasks write only `code`; the other
+ * members are constant while tasks run.
  *
  * Edges         from                         to                    carries
  *   algo.code   none. The code orders no other data. What a task did becomes visible to its forker
@@ -27,34 +27,37 @@
 
 typedef struct fji_job {
     fj_progress *progress;  /* NULL: no progress is reported */
-    size_t grain;           /* elements of a chunk; 0: measured, from min_grain to max_grain */
+    size_t grain;           /* elements in a chunk; 0: the algorithm chooses, from min_grain to
+                             * max_grain */
     size_t min_grain;       /* at least 1 */
     size_t max_grain;       /* SIZE_MAX: no limit */
-    int code;               /* FJ_OK, or why the job ends */
+    int code;               /* FJ_OK, or the code that has ended the job */
     const fj_token *caller; /* the token of the calling task, if the tasks of the call run under
                              * another token; else NULL */
 } fji_job;
 
 /*
- * Checks the options and sets up *j. Adds `amount` to the total of a progress that was initialized
- * without a total.
+ * Checks the options and sets up *j. If the options have an fj_progress that was initialized with
+ * the total 0, adds `amount` to its total.
  *
  *   returns  FJ_OK; FJ_EINVAL if an option is invalid.
  */
 int fji_job_init(fji_job *j, const fj_algo_options *how, uint64_t amount);
 
 /*
- * Runs the task `root` in the pool and with the token that `how` selects. If the token or the
+ * Runs the task `root` in the pool and under the token that `how` selects. If that token or the
  * calling task is already cancelled, `root` does not run.
  *
- *   returns  the code of the job or, if that is FJ_OK, the code of the task.
+ *   returns  the code of the job if it is not FJ_OK. Otherwise the code that `root` returned, or
+ *            the error because of which `root` did not run.
  */
 int fji_job_run(fji_job *j, const fj_algo_options *how, fj_task *root);
 
 /* Ends the job with `code`. Returns false if the job had already ended. */
 bool fji_job_fail(fji_job *j, int code);
 
-/* Returns whether another chunk may begin. Ends the job if the call is cancelled. */
+/* Returns whether the calling task may begin another chunk: the job has not ended. If the calling
+ * task or the caller's token is cancelled, ends the job with FJ_ECANCELED and returns false. */
 bool fji_job_should_continue(fji_job *j);
 
 /* Reports that n elements are done. */
@@ -64,9 +67,9 @@ static inline void fji_job_add_progress(fji_job *j, size_t n)
 }
 
 /*
- * Ends a fork. If no thief has taken the task `t`, the task is removed from the queue and the
- * function returns false: the caller has to do the work of the task. Otherwise the function waits
- * until the thief has finished the task and returns true. An error of the task ends the job.
+ * Joins the task `t`, which the caller has forked. If no thief has taken `t`, removes `t` from the
+ * queue without running it and returns false: the caller has to do the work of `t`. Otherwise waits
+ * until the thief has finished `t` and returns true. If `t` has failed, ends the job with its code.
  */
 static inline bool fji_job_join(fji_job *j, fj_task *t)
 {
@@ -76,15 +79,16 @@ static inline bool fji_job_join(fji_job *j, fj_task *t)
     return true;
 }
 
-/* Returns the grain of the job or, if it has none, n within the bounds that the options set. */
+/* Returns the grain of the job. If the job has none, returns n, but at least min_grain and at most
+ * max_grain. */
 static inline size_t fji_job_chunk_size(const fji_job *j, size_t n)
 {
     if (j->grain != 0) return j->grain;
     return n < j->min_grain ? j->min_grain : n > j->max_grain ? j->max_grain : n;
 }
 
-/* Returns whether the calling thread may process a short call itself, without a pool: it is in no
- * pool, and `how` selects neither a pool nor a token. */
+/* Returns whether the calling thread may run a short algorithm itself, without a pool: it is not a
+ * worker or guest of a pool, and `how` selects neither a pool nor a token. */
 static inline bool fji_job_may_skip_pool(const fj_algo_options *how)
 {
     return (how == NULL || (how->pool == NULL && how->token == NULL)) && fj_current_pool() == NULL;
@@ -92,20 +96,21 @@ static inline bool fji_job_may_skip_pool(const fj_algo_options *how)
 
 /* ---- Arguments ------------------------------------------------------------------------------- */
 
-/* Returns whether an object of n elements of `size` bytes can exist. */
+/* Returns whether n * size does not overflow and is at most PTRDIFF_MAX, as for any object of C. */
 static inline bool fji_fits(size_t n, size_t size)
 {
     size_t bytes;
     return !__builtin_mul_overflow(n, size, &bytes) && bytes <= PTRDIFF_MAX;
 }
 
-/* Returns whether `a` can be an array of n elements of `size` bytes. NULL is valid if n is 0. */
+/* Returns whether `a` can be an array of n elements of `size` bytes: it is not too large, and it is
+ * not NULL unless n is 0. */
 static inline bool fji_array_ok(const void *a, size_t n, size_t size)
 {
     return (a != NULL || n == 0) && fji_fits(n, size);
 }
 
-/* Returns whether two memory areas have a byte in common. */
+/* Returns whether the a_bytes bytes at `a` and the b_bytes bytes at `b` have a byte in common. */
 static inline bool fji_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;

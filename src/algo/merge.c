@@ -2,27 +2,32 @@
 /*
  * merge.c - merges of two sorted runs
  *
- * The problem: a merge decides for each element which run it comes from. A branch on that decision
- * is mispredicted half of the time, and each comparison has to wait for the one before it.
+ * A run is a sorted array. The merge has two of them, a and b.
  *
- * The idea: two elements are merged at a time, the smallest one to the front of `out` and the
- * largest one to its back. The two comparisons are independent, so the processor overlaps them.
- * The run that an element comes from is computed by masks, without a branch.
+ * The problem: a merge decides for each element of `out` which run it comes from. On random data
+ * the processor mispredicts a branch on that decision half of the time, and each comparison has to
+ * wait for the one before it, which decides which elements are compared next.
  *
- *     a    |taken|...........|taken|        k elements from the front, k from the back
- *     b    |taken|.....|taken|
- *     out  |done......|      |......done|
+ * The idea: each step merges two elements, the smallest one that is left to the front of `out` and
+ * the largest one that is left to its back. The two comparisons are independent, so the processor
+ * overlaps them. The address of the element to copy is computed by masks, without a branch.
  *
- * k is at most the length of the shorter run. Neither end can therefore leave its run, and the loop
- * tests no bound. Only a comparison that contradicts itself can take the same element from both
- * ends. The merge detects this afterwards, and merges these elements again, from the front and with
- * a test of the bounds at each step. When one run is nearly empty, binary searches find the places
- * of its last elements.
+ *     a    |copied|..........|copied|       k elements from the fronts of a and b together,
+ *     b    |copied|....|copied|             k elements from their backs together
+ *     out  |k elements|      |k elements|
  *
- * In parallel: a worker that merges tests for demand after each chunk. If there is demand, it cuts
- * the rest into two merges whose results follow each other: a binary search finds how many elements
- * of the first half of `out` come from a. The worker forks the second merge and continues with the
- * first. Only this worker computes the cut, once, so the two merges always fit together.
+ * The number of steps, k, is at most the length of the shorter run. Therefore k steps cannot go
+ * beyond the end of a run, and the loop does not test for it. The same element can be copied from
+ * both ends only if the comparison contradicts itself. The merge detects this after the k steps,
+ * and then merges these elements again from the front, with a test of the bounds at each step. When
+ * one run has fewer than SHORT_RUN elements left and the other one has many, a binary search in the
+ * longer run finds the position of each element of the shorter one.
+ *
+ * In parallel: a worker that merges tests for demand before each chunk. If there is demand, and
+ * more than two chunks are left, the worker divides the rest of `out` into two halves: a binary
+ * search finds how many elements of the first half come from a. The worker forks a task that merges
+ * the second half, and merges the first half itself. The search is done only once for both halves,
+ * so each element belongs to exactly one half, even if the comparison contradicts itself.
  */
 #include "merge.h"
 
@@ -31,12 +36,12 @@
 #include "split.h"
 
 enum {
-    SHORT_RUN = 8,        /* if a run is shorter, merge_short_run() merges the rest */
-    SKEW = 8,             /* a run that is more than 8 times as long as the other is searched, not
-                           * scanned */
-    TRIM_MIN = 128,       /* if there are fewer elements, merge_trim() is not worthwhile */
-    CHUNK_MAX = 2048,     /* the largest chunk, in elements, for very fast comparisons */
-    SKIP_POOL_MAX = 1024, /* the most elements that the caller may merge itself, without a pool */
+    SHORT_RUN = 8,    /* if a run has fewer elements left, merge_short_run() merges the rest */
+    SKEW = 8,         /* if one run is more than 8 times as long as the other, merge_short_run()
+                       * finds positions in it by binary search */
+    TRIM_MIN = 128,   /* a sequential merge of fewer elements does not call merge_trim() */
+    CHUNK_MAX = 2048, /* the largest chunk, in elements, unless the options ask for a larger one */
+    SKIP_POOL_MAX = 1024, /* the most elements that fj_merge() merges without a pool */
 };
 
 enum fji_kind fji_kind_of(size_t size)
@@ -49,7 +54,8 @@ enum fji_kind fji_kind_of(size_t size)
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
-/* Merges at most `max` elements from the front, until a run is empty. */
+/* Merges elements from the front of the runs to the front of `out`. Stops after `max` elements, or
+ * when a run is empty. */
 FJI_INLINE void merge_front(const fji_order *o, fji_run_pair *p, size_t max, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
@@ -71,7 +77,8 @@ FJI_INLINE void merge_front(const fji_order *o, fji_run_pair *p, size_t max, enu
     p->out = out;
 }
 
-/* Copies the next n elements of *run, of which there are *left, to p->out. */
+/* Copies the first n elements of *run to p->out, and removes them from *run. *run has *left
+ * elements: p->na or p->nb. */
 static void merge_take(const fji_order *o, fji_run_pair *p, const unsigned char **run, size_t *left,
                        size_t n)
 {
@@ -124,9 +131,10 @@ static size_t lower_bound(const fji_order *o, const unsigned char *run, size_t f
     return from;
 }
 
-/* Copies the elements at the front of a that do not come after b[0], and the elements at the back
- * of b that do not come before the last element of a. These elements need no merge. The function
- * finds both groups by steps of growing length and a binary search. */
+/* Copies the elements at the front of a that do not come after b[0] to the front of `out`, and the
+ * elements at the back of b that do not come before the last element of a to the back of `out`.
+ * Removes all these elements from *p: they need no merge. The function finds the end of each group
+ * by steps of growing length, followed by a binary search. Neither run is empty at the start. */
 static void merge_trim(const fji_order *o, fji_run_pair *p)
 {
     size_t size = o->size, from = 0, to = 1;
@@ -165,7 +173,8 @@ size_t fji_merge_rank(const fji_order *o, const fji_run_pair *p, size_t n)
 
 /* ---- Sequential merges ----------------------------------------------------------------------- */
 
-/* Merges k elements from each end of the runs. k <= na and k <= nb. */
+/* Merges k elements to the front of `out` and k elements to its back. 0 < k, k <= na and k <= nb.
+ * If the comparison has contradicted itself, merges at most 2 * k elements to the front instead. */
 static void merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k)
 {
     bool consistent = true;
@@ -174,7 +183,7 @@ static void merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k)
     if (FJI_UNLIKELY(!consistent)) FJI_BY_KIND(o->kind, merge_front, o, p, 2 * k);
 }
 
-/* Merges all that is left of *p, if one of its runs is short or empty. */
+/* Merges all that is left of *p. One of the runs has fewer than SHORT_RUN elements, or none. */
 static void merge_short_run(const fji_order *o, fji_run_pair *p)
 {
     while (p->na > SKEW * p->nb && p->nb > 0) {
@@ -215,8 +224,9 @@ static int merge_half_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Forks the second half of *p and merges the first one. Returns false if a thief has merged the
- * second half; otherwise *p is the second half, which is still to be merged. */
+/* Forks a task that merges the second half of *p, and merges the first half. Returns false if a
+ * thief has run the task. Otherwise sets *p to the second half, which the caller still has to
+ * merge, and returns true. */
 static bool merge_fork_half(const fji_merge_context *m, fji_run_pair *p)
 {
     size_t n = (p->na + p->nb) / 2, size = m->order.size;
@@ -281,7 +291,8 @@ size_t fji_order_chunk_size(const fji_order *o, const void *first, size_t n, siz
     uint64_t start = fji_ticks();
     for (int i = 0; i < CALLS; i++) (void)o->cmp(x, y, o->arg);
     uint64_t elapsed = fji_ticks() - start;
-    if (elapsed > UINT64_MAX / 2) elapsed = 0; /* the counters of two processors differ */
+    /* If the thread has moved to a processor whose counter is behind, the time is negative. */
+    if (elapsed > UINT64_MAX / 2) elapsed = 0;
     uint64_t fit = (uint64_t)FJI_CHUNK_TICKS * CALLS / (elapsed + 1);
     return fit == 0 ? 1 : fit < max ? (size_t)fit : max;
 }
@@ -292,7 +303,8 @@ typedef struct merge_call {
     fji_run_pair pair;
 } merge_call;
 
-/* Measures the comparison with elements of the longer run. */
+/* Returns how many comparisons fit into the time of a chunk, at most `max`. Measures comparisons of
+ * elements of the longer run. */
 static size_t merge_measure(const merge_call *c, size_t max)
 {
     const fji_run_pair *p = &c->pair;
@@ -301,7 +313,7 @@ static size_t merge_measure(const merge_call *c, size_t max)
                          : fji_order_chunk_size(&c->merge.order, p->b, p->nb, max);
 }
 
-/* The body of the call in a pool. */
+/* The root task of fj_merge(), if the merge runs in a pool. */
 static int merge_call_run(fj_task *t)
 {
     merge_call *c = (merge_call *)t;

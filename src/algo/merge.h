@@ -2,19 +2,20 @@
 /*
  * merge.h - an order of elements, and merges of two sorted runs, sequential and parallel
  *
- * A merge does not write to its runs, and `out` overlaps neither. A merge that is not completed can
- * therefore be repeated or abandoned.
+ * A run is a sorted array. A merge does not write to its two runs, and `out` overlaps neither of
+ * them. If a merge is not completed, the caller can therefore repeat or abandon it.
  *
- * A comparison may contradict itself. Whatever it returns, `out` gets every element of both runs
- * exactly once, and only elements are compared, because the lengths of the runs, not the results of
- * comparisons, bound what is accessed.
+ * The caller's comparison may contradict itself. Whatever it returns, a completed merge copies
+ * every element of both runs to `out` exactly once, and passes only addresses of elements to the
+ * comparison. The lengths of the runs limit which memory is accessed, not the results of
+ * comparisons.
  */
 #ifndef FJI_ALGO_MERGE_H
 #define FJI_ALGO_MERGE_H
 
 #include "job.h"
 
-/* How elements are copied and compared. There is a copy of the inner loops for each kind. */
+/* How elements are copied and compared. The inner loops are compiled separately for each kind. */
 enum fji_kind {
     FJI_KIND_4,        /* exactly 4 bytes */
     FJI_KIND_8,        /* exactly 8 bytes */
@@ -29,11 +30,12 @@ enum fji_kind {
 typedef struct fji_order {
     fj_compare_fn *cmp;
     void *arg;
-    size_t size; /* bytes of what is moved: an element or, with FJI_KIND_PTR, a pointer */
+    size_t size; /* bytes of an element or, with FJI_KIND_PTR, of a pointer to an element */
     enum fji_kind kind;
 } fji_order;
 
-/* Two sorted runs and where to merge them: `out` has space for na + nb elements. */
+/* Two sorted runs, a with na elements and b with nb elements, and the array that they are merged
+ * to: `out` has space for na + nb elements. */
 typedef struct fji_run_pair {
     const unsigned char *a, *b;
     unsigned char *out;
@@ -44,7 +46,7 @@ typedef struct fji_run_pair {
  * large, and `out` overlaps neither run. */
 bool fji_run_pair_args_ok(const fji_run_pair *p, size_t size);
 
-/* Returns the kind for elements of `size` bytes that are moved themselves. */
+/* Returns the kind for elements of `size` bytes that are moved directly, not through pointers. */
 enum fji_kind fji_kind_of(size_t size);
 
 /* Returns how many of the first n elements of the merged result come from run a. n <= na + nb. */
@@ -57,18 +59,18 @@ void fji_merge_sequential(const fji_order *o, fji_run_pair *p);
 typedef struct fji_merge_context {
     fji_order order;
     fji_job *job;
-    size_t chunk;         /* elements that are merged between two tests of the job */
-    bool parallel;        /* halves may be forked */
-    bool counts_progress; /* the elements count as progress of the job */
+    size_t chunk;         /* how many elements, about, are merged between two tests of the job */
+    bool parallel;        /* true: a task that merges a half may be forked */
+    bool counts_progress; /* true: merged elements are added to the progress of the job */
 } fji_merge_context;
 
-/* Merges *p, and forks halves if there is demand. If the job has a code afterwards, the merge may
- * be incomplete. */
+/* Merges *p. If there is demand, forks tasks that merge halves. If the code of the job is not FJ_OK
+ * afterwards, the merge may be incomplete. */
 void fji_merge_parallel(const fji_merge_context *m, const fji_run_pair *p);
 
 /*
  * Returns how many comparisons take about FJI_CHUNK_TICKS, at least 1 and at most `max`. Measures a
- * few comparisons of the first two of n elements.
+ * few comparisons of the first two of the n elements at `first`. If n < 2, returns `max`.
  */
 size_t fji_order_chunk_size(const fji_order *o, const void *first, size_t n, size_t max);
 

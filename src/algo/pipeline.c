@@ -5,68 +5,83 @@
  * The problem: an item may arrive at a serial stage while another item is in it, or at an ordered
  * stage before its turn. A worker that waited for the stage would be idle.
  *
- * The idea: the worker leaves the item at the stage and takes another item that is ready.
+ * The idea: the worker stores the item at the stage and takes another item, which may enter its
+ * stage.
  *
- * Items. An item has one of `max_in_flight` slots from the call of the first stage, which makes it,
- * until it has left the last stage. Items are numbered 0, 1, 2, ... in the order in which they are
- * made.
+ * Items. Each call of the first stage makes an item, or ends the input. The item occupies one of
+ * `max_in_flight` slots from that call until the item has left the last stage; during this time it
+ * is in flight. Items are numbered 0, 1, 2, ... in the order in which their calls of the first
+ * stage end.
  *
- * Gates. A stage that processes one item at a time has a gate. The gate has a ring with one entry
- * for each item that there can be, and the position of the next item that may enter: the number of
- * the item at an ordered stage, the order of arrival at a serial stage. An item that arrives in its
- * turn at an open gate enters at once. Otherwise it is stored in the ring at its position. A
- * parallel stage has no gate: a worker that brings an item continues with it.
+ * Gates. A stage that processes one item at a time, a serial or an ordered stage, has a gate. The
+ * gate is closed while an item is in the stage. Items enter the stage in the order of their turns.
+ * The turn of an item at an ordered stage is the number of the item. At a serial stage, the first
+ * item that arrives has turn 0, the second one turn 1, and so on. The gate has `next`, the turn of
+ * the item that may enter next, and a ring, an array of at least max_in_flight entries. An item
+ * that arrives at an open gate and whose turn is `next` enters at once. Any other item is stored in
+ * the ring, in the entry for its turn. A parallel stage has no gate: an item that arrives enters at
+ * once.
  *
- *     gate   closed: an item is in the stage   ring   [ . . 7 . 9 ]    8 has not arrived yet:
+ *     gate   closed: an item is in the stage   ring   [ . . . . 9 ]    8 has not arrived yet:
  *            open:   next = 8                                          no item can enter
  *
- * A stage may set an item to NULL. The item then keeps its slot and its number until it has passed
- * the last ordered stage, but no stage function sees it. So all numbers from `next` on are in
- * flight, there are at most as many of them as slots, and no two items need the same entry of a
- * ring.
+ * A stage may set an item to NULL. The item then still passes through the ordered stages, so that
+ * later items get their turn, but no stage function is called for it. It keeps its slot until it
+ * has passed the last ordered stage. So every item that was made and whose turn is `next` or later
+ * is in flight. There are at most max_in_flight of them, and no two of them need the same entry of
+ * a ring.
  *
- * Runners. A runner is a task that moves items. Something is ready if the item whose turn it is has
- * arrived at an open gate, or if the first stage may be called: a slot is free, the input has not
- * ended, and the gate is open. A runner takes something that is ready, at the latest stage first so
- * that items leave the pipeline. The runner runs the stage, and continues with the item as far as
- * possible. If more is ready then, and there is demand, the runner forks another runner. Only one
- * fork is on offer at a time, that is, forked and not yet begun; a runner that begins may offer the
- * next one. A runner that finds nothing ready joins one of the runners it has forked, looks again,
- * and so on until it has none, and then returns. A runner never waits for an item. But before it
- * joins a runner that a thief has taken, it looks several times more for something ready, because
- * that join may last as long as the pipeline.
+ * Runners. A runner is a task that moves items through stages. An item is ready if it is stored at
+ * an open gate and its turn is `next`. Work is ready if an item is ready, or if the first stage may
+ * be called: a slot is free, the first stage has not ended the input, and its gate is open. A
+ * runner takes the ready item that is at the latest stage, so that items leave the pipeline, or
+ * else calls the first stage. It runs the stage, and then the following stages of the item, until
+ * the item is stored at a gate or leaves the pipeline. Then it takes the next work that is ready.
+ *
+ * Before a runner runs a stage, it tests whether more work is ready and there is demand. If so, it
+ * forks another runner, its child. A child that no worker has begun to run is the offer. There is
+ * at most one offer in the pipeline at a time; when the child begins, any runner may make the next
+ * one.
+ *
+ * A runner that finds no ready work takes back or joins one of its children, looks for ready work
+ * again, and so on, and returns when it has no child left. A runner never waits for an item. But
+ * before it joins a child that a thief has taken, the runner lingers: it looks for ready work up to
+ * LINGER_MAX more times, because the join may last as long as the pipeline.
  *
  * A worker that waits in a join does no work for the pipeline, or has to be replaced by another
- * thread. Therefore a runner whose forker waits for it returns without an item, although something
- * may be ready, if no thief has come for its own offer for a while, or if many runners wait. Its
- * forker then continues, and the worker that returned may take what the forker offers. So few
- * runners wait at any time. The small number of waiting runners also bounds the stack of a worker
- * that waits for a runner and meanwhile runs another runner, which the first one has forked.
+ * thread. Therefore a runner whose forker waits for it in a join returns early, although work may
+ * be ready, when it has no item and one of two conditions holds: at least WAITING_MAX runners wait
+ * in joins, or its only child is an offer that no thief has taken for OFFER_TICKS. Its forker then
+ * continues to work, and the worker of the runner that returned may steal the forker's next offer.
+ * So few runners wait at any time. This also limits the stack of a worker: while a runner waits for
+ * a child, its worker may run a runner that this child has forked, on the same stack.
  *
- * One lock protects the gates, the rings, the slots and the offers. The lock is held for a few
- * instructions, never while a stage runs.
+ * One lock protects the gates, the rings, the slots and the offer. A runner holds it for a few
+ * instructions, never while it runs a stage.
  *
- * No item is forgotten
- *   L1  A runner returns without an item, and has joined all runners that it has forked. The first
- *       runner returns only if it has found nothing ready after the last of these joins. The forker
- *       of any other runner looks again after it has joined that runner. So the last look of all is
- *       one of the first runner, when there is no other runner, and it finds nothing ready.
- *   L2  When the only runner is one that looks, no item is in a stage, so every gate is open.
- *       Consider the item with the lowest number of all that are stored at gates. If it is at a
- *       serial stage, some item is ready there. If it is at an ordered stage, all lower numbers
- *       have passed that stage, because none of them is in flight. It is its turn, and it is
- *       ready.
- *   L3  So by L1 and L2 no item is left at the end, all slots are free, and every gate is open. The
- *       first stage may not be called either, so it has ended the input.
- *   What becomes ready is seen soon: the runner that makes it ready looks for something ready when
- *   it has no item, or returns to a forker that does.
+ * Why no item is forgotten, unless the job ends
+ *   L1  A runner returns only when it has no item and has joined all its children. The first runner
+ *       also returns only if it has found no ready work after the last of these joins. So the last
+ *       look for ready work in the pipeline is one of the first runner, when there is no other
+ *       runner, and it finds none.
+ *   L2  During this look no item is in a stage, so every gate is open. Suppose that items are still
+ *       stored at gates, and consider the one with the lowest number. If it is at a serial stage,
+ *       the item whose turn is `next` is stored there too, and is ready. If it is at an ordered
+ *       stage, all items with lower numbers have passed that stage, because none of them is stored
+ *       at a gate or in a stage. So its turn is `next`, and it is ready. Both contradict L1.
+ *   L3  So no item is left at the end, all slots are free, and every gate is open. By L1 the first
+ *       stage may not be called either, so it has ended the input.
+ *   Work that becomes ready is found soon: the runner that makes it ready looks for ready work as
+ *   soon as it has no item, or returns early to its forker, which does.
  *
  * Errors. An error code or a cancellation ends the job: no stage function is called any more, and
- * every runner returns as soon as its stage does. An item is in flight if its stage has run and has
- * not set it to NULL, also if that stage has failed. When all runners have returned, the caller
- * passes the items that are left in slots to drop(), one after the other.
+ * every runner returns as soon as the stage function that it runs has returned. When all runners
+ * have returned, the thread that called fj_pipeline() passes the items that are left in slots to
+ * drop(), one after the other. This includes an item whose stage function has failed, unless the
+ * function has set the item to NULL.
  *
- * Ordering. The lock orders the gates, the rings, and what stages did: see plat/lock.c.
+ * Ordering. The lock orders all accesses to the gates and the rings, and what a stage wrote before
+ * what the next stage of the same item reads: see plat/lock.c.
  */
 #include <string.h>
 
@@ -76,30 +91,31 @@
 #include "split.h"
 
 enum {
-    CHILDREN_MAX = 8, /* runners that one runner may have forked */
-    WAITING_MAX = 8,  /* runners that wait; if there are as many, runners return early */
-    LINGER_MAX = 20,  /* how often a runner looks again before a join */
+    CHILDREN_MAX = 8, /* the most children that a runner has at a time */
+    WAITING_MAX = 8,  /* if this many runners wait in joins, a runner may return early */
+    LINGER_MAX = 20,  /* how often a runner looks again for ready work before a join */
 };
 
-/* Ticks, which are about nanoseconds: the time between two looks of a runner that lingers, and how
- * long an offer stands before a runner may return early because of it. */
+/* Times in ticks, which are about nanoseconds. LINGER_TICKS: between two looks of a runner that
+ * lingers. OFFER_TICKS: after this time without a thief for its offer, a runner may return
+ * early. */
 #define LINGER_TICKS 500u
 #define OFFER_TICKS 50000u
 
 typedef struct runner runner;
 
-/* A slot, and the item in it. */
+/* A slot, and the item that occupies it. */
 typedef struct item {
-    void *data; /* NULL: no item, or one that a stage has set to NULL */
+    void *data; /* NULL: the slot is free, or a stage has set the item to NULL */
     size_t number;
-    struct item *next; /* in the list of free slots */
+    struct item *next; /* the next slot in the list of free slots */
 } item;
 
-/* The state of a stage that processes one item at a time. */
+/* The gate of a serial or ordered stage. */
 typedef struct gate {
     item **ring;
-    size_t next; /* the position that may enter next */
-    size_t end;  /* of a serial stage: the position of the next item that arrives */
+    size_t next; /* the turn of the item that may enter next */
+    size_t end;  /* of a serial stage: the turn of the next item that arrives */
     bool closed;
 } gate;
 
@@ -109,40 +125,40 @@ typedef struct pipeline {
     size_t n;
     size_t max_in_flight;
     size_t mask;         /* size of a ring - 1 */
-    size_t last_ordered; /* the last ordered stage; 0: none, or the first one */
+    size_t last_ordered; /* index of the last ordered stage; 0: none after the first stage */
     gate *gates;         /* one for each stage; parallel stages do not use theirs */
     item *items;
 
     _Alignas(64) fji_lock lock; /* protects all members below, the gates and the rings */
     bool ended;                 /* the first stage has ended the input */
-    runner *offerer;            /* has forked a runner that has not begun; NULL: no offer */
+    runner *offerer;            /* the runner whose child is the offer; NULL: there is no offer */
     uint64_t offered_at;        /* the time of the offer, in ticks */
-    int waiting;                /* runners that wait in a join */
-    size_t ready;               /* gates at which an item is ready */
-    size_t used;                /* slots with an index below `used` were used at least once */
-    item *free;                 /* the list of those used slots that are free */
+    int waiting;                /* number of runners that wait in a join */
+    size_t ready;               /* number of gates at which an item is ready */
+    size_t used;                /* the slots with an index below this were occupied at least once */
+    item *free;                 /* the list of the free slots below `used` */
     size_t next_number;         /* the number of the next item */
 } pipeline;
 
-/* A runner that another runner has forked: a child of that runner. */
+/* A child: a runner that another runner, its forker, has forked. */
 typedef struct child {
     fj_task task;
     pipeline *pipe;
-    bool used;    /* the runner is forked and not yet joined */
-    bool awaited; /* the forker waits for this runner; protected by the lock */
-    int ending;   /* 1: the runner is about to return */
+    bool used;    /* the child is forked, and neither joined nor taken back */
+    bool awaited; /* the forker waits for the child in a join; protected by the lock */
+    int ending;   /* 1: the child is about to return */
 } child;
 
 struct runner {
     pipeline *pipe;
-    child *self;  /* NULL: this is the first runner */
+    child *self;  /* the entry for this runner in its forker; NULL: the first runner */
     int children; /* number of entries of `child` that are in use */
-    int lingered; /* how often the runner has lingered since something was ready */
+    int lingered; /* how often the runner has lingered since it last found ready work */
     child child[CHILDREN_MAX];
 };
 
-/* What a runner works on: an item, and the stage that the item may enter. If `item` is NULL, the
- * runner works on nothing. */
+/* What a runner works on: an item, and the stage that the item has entered. If `item` is NULL, the
+ * runner has no item. */
 typedef struct position {
     item *item;
     size_t stage;
@@ -171,7 +187,8 @@ static bool gate_arrive(pipeline *p, size_t stage, item *x)
     return false;
 }
 
-/* Opens the gate of `stage`, because the item that was in the stage has left it. */
+/* Opens the gate of `stage`, because the item that was in the stage has left it. Counts in p->ready
+ * the item that may enter next, if it is stored in the ring. */
 static void gate_open(pipeline *p, size_t stage)
 {
     gate *g = &p->gates[stage];
@@ -180,8 +197,8 @@ static void gate_open(pipeline *p, size_t stage)
     if (stage != 0 && g->ring[g->next & p->mask] != NULL) p->ready++;
 }
 
-/* Takes the item that is ready at the latest gate. The caller has checked that an item is ready
- * (p->ready != 0). */
+/* Takes the ready item that is at the latest stage, and lets it enter this stage. The caller has
+ * checked that an item is ready (p->ready != 0). */
 static position gate_take(pipeline *p)
 {
     for (size_t s = p->n - 1;; s--) {
@@ -197,7 +214,8 @@ static position gate_take(pipeline *p)
 
 /* ---- Slots (under the lock) ------------------------------------------------------------------ */
 
-/* Returns whether the first stage may be called. */
+/* Returns whether the first stage may be called: it has not ended the input, its gate is open, and
+ * a slot is free. */
 static bool can_make(const pipeline *p)
 {
     return !p->ended && !p->gates[0].closed && (p->free != NULL || p->used < p->max_in_flight);
@@ -236,8 +254,10 @@ static size_t stage_after(const pipeline *p, size_t stage, const item *x)
     return stage <= p->last_ordered ? stage : p->n;
 }
 
-/* An item has passed its stage. Returns the same item at its next stage if it may enter that stage,
- * else a position without an item. */
+/* Called when an item has passed its stage. Returns the same item and its next stage if it enters
+ * that stage at once. Otherwise stores the item at the gate of that stage, or frees the slot if the
+ * item leaves the pipeline, and returns a position without an item. If the first stage has made no
+ * item, records the end of the input and frees the slot. */
 static position advance(pipeline *p, position at)
 {
     const position nothing = {NULL, 0};
@@ -263,8 +283,8 @@ static position advance(pipeline *p, position at)
 
 static int child_run(fj_task *t);
 
-/* Ends the offer, so that a runner may fork the next one: the forked runner begins, was taken back
- * by its forker, or could not be forked. */
+/* Ends the offer, so that a runner may make the next one: the child has begun, its forker has taken
+ * it back, or it could not be forked. */
 static void offer_end(pipeline *p)
 {
     fji_lock_take(&p->lock);
@@ -278,7 +298,7 @@ static void child_release(runner *r, child *c)
     r->children--;
 }
 
-/* Joins c, a child of r that a thief has taken. */
+/* Joins c, a child of r that a thief has taken. If c has failed, ends the job with its code. */
 static void child_wait(runner *r, child *c)
 {
     pipeline *p = r->pipe;
@@ -295,7 +315,8 @@ static void child_wait(runner *r, child *c)
     child_release(r, c);
 }
 
-/* Returns an entry of r->child that is not in use, or NULL if all are in use. */
+/* Returns an entry of r->child that is not in use. If all are in use, first joins a child that is
+ * about to return. Returns NULL if there is no such child. */
 static child *child_get(runner *r)
 {
     for (int i = 0; i < CHILDREN_MAX; i++) {
@@ -307,8 +328,8 @@ static child *child_get(runner *r)
     return NULL;
 }
 
-/* Waits for LINGER_TICKS and returns true. Returns false at once if the runner has lingered
- * LINGER_MAX times, or if the job has ended. */
+/* Spins for LINGER_TICKS and returns true. Returns false at once if the runner has lingered
+ * LINGER_MAX times since it last found ready work, or if the job has ended. */
 static bool runner_linger(runner *r)
 {
     /* relaxed: the code orders no other data. */
@@ -318,8 +339,9 @@ static bool runner_linger(runner *r)
     return true;
 }
 
-/* Called by r if it finds nothing to do, or before it returns: joins one of the children of r, or
- * lingers before it joins. Returns false if r has no child. */
+/* Called when r finds no ready work, or before it returns. Returns false if r has no child.
+ * Otherwise returns true, and does one of these: takes back a child that no thief has taken,
+ * lingers once, or joins a child. */
 static bool runner_join_one(runner *r)
 {
     if (r->children == 0) return false;
@@ -336,8 +358,8 @@ static bool runner_join_one(runner *r)
     }
 }
 
-/* Returns whether r has to fork another runner now. If so, records that r makes the offer: until
- * the forked runner begins, no other runner is forked. Under the lock. */
+/* Returns whether r has to fork a child now: there is no offer, more work is ready, and there is
+ * demand. If so, records that r makes the offer. Called under the lock. */
 static bool runner_should_offer(runner *r)
 {
     pipeline *p = r->pipe;
@@ -353,7 +375,7 @@ static void runner_fork(runner *r)
 {
     child *c = child_get(r);
 
-    if (c == NULL) { /* r cannot fork: another runner may make the next offer */
+    if (c == NULL) { /* r has CHILDREN_MAX children: another runner may make the offer */
         offer_end(r->pipe);
         return;
     }
@@ -366,7 +388,8 @@ static void runner_fork(runner *r)
     fj_fork(&c->task);
 }
 
-/* Returns whether a runner without an item should return to its forker. Under the lock. */
+/* Returns whether r, which has no item, should return early to its forker. Called under the
+ * lock. */
 static bool runner_should_return(runner *r)
 {
     pipeline *p = r->pipe;
@@ -377,8 +400,8 @@ static bool runner_should_return(runner *r)
     return fji_ticks() - p->offered_at > OFFER_TICKS;
 }
 
-/* Runs a stage on an item. Returns false if the job has ended or ends with an error of the
- * stage. */
+/* Calls the function of `stage` for item x, unless x was set to NULL by an earlier stage. Returns
+ * false if the job has ended, or if the function fails, which ends the job. */
 static bool stage_run(pipeline *p, item *x, size_t stage)
 {
     const fj_stage *s = &p->stages[stage];
@@ -397,8 +420,9 @@ static bool stage_run(pipeline *p, item *x, size_t stage)
     return true;
 }
 
-/* Runs the stage of *at, and the following stages as long as no gate has to be opened or entered.
- * Returns false if the job ends. */
+/* Runs the stage of *at. If this is a parallel stage other than the first, also runs the parallel
+ * stages that directly follow it, which needs no lock. at->stage is then the last stage that was
+ * run. Returns false if the job has ended. */
 static bool position_run(pipeline *p, position *at)
 {
     if (!stage_run(p, at->item, at->stage)) return false;
@@ -408,17 +432,17 @@ static bool position_run(pipeline *p, position *at)
     return true;
 }
 
-/* Takes an item that is ready at a gate or, if there is none, a free slot for a call of the first
- * stage. Returns a position without an item if nothing is ready: no item is ready at a gate, and
- * the first stage may not be called. Under the lock. */
+/* Takes a ready item or, if there is none, a free slot for a call of the first stage. Returns a
+ * position without an item if no item is ready and the first stage may not be called. Called under
+ * the lock. */
 static position runner_take(pipeline *p)
 {
     if (p->ready != 0) return gate_take(p);
     return can_make(p) ? slot_take(p) : (position){NULL, 0};
 }
 
-/* Takes and runs items until nothing is ready. Returns false if the job ends, or if the runner has
- * to return to its forker. */
+/* Takes items and runs their stages until no work is ready, and then returns true. Returns false if
+ * the job has ended, or if the runner has to return early to its forker. */
 static bool runner_work(runner *r)
 {
     pipeline *p = r->pipe;
@@ -443,9 +467,9 @@ static bool runner_work(runner *r)
     return more;
 }
 
-/* The body of a runner. self: the entry of the runner in its forker, or NULL if it is the first
- * runner. Works until nothing in the pipeline is ready, the job ends, or runner_should_return()
- * tells it to return. Joins all runners that it has forked before it returns. */
+/* The body of a runner. `self` is the entry for the runner in its forker, or NULL if it is the
+ * first runner. Works until no work is ready and it has no child, the job has ended, or
+ * runner_should_return() returns true. Joins or takes back all its children before it returns. */
 static void runner_run(pipeline *p, child *self)
 {
     runner r = {.pipe = p, .self = self};
@@ -497,8 +521,8 @@ static bool add_product(size_t *sum, size_t a, size_t b)
     return !__builtin_mul_overflow(a, b, &bytes) && !__builtin_add_overflow(*sum, bytes, sum);
 }
 
-/* Allocates one block for the gates, the slots and the rings. Returns false if there is no
- * memory. */
+/* Allocates one memory block for the gates, the slots and the rings. Returns false if there is no
+ * memory, or if the size of the block would overflow. */
 static bool pipe_alloc(pipeline *p)
 {
     size_t rings = 0, size = 1, bytes = 0;
@@ -529,7 +553,7 @@ static bool pipe_alloc(pipeline *p)
     return true;
 }
 
-/* Passes the items that are left in slots to drop(). All runners have returned. */
+/* Passes the items that are left in slots to drop(). Called after all runners have returned. */
 static void pipe_drop(pipeline *p, void (*drop)(void *item))
 {
     for (size_t i = 0; i < p->used; i++)

@@ -2,86 +2,107 @@
 /*
  * prefix.c - loops in which each chunk needs the combined value of all chunks left of it
  *
- * The problem: the prefix of a chunk is known only when everything left of it is folded. A worker
- * that waited for the prefix would be idle.
+ * prefix.h explains prefix, fold, emit and note.
  *
- * The idea: a worker never waits for a prefix. If the prefix of a chunk is known, the worker emits
- * the chunk: it calls `emit`, which writes the results of the chunk. If not, the worker folds a
- * chunk ahead, because the prefixes of the chunks right of it need that fold.
+ * The problem: the prefix of a chunk is known only when all chunks left of it are folded or
+ * emitted. A worker that waited for the prefix would be idle.
+ *
+ * The idea: a worker never waits for a prefix. If there is a chunk whose prefix is known, the
+ * worker emits that chunk. If not, the worker folds the next chunk, because the prefixes of the
+ * chunks right of it need that fold. The chunk is emitted later, when its prefix is known.
  *
  * Sequential phase. The calling thread begins without helpers and emits one chunk after the other:
- * one pass over the data, and no memory. When there is demand, and the rest takes long enough, the
- * calling thread divides the rest into chunks and allocates a table for them. From then on the
- * calling thread is one of the participants that work on the table. Without memory for the table,
- * or without demand, the sequential phase lasts until the end.
+ * one pass over the data, and no memory. When there is demand, and the rest of the range takes long
+ * enough, the calling thread divides the rest into chunks and allocates a table for them. From then
+ * on the calling thread is one of the participants that work on the table. The other participants
+ * are helpers: tasks that participants fork when there is demand. If there is no memory for the
+ * table, or never any demand, the sequential phase lasts until the end.
  *
- * The table has for each chunk a value, a state and a note. `carry` is the prefix of chunk `known`.
- * One word has four fields. Every step of the protocol is one compare-and-swap of the word, except
- * that a participant which takes a chunk to emit it changes only the state of that chunk.
+ * The table has for each chunk a value, a state and a note. The value is the fold of the chunk, and
+ * later its prefix. The table also has one carry, and one word with four fields: `claimed`,
+ * `known`, `taken` and `folds`. The carry is the prefix of chunk `known`. Participants change the
+ * word only by compare-and-swap.
  *
- *     claimed  chunks below this are claimed by a participant that folds or emits them
- *     known    chunks below this have a known prefix, in their value if they are folded
- *     taken    chunks below this are taken by a participant that emits them
- *     folds    how many chunks were folded so far, modulo the width of the field
+ *     claimed  each chunk below this was claimed by a participant, in order to fold it or to emit
+ *              it without a fold
+ *     known    the prefix of each chunk below this is known: if the chunk was folded, its value is
+ *              the prefix now
+ *     taken    each chunk below this was taken by a participant, in order to emit it
+ *     folds    how many folds were published so far; changes the word at each of them
  *
  *     0 <= taken <= known <= claimed <= chunks
  *
  *     chunks  |...emitted, being emitted...|..prefix known..|..folded, being folded..|...free...|
  *                                          taken            known                    claimed
  *
- * The state of a chunk is 0, FOLDED or TAKEN. A chunk below `known` is FOLDED or TAKEN. The
- * participant that changes the state of such a chunk from FOLDED to TAKEN emits it. The participant
- * that has claimed chunk `known` owns the carry, until it has moved `known` behind that chunk.
+ * The state of a chunk is 0, FOLDED or TAKEN. The state of a chunk below `known` is FOLDED or
+ * TAKEN. To take a chunk is to change its state from FOLDED to TAKEN; the participant that does
+ * this emits the chunk. The participant that has claimed chunk `known` owns the carry, until it has
+ * moved `known` behind that chunk. Only the owner reads and writes the carry.
  *
- * A participant does the first of these that is possible:
+ * A participant repeats the first of these steps that is possible:
  *
- *   1. emit    One of the last chunks that the participant has folded itself is below `known` and
- *              not taken. The data of this chunk is still in the cache of this processor.
- *   2. direct  known == claimed < chunks. It claims the chunk, and thereby owns the carry. It emits
- *              the chunk without a fold, into the carry, sets the state TAKEN, and advances `known`
- *              from the next chunk on.
- *   3. fold    known < claimed < chunks, `claimed` is not too far ahead of `known`, and fewer than
- *              KEEP chunks that it has folded wait for their prefix. It claims the chunk, folds it,
- *              sets the state FOLDED, and adds 1 to `folds`. If the chunk is then chunk `known`, it
- *              owns the carry and advances `known` from this chunk on.
- *   4. sweep   taken < known. It takes the first chunk from `taken` on that is not taken, if there
- *              is one, emits it, and moves `taken`.
- *   5. fold    As 3, if KEEP chunks wait: it forgets the oldest of them, which will be swept.
- *   6. leave   taken == known, and nothing can be folded. What remains waits for a participant that
- *              folds, emits directly or advances `known`. That participant looks again afterwards,
- *              and forks new helpers.
+ *   1. emit    Possible if one of the last KEEP chunks that the participant has folded itself is
+ *              below `known` and not taken. The participant takes this chunk and emits it, while
+ *              the data of the chunk is still in the cache of the processor.
+ *   2. direct  Possible if known == claimed < chunks. The participant claims chunk `claimed`, and
+ *              thereby owns the carry. It emits the chunk without a fold, which changes the carry
+ *              to the prefix of the next chunk. It sets the state of the chunk to TAKEN, and
+ *              advances `known` from the next chunk on.
+ *   3. fold    Possible if known < claimed < chunks, claimed - known < max_ahead, and the
+ *              participant remembers fewer than KEEP chunks that it has folded and that are not
+ *              below `known` yet. The participant claims chunk `claimed`, folds it, sets its state
+ *              to FOLDED, and adds 1 to `folds`. If the chunk is chunk `known` at that moment, the
+ *              participant owns the carry and advances `known` from this chunk on.
+ *   4. sweep   Possible if taken < known. The participant takes and emits the first chunk from
+ *              `taken` on that no participant has taken, if there is one below `known`. It moves
+ *              `taken` over the chunks that are taken.
+ *   5. fold    As step 3, if the participant remembers KEEP chunks. It forgets the oldest of them,
+ *              which a participant will emit in a sweep.
+ *   6. leave   No other step is possible: taken == known, and no chunk may be claimed. The
+ *              participant returns. The chunks that are left become possible steps when another
+ *              participant ends its fold or direct emit, or advances `known`. That participant then
+ *              continues with them, and forks new helpers if there is demand.
  *
- *   To advance `known` to a chunk is a loop of the owner of the carry. For each chunk from there on
- *   whose state is not 0, it exchanges the value of the chunk for the carry, and combines the carry
- *   with the value. Then it stores the new `known` if the word has not changed; otherwise it
- *   continues the loop.
+ *   The owner of the carry advances `known` from a chunk on as follows. It goes over the chunks up
+ *   to the first one that is not claimed or whose state is 0. At each chunk it combines the carry
+ *   with the value of the chunk, which is the fold, and stores the old carry as the new value of
+ *   the chunk, which is the prefix. Then it stores the index of the chunk at which it stopped as
+ *   `known`. If the word has changed meanwhile, it does not store `known`, but goes on from the
+ *   chunk at which it stopped.
  *
- * A single participant therefore only emits directly: one pass. With two, each folds chunks and
- * emits the chunks that it has folded, from its cache. No participant waits for another one, except
- * to join a helper that it has forked. How far they fold ahead is limited, because a chunk that was
- * folded long ago is no longer in a cache. If the system stops a participant that folds chunk
- * `known`, the others leave.
+ * A single participant therefore emits every chunk directly, in one pass over the data. Two
+ * participants mostly emit the chunks that each has folded itself, from the cache. No participant
+ * waits for another one, except to join a helper that it has forked. max_ahead limits how far
+ * participants fold ahead of `known`, because the data of a chunk that was folded long ago is no
+ * longer in a cache. If the system suspends the participant that folds chunk `known`, the others
+ * leave when they have reached that limit.
  *
- * Why the carry has one owner. Only its owner changes `known`. The new `known` is a chunk that was
- * free, or a chunk whose state the owner has seen as 0 and whose fold was not counted in `folds`
- * since. If that chunk is claimed, its participant has not counted its fold yet. When it does, it
- * finds the chunk at `known` and is the next owner. If the chunk is free, the next owner is the
- * participant that claims it and emits it directly. A chunk whose state is seen before its fold is
- * counted is below `known` when it is counted, so its participant does not become an owner.
+ * Why the carry has one owner. Only the owner of the carry changes `known`. The new `known` is a
+ * chunk that is not claimed, or a claimed chunk whose state the owner has seen as 0. In the second
+ * case the fold of the chunk is not yet counted in `folds` when the owner stores `known`, because
+ * the count would have changed the word. When the participant that folds the chunk counts its fold,
+ * it finds that the chunk is chunk `known`, and is the next owner. In the first case the next owner
+ * is the participant that claims the chunk and emits it directly. It may also happen that the owner
+ * sees the state FOLDED before the fold is counted, and moves `known` behind the chunk. If the
+ * count follows after that, the participant that counts finds its chunk below `known` and does not
+ * become an owner. If the count comes before that, the store of `known` fails, and the participant
+ * finds its chunk above the old `known`.
  *
- * Why each chunk is emitted exactly once, and after its fold. `known` passes a chunk only if its
- * state is FOLDED, or TAKEN by direct emission. A participant takes a chunk only if the chunk is
- * below `known`, by a change of its state from FOLDED to TAKEN, which succeeds once.
+ * Why each chunk is emitted exactly once, and after its fold. `known` moves over a chunk only if
+ * the chunk was folded, or emitted directly with the state TAKEN. A participant takes a chunk only
+ * if the chunk is below `known`, by a change of its state from FOLDED to TAKEN. This succeeds for
+ * one participant, and never for a chunk that was emitted directly.
  *
- * Why no chunk is forgotten. `taken` passes only chunks that are taken. While known < claimed, some
- * participant owns the carry, and it will store `known`. So when no participant folds, emits
+ * Why no chunk is forgotten. `taken` moves only over chunks that are taken. While known < claimed,
+ * some participant owns the carry, and it will move `known`. So when no participant folds, emits
  * directly or advances `known` any more, known == claimed. The participant that stored `known` last
- * has looked at the word after that. It left only because taken == known and claimed == chunks,
- * since the limit ahead of `known` cannot have stopped it. All chunks are taken then, and the
- * participants that have taken them are joined.
+ * has loaded the word after that. It left only because taken == known and claimed == chunks, since
+ * claimed - known is 0, below the limit. All chunks are taken then, and the caller returns only
+ * after it has joined the participants that emit them.
  *
- * An error or a cancellation ends the job. Every participant tests the job before each chunk. The
- * content of the table no longer matters then.
+ * An error or a cancellation ends the job. Every participant tests the job before each step, and
+ * leaves if the job has ended. The chunks that are left are then neither folded nor emitted.
  *
  * Edges             from                                 to                       carries
  *   prefix.word     every CAS of the word                every load and CAS       values, carry,
@@ -98,18 +119,18 @@
 
 enum {
     CHUNKS_MAX = 16384,
-    HELPERS = 2,           /* the most helpers that one participant may have forked at a time */
-    AHEAD = 4,             /* chunks of max_ahead for each worker */
-    KEEP = 2,              /* chunks that a participant folds and wants to emit itself */
-    CHUNK_BYTES = 1 << 17, /* bytes that a chunk may access, so that they fit the cache of one
-                            * core */
-    TABLE_BYTES = 1 << 24, /* bytes of all values: with large values a table has fewer chunks, */
-    CHUNKS_MIN = 64,       /* but at least this many */
-    GROWTH = 16,           /* a sequential chunk is at most 16 times as large as the one before */
-    BITS = 15,             /* of a field of the word, for numbers from 0 to CHUNKS_MAX */
+    HELPERS = 2, /* the most helpers that one participant may have forked at a time */
+    AHEAD = 4,   /* max_ahead is this many chunks for each participant that there can be */
+    KEEP = 2,    /* the most folded chunks that a participant remembers, to emit them itself */
+    CHUNK_BYTES = 1 << 17, /* limit for the bytes that a chunk accesses, which fit into a cache */
+    TABLE_BYTES = 1 << 24, /* limit for the bytes of all values: large values allow fewer chunks */
+    CHUNKS_MIN = 64,       /* but a table may have this many chunks with values of any size */
+    GROWTH = 16, /* in the sequential phase: limit for the growth from one chunk to the next */
+    BITS = 15,   /* bits of a field of the word, for numbers from 0 to CHUNKS_MAX */
 };
 
-/* A chunk of the table takes at most this time, if the options allow smaller chunks. */
+/* Without a grain, the size of a chunk of the table is chosen such that the chunk takes at most
+ * about this time, unless min_grain or chunks_max() requires larger chunks. */
 #define TABLE_CHUNK_TICKS (2 * FJI_CHUNK_TICKS)
 
 typedef struct table {
@@ -121,18 +142,19 @@ typedef struct table {
     size_t chunks;         /* number of chunks */
     uint32_t max_helpers;  /* limit for `helpers` */
     uint32_t max_ahead;    /* limit for claimed - known */
-    size_t stride;         /* bytes of a value */
+    size_t stride;         /* bytes of a value, with those that fold and emit use behind it */
     size_t note_words;     /* 64-bit words of a note */
     unsigned char *carry;  /* the prefix of chunk `known`; only the owner of the carry uses it */
     unsigned char *spare;  /* space for one value; only the owner of the carry uses it */
-    unsigned char *values; /* of each chunk: its fold; below `known`, its prefix */
+    unsigned char *values; /* of each chunk: its fold; if the chunk is below `known`, its prefix */
     uint64_t *notes;
     uint32_t *states; /* of each chunk: 0, FOLDED or TAKEN */
 } table;
 
 enum { FOLDED = 1, TAKEN = 2 };
 
-/* A participant, and the last chunks that it has folded, the oldest first. */
+/* The chunks that a participant remembers: the last ones that it has folded itself, the oldest
+ * first. */
 typedef struct participant {
     uint32_t folded[KEEP];
     unsigned nfolded;
@@ -145,16 +167,16 @@ typedef struct helper {
     uint32_t leaving; /* 1: the helper is about to return */
 } helper;
 
-/* The call, during the sequential phase. */
+/* The call. begin <= i < end is the rest of the range, which is not processed yet. */
 typedef struct call {
     fj_task task;
     fji_prefix_loop *loop;
     size_t begin, end;
     unsigned char *carry;
     size_t chunk;
-    uint64_t ticks_per_element; /* 256 * ticks of the last chunk for each element; 0: not known */
-    uint64_t last_end;          /* when the last chunk ended */
-    bool table_failed;          /* a table was refused for lack of memory; not tried again */
+    uint64_t ticks_per_element; /* of the last chunk, multiplied by 256; 0: not measured yet */
+    uint64_t last_end;          /* when the last chunk ended, in ticks */
+    bool table_failed;          /* there was no memory for a table; no new attempt is made */
 } call;
 
 /* ---- The word -------------------------------------------------------------------------------- */
@@ -182,8 +204,8 @@ static uint32_t word_taken(uint64_t w)
 
 static uint64_t word_load(table *t)
 {
-    /* [prefix.word] acquire <- release in word_cas(): the values, states and the carry that the
-     * participant wrote before its CAS. */
+    /* [prefix.word] acquire <- acq_rel in word_cas(): the values, the states and the carry that
+     * another participant wrote before its CAS are visible. */
     return fji_load_acquire(&t->word);
 }
 
@@ -193,7 +215,7 @@ static bool word_cas(table *t, uint64_t *w, uint64_t to)
 {
     FJI_CHAOS_POINT();
     /* [prefix.word] acq_rel <-> the same CAS of other participants, and -> acquire in word_load():
-     * everything that this participant wrote before. */
+     * publishes everything that this participant wrote before. */
     return fji_cas_acq_rel_64(&t->word, w, to);
 }
 
@@ -219,7 +241,8 @@ static uint64_t *chunk_note(const table *t, size_t k)
     return t->notes + k * t->note_words;
 }
 
-/* Emits chunk k, whose prefix is *acc. Returns false if that ends the job. */
+/* Emits chunk k, whose prefix is *acc. `note` is NULL if the chunk was not folded. Returns false if
+ * `emit` fails, which ends the job. */
 static bool chunk_emit(table *t, size_t k, void *acc, uint64_t *note)
 {
     fji_prefix_loop *loop = t->loop;
@@ -234,8 +257,8 @@ static bool chunk_emit(table *t, size_t k, void *acc, uint64_t *note)
     return false;
 }
 
-/* Stores the carry as the prefix of chunk k, and combines the carry with the fold of chunk k.
- * Returns false if that ends the job. */
+/* Stores the old carry in the value of chunk k, as its prefix, and combines the carry with the old
+ * value, the fold of chunk k. Returns false if `combine` fails, which ends the job. */
 static bool chunk_pass_carry(table *t, size_t k)
 {
     fji_prefix_loop *loop = t->loop;
@@ -251,8 +274,9 @@ static bool chunk_pass_carry(table *t, size_t k)
     return true;
 }
 
-/* Called by the owner of the carry, which is the prefix of chunk `known`. Moves `known` there and
- * then over all chunks that are folded. Moves `taken` to the same chunk if it is at `from`. */
+/* Called by the owner of the carry, which is the prefix of the chunk that is passed as `known`.
+ * Moves the field `known` to this chunk, and from there over all chunks that are folded. If the
+ * field `taken` is `from`, moves it to the chunk that is passed as `known`, not further. */
 static void table_advance(table *t, uint32_t known, uint32_t from)
 {
     uint64_t w = word_load(t);
@@ -271,14 +295,14 @@ static void table_advance(table *t, uint32_t known, uint32_t from)
 
 /* ---- Steps of a participant ------------------------------------------------------------------ */
 
-/* Tries to take chunk k, whose prefix is known, so that the calling participant emits it. Returns
- * false if another participant has taken the chunk. */
+/* Tries to take chunk k, which is below `known`. Returns true if the calling participant has taken
+ * the chunk and has to emit it, false if the chunk was already taken. */
 static bool table_take(table *t, uint32_t k)
 {
     uint32_t state = FOLDED;
 
-    /* relaxed: only decides which participant takes the chunk; the load of the word has made its
-     * value and note visible. */
+    /* relaxed: only decides which participant takes the chunk; the participant has loaded the word
+     * before, which made the value and the note of the chunk visible. */
     return fji_cas_relaxed(&t->states[k], &state, (uint32_t)TAKEN);
 }
 
@@ -292,15 +316,16 @@ static void table_emit(table *t, uint32_t k)
     (void)chunk_emit(t, k, acc, chunk_note(t, k));
 }
 
-/* Emits the first chunk from `taken` to `known` in w that is not taken, if there is one. Moves
- * `taken` over the chunks that are taken. */
+/* Takes the first chunk k with taken <= k < known that is not taken, if there is one, and emits it.
+ * `taken` and `known` are the fields of w, which the caller has loaded. Moves `taken` over all
+ * chunks that were found taken, and over this one. */
 static void table_sweep(table *t, uint64_t w)
 {
     uint32_t k = word_taken(w), known = word_known(w);
     bool found = false;
 
     while (k < known && !found) found = table_take(t, k++);
-    /* Chunks are taken in other orders too, so `taken` may have moved further. */
+    /* Another participant may have moved `taken` to k or further meanwhile. */
     while (word_taken(w) < k && !word_cas(t, &w, w + (k - word_taken(w)) * ONE_TAKEN)) continue;
     if (found) table_emit(t, k - 1);
 }
@@ -319,8 +344,8 @@ static void table_direct(table *t, uint32_t k)
     table_advance(t, k + 1, k);
 }
 
-/* Publishes the fold of chunk k. Advances `known` if that makes the caller the owner of the
- * carry. */
+/* Publishes the fold of chunk k, which the calling participant has folded. If the chunk is chunk
+ * `known`, the participant is the owner of the carry, and advances `known`. */
 static void table_publish_fold(table *t, uint32_t k)
 {
     uint64_t w = word_load(t);
@@ -348,7 +373,7 @@ static void table_fold(table *t, uint32_t k)
     table_publish_fold(t, k);
 }
 
-/* Removes the oldest chunk from the list of folded chunks and returns its number. */
+/* Removes the oldest chunk from the chunks that the participant remembers. Returns its index. */
 static uint32_t participant_forget_oldest(participant *p)
 {
     uint32_t k = p->folded[0];
@@ -364,8 +389,8 @@ static void participant_fold(participant *p, table *t, uint32_t k)
     table_fold(t, k);
 }
 
-/* Does the first step that is possible, in the order listed at the head of this file. Returns false
- * if no step is possible. */
+/* Does the first of the steps 1 to 5 at the head of this file that is possible. Returns false if
+ * none of them is possible. */
 static bool participant_step(participant *p, table *t)
 {
     for (uint64_t w = word_load(t);;) {
@@ -400,32 +425,33 @@ static int helper_run(fj_task *task)
     helper *h = (helper *)task;
 
     table_work(h->table);
-    fji_store_relaxed(&h->leaving, 1u); /* relaxed: a hint; the join orders the rest */
+    fji_store_relaxed(&h->leaving, 1u); /* relaxed: only a hint to join soon */
     return FJ_OK;
 }
 
 /* Joins a helper. */
 static void helper_join(helper *h)
 {
-    /* A helper that was never started, for example because the pool has stopped, has claimed no
-     * chunk, so its code does not matter. */
+    /* The code of the task is ignored: helper_run() always returns FJ_OK. If the helper was not
+     * run, for example because the pool has stopped, it has claimed no chunk. */
     if (!fj_unfork(&h->task)) (void)fj_join_stolen(&h->task);
     (void)fji_add_relaxed(&h->table->helpers, (uint32_t)-1); /* relaxed: only a count */
 }
 
-/* Returns whether an idle worker would soon take a helper that is forked now, and at least two
- * chunks are left for it. */
+/* Returns whether a participant should fork a helper now: the limit for helpers is not reached, at
+ * least two chunks are not claimed, and there is demand. */
 static bool helper_has_demand(table *t)
 {
-    /* relaxed: both are estimates. */
+    /* relaxed: the decision may be based on old values. */
     uint32_t helpers = fji_load_relaxed(&t->helpers);
     uint32_t claimed = word_claimed(fji_load_relaxed(&t->word));
 
     return helpers < t->max_helpers && claimed + 2 <= t->chunks && fji_has_demand();
 }
 
-/* Joins helpers that are about to return, and forks one more if there is demand. Returns the new
- * number of helpers in h; n is the old one. */
+/* The first n entries of h are the helpers that the calling participant has forked, the newest one
+ * last. Joins the newest ones as long as they are about to return, and forks one more if there is
+ * demand. Returns the new number of helpers in h. */
 static unsigned helpers_fork(table *t, helper *h, unsigned n)
 {
     /* relaxed: a hint. */
@@ -439,7 +465,8 @@ static unsigned helpers_fork(table *t, helper *h, unsigned n)
     return n + 1;
 }
 
-/* Works on the table until no step is possible. */
+/* Takes part in the work on the table until no step is possible or the job has ended. Forks helpers
+ * if there is demand, and joins them before it returns. */
 static void table_work(table *t)
 {
     helper h[HELPERS];
@@ -455,7 +482,7 @@ static void table_work(table *t)
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
-/* Returns the maximum number of chunks of a table. */
+/* Returns the most chunks that a table may have. */
 static size_t chunks_max(const fji_prefix_loop *loop)
 {
     size_t fit = TABLE_BYTES / (loop->size + loop->extra);
@@ -465,7 +492,7 @@ static size_t chunks_max(const fji_prefix_loop *loop)
                                                     : fit;
 }
 
-/* Returns the number of elements of a chunk of the table, if n elements are left. */
+/* Returns the number of elements in a chunk of a table for n elements, the rest of the range. */
 static size_t chunk_size(const call *c, size_t n)
 {
     const fji_prefix_loop *loop = c->loop;
@@ -482,8 +509,9 @@ static size_t chunk_size(const call *c, size_t n)
     return chunk;
 }
 
-/* Returns the address of `bytes` bytes at *offset in the block `base`, and moves *offset behind
- * them. If `base` is NULL, carve() only moves *offset. */
+/* Reserves `bytes` bytes of the memory block `base`: returns the address at *offset, and adds
+ * `bytes`, rounded up to a multiple of 16, to *offset. If `base` is NULL, returns NULL and only
+ * adds. */
 static void *carve(size_t *offset, unsigned char *base, size_t bytes)
 {
     unsigned char *p = base != NULL ? base + *offset : NULL;
@@ -503,8 +531,8 @@ static size_t table_layout(table *t, unsigned char *base)
     return offset;
 }
 
-/* Sets up *t for the rest of the range. Returns false if the rest is a single chunk, or if there is
- * no memory. */
+/* Sets up *t for the rest of the range and allocates its arrays. Returns false if the rest is a
+ * single chunk, or if there is no memory. */
 static bool table_make(table *t, call *c)
 {
     fji_prefix_loop *loop = c->loop;
@@ -530,14 +558,16 @@ static bool table_make(table *t, call *c)
 
 /* ---- The sequential phase -------------------------------------------------------------------- */
 
-/* Chooses the size of the next chunk after a chunk of n elements. */
+/* Called after a chunk of n elements in the sequential phase: measures its time, and chooses the
+ * size of the next chunk such that it takes about FJI_CHUNK_TICKS. */
 static void sequential_timing(call *c, size_t n)
 {
     const fji_job *j = &c->loop->job;
     uint64_t now = fji_ticks(), elapsed = now - c->last_end;
 
     c->last_end = now;
-    if (elapsed > UINT64_MAX / 512) elapsed = 0; /* the counters of two processors differ */
+    /* If the thread has moved to a processor whose counter is behind, the time is negative. */
+    if (elapsed > UINT64_MAX / 512) elapsed = 0;
     c->ticks_per_element = (uint64_t)((float)elapsed * 256 / (float)n) + 1;
     if (elapsed >= FJI_CHUNK_TICKS / 2 && elapsed <= 2 * FJI_CHUNK_TICKS) return;
     uint64_t fit = FJI_CHUNK_TICKS * 256 / c->ticks_per_element;
@@ -545,7 +575,8 @@ static void sequential_timing(call *c, size_t n)
     c->chunk = fji_job_chunk_size(j, fit < max ? (size_t)fit : max);
 }
 
-/* Returns whether the rest of the range takes long enough for more than one participant. */
+/* Returns whether the rest of the range takes long enough for more than one participant. If the
+ * options set a grain, more than one chunk is enough. Returns false if there was no memory. */
 static bool table_is_worthwhile(const call *c)
 {
     size_t n = c->end - c->begin;
@@ -571,8 +602,8 @@ static bool sequential_chunk(call *c)
     return true;
 }
 
-/* Processes the rest of the range with a table. Returns false, and processes nothing, if
- * table_make() makes no table. */
+/* Processes the rest of the range with a table, unless the job ends. Returns false if table_make()
+ * fails; nothing is processed then. */
 static bool table_run(call *c)
 {
     table t;

@@ -2,24 +2,33 @@
 /*
  * prefix.h - loops in which each chunk needs the combined value of all chunks left of it
  *
- * Scans and filters are such loops. The prefix of a chunk is the combined value of all elements
- * left of it. A chunk can be emitted, which means that its results are written, when its prefix is
- * known. In order to know the prefixes of later chunks sooner, workers fold chunks ahead: to fold a
- * chunk is to compute what it adds to the prefix, which takes less time than to emit it.
- * prefix.c has the protocol.
+ * Scans and filters are such loops. The caller supplies the functions that are named here.
+ *
+ *   prefix   of a chunk: the combined value of all elements left of the chunk
+ *   fold     combine the elements of one chunk. The result, the fold of the chunk, is combined with
+ *            the prefix of the chunk to get the prefix of the next chunk.
+ *   emit     write the results of one chunk. This needs the prefix of the chunk. It also yields the
+ *            prefix of the next chunk, if the chunk was not folded before.
+ *   note     of a chunk: one bit for each element, which the fold stores and the emit reads
+ *
+ * A worker folds chunks whose prefix is not known yet, so that the prefixes of later chunks are
+ * known sooner. prefix.c has the protocol.
  */
 #ifndef FJI_ALGO_PREFIX_H
 #define FJI_ALGO_PREFIX_H
 
 #include "job.h"
 
-/* Folds lo <= i < hi into *acc. May store one bit for each element in `note`, for the emission.
- * Returns FJ_OK, or a code that ends the job. */
+/* Folds lo <= i < hi: combines the elements into *acc, which is the identity at first. If the loop
+ * has notes, stores one bit for each element in `note`. Returns FJ_OK, or a code that ends the
+ * job. */
 typedef int fji_prefix_fold(void *context, size_t lo, size_t hi, void *acc, uint64_t *note);
 
 /*
- * Emits lo <= i < hi. *acc is the prefix of lo. `note` is what the fold has stored, or NULL if the
- * chunk was not folded. If `note` is NULL, the function has to change *acc to the prefix of hi.
+ * Emits lo <= i < hi. *acc is the combined value of all elements left of lo. `note` is NULL if the
+ * chunk was not folded; the function then has to change *acc to the combined value of all elements
+ * left of hi. Otherwise `note` is what the fold has stored. Returns FJ_OK, or a code that ends the
+ * job.
  */
 typedef int fji_prefix_emit(void *context, size_t lo, size_t hi, void *acc, uint64_t *note);
 
@@ -30,22 +39,25 @@ typedef struct fji_prefix_loop {
     void *context;
     fj_combine_fn *combine;
     void *arg;            /* the last argument of combine */
-    const void *identity; /* the first value of an accumulator */
+    const void *identity; /* the value of an accumulator before any element is combined */
     size_t size;          /* bytes of an accumulator */
     size_t extra;         /* bytes that fold and emit may use behind an accumulator that is larger
                            * than FJI_PREFIX_INLINE_BYTES */
-    size_t stride;        /* bytes of memory that are accessed for one element; 0: few */
-    bool has_notes;       /* a fold stores one bit for each element */
+    size_t stride;        /* bytes of memory that are accessed for one element; 0: as 1 */
+    bool has_notes;       /* true: a fold stores a note, one bit for each element */
 } fji_prefix_loop;
 
-/* An accumulator of at most this size is copied to the stack of the worker that uses it. A larger
- * accumulator is used in place, in allocated memory. */
+/* An accumulator of at most this many bytes is copied to the stack of the worker that passes it to
+ * fold or emit. A larger accumulator is in allocated memory and is not copied. */
 #define FJI_PREFIX_INLINE_BYTES 256
 
 /*
- * Runs the loop from begin to end, begin <= end, as `how` selects. If it returns FJ_OK and `total`
- * is not NULL, *total is the prefix of `end`. The caller has set all members of *loop, and
- * loop->job by fji_job_init().
+ * Runs the loop over begin <= i < end, in the pool and under the token that `how` selects. The
+ * caller has set all members of *loop, and loop->job by fji_job_init(). If the function returns
+ * FJ_OK and `total` is not NULL, *total is the combined value of all elements.
+ *
+ *   returns  FJ_ENOMEM if there is no memory for an accumulator. Otherwise what fji_job_run()
+ *            returns.
  */
 int fji_prefix_run(fji_prefix_loop *loop, const fj_algo_options *how, size_t begin, size_t end,
                    void *total);

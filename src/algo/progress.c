@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * progress.c - counters of what is done, and a line on a terminal that shows them
+ * progress.c - counters of processed elements, and a progress bar: a line on a terminal that shows
+ * them
  *
  * The problem: a computation must never wait for a terminal, which may stop accepting output at
  * any time.
  *
- * A bar therefore has a thread of its own, and that thread does not wait for the terminal either
- * (plat/terminal.h). What the terminal does not accept stays in `out` and is written before
- * anything else, so that no escape sequence is cut in two. A new line is composed only when the
- * one before is written completely.
+ * A progress bar therefore has a thread of its own, which draws the line again after each interval
+ * of REDRAW_MS. That thread does not wait for the terminal while it draws (plat/terminal.h). The
+ * bytes that the terminal does not accept stay in `out`. The thread writes them before anything
+ * else, so that no escape sequence is cut in two. It composes a new line only when the previous
+ * line is written completely.
  *
- * The thread draws the first line after one interval, so a computation that is shorter than that
- * shows nothing. The line is one column shorter than the terminal, because many terminals wrap
+ * The thread draws the first line after one interval, so a computation that takes less time shows
+ * nothing. The line is one column shorter than the terminal, because many terminals wrap
  * when the last column is written.
  *
- * Threads. fj_progress_bar_start() fills in the record before it starts the thread. From then on
- * only the thread uses `drawn`, the rate and `out`; the caller touches `stop` and, to join the
- * thread, `ready` and `thread`. After fork() the child process has the record but not the thread:
- * fj_progress_bar_stop() then frees the memory and writes nothing to the terminal.
+ * Threads. fj_progress_bar_start() fills in the fj_progress_bar before it starts the thread. From
+ * then on only the thread uses `drawn`, the rate and `out`. fj_progress_bar_stop() sets `stop`, and
+ * reads `ready` and `thread` in order to join the thread. After fork() the child process has the
+ * memory of the bar but not its thread: there fj_progress_bar_stop() frees the memory and writes
+ * nothing to the terminal.
  *
  * Edges               from                        to                         carries
  *   progress.thread   release store, bar_run()    acquire load, bar_end()    the thread's handle
@@ -61,12 +64,12 @@ uint64_t fj_progress_total(const fj_progress *p)
 
 enum {
     REDRAW_MS = 100,
-    LAST_WRITE_MS = 100, /* how long bar_erase() waits for the terminal, for each write */
+    LAST_WRITE_MS = 100, /* how long bar_erase() waits when the terminal accepts nothing */
     COLUMNS_DEFAULT = 80,
     COLUMNS_MAX = 500,
     BAR_MIN = 10,
     BAR_MAX = 40,
-    LABEL_MIN = 8, /* columns of the label that are kept even if figures are left out for them */
+    LABEL_MIN = 8, /* figures are left out before the label is cut to fewer columns than this */
     FIGURES = 4,
     FIGURE_BYTES = 48,
 };
@@ -79,12 +82,12 @@ struct fj_progress_bar {
     fji_terminal terminal;
     fji_thread thread;      /* valid once `ready` is 1 */
     uint32_t ready;         /* 1: the thread has stored its handle */
-    uint32_t stop;          /* 1: the thread has to end */
+    uint32_t stop;          /* 1: the thread has to erase the line and end */
     bool drawn;             /* a line was drawn, which has to be erased at the end */
     int64_t measured_at;    /* the time of the last measurement, in ns */
     uint64_t measured_done; /* the elements that were done at that time */
-    double rate;            /* elements for each second; negative: not known yet */
-    size_t written, length; /* bytes of `out` that are written, and bytes that `out` holds */
+    double rate;            /* elements for each second; negative: not measured yet */
+    size_t written, length; /* `out` has `length` bytes, of which the first `written` are written */
     char out[5 * COLUMNS_MAX];
     char label[]; /* without control characters */
 };
@@ -97,8 +100,8 @@ typedef struct line {
 
 /* ---- Labels ---------------------------------------------------------------------------------- */
 
-/* Returns how many bytes the UTF-8 character at s has, or 0 if it is invalid or a control
- * character. */
+/* Returns how many bytes the UTF-8 character at s has. Returns 0 if the bytes at s are no valid
+ * character, or if it is a control character. */
 static size_t char_length(const unsigned char *s)
 {
     size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
@@ -116,7 +119,7 @@ static size_t char_columns(size_t length)
     return length < 3 ? 1 : 2;
 }
 
-/* Replaces every byte that must not be shown by a question mark. */
+/* Replaces control characters and bytes that are not valid UTF-8 by question marks. */
 static void label_clean(char *label)
 {
     for (size_t i = 0, n; label[i] != '\0'; i += n) {
@@ -139,7 +142,7 @@ static size_t label_columns(const char *label)
     return columns;
 }
 
-/* Appends as many characters of the label as fit into `columns`. */
+/* Appends the first characters of the label, as many as fit into `columns` columns. */
 static void line_label(line *l, const char *label, size_t columns)
 {
     size_t end = l->columns + columns;
@@ -165,7 +168,8 @@ static void line_add(line *l, const char *text)
     l->columns += n;
 }
 
-/* Each of the functions put_...() writes to the end `to` of a string, and returns the new end. */
+/* Each of the functions put_...() appends to a string, whose end is `to`. Returns the new end,
+ * where it has stored the terminating null. */
 
 static char *put_text(char *to, const char *text)
 {
@@ -222,7 +226,10 @@ static char *put_time(char *to, double seconds)
     return put_padded(put_text(to, ":"), s % 60, 2, '0');
 }
 
-/* What follows the bar, the most important figure first. A figure may be empty. */
+/* The figures, texts that follow the bar, the most important one first: the percentage, the numbers
+ * of done and all elements, the rate, and the remaining time. If the total is 0, the first text is
+ * the number of done elements and the others are empty. A text is also empty if its value is not
+ * known. */
 typedef struct figures {
     char text[FIGURES][FIGURE_BYTES];
 } figures;
@@ -259,9 +266,9 @@ static void line_bar(line *l, size_t width, uint64_t done, uint64_t total)
     l->columns += width + 2;
 }
 
-/* Composes the line in at most `max` columns. If the terminal is too narrow, the last figures are
- * left out first. If not even the first figure fits beside label and bar, it is all that is shown,
- * cut off at the end. */
+/* Composes the line in at most `max` columns. If not all figures fit beside the label and the bar,
+ * the last ones are left out. If not even the first figure fits, the line is that figure alone, cut
+ * off after `max` columns. */
 static void line_make(line *l, const fj_progress_bar *b, size_t max)
 {
     uint64_t done = fj_progress_done(b->progress), total = fj_progress_total(b->progress);
@@ -298,7 +305,9 @@ static size_t bar_columns(const fj_progress_bar *b)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* Writes what is left of `out`, waiting at most `ms`. Returns whether all of it is written. */
+/* Writes the bytes of `out` that are not written yet. Each time the terminal accepts nothing, waits
+ * for it for at most `ms` milliseconds. Returns whether all bytes are written, or discarded because
+ * of an error. */
 static bool bar_flush(fj_progress_bar *b, int ms)
 {
     size_t rest = b->length - b->written;
@@ -347,13 +356,13 @@ static void bar_measure(fj_progress_bar *b)
     b->measured_done = done;
 }
 
-/* relaxed: the flag orders no other data. */
+/* Returns whether the thread has to end. relaxed: the flag orders no other data. */
 static bool bar_stopped(const fj_progress_bar *b)
 {
     return fji_load_relaxed(&b->stop) != 0;
 }
 
-/* Waits for one interval. Returns false if the thread has to end. */
+/* Waits for one interval, or until `stop` is set. Returns false if the thread has to end. */
 static bool bar_wait(fj_progress_bar *b)
 {
     int64_t deadline = fji_plat_now() + REDRAW_MS * (int64_t)1000000;
