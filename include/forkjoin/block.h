@@ -27,8 +27,8 @@
  *   system call of fj_block_read() or fj_block_write(). If tasks are queued and no worker of the
  *   pool is active, the library puts off the beginning of such a wait, for about 1 s at most, and
  *   asks for a thread again meanwhile. During the wait the timer thread of the pool
- *   (forkjoin/timer.h) asks for one. If the system refuses the timer thread too, only a later
- *   submission or fork asks again.
+ *   (forkjoin/timer.h) asks for a thread again. If the system refuses the timer thread too, only a
+ *   later submission or fork asks again.
  */
 #ifndef FORKJOIN_BLOCK_H
 #define FORKJOIN_BLOCK_H

@@ -330,11 +330,12 @@ FJI_INLINE size_t fji_pick(size_t yes, size_t x, size_t y)
         return equal ? NAME##_fji_less(pivot, x) ^ 1 : NAME##_fji_less(x, pivot);                  \
     }                                                                                              \
                                                                                                    \
-    /* Partitions without branches. The elements before `to` belong left. a[0] is copied to        \
-     * `first`, so its place is the first gap: a place whose element has been moved or copied      \
-     * away. Each step moves *to, the first element of the right side, into the gap, and the next  \
-     * element *x to the place `to`. The place x is then the gap. If *x belongs left, `to` moves   \
-     * right by one. */                                                                            \
+    /* Partitions without branches. One place is the gap: its element was copied or moved away.    \
+     * First a[0] is copied to `first`, so the place a[0] is the gap. Then x goes over the other   \
+     * elements from left to right; the gap is always the place before x. The elements before      \
+     * `to` belong left, those from `to` to the gap belong right. Each step copies *to into the    \
+     * gap, and *x to the place `to`. The place x is then the gap. If the element that was at x    \
+     * belongs left, `to` moves right by one. */                                                   \
     FJI_INLINE size_t NAME##_fji_part_light(NAME##_fji_t *a, size_t n, const NAME##_fji_t *pivot,  \
                                            int equal)                                              \
     {                                                                                              \

@@ -34,7 +34,10 @@ struct key_array {
     const unsigned char *base;
     size_t width; /* bytes of a key */
     size_t keys;
-    size_t lanes_min; /* a batch of at least this many elements is counted in lanes */
+    /* A batch of fewer than lanes_min elements is counted by directly(): in the result itself. A
+     * larger batch is counted by in_lanes(): in LANES separate tables of counters, which are then
+     * added to the result. */
+    size_t lanes_min;
     count_keys *directly, *in_lanes;
 };
 

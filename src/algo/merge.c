@@ -286,7 +286,8 @@ size_t fji_order_chunk_size(const fji_order *o, const void *first, size_t n, siz
     const unsigned char *x = first, *y = x + o->size;
 
     if (n < 2) return max;
-    /* The first comparison may have to wait for memory, so its time is not measured. */
+    /* The first comparison may be slow because the elements are not in a cache yet, so its time is
+     * not measured. */
     (void)o->cmp(x, y, o->arg);
     uint64_t start = fji_ticks();
     for (int i = 0; i < CALLS; i++) (void)o->cmp(x, y, o->arg);

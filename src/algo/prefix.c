@@ -274,9 +274,12 @@ static bool chunk_pass_carry(table *t, size_t k)
     return true;
 }
 
-/* Called by the owner of the carry, which is the prefix of the chunk that is passed as `known`.
- * Moves the field `known` to this chunk, and from there over all chunks that are folded. If the
- * field `taken` is `from`, moves it to the chunk that is passed as `known`, not further. */
+/* Called by the participant that alone may use the carry at this moment (see the head of this
+ * file). Argument `known`: the chunk whose prefix the carry is now. Moves the field `known` of the
+ * word to this chunk, and from there over all chunks that are folded.
+ * from: the chunk before that one if the caller has emitted it directly, else UINT32_MAX. The field
+ * `taken` may move over the emitted chunk only if all chunks before it are taken too. So if `taken`
+ * is `from`, the function adds 1 to it; otherwise `taken` does not change. */
 static void table_advance(table *t, uint32_t known, uint32_t from)
 {
     uint64_t w = word_load(t);

@@ -269,7 +269,9 @@ bool fji_pool_stop_common(fj_pool *p)
     fji_lock_take(&p->lock);
     p->leavers_detach = false;
     fji_lock_drop(&p->lock);
-    /* [pool.end] acq_rel: a submitter reads CLOSING with the lock of its submission queue. */
+    /* From here on a submitter that finds the bit CLOSING in `run` waits until this attempt to end
+     * the common pool has succeeded or failed.
+     * [pool.end] acq_rel; a submitter reads `run` with the lock of its submission queue. */
     fji_or_acq_rel(&p->run, FJI_RUN_CLOSING);
     /* [pool.end] run above, the submission queues below; partner: the fence in
      * fji_submissions_get(). Either this thread sees a new queue, or the submitter sees CLOSING.
@@ -277,7 +279,10 @@ bool fji_pool_stop_common(fj_pool *p)
      * thread sees the record of the timers, or the thread that adds a timer sees CLOSING. */
     fji_fence_full();
     if (shutdown_stop(p, false, &run)) return true;
-    /* [pool.end] acq_rel: a submitter that reads `run` without CLOSING may queue work again. */
+    /* The common pool has work, so it does not end. From here on submitters find `run` without the
+     * bit CLOSING, which made them wait, and queue their tasks again.
+     * [pool.end] acq_rel as above. The store publishes nothing else to submitters: they read `run`
+     * relaxed, with the lock of their submission queue. */
     fji_and_acq_rel(&p->run, ~FJI_RUN_CLOSING);
     return false;
 }

@@ -35,8 +35,10 @@ typedef struct fji_submission_queue {
     uint32_t top;                              /* the boundary: the position of the next push */
     uint32_t capacity;                         /* number of slots, without the END */
     fji_slot *slots;
-    uint32_t shifted; /* the sum of the distances by which tasks were moved down */
-    uint64_t pushed;  /* statistic: number of pushes */
+    /* The sum of the distances by which tasks were moved to the front. If the queue is emptied, its
+     * `top` is added too. */
+    uint32_t shifted;
+    uint64_t pushed; /* statistic: number of pushes */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t base;
     fji_slot *first;                             /* equal to `slots`, for thieves */
     FJI_ALIGNAS(FJI_CACHE_PAIR) fji_range range; /* the addresses of the slots */

@@ -65,7 +65,8 @@ static fji_worker *help_find_runner(fji_worker *w, uint32_t s, const uint32_t *c
     uint32_t thief = s & FJI_THIEF_MASK;
 
     if (thief == 0) return token != NULL ? fji_scope_runner(w->pool, w, token, from) : NULL;
-    /* relaxed: the caller has read s with acquire, [join.thief]. */
+    /* relaxed: the caller has read the state word with acquire, [join.thief], after the thief had
+     * set child_base. */
     *from = fji_load_relaxed(child_base);
     fji_worker *v = fji_pool_worker(w->pool, thief - 1);
     return v != w ? v : NULL;

@@ -12,7 +12,7 @@
  *
  * A fork cannot fail, so it needs an overflow cell in every case. It takes a free one of the
  * worker, or allocates one, or takes one from the reserve of the process. If the reserve is empty
- * too, the fork waits for memory.
+ * too, the fork tries again until it gets a cell.
  *
  * Free pairs form a list; the link to the next pair is stored in `args` of the second cell.
  */

@@ -75,8 +75,10 @@ struct memory_shadow {
     uint32_t read[SIM_CLOCKS];
 };
 
-/* An entry of a hash table: `at` is the index of the key's place or shadow in an array. Each run
- * fills this array from its beginning, which therefore stays in the caches of the processor. */
+/* An entry of one of two hash tables. In place_of the key is an address that the program accesses
+ * atomically, and place[at] has the history of its values. In shadow_of the key is the number of a
+ * group of 8 bytes, and shadow[at] has the last accesses to these bytes. Each run fills the arrays
+ * `place` and `shadow` from their beginning, so the used part stays in the processor's caches. */
 struct memory_entry {
     uintptr_t key;
     uint32_t run, at;
