@@ -160,7 +160,7 @@ struct fj_future {
     uint32_t flags;
     uint32_t tag;
     uint32_t pending;  /* the pending count, if the future is part of a completer */
-    uint32_t fail_seq; /* the order of failures, for a thread that waits for one of several */
+    uint32_t fail_seq; /* the order of failures, for fj_future_invoke_any() */
     fj_token token;
     /* fj_future_init() does not initialise the members below, to save stores. The library writes
      * each of them before it reads it. */

@@ -241,8 +241,9 @@ static uint64_t *chunk_note(const table *t, size_t k)
     return t->notes + k * t->note_words;
 }
 
-/* Emits chunk k, whose prefix is *acc. `note` is NULL if the chunk was not folded. Returns false if
- * `emit` fails, which ends the job. */
+/* Emits chunk k, whose prefix is *acc. If the chunk was folded before, `note` is the note that the
+ * fold has stored, and `emit` reads it. Otherwise `note` is NULL. Returns false if `emit` fails,
+ * which ends the job. */
 static bool chunk_emit(table *t, size_t k, void *acc, uint64_t *note)
 {
     fji_prefix_loop *loop = t->loop;
@@ -534,8 +535,9 @@ static size_t table_layout(table *t, unsigned char *base)
     return offset;
 }
 
-/* Sets up *t for the rest of the range and allocates its arrays. Returns false if the rest is a
- * single chunk, or if there is no memory. */
+/* Sets up *t for the rest of the range, c->begin <= i < c->end, which the sequential phase has not
+ * processed, and allocates its arrays. Returns false if the rest is a single chunk, or if there is
+ * no memory. */
 static bool table_make(table *t, call *c)
 {
     fji_prefix_loop *loop = c->loop;

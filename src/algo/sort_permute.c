@@ -36,7 +36,7 @@ enum {
     PREFETCH_AHEAD = 8,     /* how many steps before its move an element is prefetched */
     CACHE_BYTES = 1 << 16,  /* if all elements fit into this many bytes, they are not prefetched */
     LINE = 64,              /* bytes of a cache line */
-    PREFETCH_MAX = 512,     /* the most bytes of an element that are prefetched by instructions */
+    PREFETCH_MAX = 512,     /* of a larger element, only the first 512 bytes are prefetched */
     PARALLEL_BYTES = 1 << 16, /* fewer bytes of elements are moved by one worker */
 };
 

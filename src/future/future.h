@@ -93,9 +93,10 @@ bool fji_future_is_held(const fj_future *f);
  * freed. */
 bool fji_future_is_in_use(const fj_future *f);
 
-/* The flag of fj_future.fail_seq. If a future fails while a thread waits for one of several
- * futures, its fail_seq becomes this flag and a number of 31 bits, which is one greater for each
- * such failure. Otherwise fail_seq is 0. */
+/* The flag of fj_future.fail_seq. Consider a thread that waits until one of several futures is
+ * done. If one of these futures fails during the wait, its fail_seq becomes this flag and a number
+ * of 31 bits. The number comes from a counter of the process, which each such failure increases by
+ * 1. The fail_seq of every other future is 0. */
 #define FJI_FAIL_SEQ_VALID 0x80000000u
 
 /* Returns the code of f, which is done. */

@@ -165,7 +165,9 @@ void fji_plat_yield(void)
 bool fji_plat_stack(uintptr_t *low, size_t *bytes)
 {
 #ifdef __GLIBC__
-    /* Each thread asks glibc only once, because for the main thread glibc reads /proc/self/maps. */
+    /* The bounds of the calling thread's stack; known_bytes is 0 before the first call. They are
+     * kept because pthread_getattr_np() is slow in the main thread: there glibc reads
+     * /proc/self/maps to find them. */
     static __thread uintptr_t known_low;
     static __thread size_t known_bytes;
     pthread_attr_t attr;

@@ -31,7 +31,8 @@ static bool block_interrupted(void)
 
 /* Returns the time at which the worker or guest b->worker has to ask again for a refused thread.
  * Returns FJ_FOREVER if it need not ask, or if b->worker is NULL because the calling thread works
- * for no pool. *pause is as for fji_compensate_retry(). */
+ * for no pool. *pause: the pause before the next attempt, in ns; the caller sets it to 0 before the
+ * first call of a wait (see fji_compensate_retry()). */
 static int64_t block_retry(const fj_blocking *b, int64_t *pause)
 {
     return b->worker != NULL ? fji_compensate_retry(b->worker, pause) : FJ_FOREVER;

@@ -478,8 +478,11 @@ static bool queue_steal_open(const fj_cell *c, uintptr_t *item)
     return fji_item_is_task(*item) || *item == FJI_TOMBSTONE;
 }
 
-/* Returns whether a thief that passed `root` to fji_queue_steal_for() may take the item. fn is the
- * first word beside the item; it is used only if the item is a future. */
+/* Returns whether a thief that passed `root` to fji_queue_steal_for() may take the item of a cell.
+ * If `root` is 0, it may take any item. If `root` is QUEUE_UNTYPED, it may take any item that is
+ * not a typed task. Otherwise it may take only completers with this root. A thief may always take a
+ * TOMBSTONE. fn: if the item is a future, its root, which is the first of the two words stored
+ * beside the item in the cell. For other items fn is not used. */
 static bool item_is_wanted(uintptr_t item, uintptr_t fn, uintptr_t root)
 {
     if (root == 0 || item == FJI_TOMBSTONE) return true;

@@ -56,8 +56,9 @@ struct sim_thread {
      * released  hb at its last release fence or full fence; its relaxed stores carry it
      */
     sim_clock hb, view, pending, released;
-    /* While another thread runs: this thread's values of the program's thread-local variables, and
-     * its errno. errno is a variable of the C library, so it is not among those of `tls`. */
+    /* While another thread runs, `tls` holds this thread's values of the program's thread-local
+     * variables, and `error` holds its errno, which is a variable of the C library and therefore
+     * not in `tls`. */
     unsigned char tls[SIM_TLS];
     int error;
 };
