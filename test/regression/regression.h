@@ -10,11 +10,11 @@
 #define REGRESSION_H
 
 #include <fjtest.h>
-#include <sched/pool.h>
-#include <task/wait_bucket.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sched/pool.h>
 #include <stdatomic.h>
+#include <task/wait_bucket.h>
 
 /* ---- Waiting ---------------------------------------------------------------------------- */
 
