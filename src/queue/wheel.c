@@ -169,7 +169,7 @@ int64_t fji_wheel_next(const fji_wheel *w)
     unsigned k, s;
     int64_t tick;
 
-    if (w->heap != NULL) return w->heap->when; /* W1: earlier than all times in the wheels */
+    if (w->heap != NULL) return w->heap->when; /* W1 (wheel.h): before the times in wheels */
     if (!wheel_first(w, &k, &s, &tick)) return INT64_MAX;
     return tick << FJI_WHEEL_TICK_BITS;
 }

@@ -73,7 +73,7 @@ static fji_compensation compensate_release(fji_worker *w)
 {
     fj_pool *p = w->pool;
 
-    /* relaxed: the CAS of ctl in compensate_add_active() publishes it. */
+    /* relaxed: the CAS of ctl in compensate_add_active() publishes the new count. */
     fji_add_relaxed(&p->blocked, 1);
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: for dumps, selfcheck.c, atfork.c */
     if (!compensate_add_active(p, -1)) return FJI_INACTIVE;
@@ -110,7 +110,7 @@ fji_compensation fji_compensate_begin(fji_worker *w)
 void fji_compensate_end(fji_worker *w, fji_compensation c)
 {
     if (c != FJI_INACTIVE) return;
-    /* relaxed: the CAS of ctl in compensate_add_active() publishes it. */
+    /* relaxed: the CAS of ctl in compensate_add_active() publishes the new count. */
     fji_add_relaxed(&w->pool->blocked, (uint32_t)-1);
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: for dumps, selfcheck.c, atfork.c */
     (void)compensate_add_active(w->pool, 1);

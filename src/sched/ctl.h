@@ -123,7 +123,7 @@ static inline uint64_t fji_ctl_with_top(uint64_t c, uint32_t top)
 
 /* The numbers outside the control word that limit the threads of a pool. */
 typedef struct fji_sizes {
-    int parallelism; /* how many workers should be active */
+    int parallelism; /* how many workers should be active (the target) */
     int blocked;     /* how many workers are blocked */
     int most;        /* how many threads the pool may have at most (max_threads) */
 } fji_sizes;

@@ -101,7 +101,8 @@ void fji_syscall_begin(fji_worker *w)
 {
     /* A guest gets no signal, because its thread belongs to the program. */
     if (w->pool->options.interrupt_signal == 0 || w->alive != FJI_ALIVE_WORKER) return;
-    /* relaxed: the fence in fji_interruptible_begin() orders it. */
+    /* relaxed: the full fence in fji_interruptible_begin() orders this store before the loads of
+     * the token and the run state. */
     fji_store_relaxed(&w->syscall, FJI_SYSCALL_ENTERED);
     fji_interruptible_begin(w, &w->syscall);
 }
@@ -123,7 +124,7 @@ void fji_syscall_end(fji_worker *w)
          * canceller that reads 0 sends no signal. */
         if (!fji_cas_acq_rel_32(&w->syscall, &s, 0)) continue;
         if ((s & FJI_SYSCALL_SIGNALLED) != 0)
-            fji_plat_yield(); /* a pending signal is delivered in this system call */
+            fji_plat_yield(); /* a system call, in which a pending signal is delivered */
         return;
     }
 }
