@@ -113,8 +113,8 @@ void fji_syscall_end(fji_worker *w)
     if (fji_load_relaxed(&w->syscall) == 0) return;
     fji_interruptible_end(w);
     for (;;) {
-        /* [cancel.syscall] acquire <- acq_rel in syscall_interrupt(): if there is no PIN, every
-         * canceller that has set SIGNALLED has sent its signal. */
+        /* [cancel.syscall] acquire <- acq_rel in syscall_interrupt(): if the word is less than
+         * FJI_SYSCALL_PIN, every canceller that has set SIGNALLED has sent its signal. */
         uint32_t s = fji_load_acquire(&w->syscall);
         if (s >= FJI_SYSCALL_PIN) {
             fji_plat_yield();
@@ -138,11 +138,12 @@ static void syscall_interrupt(fji_worker *w)
 
     do {
         if ((s & FJI_SYSCALL_ENTERED) == 0) return;
-        /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): SIGNALLED and the PIN. w stays
-         * in fji_syscall_end() until this thread has subtracted the PIN. */
+        /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): SIGNALLED, and the
+         * FJI_SYSCALL_PIN that is added here. w stays in fji_syscall_end() until this thread has
+         * subtracted it. */
     } while (!fji_cas_acq_rel_32(&w->syscall, &s, (s | FJI_SYSCALL_SIGNALLED) + FJI_SYSCALL_PIN));
     /* [pool.thread] acquire <- release in worker_main(): the handle w->thread. That thread does not
-     * exit while w->syscall has a PIN, because it waits in fji_syscall_end(). */
+     * exit before FJI_SYSCALL_PIN is subtracted below, because it waits in fji_syscall_end(). */
     if (fji_load_acquire(&w->signallable) != 0)
         fji_plat_thread_signal(w->thread, w->pool->options.interrupt_signal);
     /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): the signal was sent. */
