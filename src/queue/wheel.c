@@ -154,7 +154,8 @@ static bool wheel_first(const fji_wheel *w, unsigned *wheel, unsigned *slot, int
         unsigned s = (unsigned)__builtin_ctzll(w->filled[k]);
         unsigned low = 6 * k;
         int64_t present = w->tick >= 0 ? w->tick : 0;
-        /* In wheel k, all digits above digit k are equal to those of the present (W2). */
+        /* By invariant W2 of wheel.h, all digits above digit k of a tick in wheel k are equal to
+         * those of the present. */
         uint64_t above = (((uint64_t)present >> low) >> 6) << 6;
         *wheel = k;
         *slot = s;

@@ -67,8 +67,8 @@ static bool compensate_add_active(fj_pool *p, int n)
     return (fji_pool_ctl_hint(p) & FJI_CTL_WAKE_WANTED) != 0;
 }
 
-/* Steps 1 to 3 for w: w does not count as active any more. Wakes or starts another worker if one is
- * missing and a task is queued. */
+/* Steps 1 to 3 of the head of this file: w does not count as active any more. Wakes or starts
+ * another worker if one is missing and a task is queued. */
 static fji_compensation compensate_release(fji_worker *w)
 {
     fj_pool *p = w->pool;
