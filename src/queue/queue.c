@@ -301,7 +301,8 @@ static bool cell_is_pinned(const fji_queue *q, const fj_cell *c, uint32_t index)
     return fji_item_is_typed(item);
 }
 
-/* Moves the queued task of cell `from` to the cell `to`. base is LOCKED. */
+/* Moves the queued task of cell `from` to the cell `to`. Called by the owner while base is LOCKED,
+ * so that no thief takes a task. */
 static void cell_move(fji_queue *q, fj_cell *from, fj_cell *to)
 {
     uintptr_t item = cell_item(from);
@@ -324,9 +325,9 @@ static void cell_move(fji_queue *q, fj_cell *from, fj_cell *to)
 }
 
 /*
- * Compacts the cells between the topmost pinned cell and the boundary `end`: frees the dead cells,
- * which are TOMBSTONEs and cells of stolen detached tasks, and moves the queued tasks down. Returns
- * the new boundary.
+ * Frees the dead cells, which are TOMBSTONEs and cells of stolen detached tasks, and moves the
+ * queued tasks down into the gaps. Does this only above the topmost cell whose task must stay in
+ * its cell (cell_is_pinned()), up to the boundary `end`. Returns the new boundary.
  */
 static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
 {

@@ -131,15 +131,15 @@ typedef struct fji_queue {
     FJI_ALIGNAS(FJI_CACHE_PAIR) fj_worker fast;
     fj_cell *cells; /* the cell at position 0 */
     /* Used under typed code, while fast.top points to an END instead of the boundary: */
-    fj_cell *typed_hint;  /* a cell near the boundary */
+    fj_cell *typed_hint;  /* a cell near the boundary: the search for the boundary starts here */
     fj_cell *typed_low;   /* the lowest cell of the plain tasks forked under typed code */
     uint32_t typed_count; /* number of plain tasks forked under typed code and not joined */
-    /* In every case: */
-    uint32_t capacity;   /* number of cells, without the ENDs */
+    /* Used under typed code and otherwise: */
+    uint32_t capacity;   /* number of cells, without the END cells below and above them */
     uint32_t tombstones; /* number of cells that hold TOMBSTONE */
-    uint32_t wait;       /* compactions that are still to be skipped, as the last one freed few */
-    uint32_t pops_since_steal; /* number of takes since the last steal, while OPEN */
-    uint32_t last_index;       /* index at the last take that pops_since_steal counts */
+    uint32_t wait;       /* how many compactions to skip, because the last one freed few cells */
+    uint32_t pops_since_steal; /* the owner's takes since the last steal, while base is OPEN */
+    uint32_t last_index;       /* index of base when pops_since_steal was last counted */
 
     /* Used by thieves. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t base;

@@ -34,7 +34,8 @@ void fji_submission_queue_reset(fji_submission_queue *q)
     uint64_t epoch = fji_base_epoch(q->base);
 
     memset(q->slots, 0, q->capacity * sizeof *q->slots);
-    /* So fji_submission_queue_remove() does not find a task that was queued before the reset. */
+    /* `shifted` grows, so that fji_submission_queue_remove() does not find a task that was queued
+     * before the reset. */
     q->shifted += q->top;
     q->top = 0;
     fji_lock_reset(&q->lock);

@@ -33,14 +33,14 @@ typedef struct fji_slot {
 typedef struct fji_submission_queue {
     FJI_ALIGNAS(FJI_CACHE_PAIR) fji_lock lock; /* only its holder writes the members above `base` */
     uint32_t top;                              /* the boundary: the position of the next push */
-    uint32_t capacity;                         /* number of slots, without the END */
+    uint32_t capacity;                         /* number of slots, without the END above them */
     fji_slot *slots;
     /* The sum of the distances by which tasks were moved to the front. If the queue is emptied, its
      * `top` is added too. */
     uint32_t shifted;
     uint64_t pushed; /* statistic: number of pushes */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t base;
-    fji_slot *first;                             /* equal to `slots`, for thieves */
+    fji_slot *first; /* equal to `slots`, in the cache line that thieves read */
     FJI_ALIGNAS(FJI_CACHE_PAIR) fji_range range; /* the addresses of the slots */
 } fji_submission_queue;
 

@@ -154,7 +154,8 @@ static bool wheel_first(const fji_wheel *w, unsigned *wheel, unsigned *slot, int
         unsigned s = (unsigned)__builtin_ctzll(w->filled[k]);
         unsigned low = 6 * k;
         int64_t present = w->tick >= 0 ? w->tick : 0;
-        /* In wheel k, all digits above digit k are equal to those of the present (W2). */
+        /* By invariant W2 of wheel.h, all digits above digit k of a tick in wheel k are equal to
+         * those of the present. */
         uint64_t above = (((uint64_t)present >> low) >> 6) << 6;
         *wheel = k;
         *slot = s;
@@ -169,7 +170,7 @@ int64_t fji_wheel_next(const fji_wheel *w)
     unsigned k, s;
     int64_t tick;
 
-    if (w->heap != NULL) return w->heap->when; /* W1: earlier than all times in the wheels */
+    if (w->heap != NULL) return w->heap->when; /* W1 (wheel.h): before the times in wheels */
     if (!wheel_first(w, &k, &s, &tick)) return INT64_MAX;
     return tick << FJI_WHEEL_TICK_BITS;
 }

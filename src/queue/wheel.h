@@ -84,7 +84,7 @@ int64_t fji_wheel_next(const fji_wheel *w);
  * is empty. */
 fji_moment *fji_wheel_take_any(fji_wheel *w);
 
-/* For tests. Returns whether W1 to W4 hold. */
+/* For tests. Returns whether the invariants W1 to W4 of the head of this file hold. */
 bool fji_wheel_valid(const fji_wheel *w);
 
 #endif /* FJI_WHEEL_H */

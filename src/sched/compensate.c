@@ -67,13 +67,13 @@ static bool compensate_add_active(fj_pool *p, int n)
     return (fji_pool_ctl_hint(p) & FJI_CTL_WAKE_WANTED) != 0;
 }
 
-/* Steps 1 to 3 for w: w does not count as active any more. Wakes or starts another worker if one is
- * missing and a task is queued. */
+/* Steps 1 to 3 of the head of this file: w does not count as active any more. Wakes or starts
+ * another worker if one is missing and a task is queued. */
 static fji_compensation compensate_release(fji_worker *w)
 {
     fj_pool *p = w->pool;
 
-    /* relaxed: the CAS of ctl in compensate_add_active() publishes it. */
+    /* relaxed: the CAS of ctl in compensate_add_active() publishes the new count. */
     fji_add_relaxed(&p->blocked, 1);
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: for dumps, selfcheck.c, atfork.c */
     if (!compensate_add_active(p, -1)) return FJI_INACTIVE;
@@ -110,7 +110,7 @@ fji_compensation fji_compensate_begin(fji_worker *w)
 void fji_compensate_end(fji_worker *w, fji_compensation c)
 {
     if (c != FJI_INACTIVE) return;
-    /* relaxed: the CAS of ctl in compensate_add_active() publishes it. */
+    /* relaxed: the CAS of ctl in compensate_add_active() publishes the new count. */
     fji_add_relaxed(&w->pool->blocked, (uint32_t)-1);
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: for dumps, selfcheck.c, atfork.c */
     (void)compensate_add_active(w->pool, 1);

@@ -123,7 +123,7 @@ static inline uint64_t fji_ctl_with_top(uint64_t c, uint32_t top)
 
 /* The numbers outside the control word that limit the threads of a pool. */
 typedef struct fji_sizes {
-    int parallelism; /* how many workers should be active */
+    int parallelism; /* how many workers should be active (the target) */
     int blocked;     /* how many workers are blocked */
     int most;        /* how many threads the pool may have at most (max_threads) */
 } fji_sizes;
@@ -138,7 +138,8 @@ static inline bool fji_ctl_may_spawn(uint64_t c, const fji_sizes *s)
     return total < s->parallelism + s->blocked && total < s->most;
 }
 
-/* Returns the control word c with WAKE_WANTED set or cleared as C4 requires it for the sizes *s. */
+/* Returns the control word c with WAKE_WANTED set if fewer workers are active than the parallelism,
+ * and a worker is idle or a thread may be added. Otherwise returns c with WAKE_WANTED cleared. */
 static inline uint64_t fji_ctl_normalize(uint64_t c, const fji_sizes *s)
 {
     bool wanted = fji_ctl_deficit(c) < 0 && (fji_ctl_top(c) != 0 || fji_ctl_may_spawn(c, s));

@@ -12,10 +12,11 @@ bool fji_pool_hold(const fj_pool *p)
 {
     if (!p->is_common || fji_inside(p)) return true;
     holds_here++;
-    /* [common.hold] acq_rel: the fence below orders this add before the load of run. */
+    /* [common.hold] acq_rel: the fence below orders this add before the load of the run state. */
     fji_add_acq_rel(&holds, 1u);
-    /* [common.hold] holds above, run below; partner: the fence in shutdown_stopped(). Either the
-     * thread that ends the pool sees this hold and waits, or this thread sees STOP. */
+    /* [common.hold] the count `holds` above, the run state of p below; partner: the fence in
+     * shutdown_stopped(). Either the thread that ends the pool sees this hold and waits, or this
+     * thread sees STOP. */
     fji_fence_full();
     if (!fji_pool_stopping(p)) return true;
     fji_pool_drop_hold(p);

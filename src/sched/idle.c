@@ -21,7 +21,7 @@ static void idle_push(fji_worker *w)
     uint32_t failures = 0;
 
     fji_check(p, fji_ctl_total(c) > 0 && fji_ctl_total(c) <= FJ_MAX_WORKERS);
-    fji_store_relaxed(&w->rescanning, 1u); /* relaxed: published by the store of park */
+    fji_store_relaxed(&w->rescanning, 1u); /* relaxed: the store of park publishes it */
     /* [idle.rescan] release -> acquire in quiesce_worker(): a thread that reads IDLE also sees that
      * rescanning is 1. */
     fji_store_release(&w->park, FJI_PARK_IDLE);

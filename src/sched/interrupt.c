@@ -101,7 +101,8 @@ void fji_syscall_begin(fji_worker *w)
 {
     /* A guest gets no signal, because its thread belongs to the program. */
     if (w->pool->options.interrupt_signal == 0 || w->alive != FJI_ALIVE_WORKER) return;
-    /* relaxed: the fence in fji_interruptible_begin() orders it. */
+    /* relaxed: the full fence in fji_interruptible_begin() orders this store before the loads of
+     * the token and the run state. */
     fji_store_relaxed(&w->syscall, FJI_SYSCALL_ENTERED);
     fji_interruptible_begin(w, &w->syscall);
 }
@@ -112,8 +113,8 @@ void fji_syscall_end(fji_worker *w)
     if (fji_load_relaxed(&w->syscall) == 0) return;
     fji_interruptible_end(w);
     for (;;) {
-        /* [cancel.syscall] acquire <- acq_rel in syscall_interrupt(): if there is no PIN, every
-         * canceller that has set SIGNALLED has sent its signal. */
+        /* [cancel.syscall] acquire <- acq_rel in syscall_interrupt(): if the word is less than
+         * FJI_SYSCALL_PIN, every canceller that has set SIGNALLED has sent its signal. */
         uint32_t s = fji_load_acquire(&w->syscall);
         if (s >= FJI_SYSCALL_PIN) {
             fji_plat_yield();
@@ -123,7 +124,7 @@ void fji_syscall_end(fji_worker *w)
          * canceller that reads 0 sends no signal. */
         if (!fji_cas_acq_rel_32(&w->syscall, &s, 0)) continue;
         if ((s & FJI_SYSCALL_SIGNALLED) != 0)
-            fji_plat_yield(); /* a pending signal is delivered in this system call */
+            fji_plat_yield(); /* a system call, in which a pending signal is delivered */
         return;
     }
 }
@@ -137,11 +138,12 @@ static void syscall_interrupt(fji_worker *w)
 
     do {
         if ((s & FJI_SYSCALL_ENTERED) == 0) return;
-        /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): SIGNALLED and the PIN. w stays
-         * in fji_syscall_end() until this thread has subtracted the PIN. */
+        /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): SIGNALLED, and the
+         * FJI_SYSCALL_PIN that is added here. w stays in fji_syscall_end() until this thread has
+         * subtracted it. */
     } while (!fji_cas_acq_rel_32(&w->syscall, &s, (s | FJI_SYSCALL_SIGNALLED) + FJI_SYSCALL_PIN));
     /* [pool.thread] acquire <- release in worker_main(): the handle w->thread. That thread does not
-     * exit while w->syscall has a PIN, because it waits in fji_syscall_end(). */
+     * exit before FJI_SYSCALL_PIN is subtracted below, because it waits in fji_syscall_end(). */
     if (fji_load_acquire(&w->signallable) != 0)
         fji_plat_thread_signal(w->thread, w->pool->options.interrupt_signal);
     /* [cancel.syscall] acq_rel -> acquire in fji_syscall_end(): the signal was sent. */

@@ -33,11 +33,12 @@ void fji_pool_end_if_over(fj_pool *p)
 
 void fji_pool_maybe_terminate(fj_pool *p)
 {
-    /* [pool.end] park, ctl or the guest's record above, whichever the caller has changed, and run
-     * below; partners: the fences in fji_pool_shutdown() and shutdown_stopped(). Either the other
-     * thread sees that change, or this thread sees SHUTDOWN, which is set no later than STOP. */
+    /* [pool.end] park, ctl or the guest's record above, whichever the caller has changed; the run
+     * state below; partners: the fences in fji_pool_shutdown() and shutdown_stopped(). Either the
+     * other thread sees that change, or this thread sees SHUTDOWN, which is set no later than
+     * STOP. */
     fji_fence_full();
-    /* relaxed: the fence orders it. */
+    /* relaxed: the full fence above orders this load after the caller's change. */
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) p->hooks->try_terminate(p, false);
 }
 

@@ -26,8 +26,8 @@
  * leaked when the thread exits. */
 static __thread fj_cell *overflow_without_worker;
 
-/* The reserve of the process, for the case that no memory can be allocated. The array is not
- * touched before that happens, so the system gives it no memory until then. */
+/* The process's reserve of pairs of overflow cells, for the case that no memory can be allocated.
+ * The array is not touched before that happens, so the system gives it no memory until then. */
 static fji_lock overflow_reserve_lock;
 static fj_cell overflow_reserve[FJI_OVERFLOW_RESERVE][2];
 static unsigned

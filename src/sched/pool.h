@@ -38,8 +38,9 @@ typedef struct fji_worker fji_worker;
 /* fji_worker.park */
 #define FJI_PARK_ACTIVE 0u
 #define FJI_PARK_IDLE 1u   /* the worker is on the idle stack, or about to push itself */
-#define FJI_PARK_PARKED 2u /* on the idle stack and asleep: waking it needs a system call */
-#define FJI_PARK_QUIET 3u  /* waits for quiescence, or is a guest that sleeps in a join */
+#define FJI_PARK_PARKED 2u /* the worker sleeps on the idle stack: waking it needs a system call */
+/* The worker waits for quiescence, or it is a guest that sleeps in a join. */
+#define FJI_PARK_QUIET 3u
 
 /* fji_worker.alive */
 #define FJI_ALIVE_NO 0u /* no thread uses the record */
@@ -54,7 +55,10 @@ typedef struct fji_worker fji_worker;
 /* fji_worker.syscall */
 #define FJI_SYSCALL_ENTERED 1u   /* a canceller may send the thread of the worker a signal */
 #define FJI_SYSCALL_SIGNALLED 2u /* a canceller has sent the signal, or is about to */
-#define FJI_SYSCALL_PIN 4u       /* added by each canceller while it sends the signal */
+/* Each canceller adds this to `syscall` before it sends the signal, and subtracts it afterwards.
+ * The worker waits in fji_syscall_end() until every canceller has subtracted it. So the thread of
+ * the worker does not exit while a signal is being sent to it. */
+#define FJI_SYSCALL_PIN 4u
 
 /* fj_pool.run */
 /* pool/shutdown.c explains the bits. */
@@ -64,8 +68,8 @@ typedef struct fji_worker fji_worker;
 #define FJI_RUN_CLOSING 8u    /* fj_common_shutdown() checks whether the common pool is quiescent */
 
 /* fj_pool.starts */
-#define FJI_STARTS_UNDER_WAY 0x0000ffffu /* mask: the number of starts under way */
-#define FJI_STARTS_REFUSED 0x00010000u   /* one refused start; the upper 16 bits count them */
+#define FJI_STARTS_UNDER_WAY 0x0000ffffu /* mask: how many threads are being started */
+#define FJI_STARTS_REFUSED 0x00010000u   /* added per refused start; the upper 16 bits count them */
 
 /* fj_pool.nsearching */
 #define FJI_WAKE_DEFERRED 0x80000000u /* a producer has left its wake-up to the searching workers */
@@ -107,19 +111,19 @@ struct fji_worker {
     /* Used by the worker. Other threads read only pool, index, scope_base, scope_none, thread and
      * signallable. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) fj_pool *pool;
-    fj_worker *outer;       /* of a guest: fji_self of its thread before it became the guest */
-    fji_scope *scope_base;  /* the lowest entry of the scopes, which has no token */
-    fji_scope *scope_end;   /* end of the array of scopes, or NULL if there is no array */
+    fj_worker *outer;      /* of a guest: fji_self of its thread before it became the guest */
+    fji_scope *scope_base; /* the lowest entry of the scopes, which has no token */
+    fji_scope *scope_end; /* the address behind the array of scopes, or NULL if there is no array */
     fji_scope *scope_limit; /* fj_future_join() may push an entry itself if scope < scope_limit */
     /* [0]: the lowest entry of the scopes while there is no array. [1]: the current entry while
      * there is no memory for a longer array. */
     fji_scope scope_none[2];
     uint32_t index;                 /* number of the worker: fji_pool_worker(pool, index) */
-    uint32_t random;                /* state of fji_worker_random() */
+    uint32_t random;                /* the last fji_worker_random(), or its seed; never 0 */
     uint32_t forks_since_spawn_try; /* forks during refused starts: see fork_may_wake() */
     bool awaiting_first_task;       /* the thread was started and has not found a task yet */
     bool rescan_owed;               /* it was woken before its rescan; see idle.h */
-    void (*check_body)(fji_worker *w, uint32_t from); /* NULL, or finds unjoined forks */
+    void (*check_body)(fji_worker *w, uint32_t from); /* NULL, or a check for forks not joined */
     uintptr_t stack_low;                              /* lowest address of the thread's stack */
     uintptr_t stack_half;    /* if the stack pointer is below this, the worker does not help */
     fji_thread thread;       /* handle of the worker's thread; a guest does not set it */
@@ -203,9 +207,12 @@ struct fj_pool {
     /* Written when guests enter or leave, when a thread is started or its start is refused, when a
      * worker retires or is woken, and at the end of the pool. */
     FJI_ALIGNAS(FJI_CACHE_PAIR)
-    uint32_t run;             /* FJI_RUN_...; threads that wait for the pool's end sleep on it */
-    uint64_t activity_epoch;  /* +1 when a guest enters or leaves, and in fji_quiesce_turn() */
-    uint32_t shrinking;       /* 1: a worker has retired, so the next ones retire sooner */
+    uint32_t run; /* FJI_RUN_...; threads that wait for the pool's end sleep on it */
+    /* Incremented when a guest enters or leaves, and in fji_quiesce_turn(). If
+     * fji_pool_quiescent() finds the pool quiescent, but this number has changed meanwhile, it
+     * examines the pool again. */
+    uint64_t activity_epoch;
+    uint32_t shrinking;       /* 1: a worker has retired, so the next idle workers retire sooner */
     uint32_t failed_starts;   /* threads in a row whose on_start callback has returned an error */
     int64_t failed_retry_ns;  /* if failed_starts >= FJI_FAILED_STARTS: no start before this time */
     uint32_t spawn_refused;   /* starts that were refused since the last successful start */
@@ -240,8 +247,8 @@ struct fj_pool {
     /* Written with the lock, when threads start and exit, when guests enter and leave, and at the
      * end of the pool. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) fji_lock lock;
-    uint32_t guests;        /* number of guests, including the timer threads */
-    bool has_last_exited;   /* last_exited is valid */
+    uint32_t guests;        /* number of guests; each timer thread counts as a guest */
+    bool has_last_exited;   /* last_exited holds a thread that is not joined yet */
     bool leavers_detach;    /* at exit of the process: an exiting thread detaches itself */
     fji_thread last_exited; /* the thread that exited last and is not joined yet */
     uint64_t started;       /* statistic: threads that were started */

@@ -8,7 +8,7 @@
 int64_t fji_retire_deadline(fji_worker *w)
 {
     fj_pool *p = w->pool;
-    uint64_t c = fji_pool_ctl_hint(p); /* relaxed: fji_retire() reads the word again */
+    uint64_t c = fji_pool_ctl_hint(p); /* relaxed: fji_retire() reads ctl again */
     int target = fji_pool_parallelism(p);
 
     if (p->keep_alive_ns == FJ_FOREVER || fji_ctl_top(c) != w->index + 1) return FJ_FOREVER;

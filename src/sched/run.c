@@ -133,7 +133,7 @@ void fji_cancel_taken(const fji_taken *taken)
 
     if (item == FJI_ACTION) return;
     if (fji_item_is_future(item)) {
-        fji_or_relaxed(&t->state, FJI_DISCARDED); /* relaxed: only fn() of this thread reads it */
+        fji_or_relaxed(&t->state, FJI_DISCARDED); /* relaxed: only t->fn() below reads the bit */
         (void)t->fn(t);
     } else if (fji_item_is_detached(item)) {
         fji_task_complete(t, FJ_ECANCELED);

@@ -38,7 +38,7 @@ fji_scope_saved fji_scope_enter(fji_worker *w, const fj_token *token)
     if (has_space) {
         fji_scope_push(w, w->scope, token, fji_worker_boundary(w));
     } else {
-        /* No memory: tasks that are stolen from w during this body have no token. */
+        /* There is no memory for an entry: tasks stolen from w during this body have no token. */
         w->scope_none[1].token = token;
         w->scope_limit = NULL;
         /* relaxed: `from` of scope_none[1] never changes, and a thief reads nothing else of this

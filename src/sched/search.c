@@ -28,14 +28,15 @@ bool fji_search_slot_take(fj_pool *p, uint64_t c)
     uint32_t most = search_slot_limit(p, c);
 
     /* [idle.defer] the task and ctl above, nsearching below; partners: the fences in
-     * fji_search_rescan(), idle_fence() and wake_with_slot(). Either this thread sees that the slot
-     * was given back or DEFERRED was cleared, or the partner sees the task or the idle worker. */
+     * fji_search_rescan(), idle_fence() and wake_with_slot(). Either this thread sees that a slot
+     * was given back or FJI_WAKE_DEFERRED was cleared, or the thread that did this sees the task or
+     * the idle worker. */
     fji_fence_full();
     uint32_t s = fji_load_relaxed(&p->nsearching); /* relaxed: the fence above orders it */
     for (;;) {
         bool enough = (s & ~FJI_WAKE_DEFERRED) >= most;
-        /* If DEFERRED is set already, nothing is written, so other cores keep their copies of the
-         * cache line. */
+        /* If FJI_WAKE_DEFERRED is set already, nothing is written to nsearching, so other cores
+         * keep their copies of the cache line. */
         if (enough && (s & FJI_WAKE_DEFERRED) != 0) return false;
         /* [idle.defer] acq_rel, as every change of nsearching: a thread that changes nsearching
          * later sees what this thread wrote before. */
@@ -47,7 +48,7 @@ bool fji_search_slot_take(fj_pool *p, uint64_t c)
 bool fji_search_slot_return(fj_pool *p)
 {
     /* [idle.defer] acq_rel, as every change of nsearching: this thread sees what a producer wrote
-     * before it set DEFERRED. */
+     * before it set FJI_WAKE_DEFERRED. */
     return (fji_add_acq_rel(&p->nsearching, (uint32_t)-1) & FJI_WAKE_DEFERRED) != 0;
 }
 
@@ -73,9 +74,8 @@ bool fji_search_begin(fji_worker *w)
 
 void fji_search_end(fji_worker *w)
 {
-    /* The result says whether DEFERRED is set: a producer may have left its wake-up to w. It is not
-     * needed here. Either w makes a rescan after this, which covers such wake-ups, or the pool
-     * stops. */
+    /* The result says whether a producer may have left its wake-up to w. It is not needed here.
+     * Either w makes a rescan after this, which covers such wake-ups, or the pool stops. */
     if (w->searching) (void)fji_search_slot_return(w->pool);
     w->searching = false;
 }
@@ -84,10 +84,11 @@ bool fji_search_rescan(fj_pool *p)
 {
     if (!fji_search_is_deferred(p)) return fji_pool_has_work(p);
     /* [idle.defer] acq_rel, as every change of nsearching: this thread sees what a producer wrote
-     * before it set DEFERRED. */
+     * before it set FJI_WAKE_DEFERRED. */
     fji_and_acq_rel(&p->nsearching, ~FJI_WAKE_DEFERRED);
-    /* [idle.defer] DEFERRED above, the queues below; partner: the fence in fji_search_slot_take().
-     * Either the producer there sees that DEFERRED is cleared, or this thread sees its task. */
+    /* [idle.defer] the bit FJI_WAKE_DEFERRED above, the queues below; partner: the fence in
+     * fji_search_slot_take(). Either the producer there sees that the bit is cleared, or this
+     * thread sees the task of the producer. */
     fji_fence_full();
     if (!fji_pool_has_work(p)) return false;
     /* The caller makes one wake-up, but several may have been deferred, so the bit is set again.

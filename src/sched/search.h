@@ -76,26 +76,29 @@
  * functions with the parameter w. */
 
 /*
- * Takes a slot for a worker that the caller is about to wake, and returns true. c is the control
- * word in which the caller saw an idle worker. If enough slots are in use, takes none, sets
- * DEFERRED and returns false: the wake-up is left to the searching workers.
+ * Takes a searching slot for a worker that the caller is about to wake, and returns true. c is the
+ * control word in which the caller saw an idle worker. If enough slots are in use, takes none, sets
+ * FJI_WAKE_DEFERRED and returns false: the caller then wakes no worker and leaves its wake-up to
+ * the workers that hold a slot.
  */
 bool fji_search_slot_take(fj_pool *p, uint64_t c);
 
-/* Gives a slot back to p: one slot less is in use. Returns whether DEFERRED is set. If it is, a
- * producer may have left its wake-up to the worker with this slot, and the caller has to make the
- * wake-up or a rescan. */
+/* Gives a searching slot back to p: one slot less is in use. Returns whether FJI_WAKE_DEFERRED is
+ * set. If it is, a producer may have left its wake-up to the worker with this slot, and the caller
+ * has to make the wake-up or a rescan. */
 bool fji_search_slot_return(fj_pool *p);
 
-/* Returns whether DEFERRED is set; a hint. */
+/* Returns whether FJI_WAKE_DEFERRED is set: a producer has left its wake-up to the workers that
+ * hold a searching slot. The answer may be out of date. */
 bool fji_search_is_deferred(const fj_pool *p);
 
-/* Called when w has found no task and would like to spin. Takes a slot for w if w has none, unless
- * max_spinners slots are in use. Returns true if w has a slot now and may continue to search. */
+/* Called when w has found no task and would like to spin. Takes a searching slot for w if w has
+ * none, unless max_spinners or more slots are in use. Returns true if w has a slot now and may
+ * continue to search. */
 bool fji_search_begin(fji_worker *w);
 
-/* Gives the slot of w back, if w has one. Called before w becomes idle; the rescan of w then covers
- * the wake-ups that were left to the worker with this slot. Also called before w exits because the
+/* Gives the searching slot of w back, if w has one. Called before w becomes idle; the rescan of w
+ * then covers the wake-ups that producers have left to w. Also called before w exits because the
  * pool stops; no wake-up is needed then. */
 void fji_search_end(fji_worker *w);
 

@@ -55,10 +55,10 @@ fji_submission_queue *fji_submissions_get(fj_pool *p, uint32_t i, int *err)
         if (fji_submission_queue_init(q, FJI_SUBMISSIONS_FIRST, FJI_SUBMISSIONS_RESERVED)) {
             /* [pool.record] release -> acquire in fji_pool_submissions(): the initialised queue. */
             fji_store_release(&p->submissions[i], q);
-            /* [pool.end] the pointer to the queue above, run in submit_into() below; partners: the
-             * fences in fji_pool_shutdown(), shutdown_stopped() and fji_pool_stop_common(). Either
-             * the thread that ends the pool sees the queue, or this thread sees that the pool
-             * ends. */
+            /* [pool.end] the pointer to the queue above, the run state in submit_into() below;
+             * partners: the fences in fji_pool_shutdown(), shutdown_stopped() and
+             * fji_pool_stop_common(). Either the thread that ends the pool sees the queue, or this
+             * thread sees that the pool ends. */
             fji_fence_full();
         } else {
             if (!p->is_common) fji_plat_free(q);

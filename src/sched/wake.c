@@ -134,8 +134,8 @@ void fji_wake_after_find(fji_worker *w, bool more)
     if (w->awaiting_first_task && !more) more = fji_pool_has_work(p);
     w->searching = w->rescan_owed = w->awaiting_first_task = false;
     /* If a further worker is wanted, w keeps its searching slot to hand it to that worker.
-     * Otherwise w gives the slot back. The result of that call says again whether DEFERRED is set;
-     * if it is, w wakes a worker after all. */
+     * Otherwise w gives the slot back. The result of that call says again whether FJI_WAKE_DEFERRED
+     * is set; if it is, w wakes a worker after all. */
     if (slot && !more && !fji_search_is_deferred(p)) {
         slot = false;
         more = fji_search_slot_return(p);

@@ -50,11 +50,13 @@
 #define FJI_CANCELLED 0x04000000u
 #define FJI_FAILED 0x02000000u
 #define FJI_EXTERNAL 0x01000000u
-#define FJI_OBSERVED 0x00800000u     /* a thread sleeps on the wait bucket of the future */
-#define FJI_OBSERVED_ANY 0x00400000u /* a thread waits for this or another future */
-#define FJI_DISCARDED 0x00200000u    /* taken out of its queue in order to be cancelled, not run */
-#define FJI_SIGNALLABLE 0x00100000u  /* `runner` is valid, and its thread may be sent a signal */
-#define FJI_REPORTED 0x00080000u     /* of a completer: its failure was reported, or will be */
+#define FJI_OBSERVED 0x00800000u /* a thread sleeps on the wait bucket of the future */
+/* A thread waits for one of several futures, and this future is one of them. */
+#define FJI_OBSERVED_ANY 0x00400000u
+#define FJI_DISCARDED 0x00200000u /* the future was taken from its queue to be cancelled, not run */
+#define FJI_SIGNALLABLE 0x00100000u /* `runner` is set, and its thread may be sent a signal */
+/* Of a completer: its failure was passed to on_error and to its parents, or is about to be. */
+#define FJI_REPORTED 0x00080000u
 
 /* Returned by the function of a future, timer or completer, which sets DONE itself. The caller of
  * the function ignores the value, because the outcome is stored in the future. A special value
@@ -68,8 +70,8 @@
  * `kind` of the first sentinel tells which case it is.
  */
 #define FJI_CELL_SUBMITTED 1u   /* the task was submitted; fj_task.location identifies the queue */
-#define FJI_CELL_UNDER_TYPED 2u /* forked under typed code; fj_task.location is the position */
-#define FJI_CELL_RAN 3u         /* the task was run at its fork; `code` of the task is valid */
+#define FJI_CELL_UNDER_TYPED 2u /* forked under typed code; location: its position in the queue */
+#define FJI_CELL_RAN 3u /* the task was run at its fork; fj_task.code is what the body returned */
 extern fj_cell fji_cell_under_typed[2];
 extern fj_cell fji_cell_ran[2];
 
