@@ -509,8 +509,8 @@ static void timers_cancel(struct fji_timers *ts, bool all)
     while ((m = kept) != NULL) {
         kept = m->child;
         fj_timer *t = timer_of(m);
-        /* A thread that has resolved the future since m left the wheel, or is resolving it, has not
-         * found the timer in the wheel. So the timer must not be added again. */
+        /* A thread that has resolved the future of t since t left the wheel above, or is resolving
+         * it, has not found t in the wheel. So t must not be put back. */
         if (t->kind != FJI_TIMER_UNNEEDED && fji_task_is_unresolved(&t->future.task))
             fji_wheel_add(&ts->wheel, m);
         else
