@@ -52,7 +52,8 @@ int fji_completer_run(fj_task *t)
     if (discarded) fj_completer_fail(c, FJ_ECANCELED);
     /* [task.done] release -> acquire in fj_future_fini(): that no queue has the root any more. Only
      * a root needs RELEASED, because threads wait only for roots. LAST TOUCH of *c if c is a root
-     * whose body does not run, because a waiter may then free c. */
+     * whose body is not called below, because c was discarded or is done already: a waiter may then
+     * free c. */
     if (root) s = fji_or_acq_rel(&t->state, FJI_RELEASED);
     if (root && (s & FJI_WAITING) != 0) fji_plat_wake_all(&t->state);
     if (!discarded && (s & FJI_DONE) == 0) {
@@ -60,7 +61,8 @@ int fji_completer_run(fj_task *t)
         const fj_token *token = &c->root->future.token;
         if (w != NULL) saved = root ? fji_scope_enter(w, token) : fji_scope_enter_stolen(w, token);
         uint32_t generation = fji_fork_generation;
-        int code = c->future.fn(t); /* LAST TOUCH of *c unless the body fails. */
+        /* LAST TOUCH of *c unless the body fails: a body that succeeds may have completed c. */
+        int code = c->future.fn(t);
         if (w != NULL) fji_scope_leave(w, saved);
         if (code != FJ_OK && generation == fji_fork_generation) fj_completer_fail(c, code);
     }

@@ -252,11 +252,13 @@ static void future_signal(fj_future *f)
     fji_plat_thread_signal(w->thread, signal);
 }
 
-/* The list of the futures that the calling thread holds (fji_held), the last one first. */
+/* The list of the futures that the calling thread has resolved with FJI_RESOLVE_HOLDS and not made
+ * DONE yet, the newest first. NULL if there is none. */
 static __thread fji_held *future_held_here;
 
-/* The bits that the resolving thread sets together with COMPLETING: with RESOLVE_REPORTS the whole
- * outcome, because other threads do not wait for DONE then. */
+/* Returns the bits that the resolving thread sets in the state word together with COMPLETING.
+ * `bits` and `how` are those of fji_future_resolve(). With FJI_RESOLVE_REPORTS these are REPORTED
+ * and all bits of the outcome, because other threads do not wait for DONE then. Otherwise 0. */
 static uint32_t future_early_bits(uint32_t bits, unsigned how)
 {
     return (how & FJI_RESOLVE_REPORTS) != 0 ? FJI_REPORTED | FJI_EXTERNAL | bits : 0;
@@ -290,8 +292,8 @@ static bool future_claim(uint32_t *word, uint32_t reported, uint32_t *old)
  * its body. */
 static bool future_limit_expired(const fj_future *f)
 {
-    /* relaxed: this thread has called fji_timers_withdraw() before. That call has either taken the
-     * lock under which `kind` is changed, or found that `kind` does not change any more. */
+    /* relaxed: this thread has called fji_timers_withdraw() before. That call has either taken
+     * fji_timers.lock, with which `kind` is changed, or found that `kind` changes no more. */
     return (f->flags & FJI_FUTURE_LIMIT) != 0 &&
            fji_load_relaxed(&((const fj_timer *)f)->kind) == FJI_TIMER_EXPIRED;
 }

@@ -69,8 +69,8 @@ typedef struct fji_held {
 void fji_future_hold(fj_future *f, fji_held *held);
 
 /* Makes the future of *held DONE for all threads and wakes its waiters. Called by the thread that
- * holds the future. A thread that holds several futures publishes them in the reverse order of
- * fji_future_hold(). LAST TOUCH of the future. */
+ * called fji_future_hold() for the future. A thread that did so for several futures publishes them
+ * in the reverse order of fji_future_hold(). LAST TOUCH of the future. */
 void fji_future_publish_held(fji_held *held);
 
 /* If f is done and has failed or was cancelled, sets REPORTED. Returns true if REPORTED was not set
@@ -79,14 +79,16 @@ bool fji_future_claim_report(fj_future *f);
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* Returns the state word of f, with DONE added if the calling thread holds f. */
+/* Returns the state word of f, with DONE added if the calling thread has resolved f with
+ * FJI_RESOLVE_HOLDS and not published it yet: only that thread sees f as done then. */
 uint32_t fji_future_word(const fj_future *f);
 
 /* Waits while another thread resolves f (COMPLETING). Returns whether f is done then. f is not a
  * completer, because a wait for a completer could have to wait for user code (on_error). */
 bool fji_future_await_resolver(const fj_future *f);
 
-/* Returns whether the calling thread holds f (fji_held). */
+/* Returns whether the calling thread has resolved f with FJI_RESOLVE_HOLDS and has not called
+ * fji_future_publish_held() for it yet. */
 bool fji_future_is_held(const fj_future *f);
 
 /* Returns whether a queue, the wheel or a worker has f, so that the memory of f must not be

@@ -287,7 +287,7 @@ int fj_future_invoke_any(fj_pool *pool, fj_future *const *f, size_t n, int64_t t
     int64_t deadline = fji_future_deadline(timeout_ns);
 
     if (n == 0 || which == NULL || !futures_new(f, n)) return FJ_EINVAL;
-    futures_observe(f, n); /* before the first one can fail, so that every failure is numbered */
+    futures_observe(f, n); /* before a future can fail, so that each failure gets its fail_seq */
     int err = futures_submit(pool, f, n);
     if (err == FJ_OK) err = any_wait(f, n, deadline, fj_future_succeeded, &found);
     futures_cancel(f, n);

@@ -267,8 +267,8 @@ static FJI_COLD int future_join_popped(fj_future *f)
 int fj_future_join(fj_future *f)
 {
     fj_worker *fast = fji_self;
-    fji_worker *w = (fji_worker *)(void *)fast; /* not valid if the thread works for no pool */
-    uint32_t s = 0;                             /* the CAS expects this: no waiter, not resolved */
+    fji_worker *w = (fji_worker *)(void *)fast; /* w is not valid if the thread works for no pool */
+    uint32_t s = 0; /* the state word that the CAS expects: no waiter, not resolved */
 
     /* The task is the first member of f. If f is NULL, fji_pop_future() returns false, because no
      * queue holds NULL. */

@@ -83,8 +83,8 @@ static int timer_schedule(fj_pool *p, fj_timer *t, int64_t delay_ns)
     fji_pool_needs_worker(p);
     int64_t when = fji_timers_later(fji_timers_now(), delay_ns);
     fji_lock_take(&ts->lock);
-    /* relaxed: the lock orders the load. A shutdown sets the bit first, and then takes the lock to
-     * empty the wheel. */
+    /* relaxed: ts->lock orders the load. A shutdown sets its bit of `run` first, and then takes
+     * this lock to empty the wheel. */
     if ((fji_load_relaxed(&p->run) & (FJI_RUN_SHUTDOWN | FJI_RUN_CLOSING)) != 0)
         err = FJ_EREJECTED;
     else if (!fji_timers_have_thread(ts))
@@ -123,9 +123,9 @@ static bool timer_rearm(fj_timer *t)
     (void)fji_and_acq_rel(word, ~(FJI_THIEF_MASK | FJI_SIGNALLABLE));
     fji_lock_take(&ts->lock);
     /* [task.done] acquire <- acq_rel in future_claim(): COMPLETING. A resolving thread that sets
-     * COMPLETING after this load takes the lock after this thread, and finds t in the wheel. */
+     * COMPLETING after this load takes ts->lock after this thread, and finds t in the wheel. */
     bool again = (fji_load_acquire(word) & (FJI_DONE | FJI_COMPLETING)) == 0;
-    /* relaxed: the lock orders the load. A shutdown sets the bit first, and then takes the lock. */
+    /* relaxed: ts->lock orders the load. A shutdown sets SHUTDOWN first, then takes this lock. */
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) again = false;
     /* In a child process after fork() the pool may have no timer thread yet. Then one is started
      * here. */
@@ -180,8 +180,8 @@ static void timeout_fire(struct timeout_call *c)
     fj_future_unref(f);
 }
 
-/* Called by a timer thread without the lock, for a timer t of p that is due and was taken out of
- * the wheel. */
+/* fji_timer_ops.fire: called by a timer thread without fji_timers.lock, for a timer t of p that is
+ * due and was taken out of the wheel. */
 static void timer_fire(fj_timer *t, fj_pool *p)
 {
     if ((t->future.flags & FJI_FUTURE_LIMIT) != 0) {
@@ -190,19 +190,20 @@ static void timer_fire(fj_timer *t, fj_pool *p)
     }
     fji_taken it = {.item = FJI_FUTURE_ITEM(&t->future.task)};
     if (fji_submit_after_shutdown(p, &it) != FJ_OK)
-        fji_future_finish(&t->future, FJ_ECANCELED); /* p stops, or there is no memory */
+        fji_future_finish(&t->future, FJ_ECANCELED); /* t is not queued: p stops, or no memory */
 }
 
-/* Returns whether timer_fire() may call on_timeout, which is user code. Called with the lock. */
+/* Returns whether timer_fire() may call on_timeout, which is user code. Called with
+ * fji_timers.lock. */
 static bool timer_acts(const fj_timer *t)
 {
     return t->kind == FJI_TIMER_EXPIRED && ((const struct timeout_call *)t)->on_timeout != NULL;
 }
 
-/* Called without the lock by the thread that shuts the pool down and has taken t out of the wheel.
- * If t is a timer, finishes it with FJ_ECANCELED. If t is a limit, cancels its future and drops the
- * reference that the limit has to it. `unneeded`: t is a limit, and another thread resolves its
- * future, so the future is not cancelled here. */
+/* Called without fji_timers.lock by the thread that shuts the pool down and has taken t out of the
+ * wheel. If t is a timer, finishes it with FJ_ECANCELED. If t is a limit, cancels its future and
+ * drops the reference that the limit has to it. `unneeded`: t is a limit, and another thread
+ * resolves its future, so the future is not cancelled here. */
 static void timer_discard(fj_timer *t, bool unneeded)
 {
     fj_future *f = &t->future;
@@ -211,7 +212,8 @@ static void timer_discard(fj_timer *t, bool unneeded)
         fji_future_finish(f, FJ_ECANCELED);
         return;
     }
-    if (!unneeded) (void)fj_future_cancel(f, 0); /* without the limit its body might never end */
+    /* f is cancelled, because without its limit the body of f might never end. */
+    if (!unneeded) (void)fj_future_cancel(f, 0);
     fj_future_unref(f);
 }
 
@@ -284,7 +286,7 @@ static int schedule_made(fj_pool *pool, struct timer_call made, int64_t delay_ns
     *c = made;
     fj_timer_init(&c->timer, timer_call_run);
     c->timer.future.flags |= FJI_FUTURE_ALLOCATED | FJI_FUTURE_NOT_BY_CALLERS;
-    c->timer.future.refs = 2; /* of the caller and of the library */
+    c->timer.future.refs = 2; /* references: of the caller and of the library */
     int err = schedule(pool, &c->timer, delay_ns, period);
     if (err != FJ_OK)
         fji_plat_free(c);
@@ -355,7 +357,7 @@ static struct timeout_call *timeout_make(fj_call_fn *call, void *arg,
     fj_timer_init(&c->call.timer, timer_call_run);
     fj_future *made = &c->call.timer.future;
     made->flags |= FJI_FUTURE_ALLOCATED | FJI_FUTURE_NOT_BY_CALLERS | FJI_FUTURE_LIMIT;
-    made->refs = 3; /* of the caller, of the queue and of the limit */
+    made->refs = 3; /* references: of the caller, of the queue and of the limit */
     c->call.timer.kind = FJI_TIMER_NEW;
     return c;
 }
@@ -396,7 +398,7 @@ static void timeout_begin(struct fji_timers *ts, fj_timer *t, int64_t when)
     bool is_new = t->kind == FJI_TIMER_NEW;
     bool stops = fji_pool_stopping(ts->pool); /* if so, no thread would fire or discard t */
     bool add = is_new && !stops;
-    /* relaxed: the lock orders it */
+    /* relaxed: `kind` changes only with ts->lock */
     if (is_new) fji_store_relaxed(&t->kind, stops ? FJI_TIMER_UNNEEDED : FJI_TIMER_LIMIT);
     if (add) fji_timers_add(ts, t, when, &timer_ops);
     fji_lock_drop(&ts->lock);

@@ -201,7 +201,7 @@ static void atfork_child(void)
 
 void fji_atfork_prepare(void (*common_in_child)(void))
 {
-    /* relaxed: every writer stores the same function. */
+    /* relaxed: every thread that stores here stores the same function, common_in_child(). */
     if (common_in_child != NULL) fji_store_relaxed(&atfork_common_in_child, common_in_child);
     fji_plat_at_fork(atfork_prepare, atfork_parent, atfork_child);
 }

@@ -51,12 +51,14 @@
 #include "sched/guest.h"
 #include "sched/hold.h"
 
-static fj_pool common_record;         /* each common pool is created in it, one after the other */
+static fj_pool common_record;         /* the record in which every common pool is created */
 static fj_pool *common_pool;          /* &common_record, or NULL if there is no common pool */
 static fj_pool_options common_wanted; /* the configured options; all zero: none were configured */
 static char common_name[9];           /* copy of the configured name, for common_wanted.name */
-static uint32_t common_ending;  /* 1 while the pool ends; threads that wait for it sleep here */
-static fji_thread common_ender; /* the thread that ends the pool, if common_ending is 1 */
+/* 1 while a thread ends the common pool, otherwise 0. Threads that wait for the end sleep on this
+ * word. */
+static uint32_t common_ending;
+static fji_thread common_ender; /* the thread that ends the common pool, if common_ending is 1 */
 
 /* ---- Sizes ----------------------------------------------------------------------------------- */
 
@@ -217,7 +219,8 @@ static bool common_await_end(int64_t deadline)
 int fji_common_again(const fj_pool *p)
 {
     if (p != &common_record) return FJ_EREJECTED; /* p may be freed; only its address is used */
-    fji_lock_take(&fji_common_lock);              /* waits until an attempt to stop p has ended */
+    /* A thread that tries to stop p holds this lock, so this call waits for the outcome. */
+    fji_lock_take(&fji_common_lock);
     bool ending = common_ending != 0, mine = ending && common_is_ender();
     fji_lock_drop(&fji_common_lock);
     if (ending) {
@@ -361,7 +364,7 @@ int fj_common_parallelism(void)
 {
     const fj_pool *p = fj_common_pool();
 
-    /* relaxed: only the value is used. */
+    /* relaxed: the caller uses only the number and reads no other memory because of it. */
     return p != NULL ? fji_pool_parallelism(p) : 0;
 }
 

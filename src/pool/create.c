@@ -112,7 +112,7 @@ static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
     int64_t keep = o->keep_alive_ns != 0 ? o->keep_alive_ns : FJI_KEEP_ALIVE_NS;
 
     p->options = *o;
-    fji_store_relaxed(&p->parallelism, n); /* relaxed: only the value is used */
+    fji_store_relaxed(&p->parallelism, n); /* relaxed: only this number is used */
     p->min_runnable = o->min_runnable != 0 ? o->min_runnable : 1;
     p->max_threads = pool_most(p, n);
     p->keep_alive_ns = keep < FJI_KEEP_ALIVE_MIN_NS ? FJI_KEEP_ALIVE_MIN_NS : keep;
@@ -239,7 +239,8 @@ void fji_pool_free_common(fj_pool *p)
 int fji_pool_resize(fj_pool *p, int n)
 {
     fji_lock_take(&p->lock);
-    if (p->is_common && fji_pool_stopping(p)) { /* the next pool would not get n */
+    /* The common pool ends, and the next one would not have the parallelism n. */
+    if (p->is_common && fji_pool_stopping(p)) {
         fji_lock_drop(&p->lock);
         return FJ_EREJECTED;
     }
@@ -265,7 +266,7 @@ void fji_pool_needs_worker(fj_pool *p)
     if (fji_pool_parallelism(p) != 0) return; /* relaxed: it never becomes 0 again */
     fji_lock_take(&p->lock);
     if (p->parallelism == 0 && !fji_pool_stopping(p)) {
-        fji_store_relaxed(&p->parallelism, 1); /* relaxed: only the value is used */
+        fji_store_relaxed(&p->parallelism, 1); /* relaxed: only this number is used */
         fji_ctl_add(p, -1, 0);
     }
     fji_lock_drop(&p->lock);

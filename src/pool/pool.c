@@ -35,7 +35,8 @@ int fj_pool_set_parallelism(fj_pool *pool, int n)
     int err;
 
     if (p == NULL) return FJ_ENOMEM;
-    while ((err = fji_pool_resize(p, n)) == FJ_EREJECTED) /* p is the common pool and ends */
+    /* FJ_EREJECTED: p is the common pool and ends. Then the next common pool is resized. */
+    while ((err = fji_pool_resize(p, n)) == FJ_EREJECTED)
         if ((err = fji_common_again(p)) != FJ_OK) return err;
     return err;
 }

@@ -73,7 +73,7 @@ static const char *selfcheck_stack(fj_pool *p, uint64_t c, int idle)
         /* [pool.alive] acquire <- release in fji_record_take(): the record. */
         if (fji_load_acquire(&w->alive) != FJI_ALIVE_WORKER)
             return "the stack holds a worker that has ended";
-        at = fji_load_relaxed(&w->next_idle); /* relaxed: fixed while w is on the stack */
+        at = fji_load_relaxed(&w->next_idle); /* relaxed: constant while w is on the idle stack */
     }
     return at != 0 ? "the stack holds more workers than are idle" : NULL;
 }

@@ -86,7 +86,8 @@ static void shutdown_cancel_queued(fj_pool *p)
     for (uint32_t i = 0; i < p->nsubmissions; i++) {
         fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL) continue;
-        fji_lock_take(&q->lock); /* a submitter that takes this lock later sees STOP */
+        /* A submitter that takes this lock later sees STOP and queues nothing. */
+        fji_lock_take(&q->lock);
         while (fji_submission_queue_maybe(q))
             if (fji_submission_queue_steal(q, &taken) == FJI_STEAL_SUCCESS)
                 fji_cancel_taken(&taken);
@@ -142,7 +143,8 @@ static void shutdown_stopped(fj_pool *p, bool now, uint32_t run)
     fji_fence_full();
     if ((run & FJI_RUN_STOP) != 0) return;
     shutdown_cancel_queued(p);
-    if (now) fji_pool_interrupt(p); /* otherwise p is quiescent: no task runs */
+    /* If `now` is false, p is quiescent, so no task runs that could be interrupted. */
+    if (now) fji_pool_interrupt(p);
     fji_timers_shutdown(p);
 }
 

@@ -48,7 +48,8 @@ static enum fj_pool_state stats_state(uint32_t run)
     return (run & FJI_RUN_SHUTDOWN) != 0 ? FJ_POOL_STATE_SHUTDOWN : FJ_POOL_STATE_RUNNING;
 }
 
-/* With a hold: sets the figures that come from the control word and the parallelism. */
+/* Called within a hold (sched/hold.h): sets the figures of *s that come from the control word and
+ * the parallelism. */
 static void stats_read_ctl(const fj_pool *p, fj_stats *s)
 {
     uint64_t c = fji_load_relaxed(&p->ctl);

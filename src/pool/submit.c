@@ -238,7 +238,7 @@ bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag)
     fji_lock_take(&q->lock);
     /* If p is the common pool, it may have ended after t was queued. Its slots are freed then, and
      * t is in none of them.
-     * relaxed: the lock orders `run`. t->number is the number of t in the submission queue. Only a
+     * relaxed: q->lock orders `run`. t->number is the number of t in the submission queue. Only a
      * thief that has taken t may have stored child_base over it, because both are in one union. No
      * slot holds t then, so nothing is removed, whatever number is read here. */
     bool ours = (fji_load_relaxed(&p->run) & FJI_RUN_TERMINATED) == 0 &&

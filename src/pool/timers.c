@@ -79,7 +79,8 @@ static __thread const fj_pool *timers_self;
 FJI_STATIC_ASSERT(sizeof(fji_moment) == sizeof(int64_t) + 3 * sizeof(void *) + 8,
                   "fj_timer has a fji_moment inside");
 
-/* The members `when` to `place` of a timer are a fji_moment, the element of the wheel. */
+/* Returns the element of the wheel for t: the members `when` to `place` of a timer are laid out as
+ * a fji_moment. */
 static fji_moment *moment_of(fj_timer *t)
 {
     return (fji_moment *)(void *)&t->when;
@@ -138,25 +139,27 @@ struct fji_timers *fji_timers_if_made(const fj_pool *p)
  * sleep. */
 static void timer_kick(struct fji_timers *ts)
 {
-    /* [timer.kick] release -> acquire in timers_keep(): what the caller has changed before. */
+    /* [timer.kick] release -> acquire in timers_keep(): the wheel or the run state, which the
+     * caller has changed before. */
     fji_add_acq_rel(&ts->kick, 1);
     fji_plat_wake_one(&ts->kick);
 }
 
-/* With the lock, while there is a spare thread: wakes the spare thread. */
+/* Wakes the spare thread, so that it becomes the keeper or exits. Called with ts->lock, while there
+ * is a spare thread. */
 static void timers_turn(struct fji_timers *ts)
 {
     ts->spare = false;
     ts->coming = true;
     /* [timer.turn] release -> acquire in timers_stand_by(): that `spare` and `coming` have changed.
-     * timers_stand_by() reads `turn` with the lock before it sleeps, so it misses no change. */
+     * timers_stand_by() reads `turn` with ts->lock before it sleeps, so it misses no change. */
     fji_add_acq_rel(&ts->turn, 1);
     fji_plat_wake_all(&ts->turn);
 }
 
 static void timers_main(void *arg);
 
-/* With the lock: starts one more timer thread and counts it as a guest of the pool. Returns false
+/* With ts->lock: starts one more timer thread and counts it as a guest of the pool. Returns false
  * if the system refuses the thread; then it is not counted. */
 static bool timers_start(struct fji_timers *ts)
 {
@@ -177,9 +180,9 @@ static bool timers_start(struct fji_timers *ts)
     return false;
 }
 
-/* With the lock, called by the keeper before it runs on_timeout of a limit: it stops being keeper.
+/* With ts->lock, called by the keeper before it runs on_timeout of a limit: it stops being keeper.
  * Wakes the spare thread, or starts a timer thread if there is no spare one; does neither if a
- * woken or started thread has not taken the lock yet. If no thread can be started, the caller
+ * woken or started thread has not taken ts->lock yet. If no thread can be started, the caller
  * becomes the keeper again after the callback. */
 static void timers_hand_over(struct fji_timers *ts)
 {
@@ -191,8 +194,8 @@ static void timers_hand_over(struct fji_timers *ts)
         (void)timers_start(ts);
 }
 
-/* With the lock: counts that t was added to the wheel (n is 1), or has left it (n is -1 modulo
- * 2^64). */
+/* With ts->lock: adds n to ts->waiting, and to ts->series if t is periodic. n is 1 if t was added
+ * to the wheel, and -1 modulo 2^64 if t has left it. */
 static void timers_count(struct fji_timers *ts, const fj_timer *t, uint64_t n)
 {
     ts->waiting += n;
@@ -210,17 +213,17 @@ static void timers_try_end(fj_pool *p)
 }
 
 /*
- * Fires t, which the keeper has taken out of the wheel. Called by the keeper with the lock;
+ * Fires t, which the keeper has taken out of the wheel. Called by the keeper with ts->lock;
  * releases the lock while it calls fire(). Returns true if the caller is still the keeper, and
  * false if another thread has become the keeper. In both cases the caller holds the lock again.
  *
  * If on_timeout has called fork(), this function returns in the child process as well. There it
- * sets *forked and returns false without the lock: the child process does not count this thread as
+ * sets *forked and returns false without ts->lock: the child process does not count this thread as
  * a timer thread.
  */
 static bool timers_fire_one(struct fji_timers *ts, fj_timer *t, bool *forked)
 {
-    const fji_timer_ops *ops = ts->ops; /* read with the lock */
+    const fji_timer_ops *ops = ts->ops; /* read with ts->lock */
     bool acts = ops->acts(t);
     uint32_t generation = fji_fork_generation;
 
@@ -228,7 +231,7 @@ static bool timers_fire_one(struct fji_timers *ts, fj_timer *t, bool *forked)
     ts->moving++;
     if (acts) timers_hand_over(ts);
     fji_lock_drop(&ts->lock);
-    ops->fire(t, ts->pool); /* LAST TOUCH of *t: fire() drops the limit's reference. */
+    ops->fire(t, ts->pool); /* LAST TOUCH of *t: after fire() another thread may free it. */
     *forked = generation != fji_fork_generation;
     if (*forked) return false;
     fji_lock_take(&ts->lock);
@@ -238,7 +241,7 @@ static bool timers_fire_one(struct fji_timers *ts, fj_timer *t, bool *forked)
     return still_keeper;
 }
 
-/* Fires all timers that are due at the time `now`. Called by the keeper with the lock. The lock,
+/* Fires all timers that are due at the time `now`. Called by the keeper with ts->lock. The lock,
  * the result and *forked are as for timers_fire_one(). */
 static bool timers_fire(struct fji_timers *ts, int64_t now, bool *forked)
 {
@@ -247,15 +250,15 @@ static bool timers_fire(struct fji_timers *ts, int64_t now, bool *forked)
     while (!fji_pool_stopping(ts->pool) && (m = fji_wheel_take(&ts->wheel, now)) != NULL) {
         fj_timer *t = timer_of(m);
         if (t->kind == FJI_TIMER_LIMIT)
-            fji_store_relaxed(&t->kind, FJI_TIMER_EXPIRED); /* relaxed: the lock orders it */
+            fji_store_relaxed(&t->kind, FJI_TIMER_EXPIRED); /* relaxed: ts->lock orders it */
         if (!timers_fire_one(ts, t, forked)) return false;
     }
     return true;
 }
 
-/* With the lock: sets the time at which the keeper checks next whether the pool is short of a
- * worker. It is `pause` ns from now, or FJI_RETRY_MAX_NS if `pause` is greater. Returns whether the
- * keeper would sleep beyond that time, so that the caller has to wake it. */
+/* With ts->lock: sets ts->watch, the time at which the keeper checks next whether the pool is short
+ * of a worker. It is `pause` ns from now, or FJI_RETRY_MAX_NS if `pause` is greater. Returns
+ * whether the keeper would sleep beyond that time, so that the caller has to wake it. */
 static bool timers_watch_after(struct fji_timers *ts, int64_t pause)
 {
     ts->pause = pause < FJI_RETRY_MAX_NS ? pause : FJI_RETRY_MAX_NS;
@@ -263,13 +266,13 @@ static bool timers_watch_after(struct fji_timers *ts, int64_t pause)
     return ts->watch < ts->asleep_until;
 }
 
-/* Called by the keeper with the lock, which is released during the check. If it is time to check
+/* Called by the keeper with ts->lock, which is released during the check. If it is time to check
  * whether the pool is short of a worker, checks it by fji_spawn_is_short(), and wakes or starts a
  * worker if the pool is short. */
 static void timers_check_pool(struct fji_timers *ts)
 {
     if (fji_timers_now() < ts->watch) return;
-    ts->watch = INT64_MAX; /* now, because a start that is refused below sets it again */
+    ts->watch = INT64_MAX; /* set before the check: a start that is refused below sets a new time */
     fji_lock_drop(&ts->lock);
     bool is_short = fji_spawn_is_short(ts->pool);
     if (is_short) fji_wake_one(ts->pool);
@@ -277,7 +280,7 @@ static void timers_check_pool(struct fji_timers *ts)
     if (is_short) (void)timers_watch_after(ts, 2 * ts->pause);
 }
 
-/* Called with the lock by a thread that becomes the keeper. Returns with the lock when another
+/* Called with ts->lock by a thread that becomes the keeper. Returns with ts->lock when another
  * thread has become the keeper, or the pool stops. *forked is as for timers_fire_one(). */
 static void timers_keep(struct fji_timers *ts, bool *forked)
 {
@@ -289,7 +292,7 @@ static void timers_keep(struct fji_timers *ts, bool *forked)
         if (!timers_fire(ts, fji_timers_now(), forked)) return;
         timers_check_pool(ts);
         /* [timer.kick] acquire <- release in timer_kick(): what the kicking thread has changed.
-         * `kick` is read with the lock and before `run`. So if another thread changes the wheel or
+         * `kick` is read with ts->lock and before `run`. So if another thread changes the wheel or
          * `run` later, its kick changes the word, and this thread does not sleep. */
         uint32_t seen = fji_load_acquire(&ts->kick);
         int64_t next = fji_wheel_next(&ts->wheel);
@@ -304,7 +307,7 @@ static void timers_keep(struct fji_timers *ts, bool *forked)
     ts->kept = false;
 }
 
-/* Called with the lock by a thread that becomes the spare thread. Releases the lock and sleeps
+/* Called with ts->lock by a thread that becomes the spare thread. Releases the lock and sleeps
  * until `turn` changes or the pool stops. Returns with the lock. */
 static void timers_stand_by(struct fji_timers *ts)
 {
@@ -401,7 +404,7 @@ void fji_timers_watch(fj_pool *p)
 void fji_timers_add(struct fji_timers *ts, fj_timer *t, int64_t when, const fji_timer_ops *ops)
 {
     ts->ops = ops;
-    /* relaxed: fj_timer_remaining() reads `when` without the lock, as an estimate. */
+    /* relaxed: fj_timer_remaining() reads `when` without ts->lock, as an estimate. */
     fji_store_relaxed(&t->when, when);
     fji_wheel_add(&ts->wheel, moment_of(t));
     timers_count(ts, t, 1);
@@ -420,11 +423,11 @@ static bool timers_remove(struct fji_timers *ts, fj_timer *t)
         timers_count(ts, t, (uint64_t)-1);
         /* If the pool is shut down, its end may have waited for this timer. The keeper then checks
          * whether the pool can end.
-         * relaxed: a shutdown that sets the bit later checks the wheel afterwards, with the
-         * lock. */
+         * relaxed: a shutdown that sets SHUTDOWN later checks the wheel afterwards, with
+         * ts->lock. */
         if ((fji_load_relaxed(&ts->pool->run) & FJI_RUN_SHUTDOWN) != 0) timer_kick(ts);
     } else if (t->kind == FJI_TIMER_NEW || t->kind == FJI_TIMER_LIMIT) {
-        fji_store_relaxed(&t->kind, FJI_TIMER_UNNEEDED); /* relaxed: the lock orders it */
+        fji_store_relaxed(&t->kind, FJI_TIMER_UNNEEDED); /* relaxed: ts->lock orders it */
     }
     fji_lock_drop(&ts->lock); /* LAST TOUCH of *ts and its pool. */
     return waited;
@@ -472,11 +475,11 @@ static bool timer_stays(const fj_timer *t, bool all, bool stops)
     return !all && t->period == 0;
 }
 
-/* Discards t, which the caller has taken out of the wheel. Called with the lock, which is released
+/* Discards t, which the caller has taken out of the wheel. Called with ts->lock, which is released
  * while discard() runs. */
 static void timers_drop(struct fji_timers *ts, fj_timer *t)
 {
-    const fji_timer_ops *ops = ts->ops;            /* read with the lock */
+    const fji_timer_ops *ops = ts->ops;            /* read with ts->lock */
     bool unneeded = t->kind == FJI_TIMER_UNNEEDED; /* another thread resolves the future */
 
     timers_count(ts, t, (uint64_t)-1);
@@ -506,8 +509,8 @@ static void timers_cancel(struct fji_timers *ts, bool all)
     while ((m = kept) != NULL) {
         kept = m->child;
         fj_timer *t = timer_of(m);
-        /* A thread that has resolved the future since m left the wheel, or is resolving it, has not
-         * found the timer in the wheel. So the timer must not be added again. */
+        /* A thread that has resolved the future of t since t left the wheel above, or is resolving
+         * it, has not found t in the wheel. So t must not be put back. */
         if (t->kind != FJI_TIMER_UNNEEDED && fji_task_is_unresolved(&t->future.task))
             fji_wheel_add(&ts->wheel, m);
         else
@@ -554,7 +557,8 @@ void fji_timers_free(fj_pool *p)
 void fji_timers_renew(fj_pool *p)
 {
     if (p->timers == NULL) return;
-    fji_lock_take(&p->timers->lock); /* fji_pool_make_common() says why */
+    /* A thread that has not noticed the end of the previous common pool may hold this lock. */
+    fji_lock_take(&p->timers->lock);
     fji_lock_drop(&p->timers->lock);
 }
 
@@ -579,7 +583,7 @@ int fj_pool_cancel_delayed_on_shutdown(fj_pool *pool)
 {
     if (pool == NULL) return FJ_EINVAL;
     if (pool->is_common) return FJ_ENOTSUP;
-    fji_store_relaxed(&pool->cancel_delayed, 1u); /* relaxed: only the flag is used */
+    fji_store_relaxed(&pool->cancel_delayed, 1u); /* relaxed: the fence below orders the store */
     /* [pool.end] the flag above, run below; partner: the fence in fji_pool_shutdown(). Either the
      * shutdown sees the flag, or this thread sees SHUTDOWN. */
     fji_fence_full();

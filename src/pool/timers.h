@@ -4,9 +4,8 @@
  *
  * future/timer.c schedules timers and runs them. A limit is the timer that belongs to a future with
  * a timeout (fj_submit_with_timeout()): when it fires, the future fails with FJ_ETIMEDOUT, or the
- * callback on_timeout is called. In this file "the lock" is fji_timers.lock. Any thread may call
- * these functions. The caller holds neither the lock nor the lock of the pool, except where a
- * comment begins with "With the lock".
+ * callback on_timeout is called. Any thread may call these functions. The caller holds neither
+ * fji_timers.lock nor the lock of the pool, except where a comment begins with "With ts->lock".
  */
 #ifndef FJI_TIMERS_H
 #define FJI_TIMERS_H
@@ -14,9 +13,9 @@
 #include "queue/wheel.h"
 #include "sched/pool.h"
 
-/* Values of fj_timer.kind. A thread changes it only while it holds the lock: NEW -> LIMIT ->
- * EXPIRED, or NEW or LIMIT -> UNNEEDED. TASK does not change. */
-#define FJI_TIMER_TASK 0u     /* the body runs when the timer fires */
+/* Values of fj_timer.kind. A thread changes `kind` only while it holds fji_timers.lock: NEW ->
+ * LIMIT -> EXPIRED, or NEW or LIMIT -> UNNEEDED. TASK does not change. */
+#define FJI_TIMER_TASK 0u     /* not a limit: the body runs when the timer fires */
 #define FJI_TIMER_LIMIT 1u    /* the limit was added to the wheel */
 #define FJI_TIMER_EXPIRED 2u  /* the limit has left the wheel because it was due */
 #define FJI_TIMER_NEW 3u      /* the limit is not in the wheel yet */
@@ -30,19 +29,21 @@ struct fji_timers {
     uint32_t threads;     /* number of timer threads */
     bool kept;            /* a timer thread, the keeper, serves the wheel */
     bool spare;           /* another timer thread, the spare thread, sleeps on `turn` */
-    bool coming;          /* a timer thread was woken or started, and has not taken the lock yet */
+    bool coming;          /* a timer thread was woken or started, and has not taken `lock` yet */
     int64_t asleep_until; /* the time until which the keeper sleeps; INT64_MIN: it is awake */
     uint64_t waiting;     /* number of timers in the wheel */
     uint64_t series;      /* number of periodic timers in the wheel */
-    uint64_t moving;      /* number of timers that a thread is firing or discarding */
-    int64_t watch; /* time of the next check whether the pool is short of a worker, or INT64_MAX */
-    int64_t pause; /* the last pause between two of these checks, ns */
-    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t kick; /* the keeper sleeps on it */
-    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t turn; /* the spare thread sleeps on it */
+    uint64_t moving;      /* number of timers in fire() or discard(), out of the wheel */
+    /* When the keeper checks next whether the pool is short of a worker; INT64_MAX: no check. */
+    int64_t watch;
+    int64_t pause; /* the last pause before such a check, ns */
+    FJI_ALIGNAS(FJI_CACHE_PAIR)
+    uint32_t kick; /* the keeper sleeps on this word; a change wakes it */
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t turn; /* as `kick`, for the spare thread */
 };
 
 /* The functions of future/timer.c for a timer that has left the wheel. fire() and discard() are
- * called without the lock, acts() with the lock. */
+ * called without fji_timers.lock, acts() with it. */
 typedef struct fji_timer_ops {
     void (*fire)(fj_timer *t, fj_pool *p); /* the time of t has come */
     /* A shutdown has removed t from the wheel, and t will not fire. `unneeded`: t is a limit, and
@@ -64,10 +65,10 @@ struct fji_timers *fji_timers_if_made(const fj_pool *p);
 /* Returns the timers of p. Creates the record on first use; returns NULL if there is no memory. */
 struct fji_timers *fji_timers_of(fj_pool *p);
 
-/* With the lock: starts a timer thread if there is none. Returns false if the system refuses it. */
+/* With ts->lock: starts a timer thread if there is none. Returns false if the system refuses it. */
 bool fji_timers_have_thread(struct fji_timers *ts);
 
-/* With the lock: adds t to the wheel, to fire at `when`. Wakes the keeper if it would sleep longer
+/* With ts->lock: adds t to the wheel, to fire at `when`. Wakes the keeper if it would sleep longer
  * than that. */
 void fji_timers_add(struct fji_timers *ts, fj_timer *t, int64_t when, const fji_timer_ops *ops);
 
@@ -102,11 +103,12 @@ bool fji_timers_wait(const fj_pool *p);
 /* Frees the record of the timers. p has ended and is not the common pool. */
 void fji_timers_free(fj_pool *p);
 
-/* Called when the common pool p is created again: takes and releases the lock, as
- * fji_pool_make_common() requires. */
+/* Called when the common pool p is created again, before its run state is cleared: takes and
+ * releases fji_timers.lock, if p has a record of timers. So a thread that holds this lock and finds
+ * the run state cleared sees everything that the caller wrote before this call. */
 void fji_timers_renew(fj_pool *p);
 
-/* Called in the child process after fork(): removes all timers of p, and resets the lock. */
+/* Called in the child process after fork(): removes all timers of p, and resets fji_timers.lock. */
 void fji_timers_in_child(fj_pool *p);
 
 #endif /* FJI_TIMERS_H */
