@@ -29,8 +29,8 @@ typedef struct fji_job {
     fj_progress *progress; /* NULL: no progress is reported */
     size_t grain;          /* elements in a chunk; 0: the algorithm chooses, from min_grain to
                             * max_grain */
-    size_t min_grain; /* if grain is 0: the fewest elements in a chunk, except the last; not 0 */
-    size_t max_grain; /* if grain is 0: the most elements in a chunk; SIZE_MAX: no limit */
+    size_t min_grain; /* if grain is 0: a chunk should have at least this many elements; not 0 */
+    size_t max_grain; /* if grain is 0: a chunk should have at most this many; SIZE_MAX: no limit */
     int code;         /* FJ_OK, or the error code that has ended the call of the algorithm */
     const fj_token *caller; /* the token of the calling task, if the tasks of the call run under
                              * another token; else NULL */

@@ -137,16 +137,16 @@ typedef struct pipeline {
 
     _Alignas(64) fji_lock lock; /* protects all members below, the gates, their rings, and
                                  * `awaited` of each child */
-    bool ended;          /* true: the first stage has ended the input; it is not called again */
-    runner *offerer;     /* the runner that forks, or has forked, a runner that has not
+    bool ended;                 /* true: a call of the first stage has ended the input */
+    runner *offerer;            /* the runner that forks, or has forked, a runner that has not
                           * begun to run; NULL: there is no such runner */
-    uint64_t offered_at; /* when `offerer` was last set to a runner, in ticks */
-    int waiting;         /* number of runners that wait in a join for a stolen child */
-    size_t ready;        /* number of serial and ordered stages that are empty and whose next
+    uint64_t offered_at;        /* when `offerer` was last set to a runner, in ticks */
+    int waiting;                /* number of runners that wait in a join for a stolen child */
+    size_t ready;               /* number of serial and ordered stages that are empty and whose next
                           * item has arrived, so that it may enter at once */
-    size_t used;         /* items[0] to items[used - 1] were occupied at least once */
-    item *free;          /* list of the slots that were occupied and are free again */
-    size_t next_number;  /* the number that the next item of the first stage gets */
+    size_t used;                /* items[0] to items[used - 1] were occupied at least once */
+    item *free;                 /* list of the slots that were occupied and are free again */
+    size_t next_number;         /* the number that the next item of the first stage gets */
 } pipeline;
 
 /* A child: a runner that another runner, its forker, has forked. */
