@@ -139,11 +139,11 @@ typedef struct pipeline {
                                  * `awaited` of each child */
     bool ended;                 /* true: a call of the first stage has ended the input */
     runner *offerer;            /* the runner that forks, or has forked, a runner that has not
-                          * begun to run; NULL: there is no such runner */
+                                 * begun to run; NULL: there is no such runner */
     uint64_t offered_at;        /* when `offerer` was last set to a runner, in ticks */
     int waiting;                /* number of runners that wait in a join for a stolen child */
     size_t ready;               /* number of serial and ordered stages that are empty and whose next
-                          * item has arrived, so that it may enter at once */
+                                 * item has arrived, so that it may enter at once */
     size_t used;                /* items[0] to items[used - 1] were occupied at least once */
     item *free;                 /* list of the slots that were occupied and are free again */
     size_t next_number;         /* the number that the next item of the first stage gets */
