@@ -31,9 +31,9 @@
 #include "swap.h"
 
 enum {
-    WORD = 64,
-    BATCH = 2048,    /* the most elements of a batch, whose mask is on the stack */
-    SPARSE_MAX = 24, /* copy_sparse() copies if a word of the mask has at most this many bits set */
+    WORD = 64,       /* bits of a word of the mask, one for each element */
+    BATCH = 2048,    /* the most elements that are tested at once if their mask is on the stack */
+    SPARSE_MAX = 24, /* if a mask word has at most this many bits set, copy_sparse() is used */
 };
 
 struct filter;
@@ -329,16 +329,16 @@ int fj_filter_chunks(const void *in, size_t n, size_t size, void *out, fj_keep_f
 /* ---- Partitions ------------------------------------------------------------------------------ */
 
 enum {
-    BLOCKS_MAX = 16384,
-    SMALL_WORDS = 64, /* a mask of at most this many words is on the stack */
+    BLOCKS_MAX = 16384, /* limit for the number of blocks of a partition */
+    SMALL_WORDS = 64,   /* a mask of at most this many words is on the stack */
 };
 
 struct partition {
     const struct filter *f;
     size_t n;
-    size_t block; /* elements in a block, a multiple of WORD; the last block may have fewer */
-    size_t blocks;
-    uint64_t *mask;
+    size_t block;   /* elements in a block, a multiple of WORD; the last block may have fewer */
+    size_t blocks;  /* number of blocks */
+    uint64_t *mask; /* one bit for each element: it is selected */
     size_t *before; /* of each block: after the first pass the number of selected elements in the
                      * block; in the second pass their number in all blocks before it */
     size_t count;   /* selected elements in all blocks */
@@ -399,7 +399,8 @@ static int partition_pass(struct partition *p, fji_step *step, const fj_algo_opt
     fji_split s = {.step = step, .context = p};
     fj_algo_options each = how != NULL ? *how : (fj_algo_options){.grain = 0};
 
-    each.progress = NULL; /* partition_copy() adds elements to it; the loop would add blocks */
+    each.progress = NULL; /* partition_copy() adds elements to p->progress; the loop would add
+                           * blocks */
     each.grain = each.grain != 0 ? 1 : 0;
     each.min_grain = each.min_grain / p->block;
     each.max_grain = fji_div_up(each.max_grain, p->block);

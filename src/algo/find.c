@@ -18,7 +18,7 @@
 #include "split.h"
 
 enum {
-    CHUNKS_MAX = 1 << 16,
+    CHUNKS_MAX = 1 << 16, /* with a grain, the range has at most about this many chunks */
     ANY_FOUND = FJ_EBUSY, /* ends the job after a match; any code other than FJ_OK would do */
 };
 
@@ -128,7 +128,8 @@ static int search_run(search *s, size_t begin, size_t end, const fj_algo_options
     s->split.step = search_step;
     s->split.context = s;
     s->progress = j->progress;
-    j->progress = NULL; /* search_chunk() adds to it; the loop would add skipped elements too */
+    j->progress = NULL; /* search_chunk() adds to s->progress; the loop would also add the
+                         * elements that are skipped */
     s->grain = j->grain;
     if (j->grain != 0) j->grain = search_grain(end - begin, j->grain);
     s->best = end;

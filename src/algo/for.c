@@ -46,8 +46,8 @@ int fj_for(size_t begin, size_t end, fj_for_fn *body, void *arg, const fj_algo_o
 /* ---- Two dimensions -------------------------------------------------------------------------- */
 
 enum {
-    SIDE_MAX = 64,   /* limit for the side of a tile, in elements, if the options set no grain */
-    TILES_MAX = 1024 /* if there are more tiles, a side below SIDE_MAX is doubled */
+    SIDE_MAX = 64,   /* without a grain, a side of this many elements is not doubled further */
+    TILES_MAX = 1024 /* without a grain, a side below SIDE_MAX is doubled if there are more tiles */
 };
 
 struct tile_loop {

@@ -18,11 +18,13 @@
 #include "job.h"
 
 enum {
-    LANES = 4,
-    LANE_KEYS_MAX = 1024, /* if `keys` is larger, no lanes are used */
-    ELEMENTS_PER_KEY = 2, /* the fewest elements of a batch for each counter of a lane */
-    BATCH_MAX = 1 << 30,  /* the most elements of a batch; the counters of a lane have 32 bits */
-    BYTE_KEYS = 256,
+    LANES = 4,            /* number of separate tables of counters in which a batch is counted */
+    LANE_KEYS_MAX = 1024, /* if `keys` is larger, 32-bit keys are counted in the result itself */
+    ELEMENTS_PER_KEY = 2, /* a batch with fewer elements for each counter of one table is counted
+                           * in the result itself */
+    BATCH_MAX = 1 << 30,  /* the most elements of a batch, so that a counter of 32 bits does not
+                           * overflow */
+    BYTE_KEYS = 256,      /* number of different keys of 8 bits */
 };
 
 /* Adds 1 to counts[k] for each key k of the n keys at `key`. Returns FJ_OK, or FJ_EINVAL if a key
@@ -33,7 +35,7 @@ typedef int count_keys(const void *key, size_t n, uint64_t *counts, size_t keys)
 struct key_array {
     const unsigned char *base;
     size_t width; /* bytes of a key */
-    size_t keys;
+    size_t keys;  /* number of counters in the result; a valid key is below this */
     /* A batch of fewer than lanes_min elements is counted by directly(): in the result itself. A
      * larger batch is counted by in_lanes(): in LANES separate tables of counters, which are then
      * added to the result. */
@@ -41,8 +43,9 @@ struct key_array {
     count_keys *directly, *in_lanes;
 };
 
-/* Adds the counters of all lanes to `counts`. Each lane has lane_keys counters. Returns FJ_EINVAL
- * if the counter of a key that is not below `keys` is not 0, else FJ_OK. */
+/* Adds the counters of all lanes to `counts`. A lane is one of the LANES tables of lane_keys
+ * counters at `lane`. Returns FJ_EINVAL if a lane has counted a key that is not below `keys`, else
+ * FJ_OK. */
 static int lanes_add(const uint32_t *lane, size_t lane_keys, size_t keys, uint64_t *counts)
 {
     uint64_t invalid = 0;
@@ -81,8 +84,9 @@ static int histogram(struct key_array *a, size_t n, uint64_t *counts, const fj_a
 
 /* ---- Keys of 8 bits -------------------------------------------------------------------------- */
 
-/* Counts bytes in lanes. The lanes have a counter for every value of a byte, so that the loop does
- * not have to test whether a key is below `keys`. */
+/* Counts the n bytes at `base` in LANES separate tables, and adds these to `counts`. Each table has
+ * a counter for every value of a byte, so that the loop does not have to test whether a key is
+ * below `keys`. */
 static int bytes_in_lanes(const void *base, size_t n, uint64_t *counts, size_t keys)
 {
     const uint8_t *key = base;

@@ -59,7 +59,8 @@ bool fji_job_fail(fji_job *j, int code)
 
 bool fji_job_should_continue(fji_job *j)
 {
-    if (FJI_UNLIKELY(fji_load_relaxed(&j->code) != FJ_OK)) return false; /* relaxed: as above */
+    /* relaxed: the code carries no other data. */
+    if (FJI_UNLIKELY(fji_load_relaxed(&j->code) != FJ_OK)) return false;
     bool by_caller = FJI_UNLIKELY(j->caller != NULL) && fj_token_is_cancelled(j->caller);
     if (FJI_LIKELY(!by_caller && !fj_is_cancelled())) return true;
     (void)fji_job_fail(j, FJ_ECANCELED);

@@ -26,12 +26,12 @@
 #include "plat/atomic.h"
 
 typedef struct fji_job {
-    fj_progress *progress;  /* NULL: no progress is reported */
-    size_t grain;           /* elements in a chunk; 0: the algorithm chooses, from min_grain to
-                             * max_grain */
-    size_t min_grain;       /* at least 1 */
-    size_t max_grain;       /* SIZE_MAX: no limit */
-    int code;               /* FJ_OK, or the code that has ended the job */
+    fj_progress *progress; /* NULL: no progress is reported */
+    size_t grain;          /* elements in a chunk; 0: the algorithm chooses, from min_grain to
+                            * max_grain */
+    size_t min_grain; /* if grain is 0: a chunk should have at least this many elements; not 0 */
+    size_t max_grain; /* if grain is 0: a chunk should have at most this many; SIZE_MAX: no limit */
+    int code;         /* FJ_OK, or the error code that has ended the call of the algorithm */
     const fj_token *caller; /* the token of the calling task, if the tasks of the call run under
                              * another token; else NULL */
 } fji_job;
@@ -79,8 +79,8 @@ static inline bool fji_job_join(fji_job *j, fj_task *t)
     return true;
 }
 
-/* Returns the grain of the job. If the job has none, returns n, but at least min_grain and at most
- * max_grain. */
+/* Returns how many elements a chunk has: the grain if the options set one. Otherwise n, the number
+ * that the algorithm would choose, but at least min_grain and at most max_grain. */
 static inline size_t fji_job_chunk_size(const fji_job *j, size_t n)
 {
     if (j->grain != 0) return j->grain;

@@ -36,10 +36,11 @@
 #include "split.h"
 
 enum {
-    SHORT_RUN = 8,    /* if a run has fewer elements left, merge_short_run() merges the rest */
+    SHORT_RUN = 8,    /* if either run has fewer elements left, merge_short_run() merges the rest */
     SKEW = 8,         /* if one run is more than 8 times as long as the other, merge_short_run()
                        * finds positions in it by binary search */
-    TRIM_MIN = 128,   /* a sequential merge of fewer elements does not call merge_trim() */
+    TRIM_MIN = 128,   /* if both runs together have fewer elements, fji_merge_sequential() does not
+                       * look for elements that need no merge (merge_trim()) */
     CHUNK_MAX = 2048, /* the largest chunk, in elements, unless the options ask for a larger one */
     SKIP_POOL_MAX = 1024, /* the most elements that fj_merge() merges without a pool */
 };

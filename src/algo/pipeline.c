@@ -91,14 +91,16 @@
 #include "split.h"
 
 enum {
-    CHILDREN_MAX = 8, /* the most children that a runner has at a time */
-    WAITING_MAX = 8,  /* if this many runners wait in joins, a runner may return early */
-    LINGER_MAX = 20,  /* how often a runner looks again for ready work before a join */
+    CHILDREN_MAX = 8, /* the most tasks that a runner has forked and not joined, at a time */
+    WAITING_MAX = 8,  /* if this many runners wait in joins, a runner that has no item
+                       * returns to the forker that waits for it, although work may be ready */
+    LINGER_MAX = 20,  /* how often a runner that finds no work looks again before it joins a
+                       * stolen child */
 };
 
-/* Times in ticks, which are about nanoseconds. LINGER_TICKS: between two looks of a runner that
- * lingers. OFFER_TICKS: after this time without a thief for its offer, a runner may return
- * early. */
+/* Times in ticks, which are about nanoseconds. LINGER_TICKS: how long a runner that found no work
+ * spins before it looks again. OFFER_TICKS: if a forked runner was not stolen for this time, its
+ * forker may return early to the runner that waits for it. */
 #define LINGER_TICKS 500u
 #define OFFER_TICKS 50000u
 
@@ -106,17 +108,21 @@ typedef struct runner runner;
 
 /* A slot, and the item that occupies it. */
 typedef struct item {
-    void *data; /* NULL: the slot is free, or a stage has set the item to NULL */
-    size_t number;
-    struct item *next; /* the next slot in the list of free slots */
+    /* The pointer that the stage functions get. NULL: the slot is free, the first stage has not
+     * returned yet, or a stage has set the item to NULL. */
+    void *data;
+    size_t number;     /* 0 for the first item that the first stage has made, then 1, 2, ... */
+    struct item *next; /* if this slot is free: the next slot in the list of free slots */
 } item;
 
-/* The gate of a serial or ordered stage. */
+/* The gate of a serial or ordered stage: decides which item may enter the stage, and when. Items
+ * enter in the order of their turns, which are numbers from 0 on. */
 typedef struct gate {
-    item **ring;
+    item **ring; /* the items that have arrived and may not enter yet: an item with turn t is in
+                  * entry t & mask. NULL at the first stage and at parallel stages */
     size_t next; /* the turn of the item that may enter next */
-    size_t end;  /* of a serial stage: the turn of the next item that arrives */
-    bool closed;
+    size_t end;  /* of a serial stage: the turn that the next item to arrive gets */
+    bool closed; /* an item is in the stage, so that no other item may enter */
 } gate;
 
 typedef struct pipeline {
@@ -124,36 +130,40 @@ typedef struct pipeline {
     const fj_stage *stages;
     size_t n;
     size_t max_in_flight;
-    size_t mask;         /* size of a ring - 1 */
-    size_t last_ordered; /* index of the last ordered stage; 0: none after the first stage */
-    gate *gates;         /* one for each stage; parallel stages do not use theirs */
-    item *items;
+    size_t mask;         /* entries of a gate's ring, a power of two, minus 1 */
+    size_t last_ordered; /* index of the last ordered stage; 0: only the first one may be ordered */
+    gate *gates;         /* array of n gates, one for each stage; not used for parallel stages */
+    item *items;         /* array of max_in_flight slots */
 
-    _Alignas(64) fji_lock lock; /* protects all members below, the gates and the rings */
-    bool ended;                 /* the first stage has ended the input */
-    runner *offerer;            /* the runner whose child is the offer; NULL: there is no offer */
-    uint64_t offered_at;        /* the time of the offer, in ticks */
-    int waiting;                /* number of runners that wait in a join */
-    size_t ready;               /* number of gates at which an item is ready */
-    size_t used;                /* the slots with an index below this were occupied at least once */
-    item *free;                 /* the list of the free slots below `used` */
-    size_t next_number;         /* the number of the next item */
+    _Alignas(64) fji_lock lock; /* protects all members below, the gates, their rings, and
+                                 * `awaited` of each child */
+    bool ended;                 /* true: a call of the first stage has ended the input */
+    runner *offerer;            /* the runner that forks, or has forked, a runner that has not
+                                 * begun to run; NULL: there is no such runner */
+    uint64_t offered_at;        /* when `offerer` was last set to a runner, in ticks */
+    int waiting;                /* number of runners that wait in a join for a stolen child */
+    size_t ready;               /* number of serial and ordered stages that are empty and whose next
+                                 * item has arrived, so that it may enter at once */
+    size_t used;                /* items[0] to items[used - 1] were occupied at least once */
+    item *free;                 /* list of the slots that were occupied and are free again */
+    size_t next_number;         /* the number that the next item of the first stage gets */
 } pipeline;
 
 /* A child: a runner that another runner, its forker, has forked. */
 typedef struct child {
     fj_task task;
     pipeline *pipe;
-    bool used;    /* the child is forked, and neither joined nor taken back */
-    bool awaited; /* the forker waits for the child in a join; protected by the lock */
-    int ending;   /* 1: the child is about to return */
+    bool used;    /* true: the child is forked, and neither joined nor taken back */
+    bool awaited; /* true: the forker waits for the child in a join; protected by pipe->lock */
+    int ending;   /* 1: the child has done all its work and is about to return */
 } child;
 
 struct runner {
     pipeline *pipe;
-    child *self;  /* the entry for this runner in its forker; NULL: the first runner */
-    int children; /* number of entries of `child` that are in use */
-    int lingered; /* how often the runner has lingered since it last found ready work */
+    child *self;  /* this runner's entry in the array `child` of its forker; NULL: the first
+                   * runner of the pipeline, which no runner has forked */
+    int children; /* number of entries of `child` whose `used` is true */
+    int lingered; /* how often the runner has spun for LINGER_TICKS since it last found work */
     child child[CHILDREN_MAX];
 };
 
@@ -171,8 +181,9 @@ static bool has_gate(const pipeline *p, size_t stage)
     return p->stages[stage].kind != FJ_STAGE_PARALLEL;
 }
 
-/* Item x arrives at the gate of `stage`. Returns true if x enters the stage at once; otherwise
- * stores x in the ring and returns false. */
+/* Called when item x arrives at `stage`, which is serial or ordered. Returns true if x enters the
+ * stage at once. Otherwise stores x in the ring of the stage's gate, where x waits for its turn,
+ * and returns false. */
 static bool gate_arrive(pipeline *p, size_t stage, item *x)
 {
     gate *g = &p->gates[stage];
@@ -187,8 +198,8 @@ static bool gate_arrive(pipeline *p, size_t stage, item *x)
     return false;
 }
 
-/* Opens the gate of `stage`, because the item that was in the stage has left it. Counts in p->ready
- * the item that may enter next, if it is stored in the ring. */
+/* Called when an item has left `stage`, which is serial or ordered: opens the gate, so that another
+ * item may enter. If the item whose turn is next has arrived already, adds 1 to p->ready. */
 static void gate_open(pipeline *p, size_t stage)
 {
     gate *g = &p->gates[stage];
@@ -197,8 +208,8 @@ static void gate_open(pipeline *p, size_t stage)
     if (stage != 0 && g->ring[g->next & p->mask] != NULL) p->ready++;
 }
 
-/* Takes the ready item that is at the latest stage, and lets it enter this stage. The caller has
- * checked that an item is ready (p->ready != 0). */
+/* Of the items that wait at a gate and may enter their stage now, takes the one at the latest
+ * stage, and lets it enter. The caller has checked that there is one (p->ready != 0). */
 static position gate_take(pipeline *p)
 {
     for (size_t s = p->n - 1;; s--) {
@@ -214,8 +225,8 @@ static position gate_take(pipeline *p)
 
 /* ---- Slots (under the lock) ------------------------------------------------------------------ */
 
-/* Returns whether the first stage may be called: it has not ended the input, its gate is open, and
- * a slot is free. */
+/* Returns whether the first stage may be called: it has not ended the input, a slot is free, and,
+ * unless it is a parallel stage, no other call of it is running. */
 static bool can_make(const pipeline *p)
 {
     return !p->ended && !p->gates[0].closed && (p->free != NULL || p->used < p->max_in_flight);
@@ -283,8 +294,9 @@ static position advance(pipeline *p, position at)
 
 static int child_run(fj_task *t);
 
-/* Ends the offer, so that a runner may make the next one: the child has begun, its forker has taken
- * it back, or it could not be forked. */
+/* Lets any runner fork the next child. At most one forked runner that has not begun to run, the
+ * offer, exists at a time. The caller has ended this state: the child has begun to run, its forker
+ * has taken it back, or it could not be forked. */
 static void offer_end(pipeline *p)
 {
     fji_lock_take(&p->lock);
@@ -321,15 +333,16 @@ static child *child_get(runner *r)
 {
     for (int i = 0; i < CHILDREN_MAX; i++) {
         child *c = &r->child[i];
-        /* relaxed: only a hint */
+        /* relaxed: if this thread sees an old value, it only joins the child later. */
         if (r->children == CHILDREN_MAX && fji_load_relaxed(&c->ending) != 0) child_wait(r, c);
         if (!c->used) return c;
     }
     return NULL;
 }
 
-/* Spins for LINGER_TICKS and returns true. Returns false at once if the runner has lingered
- * LINGER_MAX times since it last found ready work, or if the job has ended. */
+/* Spins for LINGER_TICKS, in which work may become ready, and returns true. Returns false at once
+ * if the runner has done this LINGER_MAX times since it last found work, or if the job has
+ * ended. */
 static bool runner_linger(runner *r)
 {
     /* relaxed: the code orders no other data. */
@@ -340,8 +353,8 @@ static bool runner_linger(runner *r)
 }
 
 /* Called when r finds no ready work, or before it returns. Returns false if r has no child.
- * Otherwise returns true, and does one of these: takes back a child that no thief has taken,
- * lingers once, or joins a child. */
+ * Otherwise returns true, after one of these: it has taken back a child that no thief has taken,
+ * spun for LINGER_TICKS, or joined a child that a thief has taken. */
 static bool runner_join_one(runner *r)
 {
     if (r->children == 0) return false;
@@ -358,8 +371,9 @@ static bool runner_join_one(runner *r)
     }
 }
 
-/* Returns whether r has to fork a child now: there is no offer, more work is ready, and there is
- * demand. If so, records that r makes the offer. Called under the lock. */
+/* Returns whether r has to fork a child now: every forked runner has begun to run, more work is
+ * ready, and there is demand. If so, stores r in p->offerer, so that no other runner forks a child
+ * before this child has begun to run. The caller holds p->lock. */
 static bool runner_should_offer(runner *r)
 {
     pipeline *p = r->pipe;
@@ -375,7 +389,7 @@ static void runner_fork(runner *r)
 {
     child *c = child_get(r);
 
-    if (c == NULL) { /* r has CHILDREN_MAX children: another runner may make the offer */
+    if (c == NULL) { /* r has CHILDREN_MAX children: another runner may fork one */
         offer_end(r->pipe);
         return;
     }
@@ -388,8 +402,10 @@ static void runner_fork(runner *r)
     fj_fork(&c->task);
 }
 
-/* Returns whether r, which has no item, should return early to its forker. Called under the
- * lock. */
+/* Returns whether r, which has no item, should return although work may be ready. It should if its
+ * forker waits for it in a join, and either WAITING_MAX runners wait in joins, or the only child of
+ * r was not stolen for OFFER_TICKS. The forker then continues the work. The caller holds
+ * p->lock. */
 static bool runner_should_return(runner *r)
 {
     pipeline *p = r->pipe;
@@ -433,8 +449,8 @@ static bool position_run(pipeline *p, position *at)
 }
 
 /* Takes a ready item or, if there is none, a free slot for a call of the first stage. Returns a
- * position without an item if no item is ready and the first stage may not be called. Called under
- * the lock. */
+ * position without an item if no item is ready and the first stage may not be called. The caller
+ * holds p->lock. */
 static position runner_take(pipeline *p)
 {
     if (p->ready != 0) return gate_take(p);
@@ -467,8 +483,8 @@ static bool runner_work(runner *r)
     return more;
 }
 
-/* The body of a runner. `self` is the entry for the runner in its forker, or NULL if it is the
- * first runner. Works until no work is ready and it has no child, the job has ended, or
+/* The body of a runner. `self` is the runner's entry in the array `child` of its forker, or NULL if
+ * it is the first runner. Works until no work is ready and it has no child, the job has ended, or
  * runner_should_return() returns true. Joins or takes back all its children before it returns. */
 static void runner_run(pipeline *p, child *self)
 {
@@ -485,7 +501,8 @@ static int child_run(fj_task *t)
 
     offer_end(c->pipe);
     runner_run(c->pipe, c);
-    fji_store_relaxed(&c->ending, 1); /* relaxed: only a hint */
+    /* relaxed: only tells the forker that a join will not take long. */
+    fji_store_relaxed(&c->ending, 1);
     return FJ_OK;
 }
 

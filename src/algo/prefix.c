@@ -118,14 +118,16 @@
 #include "split.h"
 
 enum {
-    CHUNKS_MAX = 16384,
-    HELPERS = 2, /* the most helpers that one participant may have forked at a time */
-    AHEAD = 4,   /* max_ahead is this many chunks for each participant that there can be */
+    CHUNKS_MAX = 16384, /* the most chunks of a table */
+    HELPERS = 2, /* the most tasks that one participant has forked and not joined, at a time */
+    AHEAD = 4,   /* for each participant that there can be, this many chunks may be claimed whose
+                  * prefix is not known yet */
     KEEP = 2,    /* the most folded chunks that a participant remembers, to emit them itself */
-    CHUNK_BYTES = 1 << 17, /* limit for the bytes that a chunk accesses, which fit into a cache */
+    CHUNK_BYTES = 1 << 17, /* without a grain: a chunk should access at most this many bytes, so
+                            * that they fit into a cache */
     TABLE_BYTES = 1 << 24, /* limit for the bytes of all values: large values allow fewer chunks */
     CHUNKS_MIN = 64,       /* but a table may have this many chunks with values of any size */
-    GROWTH = 16, /* in the sequential phase: limit for the growth from one chunk to the next */
+    GROWTH = 16, /* a chunk of the sequential phase is at most 16 times as large as the last one */
     BITS = 15,   /* bits of a field of the word, for numbers from 0 to CHUNKS_MAX */
 };
 
@@ -134,27 +136,33 @@ enum {
 #define TABLE_CHUNK_TICKS (2 * FJI_CHUNK_TICKS)
 
 typedef struct table {
-    _Alignas(FJI_CACHE_PAIR) uint64_t word;
+    _Alignas(FJI_CACHE_PAIR) uint64_t word; /* the fields claimed, known, taken and folds */
     uint32_t helpers; /* number of helpers that are forked and not yet joined */
     _Alignas(FJI_CACHE_PAIR) fji_prefix_loop *loop;
-    size_t begin, end;
-    size_t chunk;          /* elements of a chunk */
+    size_t begin, end;     /* the elements begin <= i < end are divided into chunks */
+    size_t chunk;          /* elements of a chunk; the last one may have fewer */
     size_t chunks;         /* number of chunks */
     uint32_t max_helpers;  /* limit for `helpers` */
-    uint32_t max_ahead;    /* limit for claimed - known */
-    size_t stride;         /* bytes of a value, with those that fold and emit use behind it */
+    uint32_t max_ahead;    /* the most chunks that may be claimed while their prefix is not known */
+    size_t stride;         /* bytes from one value to the next: a value, and what fold and emit use
+                            * behind it */
     size_t note_words;     /* 64-bit words of a note */
-    unsigned char *carry;  /* the prefix of chunk `known`; only the owner of the carry uses it */
-    unsigned char *spare;  /* space for one value; only the owner of the carry uses it */
-    unsigned char *values; /* of each chunk: its fold; if the chunk is below `known`, its prefix */
-    uint64_t *notes;
+    unsigned char *carry;  /* the combined value of all elements left of chunk `known`, the first
+                            * chunk whose prefix is not stored yet. Only the participant that has
+                            * claimed this chunk uses it */
+    unsigned char *spare;  /* scratch memory for one value, for the participant that uses `carry` */
+    unsigned char *values; /* of each chunk: at first the combined value of its elements; when
+                            * `known` is above the chunk, that of all elements left of it */
+    uint64_t *notes;  /* of each chunk: one bit for each element, stored by the fold function */
     uint32_t *states; /* of each chunk: 0, FOLDED or TAKEN */
 } table;
 
+/* States of a chunk. 0: neither of these. FOLDED: its elements are combined, and its results are
+ * not written. TAKEN: a participant writes its results, or has written them. */
 enum { FOLDED = 1, TAKEN = 2 };
 
-/* The chunks that a participant remembers: the last ones that it has folded itself, the oldest
- * first. */
+/* What a participant remembers: the indices of the last nfolded chunks that it has folded itself
+ * and that it may still emit, the oldest first. */
 typedef struct participant {
     uint32_t folded[KEEP];
     unsigned nfolded;
@@ -164,7 +172,7 @@ typedef struct participant {
 typedef struct helper {
     fj_task task;
     table *table;
-    uint32_t leaving; /* 1: the helper is about to return */
+    uint32_t leaving; /* 1: the helper has found no more work and is about to return */
 } helper;
 
 /* The call. begin <= i < end is the rest of the range, which is not processed yet. */
@@ -172,10 +180,11 @@ typedef struct call {
     fj_task task;
     fji_prefix_loop *loop;
     size_t begin, end;
-    unsigned char *carry;
-    size_t chunk;
-    uint64_t ticks_per_element; /* of the last chunk, multiplied by 256; 0: not measured yet */
-    uint64_t last_end;          /* when the last chunk ended, in ticks */
+    unsigned char *carry;       /* the combined value of all elements left of `begin` */
+    size_t chunk;               /* elements of the next chunk of the sequential phase */
+    uint64_t ticks_per_element; /* 256 times the ticks for one element of the last chunk; 0: not
+                                 * measured yet */
+    uint64_t last_end;          /* the tick counter when the last chunk ended */
     bool table_failed;          /* there was no memory for a table; no new attempt is made */
 } call;
 
@@ -258,8 +267,10 @@ static bool chunk_emit(table *t, size_t k, void *acc, uint64_t *note)
     return false;
 }
 
-/* Stores the old carry in the value of chunk k, as its prefix, and combines the carry with the old
- * value, the fold of chunk k. Returns false if `combine` fails, which ends the job. */
+/* t->carry is the combined value of all elements left of chunk k, and the value of chunk k is that
+ * of its own elements. Stores the carry as the new value of chunk k, and combines the carry with
+ * the old value, so that it includes the elements of chunk k. Returns false if `combine` fails,
+ * which ends the job. */
 static bool chunk_pass_carry(table *t, size_t k)
 {
     fji_prefix_loop *loop = t->loop;
@@ -348,8 +359,10 @@ static void table_direct(table *t, uint32_t k)
     table_advance(t, k + 1, k);
 }
 
-/* Publishes the fold of chunk k, which the calling participant has folded. If the chunk is chunk
- * `known`, the participant is the owner of the carry, and advances `known`. */
+/* Called by the participant that has folded chunk k. Sets the state of the chunk to FOLDED and adds
+ * 1 to the field `folds` of the word. If the field `known` is k, all chunks left of k are done, and
+ * this participant alone may use t->carry: it moves `known` over k and the folded chunks after
+ * it. */
 static void table_publish_fold(table *t, uint32_t k)
 {
     uint64_t w = word_load(t);
@@ -429,11 +442,12 @@ static int helper_run(fj_task *task)
     helper *h = (helper *)task;
 
     table_work(h->table);
-    fji_store_relaxed(&h->leaving, 1u); /* relaxed: only a hint to join soon */
+    /* relaxed: only tells the forker that a join will not take long. */
+    fji_store_relaxed(&h->leaving, 1u);
     return FJ_OK;
 }
 
-/* Joins a helper. */
+/* Takes the helper h back or, if a thief has taken it, waits until it has returned. */
 static void helper_join(helper *h)
 {
     /* The code of the task is ignored: helper_run() always returns FJ_OK. If the helper was not
@@ -458,7 +472,7 @@ static bool helper_has_demand(table *t)
  * demand. Returns the new number of helpers in h. */
 static unsigned helpers_fork(table *t, helper *h, unsigned n)
 {
-    /* relaxed: a hint. */
+    /* relaxed: if this thread sees an old value, it only joins the helper later. */
     while (n != 0 && fji_load_relaxed(&h[n - 1].leaving) != 0) helper_join(&h[--n]);
     if (n == HELPERS || !helper_has_demand(t)) return n;
     (void)fji_add_relaxed(&t->helpers, 1u); /* relaxed: only a count */
@@ -486,7 +500,8 @@ static void table_work(table *t)
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
-/* Returns the most chunks that a table may have. */
+/* Returns the most chunks that a table may have: CHUNKS_MAX. If the options set no grain, fewer if
+ * the values would need more than TABLE_BYTES, but at least CHUNKS_MIN. */
 static size_t chunks_max(const fji_prefix_loop *loop)
 {
     size_t fit = TABLE_BYTES / (loop->size + loop->extra);
@@ -563,8 +578,8 @@ static bool table_make(table *t, call *c)
 
 /* ---- The sequential phase -------------------------------------------------------------------- */
 
-/* Called after a chunk of n elements in the sequential phase: measures its time, and chooses the
- * size of the next chunk such that it takes about FJI_CHUNK_TICKS. */
+/* Called after a chunk of n elements in the sequential phase: measures its time. If this was not
+ * about FJI_CHUNK_TICKS, chooses the size of the next chunk such that it takes about that time. */
 static void sequential_timing(call *c, size_t n)
 {
     const fji_job *j = &c->loop->job;
@@ -581,7 +596,8 @@ static void sequential_timing(call *c, size_t n)
 }
 
 /* Returns whether the rest of the range takes long enough for more than one participant. If the
- * options set a grain, more than one chunk is enough. Returns false if there was no memory. */
+ * options set a grain, more than one chunk is enough. Returns false if there was no memory for a
+ * table before. */
 static bool table_is_worthwhile(const call *c)
 {
     size_t n = c->end - c->begin;

@@ -63,28 +63,28 @@ uint64_t fj_progress_total(const fj_progress *p)
 /* ---- The bar --------------------------------------------------------------------------------- */
 
 enum {
-    REDRAW_MS = 100,
-    LAST_WRITE_MS = 100, /* how long bar_erase() waits when the terminal accepts nothing */
+    REDRAW_MS = 100,     /* milliseconds between two drawings of the line */
+    LAST_WRITE_MS = 100, /* milliseconds that bar_erase() waits when the terminal accepts nothing */
     COLUMNS_DEFAULT = 80,
     COLUMNS_MAX = 500,
     BAR_MIN = 10,
     BAR_MAX = 40,
-    LABEL_MIN = 8, /* figures are left out before the label is cut to fewer columns than this */
-    FIGURES = 4,
-    FIGURE_BYTES = 48,
+    LABEL_MIN = 8,     /* figures are left out before the label is cut to fewer columns than this */
+    FIGURES = 4,       /* texts behind the bar: percentage, numbers, rate, remaining time */
+    FIGURE_BYTES = 48, /* bytes for each of these texts */
 };
 
-#define SMOOTH_SECONDS 3.0 /* the rate is an average over about this time */
+#define SMOOTH_SECONDS 3.0 /* the displayed rate is an average over about this time */
 
 struct fj_progress_bar {
     const fj_progress *progress;
-    bool shown; /* the bar has a terminal and a thread */
+    bool shown; /* true: the bar has a terminal and a thread */
     fji_terminal terminal;
     fji_thread thread;      /* valid once `ready` is 1 */
     uint32_t ready;         /* 1: the thread has stored its handle */
     uint32_t stop;          /* 1: the thread has to erase the line and end */
-    bool drawn;             /* a line was drawn, which has to be erased at the end */
-    int64_t measured_at;    /* the time of the last measurement, in ns */
+    bool drawn;             /* true: a line was drawn, which the thread erases before it ends */
+    int64_t measured_at;    /* when the rate was last measured, in ns */
     uint64_t measured_done; /* the elements that were done at that time */
     double rate;            /* elements for each second; negative: not measured yet */
     size_t written, length; /* `out` has `length` bytes, of which the first `written` are written */
@@ -193,7 +193,7 @@ static char *put_padded(char *to, uint64_t n, int width, char pad)
     return to;
 }
 
-/* Writes a number in at most six characters: 9999, 12.3k, 456M. */
+/* Writes a number in at most five characters: 9999, 12.3k, 456M. */
 static char *put_number(char *to, double x)
 {
     static const char unit[] = "kMGTPE";

@@ -30,12 +30,13 @@
  * goes only to the left therefore needs only one accumulator.
  *
  * The loop measures groups of leaves, and chooses their size so that a group takes about
- * FJI_CHUNK_TICKS. After each group it tests for demand. If there is demand, and the right half of
- * the highest KEPT node takes longer than FJI_FORK_MIN_TICKS, the loop forks this half. The time of
- * a leaf is not known before the first leaf is done, so a short reduction forks nothing. When the
- * loop has completed the left half of a FORKED node, it takes the right half back and computes it.
- * If a thief has taken the right half, the loop waits until the thief has computed it, as a subtree
- * of its own, into the accumulator of the right half.
+ * FJI_CHUNK_TICKS. After each group it tests for demand. If there is demand, the loop considers the
+ * highest KEPT node, whose right half is neither begun nor forked. If this half takes longer than
+ * FJI_FORK_MIN_TICKS, the loop forks it. The time of a leaf is not known before the first leaf is
+ * done, so a short reduction forks nothing. When the loop has completed the left half of a FORKED
+ * node, it takes the right half back and computes it. If a thief has taken the right half, the loop
+ * waits until the thief has computed it, as a subtree of its own, into the accumulator of the right
+ * half.
  *
  * The accumulator of a right half is stored in the node if it has at most INLINE_ACC bytes. The
  * nodes are on the stack of the worker. Larger accumulators are in a block that is allocated for
@@ -50,10 +51,10 @@
 #include "split.h"
 
 enum {
-    INLINE_ACC = 128, /* an accumulator of at most this many bytes is in its node */
-    DEPTH_MAX = 64,   /* the most nodes on a path in any tree */
-    DEPTH_SMALL = 16, /* a subtree with at most this many nodes on a path is computed in a smaller
-                       * stack frame, with an array of this many nodes */
+    INLINE_ACC = 128, /* an accumulator of at most this many bytes is stored in a struct node */
+    DEPTH_MAX = 64,   /* the most nodes from the root to a leaf in any tree */
+    DEPTH_SMALL = 16, /* if the path to a leaf has at most this many nodes, the array for it on
+                       * the stack has only this many */
     GROWTH = 16,      /* a group of leaves is at most 16 times as large as the one before it */
 };
 
@@ -64,11 +65,11 @@ typedef struct reduction {
     fj_combine_fn *combine;
     void *arg;
     const void *identity;
-    size_t size;   /* bytes of an accumulator */
-    size_t stride; /* bytes from one accumulator to the next in a block: `size`, rounded up to a
-                    * multiple of the largest alignment */
-    size_t begin, end;
-    size_t leaf; /* elements of a leaf */
+    size_t size;       /* bytes of an accumulator */
+    size_t stride;     /* bytes from one accumulator to the next in a block: `size`, rounded up to a
+                        * multiple of the largest alignment */
+    size_t begin, end; /* the elements begin <= i < end are reduced */
+    size_t leaf;       /* elements of a leaf; the last leaf may have fewer */
 } reduction;
 
 /* How long leaves take, as the worker has measured it, and the current group of leaves. */
@@ -76,20 +77,23 @@ typedef struct leaf_timing {
     uint64_t ticks_per_leaf; /* 256 times the ticks that one leaf takes; 0: not known */
     uint64_t begin;          /* the tick counter when the current group of leaves began */
     size_t leaves;           /* leaves of the current group that are done */
-    size_t check_after;      /* a group ends after this many leaves */
+    size_t check_after;      /* the current group is measured after this many leaves */
 } leaf_timing;
 
+/* How far the right half of a node on the path is. KEPT: this worker will compute it after the left
+ * half. FORKED: it is a forked task. CURRENT: this worker computes it now, or a thief has computed
+ * it. */
 enum half { KEPT, FORKED, CURRENT };
 
 /* A node on the path to the current leaf. */
 typedef struct node {
-    fj_task task; /* the task of the right half, while it is FORKED */
+    fj_task task; /* computes the right half, if it is forked */
     reduction *reduction;
-    enum half half;     /* the state of the node; see above */
+    enum half half;     /* how far the right half is */
     bool done;          /* a thief has computed the right half */
     size_t lo, n;       /* the right half consists of the n leaves from leaf `lo` on */
-    leaf_timing timing; /* the measurements with which a thief begins */
-    void *left;  /* the accumulator of the left half; combine() makes it the one of the node */
+    leaf_timing timing; /* the forker's measurements, with which a thief of the right half begins */
+    void *left; /* the accumulator of the left half; after combine() it has the value of the node */
     void *right; /* the accumulator of the right half */
     _Alignas(max_align_t) unsigned char inline_acc[INLINE_ACC];
 } node;
@@ -98,11 +102,12 @@ typedef struct node {
 typedef struct subtree {
     reduction *reduction;
     node *path;
-    size_t depth;         /* nodes on the path */
-    size_t first_kept;    /* no node of `path` before this index is KEPT */
+    size_t depth;         /* number of nodes on the path to the current leaf */
+    size_t first_kept;    /* this worker has begun or forked the right half of each node before
+                           * path[first_kept] */
     size_t lo;            /* the number of the current leaf */
     void *acc;            /* the accumulator of the current leaf */
-    unsigned char *block; /* the accumulators of right halves; NULL: they are in the nodes */
+    unsigned char *block; /* the accumulators of the right halves; NULL: they are in the nodes */
     leaf_timing timing;
 } subtree;
 
@@ -161,7 +166,8 @@ static void path_fork(subtree *p, node *x)
     fj_fork(&x->task);
 }
 
-/* Forks the right half of the highest KEPT node, if it takes long enough and there is demand. */
+/* Of the right halves on the path that this worker has neither begun nor forked, forks the highest
+ * one, which is the largest, if it takes long enough and there is demand. */
 static void path_share(subtree *p)
 {
     while (p->first_kept < p->depth && p->path[p->first_kept].half != KEPT) p->first_kept++;

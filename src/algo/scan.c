@@ -155,7 +155,8 @@ int fj_scan_each(const void *in, void *out, size_t n, size_t size, fj_op_fn *op,
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-#define STREAM_BYTES ((size_t)1 << 25) /* from this size on, results bypass the caches */
+/* Sums are written with stores that bypass the caches if `out` has at least this many bytes. */
+#define STREAM_BYTES ((size_t)1 << 25)
 
 struct scan_sum {
     const void *in;

@@ -10,21 +10,25 @@
 #include "scratch.h"
 
 enum {
-    INLINE_ACC = 128, /* an accumulator of at most this many bytes is in the struct of its half */
+    INLINE_ACC = 128, /* an accumulator of at most this many bytes is stored in a struct half */
     GROWTH = 16,      /* a chunk has at most 16 times as many elements as the one before it */
-    SHARE = 64,       /* a chunk should take a 64th of the time for the rest, but see TARGET_MAX */
-    TARGET_MAX = 4,   /* a chunk should take 1 to 4 times FJI_CHUNK_TICKS */
+    SHARE = 64,       /* a chunk should take a 64th of the time that the rest of the range takes,
+                       * within the limits at TARGET_MAX */
+    TARGET_MAX = 4,   /* a chunk should take at least FJI_CHUNK_TICKS, at most 4 times as long */
 };
 
 #define CHUNK_MAX 0x1p62f          /* the most elements of a chunk; fits a size_t */
-#define TICKS_MAX (UINT64_MAX / 2) /* a longer duration is a negative one */
+#define TICKS_MAX (UINT64_MAX / 2) /* a larger difference of two tick counts is a negative one */
 
 /* The size of the next chunk, and the measurements of this worker from which the size is
  * computed. */
 typedef struct chunk_timing {
     size_t chunk;            /* elements of the next chunk */
-    float ticks_per_element; /* of the last chunk; 0: no chunk was measured yet */
-    bool reliable;     /* two chunks were measured, or one long one; the first one warms caches */
+    float ticks_per_element; /* measured in the last chunk; 0: no chunk was measured yet */
+    /* ticks_per_element may decide about a fork: two chunks were measured, or the first one took
+     * longer than FJI_FORK_MIN_TICKS. A short first chunk may be slow only because its data is not
+     * in a cache. */
+    bool reliable;
     uint64_t last_end; /* the tick counter when the last chunk ended */
 } chunk_timing;
 
@@ -32,8 +36,8 @@ typedef struct chunk_timing {
 typedef struct half {
     fj_task task;
     fji_split *split;
-    size_t lo, hi;
-    chunk_timing timing;
+    size_t lo, hi;       /* the half is lo <= i < hi */
+    chunk_timing timing; /* the forker's measurements, with which a thief begins */
     void *acc; /* the accumulator of the thief; NULL: no thief has begun, the thief has no memory,
                 * or the loop has no accumulators */
     _Alignas(max_align_t) unsigned char inline_acc[INLINE_ACC];
