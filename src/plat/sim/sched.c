@@ -243,7 +243,7 @@ int64_t sim_now(void)
 
 bool sim_jumps(void)
 {
-    /* While a thread is frozen, the clock advances. */
+    /* While a thread is frozen (does not run), the steps of other threads advance the clock. */
     return S->o.jump_in != 0 || S->o.freezes != 0;
 }
 
@@ -311,7 +311,7 @@ static void sched_wake_anybody(void)
     sim_ready(t);
 }
 
-/* PCT: gives t a priority below those of all other threads. */
+/* With the strategy PCT: gives t a priority below those of all other threads. */
 static void sched_demote(struct sim_thread *t)
 {
     t->priority = S->lowest--;
@@ -570,7 +570,7 @@ bool sim_wait(const uint32_t *word, uint32_t value, int64_t deadline)
     sim_memory_drain(t);
     sim_point();
     if (word != NULL && *word != value)
-        return true; /* as a futex, compares the last value stored and never an older one */
+        return true; /* like a futex, it compares the last value stored, never an older one */
     if (deadline <= sim_now()) return false;
     if (deadline > SIM_NEVER) deadline = INT64_MAX; /* otherwise the clock would overflow */
     sim_trace(NULL, "sleeps%s", deadline == INT64_MAX ? "" : " with a limit");
