@@ -87,7 +87,7 @@ static int permute_find_successors(size_t begin, size_t end, void *arg)
         p->successor[i] = k;
         moved |= k != i;
     }
-    if (moved) fji_store_relaxed(&p->moved, 1); /* relaxed: read after all tasks are joined */
+    if (moved) fji_store_relaxed(&p->moved, 1); /* relaxed: fji_permute() reads it after the loop */
     return FJ_OK;
 }
 

@@ -37,14 +37,15 @@ struct sim_thread {
     int id;
     enum sim_state state;
     bool detached;
-    bool in_time; /* false if its last wait ended at the deadline */
+    bool in_time; /* false if its last sim_wait() ended because the deadline had passed */
     /* if WAITING: the word it sleeps on, or NULL if it only waits for the deadline */
     const uint32_t *word;
     int64_t deadline;
     int joins;         /* if JOINING: the id of the thread that it waits for */
     uint64_t priority; /* PCT strategy: the ready thread with the highest value runs */
-    uint32_t run;      /* PCT strategy: points since the simulator switched to it or demoted it */
-    int64_t time;      /* TIMED strategy: the thread's own clock, ns */
+    /* PCT strategy: points, with other threads ready, since it began to run or was demoted */
+    uint32_t run;
+    int64_t time; /* TIMED strategy: the thread's own clock, ns */
     void (*main)(void *);
     void *arg;
     char *stack;
@@ -139,7 +140,7 @@ void sim_fence(int order, const void *pc);
 void sim_fence_thief(const void *pc);
 void sim_barrier(const void *pc);
 void sim_plain(const void *p, size_t size, bool write, const void *pc);
-/* Late stores (tso): stores that are still in the buffer of their thread; see memory.c.
+/* Late stores (memory model tso): stores that other threads do not see yet; see memory.c.
  * leave   Called when the simulator switches from t to another thread: undoes the late stores of t.
  * resume  Called when the simulator switches to t: writes the late stores of t to memory again.
  * drain   Makes all late stores of t visible to all threads.
