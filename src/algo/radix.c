@@ -43,15 +43,16 @@
 
 enum {
     SMALL_MAX = 32,      /* a leaf of at most this many elements is sorted by comparisons */
-    LEAF_DIGIT_MAX = 12, /* the most bits of a digit by which a leaf is sorted */
-    ONE_PASS_MAX = 10,   /* if keys of a leaf differ in at most this many bits: one pass, not two */
-    LEAF_BYTES = 1 << 18, /* the most bytes of a leaf; its buffer has the same size */
-    MSD_DIGIT_MAX = 8,    /* the most bits of a digit by which elements are moved to buckets */
-    COUNT_DIGIT_MAX = 10, /* if keys without values differ in at most this many bits, the result is
-                           * written from the counts, and no element is moved */
-    BUCKET_BYTES = 1 << 15, /* digits are chosen so that a bucket has about this many bytes */
-    CHUNK_MIN = 1 << 14,    /* the least elements of a chunk, approximately */
-    CHUNKS_MAX = 64,        /* the most chunks of a range */
+    LEAF_DIGIT_MAX = 12, /* the most bits of the digit of one pass over a leaf */
+    ONE_PASS_MAX = 10, /* at most this many bits of the keys are sorted in one pass, more in two */
+    LEAF_BYTES = 1 << 18, /* the most bytes of a leaf, which is a range that one worker sorts */
+    MSD_DIGIT_MAX = 8,    /* the most bits of the digit that divides a range into buckets */
+    /* If keys without values differ in at most their lowest COUNT_DIGIT_MAX bits, equal keys are
+     * counted, and the sorted range is written from the counts. */
+    COUNT_DIGIT_MAX = 10,
+    BUCKET_BYTES = 1 << 15, /* the digit is as wide as needed for buckets of about this size */
+    CHUNK_MIN = 1 << 14,    /* about the least number of elements of a chunk of a range */
+    CHUNKS_MAX = 64,        /* the most chunks into which a range is divided */
     CHECK_EVERY = 1 << 16,  /* the test for existing order compares this many pairs of neighbours,
                              * and then tests whether the job has ended */
 };

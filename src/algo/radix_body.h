@@ -129,20 +129,22 @@ static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const 
  * consists of the elements from N(chunk_at)(m, i) to N(chunk_at)(m, i + 1). */
 typedef struct N(msd) {
     fji_job *job;
-    ELEMENT *from, *other; /* the elements are in `from` at first, and the buckets are in `other` */
+    ELEMENT *from, *other; /* `from`: the unsorted range; `other`: the buckets, n elements too */
     ELEMENT *to;           /* where the sorted elements are written: `from` or `other` */
     size_t n;
-    const fji_key_map *map;         /* the keys in the buckets are mapped by it */
-    const fji_key_map *pending_map; /* the keys in `from` are still to be mapped by it; the
-                                     * identity if they are already mapped */
+    const fji_key_map *map;         /* maps keys to unsigned numbers; keys in `other` are mapped */
+    const fji_key_map *pending_map; /* maps a key of `from` when it is read: `map`, or the
+                                     * identity if the keys in `from` are already mapped */
     size_t chunks;
-    unsigned shift, digit; /* the digit consists of `digit` bits from bit `shift` on */
-    bool fill; /* elements are keys only, and equal within a bucket: each bucket is written from
-                * `base` and its number, and no element is moved */
-    KEY base;  /* if `fill`: the bits above the digit, which all keys have in common */
-    KEY differ[CHUNKS_MAX]; /* of each chunk: the bits in which a key differs from from[0] */
-    size_t start[(1u << COUNT_DIGIT_MAX) + 1]; /* where each bucket begins */
-    unsigned char done[1u << COUNT_DIGIT_MAX]; /* of each bucket: 1 if it is in `to` */
+    /* The number of the bucket of a key is in `digit` bits of the key, from bit `shift` on. */
+    unsigned shift, digit;
+    /* true: elements have no values and are equal within a bucket. No element is moved: bucket b is
+     * written to `to` as copies of one element, made from `base` and b. */
+    bool fill;
+    KEY base;  /* if `fill` is true: the bits above the digit, which are the same in all keys */
+    KEY differ[CHUNKS_MAX]; /* of each chunk: mask of bits in which a key differs from from[0] */
+    size_t start[(1u << COUNT_DIGIT_MAX) + 1]; /* start[b]: index at which bucket b begins */
+    unsigned char done[1u << COUNT_DIGIT_MAX]; /* done[b]: 1 if bucket b is written to `to` */
     /* count[c][b] is first how many elements of chunk c belong to bucket b. Then it is the index in
      * `other` to which the next element of chunk c that belongs to bucket b is moved. */
     size_t (*count)[1u << COUNT_DIGIT_MAX];
@@ -208,7 +210,8 @@ static int N(msd_move)(void *context, size_t lo, size_t hi, void *acc)
 }
 
 /* Replaces each count[c][b] by the index in `other` at which chunk c begins to write into bucket b.
- * The buckets follow each other, and so do the chunks within a bucket. Sets `start`. */
+ * The buckets follow each other, and so do the chunks within a bucket. Sets start[b] to the index
+ * at which bucket b begins, and the element of `start` after the last bucket to n. */
 static void N(msd_places)(N(msd) *m)
 {
     size_t at = 0, b;
@@ -227,7 +230,8 @@ static void N(msd_places)(N(msd) *m)
 static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to,
                        const fji_key_map *map, bool mapped);
 
-/* Writes bucket b to `to`, if m->fill is set: all elements of the bucket are equal. */
+/* Writes the elements of bucket b to `to`. Called only if m->fill is true: all elements of the
+ * bucket are equal. */
 static void N(msd_fill)(const N(msd) *m, size_t b)
 {
     const ELEMENT e = UNMAPPED(MADE_OF((KEY)(m->base | b)), m->map);

@@ -7,7 +7,8 @@
 #include "plat/atomic.h"
 #include "plat/plat.h"
 
-static long allowed = -1; /* how many more allocations succeed; negative: no limit */
+/* How many more allocations succeed before all later ones fail. Negative: no limit. */
+static long allowed = -1;
 
 void fji_algo_fail_after(long n)
 {
@@ -18,7 +19,7 @@ void fji_algo_fail_after(long n)
  * fail. */
 static bool fault_injected(void)
 {
-    long n = fji_load_relaxed(&allowed); /* relaxed: the count orders no other data */
+    long n = fji_load_relaxed(&allowed); /* relaxed: `allowed` publishes no other data */
 
     while (n > 0)
         if (fji_cas_relaxed(&allowed, &n, n - 1)) return false; /* relaxed: as above */

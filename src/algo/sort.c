@@ -39,20 +39,21 @@
 #include "split.h"
 
 enum {
-    CHECK_ORDER_MIN = 128, /* with this many elements, two ranges always get the order test */
-    CHUNK_MAX = 2048,      /* the most comparisons of a chunk, even if comparisons are very fast */
-    SEQUENTIAL_SHARE = 4,  /* one worker sorts chunk / 4 elements; see sort_chunk_sizes() */
-    SKIP_POOL_MAX = 32,    /* at most this many elements need no pool and no measurement */
-    PREFETCH_MIN = 4096,   /* with fewer elements, what they point to is not prefetched */
+    CHECK_ORDER_MIN = 128, /* two ranges of so many elements together always get the order test */
+    CHUNK_MAX = 2048,      /* upper bound of the measured number of comparisons in a chunk */
+    SEQUENTIAL_SHARE = 4,  /* one worker sorts a range of up to sort_call.chunk / 4 elements */
+    SKIP_POOL_MAX = 32,    /* up to this many elements need no pool and no measurement */
+    PREFETCH_MIN = 4096,   /* in an array of fewer pointers, the targets are not prefetched */
     STACK_BYTES = 2048,    /* scratch memory of at most this many bytes is on the stack */
-    PARALLEL_BYTES = 1 << 16, /* fewer bytes are moved by one worker */
+    PARALLEL_BYTES = 1 << 16, /* a copy or reversal of fewer bytes is not done in parallel */
 };
 
 typedef struct sort {
-    fji_merge_context merge; /* the order, the job, and the chunk size of merges */
+    fji_merge_context merge; /* what merges need: the order, the job, and the chunk size */
     size_t n;
     size_t sequential_max; /* a range of at most this many elements is sorted by one worker */
-    size_t levels; /* how often the array is halved until one worker sorts a range, plus 1 */
+    /* 1 + how often the array is halved until ranges have at most sequential_max elements */
+    size_t levels;
     /* What is sorted moves between area[IN_ARRAY] and area[IN_SCRATCH]. If elements have more than
      * DIRECT_MAX bytes, both hold pointers to them. Otherwise `elements` is area[IN_ARRAY]. */
     unsigned char *area[2];
@@ -322,10 +323,10 @@ static int sort_range(const sort *s, size_t lo, size_t n, int into, size_t level
 typedef struct sort_call {
     fj_task task;
     fji_job *job;
-    fji_order order; /* its size and kind are those of the elements, even if pointers are sorted */
+    fji_order order; /* the comparison, and the size and kind of the caller's elements */
     unsigned char *base;
     size_t n;
-    size_t chunk; /* how many comparisons take about FJI_CHUNK_TICKS; 0: not measured yet */
+    size_t chunk; /* how many comparisons take about FJI_CHUNK_TICKS; 0: not yet measured */
     bool stable, parallel;
 } sort_call;
 
@@ -374,7 +375,7 @@ static void sort_pointers(sort *s, unsigned char *scratch)
     s->area[IN_SCRATCH] = scratch + bytes;
 
     int state = sort_range(s, 0, s->n, IN_ARRAY, 0);
-    if (s->merge.job->code != FJ_OK) return; /* plain read: all tasks are joined */
+    if (s->merge.job->code != FJ_OK) return; /* plain read: all tasks of the sort are joined */
     if ((state & DESCENDING) != 0) {
         sort_reverse(s, s->elements, s->n, s->size);
         return;
@@ -425,8 +426,8 @@ static int sort_with_scratch(sort_call *c, unsigned char *scratch)
     return FJ_OK;
 }
 
-/* Sorts the array in place, because there is no memory. That takes longer, and only this thread
- * does it. */
+/* Sorts the array in place, on this thread only, because the scratch memory could not be
+ * allocated. That takes longer. */
 static int sort_without_scratch(sort_call *c)
 {
     if (c->stable)

@@ -37,8 +37,8 @@ typedef struct fji_sort_merge {
     const char *a, *b;
     size_t na, nb;
     char *out;
-    size_t leaf;          /* the most elements that one worker merges; 0: a default */
-    bool counts_progress; /* merged elements are added to the progress of the job */
+    size_t leaf;          /* a merge of at most this many elements is not divided; 0: a default */
+    bool counts_progress; /* true: merged elements are added to the progress of the job */
 } fji_sort_merge;
 
 /* Merges m. If there is demand, divides m and forks the right part. If job->code is not FJ_OK

@@ -15,7 +15,7 @@
 #include "sort_inline.h"
 #include "split.h"
 
-enum { LEAF = 8192 }; /* the most elements that one worker merges, if there is no grain */
+enum { LEAF = 8192 }; /* a merge of at most this many elements is not divided, if no grain is set */
 
 static int merge_run(fj_task *t)
 {

@@ -42,20 +42,20 @@
 #include "swap.h"
 
 enum {
-    BAD_SHARE = 8,           /* a partition is bad if a side has less than an eighth of the range */
-    PARALLEL_MIN = 1 << 18,  /* the least elements of a range that is partitioned in parallel */
-    PARALLEL_WORKERS = 3,    /* the least parallelism of a pool for parallel partitions */
-    CHUNK_MIN = 1 << 14,     /* the least elements of a chunk of a parallel partition */
-    CHUNKS_MAX = 256,        /* the most chunks of a parallel partition */
-    CHECK_EVERY = 1 << 12,   /* calls of sift() in a heap sort between two tests of the job */
-    EXCHANGE_BYTES = 1 << 13 /* a chunk of the exchange has EXCHANGE_BYTES / size + 1 pairs */
+    BAD_SHARE = 8,           /* a partition is bad if a side has less than 1/8 of the elements */
+    PARALLEL_MIN = 1 << 18,  /* a range of fewer elements is partitioned by one worker */
+    PARALLEL_WORKERS = 3,    /* in a pool of less parallelism, one worker makes each partition */
+    CHUNK_MIN = 1 << 14,     /* least number of elements of a chunk of a parallel partition */
+    CHUNKS_MAX = 256,        /* largest number of chunks of a parallel partition */
+    CHECK_EVERY = 1 << 12,   /* calls of sift() between two tests whether the job has ended */
+    EXCHANGE_BYTES = 1 << 13 /* a worker exchanges EXCHANGE_BYTES / size + 1 pairs at once */
 };
 
 typedef struct quicksort {
     fji_job job;
     const fji_sort_kind *kind;
     size_t leaf;
-    bool parallel; /* the pool is large enough for parallel partitions */
+    bool parallel; /* the pool's parallelism is at least PARALLEL_WORKERS */
 } quicksort;
 
 typedef struct range {
@@ -89,7 +89,7 @@ static void heap_sort(quicksort *q, char *a, size_t n)
  * on the left side are equal to the pivot. */
 typedef struct sides {
     range left, right;
-    size_t done; /* how many elements the partition has put into their final place */
+    size_t done; /* how many elements the partition has put into their final place in the array */
 } sides;
 
 /* Exchanges three of n elements with pseudo-random others. The choice depends only on n, so every
@@ -143,18 +143,18 @@ static sides partition(const fji_sort_kind *kind, range r)
 /* ---- Parallel partitions --------------------------------------------------------------------- */
 
 typedef struct chunk {
-    size_t left; /* how many elements of the chunk go left; they are at its front */
+    size_t left; /* how many elements of the chunk belong on the left side; they are at its front */
     size_t misplaced_right, misplaced_left; /* in all chunks before this one: how many elements
                                              * are misplaced and go right, or left */
 } chunk;
 
 typedef struct parallel_partition {
     const fji_sort_kind *kind;
-    char *a; /* the n elements behind the pivot, which is the first element of the range */
+    char *a; /* the n elements after the pivot; the pivot is the first element of the range */
     size_t n;
     size_t chunks;
-    size_t border; /* how many elements of all chunks go left: where the right side begins */
-    int equal;     /* 1: elements that are equal to the pivot go left */
+    size_t border; /* how many of the n elements go left: the index of the first that goes right */
+    int equal;     /* 1: elements equal to the pivot go to the left side; 0: to the right side */
     chunk chunk[CHUNKS_MAX + 1];
 } parallel_partition;
 

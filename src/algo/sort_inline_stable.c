@@ -28,9 +28,9 @@
 typedef struct mergesort {
     fji_job job;
     const fji_sort_kind *kind;
-    char *a, *buffer;  /* buffer NULL: there is no memory, or n is at most at_once */
-    size_t leaf;       /* a range of at most this many elements is sorted by one worker */
-    uint64_t reported; /* how many elements were already added to the progress */
+    char *a, *buffer;  /* `buffer` is NULL if n <= kind->at_once, or if it was not allocated */
+    size_t leaf;       /* a range of at most this many elements is not divided for other workers */
+    uint64_t reported; /* how many elements sort_leaf() has added to the progress of the job */
 } mergesort;
 
 /* Returns the address of the element with index `at`: in the buffer if `buffer` is set, else in the
@@ -94,8 +94,8 @@ typedef struct half {
     fj_task task;
     mergesort *s;
     size_t at, n;
-    bool buffer;    /* where the result should be: in the buffer or in the array */
-    bool in_buffer; /* where the result is */
+    bool buffer;    /* where the result should be: true: in the buffer, false: in the array */
+    bool in_buffer; /* where the sorted elements are: true: in the buffer, false: in the array */
 } half;
 
 static bool sort_range(mergesort *s, size_t at, size_t n, bool buffer);

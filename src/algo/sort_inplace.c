@@ -22,8 +22,8 @@
 #include "swap.h"
 
 enum {
-    INSERTION_MAX = 8, /* the most elements that are sorted by insertion */
-    CHECK_EVERY = 256, /* calls of heap_sift() between two tests of the job */
+    INSERTION_MAX = 8, /* a range of at most this many elements is sorted by insertion */
+    CHECK_EVERY = 256, /* calls of heap_sift() between two tests whether the job has ended */
 };
 
 /* ---- Heap ------------------------------------------------------------------------------------ */

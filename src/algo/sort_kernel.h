@@ -115,7 +115,8 @@ FJI_INLINE const unsigned char *fji_select(uintptr_t mask, const unsigned char *
 
 /* ---- Merging from both ends ------------------------------------------------------------------ */
 
-enum { FJI_PREFETCH_AHEAD = 8 }; /* how many elements ahead of the merge are prefetched */
+/* How many elements before a merge reads an element the element is prefetched. */
+enum { FJI_PREFETCH_AHEAD = 8 };
 
 /* If what is sorted are pointers, prefetches the target of the pointer FJI_PREFETCH_AHEAD places
  * from p in the direction of the merge. `left` is how many bytes the last place of the run is away

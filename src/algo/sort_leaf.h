@@ -17,7 +17,7 @@
 
 enum {
     BLOCK = 8,       /* elements of a block */
-    DIRECT_MAX = 32, /* the most bytes of an element; for larger elements, pointers are sorted */
+    DIRECT_MAX = 32, /* if an element has more bytes than this, a pointer to it is sorted */
 };
 
 /* The state of a range: where its elements are, and in which order. */
@@ -25,8 +25,8 @@ enum range_state {
     IN_ARRAY = 0,   /* sorted, in the array */
     IN_SCRATCH = 1, /* sorted, in the scratch array */
     DESCENDING = 2, /* in the array, strictly descending */
-    PRESORTED = 4,  /* a flag, added to a state: the range was already in that order, not merged */
-    UNORDERED = 8,  /* no state, but a result of functions: the elements were not in order */
+    PRESORTED = 4,  /* a flag, added to a state: the range was found in order, not merged */
+    UNORDERED = 8,  /* a return value, not a state: neither in order nor descending */
 };
 
 /* Returns the index, from lo to lo + n, at which *e belongs among the n elements sorted[lo] to

@@ -31,16 +31,17 @@
 #include "plat/atomic.h"
 
 enum {
-    CUT_DISTANCE_MIN = 256, /* the least distance of two cuts in the array */
-    CUTS_MAX = 2048,        /* the most cuts of a permutation */
+    CUT_DISTANCE_MIN = 256, /* the least distance of two cuts, as a number of elements */
+    CUTS_MAX = 2048,        /* largest number of cuts of an array */
     PREFETCH_AHEAD = 8,     /* how many steps before its move an element is prefetched */
     CACHE_BYTES = 1 << 16,  /* if all elements fit into this many bytes, they are not prefetched */
     LINE = 64,              /* bytes of a cache line */
     PREFETCH_MAX = 512,     /* of a larger element, only the first 512 bytes are prefetched */
-    PARALLEL_BYTES = 1 << 16, /* fewer bytes of elements are moved by one worker */
+    PARALLEL_BYTES = 1 << 16, /* an array of fewer bytes is moved by one worker only */
 };
 
-/* Returns the distance of two cuts in an array of n elements, a power of two. */
+/* Returns the distance of neighbouring cuts in an array of n elements, as a number of elements. It
+ * is a power of two. */
 static size_t cut_distance(size_t n)
 {
     size_t distance = CUT_DISTANCE_MIN;
@@ -86,7 +87,7 @@ static int permute_find_successors(size_t begin, size_t end, void *arg)
         p->successor[i] = k;
         moved |= k != i;
     }
-    if (moved) fji_store_relaxed(&p->moved, 1); /* relaxed: read after all tasks are joined */
+    if (moved) fji_store_relaxed(&p->moved, 1); /* relaxed: fji_permute() reads it after the loop */
     return FJ_OK;
 }
 

@@ -11,11 +11,11 @@
 typedef struct fji_permutation {
     unsigned char *base; /* the elements */
     size_t n, size;
-    const unsigned char *const *pointers; /* to the n elements, in the order that they shall get */
+    const unsigned char *const *pointers; /* to the n elements, in their sorted order */
     size_t *successor;                    /* space for n indices; overwritten */
     unsigned char *saved;                 /* scratch, space for fji_permute_cuts(n) elements */
-    bool parallel;                        /* the loops may run in parallel */
-    int moved;                            /* set to 1 if an element has to move; 0 on entry */
+    bool parallel;                        /* whether several workers may move elements */
+    int moved;                            /* 0 on entry; 1 if an element is not in its place */
 } fji_permutation;
 
 /* Returns for how many elements `saved` must have space, if there are n elements. */

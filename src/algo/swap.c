@@ -11,7 +11,7 @@
 #include <forkjoin/attr.h>
 #include <string.h>
 
-enum { BLOCK = 32 }; /* the most bytes that are exchanged at a time */
+enum { BLOCK = 32 }; /* the most bytes that one swap_block() exchanges */
 
 /* Exchanges `bytes` bytes at x with those at y. `bytes` is a constant of at most BLOCK. */
 FJI_INLINE void swap_block(unsigned char *x, unsigned char *y, size_t bytes)

@@ -20,14 +20,15 @@
 /* All accesses to the words of this section are relaxed: a test sets them before it makes the calls
  * that have to fail. */
 
-/* A group of calls that fail: those with the numbers from, from + 1, ... from + count - 1. */
+/* A group of calls that fail: those with the numbers from `from` to from + count - 1. The first
+ * call of a kind has the number 1. */
 struct plat_window {
     long from, count;
 };
 
 static struct {
-    long calls;                   /* number of calls so far */
-    struct plat_window window[2]; /* [0]: of fji_fault_set(), [1]: of fji_fault_and() */
+    long calls;                   /* number of calls of this kind so far */
+    struct plat_window window[2]; /* [0] is set by fji_fault_set(), [1] by fji_fault_and() */
     uint64_t seed;                /* of fji_fault_random() */
     long one_in;                  /* of fji_fault_random() */
 } plat_fault[FJI_FAULT_N];
@@ -164,7 +165,7 @@ static int64_t clock_now(void)
  */
 static pthread_mutex_t clock_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int64_t clock_ahead, clock_stopped, clock_resumes; /* clock_resumes is 0 if the clock runs */
-static uint32_t clock_faulty; /* 1 after the first clock fault was set */
+static uint32_t clock_faulty;                             /* 1 after a test has set a clock fault */
 
 /* Returns the time of the library's clock. The caller holds clock_mutex. */
 static int64_t clock_read(void)

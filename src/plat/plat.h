@@ -253,11 +253,11 @@ enum fji_fault {
     FJI_FAULT_SYSCONF,    /* sysconf() returns -1 */
     FJI_FAULT_MEMBARRIER, /* linux: membarrier fails in fji_plat_barrier(), which waits 1 ms */
     FJI_FAULT_WAIT,       /* fji_plat_wait() returns at once, without a wake-up */
-    FJI_FAULT_WAIT_LATE,  /* a wait begins 1 ms late */
-    FJI_FAULT_WAKE_LATE,  /* a wake-up happens 1 ms late */
-    FJI_FAULT_WAKE_MORE,  /* after a wake call, all threads that sleep on the word are woken */
-    FJI_FAULT_JUMP,       /* the clock jumps forward by an hour */
-    FJI_FAULT_STILL,      /* the clock stands still for 20 ms */
+    FJI_FAULT_WAIT_LATE,  /* fji_plat_wait() begins to wait 1 ms late */
+    FJI_FAULT_WAKE_LATE,  /* a wake function wakes 1 ms late */
+    FJI_FAULT_WAKE_MORE,  /* even fji_plat_wake_one() wakes all threads that sleep on the word */
+    FJI_FAULT_JUMP,       /* fji_plat_now() jumps forward by an hour */
+    FJI_FAULT_STILL,      /* fji_plat_now() stands still for 20 ms */
     FJI_FAULT_N           /* the number of kinds */
 };
 

@@ -278,7 +278,7 @@ bool fji_plat_discard(void *at, size_t bytes)
 size_t fji_plat_page(void)
 {
     static size_t page;
-    size_t n = fji_load_relaxed(&page); /* relaxed: every thread stores the same value */
+    size_t n = fji_load_relaxed(&page); /* relaxed: every thread stores the same page size */
 
     if (n == 0) {
         long size = fji_fault_now(FJI_FAULT_SYSCONF) ? -1 : sysconf(_SC_PAGESIZE);

@@ -44,7 +44,7 @@ bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns)
 
 static void futex_wake(uint32_t *word, int n)
 {
-    FJI_CHAOS_POINT(); /* the word has changed, the waiters are not woken yet */
+    FJI_CHAOS_POINT(); /* after the caller has changed the word, before threads are woken */
     int keep = errno;
     /* For a private futex the system uses only the address: the memory may already be freed. */
     syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, n, NULL, NULL, 0);

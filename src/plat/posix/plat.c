@@ -104,7 +104,7 @@ void fji_plat_wake_all(uint32_t *word)
 {
     struct posix_bucket *b = posix_of(word);
 
-    FJI_CHAOS_POINT(); /* the word has changed, the waiters are not woken yet */
+    FJI_CHAOS_POINT(); /* after the caller has changed the word, before threads are woken */
     fji_fault_late(FJI_FAULT_WAKE_LATE);
     /* With the fault WAKE_MORE there is a second broadcast. It also wakes threads that began to
      * sleep after the first one.

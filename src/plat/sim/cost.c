@@ -21,30 +21,30 @@
 
 /* Times in ns; a name that ends with PS is in picoseconds. docs/scaling.md says how each was
  * measured. "Running" means that the thread of the processor is ready. */
-#define COST_ACCESS_PS 350    /* any access; the whole cost if it needs no transfer */
-#define COST_TRANSFER 60      /* transfer of a line from the cache of another processor */
-#define COST_LOCKED 2         /* a locked instruction, in addition to the access */
-#define COST_WAKE 7300        /* a wake: time of the thread that wakes another */
-#define COST_WOKEN 13500      /* from the beginning of the wake until the woken thread runs */
-#define COST_START 25000      /* start of a thread: time of the thread that starts it */
-#define COST_BARRIER 12000    /* heavy fence: time of the caller, if others run */
-#define COST_BARRIER_EACH 30  /* heavy fence: more time of the caller per other running processor */
-#define COST_INTERRUPTED 5000 /* heavy fence: time of each other running processor */
+#define COST_ACCESS_PS 350   /* every access; an access without a transfer costs no more */
+#define COST_TRANSFER 60     /* transfer of a line from the cache of another processor */
+#define COST_LOCKED 2        /* a locked instruction, added to the cost of its access */
+#define COST_WAKE 7300       /* a wake: time that the waking thread needs */
+#define COST_WOKEN 13500     /* from the start of a wake until the woken thread runs */
+#define COST_START 25000     /* start of a thread: time of the thread that starts it */
+#define COST_BARRIER 12000   /* heavy fence: time of the caller, if another processor is running */
+#define COST_BARRIER_EACH 30 /* heavy fence: added time of the caller per other running processor */
+#define COST_INTERRUPTED 5000 /* heavy fence: time that each other running processor loses */
 
 struct cost_line {
-    uintptr_t line;           /* address / 64 */
-    uint64_t run;             /* the entry is free if this is not the current run */
-    int64_t busy_until;       /* when the last transfer of the line ends */
-    int writer;               /* the thread that has the line exclusively, or -1 */
-    uint64_t transfers;       /* number of transfers of the line in this run */
+    uintptr_t line;     /* address / 64 */
+    uint64_t run;       /* number of the run that made the entry; it is free in any other run */
+    int64_t busy_until; /* time at which the last transfer of the line ends, ns */
+    int writer;         /* the thread that has the line exclusively, or -1 */
+    uint64_t transfers; /* number of transfers of the line in this run */
     uint64_t has[COST_WORDS]; /* bit set: the threads that have the line in their caches */
 };
 
 struct sim_costs {
     uint64_t run;            /* number of the current run */
-    long lines;              /* entries in use */
-    sim_counts counts;       /* of all threads */
-    int64_t ps[SIM_THREADS]; /* of each thread: less than 1 ns that its clock does not show yet */
+    long lines;              /* entries of `line` in use in this run */
+    sim_counts counts;       /* executed operations of all threads in this run */
+    int64_t ps[SIM_THREADS]; /* of each thread: time not yet added to its clock, < 1000 ps */
     struct cost_line line[COST_TABLE];
 };
 

@@ -37,13 +37,15 @@ struct sim_thread {
     int id;
     enum sim_state state;
     bool detached;
-    bool in_time;         /* false if its last wait ended at the deadline */
-    const uint32_t *word; /* WAITING: the word it sleeps on; NULL: it only waits for the deadline */
+    bool in_time; /* false if its last sim_wait() ended because the deadline had passed */
+    /* if WAITING: the word it sleeps on, or NULL if it only waits for the deadline */
+    const uint32_t *word;
     int64_t deadline;
-    int joins;         /* JOINING: the id of the thread that it joins */
-    uint64_t priority; /* PCT: the ready thread with the highest value runs */
-    uint32_t run;      /* PCT: its points since it was switched to or demoted */
-    int64_t time;      /* TIMED: its own clock */
+    int joins;         /* if JOINING: the id of the thread that it waits for */
+    uint64_t priority; /* PCT strategy: the ready thread with the highest value runs */
+    /* PCT strategy: points, with other threads ready, since it began to run or was demoted */
+    uint32_t run;
+    int64_t time; /* TIMED strategy: the thread's own clock, ns */
     void (*main)(void *);
     void *arg;
     char *stack;
@@ -78,14 +80,14 @@ struct sim_engine {
     long freeze_at, thaw_at;
     int freezes_left;
     struct sim_thread *frozen;
-    uint64_t lowest; /* PCT: priority of the next thread that is demoted; below all others */
+    uint64_t lowest; /* PCT strategy: the priority of the next demoted thread; below all others */
     int64_t clock;
-    int64_t earliest; /* earliest deadline of the waiting threads, or INT64_MAX */
+    int64_t earliest; /* earliest deadline of all waiting threads, ns, or INT64_MAX */
     struct sim_thread *now;
-    int ready[SIM_THREADS]; /* ids of the ready threads; TIMED: a heap by their clocks */
+    int ready[SIM_THREADS]; /* ids of the ready threads; with TIMED a heap by their clocks */
     int at[SIM_THREADS];    /* index of a thread in `ready`, or -1 if it is not ready */
     int ready_n;
-    int highest; /* the ids of all threads of this run are less than this */
+    int highest; /* one more than the highest thread id of this run */
     void *main_sp;
     unsigned char main_tls[SIM_TLS];
     size_t tls_bytes;
@@ -138,7 +140,7 @@ void sim_fence(int order, const void *pc);
 void sim_fence_thief(const void *pc);
 void sim_barrier(const void *pc);
 void sim_plain(const void *p, size_t size, bool write, const void *pc);
-/* Late stores (tso): stores that are still in the buffer of their thread; see memory.c.
+/* Late stores (memory model tso): stores that other threads do not see yet; see memory.c.
  * leave   Called when the simulator switches from t to another thread: undoes the late stores of t.
  * resume  Called when the simulator switches to t: writes the late stores of t to memory again.
  * drain   Makes all late stores of t visible to all threads.
@@ -166,12 +168,12 @@ void sim_heap_check(const void *p, size_t size, const void *pc);
  * "block 12 (64 bytes) + 0x40". Returns buffer. */
 const char *sim_where(const void *p, char *buffer, size_t n);
 void *sim_reserve(size_t bytes);
-bool sim_in_range(const void *p); /* whether p may be in a reserved range, as the queues are */
+bool sim_in_range(const void *p);       /* whether p may be in a range reserved by sim_reserve() */
 void sim_commit(void *p, size_t bytes); /* as fji_plat_commit(), but fails the run on an error */
-long sim_heap_blocks(void);             /* the number of allocated blocks */
+long sim_heap_blocks(void);             /* the number of blocks that are allocated now */
 
-/* cost.c, for TIMED. All except sim_cost_reset() add the cost of an operation to the clock of the
- * running thread. */
+/* cost.c, for the TIMED strategy (sim.h). All except sim_cost_reset() add the cost of an operation
+ * to the clock of the running thread. */
 void sim_cost_reset(void);
 void sim_cost_access(const void *p, size_t size, bool write, bool locked);
 void sim_cost(int64_t ns);

@@ -17,7 +17,7 @@
 #define HEAP_BYTES ((size_t)1 << 31)
 #define HEAP_RANGES ((size_t)1 << 38)
 #define HEAP_GRANULE 16
-#define HEAP_APART 64 /* unallocated bytes before each block, at least */
+#define HEAP_APART 64 /* at least this many unallocated bytes are before each block */
 #define HEAP_BLOCKS (1 << 20)
 #define HEAP_RANGE_N 8192
 
@@ -29,7 +29,7 @@ struct heap_block {
 struct sim_heap {
     unsigned char *bytes;
     unsigned char *map; /* for each granule: 1 if it is in an allocated block, else 0 */
-    size_t used;        /* end of the last block: offset in `bytes` */
+    size_t used;        /* offset in `bytes` of the end of the last block */
     struct heap_block block[HEAP_BLOCKS];
     int blocks;
     long live;
@@ -37,7 +37,7 @@ struct sim_heap {
     size_t ranges_used;
     struct heap_range {
         unsigned char *at;
-        size_t bytes, used; /* used: end of the committed part, as an offset */
+        size_t bytes, used; /* used: how many bytes at the front are committed */
     } range[HEAP_RANGE_N];
     int range_n;
 };

@@ -42,10 +42,10 @@
 #include "engine.h"
 
 #define S sim_engine
-#define MEMORY_VALUES 6         /* most values in the history of a place */
+#define MEMORY_VALUES 6         /* largest number of values in the history of a place */
 #define MEMORY_TABLE (1u << 20) /* entries of each hash table; unused pages take no memory */
 #define MEMORY_MOST (MEMORY_TABLE / 4 * 3)
-#define MEMORY_LATE 12 /* most stores in the buffer of a thread */
+#define MEMORY_LATE 12 /* largest number of late stores (tso) of a thread */
 /* Largest number of consecutive loads of one place by one thread that return an older value. */
 #define MEMORY_STALE 3
 
@@ -58,18 +58,19 @@ struct memory_value {
 
 struct memory_place {
     uintptr_t address;
-    uint32_t last;  /* number of the last value, or 0: no history. Value n is value[n % VALUES] */
-    uint32_t first; /* number of the oldest value in the history */
+    uint32_t last;             /* number of the last value, or 0 if there is no history */
+    uint32_t first;            /* number of the oldest value in the history */
     uint32_t seen[SIM_CLOCKS]; /* number of the newest value that each thread has read or written */
-    uint8_t missed[SIM_CLOCKS]; /* how many last loads of each thread returned an older value */
+    /* of each thread: how many of its loads of this place in a row returned an older value */
+    uint8_t missed[SIM_CLOCKS];
     uint8_t size;
     struct memory_value value[MEMORY_VALUES];
 };
 
 struct memory_shadow {
-    uint32_t write, atomic; /* times of the last plain write and the last atomic write */
+    uint32_t write, atomic; /* when the last plain write and the last atomic write happened */
     uint8_t writer, atomic_by, write_mask, atomic_mask;
-    uint32_t readers; /* bit set: the threads with valid elements in read_mask and read */
+    uint32_t readers; /* bit i is set if read_mask[i] and read[i] are valid */
     const void *write_pc;
     uint8_t read_mask[SIM_CLOCKS];
     uint32_t read[SIM_CLOCKS];
@@ -84,11 +85,12 @@ struct memory_entry {
     uint32_t run, at;
 };
 
-/* A late store (tso): one that is in the buffer of its thread. */
+/* A late store (memory model tso): a store that its thread has executed and other threads do not
+ * see yet. */
 struct memory_late {
     void *p;
     int size;
-    uint64_t value, before; /* before: the value in memory that other threads see */
+    uint64_t value, before; /* before: the value that other threads still see */
     sim_clock carries;
 };
 

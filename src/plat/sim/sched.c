@@ -183,8 +183,8 @@ int sim_self(void)
 
 /* ---- Ready threads --------------------------------------------------------------------------- */
 
-/* S->ready is the array of the ready threads. With TIMED it is a heap, and the first thread is the
- * one whose own clock is furthest behind. Otherwise it has no order. */
+/* S->ready is the array of the ready threads. With the strategy TIMED it is a heap, and the
+ * first thread is the one whose own clock is furthest behind. Otherwise it has no order. */
 
 static void sched_place(int i, int id)
 {
@@ -243,7 +243,7 @@ int64_t sim_now(void)
 
 bool sim_jumps(void)
 {
-    /* While a thread is frozen, the clock advances. */
+    /* While a thread is frozen (does not run), the steps of other threads advance the clock. */
     return S->o.jump_in != 0 || S->o.freezes != 0;
 }
 
@@ -311,7 +311,7 @@ static void sched_wake_anybody(void)
     sim_ready(t);
 }
 
-/* PCT: gives t a priority below those of all other threads. */
+/* With the strategy PCT: gives t a priority below those of all other threads. */
 static void sched_demote(struct sim_thread *t)
 {
     t->priority = S->lowest--;
@@ -348,9 +348,9 @@ static void sched_freeze(struct sim_thread *t)
     S->thaw_at = S->steps + 1 + (long)(sim_random() % (uint64_t)S->o.expected);
 }
 
-/* Called at each step, except with TIMED. Causes the events that are due: the failure of a run with
- * too many steps, freezes, changes of priority, late stores that reach memory, jumps of the clock,
- * spurious wake-ups, and ends of waits whose deadline has passed. */
+/* Called at each step, except with the strategy TIMED. Causes the events that are due: the
+ * failure of a run with too many steps, freezes, changes of priority, late stores that reach
+ * memory, jumps of the clock, spurious wake-ups, and ends of waits whose deadline has passed. */
 static void sched_events(void)
 {
     struct sim_thread *t = S->now;
@@ -368,8 +368,8 @@ static void sched_events(void)
     sim_check_time();
 }
 
-/* TIMED: switches to the ready thread whose own clock is furthest behind. Before, ends the waits
- * whose deadline is not later than this clock. */
+/* For the strategy TIMED: switches to the ready thread whose own clock is furthest behind.
+ * Before that, ends the waits whose deadline is not later than this clock. */
 static void sched_choose_timed(void)
 {
     struct sim_thread *t = S->now;
@@ -390,9 +390,9 @@ static void sched_choose_timed(void)
     }
 }
 
-/* Switches to a ready thread, except with TIMED. The running thread is usually not ready. If no
- * thread is ready, advances the clock to the next deadline, or else ends the freeze of the frozen
- * thread. */
+/* Switches to a ready thread; not used with the strategy TIMED. The running thread is usually
+ * not ready. If no thread is ready, advances the clock to the next deadline, or else ends the
+ * freeze of the frozen thread. */
 static void sched_switch(void)
 {
     while (S->ready_n == 0) {
@@ -570,7 +570,7 @@ bool sim_wait(const uint32_t *word, uint32_t value, int64_t deadline)
     sim_memory_drain(t);
     sim_point();
     if (word != NULL && *word != value)
-        return true; /* as a futex, compares the last value stored and never an older one */
+        return true; /* like a futex, it compares the last value stored, never an older one */
     if (deadline <= sim_now()) return false;
     if (deadline > SIM_NEVER) deadline = INT64_MAX; /* otherwise the clock would overflow */
     sim_trace(NULL, "sleeps%s", deadline == INT64_MAX ? "" : " with a limit");

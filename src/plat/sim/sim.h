@@ -37,7 +37,7 @@ enum sim_model { SIM_SC, SIM_TSO, SIM_WEAK };
 
 /* Which thread runs next. */
 enum sim_strategy {
-    SIM_RANDOM, /* a thread chosen at random, at random points */
+    SIM_RANDOM, /* at random points, a random ready thread */
     SIM_PCT,    /* the thread with the highest priority; priorities change at random steps */
     SIM_TIMED   /* the thread whose own clock is furthest behind; cost.c advances the clocks */
 };
@@ -47,10 +47,10 @@ typedef struct sim_options {
     uint64_t seed;
     enum sim_model model;
     enum sim_strategy strategy;
-    int switch_in; /* RANDOM: the next thread is chosen at one in this many points */
+    int switch_in; /* RANDOM: at one in this many points the simulator chooses a new thread */
     int changes;   /* PCT: how often the running thread gets the lowest priority; at most 8 */
-    int freezes;   /* most times that a thread is stopped for many steps, as if it lost its core */
-    long expected; /* estimated steps of a run; if 0, there are no `changes` and no `freezes` */
+    int freezes;   /* at most so often a thread is stopped for many steps, as if it lost its core */
+    long expected; /* estimated steps of a run; if 0, `changes` and `freezes` have no effect */
     int stale_in;  /* weak: one in this many loads returns an older value, if one is allowed */
     int jump_in;   /* at one in this many points the clock jumps to the next deadline; 0: never */
     int spurious_in;  /* at one in this many points a spurious wake-up happens; 0: never */
@@ -58,8 +58,8 @@ typedef struct sim_options {
     bool reuse;       /* whether freed memory is allocated again (heap.c) */
     bool races;       /* whether a data race fails the run */
     bool trace;       /* whether the steps are printed to stderr */
-    long steps;       /* limit: a run with more steps fails */
-    int step_ns;      /* by how much each step advances the clock, ns; not used by TIMED */
+    long steps;       /* a run with more steps than this fails */
+    int step_ns;      /* how far each step advances the clock, ns; not used with TIMED */
     int cpus;         /* result of fji_plat_cpus() */
 } sim_options;
 
@@ -68,9 +68,9 @@ typedef struct sim_result {
     char text[400];
     long steps;
     long switches;
-    int threads;  /* number of threads that were started, with the first one */
+    int threads;  /* number of threads of the run, including the first one */
     int64_t time; /* duration of the run on the simulated clock, ns */
-    long blocks;  /* number of blocks of memory that were not freed */
+    long blocks;  /* number of blocks of memory that the run did not free */
 } sim_result;
 
 /* Sets *o to the options that tests use by default. The seed determines the model, the strategy
@@ -99,14 +99,15 @@ void sim_work(int64_t ns); /* advances the clock by ns, as if the caller compute
 bool sim_sleep_until(int64_t ns);
 void sim_note(const char *text); /* prints a line if the option `trace` is set */
 
-/* How often each operation was executed in the current or last TIMED run, by all threads. */
+/* How often each operation was executed, by all threads, in the current or last run with the
+ * strategy SIM_TIMED. */
 typedef struct sim_counts {
     uint64_t transfers, reads, writes, locked, barriers, wakes, sleeps, starts;
 } sim_counts;
 void sim_counted(sim_counts *out);
 
-/* TIMED only: returns the number of transfers, so far in this run, of the cache line of address p
- * between processors (cost.c). */
+/* For runs with the strategy SIM_TIMED: returns the number of transfers, so far in this
+ * run, of the cache line of address p between processors (cost.c). */
 uint64_t sim_transfers_of(const void *p);
 
 #endif /* FJI_SIM_H */
