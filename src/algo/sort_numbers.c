@@ -198,7 +198,7 @@ static void fill(const counting_call *c, size_t at, size_t end, size_t key)
         for (; at < end; at++) words[at] = (uint16_t)(key ^ c->sign);
 }
 
-/* Writes the result at the indices lo <= i < hi. */
+/* Writes the sorted elements, as the counts give them, to the indices lo <= i < hi of the array. */
 static int fill_step(void *context, size_t lo, size_t hi, void *acc)
 {
     const counting_call *c = context;

@@ -49,8 +49,8 @@ int fj_worker_surplus(void)
     return fj_worker_queued() - allowance;
 }
 
-/* Returns the task of an item, or NULL if the item is a special value, an action or a typed
- * task. */
+/* Returns the fj_task of an item: of a plain task, a submission, a future or a completer. Returns
+ * NULL for a special value, an action and a typed task. */
 static fj_task *item_task(uintptr_t item)
 {
     if (item <= FJI_SPECIAL || item == FJI_ACTION || fji_item_is_typed(item)) return NULL;

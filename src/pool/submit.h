@@ -11,8 +11,9 @@
 
 #include "sched/pool.h"
 
-/* Queues *it in a submission queue of p, unless p is shut down. Wakes a worker if `wake` is
- * true. */
+/* Queues *it in a submission queue of p and wakes a worker if `wake` is true. If p is shut down,
+ * returns FJ_EREJECTED; but if p is the common pool, waits for its end and queues *it in the next
+ * common pool. Returns FJ_OK, FJ_EREJECTED or FJ_ENOMEM. */
 int fji_inject(fj_pool *p, const fji_taken *it, bool wake);
 
 /* Queues *it in a submission queue of p, unless p has stopped: unlike fji_inject(), it queues the
@@ -41,10 +42,9 @@ int fji_submit_future(fj_pool *p, fj_task *t, uintptr_t root, bool outside, bool
 bool fji_submit_take_back(fj_pool *p, fj_task *t, uintptr_t tag);
 
 /*
- * Returns whether the calling thread runs tasks of p while it waits for a task of p. If the
- * parallelism of p is 0, the result is true, because p has no worker. Otherwise it is true if
- * `helps` is true, which means that callers may run tasks, and the calling thread works for no
- * pool.
+ * Returns whether the calling thread runs tasks of p while it waits for a task of p. The result is
+ * true if the parallelism of p is 0, because p then has no worker. Otherwise two conditions must
+ * hold: `helps` is true (the caller may run tasks), and the calling thread works for no pool.
  */
 bool fji_submit_caller_works(const fj_pool *p, bool helps);
 
