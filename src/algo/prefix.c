@@ -68,8 +68,8 @@
  *   to the first one that is not claimed or whose state is 0. At each chunk it combines the carry
  *   with the value of the chunk, which is the fold, and stores the old carry as the new value of
  *   the chunk, which is the prefix. Then it stores the index of the chunk at which it stopped as
- *   `known`. If the word has changed meanwhile, it does not store `known`, but goes on from the
- *   chunk at which it stopped.
+ *   `known`. If the word has changed meanwhile, it does not store `known`, but continues
+ *   with the chunk at which it stopped.
  *
  * A single participant therefore emits every chunk directly, in one pass over the data. Two
  * participants mostly emit the chunks that each has folded itself, from the cache. No participant

@@ -39,12 +39,13 @@
 #include "split.h"
 
 enum {
-    CHECK_ORDER_MIN = 128, /* two ranges of so many elements together always get the order test */
-    CHUNK_MAX = 2048,      /* upper bound of the measured number of comparisons in a chunk */
-    SEQUENTIAL_SHARE = 4,  /* one worker sorts a range of up to sort_call.chunk / 4 elements */
-    SKIP_POOL_MAX = 32,    /* up to this many elements need no pool and no measurement */
-    PREFETCH_MIN = 4096,   /* in an array of fewer pointers, the targets are not prefetched */
-    STACK_BYTES = 2048,    /* scratch memory of at most this many bytes is on the stack */
+    CHECK_ORDER_MIN =
+        128,          /* total elements of two ranges from which the order test is always made */
+    CHUNK_MAX = 2048, /* upper bound of the measured number of comparisons in a chunk */
+    SEQUENTIAL_SHARE = 4,     /* one worker sorts a range of up to sort_call.chunk / 4 elements */
+    SKIP_POOL_MAX = 32,       /* up to this many elements need no pool and no measurement */
+    PREFETCH_MIN = 4096,      /* in an array of fewer pointers, the targets are not prefetched */
+    STACK_BYTES = 2048,       /* scratch memory of at most this many bytes is on the stack */
     PARALLEL_BYTES = 1 << 16, /* a copy or reversal of fewer bytes is not done in parallel */
 };
 

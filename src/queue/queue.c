@@ -313,8 +313,8 @@ static void cell_move(fji_queue *q, fj_cell *from, fj_cell *to)
         if (t->cell == from) t->cell = to;
         uint32_t keep = fji_item_is_detached(item) ? t->location & ~FJI_LOCATION_POSITION : 0;
         /* relaxed: a thread uses the position only to look into its own queue. The owner of q finds
-         * the task there. Any other worker finds another item at this position, whichever position
-         * it reads. */
+         * the task there. Any other worker finds another item there, at the old position
+         * and at the new one. */
         fji_store_relaxed(&t->location, keep | fji_queue_position(q, to));
     }
     /* relaxed: base is LOCKED, so no thief takes a task; the release store to base in

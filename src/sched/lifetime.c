@@ -33,8 +33,8 @@ void fji_pool_end_if_over(fj_pool *p)
 
 void fji_pool_maybe_terminate(fj_pool *p)
 {
-    /* [pool.end] park, ctl or the guest's record above, whichever the caller has changed; the run
-     * state below; partners: the fences in fji_pool_shutdown() and shutdown_stopped(). Either the
+    /* [pool.end] the caller's change of park, of ctl or of a guest's record above; the run state
+     * below; partners: the fences in fji_pool_shutdown() and shutdown_stopped(). Either the
      * other thread sees that change, or this thread sees SHUTDOWN, which is set no later than
      * STOP. */
     fji_fence_full();
