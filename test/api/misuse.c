@@ -62,6 +62,17 @@ FJ_TEST(join_of_a_task_that_is_not_forked_is_refused, 20)
 
 /* ---- Second forks ---------------------------------------------------------------------------- */
 
+static atomic_int forked_twice;
+
+/* The body of a task that is submitted and then forked. fj_fork() cannot distinguish a submitted
+ * task that is done from a task that was joined, so the body waits until the second call has
+ * returned. */
+static int count_after_the_second_fork(fj_task *t)
+{
+    while (!atomic_load(&forked_twice)) fjt_sleep_us(10);
+    return count(t);
+}
+
 static int forks_twice(fj_task *t)
 {
     fj_task a, b;
@@ -79,8 +90,11 @@ static int forks_twice(fj_task *t)
     CHECK_EQ(fj_join(&a), 7);
     CHECK_EQ(atomic_load(&runs), 2);
     CHECK_EQ(fj_worker_queued(), 0);
+    atomic_store(&forked_twice, 0);
+    fj_task_init(&a, count_after_the_second_fork);
     CHECK_EQ(fj_submit(fj_current_pool(), &a), FJ_OK);
     fj_fork(&a); /* already queued */
+    atomic_store(&forked_twice, 1);
     CHECK_EQ(fj_join(&a), 7);
     CHECK_EQ(atomic_load(&runs), 3);
     return FJ_OK;
@@ -91,16 +105,7 @@ FJ_TEST(second_fork_of_a_task_does_nothing, 20)
     in_pool(forks_twice);
 }
 
-static atomic_int forked_twice;
-
-static int count_after_the_second_fork(fj_task *t)
-{
-    while (!atomic_load(&forked_twice)) fjt_sleep_us(10);
-    return count(t);
-}
-
-/* Outside a pool, fj_fork() submits to the common pool. It cannot distinguish a task that is done
- * from a task that was joined, so the body waits until the second fork has returned. */
+/* Outside a pool, fj_fork() submits to the common pool. */
 FJ_TEST(second_fork_outside_a_pool_does_nothing, 20)
 {
     fj_task t;
