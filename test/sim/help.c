@@ -96,6 +96,95 @@ FJ_TEST(waiter_helps_nothing_that_began_before_what_it_waits_for, 10)
     free(cross);
 }
 
+/* ---- A joiner does not follow the join in which the thief took the task ---------------------- */
+
+/*
+ *   v   forks X and joins it. While it waits it helps: it steals T from u.
+ *   r   steals X, forks Y and joins Y. While it waits it helps: it steals H from u, and H forks G.
+ *   u   steals Y, forks H and T, and joins T, which v runs. The worker v still joins X, whose cell
+ *       is directly below what T would fork. G does not belong to T, so u must not run it.
+ */
+struct beside {
+    fj_task x, y, h, t, g;
+    atomic_int y_runs, h_runs, t_runs, t_awaited, t_over;
+};
+
+static struct beside *beside;
+static _Thread_local bool joins_t;
+
+static int beside_g(fj_task *t)
+{
+    (void)t;
+    CHECK(!joins_t);
+    return FJ_OK;
+}
+
+static int beside_h(fj_task *t)
+{
+    (void)t;
+    fj_task_init(&beside->g, beside_g);
+    fj_fork(&beside->g);
+    atomic_store_explicit(&beside->h_runs, 1, memory_order_release);
+    scenario_until(&beside->t_over);
+    return fj_join(&beside->g);
+}
+
+static int beside_t(fj_task *t)
+{
+    (void)t;
+    atomic_store_explicit(&beside->t_runs, 1, memory_order_release);
+    scenario_until(&beside->t_awaited);
+    for (int i = 0; i < 20; i++) sim_yield();
+    atomic_store_explicit(&beside->t_over, 1, memory_order_release);
+    return FJ_OK;
+}
+
+static int beside_y(fj_task *t)
+{
+    (void)t;
+    fj_task_init(&beside->h, beside_h);
+    fj_task_init(&beside->t, beside_t);
+    fj_fork(&beside->h);
+    fj_fork(&beside->t);
+    atomic_store_explicit(&beside->y_runs, 1, memory_order_release);
+    scenario_until(&beside->h_runs);
+    scenario_until(&beside->t_runs);
+    joins_t = true;
+    atomic_store_explicit(&beside->t_awaited, 1, memory_order_release);
+    CHECK_EQ(fj_join(&beside->t), FJ_OK);
+    joins_t = false;
+    return fj_join(&beside->h);
+}
+
+static int beside_x(fj_task *t)
+{
+    (void)t;
+    fj_task_init(&beside->y, beside_y);
+    fj_fork(&beside->y);
+    scenario_until(&beside->y_runs);
+    return fj_join(&beside->y);
+}
+
+static void beside_v(void *arg)
+{
+    (void)arg;
+    fj_task_init(&beside->x, beside_x);
+    fj_fork(&beside->x);
+    scenario_until(&beside->y_runs);
+    CHECK_EQ(fj_join(&beside->x), FJ_OK);
+}
+
+FJ_TEST(joiner_does_not_follow_the_join_of_its_helper, 10)
+{
+    fj_pool *pool = scenario_pool(3, 0);
+
+    beside = malloc(sizeof *beside);
+    memset(beside, 0, sizeof *beside);
+    scenario_inside(pool, beside_v, NULL);
+    fjt_destroy(pool);
+    free(beside);
+}
+
 /* ---- A waiter runs no action ----------------------------------------------------------------- */
 
 /*
