@@ -103,8 +103,8 @@ static inline bool fji_task_is_unresolved(const fj_task *t)
 
 /* Called by the worker or guest whose record has the index `worker`, before it runs the task with
  * the state word *state. `position` is the boundary of its queue, at which the forks of the task
- * will begin. Stores `position` in *child_base, and then sets the bits of `worker` + 1 in *state, in
- * which no worker index is set yet. */
+ * will begin. Stores `position` in *child_base, and then sets the bits of `worker` + 1 in *state,
+ * in which no worker index is set yet. */
 void fji_task_claim(uint32_t *state, uint32_t *child_base, uint32_t worker, uint32_t position);
 
 /* Called by the thief of the task in cell c when the body has returned and its result and code are
