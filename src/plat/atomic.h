@@ -2,14 +2,15 @@
 /*
  * atomic.h - the atomic operations of the library
  *
- * Every access to shared memory in src/ is one of these operations. The name of an operation ends
- * with its memory order, so that a search for a suffix finds all accesses with that order. No
- * operation is seq_cst. The objects are plain integers and pointers.
+ * Every atomic access to shared memory in src/ is one of these operations. Each name contains the
+ * memory order, so that a search for `_acquire`, for example, finds all accesses with that order;
+ * only fji_count(), which is relaxed, does not name it. No access is seq_cst. The objects are plain
+ * integers and pointers.
  *
  * Fences
  *   fji_fence_full()     the full fence: orders all accesses of the calling thread before the
  *                        fence with all its accesses after the fence.
- *   fji_fence_thief()    a full fence on most processors; on x86-64 it orders only loads.
+ *   fji_fence_thief()    a full fence on most processors; on x86-64 only a compiler barrier.
  *   FJI_LIGHT_FENCE()    (forkjoin/attr.h) the light fence, the cheap half of an asymmetric pair.
  *   fji_plat_barrier()   (plat.h) the heavy fence, the expensive half of the pair. With respect
  *                        to a heavy fence, the light fence of any other thread acts as a full
@@ -84,9 +85,9 @@ static inline bool fji_cas_acq_rel_32(uint32_t *p, uint32_t *old, uint32_t v)
 #define fji_cas_relaxed(p, old, v) \
     __atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
 
-/* Adds n to the counter *p, which one thread writes and other threads read. It is a load and a
- * store, not a read-modify-write: if two threads call it for the same counter, an addition may be
- * lost. */
+/* Adds n to the counter *p, which one thread writes and other threads read. It is a relaxed load
+ * and a relaxed store, not a read-modify-write: if two threads call it for the same counter, an
+ * addition may be lost. */
 #define fji_count(p, n) fji_store_relaxed((p), fji_load_relaxed(p) + (n))
 
 /*
@@ -110,10 +111,10 @@ static inline void fji_fence_full(void)
 }
 
 /*
- * The thief's fence, between the thief's load of base and its load of the cell or slot. Its partner
- * is the full fence of the owner, between the owner's store to the cell and its load of base.
- * x86-64 does not reorder loads with loads, so on x86-64 the thief's fence is only a compiler
- * barrier.
+ * The fence of a thief at an OPEN queue, between its load of base and its load of the item of the
+ * cell or slot. Its partner is the full fence of the owner, between the owner's store to that item
+ * and its load of base. x86-64 does not reorder loads with loads, so on x86-64 the thief's fence is
+ * only a compiler barrier.
  */
 static inline void fji_fence_thief(void)
 {

@@ -4,15 +4,14 @@
  *
  * The second half of the porting contract (plat.h is the first): waits for mutexes, condition
  * variables, semaphores and files, which belong to the program and not to the library. A function
- * that waits makes one system call. These functions know no pool; pool/block.c lets another
- * worker become active during a wait.
+ * that waits does so in one system call, which it does not repeat. These functions know no pool;
+ * pool/block.c lets another worker become active during a wait.
  *
  * Any thread may call these functions, inside or outside a pool. A function that returns int or
  * ssize_t, except fji_plat_errno(), returns 0 or a positive result on success, and a negated error
- * number on failure. If the library has a code for the error
- * (FJ_EBUSY, FJ_EAGAIN, FJ_ETIMEDOUT and others), the negated number is equal to this code.
- * FJI_PLAT_EINTR means that a signal handler interrupted the call. Deadlines are times of
- * fji_plat_now(), and FJ_FOREVER means no deadline.
+ * number on failure. If the library has a code for the error (FJ_EBUSY, FJ_EAGAIN, FJ_ETIMEDOUT and
+ * others), the negated number is equal to this code. FJI_PLAT_EINTR means that a signal handler
+ * interrupted the call. Deadlines are times of fji_plat_now(), and FJ_FOREVER means no deadline.
  *
  * These functions may change errno; the caller saves it with fji_plat_errno(). A function is a
  * cancellation point of pthread_cancel() if the system call that it makes is one.
@@ -28,7 +27,7 @@
 /* The negated error number EINTR. The library has no public code for it. */
 #define FJI_PLAT_EINTR (-4)
 
-/* Return errno of the calling thread, and set it to `value`. */
+/* fji_plat_errno() returns errno of the calling thread, and fji_plat_set_errno() sets it. */
 int fji_plat_errno(void);
 void fji_plat_set_errno(int value);
 
@@ -49,14 +48,14 @@ int fji_plat_mutex_lock(pthread_mutex_t *m);
 int fji_plat_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t deadline_ns);
 
 /*
- * Decrements *s if it is not 0. Returns 0 if it did, FJ_EAGAIN if *s is 0, FJI_PLAT_EINTR, or
- * another error of the system.
+ * Decrements the value of *s if it is not 0. Returns 0 if it did, FJ_EAGAIN if the value is 0,
+ * FJI_PLAT_EINTR, or another error of the system.
  */
 int fji_plat_sem_trywait(sem_t *s);
 
 /*
- * Waits until *s is not 0, at most until the deadline, and decrements it. Returns 0 if it did,
- * FJ_ETIMEDOUT if the deadline has passed, FJI_PLAT_EINTR, or another error of the system.
+ * Waits until the value of *s is not 0, at most until the deadline, and decrements it. Returns 0 if
+ * it did, FJ_ETIMEDOUT if the deadline has passed, FJI_PLAT_EINTR, or another error of the system.
  */
 int fji_plat_sem_wait(sem_t *s, int64_t deadline_ns);
 
@@ -87,9 +86,9 @@ ssize_t fji_plat_write(int fd, const void *buf, size_t n);
 
 /*
  * Returns whether a read() of n bytes, or a write() of n bytes if `writes` is true, returns without
- * waiting, as far as the system can tell. Also returns true if the call would fail or if the file
- * is non-blocking. Returns false for a blocking write() of more than PIPE_BUF bytes, because the
- * file may have space for only a part of them.
+ * waiting, as far as the system can tell. Also returns true if the call would fail, if the file is
+ * non-blocking, or for a read() of 0 bytes. Otherwise returns false for a blocking write() of more
+ * than PIPE_BUF bytes, because the file may have space for only a part of them.
  */
 bool fji_plat_transfer_ready(int fd, bool writes, size_t n);
 

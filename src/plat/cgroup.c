@@ -107,8 +107,9 @@ static bool has_controller(const char *list, size_t n, const char *name)
 }
 
 /* Parses one line of /proc/self/cgroup, "id:controllers:path", and lowers *best to the limit of
- * this group and its ancestors. In version 2 the list of controllers is empty. `root` is put before
- * the path of each mount. */
+ * this group and its ancestors, if that is lower. In version 2 the list of controllers is empty. A
+ * line of version 1 whose list does not contain "cpu" is ignored. `root` is put before the path of
+ * each mount. */
 static void read_line(const char *root, char *line, int *best)
 {
     char mount[PATH_BYTES];

@@ -23,7 +23,7 @@
 #define CHAOS_YIELDS 128u
 #define CHAOS_SLEEPS 1u
 
-/* Bounds of the random time that a sleep takes, ns. */
+/* Bounds of the random time that a sleep at a chaos point takes, ns. */
 #define CHAOS_SLEEP_MIN_NS 50000u
 #define CHAOS_SLEEP_MAX_NS 1000000u
 
@@ -31,8 +31,8 @@
  * chaos point of the thread. */
 static __thread uint64_t chaos_state;
 
-/* Returns the first state of the calling thread. It is computed from the seed and the number of
- * threads that have called this function before. */
+/* Returns the first value of chaos_state for the calling thread, never 0. It is computed from the
+ * seed and the number of threads that have called this function before. */
 static uint64_t chaos_begin(void)
 {
     static uint64_t threads;

@@ -3,18 +3,19 @@
  * chaos.h - random delays around accesses to shared memory, in FJI_CHAOS builds
  *
  * A race condition whose window is a few instructions long may show once in a million runs. An
- * FJI_CHAOS build makes such windows long. Every atomic operation of the library has a chaos point
- * before and after it. FJI_CHAOS_POINT() marks the windows in plain code: between a decision and
- * the action that follows from it, and between the load of a word and the wait on it. At a chaos
- * point a thread usually does nothing. Sometimes it pauses or yields the CPU. Rarely it sleeps, for
- * longer than most operations of other threads take.
+ * FJI_CHAOS build makes such windows long. Every atomic operation in the sources of the library has
+ * a chaos point before and after it. FJI_CHAOS_POINT() marks the windows in plain code: between a
+ * decision and the action that follows from it, and between the load of a word and the wait on it.
+ * At a chaos point a thread usually does nothing. Sometimes it pauses or yields the CPU. Rarely it
+ * sleeps, for longer than most operations of other threads take.
  *
  * Code that is inlined into user programs (forkjoin/inline.h) comes before this header in every
  * source file, so it has no chaos points.
  *
- * The environment variable FORKJOIN_CHAOS_SEED sets the seed of the random numbers. Each thread
- * gets a number at its first chaos point. The seed and this number determine the delays of the
- * thread. Two runs with the same seed still differ, because the system schedules the threads.
+ * The environment variable FORKJOIN_CHAOS_SEED sets the seed of the random numbers; without it the
+ * seed is 1. Each thread gets a number at its first chaos point. The seed and this number determine
+ * the delays of the thread. Two runs with the same seed still differ, because the system schedules
+ * the threads.
  *
  * Included by atomic.h.
  */

@@ -2,9 +2,10 @@
 /*
  * config.h - build options and tunables
  *
- * This file holds every number of the library that could have another value, with its unit and the
- * reason for its default. A build can set a number that stands between #ifndef and #endif. Test
- * builds make some of these numbers small, so that rare paths are taken often.
+ * A tunable is a number that could have another value without making the library incorrect. This
+ * file gives its unit and the reason for its value. A build can set a number that stands between
+ * #ifndef and #endif. Test builds make some of these numbers small, so that rare paths are taken
+ * often.
  */
 #ifndef FJI_CONFIG_H
 #define FJI_CONFIG_H
@@ -19,7 +20,8 @@
 #define FJI_CHECKED 0
 #endif
 
-/* 1: the library uses full fences only, even if the system has membarrier. (FORKJOIN_SYMMETRIC) */
+/* 1: no pool uses the heavy fence, even if the system has membarrier. Full fences replace the light
+ * fences. (FORKJOIN_SYMMETRIC) */
 #ifndef FJI_SYMMETRIC
 #define FJI_SYMMETRIC 0
 #endif
@@ -34,7 +36,8 @@
 #define FJI_CHAOS 0
 #endif
 
-/* 1: every counter starts just before it wraps; see docs/design/counters.md. (FORKJOIN_AGED) */
+/* 1: the counters listed below start just before they wrap, so that tests reach the wrap; see
+ * docs/design/counters.md. (FORKJOIN_AGED) */
 #ifndef FJI_WRAP_TEST
 #define FJI_WRAP_TEST 0
 #endif
@@ -58,7 +61,8 @@
  * FAILURES   the numbers of failures in future.c, 31 bits
  * FORKS      the fork generation, 32 bits, of which a task stores the low 10
  * CLOCK      the clock of the timers, ns; only defined if FJI_WRAP_TEST is 1. After 30 ms the
- *            clock reaches 2^56 ns, where all wheels except the highest start again at slot 0.
+ *            clock reaches 2^56 ns, which is 64^6 ticks of the timing wheel. There the six lowest
+ *            of its 8 wheels start again at slot 0 (queue/wheel.h).
  */
 #if FJI_WRAP_TEST
 #define FJI_START_EPOCH 0x3fffffffdull
@@ -88,26 +92,30 @@
  * processors prefetch cache lines in pairs. */
 #define FJI_CACHE_PAIR 128
 
-/* Cells that a worker's queue starts with. The queue doubles when it is full. The number of cells
- * in use depends on the depth of the recursion, not on the number of tasks, so 64 cells are enough
- * for nearly all programs. */
+/* Cells that a worker's queue starts with. The queue doubles when it is full, until all reserved
+ * cells have memory. The number of cells in use by fork and join depends on the depth of the
+ * recursion, not on the number of tasks, so 64 cells are enough for nearly all programs. */
 #ifndef FJI_QUEUE_FIRST
 #define FJI_QUEUE_FIRST 64
 #endif
 
-/* Cells for which a worker's queue reserves addresses: 64 MiB. Only the cells that are used get
- * memory. If all cells are in use, a forked task goes to a submission queue. */
+/* Cells for which a worker's queue reserves addresses: 64 MiB. If the system refuses to reserve
+ * them, the queue reserves fewer. Only the cells that are used get memory. If all cells are in use,
+ * a task that is forked by fj_fork() goes to a submission queue, and a typed task is run at its
+ * fork. */
 #ifndef FJI_QUEUE_RESERVED
 #define FJI_QUEUE_RESERVED (1u << 20)
 #endif
 
-/* Slots that a submission queue starts with. The queue doubles when it is full. */
+/* Slots that a submission queue starts with. The queue doubles when it is full, until all reserved
+ * slots have memory. */
 #ifndef FJI_SUBMISSIONS_FIRST
 #define FJI_SUBMISSIONS_FIRST 64
 #endif
 
 /* Slots for which a submission queue reserves addresses: 268 million slots of 32 bytes are 8 GiB.
- * If the system refuses to reserve them, the queue reserves fewer. */
+ * If the system refuses to reserve them, the queue reserves fewer. Only the slots that are used get
+ * memory. */
 #ifndef FJI_SUBMISSIONS_RESERVED
 #define FJI_SUBMISSIONS_RESERVED (1u << 28)
 #endif
@@ -116,20 +124,21 @@
  * 1/64 of the limit, because the program needs the rest. */
 #define FJI_RESERVE_PART 64
 
-/* Cells whose memory an empty worker's queue keeps: 1 MiB. The memory of its other cells is
- * returned to the system. */
+/* Cells whose memory a worker's queue keeps when it is empty and its worker goes idle, or its guest
+ * leaves: 1 MiB. The memory of its other cells is returned to the system. */
 #ifndef FJI_QUEUE_KEPT
 #define FJI_QUEUE_KEPT 16384u
 #endif
 
-/* Slots whose memory an empty submission queue keeps: 4 MiB. The memory of its other slots is
- * returned to the system. */
+/* Slots whose memory a submission queue keeps when it is empty and a worker of the pool goes idle:
+ * 4 MiB. The memory of its other slots is returned to the system. */
 #ifndef FJI_SUBMISSIONS_KEPT
 #define FJI_SUBMISSIONS_KEPT 131072u
 #endif
 
 /* Scopes for which a worker reserves addresses: 16 MiB. A worker uses one scope for each nested
- * body of a future. Only the scopes that are used get memory. */
+ * body of a future, and for each nested stolen task whose token differs from the token that the
+ * worker runs with. Only the scopes that are used get memory. */
 #define FJI_SCOPES_RESERVED (1u << 20)
 
 /* Number of overflow cells (pairs of cells, see overflow.c) in the reserve of the process. The
@@ -137,12 +146,12 @@
  * at its fork. It takes no memory before it is used. */
 #define FJI_OVERFLOW_RESERVE 512
 
-/* Least size of the stack of a worker's thread, bytes: 1 MiB. It is used if the default size of the
- * system is smaller and the options of the pool set no size. */
+/* Least default size of the stack of a thread that the library creates, bytes: 1 MiB. It is used if
+ * the default size of the system is smaller and the options of the pool set no size. */
 #define FJI_STACK_MIN (1u << 20)
 
-/* Number of workers in one element of the array `chunk` of a pool. An element is allocated when its
- * first worker is created. */
+/* Number of worker records to which one element of the array `chunk` of a pool points. The memory
+ * of an element is allocated when the first of these records is created. */
 #define FJI_CHUNK 64
 
 /* Largest number of submission queues of a pool. A pool has the least power of two that is not
@@ -153,12 +162,14 @@
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
 /* Largest number of actions that a worker takes from a submission queue at once. It puts all but
- * the first into its own queue, so one contended CAS serves up to 8 actions. The number follows
- * from the benchmarks submit-1 and submit-2. */
+ * the first into its own queue, so one contended CAS serves up to 8 actions. In a FIFO pool, and in
+ * a pool with an on_reset callback, a worker takes one at a time. The number follows from the
+ * benchmarks submit-1 and submit-2. */
 #define FJI_SUBMISSIONS_BATCH 8
 
-/* Takes without a steal after which the owner closes an open queue. The full fences of 4096 takes
- * (2 ns each) cost about as much as one opening (12 us), so the owner pays at most about twice the
+/* Takes without a steal after which the owner closes an open queue, in a pool that uses the heavy
+ * fence and is not FIFO; in other pools all queues stay open. The full fences of 4096 takes (2 ns
+ * each) cost about as much as one opening (12 us), so the owner pays at most about twice the
  * optimum. */
 #ifndef FJI_CLOSE_AFTER
 #define FJI_CLOSE_AFTER 4096
@@ -179,15 +190,16 @@
 
 /* ---- Searching and sleeping ------------------------------------------------------------------ */
 
-/* Time that a worker searches for a task before it sleeps, ns: 20 us, because a wake-up costs 13 to
- * 20 us. */
+/* Default of the time that a worker without a task searches before it goes idle, ns: 20 us, because
+ * a wake-up costs 13 to 20 us. A worker that was not woken to search goes idle at once if at least
+ * half as many searching slots as there are CPUs are in use. */
 #ifndef FJI_SPIN_NS
 #define FJI_SPIN_NS 20000
 #endif
 
-/* Longest time that replaces FJI_SPIN_NS, ns: 100 ms. If the options of a pool set a longer time,
- * this one is used. A longer time would waste CPU time, because a worker that searches uses a core
- * and does not count as idle. */
+/* Upper bound of the time that a worker without a task searches before it goes idle, ns: 100 ms. If
+ * the options of a pool set a longer time, this one is used. A longer time would waste CPU time,
+ * because a worker that searches uses a core and does not count as idle. */
 #define FJI_SPIN_MAX_NS 100000000ll
 
 /* Parallelism up to which a producer may always wake a worker. In a pool with a larger parallelism
@@ -208,22 +220,24 @@
 #define FJI_SEARCH_MAX 16
 #endif
 
-/* Least time between two heavy fences of workers that go idle while other workers run, ns: 50 us,
- * because each fence takes 5 us from every running core. A worker that has to wait for the next
- * fence searches for tasks meanwhile. */
+/* Least time between two heavy fences of workers that go idle while other workers of the pool are
+ * active, ns: 50 us, because each fence takes 5 us from every running core. A worker that has to
+ * wait for the next fence is already on the idle stack, and spins until the fence is done or the
+ * worker is woken. The gap is not kept in a pool whose parallelism is above the number of CPUs, or
+ * whose workers go idle without searching. */
 #ifndef FJI_FENCE_GAP_NS
 #define FJI_FENCE_GAP_NS 50000
 #endif
 
-/* Default of the keep-alive time, after which an idle worker may retire, ns: 60 s. */
+/* Default of the keep-alive time of a pool, after which an idle worker may retire, ns: 60 s. */
 #define FJI_KEEP_ALIVE_NS 60000000000ll
 
 /* Shortest keep-alive time, ns: 20 ms. If the options of a pool set a shorter one, this one is
  * used. */
 #define FJI_KEEP_ALIVE_MIN_NS 20000000ll
 
-/* Time after which a further idle worker retires when one worker has retired and no worker was
- * woken since, ns: 1 ms. */
+/* Time that replaces the keep-alive time when a worker has retired and no worker was woken since,
+ * ns: 1 ms. So the idle workers below the retired one retire soon after it. */
 #define FJI_RETIRE_NEXT_NS 1000000ll
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
@@ -234,16 +248,18 @@
 #define FJI_JOIN_SPIN_NS 20000
 #endif
 
-/* Number of wait buckets, on which interruptible waits sleep. With 64 buckets, two waits for
- * different futures rarely share a bucket and wake each other. */
+/* Number of wait buckets, on which interruptible waits sleep; waits for any one of several futures
+ * have one more bucket of their own. With 64 buckets, two waits for different futures rarely share
+ * a bucket and wake each other. */
 #define FJI_WAIT_BUCKETS 64
 
-/* A thread that waits for a task of a pool checks in this interval whether the pool is threadless,
- * ns: 250 ms. */
+/* A sleeping thread that waits for a task of a pool, or for the end of a pool, checks in this
+ * interval whether the pool is threadless, ns: 250 ms. A worker that waits for a task of its own
+ * pool does not check. */
 #define FJI_THREADLESS_POLL_NS 250000000ll
 
-/* Shortest and longest pause between two checks whether the common pool can end, ns: 20 us and
- * about 5 ms. The pause doubles from one check to the next. */
+/* Shortest and longest pause between two checks of fj_common_shutdown() whether the common pool can
+ * end, ns: 20 us and about 5 ms. The pause doubles from one check to the next. */
 #define FJI_QUIET_PAUSE_NS 20000ll
 #define FJI_QUIET_PAUSE_MAX_NS 5000000ll
 
@@ -258,20 +274,21 @@
  * place of blocked workers. */
 #define FJI_SPARES 256
 
-/* If the on_start callback has ended at least FJI_FAILED_STARTS new threads in a row, the pool
- * starts no thread for FJI_FAILED_WAIT_NS, ns: 100 ms. Otherwise it could start threads without
- * end. */
+/* If the on_start callback has returned an error in at least FJI_FAILED_STARTS new threads in a
+ * row, which exit then, the pool starts no thread for FJI_FAILED_WAIT_NS after the last error, ns:
+ * 100 ms. Otherwise it could start threads without end. */
 #define FJI_FAILED_STARTS 3
 #define FJI_FAILED_WAIT_NS 100000000ll
 
-/* While the system refuses to start threads, a worker tries to start one at its first, second,
- * fourth, eighth ... fork, and at every fork whose number is a multiple of FJI_SPAWN_RETRY_EVERY.
- * It does not try at every fork, because each attempt is a system call, and the joiner runs the
- * task if no other thread does. */
+/* While the system refuses to start threads and no worker is idle, a worker counts its forks that
+ * see the wake-up bit (in a pool without the heavy fence, all its forks). It tries to start a
+ * thread at the first, second, fourth, eighth ... of them, and at each one whose number is a
+ * multiple of FJI_SPAWN_RETRY_EVERY. It does not try at every fork, because each attempt is a
+ * system call, and the joiner runs the task if no other thread does. */
 #define FJI_SPAWN_RETRY_EVERY 1024
 
-/* Shortest and longest pause between two attempts of a waiting thread to start a thread that the
- * system has refused, ns. The pause doubles from 0.1 ms to 100 ms. */
+/* Shortest and longest pause between two attempts of a waiting worker, or of the keeper, to start a
+ * thread that the system has refused, ns. The pause doubles from 0.1 ms to 100 ms. */
 #define FJI_RETRY_MIN_NS 100000ll
 #define FJI_RETRY_MAX_NS 100000000ll
 

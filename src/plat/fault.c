@@ -29,8 +29,8 @@ struct plat_window {
 static struct {
     long calls;                   /* number of calls of this kind so far */
     struct plat_window window[2]; /* [0] is set by fji_fault_set(), [1] by fji_fault_and() */
-    uint64_t seed;                /* of fji_fault_random() */
-    long one_in;                  /* of fji_fault_random() */
+    uint64_t seed;                /* the argument of fji_fault_random() */
+    long one_in; /* the argument of fji_fault_random(): one in this many calls fails; 0: none */
 } plat_fault[FJI_FAULT_N];
 
 static void window_set(enum fji_fault kind, int i, long n, long count)
@@ -94,8 +94,9 @@ bool fji_fault_now(enum fji_fault kind)
            window_has(&plat_fault[kind].window[1], n) || fault_by_random(kind, n);
 }
 
-/* Returns whether a test has set a fault of the kind. fji_plat_now() uses it, because it is called
- * too often to call fji_fault_now() each time. */
+/* Returns whether a test has set a fault of the kind, even if the calls that it has chosen are
+ * past. fji_plat_now() uses this function, because it is called too often to call fji_fault_now()
+ * each time. */
 static bool fault_is_set(enum fji_fault kind)
 {
     /* relaxed: a test sets the three words before it makes the calls that have to fail. */

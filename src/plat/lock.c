@@ -23,7 +23,8 @@ void fji_lock_take(fji_lock *l)
     }
     fji_add_relaxed(&l->waiters, 1); /* relaxed: a late increment costs a waiter at most 1 ms */
     while (!fji_lock_try(l)) fji_plat_wait(&l->word, 1, fji_plat_now() + 1000000);
-    fji_add_relaxed(&l->waiters, (uint32_t)-1); /* relaxed: if seen late, a wake wakes no thread */
+    /* relaxed: if fji_lock_drop() sees this late, it only makes a wake call that wakes no thread */
+    fji_add_relaxed(&l->waiters, (uint32_t)-1);
 }
 
 void fji_lock_drop(fji_lock *l)

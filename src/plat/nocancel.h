@@ -5,8 +5,8 @@
  * A program may cancel its own threads with pthread_cancel(). If such a thread were cancelled
  * inside the library at a cancellation point, for example in nanosleep(), it would end there and
  * leave locks held and counters wrong. So the library disables cancellation around its
- * cancellation points. In the threads that fji_plat_thread_start() starts, cancellation is always
- * disabled.
+ * cancellation points, except around the system calls of blocking.h. In the threads that
+ * fji_plat_thread_start() starts, cancellation is always disabled.
  */
 #ifndef FJI_NOCANCEL_H
 #define FJI_NOCANCEL_H

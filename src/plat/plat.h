@@ -2,10 +2,11 @@
 /*
  * plat.h - the porting contract
  *
- * The platform layer is the only part of the library that calls the operating system. The library
- * gets every wait, thread, clock and piece of memory through the functions of this file. So a port
- * to another system, or a simulator, replaces these functions and nothing else. blocking.h
- * continues the contract with the calls behind <forkjoin/block.h>.
+ * The platform layer, src/plat/, is the only part of the library that calls the operating system.
+ * The other layers get every wait, thread, time and piece of memory through the functions of this
+ * file. So a port to another system, or a simulator, implements these functions. blocking.h
+ * continues the contract with the calls behind <forkjoin/block.h>. Two further headers ask the
+ * system too: ticks.h reads a clock for estimates, and terminal.h writes to a terminal.
  *
  * Implementations
  *   linux/    waiting by futex, the heavy fence by membarrier
@@ -35,15 +36,15 @@
  * sleeping thread is woken. The call may return at any time without a wake-up, so the caller checks
  * its condition again. The call implies no memory order.
  *
- * Returns false only if the deadline has passed. Returns true otherwise, whether or not *word has
- * changed.
+ * Returns false only if the deadline has passed; *word may have changed then, too. Returns true in
+ * all other cases, whether or not *word has changed.
  */
 bool fji_plat_wait(uint32_t *word, uint32_t value, int64_t deadline_ns);
 
 /*
- * fji_plat_wake_one() wakes at least one of the threads that sleep on this address, and
- * fji_plat_wake_all() wakes all of them. The call uses only the address and does not access the
- * memory, so another thread may free the memory before or during the call.
+ * Wake threads that sleep in fji_plat_wait() on this address: fji_plat_wake_one() at least one of
+ * them, if there is one, and fji_plat_wake_all() all of them. The call uses only the address and
+ * does not access the memory, so another thread may free the memory before or during the call.
  */
 void fji_plat_wake_one(uint32_t *word);
 void fji_plat_wake_all(uint32_t *word);
@@ -53,7 +54,8 @@ void fji_plat_wake_all(uint32_t *word);
 /*
  * Returns whether the library can use the heavy fence, fji_plat_barrier(): the system has it, and
  * the build does not exclude it (FJI_SYMMETRIC, ThreadSanitizer). The library calls this function
- * when it creates its first pool, and keeps the result.
+ * when it creates its first pool, and keeps the result. It does not call the function if the
+ * environment variable FORKJOIN_FENCES is "symmetric"; then no pool uses the heavy fence.
  */
 bool fji_plat_has_barrier(void);
 
@@ -64,9 +66,10 @@ bool fji_plat_has_barrier(void);
  * a full fence with respect to this call.
  *
  * Returns true after the heavy fence. Returns false if it did nothing, because the platform layer
- * has no heavy fence; this does not happen after fji_plat_has_barrier() has returned true. If the
- * system refuses its heavy fence later, for example because the program has installed a seccomp
- * filter, the call waits for 1 ms instead, which in practice has the same effect, and returns true.
+ * has no heavy fence. After fji_plat_has_barrier() has returned true, only the fault
+ * FJI_FAULT_BARRIER makes this function return false. If the system refuses its heavy fence later,
+ * for example because the program has installed a seccomp filter, the call waits for 1 ms instead,
+ * which in practice has the same effect, and returns true.
  */
 bool fji_plat_barrier(void);
 
@@ -74,24 +77,28 @@ bool fji_plat_barrier(void);
 
 /* Identifies a thread, which can be joined, signalled or detached. */
 typedef struct fji_thread {
-    uintptr_t handle;
+    uintptr_t handle; /* a pthread_t; on the simulator the id of the simulated thread */
 } fji_thread;
 
 /* How a thread is created. */
 typedef struct fji_creator {
-    size_t stack_bytes; /* 0: the default of the system, but at least FJI_STACK_MIN */
+    /* Size of the thread's stack, bytes. 0: the default of the system, but at least
+     * FJI_STACK_MIN. */
+    size_t stack_bytes;
     /* NULL, or a callback that creates a joinable thread, which calls entry(arg). The callback
-     * returns 0, or another value if it creates no thread. If it is not NULL, stack_bytes is not
-     * used. */
+     * returns 0, or another value if it creates no thread. If create_thread is not NULL,
+     * stack_bytes is not used. */
     int (*create_thread)(void *(*entry)(void *), void *arg, void *creator_arg);
     void *arg; /* passed to create_thread() as creator_arg */
 } fji_creator;
 
 /*
- * Starts a thread that runs main(arg). In the new thread all asynchronous signals are blocked, and
- * cancellation is disabled. The name of the thread is the first 15 bytes of `name`. `how` says how
- * the thread is created. Returns false if the thread could not be started; main() is not called
- * then.
+ * Starts a thread that runs main(arg). `how` says how the thread is created. In the new thread
+ * cancellation is disabled, and all signals are blocked except those that an error of the thread
+ * itself raises, such as SIGSEGV. (A thread that how->create_thread() creates may have another
+ * signal mask, because it inherits the mask of the thread that creates it.) On Linux the name of
+ * the thread is the first 15 bytes of `name`. Returns false if the thread could not be started;
+ * main() is not called then.
  */
 bool fji_plat_thread_start(void (*main)(void *), void *arg, const fji_creator *how,
                            const char *name);
@@ -106,8 +113,8 @@ void fji_plat_thread_bind(const void *cpus, size_t bytes);
  * number. */
 void fji_plat_thread_allow(int signal);
 
-/* Sends the signal to the thread t. The caller ensures that t has not been joined and, if t was
- * detached, that t has not ended. */
+/* Sends the signal to the thread t; does nothing on the simulator, which has no signals. The caller
+ * ensures that t has not been joined and, if t was detached, that t has not ended. */
 void fji_plat_thread_signal(fji_thread t, int signal);
 
 /* Blocks every signal in the calling thread, also those that fji_plat_thread_start() does not
@@ -162,9 +169,9 @@ void fji_plat_free(void *p);
 void *fji_plat_reserve(size_t bytes);
 
 /*
- * Makes the `bytes` bytes at `at`, which are inside a reserved range, accessible memory. Bytes that
- * were already accessible keep their contents; the others are zero. Returns false if there is no
- * memory; nothing is changed then.
+ * Makes the `bytes` bytes at `at`, which are inside a reserved range, accessible memory. `at` is
+ * the beginning of a page. Bytes that were already accessible keep their contents; the others are
+ * zero. Returns false if there is no memory; nothing is changed then.
  */
 bool fji_plat_commit(void *at, size_t bytes);
 
@@ -185,9 +192,10 @@ size_t fji_plat_page(void);
 /* ---- Environment --------------------------------------------------------------------------- */
 
 /*
- * Returns how many CPUs the process may use, at least 1. The number takes into account the affinity
- * mask and the CPU limits of control groups. `root` is put before the paths in /proc and /sys: the
- * library passes "", and only tests pass other strings.
+ * Returns how many CPUs the process may use, at least 1. The number takes into account the CPU
+ * limits of control groups and, in the linux layer, the affinity mask of the calling thread. `root`
+ * is put before the paths in /proc and /sys: the library passes "", and only tests pass other
+ * strings.
  */
 int fji_plat_cpus(const char *root);
 
@@ -199,10 +207,11 @@ const char *fji_plat_env(const char *name);
  * Installs handlers that run around each fork() of the process: prepare() before the fork, parent()
  * after it in the parent process, and child() after it in the child process.
  *
- * The library calls this function often, always with the same handlers. If there is no memory to
- * install them, the next call tries again. If two threads call it at the same time, each handler
- * may be installed twice, and then runs twice at each fork(). In each fork(), all calls of
- * prepare() come before the calls of the other two.
+ * The library calls this function often, always with the same handlers. A call does nothing if an
+ * earlier call has installed them. If there is no memory to install them, the next call tries
+ * again. If two threads make the first call at the same time, each handler may be installed twice,
+ * and then runs twice at each fork(). In each fork(), all calls of prepare() come before the calls
+ * of the other two.
  */
 void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
@@ -240,17 +249,19 @@ void fji_lock_reset(fji_lock *l);
 
 /* The kinds of faults that a test can cause. The kinds before FJI_FAULT_WAIT are refusals of the
  * system. FJI_FAULT_WAIT and the kinds after it are events that may happen on any system. A call
- * "of the kind" is a call that the fault can affect; it "fails" if the fault occurs in it. */
+ * "of the kind" is a call that the fault can affect; it "fails" if the fault occurs in it. Faults
+ * occur only if FJI_FAULTS is 1, or on the simulator, which has only the kinds ALLOC, COMMIT,
+ * THREAD and BARRIER. */
 enum fji_fault {
-    FJI_FAULT_ALLOC,      /* fji_plat_alloc() or fji_plat_thread_start() gets no memory */
+    FJI_FAULT_ALLOC,      /* fji_plat_alloc() returns NULL; fji_plat_thread_start() returns false */
     FJI_FAULT_COMMIT,     /* fji_plat_commit() and fji_plat_discard() return false */
     FJI_FAULT_THREAD,     /* fji_plat_thread_start() returns false */
     FJI_FAULT_BARRIER,    /* fji_plat_has_barrier() and fji_plat_barrier() return false */
     FJI_FAULT_RESERVE,    /* fji_plat_reserve() returns NULL */
-    FJI_FAULT_ATTR,       /* no memory for the attributes of a thread, so it is not started */
-    FJI_FAULT_ATFORK,     /* the fork handlers are not installed */
+    FJI_FAULT_ATTR,       /* fji_plat_thread_start() gets no memory for the thread's attributes */
+    FJI_FAULT_ATFORK,     /* fji_plat_at_fork() installs no handlers */
     FJI_FAULT_AFFINITY,   /* the system refuses to read or to set the affinity mask */
-    FJI_FAULT_SYSCONF,    /* sysconf() returns -1 */
+    FJI_FAULT_SYSCONF,    /* sysconf() returns -1 instead of the page size or number of CPUs */
     FJI_FAULT_MEMBARRIER, /* linux: membarrier fails in fji_plat_barrier(), which waits 1 ms */
     FJI_FAULT_WAIT,       /* fji_plat_wait() returns at once, without a wake-up */
     FJI_FAULT_WAIT_LATE,  /* fji_plat_wait() begins to wait 1 ms late */
@@ -264,25 +275,26 @@ enum fji_fault {
 /*
  * Makes `count` consecutive calls of the kind fail, beginning with the n-th call from now; n == 1
  * is the next call. If `count` is 0, no call fails. Replaces what earlier calls of fji_fault_set()
- * and fji_fault_and() have chosen, but not what fji_fault_random() has chosen.
+ * and fji_fault_and() have chosen for this kind, but not what fji_fault_random() has chosen.
  */
 void fji_fault_set(enum fji_fault kind, long n, long count);
 
-/* Makes a second group of `count` consecutive calls fail, beginning with the n-th call from now, in
- * addition to those of fji_fault_set(). A later fji_fault_set() removes the second group. */
+/* Makes a second group of `count` consecutive calls of the kind fail, beginning with the n-th call
+ * from now, in addition to those of fji_fault_set(). A later call of fji_fault_and() for this kind
+ * replaces the second group, and a later fji_fault_set() removes it. Not on the simulator. */
 void fji_fault_and(enum fji_fault kind, long n, long count);
 
-/* Makes about one in `one_in` calls of the kind fail, chosen by pseudo-random numbers from `seed`.
- * If one_in is 0, no call fails for this reason. */
+/* Makes about one in `one_in` calls of the kind fail, from now on, chosen by pseudo-random numbers
+ * from `seed`. If one_in is 0, no call fails for this reason any more. Not on the simulator. */
 void fji_fault_random(enum fji_fault kind, uint64_t seed, long one_in);
 
-/* Returns how often fji_fault_now() was called for the kind since the process began. For JUMP and
- * STILL, calls of fji_plat_now() count only after one of these two faults was set. Returns 0
- * without FJI_FAULTS. */
+/* Returns how often fji_fault_now() was called for the kind since the process began, on the
+ * simulator since the run began. For JUMP and STILL, calls of fji_plat_now() count only after one
+ * of these two faults was set. Returns 0 if FJI_FAULTS is 0, except on the simulator. */
 long fji_fault_calls(enum fji_fault kind);
 
 /* Called by the platform layer. Counts a call of the kind, and returns whether this call has to
- * fail. Always returns false without FJI_FAULTS. */
+ * fail. Always returns false if FJI_FAULTS is 0, except on the simulator. */
 bool fji_fault_now(enum fji_fault kind);
 
 #endif /* FJI_PLAT_H */

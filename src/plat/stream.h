@@ -18,7 +18,8 @@
 
 #include <emmintrin.h>
 
-/* Copies `size` bytes from `from` to `to`. `size` is 4 or 8, and `to` is a multiple of `size`. */
+/* Copies `size` bytes from `from` to `to`. `size` is 4 or 8, and the address `to` is a
+ * multiple of `size`. */
 FJI_INLINE void fji_stream(void *to, const void *from, size_t size)
 {
     if (size == 4) {

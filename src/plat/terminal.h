@@ -7,7 +7,8 @@
  * terminal a second time, in non-blocking mode. The mode belongs to the open file description, so
  * the caller's own descriptor remains in blocking mode. If the terminal cannot be opened again, for
  * example because it belongs to another user, fji_terminal_write() writes to the caller's
- * descriptor, but only when poll() reports that it is writable.
+ * descriptor, but only when poll() reports that it is writable. Such a write() may still wait, if
+ * the terminal has space for only a part of the bytes.
  *
  * No function of this file changes errno or is a cancellation point of pthread_cancel().
  */
@@ -20,11 +21,11 @@
 typedef struct fji_terminal {
     int fd;       /* the descriptor that output is written to */
     bool owned;   /* fd was opened by fji_terminal_open() */
-    long process; /* the process that called fji_terminal_open() */
+    long process; /* id of the process that called fji_terminal_open() */
 } fji_terminal;
 
 /* Initialises *t for the terminal that the descriptor `fd` refers to. Returns false if fd is not a
- * terminal; *t is initialised then, too, and writes to fd. */
+ * terminal; then *t is initialised too, and output to *t is written to fd. */
 bool fji_terminal_open(fji_terminal *t, int fd);
 
 /* Closes the descriptor that fji_terminal_open() has opened, if it has opened one. */

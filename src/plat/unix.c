@@ -47,7 +47,7 @@ static void *plat_thread_main(void *p)
     return NULL;
 }
 
-/* Blocks all signals in the calling thread, except those that an error of the thread itself raises.
+/* Blocks all signals in the calling thread, except those that an error of a thread raises in it.
  * *old becomes the previous signal mask. */
 static void plat_block_signals(sigset_t *old)
 {
@@ -64,9 +64,9 @@ static void plat_block_signals(sigset_t *old)
     pthread_sigmask(SIG_SETMASK, &all, old);
 }
 
-/* Creates a thread that runs plat_thread_main(s), by how->create_thread() or else by
- * pthread_create(). The new thread inherits the signal mask of the caller. Returns 0, or another
- * value if no thread was created. */
+/* Creates a thread that runs plat_thread_main(s), by how->create_thread() if that is not NULL, or
+ * else by pthread_create(). The new thread inherits the signal mask of the thread that creates it.
+ * Returns 0, or another value if no thread was created. */
 static int plat_create(const fji_creator *how, struct plat_start *s)
 {
     pthread_attr_t attr;

@@ -44,8 +44,8 @@ void fji_task_mark_unqueued(fj_task *t, fj_cell *submitted_cell)
     t->code = FJ_OK;
     /* relaxed: the release store of `cell` below publishes location */
     fji_store_relaxed(&t->location, FJI_LOCATION_NONE | fji_location_stamp());
-    /* [timer.made] release -> acquire in fji_timers_withdraw(): a thread that reads this `cell`
-     * sees the record of the timers of the pool. */
+    /* [timer.made] release -> acquire in fji_timers_withdraw(): if t is a timer or has a limit, a
+     * thread that reads this `cell` sees the record of the timers of the pool. */
     fji_store_release(&t->cell, submitted_cell);
 }
 

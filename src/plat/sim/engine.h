@@ -10,8 +10,9 @@
 
 #include "sim.h"
 
-/* SIM_CLOCKS: the largest number of threads of a run, except with the TIMED strategy. SIM_THREADS:
- * the same with TIMED, which uses no memory model and so no vector clocks. */
+/* SIM_CLOCKS: the largest number of threads that exist at the same time in a run, except with the
+ * TIMED strategy. SIM_THREADS: the same with TIMED, which uses no memory model and so no vector
+ * clocks. */
 #define SIM_CLOCKS 24
 #define SIM_THREADS 1280
 
@@ -33,14 +34,14 @@ static inline void sim_clock_join(sim_clock *to, const sim_clock *from)
 enum sim_state { SIM_NONE, SIM_READY, SIM_FROZEN, SIM_WAITING, SIM_JOINING, SIM_ENDED };
 
 struct sim_thread {
-    void *sp;
-    int id;
+    void *sp; /* its stack pointer, while another thread runs */
+    int id;   /* its index in sim_engine->thread */
     enum sim_state state;
-    bool detached;
-    bool in_time; /* false if its last sim_wait() ended because the deadline had passed */
+    bool detached; /* no thread joins it: its id is free as soon as it has ended */
+    bool in_time;  /* false if its last sim_wait() ended because the deadline had passed */
     /* if WAITING: the word it sleeps on, or NULL if it only waits for the deadline */
     const uint32_t *word;
-    int64_t deadline;
+    int64_t deadline;  /* if WAITING: when the wait ends, ns; INT64_MAX: no deadline */
     int joins;         /* if JOINING: the id of the thread that it waits for */
     uint64_t priority; /* PCT strategy: the ready thread with the highest value runs */
     /* PCT strategy: points, with other threads ready, since it began to run or was demoted */
@@ -72,26 +73,27 @@ struct sim_costs;
 struct sim_engine {
     sim_options o;
     sim_result result;
-    bool on;
-    uint64_t random;
-    long steps, next_look;
-    long change_at[8];
-    int changes_left;
+    bool on;               /* whether a run is in progress */
+    uint64_t random;       /* state of the random number generator */
+    long steps, next_look; /* steps of the run so far; next_look is unused */
+    long change_at[8];     /* PCT strategy: the steps at which the running thread is demoted */
+    int changes_left;      /* how many elements of change_at are still to come */
+    /* the step at which the running thread is frozen, and at which the frozen one continues */
     long freeze_at, thaw_at;
-    int freezes_left;
-    struct sim_thread *frozen;
-    uint64_t lowest; /* PCT strategy: the priority of the next demoted thread; below all others */
-    int64_t clock;
+    int freezes_left;          /* how often the run may still freeze a thread */
+    struct sim_thread *frozen; /* the frozen thread, or NULL */
+    uint64_t lowest;  /* PCT strategy: the priority of the next demoted thread; below all others */
+    int64_t clock;    /* simulated time, ns; TIMED: the latest time at which a thread was chosen */
     int64_t earliest; /* earliest deadline of all waiting threads, ns, or INT64_MAX */
-    struct sim_thread *now;
+    struct sim_thread *now; /* the running thread */
     int ready[SIM_THREADS]; /* ids of the ready threads; with TIMED a heap by their clocks */
     int at[SIM_THREADS];    /* index of a thread in `ready`, or -1 if it is not ready */
     int ready_n;
-    int highest; /* one more than the highest thread id of this run */
-    void *main_sp;
-    unsigned char main_tls[SIM_TLS];
-    size_t tls_bytes;
-    unsigned char *tls;
+    int highest;   /* one more than the highest thread id of this run */
+    void *main_sp; /* stack pointer of sim_run(), to which the end of the run switches back */
+    unsigned char main_tls[SIM_TLS]; /* the thread-local variables from before the first run */
+    size_t tls_bytes;                /* size of the thread-local variables */
+    unsigned char *tls;              /* their address, which is the same for all threads */
     /* The data segment of the program, and a copy of its contents from before the first run. */
     unsigned char *data, *saved;
     size_t data_bytes;

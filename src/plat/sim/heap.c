@@ -3,23 +3,23 @@
  * heap.c - the memory of the simulated program; finds uses after free
  *
  * Blocks are allocated from one mapping at growing addresses. A map with one byte for each 16-byte
- * granule says which granules belong to an allocated block, and every access is checked against it.
- * If the option `reuse` is false, freed blocks are never allocated again, so that a use after free
- * is found. If it is true, the next allocation of the same size and alignment uses a freed block,
- * so that ABA problems with addresses are found. Reserved ranges (fji_plat_reserve()) are in a
- * second mapping.
+ * granule says which granules belong to an allocated block, and every access is checked against it,
+ * except with the strategy TIMED. If the option `reuse` is false, freed blocks are never allocated
+ * again, so that a use after free is found. If it is true, the next allocation of the same size and
+ * alignment uses a freed block, so that ABA problems with addresses are found. Reserved ranges
+ * (fji_plat_reserve()) are in a second mapping, in which accesses are not checked.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine.h"
 
-#define HEAP_BYTES ((size_t)1 << 31)
-#define HEAP_RANGES ((size_t)1 << 38)
-#define HEAP_GRANULE 16
-#define HEAP_APART 64 /* at least this many unallocated bytes are before each block */
-#define HEAP_BLOCKS (1 << 20)
-#define HEAP_RANGE_N 8192
+#define HEAP_BYTES ((size_t)1 << 31)  /* size of the mapping of the blocks, bytes */
+#define HEAP_RANGES ((size_t)1 << 38) /* size of the mapping of the reserved ranges, bytes */
+#define HEAP_GRANULE 16               /* bytes for which the map has one byte */
+#define HEAP_APART 64         /* at least this many unallocated bytes are before each block */
+#define HEAP_BLOCKS (1 << 20) /* largest number of blocks of a run */
+#define HEAP_RANGE_N 8192     /* largest number of reserved ranges of a run */
 
 struct heap_block {
     size_t at, size, align;
@@ -31,10 +31,10 @@ struct sim_heap {
     unsigned char *map; /* for each granule: 1 if it is in an allocated block, else 0 */
     size_t used;        /* offset in `bytes` of the end of the last block */
     struct heap_block block[HEAP_BLOCKS];
-    int blocks;
-    long live;
-    unsigned char *ranges;
-    size_t ranges_used;
+    int blocks;            /* elements of `block` in use, of allocated and of free blocks */
+    long live;             /* number of allocated blocks */
+    unsigned char *ranges; /* the mapping of the reserved ranges */
+    size_t ranges_used;    /* bytes of it that are reserved */
     struct heap_range {
         unsigned char *at;
         size_t bytes, used; /* used: how many bytes at the front are committed */

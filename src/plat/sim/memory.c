@@ -20,12 +20,13 @@
  *          learns what all threads knew at their earlier full fences.
  * barrier  The heavy fence is a full fence of every thread at that moment.
  *
- * With tso no load returns an older value. Instead, an atomic store is late: it waits in the buffer
- * of its thread, and other threads do not see it yet. It reaches memory after the earlier late
- * stores of that thread: at a random point, or at the next full fence, heavy fence, locked
- * instruction, wait, wake, or start or end of a thread. While a thread runs, its late stores are
- * written to memory, so that its plain loads see them, too. When the simulator switches to another
- * thread, it restores the values from before these stores.
+ * With tso no load returns an older value. Instead, an atomic store is late, unless it is seq_cst
+ * or goes to the stack of its own thread: it waits in the buffer of its thread, and other threads
+ * do not see it yet. It reaches memory after the earlier late stores of that thread: at a random
+ * point, or at the next full fence, heavy fence, locked instruction, wait, wake, or start or end of
+ * a thread. While a thread runs, its late stores are written to memory, so that its plain loads see
+ * them, too. When the simulator switches to another thread, it restores the values from before
+ * these stores.
  *
  * Races: for each 8 bytes the simulator keeps a shadow: the last plain write and the last atomic
  * write of any thread, and for each thread its last plain read. A new access races with one of
@@ -44,16 +45,16 @@
 #define S sim_engine
 #define MEMORY_VALUES 6         /* largest number of values in the history of a place */
 #define MEMORY_TABLE (1u << 20) /* entries of each hash table; unused pages take no memory */
-#define MEMORY_MOST (MEMORY_TABLE / 4 * 3)
-#define MEMORY_LATE 12 /* largest number of late stores (tso) of a thread */
+#define MEMORY_MOST (MEMORY_TABLE / 4 * 3) /* largest number of places, and of shadows, of a run */
+#define MEMORY_LATE 12                     /* largest number of late stores (tso) of a thread */
 /* Largest number of consecutive loads of one place by one thread that return an older value. */
 #define MEMORY_STALE 3
 
 struct memory_value {
     uint64_t value;
-    uint32_t time; /* when thread `by` stored it, on that thread's clock; 0: initial value */
-    uint8_t by;
-    sim_clock carries;
+    uint32_t time;     /* when thread `by` stored it, on that thread's clock; 0: initial value */
+    uint8_t by;        /* id of the thread that stored it */
+    sim_clock carries; /* the vector clock that an acquire load of the value joins */
 };
 
 struct memory_place {
@@ -63,17 +64,20 @@ struct memory_place {
     uint32_t seen[SIM_CLOCKS]; /* number of the newest value that each thread has read or written */
     /* of each thread: how many of its loads of this place in a row returned an older value */
     uint8_t missed[SIM_CLOCKS];
-    uint8_t size;
-    struct memory_value value[MEMORY_VALUES];
+    uint8_t size;                             /* of the accesses, bytes: 1, 2, 4 or 8 */
+    struct memory_value value[MEMORY_VALUES]; /* value n is in element n % MEMORY_VALUES */
 };
 
 struct memory_shadow {
-    uint32_t write, atomic; /* when the last plain write and the last atomic write happened */
+    /* When the last plain write and the last atomic write happened, on the clocks of their
+     * threads. */
+    uint32_t write, atomic;
+    /* The ids of these threads, and which of the 8 bytes they wrote: bit i is byte i. */
     uint8_t writer, atomic_by, write_mask, atomic_mask;
-    uint32_t readers; /* bit i is set if read_mask[i] and read[i] are valid */
-    const void *write_pc;
-    uint8_t read_mask[SIM_CLOCKS];
-    uint32_t read[SIM_CLOCKS];
+    uint32_t readers;              /* bit i is set if read_mask[i] and read[i] are valid */
+    const void *write_pc;          /* code address of the last plain write */
+    uint8_t read_mask[SIM_CLOCKS]; /* of each thread: which bytes its last plain read has read */
+    uint32_t read[SIM_CLOCKS];     /* of each thread: when its last plain read was, on its clock */
 };
 
 /* An entry of one of two hash tables. In place_of the key is an address that the program accesses
@@ -82,24 +86,24 @@ struct memory_shadow {
  * `place` and `shadow` from their beginning, so the used part stays in the processor's caches. */
 struct memory_entry {
     uintptr_t key;
-    uint32_t run, at;
+    uint32_t run, at; /* run: number of the run that made the entry; it is free in any other run */
 };
 
 /* A late store (memory model tso): a store that its thread has executed and other threads do not
  * see yet. */
 struct memory_late {
-    void *p;
-    int size;
+    void *p;                /* where it stores */
+    int size;               /* how many bytes */
     uint64_t value, before; /* before: the value that other threads still see */
-    sim_clock carries;
+    sim_clock carries;      /* the vector clock that an acquire load of `value` joins */
 };
 
 struct sim_memory {
-    uint32_t run;
-    int late_n[SIM_CLOCKS], late_all;
-    struct memory_late late[SIM_CLOCKS][MEMORY_LATE];
-    sim_clock fences;
-    uint32_t places, shadows;
+    uint32_t run;                     /* number of the current run */
+    int late_n[SIM_CLOCKS], late_all; /* number of late stores: of each thread, and of all */
+    struct memory_late late[SIM_CLOCKS][MEMORY_LATE]; /* of each thread, the oldest first */
+    sim_clock fences;         /* what threads knew at their full fences of this run */
+    uint32_t places, shadows; /* elements of `place` and `shadow` in use */
     struct memory_entry place_of[MEMORY_TABLE], shadow_of[MEMORY_TABLE];
     struct memory_place place[MEMORY_MOST];
     struct memory_shadow shadow[MEMORY_MOST];
@@ -256,7 +260,8 @@ static void memory_learn(struct sim_thread *t, const struct memory_value *v, int
     if (v->time > t->pending.at[v->by]) t->pending.at[v->by] = v->time;
 }
 
-/* Adds the value x, which thread t stores, to the history of l. The caller sets `carries` of it. */
+/* Adds the value x, which thread t stores, to the history of l. Returns the new element, in which
+ * the caller sets `carries`. */
 static struct memory_value *memory_append(struct sim_thread *t, struct memory_place *l, uint64_t x)
 {
     uint32_t n = ++l->last;
@@ -641,8 +646,8 @@ void sim_fence(int order, const void *pc)
     memory_tick(t);
 }
 
-/* fji_fence_thief(): a full fence with weak. With tso it does nothing, because x86-64 does not
- * reorder loads with loads. */
+/* fji_fence_thief(): a full fence with weak. With sc and tso it does nothing: x86-64, which tso
+ * stands for, does not reorder loads with loads. */
 void sim_fence_thief(const void *pc)
 {
     if (S->o.model == SIM_WEAK) sim_fence(__ATOMIC_SEQ_CST, pc);

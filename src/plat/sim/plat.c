@@ -2,7 +2,8 @@
 /*
  * sim/plat.c - the functions of plat.h, implemented by the simulator
  *
- * plat.h says what each function does.
+ * plat.h says what each function does. The functions that no simulated source calls are missing:
+ * fji_plat_thread_block_all(), fji_plat_alloc_scratch(), fji_fault_and() and fji_fault_random().
  */
 #include <stdio.h>
 #include <stdlib.h>

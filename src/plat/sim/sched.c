@@ -318,7 +318,7 @@ static void sched_demote(struct sim_thread *t)
 }
 
 /* Chooses the step at which a thread is frozen next: a random one of the next S->o.expected steps,
- * or never if the run has had all its freezes. */
+ * or never if the run has had all its freezes or S->o.expected is 0. */
 static void sched_next_freeze(void)
 {
     S->freeze_at = S->freezes_left-- > 0 && S->o.expected > 0
@@ -392,7 +392,7 @@ static void sched_choose_timed(void)
 
 /* Switches to a ready thread; not used with the strategy TIMED. The running thread is usually
  * not ready. If no thread is ready, advances the clock to the next deadline, or else ends the
- * freeze of the frozen thread. */
+ * freeze of the frozen thread, or else fails the run, because it is a deadlock. */
 static void sched_switch(void)
 {
     while (S->ready_n == 0) {
@@ -425,7 +425,7 @@ void sim_point(void)
     }
     if (S->ready_n == 1) return;
     if (S->o.strategy == SIM_PCT) {
-        if (++t->run > 2000) sched_demote(t), t->run = 0; /* t probably spins */
+        if (++t->run > 2000) sched_demote(t), t->run = 0; /* t probably spins: others run first */
         sched_go_to(sched_top_priority());
     } else if (sched_one_in(S->o.switch_in)) {
         sched_go_to(sched_any());

@@ -15,12 +15,15 @@
  *
  * The simulator finds wrong results (the program calls sim_fail()), deadlocks (all threads wait,
  * and none has a deadline), runs without an end (too many steps), data races, uses of memory that
- * is freed or was never allocated, and failed checks of the library (check.h).
+ * is freed or was never allocated, and failed checks of the library (check.h). With the memory
+ * model sc it finds no data races, and with the strategy TIMED neither data races nor uses of
+ * memory.
  *
  * Memory models
  *   sc    a load returns the last value stored.
  *   tso   as x86-64: a store may become visible to other threads late, but not later than the next
- *         full fence or locked instruction of its thread. Loads and stores are otherwise in order.
+ *         full fence or locked instruction of its thread, or the next heavy fence of any thread.
+ *         Loads and stores are otherwise in order.
  *   weak  as C11: a load may return an older value, unless the thread knows that the value was
  *         overwritten (memory.c). One case of C11 is not simulated, load buffering: a load never
  *         returns the value of a store that is executed after it.
@@ -42,21 +45,23 @@ enum sim_strategy {
     SIM_TIMED   /* the thread whose own clock is furthest behind; cost.c advances the clocks */
 };
 
-/* Options of one run. sim_options_of() sets them. "One in n" is a probability of 1/n. */
+/* Options of one run. sim_options_of() sets them. "One in n" is a probability of 1/n. With the
+ * strategy TIMED a load returns the last value stored in any model, and the options switch_in,
+ * changes, freezes, expected, stale_in, jump_in, spurious_in, races and step_ns cause nothing. */
 typedef struct sim_options {
     uint64_t seed;
     enum sim_model model;
     enum sim_strategy strategy;
-    int switch_in; /* RANDOM: at one in this many points the simulator chooses a new thread */
-    int changes;   /* PCT: how often the running thread gets the lowest priority; at most 8 */
-    int freezes;   /* at most so often a thread is stopped for many steps, as if it lost its core */
-    long expected; /* estimated steps of a run; if 0, `changes` and `freezes` have no effect */
-    int stale_in;  /* weak: one in this many loads returns an older value, if one is allowed */
-    int jump_in;   /* at one in this many points the clock jumps to the next deadline; 0: never */
-    int spurious_in;  /* at one in this many points a spurious wake-up happens; 0: never */
+    int switch_in;   /* RANDOM: at one in this many points the simulator chooses a new thread */
+    int changes;     /* PCT: how often the running thread gets the lowest priority; at most 8 */
+    int freezes;     /* largest number of times that a thread is stopped for many steps */
+    long expected;   /* estimated steps of a run; if 0, `changes` and `freezes` have no effect */
+    int stale_in;    /* weak: one in this many loads returns an older value, if allowed; >= 1 */
+    int jump_in;     /* at one in this many points the clock jumps to the next deadline; 0: never */
+    int spurious_in; /* at one in this many points a thread wakes without reason; 0: never */
     bool heavy_fence; /* result of fji_plat_has_barrier() */
     bool reuse;       /* whether freed memory is allocated again (heap.c) */
-    bool races;       /* whether a data race fails the run */
+    bool races;       /* whether a data race fails the run; not used with the model sc */
     bool trace;       /* whether the steps are printed to stderr */
     long steps;       /* a run with more steps than this fails */
     int step_ns;      /* how far each step advances the clock, ns; not used with TIMED */
@@ -64,13 +69,13 @@ typedef struct sim_options {
 } sim_options;
 
 typedef struct sim_result {
-    bool failed;
-    char text[400];
-    long steps;
-    long switches;
-    int threads;  /* number of threads of the run, including the first one */
-    int64_t time; /* duration of the run on the simulated clock, ns */
-    long blocks;  /* number of blocks of memory that the run did not free */
+    bool failed;    /* whether the run has failed, for example by sim_fail() */
+    char text[400]; /* if it has failed: why */
+    long steps;     /* number of points and waits of all threads */
+    long switches;  /* how often the simulator has switched to another thread */
+    int threads;    /* number of threads that the run has started, including the first one */
+    int64_t time;   /* duration of the run on the simulated clock, ns */
+    long blocks;    /* number of blocks of memory that the run did not free */
 } sim_result;
 
 /* Sets *o to the options that tests use by default. The seed determines the model, the strategy
@@ -96,11 +101,14 @@ int sim_self(void);    /* the id of the calling simulated thread */
 uint32_t sim_random(void); /* the next pseudo-random number of the run */
 void sim_yield(void);      /* lets another thread run */
 void sim_work(int64_t ns); /* advances the clock by ns, as if the caller computed for that time */
+/* Sleeps until the simulated clock has reached the time ns. Returns false, because its deadline has
+ * passed then. */
 bool sim_sleep_until(int64_t ns);
 void sim_note(const char *text); /* prints a line if the option `trace` is set */
 
 /* How often each operation was executed, by all threads, in the current or last run with the
- * strategy SIM_TIMED. */
+ * strategy SIM_TIMED. A locked instruction is also counted in `writes`, unless it is a fence.
+ * `sleeps` is not counted: it is always 0. */
 typedef struct sim_counts {
     uint64_t transfers, reads, writes, locked, barriers, wakes, sleeps, starts;
 } sim_counts;

@@ -11,7 +11,7 @@
 
 #include "engine.h"
 
-#define TRACE_PLACES 4096
+#define TRACE_PLACES 4096 /* largest number of code addresses that are looked up */
 
 static struct trace_place {
     const void *pc;
