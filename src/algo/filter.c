@@ -32,30 +32,36 @@
 
 enum {
     WORD = 64,       /* bits of a word of the mask, one for each element */
-    BATCH = 2048,    /* the most elements that are tested at once if their mask is on the stack */
-    SPARSE_MAX = 24, /* if a mask word has at most this many bits set, copy_sparse() is used */
+    BATCH = 2048,    /* the most elements that the caller's `keep` gets in one call, and that are
+                      * tested at once by a loop whose mask holds only one batch */
+    SPARSE_MAX = 24, /* a mask word with at most this many bits set is copied by copy_sparse(), if
+                      * elements have 1, 2, 4, 8 or 16 bytes */
 };
 
 struct filter;
 
-/* Tests the n elements from lo on. Sets the (n + 63) / 64 words of the mask; the bits above the
- * last element are 0. Returns FJ_OK, or the error code that the predicate returned. */
+/* Tests the n elements of f->in from index lo on by the caller's predicate. Sets the (n + 63) / 64
+ * words of the mask: bit j of word i is 1 if element lo + 64 * i + j is selected. The bits above
+ * the last element are 0. Returns FJ_OK. If the predicate returns an error code, returns that code;
+ * the mask is then incomplete. */
 typedef int filter_test(const struct filter *f, size_t lo, size_t n, uint64_t *mask);
 
 /* Copies those elements of `in` whose bit in the mask is set, and stores them one after the other
- * from `out` on. Returns the address behind the last copy. */
+ * from `out` on. An element has `size` bytes. The mask has `words` words; bit j of word i belongs
+ * to element 64 * i + j. Returns the address behind the last copy, or `out` if no bit is set. */
 typedef unsigned char *filter_copy(unsigned char *out, const unsigned char *in,
                                    const uint64_t *mask, size_t words, size_t size);
 
 struct filter {
     const unsigned char *in;
     unsigned char *out;
-    size_t size;
-    fj_test_fn *test;
-    fj_keep_fn *keep;
-    void *arg;
-    filter_test *test_chunk;
-    filter_copy *copy;
+    size_t size;             /* bytes of an element */
+    fj_test_fn *test;        /* the caller's predicate for one element; NULL: `keep` is used */
+    fj_keep_fn *keep;        /* the caller's predicate for a batch; NULL: `test` is used */
+    void *arg;               /* the last argument of `test` and `keep` */
+    filter_test *test_chunk; /* test_elements(), which calls `test`, or test_chunks(), which calls
+                              * `keep` */
+    filter_copy *copy;       /* the copy function for elements of `size` bytes */
 };
 
 static size_t mask_words(size_t n)
@@ -65,7 +71,8 @@ static size_t mask_words(size_t n)
 
 /* ---- Testing --------------------------------------------------------------------------------- */
 
-/* The filter_test function for `test`, which is called for each element. */
+/* The filter_test function that calls f->test for each element. An element is selected if the
+ * result is positive; a negative result is an error code. */
 static int test_elements(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
 {
     const unsigned char *x = f->in + lo * f->size;
@@ -85,7 +92,7 @@ static int test_elements(const struct filter *f, size_t lo, size_t n, uint64_t *
     return FJ_OK;
 }
 
-/* Returns one bit for each of eight bytes, set if the byte is not 0. Bit 0 is the first byte. */
+/* Returns one bit for each of eight bytes, set if the byte is not 0. Bit i belongs to bytes[i]. */
 static uint64_t nonzero_bytes(const unsigned char *bytes)
 {
     const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
@@ -97,8 +104,9 @@ static uint64_t nonzero_bytes(const unsigned char *bytes)
     return x * 0x0102040810204080u >> 56;
 }
 
-/* The filter_test function for `keep`, which is called for each batch of at most BATCH elements.
- * `keep` stores one byte for each element, which is not 0 if the element is selected. */
+/* The filter_test function that calls f->keep for each batch of at most BATCH elements. f->keep
+ * stores one byte for each element, which is not 0 if the element is selected. Any code other than
+ * FJ_OK that f->keep returns is an error code. */
 static int test_chunks(const struct filter *f, size_t lo, size_t n, uint64_t *mask)
 {
     unsigned char keep[BATCH];
@@ -140,10 +148,11 @@ FJI_INLINE unsigned char *copy_one(unsigned char *out, const unsigned char *in, 
     return out + (bits & 1) * size;
 }
 
-/* Copies the elements whose bit in the mask word `bits` is set, without a branch for each element:
- * it copies every element up to the last selected one, and each copy overwrites the copy before it
- * if that one is not selected. The last copy is a selected element, so nothing is written behind
- * the selected elements, where another worker may write. */
+/* Copies those of 64 elements whose bit in the mask word `bits`, which is not 0, is set. Returns
+ * the address behind the last of them. Does without a branch for each element: copies every element
+ * up to the last selected one, and each copy overwrites the copy before it if that one is not
+ * selected. The last copy is a selected element, so nothing is written behind the selected
+ * elements, where another worker may write. */
 FJI_INLINE unsigned char *copy_dense(unsigned char *out, const unsigned char *in, uint64_t bits,
                                      size_t size)
 {
@@ -278,9 +287,11 @@ static int filter_combine(void *left, const void *right, void *arg)
     return FJ_OK;
 }
 
-/* Returns whether the arguments of a filter or a partition are valid. `in` must not overlap the
- * first `out_elements` elements of `out`. This is n for a partition. It is 1 for a filter, because
- * the number of selected elements, and so the length of `out`, is not known yet. */
+/* Returns whether the arguments of a filter or a partition, except the predicate and the options,
+ * are valid. If n is 0, `in` and `out` may be NULL. Otherwise `in` must not overlap the first
+ * `out_elements` elements of `out`. The caller passes n as `out_elements` for a partition, and 1
+ * for a filter, because the number of selected elements, and so the length of `out`, is not known
+ * yet. */
 static bool filter_args_ok(const struct filter *f, size_t n, const size_t *count,
                            size_t out_elements)
 {
@@ -330,19 +341,21 @@ int fj_filter_chunks(const void *in, size_t n, size_t size, void *out, fj_keep_f
 
 enum {
     BLOCKS_MAX = 16384, /* limit for the number of blocks of a partition */
-    SMALL_WORDS = 64,   /* a mask of at most this many words is on the stack */
+    SMALL_WORDS = 64,   /* the mask of a partition is on the stack if it has at most this many
+                         * words of 64 bits */
 };
 
 struct partition {
     const struct filter *f;
-    size_t n;
+    size_t n;       /* elements of the array */
     size_t block;   /* elements in a block, a multiple of WORD; the last block may have fewer */
     size_t blocks;  /* number of blocks */
-    uint64_t *mask; /* one bit for each element: it is selected */
+    uint64_t *mask; /* one bit for each element: set if the element is selected. The second pass
+                     * inverts the bits of a block after it has copied the selected elements */
     size_t *before; /* of each block: after the first pass the number of selected elements in the
                      * block; in the second pass their number in all blocks before it */
-    size_t count;   /* selected elements in all blocks */
-    fj_progress *progress;
+    size_t count;   /* selected elements in all blocks; set between the two passes */
+    fj_progress *progress; /* to which the second pass adds the elements; NULL: none */
 };
 
 static size_t block_length(const struct partition *p, size_t b)
@@ -371,8 +384,9 @@ static int partition_test(void *context, size_t lo, size_t hi, void *acc)
     return code;
 }
 
-/* The second pass over the blocks lo <= b < hi: copies the selected elements of each block, inverts
- * the mask of the block, and copies the other elements. */
+/* The second pass over the blocks lo <= b < hi: copies the selected elements of each block to `out`
+ * from index p->before[b] on, inverts the mask of the block, and copies the other elements behind
+ * all selected elements of the array and behind the other elements of the blocks before b. */
 static int partition_copy(void *context, size_t lo, size_t hi, void *acc)
 {
     struct partition *p = context;
@@ -393,7 +407,8 @@ static int partition_copy(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-/* Runs one pass over all blocks. `step` is partition_test() or partition_copy(). */
+/* Runs one pass over all blocks. `step` is partition_test() or partition_copy(). Returns FJ_OK, or
+ * the code that ended the pass before all blocks were processed. */
 static int partition_pass(struct partition *p, fji_step *step, const fj_algo_options *how)
 {
     fji_split s = {.step = step, .context = p};
@@ -469,7 +484,8 @@ static int partition_sequential(const struct filter *f, size_t n, size_t *count,
     struct sequential_call a = {.f = f, .n = n};
     fj_algo_options untracked = how != NULL ? *how : (fj_algo_options){.grain = 0};
 
-    untracked.progress = NULL; /* partition_run() has already added n to its total */
+    untracked.progress = NULL; /* fji_job_init() must not add to the total of how->progress again:
+                                * partition_run() has already added n */
     int err = fji_job_init(&a.job, &untracked, 0);
     if (err != FJ_OK) return err;
     a.job.progress = how != NULL ? how->progress : NULL;
@@ -481,8 +497,9 @@ static int partition_sequential(const struct filter *f, size_t n, size_t *count,
 
 /* ---- Partitions: the call -------------------------------------------------------------------- */
 
-/* Returns the number of elements in a block, if the array has n elements. It is the larger
- * one of the grain and n / BLOCKS_MAX, but at most n, and is rounded up to a multiple of WORD. */
+/* Returns the number of elements in a block, if the array has n elements, n > 0. It is the larger
+ * one of `grain`, which is 0 if the options set no grain, and n / BLOCKS_MAX, rounded up. It is at
+ * most n, and is then rounded up to a multiple of WORD. */
 static size_t block_size(size_t n, size_t grain)
 {
     size_t min = fji_div_up(n, BLOCKS_MAX);
@@ -491,8 +508,10 @@ static size_t block_size(size_t n, size_t grain)
     return mask_words(fji_min(block, n)) * WORD;
 }
 
-/* Runs a partition. A mask of at most SMALL_WORDS words is on the stack, as `before` is then. A
- * larger mask is allocated together with `before`; if that fails, partition_sequential() runs. */
+/* Checks the arguments and runs a partition. If the mask needs at most SMALL_WORDS words, the mask
+ * and the array `before` are on the stack. Otherwise both are in one allocated block; if the
+ * allocation fails, partition_sequential() runs. If the function returns FJ_OK, *count is the
+ * number of selected elements; otherwise *count is unchanged. */
 static int partition_run(struct filter *f, size_t n, size_t *count, const fj_algo_options *how)
 {
     uint64_t small_mask[SMALL_WORDS];

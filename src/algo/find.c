@@ -3,14 +3,16 @@
  * find.c - searches: the first match, any match, and whether any or all elements match
  *
  * A search is the loop of split.h. Its tasks share `best`, the lowest index of a match that any of
- * them has found so far, and skip the elements right of it. If any match is sufficient, the task
- * that finds a match also ends the job with the code ANY_FOUND, as an error would. The caller's
- * function may return the same code as an error. The task therefore sets `hit` if its match has
- * ended the job, and the search then succeeds.
+ * them has found so far. Before a task searches a group of elements, it compares `best` with the
+ * first index of the group, and skips the group if it does not begin left of `best`. If any match
+ * is sufficient, the task that finds a match also ends the job with the code ANY_FOUND, as an error
+ * would. The caller's function may return the same code as an error. The task therefore sets `hit`
+ * if its match, and not an earlier error or cancellation, has ended the job. The search then
+ * succeeds.
  *
- * If the options set a grain, the caller's function gets that many elements at a time. A chunk of
- * the loop may then be several times as large as the grain, so that there are at most about
- * CHUNKS_MAX chunks and the loop passes quickly over the chunks right of a match.
+ * A group is a whole chunk of the loop or, if the options set a grain, at most `grain` elements of
+ * it. With a grain, a chunk of the loop may be several times as large as the grain, so that there
+ * are at most about CHUNKS_MAX chunks and the loop passes quickly over the chunks right of a match.
  *
  * Edges         from                       to                         carries
  *   find.best   acq_rel CAS, best_lower()  acquire load, best_load()  only the index itself
@@ -29,13 +31,13 @@ typedef struct search {
     void *arg;
     const unsigned char *base; /* the elements for `test`, of `size` bytes */
     size_t size;
-    bool expected; /* an element matches if the result of `test`, as a bool, equals this */
+    bool expected; /* with `test`: an element matches if (result of test > 0) equals this */
     bool any;      /* true: any match ends the search; false: the lowest match is needed */
-    size_t grain;  /* elements that are searched by one call of search_chunk(); 0: a whole chunk */
-    fj_progress *progress;
-    uint64_t done; /* elements that search_chunk() has added to `progress` */
-    uint64_t best; /* lowest index of a match so far; the end of the range: no match yet */
-    uint32_t hit;  /* 1: a match, not an error, has ended the job */
+    size_t grain;  /* the most elements of one call of search_chunk(); 0: those of a whole chunk */
+    fj_progress *progress; /* NULL: no progress is reported */
+    uint64_t done;         /* elements that search_chunk() has added to `progress` */
+    uint64_t best;         /* lowest index of a match so far; the end of the range: no match yet */
+    uint32_t hit;          /* 1: a match, not an error, has ended the job */
 } search;
 
 /* ---- The best match so far ------------------------------------------------------------------- */
@@ -47,6 +49,8 @@ static size_t best_load(search *s)
     return (size_t)fji_load_acquire(&s->best);
 }
 
+/* Called for a match with the index `at`: lowers s->best to `at` if it is higher. If any match is
+ * sufficient, also ends the job and, if the job had not ended before, sets s->hit. */
 static void best_lower(search *s, size_t at)
 {
     uint64_t best = best_load(s);
@@ -76,6 +80,8 @@ static int search_test(const search *s, size_t lo, size_t hi, size_t *at)
     return FJ_OK;
 }
 
+/* Searches lo <= i < hi, and records the match if there is one. Returns FJ_OK, or the code with
+ * which the caller's function failed. */
 static int search_chunk(search *s, size_t lo, size_t hi)
 {
     size_t at = hi;
@@ -108,8 +114,9 @@ static int search_step(void *context, size_t lo, size_t hi, void *acc)
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
-/* Returns the size of a chunk of the loop: a multiple of the grain that divides n elements into at
- * most about CHUNKS_MAX chunks. */
+/* Returns the number of elements in a chunk of the loop: a multiple of `grain`, which is not 0,
+ * that divides n elements into at most about CHUNKS_MAX chunks. Returns `grain` if that multiple
+ * would overflow. */
 static size_t search_grain(size_t n, size_t grain)
 {
     size_t factor = n / grain / CHUNKS_MAX + 1, chunk;
@@ -117,8 +124,9 @@ static size_t search_grain(size_t n, size_t grain)
     return __builtin_mul_overflow(grain, factor, &chunk) ? grain : chunk;
 }
 
-/* Runs the search over begin <= i < end. If it returns FJ_OK, s->best is the index of the match, or
- * `end` if no element matches. */
+/* Runs the search over begin <= i < end. If it returns FJ_OK, s->best is the lowest index of a
+ * match or, if s->any is true, the index of some match. It is `end` if no element matches. Returns
+ * FJ_OK also if a match has ended the job with ANY_FOUND. */
 static int search_run(search *s, size_t begin, size_t end, const fj_algo_options *how)
 {
     fji_job *j = &s->split.job;
@@ -163,9 +171,10 @@ int fj_find_any(size_t begin, size_t end, fj_find_fn *find, void *arg, size_t *a
     return find_run(&s, begin, end, at, how);
 }
 
-/* Sets *yes to `expected` if there is a match, and to its opposite otherwise. For fj_any() a match
- * is an element for which `test` is true. For fj_all() a match is an element for which `test` is
- * false. */
+/* Checks the arguments and runs the search of fj_any() or fj_all(). If it returns FJ_OK, *yes is
+ * s->expected if there is a match, and the opposite otherwise. For fj_any() a match is an element
+ * for which `test` returns a positive number. For fj_all() a match is an element for which `test`
+ * returns 0. */
 static int match_run(search *s, size_t n, int *yes, const fj_algo_options *how)
 {
     if (s->test == NULL || yes == NULL || s->size == 0) return FJ_EINVAL;

@@ -2,8 +2,8 @@
 /*
  * for.c - loops over ranges, tiles and arrays, and calls of several functions
  *
- * Each function of this file runs the loop of split.h with a step function that calls the caller's
- * body.
+ * Each public function of this file runs the loop of split.h with a step function that calls the
+ * caller's body or, for fj_invoke_functions(), the caller's functions.
  */
 #include "split.h"
 
@@ -22,7 +22,8 @@ static int range_step(void *context, size_t lo, size_t hi, void *acc)
     return l->body(lo, hi, l->arg);
 }
 
-/* Runs the loop of split.h with `step` over begin <= i < end, without accumulators. */
+/* Runs the loop of split.h with `step` over begin <= i < end, without accumulators. Returns
+ * FJ_EINVAL if the options are invalid, otherwise what fji_split_run() returns. */
 static int loop_run(fji_step *step, void *context, size_t begin, size_t end,
                     const fj_algo_options *how)
 {
@@ -46,18 +47,21 @@ int fj_for(size_t begin, size_t end, fj_for_fn *body, void *arg, const fj_algo_o
 /* ---- Two dimensions -------------------------------------------------------------------------- */
 
 enum {
-    SIDE_MAX = 64,   /* without a grain, a side of this many elements is not doubled further */
-    TILES_MAX = 1024 /* without a grain, a side below SIDE_MAX is doubled if there are more tiles */
+    SIDE_MAX = 64,   /* without a grain, a tile has at most this many rows and columns, unless the
+                      * number of tiles would then overflow a size_t */
+    TILES_MAX = 1024 /* without a grain, the side of the tiles is doubled while there are more
+                      * tiles than this, but only up to SIDE_MAX */
 };
 
 struct tile_loop {
     fj_for_2d_fn *body;
     void *arg;
     size_t rows, columns;
-    size_t side;         /* of a tile, in elements */
+    size_t side;         /* rows, and columns, of a tile; fewer at the right and lower edges */
     size_t tiles_across; /* tiles in one row of tiles */
     fji_job *job;
-    fj_progress *progress; /* tile_run() adds elements to it; the loop would add tiles */
+    fj_progress *progress; /* tile_run() adds elements to it; the loop would add tiles. NULL: no
+                            * progress is reported */
 };
 
 static int tile_run(const struct tile_loop *l, size_t tile)
@@ -165,6 +169,6 @@ int fj_invoke_functions(const fj_function *functions, size_t n, const fj_algo_op
     if (!fji_array_ok(functions, n, sizeof *functions)) return FJ_EINVAL;
     for (size_t i = 0; i < n; i++)
         if (functions[i].fn == NULL) return FJ_EINVAL;
-    each.grain = 1; /* the caller passes only functions that are worth a task each */
+    each.grain = 1; /* each function is a chunk, because it is expected to be worth a task */
     return loop_run(functions_step, (void *)(uintptr_t)functions, 0, n, &each);
 }

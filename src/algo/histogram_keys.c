@@ -6,10 +6,12 @@
  * increment of its counter then has to wait for the previous increment of the same counter.
  *
  * The idea: four neighbouring elements are counted in four separate tables of counters, the lanes.
- * A chunk is counted in batches of at most BATCH_MAX elements. At the end of each batch the lanes
- * are added to the result. Lanes are worthwhile if a batch has at least ELEMENTS_PER_KEY elements
- * for each counter of a lane, and if a lane has at most LANE_KEYS_MAX counters, so that the lanes
- * fit on the stack. Otherwise each element is counted directly in the result.
+ * fj_histogram() passes each chunk to count_range(), with an array `counts` to which the counts of
+ * the chunk are to be added. A chunk is counted in batches of at most BATCH_MAX elements. At the
+ * end of each batch the lanes are added to `counts`. Lanes are worthwhile if a batch has at least
+ * ELEMENTS_PER_KEY elements for each counter of a lane, and if a lane has at most LANE_KEYS_MAX
+ * counters, so that the lanes fit on the stack. Otherwise each element is counted directly in
+ * `counts`.
  *
  * A key that is not below `keys` makes the call fail with FJ_EINVAL.
  */
@@ -19,26 +21,26 @@
 
 enum {
     LANES = 4,            /* number of separate tables of counters in which a batch is counted */
-    LANE_KEYS_MAX = 1024, /* if `keys` is larger, 32-bit keys are counted in the result itself */
+    LANE_KEYS_MAX = 1024, /* if `keys` is larger, 32-bit keys are counted directly in `counts` */
     ELEMENTS_PER_KEY = 2, /* a batch with fewer elements for each counter of one table is counted
-                           * in the result itself */
+                           * directly in `counts` */
     BATCH_MAX = 1 << 30,  /* the most elements of a batch, so that a counter of 32 bits does not
                            * overflow */
     BYTE_KEYS = 256,      /* number of different keys of 8 bits */
 };
 
 /* Adds 1 to counts[k] for each key k of the n keys at `key`. Returns FJ_OK, or FJ_EINVAL if a key
- * is not below `keys`; `counts` is then incomplete. */
+ * is not below `keys`; some of the other keys may then not be counted. */
 typedef int count_keys(const void *key, size_t n, uint64_t *counts, size_t keys);
 
 /* The array, and how its elements are counted. */
 struct key_array {
     const unsigned char *base;
     size_t width; /* bytes of a key */
-    size_t keys;  /* number of counters in the result; a valid key is below this */
-    /* A batch of fewer than lanes_min elements is counted by directly(): in the result itself. A
+    size_t keys;  /* number of counters in `counts`; a valid key is below this */
+    /* A batch of fewer than lanes_min elements is counted by directly(), without other tables. A
      * larger batch is counted by in_lanes(): in LANES separate tables of counters, which are then
-     * added to the result. */
+     * added to `counts`. SIZE_MAX: every batch is counted by directly(). */
     size_t lanes_min;
     count_keys *directly, *in_lanes;
 };
@@ -61,8 +63,8 @@ static int lanes_add(const uint32_t *lane, size_t lane_keys, size_t keys, uint64
     return invalid == 0 ? FJ_OK : FJ_EINVAL;
 }
 
-/* The body that histogram() passes to fj_histogram(): counts the elements begin <= i < end, batch
- * by batch. */
+/* The body that histogram() passes to fj_histogram(): adds the counts of the elements
+ * begin <= i < end to `counts`, batch by batch. Returns FJ_OK, or FJ_EINVAL if a key is invalid. */
 static int count_range(size_t begin, size_t end, uint64_t *counts, void *arg)
 {
     const struct key_array *a = arg;
@@ -86,7 +88,7 @@ static int histogram(struct key_array *a, size_t n, uint64_t *counts, const fj_a
 
 /* Counts the n bytes at `base` in LANES separate tables, and adds these to `counts`. Each table has
  * a counter for every value of a byte, so that the loop does not have to test whether a key is
- * below `keys`. */
+ * below `keys`: lanes_add() does that at the end. */
 static int bytes_in_lanes(const void *base, size_t n, uint64_t *counts, size_t keys)
 {
     const uint8_t *key = base;
@@ -126,7 +128,7 @@ int fj_histogram_u8(const uint8_t *key, size_t n, uint64_t *counts, size_t keys,
 
 /* ---- Keys of 32 bits ------------------------------------------------------------------------- */
 
-/* Returns whether four keys are all below `keys`. */
+/* Returns whether the four keys key[0] to key[3] are all below `keys`. */
 static inline bool four_keys_ok(const uint32_t *key, size_t keys)
 {
     uint32_t a = key[0] > key[1] ? key[0] : key[1], b = key[2] > key[3] ? key[2] : key[3];

@@ -25,11 +25,13 @@ int fji_job_init(fji_job *j, const fj_algo_options *how, uint64_t amount)
     return FJ_OK;
 }
 
-/* Runs `root` in `pool` under `token`, each of which may be NULL. If the calling thread is
- * in a pool, `pool` is NULL or that pool, and `token` is NULL, `root` is an ordinary function call.
- * Otherwise the tasks of the call do not run under the token of the calling task. They test that
- * token through j->caller. Returns FJ_ECANCELED, and does not run `root`, if the calling task is
- * cancelled. */
+/* Runs `root` in `pool`, which is NULL for the default of the options: the pool of the calling
+ * thread or, outside a pool, the common pool. If the calling thread is already in that pool and
+ * `token` is NULL, this is an ordinary function call, and the tasks of the call run under the token
+ * of the calling task. Otherwise they run under `token`, or under no token if that is NULL, and
+ * they test the token of the calling task through j->caller. Returns the code of `root`. Returns
+ * FJ_ECANCELED, and does not run `root`, if the calling task or `token` is already cancelled. Other
+ * errors of fj_invoke(), for example because the pool is shut down, are returned too. */
 static int job_enter(fji_job *j, fj_pool *pool, fj_token *token, fj_task *root)
 {
     fj_pool *here = fj_current_pool();

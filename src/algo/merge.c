@@ -19,15 +19,17 @@
  * The number of steps, k, is at most the length of the shorter run. Therefore k steps cannot go
  * beyond the end of a run, and the loop does not test for it. The same element can be copied from
  * both ends only if the comparison contradicts itself. The merge detects this after the k steps,
- * and then merges these elements again from the front, with a test of the bounds at each step. When
- * one run has fewer than SHORT_RUN elements left and the other one has many, a binary search in the
- * longer run finds the position of each element of the shorter one.
+ * and then repeats them in another way: it merges up to 2 * k elements from the front, with a test
+ * of the bounds at each step. When one run has fewer than SHORT_RUN elements left, and the other
+ * one has more than SKEW times as many, a binary search in the longer run finds the position of
+ * each element of the shorter one.
  *
  * In parallel: a worker that merges tests for demand before each chunk. If there is demand, and
  * more than two chunks are left, the worker divides the rest of `out` into two halves: a binary
  * search finds how many elements of the first half come from a. The worker forks a task that merges
- * the second half, and merges the first half itself. The search is done only once for both halves,
- * so each element belongs to exactly one half, even if the comparison contradicts itself.
+ * the second half, and merges the first half itself. If no thief takes the task, the worker then
+ * merges the second half too. The search is done only once for both halves, so each element belongs
+ * to exactly one half, even if the comparison contradicts itself.
  */
 #include "merge.h"
 
@@ -38,11 +40,13 @@
 enum {
     SHORT_RUN = 8,    /* if either run has fewer elements left, merge_short_run() merges the rest */
     SKEW = 8,         /* if one run is more than 8 times as long as the other, merge_short_run()
-                       * finds positions in it by binary search */
+                       * finds positions in the longer one by binary search */
     TRIM_MIN = 128,   /* if both runs together have fewer elements, fji_merge_sequential() does not
                        * look for elements that need no merge (merge_trim()) */
-    CHUNK_MAX = 2048, /* the largest chunk, in elements, unless the options ask for a larger one */
-    SKIP_POOL_MAX = 1024, /* the most elements that fj_merge() merges without a pool */
+    CHUNK_MAX = 2048, /* the largest chunk, in elements, unless `grain` or `min_grain` of the
+                       * options asks for a larger one */
+    SKIP_POOL_MAX = 1024, /* the most elements, of both runs together, that fj_merge() merges on
+                           * the calling thread without entering a pool */
 };
 
 enum fji_kind fji_kind_of(size_t size)
@@ -55,8 +59,8 @@ enum fji_kind fji_kind_of(size_t size)
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
-/* Merges elements from the front of the runs to the front of `out`. Stops after `max` elements, or
- * when a run is empty. */
+/* Merges elements from the front of the runs to the front of `out`, and removes them from *p. Stops
+ * after `max` elements, or when a run is empty. */
 FJI_INLINE void merge_front(const fji_order *o, fji_run_pair *p, size_t max, enum fji_kind kind)
 {
     const size_t size = fji_elem_size(o, kind);
@@ -78,8 +82,9 @@ FJI_INLINE void merge_front(const fji_order *o, fji_run_pair *p, size_t max, enu
     p->out = out;
 }
 
-/* Copies the first n elements of *run to p->out, and removes them from *run. *run has *left
- * elements: p->na or p->nb. */
+/* Copies the first n elements of *run to p->out, and removes them from *run: advances *run and
+ * p->out by n elements and subtracts n from *left. `run` is &p->a or &p->b, and `left` is &p->na or
+ * &p->nb, the number of elements of that run. */
 static void merge_take(const fji_order *o, fji_run_pair *p, const unsigned char **run, size_t *left,
                        size_t n)
 {
@@ -174,8 +179,9 @@ size_t fji_merge_rank(const fji_order *o, const fji_run_pair *p, size_t n)
 
 /* ---- Sequential merges ----------------------------------------------------------------------- */
 
-/* Merges k elements to the front of `out` and k elements to its back. 0 < k, k <= na and k <= nb.
- * If the comparison has contradicted itself, merges at most 2 * k elements to the front instead. */
+/* Merges k elements to the front of `out` and k elements to its back, and removes them from *p.
+ * 0 < k, k <= na and k <= nb. If the comparison has contradicted itself, so that an element was
+ * copied to both ends, merges at most 2 * k elements to the front instead. */
 static void merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k)
 {
     bool consistent = true;
@@ -209,6 +215,7 @@ void fji_merge_sequential(const fji_order *o, fji_run_pair *p)
 
 /* ---- Parallel merges ------------------------------------------------------------------------- */
 
+/* The second half of a merge, while it is forked. */
 typedef struct merge_half {
     fj_task task;
     const fji_merge_context *merge;
@@ -225,9 +232,9 @@ static int merge_half_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Forks a task that merges the second half of *p, and merges the first half. Returns false if a
- * thief has run the task. Otherwise sets *p to the second half, which the caller still has to
- * merge, and returns true. */
+/* Forks a task that merges the second half of *p, and merges the first half. Returns false if the
+ * task was run, by a thief or by fj_fork() itself for want of memory. Otherwise takes the task
+ * back, sets *p to the second half, which the caller still has to merge, and returns true. */
 static bool merge_fork_half(const fji_merge_context *m, fji_run_pair *p)
 {
     size_t n = (p->na + p->nb) / 2, size = m->order.size;
@@ -250,6 +257,9 @@ static void merge_add_progress(const fji_merge_context *m, size_t n)
     if (m->counts_progress) fji_job_add_progress(m->job, n);
 }
 
+/* Merges p, chunk by chunk, until it is empty or the job has ended. Before each chunk, forks a half
+ * of the rest if m->parallel is true, more than two chunks are left and there is demand. If one of
+ * the runs has fewer than SHORT_RUN elements left, merges the rest at once. */
 static void merge_pair(const fji_merge_context *m, fji_run_pair p)
 {
     size_t max = m->chunk / 2 < SHORT_RUN ? SHORT_RUN : m->chunk / 2;
@@ -305,8 +315,8 @@ typedef struct merge_call {
     fji_run_pair pair;
 } merge_call;
 
-/* Returns how many comparisons fit into the time of a chunk, at most `max`. Measures comparisons of
- * elements of the longer run. */
+/* Returns how many comparisons take about FJI_CHUNK_TICKS, at least 1 and at most `max`. Measures
+ * comparisons of the first two elements of the longer run. */
 static size_t merge_measure(const merge_call *c, size_t max)
 {
     const fji_run_pair *p = &c->pair;

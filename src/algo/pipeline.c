@@ -14,7 +14,8 @@
  * stage end.
  *
  * Gates. A stage that processes one item at a time, a serial or an ordered stage, has a gate. The
- * gate is closed while an item is in the stage. Items enter the stage in the order of their turns.
+ * gate is closed while an item is in the stage. At the first stage this is all that a gate does,
+ * because items do not arrive there. At a later stage, items enter in the order of their turns.
  * The turn of an item at an ordered stage is the number of the item. At a serial stage, the first
  * item that arrives has turn 0, the second one turn 1, and so on. The gate has `next`, the turn of
  * the item that may enter next, and a ring, an array of at least max_in_flight entries. An item
@@ -33,15 +34,16 @@
  *
  * Runners. A runner is a task that moves items through stages. An item is ready if it is stored at
  * an open gate and its turn is `next`. Work is ready if an item is ready, or if the first stage may
- * be called: a slot is free, the first stage has not ended the input, and its gate is open. A
- * runner takes the ready item that is at the latest stage, so that items leave the pipeline, or
- * else calls the first stage. It runs the stage, and then the following stages of the item, until
- * the item is stored at a gate or leaves the pipeline. Then it takes the next work that is ready.
+ * be called: a slot is free, the first stage has not ended the input, and its gate is open, or it
+ * is parallel and has no gate. A runner takes the ready item that is at the latest stage, so that
+ * items leave the pipeline, or else calls the first stage. It runs the stage, and then the
+ * following stages of the item, until the item is stored at a gate or leaves the pipeline. Then it
+ * takes the next work that is ready.
  *
  * Before a runner runs a stage, it tests whether more work is ready and there is demand. If so, it
  * forks another runner, its child. A child that no worker has begun to run is the offer. There is
- * at most one offer in the pipeline at a time; when the child begins, any runner may make the next
- * one.
+ * at most one offer in the pipeline at a time; when the child begins, or when its forker has taken
+ * it back, any runner may make the next one.
  *
  * A runner that finds no ready work takes back or joins one of its children, looks for ready work
  * again, and so on, and returns when it has no child left. A runner never waits for an item. But
@@ -56,8 +58,9 @@
  * So few runners wait at any time. This also limits the stack of a worker: while a runner waits for
  * a child, its worker may run a runner that this child has forked, on the same stack.
  *
- * One lock protects the gates, the rings, the slots and the offer. A runner holds it for a few
- * instructions, never while it runs a stage.
+ * One lock protects the gates, the rings, the list of free slots, the offer and the number of
+ * runners that wait in joins. A runner holds it for a few instructions, never while it runs a
+ * stage.
  *
  * Why no item is forgotten, unless the job ends
  *   L1  A runner returns only when it has no item and has joined all its children. The first runner
@@ -75,10 +78,10 @@
  *   soon as it has no item, or returns early to its forker, which does.
  *
  * Errors. An error code or a cancellation ends the job: no stage function is called any more, and
- * every runner returns as soon as the stage function that it runs has returned. When all runners
- * have returned, the thread that called fj_pipeline() passes the items that are left in slots to
- * drop(), one after the other. This includes an item whose stage function has failed, unless the
- * function has set the item to NULL.
+ * every runner returns as soon as the stage function that it runs has returned and its children are
+ * joined. When all runners have returned, the thread that called fj_pipeline() passes the items
+ * that are left in slots to drop(), one after the other, unless `drop` is NULL. This includes an
+ * item whose stage function has failed, unless the function has set the item to NULL.
  *
  * Ordering. The lock orders all accesses to the gates and the rings, and what a stage wrote before
  * what the next stage of the same item reads: see plat/lock.c.
@@ -92,15 +95,16 @@
 
 enum {
     CHILDREN_MAX = 8, /* the most tasks that a runner has forked and not joined, at a time */
-    WAITING_MAX = 8,  /* if this many runners wait in joins, a runner that has no item
-                       * returns to the forker that waits for it, although work may be ready */
-    LINGER_MAX = 20,  /* how often a runner that finds no work looks again before it joins a
-                       * stolen child */
+    WAITING_MAX = 8,  /* if this many runners wait in joins, a runner that has no item, and for
+                       * which its forker waits, returns although work may be ready */
+    LINGER_MAX = 20,  /* how often a runner that finds no ready work spins and looks again before
+                       * it joins a stolen child */
 };
 
-/* Times in ticks, which are about nanoseconds. LINGER_TICKS: how long a runner that found no work
- * spins before it looks again. OFFER_TICKS: if a forked runner was not stolen for this time, its
- * forker may return early to the runner that waits for it. */
+/* Times in ticks, which are about nanoseconds. LINGER_TICKS: how long a runner that found no ready
+ * work spins before it looks again. OFFER_TICKS: if the only child of a runner has not begun to run
+ * within this time, and the forker of the runner waits for it in a join, the runner returns early
+ * to its forker. */
 #define LINGER_TICKS 500u
 #define OFFER_TICKS 50000u
 
@@ -111,29 +115,31 @@ typedef struct item {
     /* The pointer that the stage functions get. NULL: the slot is free, the first stage has not
      * returned yet, or a stage has set the item to NULL. */
     void *data;
-    size_t number;     /* 0 for the first item that the first stage has made, then 1, 2, ... */
+    size_t number;     /* 0 for the first item that the first stage has made, then 1, 2, ...; set
+                        * when the first stage has returned the item */
     struct item *next; /* if this slot is free: the next slot in the list of free slots */
 } item;
 
 /* The gate of a serial or ordered stage: decides which item may enter the stage, and when. Items
  * enter in the order of their turns, which are numbers from 0 on. */
 typedef struct gate {
-    item **ring; /* the items that have arrived and may not enter yet: an item with turn t is in
-                  * entry t & mask. NULL at the first stage and at parallel stages */
-    size_t next; /* the turn of the item that may enter next */
+    item **ring; /* the items that have arrived and have not entered yet: an item with turn t is
+                  * in entry t & mask of the pipeline. An entry without an item is NULL. `ring`
+                  * itself is NULL at the first stage and at parallel stages */
+    size_t next; /* the turn of the item that may enter next; not used at the first stage */
     size_t end;  /* of a serial stage: the turn that the next item to arrive gets */
-    bool closed; /* an item is in the stage, so that no other item may enter */
+    bool closed; /* true: an item is in the stage, so that no other item may enter */
 } gate;
 
 typedef struct pipeline {
     fji_job job;
     const fj_stage *stages;
-    size_t n;
-    size_t max_in_flight;
-    size_t mask;         /* entries of a gate's ring, a power of two, minus 1 */
-    size_t last_ordered; /* index of the last ordered stage; 0: only the first one may be ordered */
-    gate *gates;         /* array of n gates, one for each stage; not used for parallel stages */
-    item *items;         /* array of max_in_flight slots */
+    size_t n;             /* number of stages */
+    size_t max_in_flight; /* number of slots */
+    size_t mask;          /* number of entries of each ring, a power of two, minus 1 */
+    size_t last_ordered;  /* index of the last ordered stage after the first; 0: there is none */
+    gate *gates;          /* array of n gates, one for each stage; not used for parallel stages */
+    item *items;          /* array of max_in_flight slots */
 
     _Alignas(64) fji_lock lock; /* protects all members below, the gates, their rings, and
                                  * `awaited` of each child */
@@ -142,8 +148,8 @@ typedef struct pipeline {
                                  * begun to run; NULL: there is no such runner */
     uint64_t offered_at;        /* when `offerer` was last set to a runner, in ticks */
     int waiting;                /* number of runners that wait in a join for a stolen child */
-    size_t ready;               /* number of serial and ordered stages that are empty and whose next
-                                 * item has arrived, so that it may enter at once */
+    size_t ready;               /* number of gates at which an item is ready: the gate is open, and
+                                 * the item whose turn is next is in its ring */
     size_t used;                /* items[0] to items[used - 1] were occupied at least once */
     item *free;                 /* list of the slots that were occupied and are free again */
     size_t next_number;         /* the number that the next item of the first stage gets */
@@ -199,7 +205,8 @@ static bool gate_arrive(pipeline *p, size_t stage, item *x)
 }
 
 /* Called when an item has left `stage`, which is serial or ordered: opens the gate, so that another
- * item may enter. If the item whose turn is next has arrived already, adds 1 to p->ready. */
+ * item may enter. If the item whose turn is next has arrived already, adds 1 to p->ready. No item
+ * arrives at the first stage, so there the function only opens the gate. */
 static void gate_open(pipeline *p, size_t stage)
 {
     gate *g = &p->gates[stage];
@@ -232,8 +239,9 @@ static bool can_make(const pipeline *p)
     return !p->ended && !p->gates[0].closed && (p->free != NULL || p->used < p->max_in_flight);
 }
 
-/* Takes a free slot for the item that the first stage makes. The caller has checked by can_make()
- * that a slot is free. */
+/* Takes a free slot for the item that the first stage makes, and closes the gate of the first stage
+ * unless that stage is parallel. The caller has checked by can_make() that a slot is free and that
+ * the gate is open. */
 static position slot_take(pipeline *p)
 {
     item *x = p->free;
@@ -256,7 +264,8 @@ static void slot_free(pipeline *p, item *x)
 
 /* ---- Stages (under the lock) ----------------------------------------------------------------- */
 
-/* Returns the next stage of x after `stage`, or p->n if x leaves the pipeline. */
+/* Returns the next stage of item x after `stage`, or p->n if x leaves the pipeline. If a stage has
+ * set x to NULL, this is the next ordered stage, or p->n if there is none. */
 static size_t stage_after(const pipeline *p, size_t stage, const item *x)
 {
     if (FJI_LIKELY(x->data != NULL)) return stage + 1;
@@ -310,7 +319,9 @@ static void child_release(runner *r, child *c)
     r->children--;
 }
 
-/* Joins c, a child of r that a thief has taken. If c has failed, ends the job with its code. */
+/* Joins c, a child of r that is no longer in the queue of r, and releases its entry. If c was
+ * cancelled before it began, for example because the pool has stopped, ends the job with the code
+ * of c, FJ_ECANCELED. A child that has run always returns FJ_OK. */
 static void child_wait(runner *r, child *c)
 {
     pipeline *p = r->pipe;
@@ -328,7 +339,7 @@ static void child_wait(runner *r, child *c)
 }
 
 /* Returns an entry of r->child that is not in use. If all are in use, first joins a child that is
- * about to return. Returns NULL if there is no such child. */
+ * about to return, and returns its entry. Returns NULL if there is no such child either. */
 static child *child_get(runner *r)
 {
     for (int i = 0; i < CHILDREN_MAX; i++) {
@@ -371,9 +382,10 @@ static bool runner_join_one(runner *r)
     }
 }
 
-/* Returns whether r has to fork a child now: every forked runner has begun to run, more work is
- * ready, and there is demand. If so, stores r in p->offerer, so that no other runner forks a child
- * before this child has begun to run. The caller holds p->lock. */
+/* Returns whether r has to fork a child now: every forked runner has begun to run or was taken
+ * back, more work is ready, and there is demand. If so, stores r in p->offerer, so that no other
+ * runner forks a child before this child has begun to run or was taken back. The caller holds
+ * p->lock. */
 static bool runner_should_offer(runner *r)
 {
     pipeline *p = r->pipe;
@@ -385,6 +397,8 @@ static bool runner_should_offer(runner *r)
     return true;
 }
 
+/* Forks a child of r. If r already has CHILDREN_MAX children, and none of them is about to return,
+ * forks nothing. r is p->offerer. */
 static void runner_fork(runner *r)
 {
     child *c = child_get(r);
@@ -403,9 +417,9 @@ static void runner_fork(runner *r)
 }
 
 /* Returns whether r, which has no item, should return although work may be ready. It should if its
- * forker waits for it in a join, and either WAITING_MAX runners wait in joins, or the only child of
- * r was not stolen for OFFER_TICKS. The forker then continues the work. The caller holds
- * p->lock. */
+ * forker waits for it in a join, and either at least WAITING_MAX runners wait in joins, or r has
+ * one child, which has not begun to run for more than OFFER_TICKS. The forker then continues the
+ * work. Always false for the first runner of the pipeline. The caller holds p->lock. */
 static bool runner_should_return(runner *r)
 {
     pipeline *p = r->pipe;
@@ -416,8 +430,10 @@ static bool runner_should_return(runner *r)
     return fji_ticks() - p->offered_at > OFFER_TICKS;
 }
 
-/* Calls the function of `stage` for item x, unless x was set to NULL by an earlier stage. Returns
- * false if the job has ended, or if the function fails, which ends the job. */
+/* Calls the function of `stage` for item x, unless x was set to NULL by an earlier stage, and
+ * stores the new pointer in x. If x has passed the last stage, or the function has set it to NULL
+ * in a stage after the first, adds 1 to the progress. Returns false if the job has ended, or if the
+ * function fails, which ends the job; otherwise true. */
 static bool stage_run(pipeline *p, item *x, size_t stage)
 {
     const fj_stage *s = &p->stages[stage];
@@ -437,8 +453,9 @@ static bool stage_run(pipeline *p, item *x, size_t stage)
 }
 
 /* Runs the stage of *at. If this is a parallel stage other than the first, also runs the parallel
- * stages that directly follow it, which needs no lock. at->stage is then the last stage that was
- * run. Returns false if the job has ended. */
+ * stages that directly follow it, which needs no lock, until one of them sets the item to NULL.
+ * at->stage is then the last stage that was run. Returns false if the job has ended, otherwise
+ * true. The caller does not hold p->lock. */
 static bool position_run(pipeline *p, position *at)
 {
     if (!stage_run(p, at->item, at->stage)) return false;
@@ -457,8 +474,9 @@ static position runner_take(pipeline *p)
     return can_make(p) ? slot_take(p) : (position){NULL, 0};
 }
 
-/* Takes items and runs their stages until no work is ready, and then returns true. Returns false if
- * the job has ended, or if the runner has to return early to its forker. */
+/* Takes items and runs their stages until no work is ready, and then returns true. Before each
+ * stage, forks a child if runner_should_offer() returns true. Returns false if the job has ended,
+ * or if the runner has to return early to its forker. */
 static bool runner_work(runner *r)
 {
     pipeline *p = r->pipe;
@@ -531,7 +549,7 @@ static bool stages_valid(const fj_stage *stages, size_t n)
     return true;
 }
 
-/* Adds a * b to *sum. Returns false on overflow. */
+/* Adds a * b to *sum and returns true. Returns false on overflow. */
 static bool add_product(size_t *sum, size_t a, size_t b)
 {
     size_t bytes;
@@ -570,7 +588,8 @@ static bool pipe_alloc(pipeline *p)
     return true;
 }
 
-/* Passes the items that are left in slots to drop(). Called after all runners have returned. */
+/* Passes the items that are left in slots to drop(), which is not NULL. Called after all runners
+ * have returned; if the job has succeeded, no item is left. */
 static void pipe_drop(pipeline *p, void (*drop)(void *item))
 {
     for (size_t i = 0; i < p->used; i++)

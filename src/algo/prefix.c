@@ -16,11 +16,12 @@
  * enough, the calling thread divides the rest into chunks and allocates a table for them. From then
  * on the calling thread is one of the participants that work on the table. The other participants
  * are helpers: tasks that participants fork when there is demand. If there is no memory for the
- * table, or never any demand, the sequential phase lasts until the end.
+ * table, never any demand, or too little left to divide, the sequential phase lasts until the end.
  *
- * The table has for each chunk a value, a state and a note. The value is the fold of the chunk, and
- * later its prefix. The table also has one carry, and one word with four fields: `claimed`,
- * `known`, `taken` and `folds`. The carry is the prefix of chunk `known`. Participants change the
+ * The table has for each chunk a value, a state and, in a loop with notes, a note. The value is the
+ * fold of the chunk, and later its prefix. The table also has one carry, and one word with four
+ * fields: `claimed`, `known`, `taken` and `folds`. The carry is the prefix of chunk `known`; only
+ * while a participant advances `known` is it the prefix of a later chunk. Participants change the
  * word only by compare-and-swap.
  *
  *     claimed  each chunk below this was claimed by a participant, in order to fold it or to emit
@@ -125,35 +126,40 @@ enum {
     KEEP = 2,    /* the most folded chunks that a participant remembers, to emit them itself */
     CHUNK_BYTES = 1 << 17, /* without a grain: a chunk should access at most this many bytes, so
                             * that they fit into a cache */
-    TABLE_BYTES = 1 << 24, /* limit for the bytes of all values: large values allow fewer chunks */
+    TABLE_BYTES = 1 << 24, /* without a grain: limit for the bytes of all values of a table, so that
+                            * large values allow fewer chunks */
     CHUNKS_MIN = 64,       /* but a table may have this many chunks with values of any size */
-    GROWTH = 16, /* a chunk of the sequential phase is at most 16 times as large as the last one */
-    BITS = 15,   /* bits of a field of the word, for numbers from 0 to CHUNKS_MAX */
+    GROWTH = 16, /* a chunk of the sequential phase is at most 16 times as large as the last one,
+                  * unless min_grain of the options is larger */
+    BITS = 15,   /* bits of each field of table.word, for numbers from 0 to CHUNKS_MAX */
 };
 
-/* Without a grain, the size of a chunk of the table is chosen such that the chunk takes at most
- * about this time, unless min_grain or chunks_max() requires larger chunks. */
+/* Time in ticks, which are about nanoseconds. If the options set no grain, the size of a chunk of
+ * the table is chosen such that the chunk takes at most about this time, unless min_grain or
+ * chunks_max() requires larger chunks. */
 #define TABLE_CHUNK_TICKS (2 * FJI_CHUNK_TICKS)
 
 typedef struct table {
     _Alignas(FJI_CACHE_PAIR) uint64_t word; /* the fields claimed, known, taken and folds */
-    uint32_t helpers; /* number of helpers that are forked and not yet joined */
+    uint32_t helpers; /* number of helpers that all participants have forked and not yet joined */
     _Alignas(FJI_CACHE_PAIR) fji_prefix_loop *loop;
     size_t begin, end;     /* the elements begin <= i < end are divided into chunks */
     size_t chunk;          /* elements of a chunk; the last one may have fewer */
     size_t chunks;         /* number of chunks */
-    uint32_t max_helpers;  /* limit for `helpers` */
+    uint32_t max_helpers;  /* limit for `helpers`: the parallelism of the pool. Participants that
+                            * fork at the same time may exceed it */
     uint32_t max_ahead;    /* the most chunks that may be claimed while their prefix is not known */
     size_t stride;         /* bytes from one value to the next: a value, and what fold and emit use
                             * behind it */
-    size_t note_words;     /* 64-bit words of a note */
+    size_t note_words;     /* 64-bit words of the note of a chunk; 0: the loop has no notes */
     unsigned char *carry;  /* the combined value of all elements left of chunk `known`, the first
                             * chunk whose prefix is not stored yet. Only the participant that has
                             * claimed this chunk uses it */
     unsigned char *spare;  /* scratch memory for one value, for the participant that uses `carry` */
     unsigned char *values; /* of each chunk: at first the combined value of its elements; when
                             * `known` is above the chunk, that of all elements left of it */
-    uint64_t *notes;  /* of each chunk: one bit for each element, stored by the fold function */
+    uint64_t *notes;  /* of each chunk, if the loop has notes: one bit for each element, stored by
+                       * the fold function */
     uint32_t *states; /* of each chunk: 0, FOLDED or TAKEN */
 } table;
 
@@ -172,7 +178,8 @@ typedef struct participant {
 typedef struct helper {
     fj_task task;
     table *table;
-    uint32_t leaving; /* 1: the helper has found no more work and is about to return */
+    uint32_t leaving; /* 1: the helper has found no more work, or the job has ended, and the helper
+                       * is about to return */
 } helper;
 
 /* The call. begin <= i < end is the rest of the range, which is not processed yet. */
@@ -182,10 +189,12 @@ typedef struct call {
     size_t begin, end;
     unsigned char *carry;       /* the combined value of all elements left of `begin` */
     size_t chunk;               /* elements of the next chunk of the sequential phase */
-    uint64_t ticks_per_element; /* 256 times the ticks for one element of the last chunk; 0: not
-                                 * measured yet */
-    uint64_t last_end;          /* the tick counter when the last chunk ended */
-    bool table_failed;          /* there was no memory for a table; no new attempt is made */
+    uint64_t ticks_per_element; /* about 256 times the ticks for one element of the last chunk; 0:
+                                 * not measured yet, or the options set a grain */
+    uint64_t last_end;          /* the tick counter when the last chunk ended, or when the call
+                                 * began; not used if the options set a grain */
+    bool table_failed;          /* true: a table was tried, but was too large or there was no memory
+                                 * for it; no new attempt is made */
 } call;
 
 /* ---- The word -------------------------------------------------------------------------------- */
@@ -218,8 +227,8 @@ static uint64_t word_load(table *t)
     return fji_load_acquire(&t->word);
 }
 
-/* Changes the word from *w to `to`. If the word is not *w, changes nothing, stores the word in *w
- * and returns false. */
+/* Changes t->word from *w to `to` and returns true. If t->word is not *w, changes nothing, stores
+ * t->word in *w and returns false. */
 static bool word_cas(table *t, uint64_t *w, uint64_t to)
 {
     FJI_CHAOS_POINT();
@@ -250,9 +259,10 @@ static uint64_t *chunk_note(const table *t, size_t k)
     return t->notes + k * t->note_words;
 }
 
-/* Emits chunk k, whose prefix is *acc. If the chunk was folded before, `note` is the note that the
- * fold has stored, and `emit` reads it. Otherwise `note` is NULL. Returns false if `emit` fails,
- * which ends the job. */
+/* Emits chunk k, whose prefix is *acc: the function `emit` of the loop writes its results. If the
+ * chunk was folded before, `note` is its note, which `emit` reads if the loop has notes. Otherwise
+ * `note` is NULL, and `emit` changes *acc to the prefix of chunk k + 1. Returns true, or false if
+ * `emit` fails, which ends the job. */
 static bool chunk_emit(table *t, size_t k, void *acc, uint64_t *note)
 {
     fji_prefix_loop *loop = t->loop;
@@ -269,8 +279,8 @@ static bool chunk_emit(table *t, size_t k, void *acc, uint64_t *note)
 
 /* t->carry is the combined value of all elements left of chunk k, and the value of chunk k is that
  * of its own elements. Stores the carry as the new value of chunk k, and combines the carry with
- * the old value, so that it includes the elements of chunk k. Returns false if `combine` fails,
- * which ends the job. */
+ * the old value, so that it includes the elements of chunk k. Returns true, or false if `combine`
+ * fails, which ends the job. */
 static bool chunk_pass_carry(table *t, size_t k)
 {
     fji_prefix_loop *loop = t->loop;
@@ -286,12 +296,14 @@ static bool chunk_pass_carry(table *t, size_t k)
     return true;
 }
 
-/* Called by the participant that alone may use the carry at this moment (see the head of this
- * file). Argument `known`: the chunk whose prefix the carry is now. Moves the field `known` of the
- * word to this chunk, and from there over all chunks that are folded.
- * from: the chunk before that one if the caller has emitted it directly, else UINT32_MAX. The field
- * `taken` may move over the emitted chunk only if all chunks before it are taken too. So if `taken`
- * is `from`, the function adds 1 to it; otherwise `taken` does not change. */
+/* Called by the participant that alone may use t->carry at this moment (see the head of this file).
+ * Argument `known`: the chunk whose prefix the carry is now. Moves the field `known` of t->word to
+ * this chunk, and from there over the folded chunks up to the first chunk that is not folded. If a
+ * combination fails, the job ends and t->word does not change.
+ * Argument `from`: the chunk before that one if the caller has emitted it directly, without a fold,
+ * else UINT32_MAX. The field `taken` of t->word may move over the emitted chunk only if all chunks
+ * before it are taken too. So if `taken` is `from`, the function adds 1 to it; otherwise `taken`
+ * does not change. */
 static void table_advance(table *t, uint32_t known, uint32_t from)
 {
     uint64_t w = word_load(t);
@@ -310,8 +322,9 @@ static void table_advance(table *t, uint32_t known, uint32_t from)
 
 /* ---- Steps of a participant ------------------------------------------------------------------ */
 
-/* Tries to take chunk k, which is below `known`. Returns true if the calling participant has taken
- * the chunk and has to emit it, false if the chunk was already taken. */
+/* Tries to take chunk k, whose prefix is known: k is below the field `known` of t->word. Returns
+ * true if the calling participant has taken the chunk and has to emit it, false if the chunk was
+ * already taken. */
 static bool table_take(table *t, uint32_t k)
 {
     uint32_t state = FOLDED;
@@ -331,9 +344,10 @@ static void table_emit(table *t, uint32_t k)
     (void)chunk_emit(t, k, acc, chunk_note(t, k));
 }
 
-/* Takes the first chunk k with taken <= k < known that is not taken, if there is one, and emits it.
- * `taken` and `known` are the fields of w, which the caller has loaded. Moves `taken` over all
- * chunks that were found taken, and over this one. */
+/* Takes the first chunk k with taken <= k < known that no participant has taken, if there is one,
+ * and emits it. `taken` and `known` are the fields of w, the value of t->word that the caller has
+ * loaded. Moves the field `taken` of t->word over all chunks that were found taken, and over chunk
+ * k. */
 static void table_sweep(table *t, uint64_t w)
 {
     uint32_t k = word_taken(w), known = word_known(w);
@@ -345,6 +359,9 @@ static void table_sweep(table *t, uint64_t w)
     if (found) table_emit(t, k - 1);
 }
 
+/* Emits chunk k without a fold. The calling participant has claimed the chunk while k was the field
+ * `known` of t->word, so that it alone may use t->carry, which is the prefix of chunk k. Then moves
+ * `known` over chunk k. If the emit fails, the job ends and t->word does not change. */
 static void table_direct(table *t, uint32_t k)
 {
     _Alignas(max_align_t) unsigned char stack[FJI_PREFIX_INLINE_BYTES];
@@ -360,9 +377,9 @@ static void table_direct(table *t, uint32_t k)
 }
 
 /* Called by the participant that has folded chunk k. Sets the state of the chunk to FOLDED and adds
- * 1 to the field `folds` of the word. If the field `known` is k, all chunks left of k are done, and
- * this participant alone may use t->carry: it moves `known` over k and the folded chunks after
- * it. */
+ * 1 to the field `folds` of t->word. If the field `known` of t->word is k then, t->carry is the
+ * prefix of chunk k, and this participant alone may use it: it moves `known` over chunk k and the
+ * folded chunks that follow it. */
 static void table_publish_fold(table *t, uint32_t k)
 {
     uint64_t w = word_load(t);
@@ -406,8 +423,8 @@ static void participant_fold(participant *p, table *t, uint32_t k)
     table_fold(t, k);
 }
 
-/* Does the first of the steps 1 to 5 at the head of this file that is possible. Returns false if
- * none of them is possible. */
+/* Does one step: the first of the steps 1 to 5 at the head of this file that is possible. Returns
+ * true, or false if none of them is possible. */
 static bool participant_step(participant *p, table *t)
 {
     for (uint64_t w = word_load(t);;) {
@@ -447,7 +464,8 @@ static int helper_run(fj_task *task)
     return FJ_OK;
 }
 
-/* Takes the helper h back or, if a thief has taken it, waits until it has returned. */
+/* Joins the helper h: takes it back if it is still in the queue, otherwise waits until it has
+ * returned. Subtracts it from the number of helpers. */
 static void helper_join(helper *h)
 {
     /* The code of the task is ignored: helper_run() always returns FJ_OK. If the helper was not
@@ -467,9 +485,10 @@ static bool helper_has_demand(table *t)
     return helpers < t->max_helpers && claimed + 2 <= t->chunks && fji_has_demand();
 }
 
-/* The first n entries of h are the helpers that the calling participant has forked, the newest one
- * last. Joins the newest ones as long as they are about to return, and forks one more if there is
- * demand. Returns the new number of helpers in h. */
+/* The first n entries of h are the helpers that the calling participant has forked and not joined,
+ * the newest one last. Joins the newest ones as long as they are about to return. Then forks one
+ * more if there are fewer than HELPERS of them and helper_has_demand() returns true. Returns the
+ * new number of helpers in h. */
 static unsigned helpers_fork(table *t, helper *h, unsigned n)
 {
     /* relaxed: if this thread sees an old value, it only joins the helper later. */
@@ -511,7 +530,11 @@ static size_t chunks_max(const fji_prefix_loop *loop)
                                                     : fit;
 }
 
-/* Returns the number of elements in a chunk of a table for n elements, the rest of the range. */
+/* Returns the number of elements in a chunk of a table for n elements, the rest of the range. It is
+ * the grain if the options set one. Otherwise a chunk accesses at most CHUNK_BYTES and takes at
+ * most about TABLE_CHUNK_TICKS, within min_grain and max_grain. In both cases chunks are larger if
+ * the table would have more than chunks_max() of them. In a loop with notes, a size above 64 is
+ * rounded up to a multiple of 64. */
 static size_t chunk_size(const call *c, size_t n)
 {
     const fji_prefix_loop *loop = c->loop;
@@ -539,6 +562,8 @@ static void *carve(size_t *offset, unsigned char *base, size_t bytes)
     return p;
 }
 
+/* Sets the pointers to the arrays of *t, which are all in the memory block `base`. Returns the size
+ * of the block in bytes. If `base` is NULL, only computes the size. */
 static size_t table_layout(table *t, unsigned char *base)
 {
     size_t offset = 0;
@@ -551,8 +576,9 @@ static size_t table_layout(table *t, unsigned char *base)
 }
 
 /* Sets up *t for the rest of the range, c->begin <= i < c->end, which the sequential phase has not
- * processed, and allocates its arrays. Returns false if the rest is a single chunk, or if there is
- * no memory. */
+ * processed, allocates its arrays, and returns true. Returns false if the rest is a single chunk.
+ * Also returns false if the arrays would be too large or there is no memory for them;
+ * c->table_failed is true then. */
 static bool table_make(table *t, call *c)
 {
     fji_prefix_loop *loop = c->loop;
@@ -578,8 +604,10 @@ static bool table_make(table *t, call *c)
 
 /* ---- The sequential phase -------------------------------------------------------------------- */
 
-/* Called after a chunk of n elements in the sequential phase: measures its time. If this was not
- * about FJI_CHUNK_TICKS, chooses the size of the next chunk such that it takes about that time. */
+/* Called after a chunk of n elements in the sequential phase, if the options set no grain: measures
+ * its time. If this was not about FJI_CHUNK_TICKS, chooses the size of the next chunk such that it
+ * takes about that time, but has at most GROWTH * n elements, and is within min_grain and
+ * max_grain. */
 static void sequential_timing(call *c, size_t n)
 {
     const fji_job *j = &c->loop->job;
@@ -595,8 +623,9 @@ static void sequential_timing(call *c, size_t n)
     c->chunk = fji_job_chunk_size(j, fit < max ? (size_t)fit : max);
 }
 
-/* Returns whether the rest of the range takes long enough for more than one participant. If the
- * options set a grain, more than one chunk is enough. Returns false if there was no memory for a
+/* Returns whether the rest of the range is long enough for more than one participant: it is more
+ * than one chunk and, if the options set no grain, takes longer than FJI_FORK_MIN_TICKS. Returns
+ * false if no chunk was measured yet and the options set no grain, or if there was no memory for a
  * table before. */
 static bool table_is_worthwhile(const call *c)
 {
@@ -607,6 +636,8 @@ static bool table_is_worthwhile(const call *c)
     return c->ticks_per_element != 0 && n > FJI_FORK_MIN_TICKS * 256 / c->ticks_per_element;
 }
 
+/* Emits the next chunk of the sequential phase. Returns true, or false if `emit` fails, which ends
+ * the job. */
 static bool sequential_chunk(call *c)
 {
     fji_prefix_loop *loop = c->loop;
@@ -623,8 +654,8 @@ static bool sequential_chunk(call *c)
     return true;
 }
 
-/* Processes the rest of the range with a table, unless the job ends. Returns false if table_make()
- * fails; nothing is processed then. */
+/* Processes the rest of the range with a table, until all of it is processed or the job ends, and
+ * returns true. Returns false if table_make() does; nothing is processed then. */
 static bool table_run(call *c)
 {
     table t;

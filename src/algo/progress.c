@@ -10,17 +10,20 @@
  * of REDRAW_MS. That thread does not wait for the terminal while it draws (plat/terminal.h). The
  * bytes that the terminal does not accept stay in `out`. The thread writes them before anything
  * else, so that no escape sequence is cut in two. It composes a new line only when the previous
- * line is written completely.
+ * line is written completely, or discarded because of an error. Only when it erases the line at the
+ * end does the thread wait for the terminal, for at most LAST_WRITE_MS each time it accepts
+ * nothing.
  *
  * The thread draws the first line after one interval, so a computation that takes less time shows
- * nothing. The line is one column shorter than the terminal, because many terminals wrap
+ * nothing. The line is at least one column shorter than the terminal, because many terminals wrap
  * when the last column is written.
  *
  * Threads. fj_progress_bar_start() fills in the fj_progress_bar before it starts the thread. From
- * then on only the thread uses `drawn`, the rate and `out`. fj_progress_bar_stop() sets `stop`, and
- * reads `ready` and `thread` in order to join the thread. After fork() the child process has the
- * memory of the bar but not its thread: there fj_progress_bar_stop() frees the memory and writes
- * nothing to the terminal.
+ * then on only the thread uses `drawn`, `out`, and the members for the rate and for the number of
+ * bytes in `out`. fj_progress_bar_stop() sets `stop`, and reads `ready` and `thread` in order to
+ * join the thread. If there is no terminal, the bar has no thread. After fork() the child process
+ * has the memory of the bar but not its thread: there fj_progress_bar_stop() frees the memory and
+ * writes nothing to the terminal.
  *
  * Edges               from                        to                         carries
  *   progress.thread   release store, bar_run()    acquire load, bar_end()    the thread's handle
@@ -65,20 +68,20 @@ uint64_t fj_progress_total(const fj_progress *p)
 enum {
     REDRAW_MS = 100,     /* milliseconds between two drawings of the line */
     LAST_WRITE_MS = 100, /* milliseconds that bar_erase() waits when the terminal accepts nothing */
-    COLUMNS_DEFAULT = 80,
-    COLUMNS_MAX = 500,
-    BAR_MIN = 10,
-    BAR_MAX = 40,
+    COLUMNS_DEFAULT = 80, /* the width of a terminal that does not report its width */
+    COLUMNS_MAX = 500,    /* a wider terminal is used only up to this column */
+    BAR_MIN = 10,         /* the least columns of the bar, without its brackets */
+    BAR_MAX = 40,         /* the most columns of the bar, without its brackets */
     LABEL_MIN = 8,     /* figures are left out before the label is cut to fewer columns than this */
     FIGURES = 4,       /* texts behind the bar: percentage, numbers, rate, remaining time */
-    FIGURE_BYTES = 48, /* bytes for each of these texts */
+    FIGURE_BYTES = 48, /* size of the array for each of these texts, with the terminating null */
 };
 
-#define SMOOTH_SECONDS 3.0 /* the displayed rate is an average over about this time */
+#define SMOOTH_SECONDS 3.0 /* the displayed rate is an average over about this time, in seconds */
 
 struct fj_progress_bar {
     const fj_progress *progress;
-    bool shown; /* true: the bar has a terminal and a thread */
+    bool shown; /* true: the bar has a terminal and a thread; false: it has neither */
     fji_terminal terminal;
     fji_thread thread;      /* valid once `ready` is 1 */
     uint32_t ready;         /* 1: the thread has stored its handle */
@@ -86,22 +89,23 @@ struct fj_progress_bar {
     bool drawn;             /* true: a line was drawn, which the thread erases before it ends */
     int64_t measured_at;    /* when the rate was last measured, in ns */
     uint64_t measured_done; /* the elements that were done at that time */
-    double rate;            /* elements for each second; negative: not measured yet */
+    double rate;            /* elements per second, averaged; negative: not measured yet */
     size_t written, length; /* `out` has `length` bytes, of which the first `written` are written */
-    char out[5 * COLUMNS_MAX];
-    char label[]; /* without control characters */
+    char out[5 * COLUMNS_MAX]; /* the line, with its control characters, as the terminal gets it */
+    char label[]; /* the caller's label; a control character or an invalid byte is a '?' here */
 };
 
 /* A line while it is composed. */
 typedef struct line {
     char *text;
-    size_t length, columns;
+    size_t length, columns; /* bytes in `text` so far, and the columns that they take */
 } line;
 
 /* ---- Labels ---------------------------------------------------------------------------------- */
 
-/* Returns how many bytes the UTF-8 character at s has. Returns 0 if the bytes at s are no valid
- * character, or if it is a control character. */
+/* Returns how many bytes the UTF-8 character at s has. Returns 0 if it is a control character, or
+ * if the bytes at s are not a first byte followed by the right number of other bytes. Accepts a few
+ * invalid characters of 3 or 4 bytes: overlong forms, surrogates and numbers above 0x10ffff. */
 static size_t char_length(const unsigned char *s)
 {
     size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
@@ -119,7 +123,8 @@ static size_t char_columns(size_t length)
     return length < 3 ? 1 : 2;
 }
 
-/* Replaces control characters and bytes that are not valid UTF-8 by question marks. */
+/* Replaces each byte of a control character, and each byte that char_length() does not accept as
+ * UTF-8, by a question mark. */
 static void label_clean(char *label)
 {
     for (size_t i = 0, n; label[i] != '\0'; i += n) {
@@ -142,7 +147,8 @@ static size_t label_columns(const char *label)
     return columns;
 }
 
-/* Appends the first characters of the label, as many as fit into `columns` columns. */
+/* Appends the first characters of the label, as many as fit into `columns` columns. label_clean()
+ * has cleaned the label. */
 static void line_label(line *l, const char *label, size_t columns)
 {
     size_t end = l->columns + columns;
@@ -179,7 +185,7 @@ static char *put_text(char *to, const char *text)
     return to + n;
 }
 
-/* Writes n in at least `width` characters, filled up with `pad` in front. */
+/* Appends n in at least `width` characters, filled up with `pad` in front. */
 static char *put_padded(char *to, uint64_t n, int width, char pad)
 {
     char digits[20];
@@ -193,7 +199,7 @@ static char *put_padded(char *to, uint64_t n, int width, char pad)
     return to;
 }
 
-/* Writes a number in at most five characters: 9999, 12.3k, 456M. */
+/* Appends the number x, x >= 0, in at most five characters: 9999, 12.3k, 456M. */
 static char *put_number(char *to, double x)
 {
     static const char unit[] = "kMGTPE";
@@ -211,7 +217,8 @@ static char *put_number(char *to, double x)
     return u < 0 ? to : put_text(to, (const char[]){unit[u], '\0'});
 }
 
-/* Writes seconds as 0:07, 1:02:03 or 12 d. */
+/* Appends a time, given in seconds, as 0:07 (minutes and seconds), 1:02:03 (from one hour on) or
+ * 12 d (days, from 48 hours on). */
 static char *put_time(char *to, double seconds)
 {
     uint64_t s = seconds < 1e9 ? (uint64_t)(seconds + 0.5) : 1000000000u;
@@ -228,8 +235,9 @@ static char *put_time(char *to, double seconds)
 
 /* The figures, texts that follow the bar, the most important one first: the percentage, the numbers
  * of done and all elements, the rate, and the remaining time. If the total is 0, the first text is
- * the number of done elements and the others are empty. A text is also empty if its value is not
- * known. */
+ * the number of done elements and the others are empty. The rate and the remaining time are also
+ * empty while the rate is not measured. The remaining time is also empty if the rate is 0 or all
+ * elements are done. */
 typedef struct figures {
     char text[FIGURES][FIGURE_BYTES];
 } figures;
@@ -266,9 +274,10 @@ static void line_bar(line *l, size_t width, uint64_t done, uint64_t total)
     l->columns += width + 2;
 }
 
-/* Composes the line in at most `max` columns. If not all figures fit beside the label and the bar,
- * the last ones are left out. If not even the first figure fits, the line is that figure alone, cut
- * off after `max` columns. */
+/* Composes the line in at most `max` columns: the label, the bar unless the total is 0, and the
+ * figures. If not all figures fit beside LABEL_MIN columns of the label and BAR_MIN columns of the
+ * bar, the last ones are left out. Columns that remain go to the label first, then to the bar. If
+ * not even the first figure fits, the line is that figure alone, cut off after `max` columns. */
 static void line_make(line *l, const fj_progress_bar *b, size_t max)
 {
     uint64_t done = fj_progress_done(b->progress), total = fj_progress_total(b->progress);
@@ -316,6 +325,8 @@ static bool bar_flush(fj_progress_bar *b, int ms)
     return b->written == b->length;
 }
 
+/* Composes a new line and writes as much of it as the terminal accepts at once. If a part of the
+ * previous line is still not written, only continues to write that. */
 static void bar_draw(fj_progress_bar *b)
 {
     line l = {.text = b->out + 1};
@@ -330,6 +341,7 @@ static void bar_draw(fj_progress_bar *b)
     (void)bar_flush(b, 0);
 }
 
+/* Erases the line, if one was drawn. Gives up if the terminal accepts nothing for LAST_WRITE_MS. */
 static void bar_erase(fj_progress_bar *b)
 {
     if (!b->drawn || !bar_flush(b, LAST_WRITE_MS)) return;
@@ -341,7 +353,8 @@ static void bar_erase(fj_progress_bar *b)
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* Updates b->rate, an average in which the weight of a measurement decreases with its age. */
+/* Updates b->rate, an average in which the weight of a measurement decreases with its age. Does
+ * nothing if the last measurement is less than 0.01 s old. */
 static void bar_measure(fj_progress_bar *b)
 {
     int64_t now = fji_plat_now();
@@ -362,7 +375,8 @@ static bool bar_stopped(const fj_progress_bar *b)
     return fji_load_relaxed(&b->stop) != 0;
 }
 
-/* Waits for one interval, or until `stop` is set. Returns false if the thread has to end. */
+/* Waits for one interval of REDRAW_MS, or until b->stop is 1. Returns false if the thread has to
+ * end, otherwise true. */
 static bool bar_wait(fj_progress_bar *b)
 {
     int64_t deadline = fji_plat_now() + REDRAW_MS * (int64_t)1000000;

@@ -8,30 +8,35 @@
  * of a pass stay in the cache.
  *
  * A digit is a group of neighbouring bits of a key. One pass moves all elements of a range, so that
- * they are in the order of one digit and keep their order where the digit is the same.
+ * they are in the order of one digit and keep their order where the digit is the same. An array
+ * that is already in order is not moved, and one that is strictly descending is only reversed.
  *
  * Leaves. A range of at most LEAF_BYTES, which fits a cache, is a leaf. Its elements are moved to
  * the buffer by a lower digit of their keys, and back by the digit above it. The upper digit begins
  * at the highest bit in which the keys differ. Both digits are wider if there are more elements. If
  * the two digits do not reach down to bit 0, few elements agree in both digits. Each group of
- * elements that do is then sorted as a leaf of its own.
+ * elements that do is then sorted as a leaf of its own. If the keys differ in at most ONE_PASS_MAX
+ * bits, one pass is sufficient. A leaf of at most SMALL_MAX elements is sorted by comparisons.
  *
  * Buckets. A larger range is first divided into buckets by one digit (most significant digit first,
- * "msd"). Each chunk of the range counts its elements by bucket. From these counts follows where
- * each chunk moves its elements. A bucket is a leaf, or is divided again. All steps are loops over
- * chunks or over buckets, which workers share.
+ * "msd"). The range is divided into chunks, and the elements of each chunk are counted by bucket.
+ * From these counts follows to which indices the elements of each chunk are moved. A bucket is
+ * sorted as a leaf, or is divided again. If the digit reaches down to bit 0, the keys in a bucket
+ * are equal, and it is already sorted. All steps are loops over chunks or over buckets, which
+ * workers share.
  *
  *     range    |-chunk-|-chunk-|-chunk-|      the digit: the highest bits that differ
  *     buckets  |0|-1-|--2--|3|----4----|      sorted by the bits below the digit
  *
  * Bits above the highest bit that differs take no time, so small keys, and keys with a common
  * prefix, are sorted faster. A bucket never has all elements of its range, unless all keys are
- * equal, because the highest bit of the digit differs. If elements have no values and their keys
- * differ in one digit only, they are not moved: the result is written from the counts.
+ * equal, because the highest bit of the digit differs. If the elements of a range that is larger
+ * than a leaf have no values, and their keys differ in at most the lowest COUNT_DIGIT_MAX bits,
+ * they are not moved: the result is written from the counts.
  *
  * Cancellation: the elements are moved to buckets in other memory, so a range is unchanged until
  * its buckets are complete. After a cancellation, a bucket that is not sorted yet is copied to its
- * place as it is.
+ * place as it is. A leaf is sorted without a test for a cancellation.
  */
 #include "radix.h"
 
@@ -44,13 +49,15 @@
 enum {
     SMALL_MAX = 32,      /* a leaf of at most this many elements is sorted by comparisons */
     LEAF_DIGIT_MAX = 12, /* the most bits of the digit of one pass over a leaf */
-    ONE_PASS_MAX = 10, /* at most this many bits of the keys are sorted in one pass, more in two */
+    ONE_PASS_MAX = 10, /* a leaf is sorted by at most this many bits in one pass, by more in two */
     LEAF_BYTES = 1 << 18, /* the most bytes of a leaf, which is a range that one worker sorts */
     MSD_DIGIT_MAX = 8,    /* the most bits of the digit that divides a range into buckets */
-    /* If keys without values differ in at most their lowest COUNT_DIGIT_MAX bits, equal keys are
-     * counted, and the sorted range is written from the counts. */
+    /* If keys without values, in a range that is larger than a leaf, differ in at most their lowest
+     * COUNT_DIGIT_MAX bits, equal keys are counted, and the sorted range is written from the
+     * counts. */
     COUNT_DIGIT_MAX = 10,
-    BUCKET_BYTES = 1 << 15, /* the digit is as wide as needed for buckets of about this size */
+    BUCKET_BYTES = 1 << 15, /* the digit that divides a range is as wide as needed for buckets of
+                             * about this many bytes, but at most MSD_DIGIT_MAX bits wide */
     CHUNK_MIN = 1 << 14,    /* about the least number of elements of a chunk of a range */
     CHUNKS_MAX = 64,        /* the most chunks into which a range is divided */
     CHECK_EVERY = 1 << 16,  /* the test for existing order compares this many pairs of neighbours,
@@ -70,7 +77,9 @@ static unsigned min_of(unsigned x, unsigned y)
 }
 
 /* The keys of a leaf of n elements differ only in the lowest `bits` bits. Returns by how many of
- * these bits, the highest ones, the leaf is sorted before it is divided into groups. */
+ * these bits, the highest ones, the leaf is sorted in one or two passes. If this is less than
+ * `bits`, each group of elements that agree in the returned bits is then sorted by the other
+ * bits. */
 static unsigned leaf_width(size_t n, unsigned bits)
 {
     unsigned size = bits_of(n);
@@ -80,8 +89,8 @@ static unsigned leaf_width(size_t n, unsigned bits)
     return min_of(bits, 2 * min_of(size, LEAF_DIGIT_MAX - 1));
 }
 
-/* Returns the width, in bits, of the digit that divides n elements of `size` bytes into buckets.
- * The keys differ only in the lowest `bits` bits. */
+/* Returns the width, in bits, of the digit that divides n elements of `size` bytes into buckets: at
+ * most MSD_DIGIT_MAX and at most `bits`. The keys differ only in the lowest `bits` bits. */
 static unsigned msd_digit(size_t n, size_t size, unsigned bits)
 {
     return min_of(bits, min_of(bits_of(n / (BUCKET_BYTES / size)), MSD_DIGIT_MAX));

@@ -19,18 +19,20 @@ typedef uint32_t fji_bits32 __attribute__((may_alias));
 typedef uint64_t fji_bits64 __attribute__((may_alias));
 
 /* How a key is mapped: the bits of `always` are inverted in every key, and the bits of `negative`
- * only in a key whose sign bit is set. */
+ * only in a key whose sign bit is set. `negative` does not contain the sign bit. If `always` is 0,
+ * `negative` is 0 too, and keys are not changed. */
 typedef struct fji_key_map {
     uint64_t always, negative;
 } fji_key_map;
 
 /*
- * Each function sorts a[0] to a[n - 1]. `buffer` has space for n elements. The sorts of keys with
- * values (kv) are stable.
+ * Each function sorts a[0] to a[n - 1] in ascending order of the keys, which fji_radix_32() and
+ * fji_radix_64() map by *map for the sort. `buffer` has space for n elements and does not overlap
+ * the array. The sorts of keys with values (kv) are stable.
  *
  *   from     a task that runs in a pool. The sort adds its elements to the progress of job j.
- *   returns  FJ_OK; FJ_ECANCELED if the call is cancelled: the array then has the same elements, in
- *            some order.
+ *   returns  FJ_OK; FJ_ECANCELED if the sort was cancelled and is incomplete: the array then has
+ *            the same elements, in some order.
  */
 int fji_radix_32(fji_job *j, fji_bits32 *a, fji_bits32 *buffer, size_t n, const fji_key_map *map);
 int fji_radix_64(fji_job *j, fji_bits64 *a, fji_bits64 *buffer, size_t n, const fji_key_map *map);
