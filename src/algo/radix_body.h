@@ -111,8 +111,8 @@ static void N(groups)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, unsi
 }
 
 /* Sorts n elements in `from`, whose keys are mapped by *map, into `to`, which is `from` or `other`.
- * Both arrays have space for n elements, and both may be overwritten. The keys in `to` are mapped back
- * to the original ones. Runs on the calling thread, and does not test for a cancellation. */
+ * Both arrays have space for n elements, and both may be overwritten. The keys in `to` are mapped
+ * back to the original ones. Runs on the calling thread, and does not test for a cancellation. */
 static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_key_map *map)
 {
     if (n <= SMALL_MAX) {
