@@ -11,10 +11,8 @@
 #include "scratch.h"
 #include "split.h"
 
-enum {
-    STACK_ACC = 256
-}; /* if the accumulator of fj_reduce() has at most this many bytes, it is
-                           * on the stack of the caller */
+/* An accumulator of fj_reduce() of at most this many bytes is on the stack of the caller. */
+enum { STACK_ACC = 256 };
 
 /* ---- Reductions ------------------------------------------------------------------------------ */
 
