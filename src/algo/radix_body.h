@@ -2,7 +2,9 @@
 /*
  * radix_body.h - sorts by digits for one type of element, included by radix.c for each type
  *
- * Parameters, which are undefined at the end of this file:
+ * This file is a template. The macros below are its parameters: radix.c defines them before each
+ * inclusion, and the end of this file undefines them. radix.c explains leaves, digits and buckets,
+ * and radix.h explains how keys are mapped.
  *
  *      ELEMENT     the type of an element
  *      KEY         the unsigned type of its key
@@ -12,7 +14,7 @@
  *      HAS_VALUE   1 if an element is a key and a value, 0 if it is only a key
  *      MADE_OF(k)  the element with key k; used only if HAS_VALUE is 0
  *      N(name)     the name of a function or struct for this type
- *      SORT_SMALL  a stable sort of at most SMALL_MAX elements
+ *      SORT_SMALL(a, n)  sorts a[0] to a[n - 1] by their keys; stable; n is at most SMALL_MAX
  */
 
 /* clang-format is off because it takes the type N(msd) for a function call. */
@@ -20,7 +22,7 @@
 
 /* ---- One pass -------------------------------------------------------------------------------- */
 
-/* Returns a mask of the bits that are not the same in all keys of n elements. */
+/* Returns a mask of the bits that are not the same in all keys of n elements. n is at least 1. */
 static KEY N(differ)(const ELEMENT *a, size_t n)
 {
     const KEY first = KEY_OF(a[0]);
@@ -30,8 +32,8 @@ static KEY N(differ)(const ELEMENT *a, size_t n)
     return all;
 }
 
-/* Copies n elements, whose keys are mapped, and maps the keys of the copies back. `from` and `to`
- * may be the same. */
+/* Copies n elements, whose keys are mapped by *map, from `from` to `to`, and maps the keys of the
+ * copies back to the original ones. `from` and `to` may be the same. */
 static void N(copy_unmapped)(const ELEMENT *from, ELEMENT *to, size_t n, const fji_key_map *map)
 {
     if (map->always != 0) {
@@ -41,9 +43,10 @@ static void N(copy_unmapped)(const ELEMENT *from, ELEMENT *to, size_t n, const f
     }
 }
 
-/* One pass: moves n elements from `from` to `to`, in the order of the digit that consists of
- * `digit` bits from bit `shift` on. On entry count[d] is the number of elements whose digit is d.
- * If all elements have the same digit, moves nothing and returns false; otherwise returns true. */
+/* One pass: copies n > 0 elements from `from` to `to`, in the order of the digit that consists of
+ * `digit` bits of the key from bit `shift` on. Elements with the same digit keep their order. On
+ * entry count[d] is the number of elements whose digit is d; the pass overwrites `count`. If all
+ * elements have the same digit, copies nothing and returns false; otherwise returns true. */
 static bool N(move)(const ELEMENT *from, ELEMENT *to, size_t n, unsigned shift, unsigned digit,
                     uint32_t *count)
 {
@@ -62,10 +65,11 @@ static bool N(move)(const ELEMENT *from, ELEMENT *to, size_t n, unsigned shift, 
 
 /* ---- Leaves ---------------------------------------------------------------------------------- */
 
-/* Sorts n elements by the `width` bits of their keys from bit `low` on, in at most two passes.
- * `width` is at most 2 * LEAF_DIGIT_MAX. Returns the array in which the elements are then: `from`
- * or `other`. The function is not inlined, so that the memory of `count` is not on the stack while
- * N(groups) sorts the groups. */
+/* Sorts n > 0 elements in `from` by the `width` bits of their keys from bit `low` on, in at most
+ * two passes. Elements that agree in these bits keep their order. `width` is at most
+ * 2 * LEAF_DIGIT_MAX. `other` has space for n elements. Returns the array in which the elements are
+ * then, `from` or `other`; the contents of the other one are unspecified. The function is not
+ * inlined, so that the memory of `count` is not on the stack while N(groups) sorts the groups. */
 __attribute__((noinline)) static ELEMENT *N(two_passes)(ELEMENT *from, ELEMENT *other, size_t n,
                                                         unsigned low, unsigned width)
 {
@@ -90,9 +94,10 @@ __attribute__((noinline)) static ELEMENT *N(two_passes)(ELEMENT *from, ELEMENT *
 
 static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_key_map *map);
 
-/* Completes the sort of n elements in `from` that are sorted by the bits from `low` on. Elements
- * that agree in these bits are neighbours and form a group. Sorts each group by the bits below
- * `low`, into `to`, and maps the keys back. */
+/* Completes the sort of n elements in `from`, whose keys are mapped by *map and which are sorted by
+ * the bits of their keys from bit `low` on. Elements that agree in these bits are neighbours and
+ * form a group. Sorts each group by the bits below `low`, into `to`, which is `from` or `other`,
+ * and maps the keys back to the original ones. */
 static void N(groups)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, unsigned low,
                       const fji_key_map *map)
 {
@@ -105,8 +110,9 @@ static void N(groups)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, unsi
     }
 }
 
-/* Sorts n elements in `from`, whose keys are mapped, into `to`, which is `from` or `other`. The
- * keys in `to` are mapped back. */
+/* Sorts n elements in `from`, whose keys are mapped by *map, into `to`, which is `from` or `other`.
+ * Both arrays have space for n elements, and both may be overwritten. The keys in `to` are mapped
+ * back to the original ones. Runs on the calling thread, and does not test for a cancellation. */
 static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const fji_key_map *map)
 {
     if (n <= SMALL_MAX) {
@@ -129,22 +135,26 @@ static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const 
  * consists of the elements from N(chunk_at)(m, i) to N(chunk_at)(m, i + 1). */
 typedef struct N(msd) {
     fji_job *job;
-    ELEMENT *from, *other; /* `from`: the unsorted range; `other`: the buckets, n elements too */
+    ELEMENT *from, *other; /* `from`: the unsorted range; `other`: space for n elements, to which
+                            * the elements are moved bucket by bucket */
     ELEMENT *to;           /* where the sorted elements are written: `from` or `other` */
-    size_t n;
+    size_t n;              /* number of elements of the range */
     const fji_key_map *map;         /* maps keys to unsigned numbers; keys in `other` are mapped */
     const fji_key_map *pending_map; /* maps a key of `from` when it is read: `map`, or the
                                      * identity if the keys in `from` are already mapped */
-    size_t chunks;
+    size_t chunks; /* number of chunks, at most CHUNKS_MAX */
     /* The number of the bucket of a key is in `digit` bits of the key, from bit `shift` on. */
     unsigned shift, digit;
     /* true: elements have no values and are equal within a bucket. No element is moved: bucket b is
      * written to `to` as copies of one element, made from `base` and b. */
     bool fill;
     KEY base;  /* if `fill` is true: the bits above the digit, which are the same in all keys */
-    KEY differ[CHUNKS_MAX]; /* of each chunk: mask of bits in which a key differs from from[0] */
-    size_t start[(1u << COUNT_DIGIT_MAX) + 1]; /* start[b]: index at which bucket b begins */
-    unsigned char done[1u << COUNT_DIGIT_MAX]; /* done[b]: 1 if bucket b is written to `to` */
+    KEY differ[CHUNKS_MAX]; /* of each chunk: the bits in which some key differs from that
+                             * of from[0] */
+    size_t start[(1u << COUNT_DIGIT_MAX) + 1]; /* start[b]: index in `other`, and later in
+                                                * `to`, at which bucket b begins */
+    unsigned char done[1u << COUNT_DIGIT_MAX]; /* done[b]: 1 if the elements of bucket b are in
+                                                * `to` */
     /* count[c][b] is first how many elements of chunk c belong to bucket b. Then it is the index in
      * `other` to which the next element of chunk c that belongs to bucket b is moved. */
     size_t (*count)[1u << COUNT_DIGIT_MAX];
@@ -268,8 +278,9 @@ static int N(msd_buckets)(void *context, size_t lo, size_t hi, void *acc)
     return code;
 }
 
-/* Sorts the buckets into `to`. After a cancellation, buckets that are not sorted are copied to `to`
- * as they are. Returns FJ_OK or FJ_ECANCELED. */
+/* Sorts the buckets into `to`, and maps the keys back to the original ones. If the call is
+ * cancelled, buckets that are not sorted yet are copied to `to` in the order that they have, except
+ * that a bucket of equal elements is written from its count. Returns FJ_OK or FJ_ECANCELED. */
 static int N(msd_finish)(N(msd) *m)
 {
     size_t buckets = (size_t)1 << m->digit;
@@ -287,8 +298,10 @@ static int N(msd_finish)(N(msd) *m)
     return code;
 }
 
-/* Chooses the digit and divides the range into buckets: moves the elements to `other` or, if
- * m->fill is set, only counts them. If it returns another code than FJ_OK, `from` is unchanged. */
+/* Chooses the digit, sets m->fill, and divides the range into buckets: copies the elements, with
+ * mapped keys, to their buckets in `other` or, if m->fill is true, only counts them. Does not
+ * change `from`. Returns FJ_OK, or FJ_ECANCELED if the call is cancelled: the buckets are then
+ * incomplete. */
 static int N(msd_split)(N(msd) *m)
 {
     KEY all = 0;
@@ -307,9 +320,10 @@ static int N(msd_split)(N(msd) *m)
     return m->fill ? FJ_OK : fji_split_run_nested(m->job, N(msd_move), m, m->chunks, 1);
 }
 
-/* Sorts n elements in `from` into `to`, which is `from` or `other`. If `mapped` is set, the keys in
- * `from` are mapped; otherwise `to` must be `from`. The keys in `to` are mapped back. After a
- * cancellation all elements are in `to`, in some order. */
+/* Sorts n elements in `from` into `to`, which is `from` or `other`. If `mapped` is true, the keys
+ * in `from` are already mapped by *map; otherwise they are original keys, and `to` must be `from`.
+ * The keys in `to` are original ones. Returns FJ_OK, or FJ_ECANCELED if the call is cancelled: then
+ * `to` has all elements too, in some order. */
 static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to,
                        const fji_key_map *map, bool mapped)
 {
@@ -332,8 +346,8 @@ static int N(msd_sort)(fji_job *j, ELEMENT *from, ELEMENT *other, size_t n, ELEM
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
-/* Returns the length of the longest run at the front of n >= 2 elements: the run is in order or, if
- * `descending` is set, strictly descending. */
+/* Returns the length of the longest run at the front of n >= 2 elements: the keys of the run,
+ * mapped by *map, do not descend or, if `descending` is true, strictly descend. */
 static size_t N(run)(const ELEMENT *a, size_t n, bool descending, const fji_key_map *map)
 {
     size_t i = 1;
@@ -347,8 +361,9 @@ static size_t N(run)(const ELEMENT *a, size_t n, bool descending, const fji_key_
     return i;
 }
 
-/* Returns true if all elements are in order, and also if they are strictly descending: then it
- * reverses them. Returns false for any other order, or if the job ends. */
+/* Returns true if all n elements are in order, and also if they are strictly descending: then it
+ * reverses them. Returns false for any other order, or if the job ends; no element has moved
+ * then. The keys in `a` are original ones. */
 static bool N(sorted)(fji_job *j, ELEMENT *a, size_t n, const fji_key_map *map)
 {
     bool descending = n > 1 && N(run)(a, 2, false, map) < 2;

@@ -2,16 +2,17 @@
 /*
  * reduce.c - folding a range into one value, and counting elements by key
  *
- * Reductions and histograms are the loop of split.h with accumulators. The loop adds to a private
- * accumulator. Only if the call succeeds, the private accumulator is copied to the result of a
- * reduction, or added to the counts of a histogram.
+ * fj_reduce() and fj_histogram() are the loop of split.h with accumulators. The loop adds to a
+ * private accumulator. Only if the call succeeds, the private accumulator is copied to the result
+ * of fj_reduce(), or added to the counts of fj_histogram().
  */
 #include <string.h>
 
 #include "scratch.h"
 #include "split.h"
 
-enum { STACK_ACC = 256 }; /* an accumulator of at most this many bytes is on the stack */
+/* An accumulator of fj_reduce() of at most this many bytes is on the stack of the caller. */
+enum { STACK_ACC = 256 };
 
 /* ---- Reductions ------------------------------------------------------------------------------ */
 

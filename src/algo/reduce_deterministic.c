@@ -16,7 +16,8 @@
  * path, which consists of the nodes from the root of the subtree down to the current leaf. Each
  * node on the path is in one of three states, which say how far its right half is:
  *
- *     KEPT      the current leaf is in the left half; this worker will compute the right half later
+ *     KEPT      the current leaf is in the left half; this worker will compute the right half
+ *               later, unless it forks the right half first
  *     FORKED    the current leaf is in the left half; the right half is a forked task
  *     CURRENT   the current leaf is in the right half, or a thief has computed the right half
  *
@@ -30,19 +31,19 @@
  * goes only to the left therefore needs only one accumulator.
  *
  * The loop measures groups of leaves, and chooses their size so that a group takes about
- * FJI_CHUNK_TICKS. After each group it tests for demand. If there is demand, the loop considers the
- * highest KEPT node, whose right half is neither begun nor forked. If this half takes longer than
- * FJI_FORK_MIN_TICKS, the loop forks it. The time of a leaf is not known before the first leaf is
- * done, so a short reduction forks nothing. When the loop has completed the left half of a FORKED
- * node, it takes the right half back and computes it. If a thief has taken the right half, the loop
- * waits until the thief has computed it, as a subtree of its own, into the accumulator of the right
- * half.
+ * FJI_CHUNK_TICKS. The first group is one leaf. After each group the loop considers the highest
+ * KEPT node, whose right half is neither begun nor forked. If this half takes longer than
+ * FJI_FORK_MIN_TICKS, and there is demand, the loop forks it. A short reduction therefore forks
+ * nothing. When the loop has completed the left half of a FORKED node, it takes the right half back
+ * and computes it. If a thief has taken the right half, the loop waits until the thief has computed
+ * it, as a subtree of its own, into the accumulator of the right half.
  *
  * The accumulator of a right half is stored in the node if it has at most INLINE_ACC bytes. The
  * nodes are on the stack of the worker. Larger accumulators are in a block that is allocated for
  * the whole subtree. The accumulator of the root of a subtree is provided by its forker or, for the
  * root of the whole tree, by the call. A thief that gets no memory for the block does nothing, and
- * the forker computes the subtree.
+ * the forker computes the subtree. If there is no memory for the block of the whole tree, or for
+ * the accumulator of its root, the call returns FJ_ENOMEM.
  */
 #include <string.h>
 
@@ -53,9 +54,9 @@
 enum {
     INLINE_ACC = 128, /* an accumulator of at most this many bytes is stored in a struct node */
     DEPTH_MAX = 64,   /* the most nodes from the root to a leaf in any tree */
-    DEPTH_SMALL = 16, /* if the path to a leaf has at most this many nodes, the array for it on
-                       * the stack has only this many */
-    GROWTH = 16,      /* a group of leaves is at most 16 times as large as the one before it */
+    DEPTH_SMALL = 16, /* if no path of a subtree has more nodes than this, the array for the path,
+                       * on the stack, has this many elements; otherwise DEPTH_MAX */
+    GROWTH = 16,      /* a group has at most 16 times as many leaves as the group before it */
 };
 
 /* One reduction. */
@@ -72,17 +73,19 @@ typedef struct reduction {
     size_t leaf;       /* elements of a leaf; the last leaf may have fewer */
 } reduction;
 
-/* How long leaves take, as the worker has measured it, and the current group of leaves. */
+/* How long leaves take, as the worker has measured it, and the current group of leaves: leaves that
+ * are folded one after the other and measured together. */
 typedef struct leaf_timing {
     uint64_t ticks_per_leaf; /* 256 times the ticks that one leaf takes; 0: not known */
     uint64_t begin;          /* the tick counter when the current group of leaves began */
     size_t leaves;           /* leaves of the current group that are done */
-    size_t check_after;      /* the current group is measured after this many leaves */
+    size_t check_after;      /* leaves of a group: the group ends, and is measured, when this
+                              * many leaves are done */
 } leaf_timing;
 
 /* How far the right half of a node on the path is. KEPT: this worker will compute it after the left
- * half. FORKED: it is a forked task. CURRENT: this worker computes it now, or a thief has computed
- * it. */
+ * half, unless it forks the right half first. FORKED: it is a forked task. CURRENT: this worker
+ * computes it now, or a thief has computed it. */
 enum half { KEPT, FORKED, CURRENT };
 
 /* A node on the path to the current leaf. */
@@ -90,7 +93,8 @@ typedef struct node {
     fj_task task; /* computes the right half, if it is forked */
     reduction *reduction;
     enum half half;     /* how far the right half is */
-    bool done;          /* a thief has computed the right half */
+    bool done;          /* if the right half was forked: the body of `task` has computed it. false:
+                         * the body has not run, or it had no memory */
     size_t lo, n;       /* the right half consists of the n leaves from leaf `lo` on */
     leaf_timing timing; /* the forker's measurements, with which a thief of the right half begins */
     void *left; /* the accumulator of the left half; after combine() it has the value of the node */
@@ -101,14 +105,15 @@ typedef struct node {
 /* A subtree while a worker computes it. */
 typedef struct subtree {
     reduction *reduction;
-    node *path;
+    node *path;           /* the nodes from the root of the subtree down to the current leaf */
     size_t depth;         /* number of nodes on the path to the current leaf */
     size_t first_kept;    /* this worker has begun or forked the right half of each node before
                            * path[first_kept] */
     size_t lo;            /* the number of the current leaf */
     void *acc;            /* the accumulator of the current leaf */
-    unsigned char *block; /* the accumulators of the right halves; NULL: they are in the nodes */
-    leaf_timing timing;
+    unsigned char *block; /* the accumulators of the right halves, one for each level of the path;
+                           * NULL: they are in the nodes */
+    leaf_timing timing;   /* the measurements of this worker */
 } subtree;
 
 /* ---- Timing ---------------------------------------------------------------------------------- */
@@ -119,8 +124,9 @@ static void timing_begin(leaf_timing *t)
     t->leaves = 0;
 }
 
-/* Ends the current group of leaves. Measures how long a leaf takes, and chooses the size of the
- * next group, unless the group took about as long as it should. */
+/* Ends the current group of leaves and begins the next one. If no group was measured before, or if
+ * this group took less than half or more than twice FJI_CHUNK_TICKS, computes how long a leaf takes
+ * and chooses the size of the next group. Otherwise keeps both. */
 static void timing_update(leaf_timing *t)
 {
     uint64_t now = fji_ticks(), elapsed = now - t->begin;
@@ -136,7 +142,8 @@ static void timing_update(leaf_timing *t)
     t->leaves = 0;
 }
 
-/* Returns whether `leaves` leaves take longer than FJI_FORK_MIN_TICKS. */
+/* Returns whether `leaves` leaves take longer than FJI_FORK_MIN_TICKS. Returns false if the time of
+ * a leaf is not known yet. */
 static bool fork_is_worthwhile(const leaf_timing *t, size_t leaves)
 {
     return t->ticks_per_leaf != 0 && leaves > FJI_FORK_MIN_TICKS * 256 / t->ticks_per_leaf;
@@ -192,8 +199,10 @@ static void path_descend(subtree *p, size_t n)
     }
 }
 
-/* Joins the forked right half of node x. Returns true if a thief has computed it. Returns false if
- * no thief has taken it, or the thief had no memory: this worker then has to compute it. */
+/* Joins the forked right half of node x. Returns true if a thief has computed it, or fj_fork()
+ * itself, which runs the task if there is no memory to queue it. Returns false if this worker has
+ * taken the task back, or if the thief had no memory: this worker then has to compute the half.
+ * Also returns false, after it has ended the job, if the task was cancelled before it ran. */
 static bool path_join(subtree *p, node *x)
 {
     if (!fji_job_join(&p->reduction->job, &x->task)) return false;
@@ -202,7 +211,7 @@ static bool path_join(subtree *p, node *x)
 }
 
 /* Combines the two halves of the last node on the path, which are both done, and removes the node
- * from the path. Returns false if combine() fails; the job has then ended. */
+ * from the path. If combine() fails, ends the job with its code and returns false. */
 static bool path_ascend(subtree *p)
 {
     node *x = &p->path[--p->depth];
@@ -252,8 +261,8 @@ static void path_join_all(subtree *p)
 
 /* ---- Subtrees -------------------------------------------------------------------------------- */
 
-/* Folds the current leaf. Returns false if fold() fails. At the end of a group of leaves, tests
- * whether to fork a half. */
+/* Folds the current leaf and adds its elements to the progress. If fold() fails, ends the job with
+ * its code and returns false. At the end of a group of leaves, tests whether to fork a half. */
 static bool subtree_leaf(subtree *p)
 {
     reduction *r = p->reduction;
@@ -274,7 +283,7 @@ static bool subtree_leaf(subtree *p)
 }
 
 /* Reduces the n leaves from leaf p->lo on into *p->acc, which is a copy of the identity on entry.
- * If the job ends early, *p->acc is undefined. */
+ * p->path has space for depth_of(n) nodes. If the job ends early, *p->acc is unspecified. */
 static void subtree_run(subtree *p, size_t n)
 {
     timing_begin(&p->timing);
@@ -312,8 +321,9 @@ static size_t depth_of(size_t n)
     return depth;
 }
 
-/* Reduces the n leaves from leaf `lo` on into *acc, and returns true. *t is what is known about the
- * time of a leaf. If there is no memory for accumulators, does nothing and returns false. */
+/* Reduces the n leaves from leaf `lo` on into *acc, which need not be initialized. *t is what is
+ * known about the time of a leaf. Returns true; if the job has ended early, *acc is unspecified. If
+ * there is no memory for the accumulators of right halves, does nothing and returns false. */
 static bool subtree_reduce(reduction *r, size_t lo, size_t n, void *acc, const leaf_timing *t)
 {
     subtree p = {.reduction = r, .lo = lo, .acc = acc, .timing = *t};
@@ -334,7 +344,8 @@ static bool subtree_reduce(reduction *r, size_t lo, size_t n, void *acc, const l
     return true;
 }
 
-/* The body of the task of a right half. Only a thief runs it. */
+/* The body of the task of a right half. It runs in a thief or, if there is no memory to queue the
+ * task, inside of fj_fork(). If the forker takes the task back, it does not run. */
 static int half_run(fj_task *task)
 {
     node *x = (node *)(void *)task;

@@ -2,8 +2,9 @@
 /*
  * scan.c - scans (running totals)
  *
- * A scan is a loop of prefix.h: the accumulator is the running total, the fold function adds the
- * elements of a chunk to it, and the emit function writes the running total at each element.
+ * A scan is a loop of prefix.h. The fold function computes the total of one chunk. The emit
+ * function gets the total of all elements left of a chunk, adds the elements of the chunk to it,
+ * and writes the running total at each element.
  */
 #include <string.h>
 
@@ -64,8 +65,8 @@ struct scan_each {
     void *arg;
 };
 
-/* Copies an element. The frequent sizes are constants, so that the compiler copies these elements
- * without a call of memcpy(). */
+/* Copies an element of `size` bytes. The frequent sizes are constants, so that the compiler copies
+ * these elements without a call of memcpy(). */
 static inline void element_copy(void *to, const void *from, size_t size)
 {
     switch (size) {
@@ -108,7 +109,8 @@ static int each_inclusive(void *context, size_t lo, size_t hi, void *acc, uint64
 /* The emit function of an exclusive scan: writes, for each element, the total of the elements
  * before it. If in == out, this write overwrites the element. The function therefore copies the
  * total first, then adds the element to the total, and then writes the copy. The copy is on the
- * stack or, if it is too large, in the `extra` bytes behind the accumulator. */
+ * stack or, if it has more than FJI_PREFIX_INLINE_BYTES, in the bytes behind the accumulator that
+ * the member `extra` of the loop has reserved. */
 static int each_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64_t *note)
 {
     _Alignas(max_align_t) unsigned char copy[FJI_PREFIX_INLINE_BYTES];
@@ -124,8 +126,9 @@ static int each_exclusive(void *context, size_t lo, size_t hi, void *acc, uint64
     return FJ_OK;
 }
 
-/* Returns whether the arguments of a scan are valid: the flags, and two arrays of n elements of
- * `size` bytes that are the same or do not overlap. */
+/* Returns whether the arguments of fj_scan_each() or of a scan of numbers are valid: `flags` is one
+ * of the two FJ_SCAN_ values, and the two arrays of n elements of `size` bytes are the same or do
+ * not overlap. Each of them may be NULL only if n is 0. */
 static bool arrays_ok(const void *in, const void *out, size_t n, size_t size, unsigned flags)
 {
     if (flags != FJ_SCAN_INCLUSIVE && flags != FJ_SCAN_EXCLUSIVE) return false;
@@ -155,7 +158,8 @@ int fj_scan_each(const void *in, void *out, size_t n, size_t size, fj_op_fn *op,
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-/* Sums are written with stores that bypass the caches if `out` has at least this many bytes. */
+/* Sums are written with stores that bypass the caches (plat/stream.h) if `out` has at least this
+ * many bytes and is not `in`. */
 #define STREAM_BYTES ((size_t)1 << 25)
 
 struct scan_sum {
@@ -163,7 +167,8 @@ struct scan_sum {
     void *out;
 };
 
-/* Defines the emit function `name`, which calls fn() with `streaming` as a constant. */
+/* Defines the emit function `name`, which calls fn() with `streaming` as a constant. true: fn()
+ * writes with stores that bypass the caches. */
 #define SUM_EMIT(name, fn, streaming)                                               \
     static int name(void *context, size_t lo, size_t hi, void *acc, uint64_t *note) \
     {                                                                               \
@@ -172,11 +177,11 @@ struct scan_sum {
     }
 
 /*
- * Defines the functions for one type. N is the type in which sums are computed: unsigned for
- * integers, so that an overflow is defined. An addition that needs the result of the previous one
- * waits for it. The emit functions therefore add up four elements first, so that only one addition
- * for every four elements waits for the previous total. The fold function has eight independent
- * sums.
+ * Defines the functions for the sums of one type. Their names begin with `name`. N is the type in
+ * which sums are computed: unsigned for integers, so that an overflow is defined. An addition that
+ * needs the result of the previous one waits for it. The emit functions therefore add up four
+ * elements first, so that only one addition for every four elements waits for the previous total.
+ * The fold function has eight independent sums.
  *
  * Results of at least STREAM_BYTES are written with stores that bypass the caches. The results of a
  * scan with in == out are not, because their cache lines were just read.

@@ -7,7 +7,8 @@
 #include "plat/atomic.h"
 #include "plat/plat.h"
 
-/* How many more allocations succeed before all later ones fail. Negative: no limit. */
+/* How many more calls of fji_algo_alloc() succeed before all later ones fail. Negative: no limit.
+ * Read only if the library is built with FJI_FAULTS. */
 static long allowed = -1;
 
 void fji_algo_fail_after(long n)
@@ -15,8 +16,8 @@ void fji_algo_fail_after(long n)
     fji_store_relaxed(&allowed, n); /* relaxed: a test calls this while no algorithm runs */
 }
 
-/* Subtracts one allocation from `allowed`, if it is positive. Returns whether the allocation has to
- * fail. */
+/* Called for each allocation. If `allowed` is positive, subtracts 1 from it. Returns true, which
+ * means that the allocation has to fail, if `allowed` is 0. */
 static bool fault_injected(void)
 {
     long n = fji_load_relaxed(&allowed); /* relaxed: `allowed` publishes no other data */

@@ -14,17 +14,20 @@
  * comparison, the order test, finds this out. Two ranges of fewer than CHECK_ORDER_MIN elements
  * together are tested only if one of them is PRESORTED (it was found in order, not merged), because
  * the neighbour of such a range is likely to continue its order. A strictly descending range is
- * left as it is, in the state DESCENDING, and reversed only when it has to be merged. The state of
- * a range (enum range_state in sort_leaf.h) says in which array the range is, and in which order. A
- * sorted array therefore takes n - 1 comparisons, besides a few that measure how long they take,
- * and none of its elements moves. A strictly descending array takes as many, and each element moves
- * once. Workers share this work.
+ * left as it is, in the state DESCENDING. It is reversed only if the range next to it does not
+ * continue its order, or at the end of the sort. The state of a range (enum range_state in
+ * sort_leaf.h) says in which array the range is, and in which order. A sorted array therefore takes
+ * n - 1 comparisons, besides a few that measure how long they take, and none of its elements moves.
+ * A strictly descending array takes as many, and each element moves once. Workers share this work.
  *
  * Elements of more than DIRECT_MAX bytes stay in place until the end. Pointers to them are sorted
- * instead, and then each element is moved once (sort_permute.h).
+ * instead, and then the elements that are not in their place are moved (sort_permute.h).
  *
- * In parallel: a range of more than `sequential_max` elements, usually a few hundred, forks its
- * right half if there is demand (fji_has_demand() in split.h). Merges fork halves too (merge.h).
+ * In parallel: the worker that sorts a range of more than `sequential_max` elements, by default at
+ * most 512, forks the right half of the range if there is demand (fji_has_demand() in split.h).
+ * Merges fork halves too (merge.h).
+ *
+ * Without memory for the scratch array, one thread sorts the array in place (sort_inplace.h).
  *
  * Invariant: a range whose sort is abandoned because the job has ended has all its elements in the
  * array, in some order. A merge that is not completed has left its two runs unchanged, so the runs
@@ -42,9 +45,13 @@ enum {
     CHECK_ORDER_MIN =
         128,          /* total elements of two ranges from which the order test is always made */
     CHUNK_MAX = 2048, /* upper bound of the measured number of comparisons in a chunk */
-    SEQUENTIAL_SHARE = 4,     /* one worker sorts a range of up to sort_call.chunk / 4 elements */
-    SKIP_POOL_MAX = 32,       /* up to this many elements need no pool and no measurement */
-    PREFETCH_MIN = 4096,      /* in an array of fewer pointers, the targets are not prefetched */
+    SEQUENTIAL_SHARE = 4,     /* without a grain, one worker sorts a range of at most
+                               * sort_call.chunk / 4 elements */
+    SKIP_POOL_MAX = 32,       /* for at most this many elements, the time of a comparison is not
+                               * measured. A caller outside a pool, whose options select neither
+                               * a pool nor a token, sorts them itself. */
+    PREFETCH_MIN = 4096,      /* an array of fewer elements is not tested for whether its elements
+                               * are pointers whose targets should be prefetched */
     STACK_BYTES = 2048,       /* scratch memory of at most this many bytes is on the stack */
     PARALLEL_BYTES = 1 << 16, /* a copy or reversal of fewer bytes is not done in parallel */
 };
@@ -53,13 +60,14 @@ typedef struct sort {
     fji_merge_context merge; /* what merges need: the order, the job, and the chunk size */
     size_t n;
     size_t sequential_max; /* a range of at most this many elements is sorted by one worker */
-    /* 1 + how often the array is halved until ranges have at most sequential_max elements */
+    /* The number of levels of ranges: level 0 is the whole array, level 1 its halves, and so
+     * on. The ranges of the last level have at most sequential_max elements. */
     size_t levels;
     /* What is sorted moves between area[IN_ARRAY] and area[IN_SCRATCH]. If elements have more than
      * DIRECT_MAX bytes, both hold pointers to them. Otherwise `elements` is area[IN_ARRAY]. */
     unsigned char *area[2];
     unsigned char *elements; /* the array of the caller */
-    size_t size;             /* bytes of an element */
+    size_t size;             /* bytes of an element of the caller */
 } sort;
 
 /* Returns the address of element or pointer i in the area IN_ARRAY or IN_SCRATCH. */
@@ -70,11 +78,12 @@ static unsigned char *sort_at(const sort *s, int area, size_t i)
 
 /* ---- Moves ----------------------------------------------------------------------------------- */
 
+/* A copy or a reversal of elements, or of pointers to them. */
 struct sort_move {
-    size_t size;               /* bytes of an element */
+    size_t size;               /* bytes of an element or pointer */
     unsigned char *to;         /* the destination, or the beginning of the range to be reversed */
-    const unsigned char *from; /* the source of a copy */
-    unsigned char *end;        /* the end of the range to be reversed */
+    const unsigned char *from; /* the source of a copy; NULL for a reversal */
+    unsigned char *end;        /* the end of the range to be reversed; NULL for a copy */
 };
 
 static int move_copy(size_t begin, size_t end, void *arg)
@@ -85,8 +94,8 @@ static int move_copy(size_t begin, size_t end, void *arg)
     return FJ_OK;
 }
 
-/* Exchanges each element i of the range, begin <= i < end, with the element at the same distance
- * from the end of the range. */
+/* A chunk of a reversal. Exchanges each element i with begin <= i < end, counted from the beginning
+ * of the range to be reversed, with the element at the same distance from the end of that range. */
 static int move_reverse(size_t begin, size_t end, void *arg)
 {
     const struct sort_move *m = arg;
@@ -96,8 +105,9 @@ static int move_reverse(size_t begin, size_t end, void *arg)
     return FJ_OK;
 }
 
-/* Runs `body` for 0 <= i < n with *m as its argument, in parallel if it moves many bytes. Returns
- * false if some elements were not moved, because the call is cancelled. */
+/* Runs `body` for 0 <= i < n with *m as its argument, in parallel if the call runs in a pool and
+ * n elements have at least PARALLEL_BYTES. Returns true if it has moved all elements. If the call
+ * is cancelled before that, ends the job and returns false. */
 static bool sort_run_move(const sort *s, fj_for_fn *body, struct sort_move *m, size_t n)
 {
     if (!s->merge.parallel || n * m->size < PARALLEL_BYTES) return body(0, n, m) == FJ_OK;
@@ -115,8 +125,8 @@ static void sort_copy(const sort *s, unsigned char *to, const unsigned char *fro
     if (!sort_run_move(s, move_copy, &m, n)) memcpy(to, from, n * size);
 }
 
-/* Reverses the order of n elements at e. If the call is cancelled, the elements are in some
- * order. */
+/* Reverses the order of n elements of `size` bytes at e. If the call is cancelled, the elements are
+ * in some order. */
 static void sort_reverse(const sort *s, unsigned char *e, size_t n, size_t size)
 {
     struct sort_move m = {size, e, NULL, e + n * size};
@@ -157,10 +167,12 @@ static sort_pair sort_halve(size_t lo, size_t n)
     return (sort_pair){.lo = lo, .na = na, .nb = n - na};
 }
 
-/* Prepares the merge of two sorted ranges, which should lead to the area `into`. If the two are
- * already in order together, or descending together, no merge is needed: returns the state of the
- * combined range. Otherwise brings both to the same area, ascending, sets *p to the merge from
- * there to the other area, and returns UNORDERED. */
+/* Prepares the merge of the two sorted ranges of *r, which should lead to the area `into`. If both
+ * are descending together, moves nothing. Otherwise brings both to the same area, ascending, and
+ * sets their states in *r. If they are then found in order together, no merge is needed either. In
+ * these two cases returns the state of the combined range. Otherwise sets *p to the merge from that
+ * area to the other one, and returns UNORDERED. Small ranges that are not PRESORTED are merged
+ * without a test of their order. */
 static int sort_align(const sort *s, sort_pair *r, int into, fji_run_pair *p)
 {
     const fji_order *o = &s->merge.order;
@@ -183,8 +195,10 @@ static int sort_align(const sort *s, sort_pair *r, int into, fji_run_pair *p)
     return UNORDERED;
 }
 
-/* Sorts n elements from index lo on, on this thread. The result is in the area `into`, unless
- * existing order made moves unnecessary. Returns the state of the range, which says where it is. */
+/* Sorts n elements from index lo on, which are in the area IN_ARRAY, on this thread. The result is
+ * in the area `into`, ascending, unless existing order made moves unnecessary: then it may be in
+ * the other area, or descending. Returns the state of the range, which says where and in which
+ * order it is. */
 static int sort_sequential(const sort *s, size_t lo, size_t n, int into)
 {
     const fji_order *o = &s->merge.order;
@@ -280,8 +294,8 @@ static int sort_half_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Sorts both ranges of *r, which are on `level`, and forks the right one for another worker. Sets
- * their states in *r. */
+/* Sorts both ranges of *r, which are on level `level` of the halving, and forks the right one for
+ * another worker. If no worker takes it, sorts it here. Sets the states of both ranges in *r. */
 static void sort_fork_half(const sort *s, sort_pair *r, int into, size_t level)
 {
     sort_half h = {.sort = s,
@@ -327,12 +341,15 @@ typedef struct sort_call {
     fji_order order; /* the comparison, and the size and kind of the caller's elements */
     unsigned char *base;
     size_t n;
-    size_t chunk; /* how many comparisons take about FJI_CHUNK_TICKS; 0: not yet measured */
+    size_t chunk; /* how many comparisons take about FJI_CHUNK_TICKS, at most CHUNK_MAX; 0: not yet
+                   * measured */
+    /* stable: equal elements have to keep their order. parallel: the call runs in a pool, so it may
+     * fork tasks. */
     bool stable, parallel;
 } sort_call;
 
-/* Sets c->chunk, unless it is already set. With more than SKIP_POOL_MAX elements, it measures how
- * long a comparison takes. */
+/* Sets c->chunk, unless it is already set. With more than SKIP_POOL_MAX elements, measures how long
+ * a comparison takes; otherwise sets c->chunk to CHUNK_MAX. */
 static void sort_measure(sort_call *c)
 {
     if (c->chunk == 0)
@@ -341,8 +358,8 @@ static void sort_measure(sort_call *c)
                        : fji_order_chunk_size(&c->order, c->base, c->n, CHUNK_MAX);
 }
 
-/* Sets the chunk size of merges, the size of ranges that one worker sorts, and the number of
- * levels. */
+/* Sets, from c->chunk and the grain of the options, the chunk size of merges, the size of ranges
+ * that one worker sorts, and the number of levels. */
 static void sort_chunk_sizes(sort *s, const sort_call *c)
 {
     s->merge.chunk = fji_job_chunk_size(c->job, c->chunk);
@@ -352,7 +369,8 @@ static void sort_chunk_sizes(sort *s, const sort_call *c)
     for (size_t n = c->n; n > s->sequential_max; n = sort_halve(0, n).nb) s->levels++;
 }
 
-/* Sorts the whole array by moving the elements themselves. */
+/* Sorts the whole array by moving the elements themselves, of at most DIRECT_MAX bytes. `scratch`
+ * has space for n elements and 63 bytes more. */
 static void sort_elements(sort *s, unsigned char *scratch)
 {
     /* The scratch array begins at the same offset in a cache line of 64 bytes as the array. */
@@ -363,9 +381,9 @@ static void sort_elements(sort *s, unsigned char *scratch)
     sort_move_to(s, 0, s->n, &state, IN_ARRAY);
 }
 
-/* Sorts pointers to the elements, and then moves the elements into the order of the pointers. The
- * scratch memory consists of n pointers, a scratch array of the same size for them, and space for
- * the elements that fji_permute() saves. */
+/* Sorts pointers to the elements, which have more than DIRECT_MAX bytes, and then moves the
+ * elements into the order of the pointers. The scratch memory consists of n pointers, a scratch
+ * array of the same size for them, and space for the elements that fji_permute() saves. */
 static void sort_pointers(sort *s, unsigned char *scratch)
 {
     size_t bytes = s->n * sizeof(void *);
@@ -392,9 +410,10 @@ static void sort_pointers(sort *s, unsigned char *scratch)
     if (code != FJ_OK) fji_job_fail(s->merge.job, code);
 }
 
-/* Returns whether the elements are probably pointers: they have 8 bytes, and a sample of them looks
- * like addresses in one region of memory. If so, what they point to is prefetched before it is
- * compared. A wrong guess costs only time: a prefetch of an invalid address has no effect. */
+/* Returns whether the elements are probably pointers: they have 8 bytes, there are at least
+ * PREFETCH_MIN of them, and a sample of them looks like addresses in one region of memory. If so,
+ * what they point to is prefetched before it is compared. A wrong guess costs only time: a prefetch
+ * of an invalid address has no effect. */
 static bool sort_is_indirect(const sort_call *c)
 {
     enum { SAMPLES = 16, REGION = 40, SPACE = 47, LOW = 32 };
@@ -409,7 +428,8 @@ static bool sort_is_indirect(const sort_call *c)
     return true;
 }
 
-/* Sorts the array with the given scratch memory. If the job ends early, job.code says why. */
+/* Sorts the array with the given scratch memory. Returns FJ_OK. If the call is cancelled, c->job
+ * has the code, and the elements are in some order. */
 static int sort_with_scratch(sort_call *c, unsigned char *scratch)
 {
     sort s = {.merge = {c->order, c->job, 0, c->parallel, false},
@@ -428,7 +448,8 @@ static int sort_with_scratch(sort_call *c, unsigned char *scratch)
 }
 
 /* Sorts the array in place, on this thread only, because the scratch memory could not be
- * allocated. That takes longer. */
+ * allocated. That takes longer. Returns FJ_OK. If the call is cancelled, c->job has the code, and
+ * the elements are in some order. */
 static int sort_without_scratch(sort_call *c)
 {
     if (c->stable)
@@ -439,8 +460,8 @@ static int sort_without_scratch(sort_call *c)
     return FJ_OK;
 }
 
-/* Allocates the scratch memory and sorts the array. Runs as a task in a pool, or is called directly
- * if the call needs no pool. */
+/* Allocates the scratch memory and sorts the array. Runs as a task in a pool. It is called directly
+ * if the sort is too short for a pool, or if fj_qsort() cannot run in a pool. */
 static int sort_call_run(fj_task *t)
 {
     sort_call *c = (sort_call *)t;
@@ -457,8 +478,9 @@ static int sort_call_run(fj_task *t)
     return code;
 }
 
-/* Returns whether the calling thread should sort the array itself, because the sort takes too
- * little time to be worth entering a pool. */
+/* Returns whether the calling thread should sort the array itself: it is not in a pool, the options
+ * select neither a pool nor a token, and the sort takes too little time to be worth entering a
+ * pool. */
 static bool sort_skips_pool(sort_call *c, const fj_algo_options *how)
 {
     if (!fji_job_may_skip_pool(how)) return false;

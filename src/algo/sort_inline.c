@@ -8,7 +8,8 @@
 
 enum {
     LEAF = 2048, /* the most elements of a range that one worker sorts, if no grain is set */
-    CHECK_EVERY = 1 << 16, /* pairs compared between two tests whether the job has ended */
+    CHECK_EVERY = 1 << 16, /* fji_sort_presorted() compares this many pairs of neighbours, and then
+                            * tests whether the job has ended */
 };
 
 int fji_sort_init(fji_job *j, const fji_sort_kind *kind, const void *a, size_t n,

@@ -8,14 +8,16 @@
  * The idea: a merge of many elements is divided into a left and a right merge, and the right one is
  * forked if there is demand. The longer run is cut in its middle. The other run is cut where the
  * middle element belongs in it. Each of the two merges writes its own part of `out`. Comparisons
- * decide where the cut is, but it is always within the run. If comparisons contradict each other,
- * `out` is not sorted, but it still gets every element once.
+ * decide where that second cut is, but it is always within the run or at one of its ends. If
+ * comparisons contradict each other, `out` is not sorted, but it still gets every element once.
  */
 #include "merge.h"
 #include "sort_inline.h"
 #include "split.h"
 
-enum { LEAF = 8192 }; /* a merge of at most this many elements is not divided, if no grain is set */
+/* A merge of at most this many elements is not divided: a merge of FJ_STABLE_SORT, and a call of
+ * FJ_MERGE whose options set no other limit. */
+enum { LEAF = 8192 };
 
 static int merge_run(fj_task *t)
 {
@@ -46,8 +48,9 @@ fji_sort_merge fji_sort_merge_split(fji_sort_merge *m)
     return right;
 }
 
-/* Forks the right merge and does the left one. Returns true if a thief has taken the right merge,
- * false if the caller has to do it. */
+/* Forks the right merge and does the left one. Returns false if the caller has taken the right
+ * merge back and has to do it. Otherwise returns true: a thief has done it, or it was cancelled
+ * before it began, which has ended the job. */
 static bool merge_fork_right(fji_sort_merge left, fji_sort_merge *right)
 {
     fj_task_init(&right->task, merge_run);

@@ -16,16 +16,18 @@
  * elements that are equal to the pivot on the left side, where they are in their final place. An
  * array with few different elements therefore takes few partitions.
  *
- * If there is demand, the larger side of a partition is forked. The worker sorts the smaller side
- * first, by a recursive call, and then the larger one in its loop. A recursive call therefore has
- * at most half the elements, so there are at most about log2(n) of them on the stack.
+ * If there is demand, and the smaller side of a partition is large enough, the larger side is
+ * forked. The worker sorts the smaller side first, by a recursive call, and then the larger one in
+ * its loop, unless a thief has taken it. A recursive call therefore has at most half the elements,
+ * so there are at most about log2(n) of them on the stack. A range of at most `leaf` elements is
+ * sorted by one worker, by sort_sequential().
  *
  * Parallel partitions. During the first partitions the other workers have nothing to do. In a pool
- * of at least PARALLEL_WORKERS workers, they share the partition of a large range. The range is
- * divided into chunks, and each chunk is partitioned separately. The border is the index at which
- * the right side of the whole range begins. An element that goes right but is left of the border,
- * or goes left but is right of it, is misplaced. There are as many of the one as of the other, and
- * they are exchanged in pairs.
+ * whose parallelism is at least PARALLEL_WORKERS, they share the partition of a range of at least
+ * PARALLEL_MIN elements, if there is demand. The range is divided into chunks, and each chunk is
+ * partitioned separately. The border is the index at which the right side of the whole range
+ * begins. An element that goes right but is left of the border, or goes left but is right of it, is
+ * misplaced. There are as many of the one as of the other, and they are exchanged in pairs.
  *
  *     chunks       |<<<<<>>>>|<<<>>>>>>|<<<<<<<>>|<<<<>>>>>|     < goes left, > goes right
  *     misplaced    |.....>>>>|...>>>>>>|.<<<<<<..|<<<<.....|
@@ -33,9 +35,9 @@
  *
  * Bad partitions. A partition is bad if one side has less than an eighth of the elements, unless
  * that is the right side and the left side is already in its final place. After a bad partition
- * three exchanges in each side break up a pattern that may have caused it. A range is sorted as a
- * heap after about log2(n) bad partitions, where n is the length of the array. The sort therefore
- * takes O(n log n) comparisons, whatever LESS returns.
+ * three exchanges in each side of at least BAD_SHARE elements break up a pattern that may have
+ * caused it. A range is sorted as a heap if about log2(n) bad partitions have led to it, where n is
+ * the length of the array. The sort therefore takes O(n log n) comparisons, whatever LESS returns.
  */
 #include "sort_inline.h"
 #include "split.h"
@@ -48,13 +50,14 @@ enum {
     CHUNK_MIN = 1 << 14,     /* least number of elements of a chunk of a parallel partition */
     CHUNKS_MAX = 256,        /* largest number of chunks of a parallel partition */
     CHECK_EVERY = 1 << 12,   /* calls of sift() between two tests whether the job has ended */
-    EXCHANGE_BYTES = 1 << 13 /* a worker exchanges EXCHANGE_BYTES / size + 1 pairs at once */
+    EXCHANGE_BYTES = 1 << 13 /* a chunk of the exchanges has EXCHANGE_BYTES / size + 1 pairs of
+                              * elements, each of `size` bytes */
 };
 
 typedef struct quicksort {
     fji_job job;
     const fji_sort_kind *kind;
-    size_t leaf;
+    size_t leaf;   /* a range of at most this many elements is sorted by one worker */
     bool parallel; /* the pool's parallelism is at least PARALLEL_WORKERS */
 } quicksort;
 
@@ -85,15 +88,16 @@ static void heap_sort(quicksort *q, char *a, size_t n)
 
 /* ---- Partitions ------------------------------------------------------------------------------ */
 
-/* The two ranges that are left to sort after a partition. `left` is empty (n is 0) if all elements
- * on the left side are equal to the pivot. */
+/* The two ranges that are left to sort after a partition. `left` is empty (n is 0) if the partition
+ * has put elements equal to the pivot on the left side, because these are in their final place. */
 typedef struct sides {
     range left, right;
-    size_t done; /* how many elements the partition has put into their final place in the array */
+    size_t done; /* how many elements the partition has put into their final place in the array: the
+                  * pivot and, if `left` is empty for that reason, the left side */
 } sides;
 
-/* Exchanges three of n elements with pseudo-random others. The choice depends only on n, so every
- * run makes the same one. */
+/* Exchanges three of n elements with pseudo-random elements of the same range. The choice depends
+ * only on n, so every run makes the same one. Does nothing if n < BAD_SHARE. */
 static void shuffle_few(char *a, size_t n, size_t size)
 {
     uint64_t x = n * 2 + 1;
@@ -164,7 +168,7 @@ static size_t chunk_at(const parallel_partition *p, size_t i)
     return p->n / p->chunks * i + (i < p->n % p->chunks ? i : p->n % p->chunks);
 }
 
-/* Partitions the chunks lo <= i < hi. */
+/* Partitions each chunk i with lo <= i < hi around the pivot, and sets its member `left`. */
 static int partition_chunks(void *context, size_t lo, size_t hi, void *acc)
 {
     parallel_partition *p = context;
@@ -179,7 +183,8 @@ static int partition_chunks(void *context, size_t lo, size_t hi, void *acc)
 }
 
 /* If going_right, returns how many elements of chunk i go right but are left of the border;
- * otherwise how many go left but are right of it. *begin is the index of the first of them. */
+ * otherwise how many go left but are right of it. If there are any, *begin is the index of the
+ * first of them, and the others follow it. */
 static size_t misplaced_in(const parallel_partition *p, size_t i, bool going_right, size_t *begin)
 {
     size_t at = chunk_at(p, i), mid = at + p->chunk[i].left, end = chunk_at(p, i + 1);
@@ -254,8 +259,8 @@ static int exchange_misplaced(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-/* Partitions the range in parallel and sets *s. Returns false, and ends the job, if the call is
- * cancelled. */
+/* Partitions the range in parallel, sets *s and returns true. If the call is cancelled, ends the
+ * job and returns false; the elements are then in some order. */
 static bool partition_parallel(quicksort *q, range r, sides *s)
 {
     size_t size = q->kind->size, grain = EXCHANGE_BYTES / size + 1;
@@ -278,9 +283,11 @@ static bool partition_parallel(quicksort *q, range r, sides *s)
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
 
-/* Sorts a range on this thread. After each partition, the left side is sorted by a recursive call
- * and the right side in the loop. To choose the smaller side for the call would cost mispredicted
- * branches. The limit for bad partitions keeps the recursion shallow anyway. */
+/* Sorts the n elements at a on this thread. has_previous and bad_allowed are those of struct range.
+ * After each partition, the left side is sorted by a recursive call and the right side in the loop.
+ * To choose the smaller side for the call would cost mispredicted branches. The limit for bad
+ * partitions keeps the recursion shallow anyway: when it is reached, the rest of the range is
+ * sorted as a heap. */
 static void sort_sequential(quicksort *q, char *a, size_t n, int has_previous, int bad_allowed)
 {
     const fji_sort_kind *kind = q->kind;
@@ -321,8 +328,9 @@ static int side_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Forks `other` and sorts `mine`. Returns true if a thief has taken `other`, false if the caller
- * has to sort it. */
+/* Forks a task that sorts `other`, and sorts `mine`. Returns false if the caller has taken the task
+ * back and has to sort `other`. Otherwise returns true: a thief has sorted `other`, or the job has
+ * ended. */
 static bool sort_fork_side(quicksort *q, range mine, range other)
 {
     side s = {.q = q, .r = other};
@@ -333,7 +341,8 @@ static bool sort_fork_side(quicksort *q, range mine, range other)
     return fji_job_join(&q->job, &s.task);
 }
 
-/* Partitions the range and sets *s. Returns false if the call is cancelled. */
+/* Partitions the range, in parallel if the pool and the range are large enough and there is demand.
+ * Sets *s and returns true. If the call is cancelled during a parallel partition, returns false. */
 static bool partition_range(quicksort *q, range r, sides *s)
 {
     if (q->parallel && r.n >= PARALLEL_MIN && fji_has_demand()) return partition_parallel(q, r, s);
@@ -342,7 +351,7 @@ static bool partition_range(quicksort *q, range r, sides *s)
 }
 
 /* Sorts a range. After each partition, forks the larger side if there is demand and the smaller
- * side is large enough. If the job ends, the elements are in some order. */
+ * side has more than q->leaf / 2 elements. If the job ends, the elements are in some order. */
 static void sort_range(quicksort *q, range r)
 {
     sides s;

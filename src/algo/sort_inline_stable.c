@@ -13,7 +13,8 @@
  * half are therefore still all in the array or all in the buffer. A half that is in the buffer is
  * copied back into the array.
  *
- * Without memory for a buffer: both halves are cut in two, so that the left parts of both belong
+ * Without memory for a buffer, one thread sorts the array in place. It sorts both halves of a
+ * range, and then merges them: both halves are cut in two, so that the left parts of both belong
  * before the right parts of both. The right part of the left half and the left part of the right
  * half, which are neighbours, change places by a rotation. Then the two left parts are merged in
  * the same way, and so are the two right parts.
@@ -28,9 +29,11 @@
 typedef struct mergesort {
     fji_job job;
     const fji_sort_kind *kind;
-    char *a, *buffer;  /* `buffer` is NULL if n <= kind->at_once, or if it was not allocated */
+    char *a, *buffer;  /* the array, and a buffer of the same size; `buffer` is NULL if the array
+                        * has at most kind->at_once elements, or if there is no memory for it */
     size_t leaf;       /* a range of at most this many elements is not divided for other workers */
-    uint64_t reported; /* how many elements sort_leaf() has added to the progress of the job */
+    uint64_t reported; /* how many elements sort_leaf() has added to the progress of the job; 0 if
+                        * the options have no fj_progress */
 } mergesort;
 
 /* Returns the address of the element with index `at`: in the buffer if `buffer` is set, else in the
@@ -70,7 +73,8 @@ static void sort_sequential(mergesort *s, size_t at, size_t n, bool buffer)
 }
 
 /* Sorts a range on this thread as sort_sequential() does, but first tests whether it is in order or
- * descending. Adds half of its elements to the progress. */
+ * strictly descending: it then only reverses a descending range, and copies the range to the buffer
+ * if `buffer` is set. Adds half of its elements to the progress. */
 static void sort_leaf(mergesort *s, size_t at, size_t n, bool buffer)
 {
     char *a = element(s, false, at);
@@ -95,7 +99,8 @@ typedef struct half {
     mergesort *s;
     size_t at, n;
     bool buffer;    /* where the result should be: true: in the buffer, false: in the array */
-    bool in_buffer; /* where the sorted elements are: true: in the buffer, false: in the array */
+    bool in_buffer; /* where the elements are: true: in the buffer, false: in the array. false until
+                     * half_run() has run */
 } half;
 
 static bool sort_range(mergesort *s, size_t at, size_t n, bool buffer);
@@ -108,7 +113,7 @@ static int half_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Sorts both halves. Forks the right half if there is demand. */
+/* Sorts both halves, and sets in_buffer of each. Forks the right half if there is demand. */
 static void sort_halves(mergesort *s, half *left, half *right)
 {
     if (!fji_has_demand()) {
@@ -161,7 +166,8 @@ static bool sort_range(mergesort *s, size_t at, size_t n, bool buffer)
 
 /* ---- Without memory -------------------------------------------------------------------------- */
 
-/* Merges two neighbouring runs, of na elements at a and nb elements behind them, by rotations. */
+/* Merges two neighbouring runs, of na elements at a and nb elements behind them, by rotations. If
+ * the job ends, returns early, with the elements in some order. */
 static void merge_in_place(mergesort *s, char *a, size_t na, size_t nb)
 {
     size_t size = s->kind->size;

@@ -2,16 +2,16 @@
 /*
  * sort_inplace.c - sorts without scratch memory
  *
- * The sort that is not stable is a heap sort: O(n log n) comparisons and exchanges for any input.
+ * fji_heap_sort() is not stable. It takes O(n log n) comparisons and exchanges for any input.
  * To move an element down in the heap, the sort first follows the larger of two children down to a
  * leaf of the heap, with one comparison on each level. Then it goes back up to where the element
  * belongs, which is usually near the leaf. To also compare the element itself on each level on the
  * way down would take about twice as many comparisons.
  *
- * The stable sort is a merge sort that merges by rotations. To merge the runs A and B, a binary
- * search (fji_merge_rank()) finds which elements of A and B, A1 and B1, are the first half of the
- * merged result. A2 and B2 are the others. A2 and B1, which are neighbours, change places by a
- * rotation. Then A1 and B1 are merged in the same way, and so are A2 and B2.
+ * fji_stable_sort_inplace() is a merge sort that merges by rotations. To merge the neighbouring
+ * runs A and B, a binary search (fji_merge_rank()) finds which elements of A and B, A1 and B1, are
+ * the first half of the merged result. A2 and B2 are the others. A2 and B1, which are neighbours,
+ * change places by a rotation. Then A1 and B1 are merged in the same way, and so are A2 and B2.
  *
  *     |A1 ..|A2 .....|B1 .....|B2 ...|   becomes   |A1 ..|B1 .....|  and  |A2 .....|B2 ...|
  *
@@ -22,14 +22,15 @@
 #include "swap.h"
 
 enum {
-    INSERTION_MAX = 8, /* a range of at most this many elements is sorted by insertion */
+    INSERTION_MAX = 8, /* fji_stable_sort_inplace() sorts a range of at most this many elements by
+                        * insertion */
     CHECK_EVERY = 256, /* calls of heap_sift() between two tests whether the job has ended */
 };
 
 /* ---- Heap ------------------------------------------------------------------------------------ */
 
-/* Moves element i of a heap of n elements down to where it belongs. Below i, the heap is in
- * order. */
+/* Moves element i of a heap of n elements down to where it belongs. The two subtrees below i are
+ * already heaps: no element in them is before one of its children. */
 static void heap_sift(const fji_order *o, unsigned char *base, size_t i, size_t n)
 {
     size_t size = o->size, leaf = i;
@@ -73,7 +74,8 @@ static void insertion_sort(const fji_order *o, unsigned char *base, size_t n)
             fji_swap_bytes(e - size, e, size);
 }
 
-/* Merges two neighbouring runs, of na elements at `base` and nb elements behind them. */
+/* Merges two neighbouring runs, of na elements at `base` and nb elements behind them, by rotations.
+ * If the job ends, returns early, with the elements in some order. */
 static void merge_inplace(const fji_order *o, fji_job *j, unsigned char *base, size_t na, size_t nb)
 {
     size_t size = o->size;

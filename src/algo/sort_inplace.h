@@ -8,8 +8,9 @@
 #include "merge.h"
 
 /*
- * Both functions sort the n elements at `base` in place, on the calling thread. If the job ends,
- * the functions return early and leave the elements in some order. o->kind must not be
+ * Both functions sort the n elements at `base` in place, on the calling thread. Only the second one
+ * keeps the order of equal elements. If the job ends, the functions return early and leave the
+ * elements in some order. They compare the elements themselves, so o->kind must not be
  * FJI_KIND_PTR.
  */
 void fji_heap_sort(const fji_order *o, fji_job *j, unsigned char *base, size_t n);

@@ -8,7 +8,7 @@
  *
  * A comparison returns a positive value if its first element belongs behind the second one. A merge
  * turns that value into a mask, and the mask selects the address of the element that comes next. No
- * branch of the loop depends on a comparison, so none is mispredicted.
+ * branch of the loop of a merge depends on a comparison, so the processor mispredicts none of them.
  */
 #ifndef FJI_ALGO_SORT_KERNEL_H
 #define FJI_ALGO_SORT_KERNEL_H
@@ -19,8 +19,9 @@
 
 /* ---- Elements -------------------------------------------------------------------------------- */
 
-/* Copies one element. `to` and `from` do not overlap. `kind` is a constant in every call, so only
- * one case of the switch is compiled. */
+/* Copies one element of the given kind and of `size` bytes or, if `kind` is FJI_KIND_PTR, one
+ * pointer. `to` and `from` do not overlap. `kind` is a constant in every call, so only one case of
+ * the switch is compiled. */
 FJI_INLINE void fji_elem_copy(void *to, const void *from, size_t size, enum fji_kind kind)
 {
     unsigned char *d = to;
@@ -82,8 +83,8 @@ FJI_INLINE size_t fji_elem_size(const fji_order *o, enum fji_kind kind)
     return kind == FJI_KIND_4 ? 4 : o->size;
 }
 
-/* Calls fn(..., kind) so that `kind` is a constant in each of the calls, which the compiler can
- * inline. */
+/* Calls fn() once, with the given arguments and `kind` after them. The switch has a call for each
+ * kind, in which the kind is a constant, so that the compiler can inline it. */
 #define FJI_BY_KIND(kind, fn, ...)                                             \
     do {                                                                       \
         switch (kind) {                                                        \
@@ -115,13 +116,14 @@ FJI_INLINE const unsigned char *fji_select(uintptr_t mask, const unsigned char *
 
 /* ---- Merging from both ends ------------------------------------------------------------------ */
 
-/* How many elements before a merge reads an element the element is prefetched. */
+/* A merge prefetches the target of a pointer this many elements before it reads the pointer. */
 enum { FJI_PREFETCH_AHEAD = 8 };
 
-/* If what is sorted are pointers, prefetches the target of the pointer FJI_PREFETCH_AHEAD places
- * from p in the direction of the merge. `left` is how many bytes the last place of the run is away
- * from p; it is negative if the merge goes backwards. If the run has no place so far ahead,
- * prefetches the target of the pointer at p. */
+/* If what is sorted are pointers (FJI_KIND_PTR or FJI_KIND_INDIRECT), prefetches the target of the
+ * pointer FJI_PREFETCH_AHEAD places from p in the direction of the merge. `left` is how many bytes
+ * the last place of the run is away from p; it is negative if the merge goes backwards. If at most
+ * FJI_PREFETCH_AHEAD places follow p, prefetches the target of the pointer at p. Does nothing for
+ * other kinds. */
 FJI_INLINE void fji_elem_prefetch(const unsigned char *p, ptrdiff_t left, enum fji_kind kind)
 {
     if (kind != FJI_KIND_PTR && kind != FJI_KIND_INDIRECT) return;
@@ -132,11 +134,12 @@ FJI_INLINE void fji_elem_prefetch(const unsigned char *p, ptrdiff_t left, enum f
     __builtin_prefetch(e);
 }
 
-/* Writes the first k and the last k elements of the merged result to p->out, and sets *p to what is
- * left to merge between them. 0 < k, k <= na and k <= nb. If 2 * k == na + nb, nothing is left, and
- * the last two elements are ordered by one comparison. If comparisons have contradicted each other,
- * sets *consistent to false and leaves *p as it was, so the caller can merge again; otherwise sets
- * *consistent to true. */
+/* Writes the first k elements of the merged result to the beginning of p->out, and the last k
+ * elements to its end. Sets *p to what is left to merge between them, and *consistent to true.
+ * 0 < k, k <= na and k <= nb. If 2 * k == na + nb, nothing is left, and the last two elements are
+ * ordered by one comparison. If comparisons have contradicted each other so that an element was
+ * taken from both ends, sets *consistent to false and leaves *p as it was: the caller has to merge
+ * again. */
 FJI_INLINE void fji_merge_both_ends(const fji_order *o, fji_run_pair *p, size_t k, bool *consistent,
                                     enum fji_kind kind)
 {
@@ -146,7 +149,7 @@ FJI_INLINE void fji_merge_both_ends(const fji_order *o, fji_run_pair *p, size_t 
     const unsigned char *a_last = a + (p->na - 1) * size, *b_last = b + (p->nb - 1) * size;
     unsigned char *out = p->out, *const out_stop = out + (k - all) * size;
     /* When the next element at the front goes to address x, the next one at the back goes to
-     * mirror - x: both are at the same distance from their end of the output. */
+     * mirror - x: both addresses are at the same distance from their end of p->out. */
     const uintptr_t mirror = (uintptr_t)out + (uintptr_t)(out + (p->na + p->nb - 1) * size);
 
     while (out != out_stop) {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort_leaf.h - sorting a few elements
+ * sort_leaf.h - sorting a few elements, for sort.c
  *
  * A leaf is a range of at most 2 * BLOCK - 1 elements. Its first BLOCK elements, the block, are
  * sorted without branches on the results of comparisons: four pairs are compared, then two groups
  * of four are sorted, and then the two groups are merged from both ends. If all four pairs are in
  * order, or all four are descending, the whole block is first tested for that order; other blocks
- * do not pay for this test. The elements behind the block are inserted one by one. A leaf of fewer
- * than BLOCK elements is sorted by insertion only.
+ * do not pay for this test. The elements behind the block are inserted one by one, except those
+ * that continue the order of a block that was found in order or descending. A leaf of fewer than
+ * BLOCK elements is sorted by insertion only. A leaf that is in order or strictly descending is not
+ * moved.
  */
 #ifndef FJI_ALGO_SORT_LEAF_H
 #define FJI_ALGO_SORT_LEAF_H
@@ -25,8 +27,10 @@ enum range_state {
     IN_ARRAY = 0,   /* sorted, in the array */
     IN_SCRATCH = 1, /* sorted, in the scratch array */
     DESCENDING = 2, /* in the array, strictly descending */
-    PRESORTED = 4,  /* a flag, added to a state: the range was found in order, not merged */
-    UNORDERED = 8,  /* a return value, not a state: neither in order nor descending */
+    PRESORTED = 4,  /* a flag, added to a state: the range was found in order or descending, or its
+                     * two sorted halves were; so they were not merged */
+    UNORDERED = 8,  /* a result of functions, not a state of a range: the elements were neither in
+                     * order nor descending */
 };
 
 /* Returns the index, from lo to lo + n, at which *e belongs among the n elements sorted[lo] to
@@ -77,9 +81,10 @@ FJI_INLINE void swap_reversed(unsigned char *x, unsigned char *y, size_t n, size
     }
 }
 
-/* Tests whether n elements are in order or, if `after` is set, strictly descending. Returns
- * IN_ARRAY or DESCENDING if they are, else UNORDERED. The caller has already found that order in
- * each of the pairs 0 and 1, 2 and 3, and so on, so only the other neighbours are compared. */
+/* Tests whether n elements, an even number, are in order or, if `after` is set, strictly
+ * descending. Returns IN_ARRAY or DESCENDING if they are, else UNORDERED. The caller has already
+ * found that order in each of the pairs 0 and 1, 2 and 3, and so on, so only the other neighbours
+ * are compared. */
 FJI_INLINE int leaf_check_order(const fji_order *o, const unsigned char *e, size_t n, bool after,
                                 enum fji_kind kind)
 {
@@ -91,10 +96,10 @@ FJI_INLINE int leaf_check_order(const fji_order *o, const unsigned char *e, size
     return after ? DESCENDING : IN_ARRAY;
 }
 
-/* Sorts the four elements at e into `to`. They are two pairs; a mask with all bits 1 in swap_a or
- * swap_b says that the elements of the first or second pair are in the wrong order. The smaller of
- * the two lower elements becomes the first one, the larger of the two higher elements becomes the
- * last one, and one more comparison orders the other two. */
+/* Sorts the four elements at e into `to`, which does not overlap them. They are two pairs; a mask
+ * with all bits 1 in swap_a or swap_b says that the elements of the first or second pair are in the
+ * wrong order. The smaller of the two lower elements becomes the first one, the larger of the two
+ * higher elements becomes the last one, and one more comparison orders the other two. */
 FJI_INLINE void leaf_sort_4(const fji_order *o, const unsigned char *e, unsigned char *to,
                             uintptr_t swap_a, uintptr_t swap_b, enum fji_kind kind)
 {
@@ -113,10 +118,11 @@ FJI_INLINE void leaf_sort_4(const fji_order *o, const unsigned char *e, unsigned
     fji_elem_copy(to + 2 * size, fji_select(mask, l, r), size, kind);
 }
 
-/* Sorts BLOCK elements at `from`, in the array, into `to`, which may be `from`. Then *state is
- * UNORDERED. If the elements are already in order or strictly descending, moves nothing and sets
- * *state to IN_ARRAY or DESCENDING instead. Only the test for this order branches on
- * comparisons. */
+/* Sorts BLOCK elements at `from`, in the array, into `to`, which may be `from`. If they are already
+ * in order or strictly descending, moves nothing and sets *state to IN_ARRAY or DESCENDING.
+ * Otherwise sets *state to UNORDERED, which means that the sorted elements are in `to`. Only the
+ * test for existing order branches on comparisons, and a second merge that is made if comparisons
+ * have contradicted each other. */
 FJI_INLINE void leaf_sort_8(const fji_order *o, const unsigned char *from, unsigned char *to,
                             int *state, enum fji_kind kind)
 {
@@ -162,7 +168,8 @@ FJI_INLINE size_t leaf_run(const fji_order *o, const unsigned char *e, size_t n,
 }
 
 /* Does the same as leaf_sort_8() for 0 < n < BLOCK elements: takes the longest run at the front,
- * and inserts the elements behind it one by one. */
+ * reverses it if it is descending, and inserts the elements behind it one by one. If it sorts, the
+ * elements at `from` may change too. */
 FJI_INLINE void leaf_insertion(const fji_order *o, unsigned char *from, unsigned char *to, size_t n,
                                int *state, enum fji_kind kind)
 {
@@ -176,12 +183,14 @@ FJI_INLINE void leaf_insertion(const fji_order *o, unsigned char *from, unsigned
     if (descending) swap_reversed(from, from + (run - 1) * size, run / 2, size, kind);
     if (to != from) memcpy(to, from, run * size);
     /* The element that ended the run is before the last element of the run or, if the run was
-     * reversed, not before its first element now. One index is therefore excluded. */
+     * reversed, not before the element that is now its first one. One of the run + 1 indices at
+     * which it could be inserted is therefore excluded. */
     leaf_insert(o, to, run, descending, run - 1, from + run * size, kind);
     for (size_t i = run + 1; i < n; i++) leaf_insert(o, to, i, 0, i, from + i * size, kind);
 }
 
-/* Sorts a leaf of 0 < n < 2 * BLOCK elements. Does the same as leaf_sort_8() otherwise. */
+/* Does the same as leaf_sort_8() for a leaf of 0 < n < 2 * BLOCK elements. If it sorts, the
+ * elements at `from` may change too. */
 FJI_INLINE void leaf_sort(const fji_order *o, unsigned char *from, unsigned char *to, size_t n,
                           int *state, enum fji_kind kind)
 {

@@ -19,8 +19,9 @@
 #define DOUBLE_LESS(x, y) (ordered_64(x) < ordered_64(y))
 #define KEY_LESS(x, y) ((x).key < (y).key)
 
-/* These functions map a floating-point number to an integer, so that the integers have the order of
- * the numbers: -0 is before 0, and a NaN is first or last, depending on its sign. */
+/* These functions map a floating-point number to a signed integer, so that the integers have the
+ * order of the numbers: -0 is before 0, a NaN whose sign bit is set is before all numbers, and any
+ * other NaN is after them. */
 
 static inline int32_t ordered_32(float x)
 {
@@ -91,8 +92,10 @@ static int radix_kv64(fj_task *t)
     return fji_radix_kv64(&c->job, c->a, c->buffer, c->n);
 }
 
-/* Sorts n elements of `size` bytes by digits, with the function fn for their type. If there is no
- * memory for a buffer, changes nothing and returns FJ_ENOMEM. */
+/* Sorts n elements of `size` bytes by digits, in a task whose body is fn, the function for their
+ * type. Returns FJ_EINVAL if an argument is invalid. Returns FJ_ENOMEM, and leaves the array
+ * unchanged, if there is no memory for a buffer or to run the task in a pool. Otherwise returns
+ * what fji_job_run() returns. */
 static int sort_radix(void *a, size_t n, size_t size, const fji_key_map *map, fj_task_fn *fn,
                       const fj_algo_options *how)
 {
@@ -112,7 +115,8 @@ static int sort_radix(void *a, size_t n, size_t size, const fji_key_map *map, fj
     return err;
 }
 
-/* Defines fj_sort_<name>(), which sorts by digits or, if there is no memory, by comparisons. */
+/* Defines fj_sort_<name>(), which sorts elements of `type` by digits or, if there is no memory for
+ * that, by comparisons. map: maps their keys to unsigned numbers. fn: the body of the task. */
 #define RADIX_SORT(name, type, map, fn)                               \
     int fj_sort_##name(type *a, size_t n, const fj_algo_options *how) \
     {                                                                 \
@@ -131,7 +135,8 @@ RADIX_SORT(kv64, fj_kv64, &unsigned_map, radix_kv64)
 
 /* ---- Sorts by counting ----------------------------------------------------------------------- */
 
-enum { FILL_MIN = 4096 }; /* the least numbers of a chunk when the result is written */
+/* When the result is written, every chunk but the last one has at least this many numbers. */
+enum { FILL_MIN = 4096 };
 
 /* A sort of numbers of 8 or 16 bits. Number x has the key x ^ sign, where `sign` is the sign bit of
  * a signed type and 0 for an unsigned type. The keys are unsigned, and have the order of the
@@ -240,14 +245,16 @@ static int counting_run(fj_task *t)
     if (code != FJ_OK) return code;
     counts_to_places(c);
     code = fji_split_run(&write, NULL, 0, c->n, NULL);
-    /* The array already lacks some of its elements, so the result is written completely even after
-     * a cancellation. */
+    /* The chunks that are done have overwritten elements, so the array is written completely even
+     * after a cancellation. */
     if (code != FJ_OK) (void)fill_step(c, 0, c->n, NULL);
     return code;
 }
 
-/* Sorts n numbers of `size` bytes by counting. If there is no memory for the counts, changes
- * nothing and returns FJ_ENOMEM. */
+/* Sorts n numbers of `size` bytes, 1 or 2, by counting. `sign` is the sign bit of a signed type,
+ * and 0 for an unsigned type. Returns FJ_ENOMEM, and leaves the array unchanged, if there is no
+ * memory for the counts or to run the task in a pool. Otherwise returns FJ_EINVAL if an option is
+ * invalid, or what fji_job_run() returns. */
 static int sort_counting(void *a, size_t n, size_t size, size_t sign, const fj_algo_options *how)
 {
     counting_call c = {.a = a, .n = n, .size = size, .sign = sign, .keys = (size_t)1 << 8 * size};
@@ -265,8 +272,9 @@ static int sort_counting(void *a, size_t n, size_t size, size_t sign, const fj_a
     return err;
 }
 
-/* Defines fj_sort_<name>(). It sorts at least `min` numbers by counting. It sorts fewer numbers by
- * comparisons, and all arrays if there is no memory for the counts. */
+/* Defines fj_sort_<name>(). It sorts an array of at least `min` numbers by counting. It sorts a
+ * shorter array by comparisons, and any array for which sort_counting() returns FJ_ENOMEM. `sign`
+ * is the sign bit of a signed type, and 0 for an unsigned type. */
 #define COUNTING_SORT(name, type, min, sign)                           \
     int fj_sort_##name(type *a, size_t n, const fj_algo_options *how)  \
     {                                                                  \

@@ -18,10 +18,11 @@
  *
  * Two paths have no place in common, except that one begins at the cut where the other ends.
  * Workers therefore follow different paths at the same time. A place that is done becomes its own
- * successor. The places that are not done after all paths are on cycles without a cut. One thread
- * follows these.
+ * successor. The places that are not done after all paths are on cycles without a cut. The calling
+ * thread alone follows these.
  *
- * The element that is moved next is usually not in a cache. It is prefetched some steps ahead.
+ * The element that is moved next is usually not in a cache, unless the array is small. It is
+ * therefore prefetched PREFETCH_AHEAD steps before it is moved.
  */
 #include "sort_permute.h"
 
@@ -55,15 +56,17 @@ size_t fji_permute_cuts(size_t n)
     return n / cut_distance(n) + 1;
 }
 
-/* Runs `body` for 0 <= i < n, in parallel if that is allowed and the array is large. */
+/* Runs `body` for the indices 0 <= i < n, in parallel if p->parallel is true and the array has at
+ * least PARALLEL_BYTES. Returns FJ_OK, or the code of fj_for() if that fails: some indices may then
+ * be skipped. */
 static int permute_for(fji_permutation *p, size_t n, fj_for_fn *body)
 {
     return p->parallel && p->n * p->size >= PARALLEL_BYTES ? fj_for(0, n, body, p, NULL)
                                                            : body(0, n, p);
 }
 
-/* Returns x with x * odd = 1 modulo 2^64. Each step of the Newton iteration doubles the number of
- * correct bits. */
+/* `odd` is an odd number. Returns x with x * odd = 1 modulo 2^64. Each step of the Newton iteration
+ * doubles the number of correct bits. */
 static uint64_t inverse_of_odd(uint64_t odd)
 {
     uint64_t x = odd; /* 3 bits are correct */
@@ -72,9 +75,10 @@ static uint64_t inverse_of_odd(uint64_t odd)
     return x;
 }
 
-/* Computes the successors of the places begin <= i < end from the pointers. The offset of an
- * element from `base` is a multiple of the size, so instead of a division it is shifted and
- * multiplied by the inverse of the odd factor of the size. */
+/* Computes the successors of the places begin <= i < end from the pointers. Sets p->moved to 1 if a
+ * place is not its own successor. The offset of an element from `base` is a multiple of the size,
+ * so instead of a division it is shifted and multiplied by the inverse of the odd factor of the
+ * size. */
 static int permute_find_successors(size_t begin, size_t end, void *arg)
 {
     fji_permutation *p = arg;
@@ -109,16 +113,17 @@ static void permute_prefetch(const fji_permutation *p, size_t place)
     for (size_t i = 0; i < max; i += LINE) __builtin_prefetch(e + i);
 }
 
-/* Returns whether the path that begins at `start` ends at `place`: it is a cut, or `start`
- * again. */
+/* Returns whether the path that begins at `start` ends at `place`: `place` is a cut, or `start`
+ * again. `distance` is the distance of two cuts, a power of two. */
 static bool path_ends(size_t place, size_t start, size_t distance)
 {
     return (place & (distance - 1)) == 0 || place == start;
 }
 
 /* Moves the elements of the path that begins at the cut `start`, or of the cycle without a cut that
- * `start` is on. The caller has saved the elements of all cuts; of a cycle without a cut, it has
- * saved the element of `start` as saved[0]. */
+ * `start` is on, and makes each place of the path its own successor. The caller has saved the
+ * elements of all cuts; of a cycle without a cut, it has saved the element of `start` as
+ * saved[0]. */
 static void permute_path(fji_permutation *p, size_t start, size_t distance)
 {
     size_t size = p->size, place = start, from = p->successor[start], ahead = from;

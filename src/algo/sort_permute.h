@@ -10,15 +10,17 @@
 
 typedef struct fji_permutation {
     unsigned char *base; /* the elements */
-    size_t n, size;
+    size_t n, size;      /* the number of elements, at least 1, and the bytes of an element */
     const unsigned char *const *pointers; /* to the n elements, in their sorted order */
-    size_t *successor;                    /* space for n indices; overwritten */
+    size_t *successor;                    /* scratch, space for n indices */
     unsigned char *saved;                 /* scratch, space for fji_permute_cuts(n) elements */
     bool parallel;                        /* whether several workers may move elements */
-    int moved;                            /* 0 on entry; 1 if an element is not in its place */
+    int moved;                            /* 0 before the call; fji_permute() sets it to 1 if
+                                           * an element is not in its place */
 } fji_permutation;
 
-/* Returns for how many elements `saved` must have space, if there are n elements. */
+/* Returns for how many elements `saved` of an fji_permutation must have space, if it has n
+ * elements. At most 2048. */
 size_t fji_permute_cuts(size_t n);
 
 /*

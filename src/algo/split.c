@@ -11,17 +11,18 @@
 
 enum {
     INLINE_ACC = 128, /* an accumulator of at most this many bytes is stored in a struct half */
-    GROWTH = 16,      /* a chunk has at most 16 times as many elements as the one before it */
+    GROWTH = 16,      /* without a grain, a chunk has at most 16 times as many elements as the one
+                       * before it */
     SHARE = 64,       /* a chunk should take a 64th of the time that the rest of the range takes,
                        * within the limits at TARGET_MAX */
     TARGET_MAX = 4,   /* a chunk should take at least FJI_CHUNK_TICKS, at most 4 times as long */
 };
 
 #define CHUNK_MAX 0x1p62f          /* the most elements of a chunk; fits a size_t */
-#define TICKS_MAX (UINT64_MAX / 2) /* a larger difference of two tick counts is a negative one */
+#define TICKS_MAX (UINT64_MAX / 2) /* a larger unsigned difference of ticks means a negative one */
 
-/* The size of the next chunk, and the measurements of this worker from which the size is
- * computed. */
+/* The size of the next chunk of this worker, and the measurements from which the size is computed.
+ * If the options set a grain, only `chunk` is used. */
 typedef struct chunk_timing {
     size_t chunk;            /* elements of the next chunk */
     float ticks_per_element; /* measured in the last chunk; 0: no chunk was measured yet */
@@ -29,7 +30,8 @@ typedef struct chunk_timing {
      * longer than FJI_FORK_MIN_TICKS. A short first chunk may be slow only because its data is not
      * in a cache. */
     bool reliable;
-    uint64_t last_end; /* the tick counter when the last chunk ended */
+    uint64_t last_end; /* the tick counter when the next chunk begins: when the last chunk ended, or
+                        * when the loop began, a thief began its half or a stolen half was joined */
 } chunk_timing;
 
 /* The right half of a range, while it is forked. */
@@ -46,14 +48,14 @@ typedef struct half {
 /* ---- Timing ---------------------------------------------------------------------------------- */
 
 /* Returns the number of elements of which the size of every chunk and half is a multiple, except at
- * the end of the loop. */
+ * the end of the loop: the grain or, if the options set none, min_grain. */
 static size_t chunk_unit(const fji_job *j)
 {
     return j->grain != 0 ? j->grain : j->min_grain;
 }
 
-/* Returns the size of a chunk that should have n elements: at least min_grain and at most max_grain
- * of the job, rounded down to a multiple of min_grain. */
+/* Returns the size of a chunk that should have n elements, if the options set no grain: at least
+ * min_grain and at most max_grain of the job, rounded down to a multiple of min_grain. */
 static size_t chunk_clamp(const fji_job *j, size_t n)
 {
     size_t max = n > j->max_grain ? j->max_grain : n;
@@ -80,8 +82,9 @@ static float timing_target(const chunk_timing *t, size_t rest)
     return share < TARGET_MAX * FJI_CHUNK_TICKS ? share : TARGET_MAX * FJI_CHUNK_TICKS;
 }
 
-/* Measures the chunk of n elements that has just ended, and chooses the size of the next chunk.
- * `rest` elements are left. */
+/* Measures the chunk of n elements that has just ended. `rest` elements are left. Chooses another
+ * size for the next chunk, unless a chunk of the current size would take 0.75 to 1.5 times the
+ * ticks that timing_target() returns. */
 static void timing_update(chunk_timing *t, const fji_job *j, size_t n, size_t rest)
 {
     uint64_t now = fji_ticks(), elapsed = now - t->last_end;
@@ -99,7 +102,8 @@ static void timing_update(chunk_timing *t, const fji_job *j, size_t n, size_t re
 }
 
 /* Returns whether n elements are worth dividing between two workers: they are more than one chunk
- * and, if the options set no grain, take longer than FJI_FORK_MIN_TICKS. */
+ * and, if the options set no grain, they take longer than FJI_FORK_MIN_TICKS according to a
+ * reliable measurement. */
 static bool fork_is_worthwhile(const chunk_timing *t, const fji_job *j, size_t n)
 {
     if (n <= t->chunk) return false;
@@ -110,7 +114,8 @@ static bool fork_is_worthwhile(const chunk_timing *t, const fji_job *j, size_t n
 
 static void split_range(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *t);
 
-/* The body of the task of a half. Only a thief runs it. */
+/* The body of the task of a half. It runs in a thief or, if there is no memory to queue the task,
+ * inside of fj_fork(). If the forker takes the task back, it does not run. */
 static int half_run(fj_task *task)
 {
     half *h = (half *)(void *)task;
@@ -130,7 +135,9 @@ static int half_run(fj_task *task)
 }
 
 /* Combines *acc, the result of the left half, with the result of the right half h, which a thief
- * has taken and finished. Returns false if the thief had no memory and did nothing: the caller then
+ * has taken and finished, and returns true. If the job has ended, discards that result. Does
+ * nothing and returns true if the loop has no accumulators. Returns false if h has no accumulator,
+ * because the thief had no memory for it or the task was cancelled before it ran: the caller then
  * has to process the right half. */
 static bool half_combine(half *h, void *acc)
 {
@@ -171,7 +178,8 @@ static size_t split_fork_half(fji_split *s, size_t lo, size_t hi, void *acc, chu
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
 
-/* Processes the first chunk of lo <= i < hi. Returns the end of the chunk. If the step function
+/* Processes the first chunk of lo <= i < hi, adds it to the progress and, if the options set no
+ * grain, chooses the size of the next chunk. Returns the end of the chunk. If the step function
  * fails, ends the job and returns hi. */
 static size_t split_chunk(fji_split *s, size_t lo, size_t hi, void *acc, chunk_timing *t)
 {

@@ -3,8 +3,8 @@
  * swap.c - exchanging, reversing and rotating elements whose size is known at run time only
  *
  * The functions copy blocks of a few constant sizes, so that the compiler generates a few moves
- * instead of a call of memcpy(). Both blocks are read before one is written, because they may be
- * the same.
+ * instead of a call of memcpy(). Both blocks of an exchange are read before one is written, because
+ * they may be the same.
  */
 #include "swap.h"
 
@@ -48,9 +48,10 @@ void fji_reverse(void *base, size_t n, size_t size)
     }
 }
 
-/* Each step exchanges the shorter area with as many bytes at the far end of the longer area. The
- * bytes of the shorter area are then in their final place. What remains is a rotation of fewer
- * bytes: the lengths change as in Euclid's algorithm by subtraction. */
+/* Each step exchanges the shorter area with as many bytes of the longer area, at the end that is
+ * away from the shorter one. The bytes of the shorter area are then in their final place. What
+ * remains is a rotation of fewer bytes: the lengths change as in Euclid's algorithm by
+ * subtraction. */
 void fji_rotate(void *base, size_t left, size_t right)
 {
     unsigned char *a = base;

@@ -7,10 +7,11 @@
 
 #include <stddef.h>
 
-/* Exchanges two memory areas, which are equal or do not overlap. */
+/* Exchanges the first `bytes` bytes at x with those at y. The areas are the same or do not
+ * overlap. */
 void fji_swap_bytes(void *x, void *y, size_t bytes);
 
-/* Reverses the order of n elements of `size` bytes. */
+/* Reverses the order of the n elements of `size` bytes at `base`. */
 void fji_reverse(void *base, size_t n, size_t size);
 
 /* Exchanges two neighbouring areas: the first `left` bytes at `base` and the `right` bytes after
