@@ -68,9 +68,9 @@ static int await_gives_up(const fji_worker *w, const fji_wait *how)
  * Returns the time (fji_plat_now()) at which the next sleep has to end: the deadline, or an earlier
  * time. The sleep ends earlier if `watched` is not NULL, because the waiter then checks whether
  * that pool has threads. It also ends earlier if the pool of w is short of a worker, because w then
- * asks for a worker again. w: the calling worker or guest, or NULL if the calling thread works for no
- * pool. *pause: the pause before the next attempt, in ns; the caller sets it to 0 before the first
- * call of a wait (see fji_compensate_retry()).
+ * asks for a worker again. w: the calling worker or guest, or NULL if the calling thread works for
+ * no pool. *pause: the pause before the next attempt, in ns; the caller sets it to 0 before the
+ * first call of a wait (see fji_compensate_retry()).
  */
 static int64_t await_next_check(fji_worker *w, const fji_wait *how, const fj_pool *watched,
                                 int64_t *pause)
