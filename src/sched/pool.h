@@ -135,10 +135,12 @@ struct fji_worker {
      * function that removes the tasks which a body has forked and not joined. from: the position of
      * the boundary when the body began. */
     void (*check_body)(fji_worker *w, uint32_t from);
-    uintptr_t stack_low;  /* lowest address of the thread's stack; 0: unknown */
-    uintptr_t stack_half; /* middle of the stack; a worker whose stack is below it does not help */
-    fji_thread thread;    /* handle of the worker's thread; a guest does not set it */
-    uint32_t signallable; /* 1: interrupt_signal may be sent to `thread`, which has not exited */
+    uintptr_t stack_low; /* lowest address of the thread's stack; 0: unknown */
+    /* Middle of the thread's stack, or 0 if unknown. The worker does not help while its stack
+     * pointer is below this address. */
+    uintptr_t stack_half;
+    fji_thread thread;       /* handle of the worker's thread; a guest does not set it */
+    uint32_t signallable;    /* 1: interrupt_signal may be sent to `thread`, which has not exited */
     fj_cell *overflow_cells; /* free overflow cells of this worker; see overflow.h */
 };
 
@@ -216,7 +218,8 @@ struct fj_pool {
 
     /* Heavy fences of workers that become idle: see idle.h. */
     FJI_ALIGNAS(FJI_CACHE_PAIR)
-    /* Time in ns. While a worker is active, the next fence does not begin before this time. */
+    /* Time in ns. If fence_waits is true, the next fence does not begin before this time while a
+     * worker is active. */
     uint64_t fence_next;
     uint32_t fence_begun, fence_done; /* number of the last fence that has begun, that has ended */
 
@@ -254,7 +257,7 @@ struct fj_pool {
     int32_t min_runnable;  /* if fewer would stay active: asks allow_saturation (compensate.h) */
     int64_t keep_alive_ns; /* the keep-alive time: how long a worker is idle before it retires */
     int64_t spin_ns;       /* how long a worker without a task searches; 0 or less: not at all */
-    uint32_t max_spinners; /* a worker takes no slot to spin if this many slots are in use */
+    uint32_t max_spinners; /* a worker takes no slot to spin if this many or more are in use */
     bool fifo, caller_helps, asymmetric, is_common, fixed_size;
     bool fence_waits; /* a worker waits for the heavy fence of another worker; see idle.h */
     fj_cell submitted_cell[2]; /* `cell` of each task submitted to this pool points to [0] */

@@ -97,10 +97,10 @@ void fji_wake_one(fj_pool *p)
 
 /* Called by w after it has pushed a task into its own queue: returns whether w calls
  * fji_wake_one(). This is true unless the last start of a thread was refused and no worker is idle.
- * In that case it is true in the first, second, fourth, eighth ... call, and in every call whose
- * number is a multiple of FJI_SPAWN_RETRY_EVERY. A start is expensive, and w runs the task itself
- * if no thief takes it. A thread that pushes into a submission queue does not call this function
- * and always calls fji_wake_one(). */
+ * In that case it is true in the first, second, fourth, eighth ... call in a row, and in every call
+ * whose number is a multiple of FJI_SPAWN_RETRY_EVERY. A start is expensive, and w runs the task
+ * itself if no thief takes it. A thread that pushes into a submission queue does not call this
+ * function and always calls fji_wake_one(). */
 static bool fork_may_wake(fji_worker *w)
 {
     const fj_pool *p = w->pool;
