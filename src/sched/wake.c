@@ -100,7 +100,7 @@ void fji_wake_one(fj_pool *p)
  * In that case it is true in the first, second, fourth, eighth ... call in a row, and in every call
  * whose number is a multiple of FJI_SPAWN_RETRY_EVERY. A start is expensive, and w runs the task
  * itself if no thief takes it. A thread that pushes into a submission queue does not call this
- * function and always calls fji_wake_one(). */
+ * function; it calls fji_wake_one() for each task that is not lazy. */
 static bool fork_may_wake(fji_worker *w)
 {
     const fj_pool *p = w->pool;
