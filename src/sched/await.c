@@ -2,10 +2,11 @@
 /*
  * await.c - waiting for a task that another thread runs
  *
- * The waiter helps (help.c) as long as it finds tasks that it may run. Then it spins for at most
- * FJI_JOIN_SPIN_NS, and then it sleeps: on the state word of the task, or on a wait bucket if the
- * wait can be interrupted (interrupt.c). While it sleeps, another worker may run in its place
- * (compensate.c). task/task.h explains the state word.
+ * A waiter that works for the pool of the task and has no deadline helps (help.c) as long as it
+ * finds tasks that it may run. Every waiter then spins for FJI_JOIN_SPIN_NS, or longer while a
+ * queue may hold a task that it may run, and then sleeps: on the state word of the task, or on a
+ * wait bucket if the wait can be interrupted (interrupt.c). While it sleeps, another worker may run
+ * in its place (compensate.c). task/task.h explains the state word.
  *
  * A guest, and a thread that does not work for the pool of the task, is not counted in the control
  * word of that pool. Such a waiter also wakes up every FJI_THREADLESS_POLL_NS, because the pool may
@@ -55,8 +56,9 @@ static bool await_is_orphaned(const struct await *a)
            fji_task_is_orphaned(a->task);
 }
 
-/* Returns FJ_OK if the waiter has to continue to wait, FJ_ECANCELED if it is interrupted, and
- * FJ_ETIMEDOUT if its deadline has passed. */
+/* Returns FJ_OK if the waiter has to continue to wait, FJ_ECANCELED if how->interruptible is true
+ * and the task of w is interrupted or the pool of w stops, and FJ_ETIMEDOUT if the deadline has
+ * passed. w: the calling worker or guest, or NULL if the calling thread works for no pool. */
 static int await_gives_up(const fji_worker *w, const fji_wait *how)
 {
     if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;
@@ -67,10 +69,11 @@ static int await_gives_up(const fji_worker *w, const fji_wait *how)
 /*
  * Returns the time (fji_plat_now()) at which the next sleep has to end: the deadline, or an earlier
  * time. The sleep ends earlier if `watched` is not NULL, because the waiter then checks whether
- * that pool has threads. It also ends earlier if the pool of w is short of a worker, because w then
- * asks for a worker again. w: the calling worker or guest, or NULL if the calling thread works for no
- * pool. *pause: the pause before the next attempt, in ns; the caller sets it to 0 before the first
- * call of a wait (see fji_compensate_retry()).
+ * that pool has threads. It also ends earlier if the pool of w, or a pool that the thread of the
+ * guest w worked for before, is short of a worker, because w then asks for a worker again. w: the
+ * calling worker or guest, or NULL if the calling thread works for no pool. *pause: the pause
+ * before the next attempt, in ns; the caller sets it to 0 before the first call of a wait (see
+ * fji_compensate_retry()).
  */
 static int64_t await_next_check(fji_worker *w, const fji_wait *how, const fj_pool *watched,
                                 int64_t *pause)
@@ -84,10 +87,10 @@ static int64_t await_next_check(fji_worker *w, const fji_wait *how, const fj_poo
 
 /*
  * Sleeps on the state word until the awaited task is done or orphaned, or the deadline has passed.
- * watched: the pool of the task if the waiter is a guest or works for another pool or for none;
- * otherwise NULL. If `watched` has tasks and no threads, the waiter asks for a thread. If no thread
- * starts and the wait has no deadline, the waiter runs the tasks itself. Returns FJ_OK or
- * FJ_ETIMEDOUT.
+ * w: the calling worker or guest, or NULL if the calling thread works for no pool. watched: the
+ * pool of the task if the waiter is a guest or works for another pool or for none; otherwise NULL.
+ * If `watched` has tasks and no threads, the waiter asks for a thread. If no thread starts and the
+ * wait has no deadline, the waiter runs the tasks itself. Returns FJ_OK or FJ_ETIMEDOUT.
  */
 static int await_sleep(fji_worker *w, const struct await *a, fj_pool *watched)
 {

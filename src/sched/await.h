@@ -9,13 +9,16 @@
 
 /* How to wait. The waiter is the thread that calls fji_await_task() or fji_await_cell(). */
 typedef struct fji_wait {
-    uint32_t done;         /* the wait ends when the state word has one of these bits */
-    bool interruptible;    /* the wait ends if the waiter's own task is interrupted */
+    uint32_t done; /* the wait ends when the state word has one of these bits */
+    /* The wait also ends if the waiter's own task is interrupted or the waiter's pool stops. Has no
+     * effect if the waiter works for no pool. */
+    bool interruptible;
     int64_t deadline;      /* a time of fji_plat_now(); FJ_FOREVER: the wait has no deadline */
-    void *root;            /* of a completer: its root, whose tasks the waiter runs; or NULL */
+    void *root;            /* root of the awaited completer, or NULL; see fji_help_once() */
     const fj_token *token; /* the token of the awaited future, or NULL */
     bool guest;            /* the waiter is a guest without a task; it is QUIET while it sleeps */
 } fji_wait;
+/* Waits for DONE, without a deadline, and cannot be interrupted. */
 #define FJI_WAIT_DONE ((fji_wait){.done = FJI_DONE, .deadline = FJ_FOREVER})
 
 /* Returns whether the waiter may run tasks while it waits: only if the wait has no deadline. With a
@@ -31,8 +34,9 @@ static inline bool fji_wait_may_run(const fji_wait *how)
  *   w      the calling worker or guest, or NULL if the calling thread works for no pool
  *   pool   the pool that t was submitted to; if t was not submitted, the pool of w or NULL
  *
- * A worker or guest of `pool` helps. A waiter that is not a worker of `pool` wakes up every
- * FJI_THREADLESS_POLL_NS while it sleeps, and checks whether `pool` has threads. If `pool` has none
+ * A worker or guest of `pool` helps if `how` has no deadline. If `pool` is not NULL, a waiter that
+ * is not a worker of `pool` wakes up every FJI_THREADLESS_POLL_NS while it sleeps, and checks
+ * whether `pool` has tasks and no thread. If so, the waiter asks for a thread. If no thread starts
  * and `how` has no deadline, the waiter runs the tasks of `pool` (threadless.h).
  *
  * Returns FJ_OK if a bit is set or t is orphaned (the caller checks which), FJ_ETIMEDOUT if the

@@ -20,10 +20,11 @@
  *
  * The wake-up bit is FJI_CTL_WAKE_WANTED of ctl. Steps 1 to 3 are the handshake of idle.h. Either
  * the producer's step 3 sees step 1 of the blocking worker, or the blocking worker's step 3 sees
- * step 1 of the producer. fji_wake_one() wakes an idle worker if there is one. If there is none and
- * max_threads allows it, fji_wake_one() starts a thread. So a thread is started only if a task is
- * queued and no worker is idle. The blocking worker skips steps 2 and 3 if the wake-up bit is clear
- * after step 1: no worker is missing, or no worker can be woken or added.
+ * step 1 of the producer. In a pool without the heavy fence, both fences are full fences.
+ * fji_wake_one() wakes an idle worker if there is one. If there is none and the pool may have one
+ * more thread (fji_ctl_may_spawn()), fji_wake_one() starts a thread. So a thread is started only if
+ * a task is queued and no worker is idle. The blocking worker skips steps 2 and 3 if the wake-up
+ * bit is clear after step 1: no worker is missing, or no worker can be woken or added.
  *
  * After step 5 more workers than the parallelism may be active for a short time. A worker checks
  * between two tasks whether too many are active, and then becomes idle (worker.c).
@@ -38,7 +39,7 @@
  * spawn.h explains how the pool recovers if a thread is refused.
  *
  * Edges          from                      to                                      carries
- *   idle.dekker  light fence, fj_fork()    heavy fence, fji_compensate_try_begin() task, ctl
+ *   idle.dekker  light fence, fj_fork()    heavy fence, compensate_release()       task, ctl
  */
 
 #include "sched/compensate.h"
@@ -48,8 +49,8 @@
 #include "sched/wake.h"
 
 /* Returns whether p, with the control word c, would be saturated if one active worker blocked now:
- * fewer than min_runnable workers would stay active, no worker is idle, p has max_threads threads,
- * and not more workers are active than the parallelism. */
+ * fewer than min_runnable workers would stay active, no worker is idle, p has at least max_threads
+ * threads, and not more workers are active than the parallelism. */
 static bool compensate_saturated(const fj_pool *p, uint64_t c)
 {
     fji_sizes s = fji_pool_sizes(p);

@@ -18,13 +18,14 @@ typedef enum fji_compensation {
 } fji_compensation;
 
 /* Called if w has to wait in any case: w counts as blocked even if the allow_saturation callback
- * refuses. Wakes or starts another worker if a task is queued and too few workers are active. Never
- * returns FJI_SATURATED. */
+ * refuses. Wakes or starts another worker if a task is queued and fewer workers are active than the
+ * parallelism. Returns FJI_INACTIVE, or FJI_UNCOUNTED if w is a guest. */
 fji_compensation fji_compensate_begin(fji_worker *w);
 
 /* As fji_compensate_begin(), but if the allow_saturation callback refuses, changes nothing and
- * returns FJI_SATURATED. The callback is called if no worker could replace w, and fewer than
- * min_runnable workers would stay active. */
+ * returns FJI_SATURATED. The callback is called only if w is a worker, fewer than min_runnable
+ * workers would stay active, and no worker could replace w: none is idle, and the pool has
+ * max_threads threads. */
 fji_compensation fji_compensate_try_begin(fji_worker *w);
 
 /* w does not wait any more and counts as active again, if it did before. c: what the begin function

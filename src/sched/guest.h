@@ -9,9 +9,10 @@
 
 /*
  * Makes the calling thread a guest of p. Returns the guest, which fji_worker_self() then also
- * returns. Returns NULL if there is no memory for a record, or if p refuses guests: p stops, or p
- * is shut down and `although_shut_down` is false. If `refused` is not NULL, sets *refused to true
- * if p refuses guests, and to false otherwise. Takes the lock of p.
+ * returns. Returns NULL if no record is free and none can be created (there is no memory, or p has
+ * FJ_MAX_WORKERS records). Also returns NULL if p refuses guests: p stops, or p is shut down and
+ * `although_shut_down` is false. If `refused` is not NULL, sets *refused to true if p refuses
+ * guests, and to false otherwise. Takes the lock of p.
  */
 fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down, bool *refused);
 

@@ -28,7 +28,7 @@
  * waits for an action.
  *
  * A waiter for a completer runs any queued task that has the same root as the completer. A worker
- * does not help if half of its stack is used.
+ * does not help if half of its stack is used, unless the size of the stack is unknown.
  *
  * Edges         from                          to                          carries
  *   join.thief  release or, fji_task_claim()  acquire load, help_thief()  child_base
@@ -46,7 +46,8 @@
  * thief of the task that this thief waits for, and so on. */
 #define HELP_HOPS 4
 
-/* Returns whether less than half of the stack of w is used. */
+/* Returns whether less than half of the stack of w is used. Returns true if the size of the stack
+ * is unknown. */
 static bool help_has_stack(const fji_worker *w)
 {
     return (uintptr_t)__builtin_frame_address(0) > w->stack_half;

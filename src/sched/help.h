@@ -16,11 +16,12 @@ typedef struct fji_awaited {
 } fji_awaited;
 
 /*
- * Called by w. Runs at most one task: a detached task in w's own queue, in the cell `from` or
- * above; or a task with the root a->root; or, if a->root is NULL, a descendant of the awaited task
- * *a (help.c). s: the value of *a->state, read with acquire and without DONE. `from`: the boundary
- * of w's queue when the wait began. Returns SUCCESS if w has run a task, EMPTY if it has found none
- * that it may run, and RETRY if it has run none but there may be one.
+ * Called by w. Runs at most one task: a detached task, but no action, in w's own queue, in the cell
+ * `from` or above; or a task with the root a->root; or, if a->root is NULL, a descendant of the
+ * awaited task *a (help.c). s: the value of *a->state, read with acquire and without DONE. `from`:
+ * the boundary of w's queue when the wait began. Returns SUCCESS if w has run a task, EMPTY if it
+ * has found none that it may run or half of its stack is used, and RETRY if it has run none but
+ * there may be one.
  */
 fji_steal_result fji_help_once(fji_worker *w, const fji_awaited *a, uint32_t s, fj_cell *from);
 

@@ -5,7 +5,7 @@
 
 #include "sched/hold.h"
 
-static uint32_t holds;               /* number of holds of all threads */
+static uint32_t holds;               /* number of holds of the common pool, of all threads */
 static __thread uint32_t holds_here; /* number of holds of this thread */
 
 bool fji_pool_hold(const fj_pool *p)

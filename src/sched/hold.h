@@ -36,14 +36,15 @@
  */
 bool fji_pool_hold(const fj_pool *p);
 
-/* Ends a hold that fji_pool_hold(p) has begun in the calling thread. LAST TOUCH of the records. */
+/* Called after fji_pool_hold(p) has returned true, by the same thread: ends the hold. Does nothing
+ * if p is not the common pool, or if the calling thread works for p. LAST TOUCH of the records. */
 void fji_pool_drop_hold(const fj_pool *p);
 
-/* Returns whether the calling thread has a hold. */
+/* Returns whether the calling thread has a hold of the common pool. */
 bool fji_hold_is_mine(void);
 
-/* Waits until no thread has a hold. Called by the thread that ends the common pool, after STOP was
- * set and a full fence; so no thread begins a new hold. */
+/* Waits until no thread has a hold of the common pool. Called by the thread that ends the common
+ * pool, after STOP was set and a full fence; so no thread begins a new hold. */
 void fji_hold_await_none(void);
 
 /* Called in the child process after fork(): subtracts the holds of all threads but the calling one,

@@ -40,11 +40,12 @@ static bool idle_none_active(const fj_pool *p)
     return fji_pool_active(p, fji_pool_ctl_hint(p)) <= 0;
 }
 
-/* Tries to make the calling worker the leader of the next heavy fence. Returns false if that fence
- * must not begin yet, or if another worker has become its leader. turn: how often the caller has
- * called this function before, since it pushed itself onto the idle stack. The control word is read
- * only if `turn` is a multiple of 16, because many workers may wait here and other threads need the
- * cache line of the word. */
+/* Tries to make the calling worker the leader of the next heavy fence. Returns false if another
+ * worker has become its leader, or if that fence must not begin yet: fence_waits is true, the time
+ * fence_next is not reached, and a worker is active. turn: how often the caller has called this
+ * function before, since it pushed itself onto the idle stack. Before fence_next, the control word
+ * is read only if `turn` is a multiple of 16, because many workers may wait here and other threads
+ * need the cache line of the word. In the other turns a worker is assumed to be active. */
 static bool idle_may_lead(fj_pool *p, uint32_t turn)
 {
     uint64_t next = fji_load_relaxed(&p->fence_next); /* relaxed: the CAS fails if it is old */
@@ -56,7 +57,8 @@ static bool idle_may_lead(fj_pool *p, uint32_t turn)
     return fji_cas_acq_rel_64(&p->fence_next, &next, now + FJI_FENCE_GAP_NS);
 }
 
-/* Executes the heavy fence as leader, for all workers that wait in idle_fence(). */
+/* Executes the heavy fence as leader. The fence serves all workers that have pushed themselves onto
+ * the idle stack before it begins and wait in idle_fence(). */
 static void idle_lead(fj_pool *p)
 {
     /* [idle.fence] acq_rel; partner: the full fence in idle_fence(). Either the waiting worker

@@ -45,14 +45,18 @@
  *     ACTIVE -> IDLE -> PARKED      changed by the worker itself: to IDLE before its push, to
  *                                   PARKED before it sleeps
  *     IDLE or PARKED -> ACTIVE      changed by the thread that has popped the worker from the idle
- *                                   stack. It makes a system call only if the word was PARKED
+ *                                   stack. It makes a system call only if the word was PARKED. A
+ *                                   worker that retires pops itself and needs no system call
  *     PARKED -> IDLE                changed by another worker that retires. The sleeping worker
  *                                   wakes up and computes its own deadline again (retire.h)
+ *     ACTIVE -> QUIET -> ACTIVE     not part of this protocol: a thread waits for quiescence, or a
+ *                                   guest sleeps (fji_quiesce_turn())
  *
  * One heavy fence for several workers. A heavy fence interrupts every core that runs a thread of
  * the process. So one fence serves all workers that have pushed themselves before it began. While
- * other workers are active, the next fence begins at least FJI_FENCE_GAP_NS after the last one. The
- * fences are numbered. The worker that executes one is its leader:
+ * other workers are active, the next fence begins at least FJI_FENCE_GAP_NS after the last one
+ * began, but only if `fence_waits` of the pool is true (see below). The fences are numbered. The
+ * worker that executes one is its leader:
  *
  *     worker                                           leader, one of these workers
  *     push itself; full fence; n = fence_begun         CAS fence_next: now + gap
@@ -61,8 +65,9 @@
  *
  * A fence with a number above n began after the worker had read fence_begun, and so after its push.
  * If no worker is active, a heavy fence costs little, and the next one may begin at once. Workers
- * wait for each other's fences only if the pool spins and its parallelism is at most the number of
- * cores (`fence_waits`); otherwise each worker leads at once.
+ * wait for each other's fences only if `fence_waits` is true: when the pool was created, spin_ns
+ * was above 0 and the parallelism was at most the number of CPUs. Otherwise each worker leads at
+ * once.
  *
  * A worker that waits for a heavy fence is on the idle stack already, and a producer can make it
  * active without a system call. The worker then has not made its rescan. It sets rescan_owed, and
@@ -92,9 +97,11 @@
 
 /*
  * Called by w, which counts as active, if it has found no task or if more workers are active than
- * the parallelism. Pushes w onto the idle stack, makes the rescan and sleeps. Returns true if
- * another thread has made w active again. Returns false if w has retired: w is off the idle stack
- * and has to exit.
+ * the parallelism. Gives the searching slot of w back, if w has one, pushes w onto the idle stack,
+ * makes the rescan, ends the pool if it is shut down and can end, and sleeps. Returns true if
+ * another thread has made w active again; if this happens before the rescan, w does not make the
+ * rescan now but owes it (rescan_owed). Returns false if w has retired: w is off the idle stack and
+ * has to exit.
  */
 bool fji_idle_wait(fji_worker *w);
 

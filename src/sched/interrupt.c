@@ -129,7 +129,8 @@ void fji_syscall_end(fji_worker *w)
     }
 }
 
-/* Sends the interrupt_signal to w if w is in a system call that the signal ends. */
+/* Sends the interrupt_signal to the thread of w if w is in a system call that the signal ends, that
+ * is, between fji_syscall_begin() and fji_syscall_end(). */
 static void syscall_interrupt(fji_worker *w)
 {
     /* [cancel.syscall] acquire <- acq_rel in fji_syscall_end(): a value of 0 means that w has left

@@ -39,8 +39,11 @@ void fji_pool_add_guest(fj_pool *p);
 void fji_pool_remove_guest(fj_pool *p);
 
 /* Called by a timer thread of p, which is counted in fj_pool.guests, just before it exits. Joins
- * the thread of p that exited before it. The next thread of p that exits joins the calling thread,
- * or the thread that destroys p does. LAST TOUCH of *p by the caller. */
+ * the thread of p that exited before it, if there is one that is not joined. The next thread of p
+ * that exits joins the calling thread, or the thread that ends p does (fji_pool_join()). If
+ * leavers_detach is set, the calling thread detaches itself instead and joins no thread. In both
+ * cases it then subtracts the calling thread from fj_pool.guests. LAST TOUCH of *p by the
+ * caller. */
 void fji_pool_leave(fj_pool *p);
 
 #endif /* FJI_LIFETIME_H */

@@ -2,13 +2,14 @@
 /*
  * overflow.c - cells outside the queues, for the results of typed tasks that are run at their fork
  *
- * A typed fork that finds no space in the queue runs the body at once and stores the result in an
- * overflow cell. An overflow cell is the first of a pair of cells whose items are both END, the
- * special item of a cell into which no task may be pushed. Typed code uses the address of the first
- * or of the second cell as the position of its next fork. END makes that fork take its slow path.
- * Typed code may keep such a position after the join. So a worker keeps its overflow cells until
- * the pool is freed, and a thread that works for no pool keeps them until the typed task that it
- * runs has returned.
+ * A typed fork that finds no space in the queue, or whose thread works for no pool and so has no
+ * queue, runs the body at once and stores the result in an overflow cell. An overflow cell is the
+ * first of a pair of cells whose items are both END, the special item of a cell into which no task
+ * may be pushed. Typed code uses the address of the first or of the second cell as the position of
+ * its next fork. END makes that fork take its slow path. Typed code may keep such a position after
+ * the join. So a worker keeps its overflow cells until the pool is freed, and a thread that works
+ * for no pool keeps them until the typed task that it runs has returned. A cell of the reserve (see
+ * below) is static memory; it goes back to the reserve after its join.
  *
  * A fork cannot fail, so it needs an overflow cell in every case. It takes a free one of the
  * worker, or allocates one, or takes one from the reserve of the process. If the reserve is empty

@@ -11,7 +11,8 @@
 
 #include "sched/pool.h"
 
-/* Returns the free cell at the boundary of w's queue, or NULL if the queue has no space. */
+/* Returns the free cell at the boundary of w's queue. If the queue is full, first compacts or grows
+ * it. Returns NULL if it stays full. */
 static inline fj_cell *fji_worker_find_space(fji_worker *w)
 {
     fji_queue *q = &w->q;
@@ -20,8 +21,8 @@ static inline fj_cell *fji_worker_find_space(fji_worker *w)
 }
 
 /* Stores the item into p, the free cell at the boundary, and moves the boundary up. Thieves may
- * take the item from now on. The caller wakes a worker after this call, if the wake-up bit is
- * set. */
+ * take the item from now on. The caller then calls fji_wake_slow(), which wakes a worker if one is
+ * wanted; if the task is lazy, it calls fji_pool_note_lazy() instead. */
 static inline void fji_worker_publish(fji_worker *w, fj_cell *p, uintptr_t item)
 {
     fji_queue *q = &w->q;
@@ -33,22 +34,25 @@ static inline void fji_worker_publish(fji_worker *w, fj_cell *p, uintptr_t item)
     /* [queue.publish] release -> acquire in fji_queue_steal_for(): the contents of the task. */
     fji_store_release(&p->item, item);
     /* [idle.dekker] the cell above, ctl below; partner: the heavy fence in idle_lead(). Either this
-     * thread sees that a worker is idle, or the rescan of that worker sees the task. */
+     * thread sees that a worker is idle, or the rescan of that worker sees the task. In a pool
+     * without the heavy fence, fji_wake_slow() executes a full fence. */
     FJI_LIGHT_FENCE();
 }
 
 /*
  * Queues a detached task or an action in w's queue. fn: the function of an action; of a completer,
- * its root; of another future, 0. arg: the argument of an action. If `wake` is false, no worker is
- * woken now; the next thread that waits for a task of the pool wakes one (fji_wake_for_lazy()).
- * Returns the position of the cell, or -1 if the queue has no space.
+ * its root; of another future, 0; of another task it is not used. arg: the argument of an action.
+ * If `wake` is false, no worker is woken now; the next thread that waits for a task of the pool
+ * wakes one (fji_wake_for_lazy()). Returns the position of the cell, or -1 if the queue has no
+ * space.
  */
 int64_t fji_worker_push(fji_worker *w, uintptr_t item, fj_action_fn *fn, void *arg, bool wake);
 
 /*
- * Takes the youngest task of w's queue, or in a FIFO pool the oldest. Only for a worker that has no
- * task on its stack: a task on the stack could still join the task that is taken here. Returns true
- * and sets *taken if it took a task.
+ * Takes the youngest task of w's queue, or in a FIFO pool the oldest. Only while no task that w
+ * runs is on the stack: such a task could still join the task that is taken here. Returns true and
+ * sets *taken if it took a task. Returns false if the queue has no task, or if the topmost cell is
+ * still used by the thief of a stolen task; *taken then has no meaning.
  */
 bool fji_worker_take_local(fji_worker *w, fji_taken *taken);
 
@@ -72,7 +76,8 @@ void fji_worker_set_location(fji_worker *w);
 
 /* The fast path of queueing the future t in the queue of the calling worker, with the same steps as
  * fj_fork(). root: the root of a completer, or 0 for another future. Returns false, without any
- * change, if the cell at fast->top is not FREE. */
+ * change, if the cell at fast->top is not FREE: the queue is full, typed code is on the stack of
+ * the calling thread, or the thread works for no pool. */
 static inline bool fji_push_future(fj_task *t, uintptr_t root)
 {
     fj_worker *fast = fji_self;

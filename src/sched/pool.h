@@ -36,10 +36,12 @@ typedef struct fji_worker fji_worker;
 /* ---- Words of the records ------------------------------------------------------------------- */
 
 /* fji_worker.park */
-#define FJI_PARK_ACTIVE 0u
+#define FJI_PARK_ACTIVE 0u /* the worker or guest searches, runs a task, or is blocked in one */
 #define FJI_PARK_IDLE 1u   /* the worker is on the idle stack, or about to push itself */
-#define FJI_PARK_PARKED 2u /* the worker sleeps on the idle stack: waking it needs a system call */
-/* The worker waits for quiescence, or it is a guest that sleeps in a join. */
+/* As IDLE, but the worker sleeps or is about to sleep, so waking it needs a system call. */
+#define FJI_PARK_PARKED 2u
+/* The worker or guest waits until the pool is quiescent, or it is a guest that sleeps while it
+ * waits for a task. A guest also sets QUIET in the other records of its thread in the same pool. */
 #define FJI_PARK_QUIET 3u
 
 /* fji_worker.alive */
@@ -64,12 +66,12 @@ typedef struct fji_worker fji_worker;
 /* pool/shutdown.c explains the bits. */
 #define FJI_RUN_SHUTDOWN 1u   /* the pool accepts no further submissions */
 #define FJI_RUN_STOP 2u       /* queued tasks are cancelled, and workers exit */
-#define FJI_RUN_TERMINATED 4u /* no thread and no guest is left */
+#define FJI_RUN_TERMINATED 4u /* the control word counts no thread, and no guest is left */
 #define FJI_RUN_CLOSING 8u    /* fj_common_shutdown() checks whether the common pool is quiescent */
 
 /* fj_pool.starts */
 #define FJI_STARTS_UNDER_WAY 0x0000ffffu /* mask: how many threads are being started */
-#define FJI_STARTS_REFUSED 0x00010000u   /* added per refused start; the upper 16 bits count them */
+#define FJI_STARTS_REFUSED 0x00010000u   /* added for each refused start: bits 16 to 31 count */
 
 /* fj_pool.nsearching */
 #define FJI_WAKE_DEFERRED 0x80000000u /* a producer has left its wake-up to the searching workers */
@@ -92,25 +94,29 @@ struct fji_worker {
     fji_queue q; /* first: a pointer to its first member, q.fast, also points to this record */
 
     /* The idle protocol. Written by the worker and by the threads that wake it. */
-    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t park;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t park; /* the park word, FJI_PARK_... */
     uint32_t next_idle;  /* number of the worker below it on the idle stack, + 1; 0: none */
     uint32_t rescanning; /* 1: it is becoming idle, and its rescan may still wake a worker */
     bool searching;      /* it has a searching slot; the waking thread may hand it one */
 
     /* Written by the worker and read by other threads. Cancellers also write `syscall`. */
-    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t alive;
-    uint32_t blocked;
-    fj_cell *joining;           /* the cell of its queue whose stolen task it joins, or NULL */
-    uint64_t steals;            /* statistic: tasks taken from other queues; see steal.h */
-    uint64_t parks;             /* statistic: how often it has gone to sleep while idle */
-    fji_scope *scope;           /* the current entry of its array of scopes; see scope.h */
-    uint32_t *wait_bucket;      /* the word on which its interruptible wait sleeps, or NULL */
-    uint32_t syscall;           /* FJI_SYSCALL_..., or 0 outside a system call that a signal ends */
-    const fj_token *wait_token; /* the token of its waiting task, or any_token (interrupt.c) */
+    FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t alive; /* which kind of thread uses it: FJI_ALIVE_... */
+    uint32_t blocked;                           /* FJI_BLOCKED_...: whether the worker is blocked */
+    fj_cell *joining; /* the cell of its queue whose stolen task it joins, or NULL */
+    uint64_t steals;  /* statistic: tasks taken from other queues; see steal.h */
+    uint64_t parks;   /* statistic: how often it has gone to sleep while idle */
+    fji_scope *scope; /* the current entry of its array of scopes; see scope.h */
+    /* During an interruptible wait: the wait bucket on which the thread sleeps, or &syscall if the
+     * thread waits in a system call. Otherwise NULL. */
+    uint32_t *wait_bucket;
+    uint32_t syscall; /* FJI_SYSCALL_..., or 0 outside a system call that a signal ends */
+    /* If wait_bucket is not NULL: the token of the waiting task, NULL if the task has none, or
+     * any_token if that token has a parent (interrupt.c). */
+    const fj_token *wait_token;
 
-    /* Used by the worker. Other threads read only pool, index, scope_base, scope_none, thread and
-     * signallable. */
-    FJI_ALIGNAS(FJI_CACHE_PAIR) fj_pool *pool;
+    /* Used by the worker, and by the thread that takes the record for it (fji_record_take()). Other
+     * threads read only pool, index, scope_base, scope_none, thread and signallable. */
+    FJI_ALIGNAS(FJI_CACHE_PAIR) fj_pool *pool; /* the pool that the record belongs to */
     fj_worker *outer;      /* of a guest: fji_self of its thread before it became the guest */
     fji_scope *scope_base; /* the lowest entry of the scopes, which has no token */
     fji_scope *scope_end; /* the address behind the array of scopes, or NULL if there is no array */
@@ -118,14 +124,21 @@ struct fji_worker {
     /* [0]: the lowest entry of the scopes while there is no array. [1]: the current entry while
      * there is no memory for a longer array. */
     fji_scope scope_none[2];
-    uint32_t index;                 /* number of the worker: fji_pool_worker(pool, index) */
-    uint32_t random;                /* the last fji_worker_random(), or its seed; never 0 */
-    uint32_t forks_since_spawn_try; /* forks during refused starts: see fork_may_wake() */
-    bool awaiting_first_task;       /* the thread was started and has not found a task yet */
-    bool rescan_owed;               /* it was woken before its rescan; see idle.h */
-    void (*check_body)(fji_worker *w, uint32_t from); /* NULL, or a check for forks not joined */
-    uintptr_t stack_low;                              /* lowest address of the thread's stack */
-    uintptr_t stack_half;    /* if the stack pointer is below this, the worker does not help */
+    uint32_t index;  /* number of the worker: fji_pool_worker(pool, index) */
+    uint32_t random; /* the last fji_worker_random(), or its seed; never 0 */
+    /* Calls of fork_may_wake() (wake.c) in a row for which starts of threads were being refused and
+     * no worker was idle. */
+    uint32_t forks_since_spawn_try;
+    bool awaiting_first_task; /* the thread was started and has not found a task yet */
+    bool rescan_owed;         /* it was woken before its rescan; see idle.h */
+    /* NULL until code that is compiled with FJ_CHECKED forks a task on this worker. Then the
+     * function that removes the tasks which a body has forked and not joined. from: the position of
+     * the boundary when the body began. */
+    void (*check_body)(fji_worker *w, uint32_t from);
+    uintptr_t stack_low; /* lowest address of the thread's stack; 0: unknown */
+    /* Middle of the thread's stack, or 0 if unknown. The worker does not help while its stack
+     * pointer is below this address. */
+    uintptr_t stack_half;
     fji_thread thread;       /* handle of the worker's thread; a guest does not set it */
     uint32_t signallable;    /* 1: interrupt_signal may be sent to `thread`, which has not exited */
     fj_cell *overflow_cells; /* free overflow cells of this worker; see overflow.h */
@@ -181,68 +194,79 @@ static inline uint32_t fji_worker_random(fji_worker *w)
 
 /* ---- Pool ------------------------------------------------------------------------------------ */
 
-/* Number of chunks of worker records that a pool can have. */
+/* Number of elements of fj_pool.chunk. Each element points to an array of FJI_CHUNK pointers to
+ * worker records. Together they have space for FJ_MAX_WORKERS records. */
 #define FJI_CHUNKS ((FJ_MAX_WORKERS + FJI_CHUNK) / FJI_CHUNK)
 
 /* Functions of higher modules that lower modules call, all on cold paths. Installed when the pool
  * is created. */
 typedef struct fji_pool_hooks {
     bool (*start_worker)(fj_pool *p); /* starts a thread: fji_worker_start() */
-    void (*watch)(fj_pool *p);        /* makes the timer thread retry a start: fji_timers_watch() */
-    void (*try_terminate)(fj_pool *p, bool now); /* ends p if possible: fji_pool_try_terminate() */
+    /* Makes a timer thread wake or start a worker again and again, with pauses, while p is short of
+     * a worker: fji_timers_watch(). */
+    void (*watch)(fj_pool *p);
+    /* Stops p if it is shut down and quiescent and no timer keeps it from ending, or if it is shut
+     * down and `now` is true. Ends p if it has stopped and has no thread and no guest any more.
+     * This is fji_pool_try_terminate(). */
+    void (*try_terminate)(fj_pool *p, bool now);
 } fji_pool_hooks;
 
 struct fj_pool {
-    /* The control word. Read at every fork. Written when a worker starts, exits, becomes idle,
-     * blocks or is woken. */
+    /* The control word. Read at every fork. Written when a worker starts, exits, becomes idle, is
+     * woken, retires, blocks or continues after that, and when the parallelism changes. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t ctl;
 
     /* Heavy fences of workers that become idle: see idle.h. */
-    FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t fence_next; /* ns: when the next fence may begin */
-    uint32_t fence_begun, fence_done; /* numbers of the last fence that has begun, and ended */
+    FJI_ALIGNAS(FJI_CACHE_PAIR)
+    /* Time in ns. If fence_waits is true, the next fence does not begin before this time while a
+     * worker is active. */
+    uint64_t fence_next;
+    uint32_t fence_begun, fence_done; /* number of the last fence that has begun, that has ended */
 
     /* Searching slots in use, and FJI_WAKE_DEFERRED: see search.h. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t nsearching;
 
-    /* Written when guests enter or leave, when a thread is started or its start is refused, when a
-     * worker retires or is woken, and at the end of the pool. */
+    /* Written when guests enter or leave, when a worker or guest becomes QUIET or ACTIVE again,
+     * when a thread is started or its start is refused or fails, when a worker retires or is woken,
+     * and at the end of the pool. */
     FJI_ALIGNAS(FJI_CACHE_PAIR)
     uint32_t run; /* FJI_RUN_...; threads that wait for the pool's end sleep on it */
-    /* Incremented when a guest enters or leaves, and in fji_quiesce_turn(). If
-     * fji_pool_quiescent() finds the pool quiescent, but this number has changed meanwhile, it
-     * examines the pool again. */
+    /* Incremented when a guest enters or leaves, and when a worker or guest becomes QUIET, or
+     * ACTIVE after that (fji_quiesce_turn()). If fji_pool_quiescent() finds the pool quiescent, but
+     * this number has changed meanwhile, it examines the pool again. */
     uint64_t activity_epoch;
-    uint32_t shrinking;       /* 1: a worker has retired, so the next idle workers retire sooner */
+    uint32_t shrinking;       /* 1: a worker has retired and none was woken since; see retire.h */
     uint32_t failed_starts;   /* threads in a row whose on_start callback has returned an error */
     int64_t failed_retry_ns;  /* if failed_starts >= FJI_FAILED_STARTS: no start before this time */
     uint32_t spawn_refused;   /* starts that were refused since the last successful start */
-    int64_t spawn_refused_ns; /* when the first of these starts was refused */
+    int64_t spawn_refused_ns; /* time (fji_plat_now()) at which the first of them was refused */
     uint32_t starts;          /* FJI_STARTS_...: starts under way, refused starts; see spawn.h */
 
     /* Read at every change of the control word, or when queues are searched; written seldom. */
-    FJI_ALIGNAS(FJI_CACHE_PAIR) int32_t parallelism;
-    int32_t max_threads;
+    FJI_ALIGNAS(FJI_CACHE_PAIR) int32_t parallelism; /* how many workers should be active */
+    int32_t max_threads;            /* how many worker threads the pool may have at most */
     uint32_t blocked;               /* number of blocked workers */
     uint32_t workers;               /* number of worker records */
     uint32_t nsubmissions;          /* number of submission queues; a power of two */
     fji_worker **chunk[FJI_CHUNKS]; /* arrays of FJI_CHUNK pointers to worker records each */
     fji_submission_queue *submissions[FJI_MAX_SUBMISSION_QUEUES];
 
-    /* Set when the pool is created; only cancel_delayed, lazy and timers change later. */
+    /* Set when the pool is created. The common pool sets most of them again each time it is created
+     * again. Otherwise only cancel_delayed, lazy and timers change later. */
     const fji_pool_hooks *hooks;
-    int32_t min_runnable;
-    int64_t keep_alive_ns;
-    int64_t spin_ns;
-    uint32_t max_spinners;
+    int32_t min_runnable;  /* if fewer would stay active: asks allow_saturation (compensate.h) */
+    int64_t keep_alive_ns; /* the keep-alive time: how long a worker is idle before it retires */
+    int64_t spin_ns;       /* how long a worker without a task searches; 0 or less: not at all */
+    uint32_t max_spinners; /* a worker takes no slot to spin if this many or more are in use */
     bool fifo, caller_helps, asymmetric, is_common, fixed_size;
-    bool fence_waits; /* a worker may wait for the heavy fence of another worker; see idle.h */
+    bool fence_waits; /* a worker waits for the heavy fence of another worker; see idle.h */
     fj_cell submitted_cell[2]; /* `cell` of each task submitted to this pool points to [0] */
     fj_pool_options options;   /* a copy of the caller's options, with the callbacks */
     void *cpus;                /* copy of options.cpus, or NULL */
-    char name[9];
-    uint32_t cancel_delayed;   /* 1: a shutdown cancels the timers that have not fired */
+    char name[9];              /* the names of the threads begin with it */
+    uint32_t cancel_delayed;   /* 1: a shutdown also cancels timers that run once */
     uint32_t lazy;             /* 1: a task was queued without a wake-up; see fji_wake_for_lazy() */
-    struct fji_timers *timers; /* NULL until the first timer is scheduled */
+    struct fji_timers *timers; /* NULL until a timer is scheduled or the hook `watch` needs it */
 
     /* Written with the lock, when threads start and exit, when guests enter and leave, and at the
      * end of the pool. */
@@ -251,7 +275,7 @@ struct fj_pool {
     bool has_last_exited;   /* last_exited holds a thread that is not joined yet */
     bool leavers_detach;    /* at exit of the process: an exiting thread detaches itself */
     fji_thread last_exited; /* the thread that exited last and is not joined yet */
-    uint64_t started;       /* statistic: threads that were started */
+    uint64_t started;       /* statistic: worker threads that were started */
     /* Position in the list of registry.c: the next pool, and the pointer that points to this
      * one. */
     fj_pool *next, **link;
@@ -275,14 +299,17 @@ static inline uint64_t fji_pool_ctl_hint(const fj_pool *p)
 }
 
 /* Returns the parallelism. The value may be old: a thread that changes the parallelism first stores
- * the new value and then changes the control word, which sets the wake-up bit as needed. */
+ * the new value and then changes the control word, which sets or clears the wake-up bit for the new
+ * value. */
 static inline int fji_pool_parallelism(const fj_pool *p)
 {
     return fji_load_relaxed(&p->parallelism); /* relaxed: only the value is used */
 }
 
-/* Returns whether p is large. In a large pool a wake-up needs a searching slot, and a worker pauses
- * after repeated failures of its CAS on the control word (fji_ctl_backoff()). */
+/* Returns whether p is large: its parallelism is above FJI_UNTHROTTLED_WORKERS. In a large pool a
+ * thread needs a searching slot to wake an idle worker (search.h), but none to start a thread. A
+ * worker or guest pauses after repeated failures of its CAS on the control word of a large pool
+ * (fji_ctl_backoff()). */
 static inline bool fji_pool_is_large(const fj_pool *p)
 {
     return fji_pool_parallelism(p) > FJI_UNTHROTTLED_WORKERS;
@@ -352,9 +379,9 @@ static inline bool fji_ctl_cas(fj_pool *p, uint64_t *c, uint64_t n)
 
 /*
  * Called after fji_ctl_cas() has failed. Adds 1 to *failures, the number of failures in a row. If p
- * is large, this is at least the second failure, and the calling thread is a worker or guest, it
- * also pauses for a random time, whose bound doubles with each failure up to the tenth, and then
- * reads the control word into *c again.
+ * is large, this is at least the second failure, and the calling thread is a worker or guest of any
+ * pool, it also pauses for a random time, whose bound doubles with each failure up to the tenth,
+ * and then reads the control word into *c again.
  */
 void fji_ctl_backoff(fj_pool *p, uint64_t *c, uint32_t *failures);
 
@@ -380,8 +407,8 @@ static inline fji_worker *fji_worker_in(const fj_pool *p)
     return w != NULL && w->pool == p ? w : NULL;
 }
 
-/* Called by a thread that has queued a task of p without a wake-up. The next thread that waits for
- * a task of p makes the wake-up. */
+/* Called by a thread that has queued a task of p without a wake-up: sets `lazy` of p to 1. The next
+ * thread that waits for a task of p makes the wake-up (fji_wake_for_lazy()). */
 static inline void fji_pool_note_lazy(fj_pool *p)
 {
     /* [submit.lazy] release -> acq_rel in fji_wake_for_lazy(): the task in its queue. */

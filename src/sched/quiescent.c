@@ -2,14 +2,14 @@
 /*
  * quiescent.c - whether a pool has nothing to do
  *
- * A pool is quiescent if at one moment every thread that is counted in ctl is idle, every guest is
- * quiet or has left, and every queue is empty. There is no counter of tasks, because each fork
- * would have to change it. Instead a thread sweeps over the records:
+ * A pool is quiescent if at one moment every thread that is counted in ctl is idle or quiet, every
+ * guest is quiet or has left, and every queue is empty. There is no counter of tasks, because each
+ * fork would have to change it. Instead a thread sweeps over the records:
  *
  *     read ctl and activity_epoch
- *       first pass: all workers idle, all guests quiet, and their queues empty
+ *       first pass: all workers idle or quiet, all guests quiet, and their queues empty
  *       all submission queues empty
- *       second pass: all workers idle, all guests quiet
+ *       second pass: all workers idle or quiet, all guests quiet
  *     full fence
  *     ctl and activity_epoch unchanged: quiescent; otherwise sweep again
  *
@@ -23,9 +23,10 @@
  *     that has taken a task is ACTIVE then, or has become idle again and has changed ctl.
  *   - A thread that is being started is counted in ctl, but the sweep does not find it idle.
  *   - activity_epoch counts the changes that ctl does not show: a guest enters or leaves, a worker
- *     or guest in fj_help_quiesce() becomes QUIET or ACTIVE, and a guest without a task of its own
- *     becomes QUIET before it sleeps in a join, and ACTIVE after that. The sleeping guest has to
- *     count as quiet, because the task that it joins may itself wait until the pool is quiescent.
+ *     or guest that waits for quiescence becomes QUIET or ACTIVE, and a guest without a task of its
+ *     own becomes QUIET before it sleeps in a wait for a task, and ACTIVE after that. The sleeping
+ *     guest has to count as quiet, because the task that it waits for may itself wait until the
+ *     pool is quiescent.
  *   - Submissions can only be added during the sweep, because no worker and no guest is active. So
  *     a submission queue that the sweep finds empty was empty when the sweep began. The start of
  *     the sweep is the moment at which the pool was quiescent.
@@ -126,6 +127,8 @@ static bool quiesce_workers(fj_pool *p, uint64_t ctl, bool ending, bool queues)
     return idle == fji_ctl_total(ctl);
 }
 
+/* One sweep over p, as described at the head of this file: both passes, and the submission queues
+ * between them. Returns whether all conditions hold. */
 static bool quiesce_sweep(fj_pool *p, uint64_t ctl, bool ending)
 {
     return quiesce_workers(p, ctl, ending, true) && quiesce_submissions(p, ending) &&

@@ -25,9 +25,11 @@ bool fji_pool_has_work(const fj_pool *p);
 bool fji_pool_quiescent(fj_pool *p, bool ending);
 
 /*
- * Sets the park word of w, the worker or guest of the calling thread, to `park`. QUIET: w waits for
- * quiescence and has found no task, or w is a guest that is about to sleep in a join. ACTIVE: w
- * continues. A quiet worker or guest calls this function with ACTIVE before it takes a task.
+ * Sets the park word of w, the worker or guest of the calling thread, to `park`. Also sets the park
+ * words of the other records in the same pool that the thread used before it became the guest w.
+ * QUIET: w waits for quiescence and has found no task, or w is a guest that is about to sleep while
+ * it waits for a task. ACTIVE: w continues. A quiet worker or guest calls this function with ACTIVE
+ * before it takes a task.
  */
 void fji_quiesce_turn(fji_worker *w, uint32_t park);
 

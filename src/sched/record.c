@@ -85,7 +85,7 @@ fji_worker *fji_record_take(fj_pool *p, uint32_t as)
     /* relaxed: a helping thread may read an old value. Before it takes a task, it reads the state
      * words of its chain of joins again (help.c). */
     fji_store_relaxed(&w->joining, (fj_cell *)NULL);
-    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: for dumps and atfork.c */
+    fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: for dumps, selfcheck.c, atfork.c */
     fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);   /* relaxed: the store to alive publishes it */
     fji_store_relaxed(&w->rescanning, 0u);          /* relaxed: the store to alive publishes it */
     w->searching = w->rescan_owed = false;

@@ -4,12 +4,12 @@
  *
  * This is the third step of the idle protocol; idle.h is the first and search.h the second.
  *
- * A worker that stays idle for the keep-alive time exits. Only the worker on top of the idle stack
- * sleeps with a deadline, and only if no worker is active or the pool has more threads than its
- * parallelism. So at most one idle worker of a pool sleeps with a deadline. If the worker is still
- * on top when its deadline passes, it takes itself off the stack with one CAS and exits. Before it
- * exits, it makes the worker below it compute its deadline again, because that worker is on top
- * now:
+ * A worker that stays idle for the keep-alive time may exit. When a worker goes to sleep, it sleeps
+ * with a deadline only if it is on top of the idle stack, and if no worker is active or the pool
+ * has more threads than its parallelism. If the worker is still on top when its deadline passes, it
+ * takes itself off the stack with one CAS and exits. If another worker was pushed on top of it
+ * meanwhile, it sleeps again without a deadline. Before a retiring worker exits, it makes the
+ * worker below it compute its deadline again, because that worker is on top now:
  *
  *     retiring worker (fji_retire)             worker below it (idle_sleep)
  *     CAS ctl: the worker below is on top      CAS park: IDLE -> PARKED
@@ -37,7 +37,7 @@
 /* Called by the thread of the idle worker w: returns the time at which its sleep has to end so that
  * w can retire. Returns FJ_FOREVER if w is not on top of the idle stack, if the pool needs w (a
  * worker is active, and the pool has at most as many threads as its parallelism), or if the
- * keep-alive time is FJ_FOREVER. */
+ * keep-alive time is FJ_FOREVER or so long that the sum would overflow. */
 int64_t fji_retire_deadline(fji_worker *w);
 
 /* Called by the thread of the idle worker w when its deadline has passed. If w is on top of the

@@ -52,9 +52,9 @@
 
 /* The state of w before fji_scope_enter(), which fji_scope_leave() restores. */
 typedef struct fji_scope_saved {
-    fji_scope *scope;
-    fji_scope *limit;
-    const fj_token *token;
+    fji_scope *scope;      /* the current entry, fji_worker.scope */
+    fji_scope *limit;      /* fji_worker.scope_limit */
+    const fj_token *token; /* the token of the entry scope_none[1] */
 } fji_scope_saved;
 
 /*

@@ -12,9 +12,10 @@
  * The idea. A searching worker is awake, has no task, and will scan all queues. It was woken with a
  * searching slot (in this file: slot), or it found no task and took a slot in order to spin.
  * `nsearching` of the pool counts the slots in use. In a pool with a parallelism above
- * FJI_UNTHROTTLED_WORKERS a wake-up needs a slot. A producer that finds enough slots in use wakes
- * no worker. Instead it sets the bit FJI_WAKE_DEFERRED (in this file: DEFERRED), and so leaves its
- * wake-up to the searching workers.
+ * FJI_UNTHROTTLED_WORKERS a thread needs a slot to wake an idle worker, but none to start a thread.
+ * A producer that sees an idle worker and finds enough slots in use wakes no worker. Instead it
+ * sets the bit FJI_WAKE_DEFERRED (in this file: DEFERRED), and so leaves its wake-up to the
+ * searching workers.
  *
  *     producer that sees an idle worker    searching worker
  *     1 full fence                         finds a task:
@@ -25,9 +26,9 @@
  *                                            DEFERRED: clear it, full fence;
  *                                            rescan; a task: set DEFERRED again, fji_wake_one()
  *
- * "Enough" is 1 for a thread outside the pool. For a worker it is half of the active workers, at
- * least FJI_SEARCH_MIN and at most FJI_SEARCH_MAX. DEFERRED is a bit of `nsearching`, so a thread
- * reads the bit and the number of slots at the same moment.
+ * "Enough" is 1 for a thread outside the pool. For a worker or guest it is half of the active
+ * workers, at least FJI_SEARCH_MIN and at most FJI_SEARCH_MAX. DEFERRED is a bit of `nsearching`,
+ * so a thread reads the bit and the number of slots at the same moment.
  *
  * Invariants
  *   P1  nsearching is the number of slots in use. Each slot belongs to one awake worker that will
@@ -79,7 +80,8 @@
  * Takes a searching slot for a worker that the caller is about to wake, and returns true. c is the
  * control word in which the caller saw an idle worker. If enough slots are in use, takes none, sets
  * FJI_WAKE_DEFERRED and returns false: the caller then wakes no worker and leaves its wake-up to
- * the workers that hold a slot.
+ * the workers that hold a slot. Enough is 1 for a thread outside p. For a worker or guest of p it
+ * is half of the active workers, but at least FJI_SEARCH_MIN and at most FJI_SEARCH_MAX.
  */
 bool fji_search_slot_take(fj_pool *p, uint64_t c);
 
@@ -94,7 +96,7 @@ bool fji_search_is_deferred(const fj_pool *p);
 
 /* Called when w has found no task and would like to spin. Takes a searching slot for w if w has
  * none, unless max_spinners or more slots are in use. Returns true if w has a slot now and may
- * continue to search. */
+ * continue to search, otherwise false. max_spinners is half of the number of CPUs, rounded down. */
 bool fji_search_begin(fji_worker *w);
 
 /* Gives the searching slot of w back, if w has one. Called before w becomes idle; the rescan of w
@@ -104,7 +106,8 @@ void fji_search_end(fji_worker *w);
 
 /* The rescan of a worker that becomes idle. Called after the push and the fences of idle.h. Returns
  * whether a queue may have a task. The rescan sees every task whose wake-up was deferred before the
- * call, unless another worker has taken it. */
+ * call, unless another worker has taken it. Clears FJI_WAKE_DEFERRED if no queue has a task. If it
+ * returns true, the caller wakes one worker. */
 bool fji_search_rescan(fj_pool *p);
 
 #endif /* FJI_SEARCH_H */

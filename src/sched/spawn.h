@@ -3,13 +3,15 @@
  * spawn.h - starting threads, and what happens if a start is refused
  *
  * The control word counts a thread before it is started: one CAS adds 1 to the active workers and 1
- * to the threads. The system, the allow_thread callback or the create_thread callback may refuse
- * the start. Then the starting thread subtracts both again, which also sets the wake-up bit again.
- * After that every submission and some forks try to start a thread again (fji_wake_slow()).
+ * to the threads. The start is refused if the system, the allow_thread callback or the
+ * create_thread callback refuses it, if no record can be created, or if the pool stops. Then the
+ * starting thread subtracts both again, which also sets the wake-up bit again. After that every
+ * push into a submission queue, unless it is lazy, and some pushes of a worker into its own queue
+ * (fork_may_wake()) try to start a thread again.
  *
  * A pool must recover even if the program calls no further function of it. So two kinds of threads
  * try again by themselves, with growing pauses:
- *   - a blocked worker whose wait the library controls (fji_compensate_retry());
+ *   - a blocked worker or waiting guest whose wait the library controls (fji_compensate_retry());
  *   - the timer thread, if no worker is active (the hook `watch`).
  * They try while the pool is short of a worker: a task is queued, and the wake-up bit is set or a
  * start is under way. A start under way hides that a worker is missing, because the control word
@@ -51,7 +53,9 @@ bool fji_spawn_allowed(const fj_pool *p, uint64_t c);
  */
 bool fji_spawn(fj_pool *p, uint64_t *c, bool *started);
 
-/* Called by a started thread whose on_start callback has returned an error. */
+/* Called by a started thread whose on_start callback has returned an error. Adds 1 to failed_starts
+ * of p. If failed_starts is then at least FJI_FAILED_STARTS, fji_spawn_allowed() returns false for
+ * the next FJI_FAILED_WAIT_NS, or until on_start succeeds in another thread. */
 void fji_spawn_failed(fj_pool *p);
 
 /* Returns whether p is short of a worker: a task is queued, and the wake-up bit is set or a start

@@ -18,7 +18,8 @@
 #include "sched/wake.h"
 
 /* An iterator over the queues of a pool in the victim order. The queues with numbers below nworkers
- * are workers' queues, the others are submission queues. */
+ * are workers' queues, the others are submission queues. total: number of all queues. next: number
+ * of the queue that is visited next. remaining: how many queues are not visited yet. */
 struct victims {
     fj_pool *pool;
     uint32_t nworkers, total, next, remaining;

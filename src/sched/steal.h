@@ -15,15 +15,16 @@
 
 /*
  * Visits the queues of all other workers and all submission queues once, beginning with a random
- * one, and takes the oldest task of the first queue that has a task. If that queue has more tasks,
- * wakes another worker. From a submission queue this may take several actions; *taken is the first
- * of them, and the others are pushed into w's queue. Returns RETRY if it took no task, but a queue
- * may hold one.
+ * one, and takes the oldest task of the first queue that has a task. Then calls
+ * fji_wake_after_find(), which wakes another worker if that queue has more tasks. From a submission
+ * queue this may take several actions; *taken is the first of them, and the others are pushed into
+ * w's queue, or run at once if that queue has no space. Returns SUCCESS if it took a task, RETRY if
+ * it took none but a queue may hold one, and EMPTY otherwise.
  */
 fji_steal_result fji_steal_any(fji_worker *w, fji_taken *taken);
 
-/* As fji_steal_any(), but takes only a completer with this root, which is not 0. Takes one task at
- * most and wakes no worker. */
+/* As fji_steal_any(), but takes the oldest task of a queue only if it is a completer with this
+ * root, which is not 0. Takes one task at most and wakes no worker. */
 fji_steal_result fji_steal_root(fji_worker *w, uintptr_t root, fji_taken *taken);
 
 /* Tries once to take the oldest task of each submission queue, beginning with a random queue, until

@@ -18,8 +18,9 @@ fji_submission_queue *fji_submissions_get(fj_pool *p, uint32_t i, int *err);
  * returns NULL and sets *err as fji_submissions_get() does. Any thread may call it. */
 fji_submission_queue *fji_submissions_lock_one(fj_pool *p, uint32_t *i, int *err);
 
-/* Gives memory of the empty submission queues of p back to the system. Skips each queue whose lock
- * another thread holds. Called by a worker of p. */
+/* Gives memory of submission queues of p back to the system: each queue that is empty and has more
+ * than FJI_SUBMISSIONS_KEPT slots keeps only that many. Skips each queue whose lock another thread
+ * holds. Called by a worker of p. */
 void fji_submissions_shrink(fj_pool *p);
 
 /* Called when the common pool p is created again: initializes the submission queues that were
@@ -27,8 +28,8 @@ void fji_submissions_shrink(fj_pool *p);
  * slots of all queues are freed then. */
 bool fji_submissions_renew(fj_pool *p);
 
-/* Called when the common pool p ends: frees the slots of its submission queues. The queues
- * themselves are static and remain. */
+/* Called when the common pool p has ended or could not be created again: frees the slots of its
+ * submission queues. The queues themselves are static and remain. */
 void fji_submissions_clear(fj_pool *p);
 
 /* Frees the submission queues of p, which is not the common pool. No thread may use them any

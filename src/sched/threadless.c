@@ -5,9 +5,9 @@
  * A pool may have no threads: the system refuses to start them, the on_start callback returns an
  * error in each of them, or all workers have just retired. A thread that waits for a task of such a
  * pool asks for a thread. If no thread starts, the waiting thread runs the queued tasks itself as a
- * guest. If there is no memory for the record of a guest, it runs the submitted tasks without a
- * record. A fork in one of these tasks then goes to the pool that the thread works for. If it works
- * for no pool, the fork is submitted to the common pool, or is run at once.
+ * guest. If no record for a guest can be created, it runs the submitted tasks without a record. A
+ * fork in one of these tasks then goes to the pool that the thread works for. If it works for no
+ * pool, the fork is submitted to the common pool, or is run at once.
  */
 
 #include "sched/threadless.h"

@@ -22,7 +22,7 @@ static void worker_unpark(fji_worker *w)
 
 /* Pops the worker on top of the idle stack, stores it in *out and adds `active` to the number of
  * active workers. Returns false, without a change of the pool, if the control word is not *c any
- * more; *c becomes the new value. */
+ * more; *c becomes the new value, and *out has no meaning. */
 static bool wake_pop(fj_pool *p, uint64_t *c, int active, fji_worker **out)
 {
     fji_worker *w = fji_pool_worker(p, fji_ctl_top(*c) - 1);
@@ -40,8 +40,9 @@ static bool wake_pop(fj_pool *p, uint64_t *c, int active, fji_worker **out)
 /*
  * Wakes or starts one worker if fewer are active than the parallelism, or leaves the wake-up to the
  * searching workers. *slot: on entry, whether the caller has a searching slot; on return, whether
- * the caller has one now. If the caller has none and the pool is large, one is taken here. A worker
- * that is woken gets the slot of the caller.
+ * the caller has one now. If the caller has none, the pool is large and a worker is idle, one is
+ * taken here; if enough slots are in use, the wake-up is left to the workers that hold them. A
+ * worker that is woken gets the slot of the caller. A thread that is started gets none.
  */
 static void wake_try(fj_pool *p, bool *slot)
 {
@@ -64,16 +65,18 @@ static void wake_try(fj_pool *p, bool *slot)
         if (started) return;
         failures = 0;
         /* The control word counted the refused thread for a while. If the pool is shut down, this
-         * may have kept another thread from ending the pool. The calling thread cannot end the
-         * pool, because it may hold the lock of a submission queue. So it wakes an idle worker,
-         * which tests whether the pool can end when it becomes idle again. */
+         * may have kept another thread from stopping the pool. The calling thread cannot test
+         * whether the pool is quiescent, because the test takes the locks of the submission queues,
+         * and this thread may hold one. So it wakes an idle worker, which makes the test when it
+         * becomes idle again. */
         c = fji_pool_ctl(p);
         if (fji_ctl_top(c) == 0) return;
     }
 }
 
 /* As wake_try(). `slot`: whether the caller has a searching slot. On return the caller has none:
- * the slot was handed to the woken worker, or given back. */
+ * the slot was handed to the woken worker, or given back. If a producer has left its wake-up to the
+ * slot that is given back, calls wake_try() once more. */
 static void wake_with_slot(fj_pool *p, bool slot)
 {
     for (;;) {
@@ -92,10 +95,12 @@ void fji_wake_one(fj_pool *p)
     wake_with_slot(p, false);
 }
 
-/* Returns whether a fork of w that sees the wake-up bit calls fji_wake_one(). While the system
- * refuses threads and no worker is idle, only some forks try to start a thread: the attempt is
- * expensive, and the joiner runs the forked task itself if no thief takes it. A submission always
- * tries. */
+/* Called by w after it has pushed a task into its own queue: returns whether w calls
+ * fji_wake_one(). This is true unless the last start of a thread was refused and no worker is idle.
+ * In that case it is true in the first, second, fourth, eighth ... call in a row, and in every call
+ * whose number is a multiple of FJI_SPAWN_RETRY_EVERY. A start is expensive, and w runs the task
+ * itself if no thief takes it. A thread that pushes into a submission queue does not call this
+ * function; it calls fji_wake_one() for each task that is not lazy. */
 static bool fork_may_wake(fji_worker *w)
 {
     const fj_pool *p = w->pool;
@@ -110,9 +115,10 @@ static bool fork_may_wake(fji_worker *w)
 }
 
 /* Called by a worker or guest after it has pushed a task into its own queue and executed the light
- * fence. fast: fji_self of the calling thread. Wakes a worker if one is wanted. The fast path of a
- * fork calls it only if it sees the wake-up bit, but in a pool without the heavy fence it always
- * calls it. */
+ * fence. fast: fji_self of the calling thread; does nothing if this is &fji_outsider. Wakes or
+ * starts a worker if one is wanted; while the system refuses threads, only some calls try it
+ * (fork_may_wake()). The fast path of a fork calls it only if it sees the wake-up bit, but in a
+ * pool without the heavy fence it always calls it. */
 void fji_wake_slow(fj_worker *fast)
 {
     fji_worker *w = fji_worker_of(fast);
@@ -165,8 +171,9 @@ void fji_wake_for_lazy(fj_pool *p)
     if (fji_load_relaxed(&p->lazy) == 0 || !fji_pool_hold(p)) return;
     /* [submit.lazy] acq_rel <- release in fji_pool_note_lazy(): the task that was queued. */
     if (fji_swap_acq_rel(&p->lazy, 0u) != 0) {
-        /* [idle.dekker] the task above, ctl below; partner: the heavy fence in idle_lead(). Either
-         * this thread sees that a worker is idle, or the rescan of that worker sees the task. */
+        /* [idle.dekker] the task above, ctl below; partner: the heavy fence in idle_lead(), or in a
+         * pool without the heavy fence the full fence in idle_fence(). Either this thread sees that
+         * a worker is idle, or the rescan of that worker sees the task. */
         fji_fence_full();
         fji_wake_one(p);
     }

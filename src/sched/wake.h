@@ -19,7 +19,9 @@
 #include "sched/pool.h"
 
 /*
- * Wakes an idle worker, or starts a thread, if fewer workers are active than the parallelism. The
+ * Wakes an idle worker if fewer workers are active than the parallelism. If no worker is idle,
+ * starts a thread, if one may be started (fji_spawn_allowed()). In a large pool with an idle worker
+ * it may instead leave the wake-up to the searching workers (search.h). Otherwise does nothing. The
  * caller has queued a task and executed the producer's fence of idle.h, or has seen a task in a
  * queue. Any thread may call it. The caller may hold the lock of a submission queue, but not the
  * lock of the pool or of its timers.
@@ -28,17 +30,20 @@ void fji_wake_one(fj_pool *p);
 
 /*
  * Called by the thread of w when it has found a task, and before it runs the task. Gives the
- * searching slot of w back or hands it to the next worker, makes the rescan that w owes
- * (rescan_owed), and wakes further workers if needed. `more`: the queue in which w has found the
- * task may have further tasks.
+ * searching slot of w back or hands it to the next worker. Wakes another worker if `more` is true,
+ * if a producer has left its wake-up to the slot of w, or if this is the first task of a started
+ * thread and any queue has a further task. Then makes the rescan that w owes (rescan_owed), and
+ * wakes one more worker if the rescan sees a task. `more`: the queue in which w has found the task
+ * may have further tasks.
  */
 void fji_wake_after_find(fji_worker *w, bool more);
 
 /* Wakes all idle workers of p, which stops. Any thread may call it. */
 void fji_wake_all_idle(fj_pool *p);
 
-/* If tasks of p were queued without a wake-up (`lazy` is 1), wakes a worker for them. Called by a
- * thread before it waits for a task of p. Any thread may call it. */
+/* If tasks of p were queued without a wake-up (`lazy` of p is 1), sets `lazy` to 0 and makes one
+ * wake-up for them. Does nothing if p is the common pool and stops. Called by a thread before it
+ * waits for a task of p. Any thread may call it. */
 void fji_wake_for_lazy(fj_pool *p);
 
 #endif /* FJI_WAKE_H */

@@ -120,9 +120,10 @@ static void worker_drain(fji_worker *w, fji_taken *taken)
     fji_scope_reset(w);
 }
 
-/* Returns whether w, which has found no task, may continue to search instead of becoming idle.
- * *until is 0 when w begins to spin; this function sets it to the time at which the spinning
- * ends. */
+/* Returns whether w, which has found no task, may continue to search instead of becoming idle. It
+ * may until spin_ns of the pool have passed. It may not if spin_ns is 0 or less, or if w has no
+ * searching slot and cannot take one (fji_search_begin()). *until is 0 when w begins to spin; this
+ * function sets it to the time at which the spinning ends. */
 static bool worker_may_spin(fji_worker *w, int64_t *until)
 {
     if (*until != 0) return fji_plat_now() < *until;
