@@ -26,9 +26,9 @@
  * The child process does not search for the tasks of the threads that do not exist there. What it
  * does with the tasks that other threads of the parent process had queued or were running:
  *
- *   submitted, not done   Orphaned. The task stores the fork generation in which it was queued
- *                         (fj_task.location). A waiter that finds another generation there returns
- *                         FJ_ECANCELED.
+ *   submitted, not done   Orphaned; a future or timer too. The task stores the fork generation in
+ *                         which it was queued (fj_task.location). A waiter that finds another
+ *                         generation there returns FJ_ECANCELED.
  *   action                Never runs.
  *
  * The forking thread may itself be a worker or a guest, also of several pools, one inside the
@@ -81,8 +81,8 @@ static void atfork_stamp(fj_task *t)
 }
 
 /* Called in the child process for a record w of the forking thread. The tasks in w's queue stay
- * there; those that were submitted get the new fork generation. A task that was stolen from w and
- * is not done becomes orphaned. */
+ * there; the detached ones, except actions, get the new fork generation. A task that was stolen
+ * from w and is not done becomes orphaned. */
 static void atfork_keep_worker(fji_worker *w)
 {
     uint32_t index = fji_base_index(w->q.base);

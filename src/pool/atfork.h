@@ -20,8 +20,9 @@ extern fji_lock fji_common_lock;
  */
 void fji_atfork_prepare(void (*common_in_child)(void));
 
-/* Called in the child process if the common pool does not exist at this moment. p is its static
- * record. Resets the lock of p, the locks of its submission queues, and its timers. */
+/* Called in the child process after fork(), if the common pool does not exist at this moment. p is
+ * its static record. Resets the lock of p, the locks of its submission queues, and its timers,
+ * because another thread of the parent process may have held one of these locks. */
 void fji_atfork_reset_common(fj_pool *p);
 
 #endif /* FJI_ATFORK_H */

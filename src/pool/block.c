@@ -62,8 +62,9 @@ static bool block_any_is_stuck(const fji_worker *w)
     return false;
 }
 
-/* What block_delay() keeps from one call to the next: the time at which it asks again for a refused
- * thread, and the last pause between two requests, ns. Both are 0 before the first call. */
+/* What block_delay() keeps from one call to the next: `next`, the time (fji_plat_now()) at which it
+ * asks again for a refused thread, and `pause`, the last pause between two requests, ns. Both are 0
+ * before the first call, and while no pool of the thread is short of a worker. */
 struct block_tries {
     int64_t next, pause;
 };
@@ -72,8 +73,9 @@ struct block_tries {
  * Called before a wait during which the library cannot ask for a refused thread, for example a
  * wait in a callback of the program. Delays that wait: asks for a thread again and again while a
  * pool of the calling thread is stuck (block_any_is_stuck()). Returns true as soon as ready(arg)
- * returns true, so that the caller need not wait. Returns false when no pool is stuck, or when the
- * task of the calling thread is interrupted. `ready` may be NULL.
+ * returns true, so that the caller need not wait. Returns false when no pool is stuck, when the
+ * task of the calling thread is interrupted, or if the thread works for no pool. `ready` may be
+ * NULL: the result is then always false.
  */
 static bool block_delay(const fj_blocking *b, struct block_tries *t, int (*ready)(void *arg),
                         void *arg)
@@ -313,8 +315,9 @@ static void files_end(fj_blocking *b)
 }
 
 /* Makes one call of poll(). Returns what fji_plat_poll() returns. If the pool that the calling
- * thread works for has an interrupt_signal, an interrupt of the task before or during the call also
- * ends it, and the result is FJI_PLAT_EINTR. */
+ * thread works for has an interrupt_signal, an interrupt of the task before the call also ends it,
+ * and the result is FJI_PLAT_EINTR. If the thread is a worker, not a guest, an interrupt during the
+ * call ends it in the same way. */
 static int files_poll_once(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 {
     int signal = interrupt_signal();
@@ -325,8 +328,8 @@ static int files_poll_once(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 
 /* Waits until one of the n files has an event, the timeout has passed, or the task is interrupted.
  * Returns the number of files with an event, 0 after the timeout, FJ_ECANCELED after an interrupt,
- * or an error. Without an interrupt_signal of the pool, an interrupt does not end the wait by
- * itself. *b was filled by files_begin(). */
+ * or an error. Without an interrupt_signal of the pool, and in a guest, an interrupt does not end
+ * the wait by itself. *b was filled by files_begin(). */
 static int files_poll(const fj_blocking *b, struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 {
     int64_t end = fji_deadline(timeout_ns), until, pause = 0;
@@ -359,10 +362,10 @@ int fj_block_poll(struct pollfd *fds, nfds_t n, int64_t timeout_ns)
 
 struct transfer {
     int fd;
-    bool writes;
-    void *in;
-    const void *out;
-    size_t n;
+    bool writes;     /* true: write(); false: read() */
+    void *in;        /* of read(): the buffer */
+    const void *out; /* of write(): the buffer */
+    size_t n;        /* size of the buffer, bytes */
 };
 
 static ssize_t transfer_once(const struct transfer *t)

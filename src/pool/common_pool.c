@@ -53,7 +53,7 @@
 
 static fj_pool common_record;         /* the record in which every common pool is created */
 static fj_pool *common_pool;          /* &common_record, or NULL if there is no common pool */
-static fj_pool_options common_wanted; /* the configured options; all zero: none were configured */
+static fj_pool_options common_wanted; /* options of the next common pool; all zero: the default */
 static char common_name[9];           /* copy of the configured name, for common_wanted.name */
 /* 1 while a thread ends the common pool, otherwise 0. Threads that wait for the end sleep on this
  * word. */
@@ -62,9 +62,9 @@ static fji_thread common_ender; /* the thread that ends the common pool, if comm
 
 /* ---- Sizes ----------------------------------------------------------------------------------- */
 
-/* Reads a number from the environment variable `name` and stores it in *value. Returns false, and
- * leaves *value as it is, if the variable is not set, is not a number, or is less than `low` or
- * greater than `high`. */
+/* Reads a number from the environment variable `name` and stores it in *value. Returns true then.
+ * Returns false, and leaves *value as it is, if the variable is not set, is empty, is not a number,
+ * or is less than `low` or greater than `high`. */
 static bool common_number(const char *name, long low, long high, long *value)
 {
     const char *text = fji_plat_env(name);
@@ -89,9 +89,10 @@ static int common_default(void)
 
 /* Returns the option max_threads of a common pool with the parallelism n: n plus a number of
  * additional threads, but at least 1 and at most FJ_MAX_WORKERS. The number of additional threads
- * is the environment variable FORKJOIN_MAX_SPARES. If that is not set, it is o->max_threads minus
- * `configured`, the parallelism before FORKJOIN_PARALLELISM was applied. Returns 0, which means the
- * default, if FORKJOIN_MAX_SPARES is not set and o->max_threads is 0. */
+ * is the environment variable FORKJOIN_MAX_SPARES. If that is not set, or is not a number from 0 to
+ * FJ_MAX_WORKERS, it is o->max_threads minus `configured`, the parallelism before
+ * FORKJOIN_PARALLELISM was applied. If o->max_threads is 0 then, returns 0, which means the
+ * default. */
 static int common_most(const fj_pool_options *o, long n, long configured)
 {
     long spares = o->max_threads - configured;
@@ -120,7 +121,8 @@ static void common_options(fj_pool_options *o, bool *fixed)
 }
 
 /* With fji_common_lock: configures the next common pool with the options *o. Copies the memory that
- * `cpus` and `name` of *o point to. Returns FJ_OK or FJ_ENOMEM. */
+ * `cpus` and `name` of *o point to. Returns FJ_OK, or FJ_ENOMEM if there is no memory for the copy
+ * of `cpus`; the configured options are then unchanged. */
 static int common_want(const fj_pool_options *o)
 {
     bool cpus = o->cpus != NULL && o->cpus_bytes != 0;
@@ -202,7 +204,8 @@ static bool common_has_self(void)
            fji_timers_is_own_thread(&common_record);
 }
 
-/* Waits while another thread ends the common pool. Returns false if the deadline passes first. */
+/* Waits while another thread ends the common pool. A worker of another pool that calls this counts
+ * as blocked meanwhile. Returns false if the deadline passes first, otherwise true. */
 static bool common_await_end(int64_t deadline)
 {
     fji_worker *w = fji_worker_self();
@@ -232,8 +235,9 @@ int fji_common_again(const fj_pool *p)
     return fj_common_pool() != NULL ? FJ_OK : FJ_ENOMEM;
 }
 
-/* Called after the last thread of the common pool p has exited: frees the memory of p that is not
- * static, resets the configured options, and changes the state to `none`. */
+/* Called after the last thread of the common pool p has exited: waits until no thread has a hold,
+ * frees the memory of p that is not static, resets the configured options, sets common_pool to NULL
+ * and common_ending to 0, and wakes the threads that wait for the end. */
 static void common_free(fj_pool *p)
 {
     fji_hold_await_none();
@@ -266,7 +270,7 @@ static int common_stop(void)
     if (p == NULL) {
         (void)common_want(&(fj_pool_options){0}); /* cannot fail: it allocates nothing */
     } else if (common_ending != 0) {
-        state = common_is_ender() ? FJ_EDEADLK : 2; /* a callback may have called this */
+        state = common_is_ender() ? FJ_EDEADLK : 2; /* a callback of the ender may call this */
     } else if (!fji_pool_stop_common(p)) {
         state = FJ_EBUSY;
     } else {

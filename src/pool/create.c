@@ -263,7 +263,7 @@ int fji_pool_resize(fj_pool *p, int n)
 
 void fji_pool_needs_worker(fj_pool *p)
 {
-    if (fji_pool_parallelism(p) != 0) return; /* relaxed: it never becomes 0 again */
+    if (fji_pool_parallelism(p) != 0) return; /* relaxed: it does not become 0 later */
     fji_lock_take(&p->lock);
     if (p->parallelism == 0 && !fji_pool_stopping(p)) {
         fji_store_relaxed(&p->parallelism, 1); /* relaxed: only this number is used */

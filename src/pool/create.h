@@ -14,8 +14,8 @@
  * option is not valid. */
 int fji_options_read(fj_pool_options *o, const fj_pool_options *from);
 
-/* Creates a pool with the options *o, whose parallelism is not 0, and stores it in *out. Returns
- * FJ_OK or FJ_ENOMEM. */
+/* Creates a pool with the options *o, which are valid and whose parallelism is not 0, and stores it
+ * in *out. Returns FJ_OK, or FJ_ENOMEM; *out is then unchanged. */
 int fji_pool_make(fj_pool **out, const fj_pool_options *o);
 
 /* Creates the common pool with the options *o in its static record p, for the first time or after
@@ -28,8 +28,9 @@ bool fji_pool_make_common(fj_pool *p, const fj_pool_options *o, bool fixed_size)
  * than the option max_threads if that is not 0; FJ_EREJECTED if p is the common pool and stops. */
 int fji_pool_resize(fj_pool *p, int n);
 
-/* If the parallelism of p is 0, changes it to 1, unless p stops. Called if a worker of p has to run
- * a task, because the calling thread does not run it. */
+/* If the parallelism of p is 0, changes it to 1, unless p stops. Only the common pool can have the
+ * parallelism 0 (FORKJOIN_PARALLELISM). Called if a worker of p has to run a task, because the
+ * calling thread does not run it. */
 void fji_pool_needs_worker(fj_pool *p);
 
 /* Frees p, which is not the common pool. The caller has waited for the end of p, and no other

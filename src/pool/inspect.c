@@ -30,9 +30,10 @@ int fj_worker_queued(void)
     return w != NULL ? (int)fji_queue_count(&w->q) : 0;
 }
 
-/* Returns the number of tasks in the own queue of the calling worker, minus an allowance. The
- * allowance is the number of tasks that the worker should keep queued for thieves. The fewer
- * workers are active, the larger it is: 0, 1, 2, 4 or 8, but at most the parallelism. */
+/* Returns the number of tasks in the own queue of the calling worker or guest, minus an allowance.
+ * The allowance is the number of tasks that the worker should keep queued for thieves. The fewer
+ * workers are active, the larger it is: 0, 1, 2, 4 or 8, but at most the parallelism. Returns 0 if
+ * the calling thread works for no pool. */
 int fj_worker_surplus(void)
 {
     const fji_worker *w = fji_worker_self();
@@ -49,8 +50,8 @@ int fj_worker_surplus(void)
     return fj_worker_queued() - allowance;
 }
 
-/* Returns the fj_task of an item: of a plain task, a submission, a future or a completer. Returns
- * NULL for a special value, an action and a typed task. */
+/* Returns the fj_task of an item: of a plain task, a submission, a future, a completer or a timer.
+ * Returns NULL for a special value, an action and a typed task. */
 static fj_task *item_task(uintptr_t item)
 {
     if (item <= FJI_SPECIAL || item == FJI_ACTION || fji_item_is_typed(item)) return NULL;

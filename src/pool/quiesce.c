@@ -87,9 +87,10 @@ static void quiesce_wake(fj_pool *p)
     fji_pool_drop_hold(p);
 }
 
-/* Checks p again and again, with pauses, until p is quiescent or the deadline has passed. If the
- * caller is a worker, it is blocked meanwhile; if it is a worker or guest of p, its park word is
- * QUIET. Returns whether p is quiescent. */
+/* Checks p again and again, with pauses, until p is quiescent or stops, or the deadline has passed.
+ * If the caller is a worker, it is blocked meanwhile; if it is a worker or guest of p, its park
+ * word is QUIET. Wakes a worker of p while a task is queued. If the deadline is FJ_FOREVER, runs
+ * the tasks of p itself while p is threadless. Returns true if p is quiescent or stops. */
 static bool quiesce_watch(fj_pool *p, int64_t deadline)
 {
     fji_worker *w = fji_worker_self();

@@ -10,16 +10,16 @@
  *
  *     0 -> SHUTDOWN -> STOP -> TERMINATED
  *
- *   SHUTDOWN    The pool accepts no work from outside. Set by fj_pool_shutdown() and
- *               fj_pool_shutdown_now(). A submitter checks it with the lock of its submission
- *               queue, a guest with the lock of the pool, and a thread that schedules a timer with
- *               the lock of the timers.
+ *   SHUTDOWN    The pool accepts no work from outside. Set by fj_pool_shutdown(),
+ *               fj_pool_shutdown_now(), fj_pool_close() and fj_pool_destroy(). A submitter checks
+ *               it with the lock of its submission queue, a guest with the lock of the pool, and a
+ *               thread that schedules a timer with the lock of the timers.
  *   STOP        Idle workers are woken, queued tasks are cancelled, and workers exit. Set by
  *               fj_pool_shutdown_now(), or by a thread that finds that the pool is shut down and
  *               quiescent, and that no timer keeps it from ending. These threads call
- *               fji_pool_try_terminate(), which checks it: the caller of the shutdown, a worker
- *               that becomes idle or exits, a guest that leaves, a timer thread, and a thread that
- *               waits for the end.
+ *               fji_pool_try_terminate(), which checks it: the caller of the shutdown or of
+ *               fj_pool_cancel_delayed_on_shutdown(), a worker that becomes idle or exits, a guest
+ *               that leaves, a timer thread, and a thread that waits for the end.
  *   TERMINATED  Threads that wait for the end return. Set with the lock of the pool by a thread
  *               that finds STOP set, no thread counted in the control word, and no guest
  *               (fji_pool_end_if_over()).
@@ -29,8 +29,9 @@
  * attempt has succeeded or failed:
  *
  *   CLOSING     fj_common_shutdown() checks whether the common pool is quiescent. If it is,
- *               SHUTDOWN and STOP are set in one step; otherwise CLOSING is cleared. A submitter
- *               that sees CLOSING waits for the outcome (fji_common_again()).
+ *               SHUTDOWN and STOP are set in one step; otherwise CLOSING is cleared. A submitter,
+ *               or a thread that schedules a timer, that sees CLOSING waits for the outcome
+ *               (fji_common_again()).
  *
  * The record of the common pool is static (common_pool.c). All bits are cleared when the common
  * pool is created again.
@@ -38,9 +39,9 @@
  * After TERMINATED is set, these threads may still access the pool:
  *   - a worker thread that exits. Each exiting thread joins the thread that exited before it, and
  *     fji_pool_join() joins the last one;
- *   - a guest that is releasing the lock of the pool, or a submitter that is releasing the lock of
- *     a submission queue. That is its last access, and fji_pool_join() takes each of these locks
- *     once more.
+ *   - a guest or timer thread that is releasing the lock of the pool, or a submitter that is
+ *     releasing the lock of a submission queue. That is its last access, and fji_pool_join() takes
+ *     each of these locks once more.
  *
  * Edges            from                                to                            carries
  *   pool.end       release or, fji_pool_shutdown()     acquire, pool_run()           SHUTDOWN
@@ -74,10 +75,11 @@
 
 /* ---- Stopping -------------------------------------------------------------------------------- */
 
-/* Cancels the tasks in the submission queues of p, and then the tasks in the queues of the workers,
- * from the oldest on. In the queue of a worker it stops at the first typed task, which the owner
- * runs at the join: a typed task has no error code, so it cannot report FJ_ECANCELED. It also stops
- * at a steal attempt that fails. */
+/* Called after STOP was set. Cancels the tasks in the submission queues of p, and then the tasks in
+ * the queues of the workers and guests, from the oldest on. In the queue of a worker or guest it
+ * stops at the first typed task, which the owner runs at the join: a typed task has no error code,
+ * so it cannot report FJ_ECANCELED. It also stops at a steal attempt that returns EMPTY or
+ * RETRY. */
 static void shutdown_cancel_queued(fj_pool *p)
 {
     fji_taken taken;
@@ -281,8 +283,9 @@ bool fji_pool_stop_common(fj_pool *p)
      * thread sees the record of the timers, or the thread that adds a timer sees CLOSING. */
     fji_fence_full();
     if (shutdown_stop(p, false, &run)) return true;
-    /* The common pool has work, so it does not end. From here on submitters find `run` without the
-     * bit CLOSING, which made them wait, and queue their tasks again.
+    /* The common pool is not quiescent, or a timer keeps it from ending. So it does not end. From
+     * here on submitters find `run` without the bit CLOSING, which made them wait, and queue their
+     * tasks again.
      * [pool.end] acq_rel as above. The store publishes nothing else to submitters: they read `run`
      * relaxed, with the lock of their submission queue. */
     fji_and_acq_rel(&p->run, ~FJI_RUN_CLOSING);

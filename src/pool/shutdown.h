@@ -12,14 +12,17 @@
 
 /*
  * Takes one step towards the end of p; does nothing if p is not shut down. Sets STOP if `now` is
- * true, or if p is quiescent and no timer keeps it from ending. If p has STOP, wakes its idle
- * workers, and sets TERMINATED if p has no thread and no guest. Any thread may call it while p
- * exists, any number of times.
+ * true, or if p is quiescent and no timer keeps it from ending. The thread that sets STOP also
+ * cancels the queued tasks and the timers, and if `now` is true interrupts the running tasks. If p
+ * has STOP now, wakes its idle workers, and sets TERMINATED if p has no thread and no guest. If p
+ * does not have STOP and a task is queued, wakes a worker. Any thread may call it while p exists,
+ * any number of times.
  */
 void fji_pool_try_terminate(fj_pool *p, bool now);
 
-/* Sets SHUTDOWN. Also sets STOP if `now` is true, or if p is quiescent and no timer keeps it from
- * ending. Does not wait for the end. p is not the common pool. */
+/* Sets SHUTDOWN and cancels the timers that p does not run any more (fji_timers_shutdown()). Then
+ * calls fji_pool_try_terminate(p, now), which sets STOP if `now` is true, or if p is quiescent and
+ * no timer keeps it from ending. Does not wait for the end. p is not the common pool. */
 void fji_pool_shutdown(fj_pool *p, bool now);
 
 /* Returns whether the calling thread is a worker, a guest or a timer thread of p. A thread that is
@@ -36,8 +39,9 @@ bool fji_pool_await_end(fj_pool *p, int64_t deadline);
  * more. */
 void fji_pool_join(fj_pool *p);
 
-/* If the common pool p is quiescent, sets SHUTDOWN and STOP in one step and returns true. Otherwise
- * returns false, and the pool accepts work as before. The caller holds fji_common_lock. */
+/* If the common pool p is quiescent, no worker or guest of it is quiet, and no timer keeps it from
+ * ending, sets SHUTDOWN and STOP in one step and returns true. Otherwise returns false, and the
+ * pool accepts work as before. The caller holds fji_common_lock. */
 bool fji_pool_stop_common(fj_pool *p);
 
 /* Called after fji_pool_stop_common() has returned true, without fji_common_lock: waits until the

@@ -14,8 +14,8 @@
 #include "pool/common_pool.h"
 #include "sched/hold.h"
 
-/* Returns p, or the common pool if p is NULL. Returns NULL if there is no memory for the common
- * pool. */
+/* Returns p, or the common pool if p is NULL. Creates the common pool if it does not exist. Returns
+ * NULL if there is no memory for the common pool. */
 static const fj_pool *stats_pool(const fj_pool *p)
 {
     return p != NULL ? p : fj_common_pool();
@@ -60,7 +60,7 @@ static void stats_read_ctl(const fj_pool *p, fj_stats *s)
     if (s->active < 0) s->active = 0;
 }
 
-/* With a hold: sets all figures. */
+/* Called within a hold (sched/hold.h): sets all figures of *s, which the caller has zeroed. */
 static void stats_read_all(const fj_pool *p, fj_stats *s)
 {
     uint32_t n = fji_load_relaxed(&p->workers);
@@ -100,8 +100,9 @@ int fj_pool_stats(const fj_pool *pool, fj_stats *s)
     return FJ_OK;
 }
 
-/* Returns the figures of the pool. Only those that `read` sets are valid. If there is no memory for
- * the common pool, all figures are 0. */
+/* Returns the figures of the pool, or of the common pool if `pool` is NULL. Only those that `read`
+ * sets are valid. If there is no memory for the common pool, or if the common pool stops, all
+ * figures are 0. */
 static fj_stats stats_of(const fj_pool *pool, stats_reader *read)
 {
     fj_stats s;

@@ -72,8 +72,9 @@ static int submit_into(fj_pool *p, fji_submission_queue *q, uint32_t i, const fj
 
 static int submit_put(fj_pool *p, const fji_taken *it, bool wake, uint32_t refuses);
 
-/* Called after p has refused *it with FJ_EREJECTED. If p is the common pool, submits *it to the
- * next common pool. Returns FJ_OK or an error. */
+/* Called after p has refused *it with FJ_EREJECTED. If p is the common pool, waits for its end, or
+ * until the attempt to end it has failed, and submits *it again. Returns FJ_OK, FJ_ENOMEM, or
+ * FJ_EREJECTED if p is not the common pool or the calling thread must not wait for its end. */
 static FJI_COLD int submit_refused(fj_pool *p, const fji_taken *it, bool wake, uint32_t refuses)
 {
     int err = fji_common_again(p);
@@ -128,7 +129,8 @@ int fji_submit_after_shutdown(fj_pool *p, const fji_taken *it)
 /* Queues *it. If the caller is a worker or guest of p and `outside` is false, *it goes into the own
  * queue of the caller. If that queue has no space, *it goes into a submission queue, even if p is
  * shut down, and a worker is woken. In all other cases *it goes into a submission queue by
- * fji_inject(). Wakes a worker if `wake` is true. */
+ * fji_inject(). Wakes a worker if `wake` is true. Returns FJ_OK, FJ_ENOMEM, or FJ_EREJECTED if
+ * fji_inject() does. */
 static int submit_item(fj_pool *p, const fji_taken *it, bool outside, bool wake)
 {
     fji_worker *w = outside ? NULL : fji_worker_in(p);

@@ -2,14 +2,16 @@
 /*
  * timers.c - the waiting timers of a pool: the wheel, its lock and its threads
  *
- * The first timer of a pool creates a record (struct fji_timers) with a wheel, which holds the
- * waiting timers, and starts a thread. The wheel changes only with the lock of the record.
+ * The first timer of a pool, or the first refused start of a worker (see below), creates a record
+ * (struct fji_timers) with a wheel, which holds the waiting timers, and starts a thread. The wheel
+ * changes only with the lock of the record.
  * future/timer.c adds timers, and provides the functions that run them (fji_timer_ops). A timer
  * leaves the wheel in one of three ways:
  *
  *   fire      A timer thread finds that the timer is due. It takes the timer out of the wheel,
- *             releases the lock and calls fire(). The timer is counted in `moving` until fire() has
- *             queued it, so that a pool that is shut down does not end meanwhile.
+ *             releases the lock and calls fire(). The timer is counted in `moving` until fire(),
+ *             which queues it, has returned, so that a pool that is shut down does not end
+ *             meanwhile.
  *   withdraw  A thread resolves the future of the timer (future/future.c). That thread sets
  *             COMPLETING first. If the timer is in the wheel, it takes the timer out. Then no queue
  *             and no worker has the timer, and the resolving thread releases it. A thread that adds
@@ -45,9 +47,8 @@
  * the callback. So a callback delays other timers by at most the time to wake or start a thread.
  * Each timer thread counts as a guest of the pool. So the pool ends only after the thread exits.
  *
- * The keeper has a second duty. If the system refuses to start a worker, and no worker is active,
- * the keeper tries again with growing pauses while the pool is short of a worker
- * (fji_timers_watch()).
+ * The keeper has a second duty. If a start of a worker is refused, and no worker is active, the
+ * keeper tries again, with pauses, while the pool is short of a worker (fji_timers_watch()).
  *
  * Edges          from                               to                                carries
  *   timer.made   release store, fji_timers_of()     acquire, fji_timers_if_made()     the record
@@ -145,8 +146,8 @@ static void timer_kick(struct fji_timers *ts)
     fji_plat_wake_one(&ts->kick);
 }
 
-/* Wakes the spare thread, so that it becomes the keeper or exits. Called with ts->lock, while there
- * is a spare thread. */
+/* Wakes the spare thread. It becomes the keeper if there is none, exits if the pool stops, and
+ * otherwise becomes the spare thread again. Called with ts->lock, while there is a spare thread. */
 static void timers_turn(struct fji_timers *ts)
 {
     ts->spare = false;
@@ -203,8 +204,8 @@ static void timers_count(struct fji_timers *ts, const fj_timer *t, uint64_t n)
 }
 
 /* If p is shut down and nothing keeps it from ending any more, stops p. Called by a timer thread
- * before it sleeps or exits, because the end of p may have waited for a timer or for a callback of
- * this thread. */
+ * without ts->lock before it sleeps or exits, because the end of p may have waited for a timer or
+ * for a callback of this thread. */
 static void timers_try_end(fj_pool *p)
 {
     /* relaxed: if this thread does not see the bit yet, the shutdown kicks the keeper after it has
@@ -241,8 +242,11 @@ static bool timers_fire_one(struct fji_timers *ts, fj_timer *t, bool *forked)
     return still_keeper;
 }
 
-/* Fires all timers that are due at the time `now`. Called by the keeper with ts->lock. The lock,
- * the result and *forked are as for timers_fire_one(). */
+/* Fires the timers that are due at the time `now`, until none is left, the pool stops, or another
+ * thread has become the keeper. Called by the keeper with ts->lock, which is released while fire()
+ * runs. Returns true if the caller is still the keeper, and false if another thread is. If
+ * on_timeout has called fork(), in the child process sets *forked and returns false without
+ * ts->lock. */
 static bool timers_fire(struct fji_timers *ts, int64_t now, bool *forked)
 {
     fji_moment *m;
@@ -257,8 +261,9 @@ static bool timers_fire(struct fji_timers *ts, int64_t now, bool *forked)
 }
 
 /* With ts->lock: sets ts->watch, the time at which the keeper checks next whether the pool is short
- * of a worker. It is `pause` ns from now, or FJI_RETRY_MAX_NS if `pause` is greater. Returns
- * whether the keeper would sleep beyond that time, so that the caller has to wake it. */
+ * of a worker, and ts->pause. The time is `pause` ns from now, or FJI_RETRY_MAX_NS from now if
+ * `pause` is greater. Returns whether the keeper would sleep beyond that time, so that the caller
+ * has to wake it. */
 static bool timers_watch_after(struct fji_timers *ts, int64_t pause)
 {
     ts->pause = pause < FJI_RETRY_MAX_NS ? pause : FJI_RETRY_MAX_NS;
@@ -266,13 +271,15 @@ static bool timers_watch_after(struct fji_timers *ts, int64_t pause)
     return ts->watch < ts->asleep_until;
 }
 
-/* Called by the keeper with ts->lock, which is released during the check. If it is time to check
- * whether the pool is short of a worker, checks it by fji_spawn_is_short(), and wakes or starts a
- * worker if the pool is short. */
+/* Called by the keeper with ts->lock, which is released during the check. ts->watch is the time of
+ * the next check. It is INT64_MAX, so that this function does nothing, until fji_timers_watch()
+ * sets it after a refused start of a worker. When the time has come, checks whether the pool is
+ * short of a worker. If it is, wakes or starts a worker, and sets ts->watch for the next check. If
+ * it is not, ts->watch stays INT64_MAX, and no check follows until a start is refused again. */
 static void timers_check_pool(struct fji_timers *ts)
 {
     if (fji_timers_now() < ts->watch) return;
-    ts->watch = INT64_MAX; /* set before the check: a start that is refused below sets a new time */
+    ts->watch = INT64_MAX; /* set before the check: fji_timers_watch() may be called during it */
     fji_lock_drop(&ts->lock);
     bool is_short = fji_spawn_is_short(ts->pool);
     if (is_short) fji_wake_one(ts->pool);
@@ -281,7 +288,8 @@ static void timers_check_pool(struct fji_timers *ts)
 }
 
 /* Called with ts->lock by a thread that becomes the keeper. Returns with ts->lock when another
- * thread has become the keeper, or the pool stops. *forked is as for timers_fire_one(). */
+ * thread has become the keeper, or the pool stops. If on_timeout has called fork(), in the child
+ * process sets *forked and returns without ts->lock. */
 static void timers_keep(struct fji_timers *ts, bool *forked)
 {
     fj_pool *p = ts->pool;
@@ -327,8 +335,9 @@ static void timers_stand_by(struct fji_timers *ts)
         ts->coming = false;
 }
 
-/* The function of a timer thread. The thread becomes the keeper if there is none. Otherwise it
- * becomes the spare thread if there is none. Otherwise it exits. */
+/* The function of a timer thread of the pool of arg, a struct fji_timers. The thread becomes the
+ * keeper if there is none. Otherwise it becomes the spare thread if there is none. Otherwise it
+ * exits. It also exits if the pool stops. */
 static void timers_main(void *arg)
 {
     struct fji_timers *ts = arg;
@@ -411,9 +420,10 @@ void fji_timers_add(struct fji_timers *ts, fj_timer *t, int64_t when, const fji_
     if (when < ts->asleep_until) timer_kick(ts);
 }
 
-/* Takes t out of the wheel and returns true. Returns false if t was not in the wheel. If t is a
- * limit that another thread is about to add, t becomes UNNEEDED, and that thread does not add it.
- * The other thread is the one that submits the future, or a shutdown that puts t back. */
+/* Takes t out of the wheel and returns true. Returns false if t was not in the wheel. Then, if t is
+ * a limit that another thread is about to add, t becomes UNNEEDED, and that thread does not add it.
+ * The other thread is the one that submits the future, or a shutdown that puts t back. Takes
+ * ts->lock. */
 static bool timers_remove(struct fji_timers *ts, fj_timer *t)
 {
     fji_lock_take(&ts->lock);
@@ -465,10 +475,10 @@ enum fji_withdrawn fji_timers_withdraw(fj_future *f)
 
 /* ---- Shutdown -------------------------------------------------------------------------------- */
 
-/* Returns whether t stays in the wheel after a shutdown. `stops`: the pool has STOP. `all`: timers
- * that run once are cancelled too. A limit stays unless `stops` is true, because the body of its
- * future may still run. A timer that runs once stays unless `all` is true. A periodic timer does
- * not stay. */
+/* With ts->lock: returns whether t stays in the wheel after a shutdown. `stops`: the run state of
+ * the pool has STOP. `all`: timers that run once are cancelled too. A limit stays unless `stops` is
+ * true, because the body of its future may still run. A timer that runs once stays unless `all` is
+ * true. A periodic timer does not stay. */
 static bool timer_stays(const fj_timer *t, bool all, bool stops)
 {
     if (t->kind == FJI_TIMER_LIMIT) return !stops;
@@ -490,8 +500,9 @@ static void timers_drop(struct fji_timers *ts, fj_timer *t)
     ts->moving--;
 }
 
-/* Cancels the periodic timers in the wheel, and if `all` is true also the timers that run once. If
- * the pool stops, also cancels the futures whose limits are in the wheel. */
+/* Called without ts->lock by a thread that shuts the pool down. Cancels the periodic timers in the
+ * wheel, and if `all` is true also the timers that run once. If the pool stops, also cancels the
+ * futures whose limits are in the wheel. */
 static void timers_cancel(struct fji_timers *ts, bool all)
 {
     bool stops = fji_pool_stopping(ts->pool);

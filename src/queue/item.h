@@ -25,8 +25,10 @@
 #include <forkjoin.h>
 #include <stdbool.h>
 
-/* Item of a cell or slot whose task its owner (in a submission queue, the thread that holds the
- * lock) wants to take, while it does not know yet whether a thief has taken the task. */
+/* The owner of a queue stores this item into a cell or slot whose task it wants to take, if the
+ * cell or slot is not the topmost one in use. The item stays there until the owner knows whether a
+ * thief has taken the task. In a submission queue, the thread that holds the lock acts as the
+ * owner. */
 #define FJI_CLAIM ((uintptr_t)24)
 
 /* The item of an action. No thread joins an action, so it has the tag DETACHED. */
@@ -36,17 +38,19 @@
 #define FJI_FUTURE_ITEM(t) ((uintptr_t)(t) | FJI_TAG_DETACHED | FJI_TAG_FUTURE)
 
 /*
- * The layout of fj_task.location, for a task whose state word is fj_task.state:
+ * The layout of fj_task.location of a submitted task, a future or a timer:
  *
  *      31      30              21 20                     0
  *     +-------+------------------+------------------------+
  *     | LOCAL |    generation    |        position        |
  *     +-------+------------------+------------------------+
  *
- * If LOCAL is set, `position` is the position of the task in a worker's queue. If LOCAL is clear,
- * `position` is the number of a submission queue of the pool, or NONE if the task is in no queue
- * yet. `generation` is the fork generation of the process in which the task was queued
- * (task/fork_generation.h).
+ * If LOCAL is set, the task was pushed by a worker or guest into its own queue, and `position` is
+ * the position there. If LOCAL is clear, `position` is the number of a submission queue of the
+ * pool, or NONE if the task was in no queue yet. `generation` is the fork generation of the process
+ * in which the task was queued, modulo 1024 (task/fork_generation.h). The word does not change when
+ * the task leaves the queue. In a plain task that was forked under typed code, fj_task.location is
+ * only the position of its cell.
  */
 #define FJI_LOCATION_LOCAL 0x80000000u
 #define FJI_LOCATION_POSITION 0x001fffffu
@@ -56,7 +60,8 @@
 
 /*
  * The result of one attempt to steal from a queue. SUCCESS: a task was taken. EMPTY: the queue has
- * no task that the thief may take. RETRY: no task was taken, but the queue may have one.
+ * no task, or its oldest task is not one that the thief may take. RETRY: no task was taken, for
+ * example because another thread has changed the queue, but the queue may have a task.
  */
 typedef enum fji_steal_result {
     FJI_STEAL_EMPTY,
@@ -65,11 +70,13 @@ typedef enum fji_steal_result {
 } fji_steal_result;
 
 /*
- * A task that was taken out of a queue. `cell` is the cell that the task was stolen from, or NULL
- * if the task was in a submission queue or the owner of the cell took it. Of an action, `fn` and
- * `arg` are the function and its argument. Of a completer, `fn` is its root; of a future that is
- * not a completer, `fn` is 0. `token` is the token that the task runs with, or NULL. A steal from a
- * worker's queue sets `token` to NULL, and the thief then finds the token (sched/scope.h).
+ * A task that was taken out of a queue, or that is about to be put into one. `cell` is the cell
+ * that the task was stolen from. It is NULL if the task was in a submission queue, if the owner has
+ * taken it back from its own queue, or if it is not queued yet. Of an action, `fn` and `arg` are
+ * the function and its argument. Of a completer, `fn` is its root; of any other future, `fn` is 0.
+ * For other tasks `fn` and `arg` are not used. `token` is the token that the task runs with, or
+ * NULL. A steal from a worker's queue sets `token` to NULL, and the thief then finds the token
+ * (sched/scope.h).
  */
 typedef struct fji_taken {
     uintptr_t item;

@@ -79,13 +79,15 @@ static bool queue_grow(fji_queue *q)
 
 static uintptr_t cell_item(const fj_cell *c)
 {
-    /* relaxed: only the owner calls this function, and only the owner writes items */
+    /* relaxed: only the owner writes items, and the owner calls this function. Another thread calls
+     * it only in fji_queue_valid(), while no thread changes the queue. */
     return fji_load_relaxed(&c->item);
 }
 
 static void cell_set(fj_cell *c, uintptr_t item)
 {
-    /* relaxed: where the order of this store matters, the caller executes a fence or a CAS next */
+    /* relaxed: where the order of this store matters, the caller then executes a fence, or a CAS or
+     * release store on base */
     fji_store_relaxed(&c->item, item);
 }
 
@@ -107,7 +109,7 @@ fj_cell *fji_queue_boundary(fji_queue *q, fj_cell *near)
 
 /* ---- The owner's side: opening and closing --------------------------------------------------- */
 
-/* If the queue is CLOSED, makes it OPEN. Sets floor to MAX. */
+/* Called by the owner. If the queue is CLOSED, makes it OPEN. Sets floor to MAX in any case. */
 static void queue_open_by_owner(fji_queue *q)
 {
     /* relaxed: only the owner reads floor, and MAX is correct in every state of the queue. */
@@ -126,9 +128,11 @@ static void queue_open_by_owner(fji_queue *q)
     }
 }
 
-/* Called after a take from an OPEN queue. Closes the queue if the last FJI_CLOSE_AFTER takes
- * happened without a steal, because a take from a CLOSED queue needs no full fence. b is the value
- * of base that the take has read, or has stored by its CAS. */
+/* Called by the owner after it has taken the topmost cell of an OPEN queue. If index has not
+ * changed during the last FJI_CLOSE_AFTER such takes, closes the queue, because a take from a
+ * CLOSED queue needs no full fence. Does nothing if the queue may not be CLOSED (`asymmetric` is
+ * false) or has TOMBSTONEs. b is the value of base that the take has read, or has stored by its
+ * CAS. */
 static void queue_maybe_close(fji_queue *q, uint64_t b)
 {
     uint32_t index = fji_base_index(b);
@@ -194,8 +198,9 @@ static bool queue_decide(fji_queue *q, uint32_t pos, bool may_close)
 
 /* ---- The owner's side: taking and giving back ------------------------------------------------ */
 
-/* Lowers index to the position of cell lo, if index is above it, and increments the epoch in any
- * case. lo and all cells above lo are FREE. */
+/* Called by the owner after it has freed lo and all cells above lo. Lowers index to the position of
+ * lo, if index is above it, and increments the epoch in any case. If the queue is CLOSED, also sets
+ * floor to the cell at the new index. */
 static void queue_lower(fji_queue *q, fj_cell *lo)
 {
     uint32_t pos = fji_queue_position(q, lo);
@@ -230,8 +235,8 @@ fj_cell *fji_queue_reclaim(fji_queue *q, fj_cell *b, fj_cell *low)
     return lo;
 }
 
-/* Stores TOMBSTONE into cell c. The owner has taken its task, or the task was stolen and is done.
- * Opens the queue, because a queue with TOMBSTONEs is OPEN. */
+/* Stores TOMBSTONE into cell c. The owner has taken its task, or the task was stolen, and is done
+ * or is detached. Opens the queue first, because a queue with TOMBSTONEs is OPEN. */
 static void queue_bury(fji_queue *q, fj_cell *c)
 {
     q->tombstones++;
@@ -269,7 +274,8 @@ fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c)
     if (!cell_is_topmost(c)) {
         queue_bury(q, c);
         /* The search for the boundary starts at fast.top, the boundary that was stored last, and
-         * not at c, because many cells may lie between c and the boundary. */
+         * not at c, because many cells may lie between c and the boundary. Under typed code
+         * fast.top is an END below cell 0, and the search starts at typed_hint. */
         return fji_queue_boundary(q, q->fast.top);
     }
     cell_set(c, FJI_FREE);
@@ -289,9 +295,9 @@ void fji_cell_put_action(fj_cell *c, fj_action_fn *fn, void *arg)
 /* ---- The owner's side: space ----------------------------------------------------------------- */
 
 /* Returns whether compaction must leave the task of cell c where it is. If c is below index, the
- * task was stolen. It stays unless it is detached, because its thief completes it in this cell. If
- * c is at or above index, the task is queued. It stays if it is typed, because typed code keeps the
- * address of the cell. */
+ * task was stolen: if it is not detached, it stays, because its thief completes it in this cell. If
+ * c is at or above index, the task is queued: if it is typed, it stays, because typed code keeps
+ * the address of the cell. Returns false for a TOMBSTONE, which is no task. */
 static bool cell_is_pinned(const fji_queue *q, const fj_cell *c, uint32_t index)
 {
     uintptr_t item = cell_item(c);
@@ -327,7 +333,8 @@ static void cell_move(fji_queue *q, fj_cell *from, fj_cell *to)
 /*
  * Frees the dead cells, which are TOMBSTONEs and cells of stolen detached tasks, and moves the
  * queued tasks down into the gaps. Does this only above the topmost cell whose task must stay in
- * its cell (cell_is_pinned()), up to the boundary `end`. Returns the new boundary.
+ * its cell (cell_is_pinned()), up to the boundary `end`. Base is LOCKED meanwhile, and OPEN
+ * afterwards. Returns the new boundary. Called by the owner, not under typed code.
  */
 static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
 {
@@ -423,13 +430,13 @@ void fji_queue_shrink(fji_queue *q)
 /* ---- The thieves' side ----------------------------------------------------------------------- */
 
 /*
- * Called by a thief that has read b from base, whose state is CLOSED, and a task in c, the cell at
- * index. Stores MAX into floor, so that the owner opens the queue at its next take, and waits a
- * short time for that. If the owner does not open the queue, the thief executes the heavy fence.
- * Then either the owner reads MAX at its take, or the thief reads what the owner has stored into c.
- * Returns true if the thief may try its CAS; *item is then the item of c, read after the fence.
- * Returns false if base has changed, if there is no heavy fence, or if c holds neither a task nor a
- * TOMBSTONE any more.
+ * Called by a thief that has read b from base, whose state is CLOSED, and an item other than FREE
+ * and END in c, the cell at index. Stores MAX into floor, so that the owner opens the queue at its
+ * next take, and waits a short time for that. If the owner does not open the queue, the thief
+ * executes the heavy fence. Then either the owner reads MAX at its take, or the thief reads what
+ * the owner has stored into c. Returns true if the thief may try its CAS; *item is then the item of
+ * c, read after the fence. Returns false if base has changed, if the system refuses the heavy
+ * fence, or if c holds neither a task nor a TOMBSTONE.
  */
 static bool queue_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t *item)
 {
@@ -465,9 +472,9 @@ static bool queue_try_open(fji_queue *q, uint64_t b, const fj_cell *c, uintptr_t
     return open;
 }
 
-/* Called by a thief that has read an OPEN base and a task in c, the cell at index. Executes the
- * thief's fence, and then reads the item of c again, into *item. Returns true if the thief may try
- * its CAS, and false if c holds neither a task nor a TOMBSTONE any more. */
+/* Called by a thief that has read an OPEN base and an item other than FREE and END in c, the cell
+ * at index. Executes the thief's fence, and then reads the item of c again, into *item. Returns
+ * true if the thief may try its CAS, and false if c holds neither a task nor a TOMBSTONE. */
 static bool queue_steal_open(const fj_cell *c, uintptr_t *item)
 {
     /* [queue.take] base above, the cell below; partner: the full fence in queue_decide(). Either

@@ -5,7 +5,8 @@
  * Most tasks are taken back by their owner, so a push and a take have to cost only a few plain
  * instructions. The owner of a closed queue therefore executes only light fences, which cost
  * nothing at run time. The first thief opens the queue, and the owner closes it again after many
- * takes without a steal.
+ * takes without a steal. In a pool without the heavy fence, and in a FIFO pool, a queue is never
+ * closed.
  *
  * The cells are one range of addresses that never moves: the addresses are reserved at once, and
  * memory is added as the queue grows. So the address of a cell stays valid.
@@ -20,7 +21,7 @@
  *
  * The word `item` of a cell (only the owner writes it)
  *     FREE       no task; all cells above are FREE as well
- *     TOMBSTONE  its task was joined while younger tasks were queued
+ *     TOMBSTONE  no task; its task was joined or taken out while a cell above it was in use
  *     CLAIM      the owner wants the task and does not know yet whether a thief has taken it
  *     END        a sentinel
  *     else       a task: a pointer with tags, or ACTION (item.h). Below base.index the task was
@@ -36,7 +37,7 @@
  *     +------------------------------+-----------------------+--------+
  *
  *     CLOSED  a thief has to open the queue to take a task; the owner takes with plain loads and
- *             stores
+ *             stores. Only in a pool that has the heavy fence and is not FIFO
  *     OPEN    thieves take by incrementing index; the owner executes a full fence at each take
  *     LOCKED  the owner moves tasks to other cells; thieves take nothing and try again later
  *
@@ -60,13 +61,15 @@
  * Steal   read base, then the cell at index (acquire):
  *             FREE, END          EMPTY if base has not changed, else RETRY
  *             LOCKED, CLAIM      RETRY
- *             CLOSED             floor = MAX; wait a short time for the owner to open the queue. If
- *                                the owner opens it: RETRY. Otherwise, for example because the
- *                                owner runs a long body: heavy fence, read the cell again,
+ *             CLOSED             RETRY if another thief is opening the queue. Otherwise
+ *                                floor = MAX; wait a short time for the owner to open the queue. If
+ *                                base changes: RETRY. If not, for example because the owner runs a
+ *                                long body: heavy fence, read the cell again,
  *                                CAS {index+1, epoch, OPEN}
  *             OPEN               thief's fence, read the cell again, CAS {index+1, epoch, OPEN}.
  *                                The fence is fji_fence_thief(): full, except on x86-64.
- *             The thief takes a TOMBSTONE like a task, and then continues with the next cell.
+ *             If the CAS fails, or the second read finds no task: RETRY. The thief takes a
+ *             TOMBSTONE like a task, and then continues with the next cell.
  *
  * Reclaim  The owner frees the TOMBSTONEs directly below the boundary. Plain code frees all of
  *         them. Typed code keeps positions in registers, so it frees only the TOMBSTONEs at or
@@ -74,20 +77,21 @@
  *           item = FREE in each of these cells, then
  *           CAS {min(index, position of the lowest freed cell), epoch+1, OPEN}
  *         While the queue has TOMBSTONEs it is OPEN and is not closed. So every take uses the slow
- *         path, which reclaims.
+ *         path, and the caller reclaims after it.
  *
- * Give back  The owner frees a cell c < index, whose task was stolen and is done. If c is topmost:
- *         item = FREE, then CAS {position of c, epoch+1, state unchanged}. If the state is CLOSED,
- *         floor = c before the CAS, and floor = MAX if the CAS fails. If c is not topmost: item =
- *         TOMBSTONE.
+ * Give back  The owner frees a cell c < index, whose task was stolen, and is done or is detached.
+ *         If c is topmost: item = FREE, then CAS {position of c, epoch+1, state unchanged}. If the
+ *         state is CLOSED, floor = c before the CAS, and floor = MAX if the CAS fails. If c is not
+ *         topmost: item = TOMBSTONE.
  *
- * Close   after FJI_CLOSE_AFTER takes without a steal: floor = the cell at index, then
+ * Close   after FJI_CLOSE_AFTER takes of topmost cells without a change of index, if the queue may
+ *         be CLOSED and has no TOMBSTONE: floor = the cell at index, then
  *         CAS {index, epoch+1, CLOSED}; if the CAS fails, floor = MAX. Every store
  *         that lowers floor is followed by a CAS on base. So a thief that reads CLOSED stores MAX
  *         after that store, and MAX is not overwritten.
  *
  * Invariants
- *   I1  item != FREE in every cell below index.
+ *   I1  item != FREE in every cell below index, except during a take, a reclaim or a give-back.
  *   I2  A task is taken once: by its owner's take, or by the thief whose CAS moved index over it.
  *       While the queue is CLOSED, floor makes the two exclude each other; while it is OPEN, the
  *       epoch does.
@@ -131,20 +135,23 @@ typedef struct fji_queue {
     FJI_ALIGNAS(FJI_CACHE_PAIR) fj_worker fast;
     fj_cell *cells; /* the cell at position 0 */
     /* Used under typed code, while fast.top points to an END instead of the boundary: */
-    fj_cell *typed_hint;  /* a cell near the boundary: the search for the boundary starts here */
-    fj_cell *typed_low;   /* the lowest cell of the plain tasks forked under typed code */
+    fj_cell *typed_hint; /* a cell near the boundary: the search for the boundary starts here */
+    /* The lowest cell of the plain tasks forked under typed code. A join of such a task frees no
+     * TOMBSTONE below this cell. */
+    fj_cell *typed_low;
     uint32_t typed_count; /* number of plain tasks forked under typed code and not joined */
     /* Used under typed code and otherwise: */
     uint32_t capacity;   /* number of cells, without the END cells below and above them */
     uint32_t tombstones; /* number of cells that hold TOMBSTONE */
     uint32_t wait;       /* how many compactions to skip, because the last one freed few cells */
-    uint32_t pops_since_steal; /* the owner's takes since the last steal, while base is OPEN */
-    uint32_t last_index;       /* index of base when pops_since_steal was last counted */
+    /* How many topmost cells the owner has taken from the OPEN queue since index last changed. */
+    uint32_t pops_since_steal;
+    uint32_t last_index; /* index of base at the last take that pops_since_steal counts */
 
     /* Used by thieves. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t base;
-    uint64_t openings; /* number of changes from CLOSED to OPEN, by the owner or a thief */
-    uint64_t barriers; /* number of heavy fences that thieves executed for this queue */
+    uint64_t openings; /* statistic: changes from CLOSED to OPEN, by the owner or a thief */
+    uint64_t barriers; /* statistic: heavy fences that thieves executed for this queue */
     uint32_t opening;  /* 1 while a thief opens the queue; other thieves get RETRY meanwhile */
     fj_cell *first;    /* equal to `cells`, but in the cache line that thieves read */
 
@@ -159,8 +166,8 @@ typedef struct fji_queue {
 /*
  * Initialises *q, which is zeroed, as an empty queue of `first` cells. It can grow to `limit`
  * cells, or to fewer if the system refuses to reserve that many addresses. `asymmetric`: whether
- * the queue may be CLOSED. Returns false if there is no memory for `first` cells. Called before
- * other threads know q.
+ * the queue may be CLOSED; then it is CLOSED at first, otherwise it is OPEN. Returns false if there
+ * is no memory for `first` cells. Called before other threads know q.
  */
 bool fji_queue_init(fji_queue *q, uint32_t first, uint32_t limit, bool asymmetric);
 
@@ -173,30 +180,32 @@ void fji_queue_reset(fji_queue *q);
 
 /*
  * Owner. Returns the boundary, or the END above the last cell if no cell is free. Searches from the
- * cell `near`, up over cells in use or down over free cells. If `near` is not a cell of the queue,
- * searches from typed_hint.
+ * cell `near`, up over cells in use or down over free cells. If `near` is neither a cell of the
+ * queue nor the END above the last cell, searches from typed_hint.
  */
 fj_cell *fji_queue_boundary(fji_queue *q, fj_cell *near);
 
 /*
  * Owner. Returns the boundary, which is a free cell, or NULL if the queue is full and cannot get
- * space. If the queue is full, compacts it, which moves tasks, or grows it. Never moves tasks under
- * typed code. The search for the boundary starts at `near`, as in fji_queue_boundary(). The average
- * cost of a call does not depend on the length of the queue.
+ * space. If the queue is full, compacts it, which moves tasks, or grows it. Under typed code it
+ * only grows the queue, because no task may be moved. The search for the boundary starts at `near`,
+ * as in fji_queue_boundary(). The average cost of a call does not depend on the length of the
+ * queue.
  */
 fj_cell *fji_queue_room(fji_queue *q, fj_cell *near);
 
 /*
  * Owner, if the queue has no task to take and typed code does not run. If the boundary b is in the
- * upper half of the queue, compacts the queue. Returns the new boundary. In a FIFO pool thieves
- * take all tasks at the low end, so the positions of the queued tasks only rise. Without this call,
+ * upper half of the queue, compacts the queue. Returns the new boundary. In a FIFO pool thieves and
+ * the owner take at the low end, so the positions of the queued tasks only rise. Without this call,
  * typed code, under which no task may be moved, would reach the END and make the queue grow.
  */
 fj_cell *fji_queue_rewind(fji_queue *q, fj_cell *b);
 
-/* Owner, not under typed code. If the queue is empty and has more than FJI_QUEUE_KEPT cells, keeps
- * FJI_QUEUE_KEPT cells and returns the memory of the others to the system. Compacts the queue
- * first, and stores the boundary in fast.top. */
+/* Owner, not under typed code. Does nothing if the queue has at most FJI_QUEUE_KEPT cells.
+ * Otherwise compacts the queue and stores the new boundary in fast.top. If the queue is empty then,
+ * keeps FJI_QUEUE_KEPT cells and returns the memory of the others to the system. If the system
+ * refuses that, the queue keeps all cells. */
 void fji_queue_shrink(fji_queue *q);
 
 /*
@@ -224,7 +233,8 @@ fj_cell *fji_queue_give_back(fji_queue *q, fj_cell *c);
  * caller then publishes the words by a release store of the item. */
 void fji_cell_put_action(fj_cell *c, fj_action_fn *fn, void *arg);
 
-/* Thief. Tries once to take the oldest task of the queue. Sets *taken if it returns SUCCESS. */
+/* Thief. Tries once to take the oldest task of the queue. Sets *taken if it returns SUCCESS. If it
+ * returns EMPTY or RETRY, taken->fn and taken->arg may have changed. */
 fji_steal_result fji_queue_steal(fji_queue *q, fji_taken *taken);
 
 /* A state word that a waiting thief has read, and the value that the thief has read from it. */
@@ -237,10 +247,10 @@ typedef struct fji_link {
  * Thief, with conditions, for a thread that waits for a task and may run only tasks that the
  * awaited task waits for. Tries once to take the oldest task of the queue, if it is at position
  * `from` or above and if the n words in `links` still have the values that the thief has seen. The
- * words are read again after the last read of the cell and before the CAS. So the task that is
- * taken was in the queue while the words had these values. If n is not 0, no action is taken. If
- * root is not 0, only a completer with this root is taken. Returns EMPTY if the oldest task does
- * not meet the conditions.
+ * words are read again after the last read of the item in the cell and before the CAS. So the task
+ * that is taken was in the queue while the words had these values. If n is not 0, no action is
+ * taken. If root is not 0, only a completer with this root is taken. Returns EMPTY if the oldest
+ * task does not meet the conditions. Otherwise as fji_queue_steal().
  */
 fji_steal_result fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link *links, int n,
                                      uintptr_t root, fji_taken *taken);
@@ -256,12 +266,13 @@ bool fji_queue_maybe(const fji_queue *q);
  * queue meanwhile. */
 uint32_t fji_queue_count(const fji_queue *q);
 
-/* Owner, while no thief changes the queue. For FJI_CHECKED builds and tests. Returns whether the
- * invariants hold that can be checked in a queue that does not change. */
+/* Any thread, while no other thread changes the queue. For FJI_CHECKED builds and tests. Returns
+ * whether the invariants hold that can be checked in a queue that does not change. */
 bool fji_queue_valid(const fji_queue *q);
 
-/* Owner. Returns whether typed code runs. Typed code keeps the boundary in a register. Meanwhile
- * fast.top points to the END below cell 0, so that the plain tier takes its slow paths. */
+/* Owner, or any thread while the owner does not run a task. Returns whether the owner runs typed
+ * code. Typed code keeps the boundary in a register. Meanwhile fast.top points to the END below
+ * cell 0, so that the plain tier takes its slow paths. */
 static inline bool fji_queue_in_typed(const fji_queue *q)
 {
     return q->fast.top < q->cells;

@@ -23,9 +23,10 @@ typedef struct fji_range {
 
 /*
  * Initialises *r for elements of `size` bytes and `extra` further elements. Reserves addresses for
- * `limit` elements and commits memory for `first` elements. If the system refuses to reserve the
- * addresses, r->limit becomes a half, a quarter and so on of `limit`, but not less than `first`.
- * Returns false if the system refuses the addresses or the memory for `first` elements.
+ * `limit` elements and commits memory for `first` elements, both with the extra elements. If the
+ * system refuses to reserve the addresses, tries a half, a quarter and so on of `limit`, but not
+ * less than `first`. r->limit becomes the number for which it has reserved addresses. Returns false
+ * if the system refuses the addresses for each of these numbers, or refuses the memory.
  */
 bool fji_range_init(fji_range *r, size_t size, uint32_t extra, uint32_t first, uint32_t limit);
 
@@ -36,8 +37,9 @@ void fji_range_fini(fji_range *r);
  * less. Returns the new number of elements, or n if n is r->limit or there is no memory. */
 uint32_t fji_range_grow(fji_range *r, uint32_t n);
 
-/* The array has n elements. Returns the memory of all but the first `kept` elements to the system.
- * Returns false if the system refuses; the memory is then unchanged. */
+/* The array has n elements. Returns the memory of all but the first `kept` elements and the extra
+ * elements to the system; the addresses stay reserved. Returns false if the system refuses; the
+ * memory is then unchanged. */
 bool fji_range_shrink(fji_range *r, uint32_t n, uint32_t kept);
 
 #endif /* FJI_RANGE_H */

@@ -80,7 +80,8 @@ static void submissions_set_top(fji_submission_queue *q, uint32_t top)
     fji_store_relaxed(&q->top, top); /* relaxed: other threads read it as an estimate */
 }
 
-/* Sets the state of base to LOCKED. Returns the value of base before. */
+/* Called by the holder of the lock. Sets the state of base to LOCKED, so that no thief takes a task
+ * until submissions_unlock(), and increments the epoch. Returns the value that base had before. */
 static uint64_t submissions_lock(fji_submission_queue *q)
 {
     /* [queue.base] acquire <- the CAS in submissions_steal(): thieves have read all slots below the
@@ -95,7 +96,8 @@ static uint64_t submissions_lock(fji_submission_queue *q)
     }
 }
 
-/* Sets the state of base to OPEN, and index to 0. b is the result of submissions_lock(). */
+/* Sets the state of base to OPEN and index to 0, and increments the epoch again. b is the result of
+ * submissions_lock(). */
 static void submissions_unlock(fji_submission_queue *q, uint64_t b)
 {
     /* [queue.base] release -> acquire in submissions_steal(): the slots as they are now. A thief
@@ -103,9 +105,9 @@ static void submissions_unlock(fji_submission_queue *q, uint64_t b)
     fji_store_release(&q->base, fji_base_make(fji_base_epoch(b) + 2, 0, FJI_BASE_OPEN));
 }
 
-/* Moves the queued tasks to the front of the array. All of them move down by the same distance,
- * which is added to `shifted`, so fj_task.number minus `shifted` remains the position of each
- * task. */
+/* Called by the holder of the lock. Moves the queued tasks to the front of the array. All of them
+ * move down by the same distance, which is added to `shifted`, so fj_task.number minus `shifted`
+ * remains the position of each task. */
 static void submissions_compact(fji_submission_queue *q)
 {
     uint64_t b = submissions_lock(q);
@@ -123,8 +125,8 @@ static void submissions_compact(fji_submission_queue *q)
     submissions_unlock(q, b);
 }
 
-/* Returns the number of dead slots: the slots at the front whose tasks were taken. Thieves may
- * increase it at any time. */
+/* Returns the number of dead slots: the slots below index, whose tasks were taken or removed.
+ * Thieves may increase it at any time. */
 static uint32_t submissions_dead(const fji_submission_queue *q)
 {
     /* relaxed: the caller holds the lock, so other threads only raise index, and the result is a
@@ -135,7 +137,8 @@ static uint32_t submissions_dead(const fji_submission_queue *q)
 /* Makes space for a push into a full queue. If at most half of the slots are dead (see
  * submissions_dead()), grows the queue. If more are dead, or if the queue cannot grow, compacts it,
  * provided that more than 1/64 of the slots are dead. Compacting for fewer would cost more than it
- * gains. Returns false if there is no space. */
+ * gains. Returns true if it has grown or compacted the queue, so that there is space; otherwise
+ * returns false. Called by the holder of the lock. */
 static bool submissions_make_space(fji_submission_queue *q)
 {
     if (submissions_dead(q) <= q->capacity / 2 && submissions_grow(q)) return true;
@@ -209,7 +212,7 @@ static bool submissions_decide(fji_submission_queue *q, uint32_t pos)
     }
 }
 
-/* Frees the TOMBSTONEs directly below `top`. */
+/* Called by the holder of the lock. Frees the TOMBSTONEs directly below `top` and lowers `top`. */
 static void submissions_drop_end(fji_submission_queue *q)
 {
     /* relaxed: only the holder of the lock, which is the caller, writes items */
@@ -225,7 +228,8 @@ static void submissions_drop_end(fji_submission_queue *q)
     }
 }
 
-/* Moves index over the TOMBSTONEs at the front of the queue, as a thief does. */
+/* Called by the holder of the lock. Moves index over the TOMBSTONEs at the front of the queue, as a
+ * thief does. */
 static void submissions_drop_front(fji_submission_queue *q)
 {
     /* [queue.base] acquire <- the CAS in submissions_steal(): thieves have read all slots below the
@@ -305,9 +309,10 @@ static uint32_t submissions_read_batch(const fji_slot *s, fji_taken *taken, uint
 }
 
 /*
- * Tries once to take the oldest task. If root is not 0, takes only a completer with this root. If
- * max is greater than 1, may take up to `max` ACTIONs; see submissions_read_batch(). After SUCCESS,
- * *n is the number of tasks taken.
+ * Tries once to take the oldest task. If root is not 0, takes only a completer with this root, and
+ * returns EMPTY if the oldest task is another one. If max is greater than 1, may take up to `max`
+ * ACTIONs; see submissions_read_batch(). After SUCCESS, `taken` holds the tasks, and *n is their
+ * number.
  */
 static fji_steal_result submissions_steal(fji_submission_queue *q, fji_taken *taken, uint32_t max,
                                           uint32_t *n, uintptr_t root)

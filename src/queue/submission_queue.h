@@ -10,9 +10,9 @@
  *   - Thieves take at the front, where the index is, so the positions of the queued tasks rise.
  *     When a push reaches the end of the array, the queued tasks are moved to the front while base
  *     is LOCKED, or the array grows.
- *   - A push gives the task a number (fj_task.number): its position plus `shifted`. When tasks are
- *     moved, their numbers do not change, and `shifted` grows by the distance of the move. So the
- *     position of a task is always its number minus `shifted`.
+ *   - A push gives each task that is not an action a number (fj_task.number): its position plus
+ *     `shifted`. When tasks are moved, their numbers do not change, and `shifted` grows by the
+ *     distance of the move. So the position of a task is always its number minus `shifted`.
  */
 #ifndef FJI_SUBMISSION_QUEUE_H
 #define FJI_SUBMISSION_QUEUE_H
@@ -31,12 +31,14 @@ typedef struct fji_slot {
 } fji_slot;
 
 typedef struct fji_submission_queue {
-    FJI_ALIGNAS(FJI_CACHE_PAIR) fji_lock lock; /* only its holder writes the members above `base` */
-    uint32_t top;                              /* the boundary: the position of the next push */
-    uint32_t capacity;                         /* number of slots, without the END above them */
-    fji_slot *slots;
-    /* The sum of the distances by which tasks were moved to the front. If the queue is emptied, its
-     * `top` is added too. */
+    /* Only the thread that holds this lock writes the members from `top` to `pushed`, and items. */
+    FJI_ALIGNAS(FJI_CACHE_PAIR) fji_lock lock;
+    uint32_t top;      /* the boundary: the position of the next push */
+    uint32_t capacity; /* number of slots, without the END above them */
+    fji_slot *slots;   /* the slot at position 0 */
+    /* The number of a task minus its position. It is the sum of the distances, in slots, by which
+     * tasks were moved to the front, modulo 2^32. When a shrink or a reset of the queue sets `top`
+     * to 0, the old `top` is added. */
     uint32_t shifted;
     uint64_t pushed; /* statistic: number of pushes */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t base;
@@ -49,7 +51,7 @@ typedef struct fji_submission_queue {
  * the system refuses to reserve that many addresses. *q is zeroed, or fji_submission_queue_fini()
  * was called for it. Does not initialise the lock: threads may still use the lock of a queue of the
  * common pool after the pool has ended, and a caller that initialises such a queue again holds the
- * lock. Returns false if there is no memory for `first` slots.
+ * lock. Does not change `shifted` either. Returns false if there is no memory for `first` slots.
  */
 bool fji_submission_queue_init(fji_submission_queue *q, uint32_t first, uint32_t limit);
 
@@ -69,11 +71,13 @@ void fji_submission_queue_reset(fji_submission_queue *q);
 bool fji_submission_queue_push(fji_submission_queue *q, const fji_taken *it, uint32_t *number);
 
 /* With the lock. Removes the task with this item and this number; both are those of its push.
- * Returns false if the task is not in the queue, because a thief has taken it. */
+ * Returns true if the task is the caller's now. Returns false if the task is not in the queue, for
+ * example because a thief has taken it. */
 bool fji_submission_queue_remove(fji_submission_queue *q, uintptr_t item, uint32_t number);
 
 /* With the lock. If the queue is empty and has more than FJI_SUBMISSIONS_KEPT slots, keeps
- * FJI_SUBMISSIONS_KEPT slots and returns the memory of the others to the system. */
+ * FJI_SUBMISSIONS_KEPT slots and returns the memory of the others to the system. If the system
+ * refuses that, the queue keeps all slots. */
 void fji_submission_queue_shrink(fji_submission_queue *q);
 
 /* Any thread. Returns whether the queue has more than FJI_SUBMISSIONS_KEPT slots. Without the lock

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+/* Values of fji_moment.place; PLACE_SLOTS + k * FJI_WHEEL_SLOTS + s: in slot s of wheel k. */
 #define PLACE_NOWHERE 0u
 #define PLACE_HEAP 1u
 #define PLACE_SLOTS 2u

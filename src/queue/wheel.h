@@ -18,7 +18,7 @@
  *
  * A slot is a ring of linked times, so adding and removing link or unlink one element. When the
  * present reaches the first tick of a slot, the times of the slot are spread over the wheels below
- * and the heap. So a time is moved at most once for each wheel below its own.
+ * and the heap. So a time that was added to wheel k is moved at most k + 1 times.
  *
  * Invariants
  *   W1  The tick of a time in the heap is <= present, the tick of a time in a wheel is > present.
@@ -44,7 +44,7 @@
  * head of the slot, and child is NULL. In the heap, next is the next sibling or NULL, prev is the
  * previous sibling or, of a first child, the parent, and child is the first child or NULL. */
 typedef struct fji_moment {
-    int64_t when; /* the time, ns; INT64_MAX is never due */
+    int64_t when; /* the time, ns; INT64_MAX: never due */
     struct fji_moment *next, *prev, *child;
     uint32_t place; /* 0: in no set; 1: in the heap; 2 + k * 64 + s: in slot s of wheel k */
 } fji_moment;
@@ -59,10 +59,11 @@ typedef struct fji_wheel {
 /* Initialises an empty set whose present is the tick of `now`, ns. `now` is not negative. */
 void fji_wheel_init(fji_wheel *w, int64_t now);
 
-/* Adds m, which is in no set, with the time m->when. If m->when has passed, m is due at once. */
+/* Adds m, which is in no set, with the time m->when. If m->when has passed, m is due at once, and
+ * fji_wheel_take() may return it at its next call. */
 void fji_wheel_add(fji_wheel *w, fji_moment *m);
 
-/* Removes m, which is in the set *w. */
+/* Removes m, which is in the set *w. fji_moment_waits(m) is false afterwards. */
 void fji_wheel_remove(fji_wheel *w, fji_moment *m);
 
 /* Returns whether m is in a set. The caller must set m->place to 0 before it adds m for the first
