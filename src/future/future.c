@@ -255,8 +255,8 @@ int fji_future_run(fj_task *t)
 
 /* Sends the interrupt_signal to the worker that runs the body of f, unless that worker is the
  * calling thread or a guest. If it sends the signal, sets SIGNALLED in the token of f:
- * fji_future_finish() then makes sure that the signal arrives before the next task. Called by the resolving thread while
- * COMPLETING is set, so the worker cannot finish f meanwhile. */
+ * fji_future_finish() then makes sure that the signal arrives before the next task. Called
+ * by the resolving thread while COMPLETING is set, so the worker cannot finish f meanwhile. */
 static void future_signal(fj_future *f)
 {
     const fji_worker *w = f->runner;
