@@ -20,73 +20,78 @@
 
 /* Values of fj_cell.item that are smaller than any pointer. */
 #define FJI_FREE ((uintptr_t)0)      /* the cell has no task, and neither has any cell above */
-#define FJI_TOMBSTONE ((uintptr_t)8) /* the task was joined while younger tasks were queued */
+#define FJI_TOMBSTONE ((uintptr_t)8) /* its task was joined while younger tasks were queued */
 #define FJI_END ((uintptr_t)16)      /* a sentinel before the first cell or after the last one */
 #define FJI_SPECIAL ((uintptr_t)31)  /* an item of at most this value is not a task */
 
-/* Tags in the low bits of an `item` that is a pointer. */
+/* Tags in the low bits of an `item` that is a pointer or an action. */
 #define FJI_TAG_TYPED ((uintptr_t)1)    /* points to an fj_type; the arguments are in the cell */
 #define FJI_TAG_DETACHED ((uintptr_t)2) /* no thread joins the task through the cell */
-#define FJI_TAG_FUTURE ((uintptr_t)4)   /* the task completes itself: a future or a completer */
+#define FJI_TAG_FUTURE ((uintptr_t)4)   /* with DETACHED: a future, completer or timer */
 #define FJI_TAG_MASK ((uintptr_t)7)
 
 /*
  * One cell of a worker's queue, as large as a cache line. Only the owner writes `item`. Thieves
- * read `item` and take the task by advancing the base of the queue. The thief of a task reports in
- * `state` that it runs the task and that the task is done. The owner resets `state` to 0 before it
- * frees the cell.
+ * read `item` and take the task by advancing the base of the queue. The thief of a task that is
+ * joined through its cell reports in `state` that it runs the task, and later that the task is
+ * done. The owner resets `state` to 0 before it frees the cell. The `state` of a detached task is
+ * in its fj_task.
  */
 struct fj_cell {
-    uintptr_t item;
+    uintptr_t item; /* a special value above, an action, or a tagged pointer to a task */
     uint32_t state; /* FJI_DONE, FJI_WAITING, and the worker index of the thief plus 1 */
     union {
         uint32_t child_base; /* position in the thief's queue at which the forks of the stolen task
                               * begin */
         uint32_t kind;       /* of a sentinel that `fj_task.cell` points to: FJI_CELL_... */
     };
-    unsigned char args[48];
+    unsigned char args[48]; /* of a typed task: arguments and result; of an action: function and
+                             * argument; of a completer: its root */
 };
 
 FJI_STATIC_ASSERT(sizeof(struct fj_cell) == 64, "a cell is a cache line");
 
-/* What all calls of one typed task have in common. A thief calls `run` with the arguments. */
+/* What all calls of one typed task have in common. A thief calls `run` with its own fji_self and
+ * the member `args` of the cell. `run` calls the body with these arguments and stores the result
+ * beside them. */
 struct fj_type {
     void (*run)(fj_worker *w, void *args);
-    const char *name;
+    const char *name; /* the NAME of the task in FJ_TASK */
 };
 
 /*
- * The cache line that the owner of a queue uses for every fork and join. `floor` is the lowest cell
- * that the owner may take on the fast path, or UINTPTR_MAX if it may take none. Thieves also write
- * `floor`, but rarely.
+ * The cache line that the owner of a queue uses for every fork and join. `floor` is the address of
+ * the lowest cell that the owner may take on the fast path, or UINTPTR_MAX if it may take none.
+ * Thieves also write `floor`, but rarely.
  */
 struct fj_worker {
     fj_cell *top;       /* the first free cell; while typed code runs, a sentinel with the item
                          * FJI_END */
     uintptr_t floor;    /* see src/queue/queue.h */
-    const int64_t *ctl; /* the pool's control word; after a fork the owner wakes a worker if it is
+    const int64_t *ctl; /* the pool's control word; in a pool without the heavy fence, a constant
+                         * that is negative. After a fork the owner calls fji_wake_slow() if it is
                          * negative */
-    fj_cell
-        *submitted_cell; /* the value of `cell` in every submitted task; it identifies the pool */
-    uint32_t location_base; /* the location of a future in cell c is location_base + address of c /
-                             * 64 */
+    fj_cell *submitted_cell; /* the value of fj_task.cell in every submitted task and queued future
+                              * of the pool */
+    uint32_t location_base;  /* the location of a future in cell c is location_base + address of c /
+                              * 64 */
     uint32_t spare;
 };
 
-/* The state of the plain tier, saved while typed code runs. */
+/* The state of the plain tier, saved while typed code runs (src/tier/typed.c). */
 typedef struct fji_typed_saved {
-    fj_cell *top;
-    fj_cell *low;
-    uint32_t count;
+    fj_cell *top;   /* fj_worker.top */
+    fj_cell *low;   /* typed_low of the queue; outside a pool, the list of free overflow cells */
+    uint32_t count; /* typed_count of the queue; outside a pool not used */
 } fji_typed_saved;
 
 /* The worker of the calling thread. In a thread outside a pool fji_self points to a dummy worker,
  * with which every fast path continues in its slow path. */
 FJI_TLS fj_worker *fji_self;
 
-/* Reads fji_self. FJI_READ_TLS prevents the compiler from keeping the address of fji_self in a
- * callee-saved register, because such a register costs a store in each frame, while loading the
- * address again is cheap. */
+/* Returns fji_self. On x86-64, FJI_READ_TLS prevents the compiler from keeping the address of
+ * fji_self in a callee-saved register, because such a register costs a store in each frame, while
+ * loading the address again is cheap. */
 FJI_INLINE fj_worker *fji_self_now(void)
 {
     fj_worker *w;
@@ -130,8 +135,8 @@ FJI_INLINE void fj_fork(fj_task *t)
     fj_cell *p = w->top, *before = t->cell;
 
     t->cell = p;
-    /* A task whose `cell` is below `top` may already be forked. The slow path finds out whether it
-     * is. */
+    /* If the cell at `top` is not free, the fast path cannot fork. A task whose `cell` is below
+     * `top` may already be forked. The slow path finds out whether it is. */
     if (FJI_UNLIKELY(p->item != FJI_FREE || (before != 0 && before < p))) {
         fji_fork_slow(FJI_ADDRESS_AGAIN(t), before);
         return;
@@ -140,9 +145,10 @@ FJI_INLINE void fj_fork(fj_task *t)
     /* [queue.publish] release -> acquire load of `item` in fji_queue_steal_for(): the thief sees
      * everything that the forking worker wrote into the task. */
     __atomic_store_n(&p->item, (uintptr_t)t, __ATOMIC_RELEASE);
-    /* [idle.dekker] `item` above, ctl below; partner: the heavy fence in fji_idle_wait(). Either
-     * this worker sees in ctl that another worker is idle, or the rescan of that worker sees
-     * `item`. */
+    /* [idle.dekker] `item` above, ctl below; partner: the heavy fence in idle_lead(). Either this
+     * worker sees in ctl that another worker is idle, or the rescan of that worker sees `item`. In
+     * a pool without the heavy fence *ctl is always negative, and fji_wake_slow() executes a full
+     * fence and reads the control word. */
     FJI_LIGHT_FENCE();
     /* relaxed: the light fence orders the load of ctl after the store of `item`, and the partner
      * fence excludes a stale value. */
@@ -150,8 +156,10 @@ FJI_INLINE void fj_fork(fj_task *t)
 }
 
 /*
- * Frees the topmost cell c. Returns 1 if the calling worker has taken the task. Returns -1 if a
- * thief may have taken the task; the slow path then finds out which of the two has it.
+ * Stores FREE into the topmost cell c. Returns 1 if the calling worker has taken the task. Returns
+ * -1 if a thief may have taken the task; the slow path then finds out which of the two has it. In a
+ * pool without the heavy fence, and in a FIFO pool, `floor` is always UINTPTR_MAX, so the result is
+ * always -1.
  */
 FJI_INLINE int fji_pop_topmost(fj_worker *w, fj_cell *c)
 {
@@ -167,9 +175,9 @@ FJI_INLINE int fji_pop_topmost(fj_worker *w, fj_cell *c)
     return 1;
 }
 
-/* Frees cell c of a plain task, if c is the topmost cell. The plain tier compares c with `top` to
- * find out. Returns as fji_pop_topmost(), or 0, without any change, if c is not the topmost cell of
- * this worker. */
+/* Frees cell c of a plain task, if c is the topmost cell: the cell directly below `top`. Returns as
+ * fji_pop_topmost(), or 0, without any change, if c is not the topmost cell of this worker, and
+ * always under typed code, when `top` is a sentinel. */
 FJI_INLINE int fji_pop_plain(fj_worker *w, fj_cell *c)
 {
     if (FJI_UNLIKELY((uintptr_t)c + sizeof *c != (uintptr_t)w->top)) return 0;
@@ -177,8 +185,8 @@ FJI_INLINE int fji_pop_plain(fj_worker *w, fj_cell *c)
 }
 
 /*
- * Frees cell c of the calling worker, if c is the topmost cell. Typed code finds out by testing
- * whether the cell above c is free. Returns as fji_pop_topmost(), or 0, without any change, if c is
+ * Frees cell c of the calling worker, which holds a typed or a detached task, if c is the topmost
+ * cell: the cell above c is free. Returns as fji_pop_topmost(), or 0, without any change, if c is
  * not the topmost cell.
  */
 FJI_INLINE int fji_pop(fj_worker *w, fj_cell *c)

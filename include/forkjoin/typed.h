@@ -161,9 +161,9 @@
 #define FJI_PASS_5(R, N, T1, a, T2, b, T3, c, T4, d, T5, e) , a, b, c, d, e
 #define FJI_PASS_6(R, N, T1, a, T2, b, T3, c, T4, d, T5, e, T6, f) , a, b, c, d, e, f
 
-/* The word `item` of a cell with a typed task: the address of its type, with the tag added by the
- * linker. The item is computed at each use, so that the compiler does not keep it in a callee-saved
- * register. */
+/* The word `item` of a cell with a typed task: the address of its fj_type plus FJI_TAG_TYPED. The
+ * linker adds the tag. The address is computed at each use, so that the compiler does not keep it
+ * in a callee-saved register. */
 #define FJI_TYPED_ITEM(type) ((uintptr_t)FJI_ADDRESS_AGAIN((const char *)&(type) + FJI_TAG_TYPED))
 
 /*
@@ -229,7 +229,7 @@
                      "pass a pointer");                                                           \
                                                                                                   \
 typedef struct NAME##_task {                                                                   \
-        fj_cell *fj_cell_; /* the cell that it was forked into */                                  \
+        fj_cell *fj_cell_; /* the cell or overflow cell of the forked call */                      \
     } NAME##_task;                                                                                 \
                                                                                                    \
     __attribute__((unused)) static void NAME##_fji_run(fj_worker *fj_w, void *fj_args)             \
@@ -256,8 +256,9 @@ typedef struct NAME##_task {                                                    
         if (FJI_UNLIKELY(FJI_RELAXED_NEGATIVE(fj_w->ctl))) fji_wake_slow(fj_w);                 \
     }                                                                                              \
                                                                                                    \
-    /* A fork that finds no free cell. It grows the queue if possible. Otherwise it runs the body  \
-     * at once and stores the result in a cell outside the queue. */                               \
+    /* A fork whose next cell is not free. It uses the free cell at the boundary, and grows the    \
+     * queue if necessary. If the queue cannot grow, or if the thread works for no pool, it runs   \
+     * the body at once and stores the result in an overflow cell. Returns the cell. */            \
     __attribute__((unused)) static FJI_COLD fj_cell *NAME##_fji_fork_slow(                          \
         fj_worker *fj_w, fj_cell *fj_p FJI_EACH(FJI_PARAMS_, __VA_ARGS__))                         \
     {                                                                                              \

@@ -6,17 +6,19 @@
  * fj_completer_try_complete(). Its pending count, `pending`, is the number of reports that are
  * still missing, minus 1. A thread that reports to a completer reads the pending count:
  *
- *     count > 0   The thread decrements the count by CAS. That is its LAST TOUCH of the completer,
+ *     count != 0  The thread decrements the count by CAS. That is its LAST TOUCH of the completer,
  *                 because another thread may complete and free the completer afterwards.
  *     count == 0  This is the last report, and no other thread finds 0. The thread completes the
  *                 completer: it calls on_completion, and then reports to the parent. If there is no
  *                 parent, it makes the completer, which is a root, done.
  *
- * A failure is reported to the parent at once, whatever the pending counts are
- * (fj_completer_fail()). The thread that resolves a completer with a failure calls the completer's
+ * fj_completer_fail() reports a failure to the parent at once, whatever the pending counts are: the
+ * parent fails too. The thread that resolves a completer with such a failure calls the completer's
  * on_error before other threads see the completer as done, so that no waiter frees a root that
- * on_error still reads. on_error decides whether the parent fails too. The bit REPORTED makes sure
- * that a failure is reported to the parent only once (future.c).
+ * on_error still reads. If on_error returns 0, the failure is not reported to the parent. The bit
+ * REPORTED of the state word makes sure that a failure is reported to the parent only once
+ * (future.c). fj_future_fail() and fj_future_cancel() resolve only the completer itself: they call
+ * no on_error and report nothing.
  *
  * The cell or slot of a queue that holds a completer also holds the address of its root. So a
  * thread that waits for a root and helps can tell whether a queued task belongs to that root
@@ -37,8 +39,10 @@
 /* ---- Running --------------------------------------------------------------------------------- */
 
 /* fj_task.fn of a completer: a thread that has taken the completer t out of a queue, or that runs
- * it directly, calls it. If that thread is a worker or guest, the body runs in a scope with the
- * root's token. If t was discarded, it fails with FJ_ECANCELED and the body does not run. */
+ * it directly, calls it. Runs the body of t. If the body returns a code other than FJ_OK, t fails
+ * with that code. If the calling thread is a worker or guest, the body runs in a scope with the
+ * root's token. If t was discarded, it fails with FJ_ECANCELED and the body does not run. If t is
+ * done already, the body does not run either. */
 int fji_completer_run(fj_task *t)
 {
     fj_completer *c = (fj_completer *)t;
@@ -51,9 +55,9 @@ int fji_completer_run(fj_task *t)
     bool discarded = (s & FJI_DISCARDED) != 0;
     if (discarded) fj_completer_fail(c, FJ_ECANCELED);
     /* [task.done] release -> acquire in fj_future_fini(): that no queue has the root any more. Only
-     * a root needs RELEASED, because threads wait only for roots. LAST TOUCH of *c if c is a root
-     * whose body is not called below, because c was discarded or is done already: a waiter may then
-     * free c. */
+     * a root needs RELEASED, because fj_future_fini() waits only for roots. LAST TOUCH of *c if c
+     * is a root whose body is not called below, because c was discarded or is done already: a
+     * waiter may then free c. */
     if (root) s = fji_or_acq_rel(&t->state, FJI_RELEASED);
     if (root && (s & FJI_WAITING) != 0) fji_plat_wake_all(&t->state);
     if (!discarded && (s & FJI_DONE) == 0) {
@@ -69,8 +73,10 @@ int fji_completer_run(fj_task *t)
     return FJI_COMPLETES_ITSELF;
 }
 
-/* Queues c in p. Returns FJ_OK or an error. p is NULL if there was no memory for the common pool;
- * then returns FJ_ENOMEM. */
+/* Queues c in p and wakes a worker. Returns FJ_OK; FJ_EREJECTED if p is shut down and the caller
+ * does not work for p; or FJ_ENOMEM. If p is the common pool and is shut down, waits for its end
+ * and queues c in the next common pool. p is NULL if there was no memory for the common pool; then
+ * returns FJ_ENOMEM. */
 static int completer_queue(fj_pool *p, fj_completer *c)
 {
     if (p == NULL) return FJ_ENOMEM;
@@ -82,8 +88,10 @@ static bool completer_may_queue(const fj_completer *c)
     return c != NULL && c->future.fn != NULL && c->future.task.cell == NULL;
 }
 
-/* The slow path of fj_completer_fork(). If the caller is a worker and c cannot be queued, the
- * worker runs c now. */
+/* The slow path of fj_completer_fork(). A worker or guest queues c in its pool, and runs c now if
+ * no queue has space; it returns FJ_OK in both cases. A thread that works for no pool queues c in
+ * the common pool and returns the result of completer_queue(). Returns FJ_EINVAL if c is NULL, has
+ * no body or was queued before. */
 static FJI_COLD int completer_fork_slow(fj_completer *c)
 {
     fji_worker *w = fji_worker_self();
@@ -202,7 +210,8 @@ static FJI_COLD void completer_failed(fj_completer *c, int code)
     fj_completer_fail(c, code);
 }
 
-/* Called when the root c and all completers below it have finished: makes c done. */
+/* Called when the root c and all completers below it have finished: makes c done, with success and
+ * the value of its member `result`. Has no effect if c is resolved already. */
 static void completer_end(fj_completer *c)
 {
     /* relaxed: the body and the callbacks have set `result`, and the pending counts order these
@@ -213,8 +222,9 @@ static void completer_end(fj_completer *c)
 }
 
 /* Makes one report to c. If it is the last report, completes c and makes a report to the parent of
- * c, and so on upwards. If `call_back` is true, calls on_completion of each completer that it
- * completes; if on_completion returns an error, that completer fails instead. */
+ * c, and so on upwards; a root that is completed becomes done. If `call_back` is true, calls
+ * on_completion of each completer that it completes; if on_completion returns an error, that
+ * completer fails instead, and no further report is made. */
 static inline void completer_go_up(fj_completer *c, bool call_back)
 {
     fj_completer *caller = c;
@@ -259,8 +269,9 @@ void fj_completer_complete(fj_completer *c, void *result)
 }
 
 /*
- * Resolves c with the failure `code`, then calls its on_error, then makes c done for all threads.
- * caller: the completer that reports the failure, for on_error. Sets *go_up to whether the parent
+ * Resolves c with the failure `code` (with a cancel if `code` is FJ_ECANCELED), then calls its
+ * on_error, then makes c done for all threads. caller: the argument `caller` of on_error, which is
+ * the child that reports the failure, or c if no child does. Sets *go_up to whether the parent
  * fails too, which on_error decides; to true if there is no on_error. Returns false if c was
  * resolved before; then on_error is not called and *go_up is true.
  */
@@ -293,8 +304,8 @@ void fj_completer_fail(fj_completer *c, int code)
         /* A failure or cancel by fj_future_fail() or fj_future_cancel() is not reported to the
          * parent. If one of these calls has resolved the completer that was passed to this function
          * (c is equal to caller), its failure is reported to the parent here.
-         * fji_future_claim_report() makes sure that this happens only once. A completer further up
-         * that was resolved before ends the loop. */
+         * fji_future_claim_report() makes sure that this happens only once. If the passed completer
+         * has succeeded, or if a completer further up was resolved before, the loop ends. */
         if (!resolved && (c != caller || parent == NULL)) return;
         if (!resolved && !fji_future_claim_report(&c->future)) return;
         caller = c;

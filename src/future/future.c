@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * future.c - the state word of a future: its outcome, its release, its references and its tag
+ * future.c - the state word of a future: outcome and release; also its references and its tag, a
+ * number that only the program uses (fj_future_set_tag())
  *
  * Any thread may complete, fail or cancel a future while a worker runs its body. The outcome must
  * be set exactly once and must not change after a thread has read it. The memory of the future must
@@ -12,17 +13,22 @@
  *   CANCELLED, FAILED   with DONE: the kind of outcome; neither: success
  *   EXTERNAL      with DONE: the outcome is in `external` and `external_code`, where the resolving
  *                 thread wrote it, not in `result` and `code` of the body
- *   RELEASED      the library has no pointer to the future any more
+ *   RELEASED      the library has no pointer to the future any more, except that a limit may still
+ *                 be in the wheel, with a reference of its own. Of a root: no queue has the root
+ *                 any more, but its body may still run. A completer with a parent never gets this
+ *                 bit
  *   DISCARDED     a thread took the future out of a queue and cancels it instead of running it
- *   SIGNALLABLE   the member `runner` is the worker that runs the body; only in a pool with an
- *                 interrupt_signal
- *   REPORTED      of a completer: its failure was passed to its on_error and to its parents, or is
- *                 about to be. With COMPLETING: the outcome is set, and the resolving thread may
- *                 be in on_error. That thread holds the future (fji_held) and sees it as done. All
- *                 other threads see the future as done when on_error has returned.
- *   WAITING       a thread sleeps on the word
- *   OBSERVED      a thread sleeps on the wait bucket of the future
- *   OBSERVED_ANY  a thread waits for one of several futures, and this future is one of them
+ *   SIGNALLABLE   the member `runner` is the worker or guest that runs the body; only in a pool
+ *                 with an interrupt_signal
+ *   REPORTED      of a completer: its failure was reported to its parent, or is about to be. With
+ *                 COMPLETING: the outcome is set, with the bits for its kind, and the resolving
+ *                 thread may be in on_error. That thread holds the future (fji_held) and sees it as
+ *                 done. All other threads see the future as done when on_error has returned.
+ *   WAITING       a thread sleeps on the word, or has done so
+ *   OBSERVED      a thread sleeps on the wait bucket of the future, or has done so
+ *   OBSERVED_ANY  a thread waits for one of several futures, or has done so, and this future is one
+ *                 of them
+ *   low 16 bits   index of the worker or guest that runs the body, + 1 (task.h)
  *
  *     unresolved --(finishing thread: CAS)--> DONE | RELEASED
  *         |
@@ -30,26 +36,31 @@
  *                                       DONE --(finishing thread: CAS)--> DONE | RELEASED
  *
  *   finishing thread
- *             The thread that runs the body, or that has taken the future out of a queue in order
- *             not to run it. If the code of the body is not FJ_OK, it writes the code. Then one CAS
- *             sets DONE and RELEASED. If the word is DONE already, or if the body returned
- *             FJ_PENDING, the CAS sets RELEASED only. If the word is COMPLETING, the finishing
- *             thread first waits until the word is DONE. In a pool with an interrupt_signal, a
- *             worker stores itself in `runner` and sets SIGNALLABLE before it runs the body. If the
- *             word is DONE or COMPLETING at that moment, it does not run the body.
+ *             The thread that runs the body, or that has taken the future out of a queue or out of
+ *             the wheel in order not to run it. If the code of the body is not FJ_OK, it writes the
+ *             code. Then one CAS sets DONE and RELEASED. If the word is DONE already, or if the
+ *             body returned FJ_PENDING, the CAS sets RELEASED only. If the word is COMPLETING, the
+ *             finishing thread first waits until the word is DONE. In a pool with an
+ *             interrupt_signal, a worker stores itself in `runner` and sets SIGNALLABLE before it
+ *             runs the body. If the word is DONE or COMPLETING at that moment, it does not run the
+ *             body. A completer has no finishing thread: only calls resolve it (completer.c).
  *   resolving thread
  *             Any thread whose CAS sets COMPLETING. It writes `external` and `external_code`. If
- *             the future has a timer in the wheel, it takes the timer out. It sets the token, so
- *             that the body sees that its result is discarded; but not if the body itself completes
- *             or fails its future, on its own thread. If it interrupts, it also wakes the
- *             interruptible waits that this token concerns, in all pools, and if the word is
- *             SIGNALLABLE and not RELEASED it sends the signal to the worker in `runner`. Then one
- *             xor clears COMPLETING and sets DONE. LAST TOUCH of the future.
+ *             the future is a timer or has a limit, and this is in the wheel, it takes it out. It
+ *             cancels the token, so that the body sees that its result is discarded. It does not
+ *             cancel the token if no body can see that (future_token_bits()), or if the body itself
+ *             completes or fails its future, on its own thread. If it interrupts, it also wakes the
+ *             interruptible waits that this token concerns, in all pools. If it interrupts and the
+ *             word is SIGNALLABLE and not RELEASED, it also sends the interrupt_signal to the
+ *             worker in `runner`, but not to a guest or to itself. Then one xor clears COMPLETING
+ *             and sets DONE; if the thread took a timer out of the wheel, also RELEASED, because
+ *             the timer then has no finishing thread. LAST TOUCH of the future.
  *
  * Invariants
  *   - Only one thread changes the word from neither DONE nor COMPLETING to one of them. That
  *     thread sets the outcome.
- *   - After DONE only RELEASED and the bits of waiters are added; for a completer also REPORTED.
+ *   - After DONE the outcome and the bits DONE, CANCELLED, FAILED and EXTERNAL do not change any
+ *     more, unless fj_future_reinit() makes the future new again.
  *   - The finishing thread does not finish while COMPLETING is set. So the resolving thread may use
  *     the record of the worker in `runner`, and sends the signal before that worker begins another
  *     task.
@@ -92,8 +103,9 @@ void fji_future_drop(fj_future *f)
     if (fji_add_acq_rel(&f->refs, (uint32_t)-1) == 1) fji_plat_free(f);
 }
 
-/* Wakes the threads that wait for the future with this state word. `old`: the word before DONE was
- * set. Uses only the address of the word, because a waiter may have freed the future already. */
+/* Called after DONE, RELEASED or both were set in *word, the state word of a future: wakes the
+ * threads that wait for the future. `old`: the word before that. Uses only the address of the word,
+ * because a waiter may have freed the future already. */
 static void future_wake(uint32_t *word, uint32_t old)
 {
     if ((old & FJI_WAITING) != 0) fji_plat_wake_all(word);
@@ -102,10 +114,11 @@ static void future_wake(uint32_t *word, uint32_t old)
 }
 
 /*
- * Called before a failure makes f done. `old` is the state word before that. If `old` has
- * OBSERVED_ANY, a thread waits for one of several futures, and f is one of them. Then the failure
- * gets the next number of a counter of the process, and the number is stored in fail_seq:
- * fj_future_invoke_any() returns the code of the failure that came last.
+ * Called before a failure makes f done, and by the finishing thread also before a cancel does.
+ * `old` is the state word before that. If `old` has OBSERVED_ANY, a thread waits for one of several
+ * futures, and f is one of them. Then the failure gets the next number of a counter of the process,
+ * and the number is stored in fail_seq: fj_future_invoke_any() returns the code of the failure that
+ * came last. If `old` does not have OBSERVED_ANY, does nothing.
  */
 static void future_number_failure(fj_future *f, uint32_t old)
 {
@@ -122,9 +135,9 @@ static uint32_t outcome_bits(int code)
     return code == FJ_ECANCELED ? FJI_CANCELLED : FJI_FAILED;
 }
 
-/* Waits while another thread writes the outcome (COMPLETING), and returns the state word after
- * that. Not called for a completer whose on_error may be running. So the other thread runs no user
- * code meanwhile, and the wait is short. */
+/* Waits while another thread writes the outcome of a future, that is, while its state word *word
+ * has COMPLETING. Returns the state word after that. Not called for a completer whose on_error may
+ * be running. So the other thread runs no user code meanwhile, and the wait is short. */
 static uint32_t future_await_resolution(const uint32_t *word)
 {
     uint32_t s;
@@ -191,9 +204,10 @@ void fji_future_finish(fj_future *f, int code)
     if (allocated) fji_future_drop(f);
 }
 
-/* Runs the body of f in the worker w, whose pool has an interrupt_signal, and returns its code.
- * Sets SIGNALLABLE, so that a thread that cancels f with interrupt can signal the worker. If f is
- * resolved already, does not run the body and returns FJ_ECANCELED. */
+/* Called by the worker or guest w, whose pool has an interrupt_signal: runs the body of f and
+ * returns its code. Sets SIGNALLABLE in the state word of f, so that a thread that cancels f with
+ * interrupt can signal w. If f is resolved already, or another thread is resolving it, does not run
+ * the body and returns FJ_ECANCELED. */
 static int future_body_signallable(fj_future *f, fji_worker *w)
 {
     f->runner = w;
@@ -240,8 +254,9 @@ int fji_future_run(fj_task *t)
 /* ---- The outcome set by a call --------------------------------------------------------------- */
 
 /* Sends the interrupt_signal to the worker that runs the body of f, unless that worker is the
- * calling thread or a guest. Called by the resolving thread while COMPLETING is set, so the worker
- * cannot finish f meanwhile. */
+ * calling thread or a guest. If it sends the signal, sets SIGNALLED in the token of f:
+ * fji_future_finish() then makes sure that the signal arrives before the next task. Called
+ * by the resolving thread while COMPLETING is set, so the worker cannot finish f meanwhile. */
 static void future_signal(fj_future *f)
 {
     const fji_worker *w = f->runner;
@@ -264,18 +279,19 @@ static uint32_t future_early_bits(uint32_t bits, unsigned how)
     return (how & FJI_RESOLVE_REPORTS) != 0 ? FJI_REPORTED | FJI_EXTERNAL | bits : 0;
 }
 
-/* Tries to set COMPLETING and the bits `reported` in the state word of a future. Returns true if it
- * did. Then the calling thread is the resolving thread, and *old is the word before. Returns false
- * if the future is resolved already. */
+/* Tries to set COMPLETING and the bits `reported` (of future_early_bits()) in *word, the state word
+ * of a future. Returns true if it did. Then the calling thread is the resolving thread, and *old is
+ * the word before. Returns false if the future is resolved already. If another thread is resolving
+ * the future, waits for DONE first, except in the case explained below. */
 static bool future_claim(uint32_t *word, uint32_t reported, uint32_t *old)
 {
     /* [task.done] acquire <- acq_rel in fji_future_finish(), future_publish(): the outcome. */
     uint32_t s = fji_load_acquire(word);
 
     for (;;) {
-        /* If both bits are set, another thread has resolved the future. That thread may be in
-         * on_error, which is user code and may take any time. So this thread does not wait for
-         * DONE. */
+        /* If both bits are set, a thread has resolved the future, which is a completer. That thread
+         * may be in on_error, which is user code and may take any time; it may also be this thread.
+         * So this thread does not wait for DONE. */
         if ((s & (FJI_COMPLETING | FJI_REPORTED)) == (FJI_COMPLETING | FJI_REPORTED)) return false;
         if ((s & FJI_COMPLETING) != 0) s = future_await_resolution(word);
         if ((s & FJI_DONE) != 0) return false;
@@ -298,9 +314,12 @@ static bool future_limit_expired(const fj_future *f)
            fji_load_relaxed(&((const fj_timer *)f)->kind) == FJI_TIMER_EXPIRED;
 }
 
-/* Returns the bits that the resolving thread sets in the token of f; 0 if it does not set the
- * token. The body of f, and the tasks that are forked below it, run with this token. `bits` and
- * `how` are those of fji_future_resolve(). */
+/* Returns the bits that the resolving thread sets in the token of f: CANCELLED, and INTERRUPT if
+ * `how` has FJI_RESOLVE_INTERRUPTS or the limit of f has expired. The body of f, and the tasks that
+ * are forked below it, run with this token. `bits` and `how` are those of fji_future_resolve().
+ * Returns 0, that is, the token is not changed, if f is not cancelled and one of these is true:
+ * `how` has FJI_RESOLVE_QUIETLY; f has no body and is not a completer; or the calling thread runs
+ * the body of f. */
 static uint32_t future_token_bits(const fj_future *f, uint32_t bits, unsigned how)
 {
     const fji_worker *w = fji_worker_self();
@@ -315,8 +334,8 @@ static uint32_t future_token_bits(const fj_future *f, uint32_t bits, unsigned ho
 }
 
 /* Sets token_bits in the token of f. If they contain INTERRUPT, also wakes the interruptible waits
- * under the token, and signals the worker that runs the body if it is signallable. `old`: the state
- * word before COMPLETING was set. Does nothing if token_bits is 0. */
+ * of tasks that run with the token, and calls future_signal() if `old` has SIGNALLABLE and not
+ * RELEASED. `old`: the state word before COMPLETING was set. Does nothing if token_bits is 0. */
 static void future_notify_body(fj_future *f, uint32_t old, uint32_t token_bits)
 {
     bool runs = (old & (FJI_SIGNALLABLE | FJI_RELEASED)) == FJI_SIGNALLABLE;
@@ -329,8 +348,9 @@ static void future_notify_body(fj_future *f, uint32_t old, uint32_t token_bits)
 }
 
 /* The last step of the resolving thread: clears COMPLETING, sets DONE and wakes the waiters.
- * `bits`: the bits of the outcome that are not in the state word yet. `release`: no finishing
- * thread will release f, so this thread does. */
+ * `bits`: the bits of the outcome that are not in the state word yet. `release`: f is a timer that
+ * this thread has taken out of the wheel. Then no finishing thread will release f, so this thread
+ * does. */
 static void future_publish(fj_future *f, uint32_t bits, bool release)
 {
     uint32_t *word = &f->task.state;
@@ -415,8 +435,8 @@ int fj_future_cancel(fj_future *f, int interrupt)
 
     if (f == NULL) return 0;
     if (fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, how)) return 1;
-    /* If CANCELLED is set without DONE, another thread is cancelling f and may be in on_error. This
-     * counts as cancelled too. */
+    /* If CANCELLED is set without DONE, f is a completer that another thread has cancelled, and
+     * that thread may be in on_error. This counts as cancelled too. */
     return (fji_future_word(f) & FJI_CANCELLED) != 0;
 }
 
@@ -529,7 +549,7 @@ fj_future *fj_future_ref(fj_future *f)
 void fji_future_orphan(fj_future *f)
 {
     (void)fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, 0);
-    fji_or_relaxed(&f->task.state, FJI_RELEASED); /* relaxed: no thread uses f */
+    fji_or_relaxed(&f->task.state, FJI_RELEASED); /* relaxed: no thread of the library has f */
 }
 
 /* ---- Tags ------------------------------------------------------------------------------------ */

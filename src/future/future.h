@@ -16,18 +16,26 @@
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-/* Runs the body of f and returns its code. w: the calling worker or guest, or NULL; if it is not
- * NULL, the body runs in the scope of f's token. If the pool of w has an interrupt_signal and f is
- * resolved already, does not run the body and returns FJ_ECANCELED. */
+/* Runs the body of f and returns its code. w: the calling worker or guest, or NULL if the calling
+ * thread works for no pool; if w is not NULL, the body runs in the scope of f's token. The caller
+ * has checked that f is not resolved. In a pool with an interrupt_signal this function checks it
+ * again: if a thread has resolved f meanwhile or is resolving it, the body does not run and the
+ * function returns FJ_ECANCELED. */
 int fji_future_body(fj_future *f, fji_worker *w);
 
 /* Called by the finishing thread (future.c) when the body of f has returned `code`, or when the
- * thread has decided not to run the body. Sets the outcome, unless f is resolved already or `code`
- * is FJ_PENDING, and releases f. LAST TOUCH of *f. */
+ * thread does not run the body; `code` is FJ_ECANCELED then. f is not a completer. Waits while
+ * another thread resolves f. Sets the outcome, unless f is resolved already or `code` is
+ * FJ_PENDING: FJ_OK is success, FJ_ECANCELED is a cancel, any other code is a failure. In all cases
+ * releases f, calls its release function, and drops the library's reference if f is allocated. LAST
+ * TOUCH of *f. */
 void fji_future_finish(fj_future *f, int code);
 
-/* Runs the body as fji_future_body() does and returns its code. If f is resolved or was discarded,
- * does not run the body and returns FJ_ECANCELED. w: the calling worker or guest, or NULL. */
+/* Called by the thread that has taken f out of a queue. Runs the body as fji_future_body() does and
+ * returns its code. Does not run the body and returns FJ_ECANCELED if f is resolved, if another
+ * thread is resolving f, or if the caller has set DISCARDED in the state word (fji_cancel_taken()).
+ * w: the calling worker or guest, or NULL if the calling thread works for no pool; if w is not
+ * NULL, the state word says from now on that w runs f. */
 int fji_future_execute(fj_future *f, fji_worker *w);
 
 /* Drops one reference to f, and frees f if it was the last one. Does nothing if f is not allocated
@@ -40,16 +48,20 @@ void fji_future_drop(fj_future *f);
  * Resolves f: sets its outcome to `result` and `code`. `bits` is FJI_FAILED, FJI_CANCELLED, or 0
  * for success. `how` is 0 or has some of these flags:
  *
- *   INTERRUPTS   the interruptible waits inside the body of f end
- *   QUIETLY      the token of f is not set. For a root of which all tasks have reported, so that
- *                none of them has to see a cancel. Has no effect if `bits` is FJI_CANCELLED
- *   REPORTS      sets FJI_REPORTED
+ *   INTERRUPTS   ends the interruptible waits of all tasks that run with the token of f, and sends
+ *                the interrupt_signal of the pool, if it has one, to the worker that runs the body
+ *   QUIETLY      does not cancel the token of f. Used for a root when the body of the root and all
+ *                completers below it have finished, so that no task has to see a cancel. Has no
+ *                effect if `bits` is FJI_CANCELLED
+ *   REPORTS      only for completers: sets REPORTED, EXTERNAL and `bits` in the state word together
+ *                with COMPLETING, before DONE
  *   HOLDS        only with REPORTS: does not make f DONE. The caller calls fji_future_hold() next,
  *                and fji_future_publish_held() later, which makes f DONE. In between only the
  *                calling thread sees f as done.
  *
- * Returns true if it resolved f, and false if f was resolved before. LAST TOUCH of *f if it returns
- * true, except with HOLDS.
+ * If another thread is resolving f, waits until that thread has made f DONE; but if that thread has
+ * passed REPORTS, does not wait. Returns true if this call resolved f, and false if another call or
+ * the body did. LAST TOUCH of *f if it returns true, except with HOLDS.
  */
 #define FJI_RESOLVE_INTERRUPTS 1u
 #define FJI_RESOLVE_QUIETLY 2u
@@ -57,15 +69,17 @@ void fji_future_drop(fj_future *f);
 #define FJI_RESOLVE_HOLDS 8u
 bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, unsigned how);
 
-/* A future that a thread has resolved with HOLDS and not published yet: the thread holds the
- * future. The record is on the stack of that thread, and the records of one thread form a list. */
+/* A future that a thread has resolved with FJI_RESOLVE_HOLDS and not made DONE yet: the future is
+ * held. (The holds of sched/hold.h are something else.) The struct is a local variable of that
+ * thread, and the structs of one thread form a list. */
 typedef struct fji_held {
     fj_future *future;
-    struct fji_held *outer; /* the record that the thread made before this one, or NULL */
+    struct fji_held *outer; /* the struct that the thread added to the list before, or NULL */
 } fji_held;
 
-/* Called after fji_future_resolve() with HOLDS, by the same thread: fills *held and adds it to the
- * list of the thread. From now on the calling thread sees f as done. */
+/* Called after fji_future_resolve() with FJI_RESOLVE_HOLDS, by the same thread: fills *held and
+ * adds it to the list of the thread's held futures. From now on the calling thread, and no other
+ * one, sees f as done. */
 void fji_future_hold(fj_future *f, fji_held *held);
 
 /* Makes the future of *held DONE for all threads and wakes its waiters. Called by the thread that
@@ -73,66 +87,86 @@ void fji_future_hold(fj_future *f, fji_held *held);
  * in the reverse order of fji_future_hold(). LAST TOUCH of the future. */
 void fji_future_publish_held(fji_held *held);
 
-/* If f is done and has failed or was cancelled, sets REPORTED. Returns true if REPORTED was not set
- * before; then the caller reports the failure to the parents of f. Otherwise returns false. */
+/* f is a completer with a parent. If f is done and has failed or was cancelled, sets REPORTED in
+ * its state word. Returns true if REPORTED was not set before; then the caller reports the failure
+ * to the parent of f. Returns false if f is not done, has succeeded, or had REPORTED. */
 bool fji_future_claim_report(fj_future *f);
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* Returns the state word of f, with DONE added if the calling thread has resolved f with
- * FJI_RESOLVE_HOLDS and not published it yet: only that thread sees f as done then. */
+/* Returns the value of the state word of f. If the calling thread holds f (fji_future_is_held()),
+ * the returned value has the bit DONE, although the state word does not have it yet. */
 uint32_t fji_future_word(const fj_future *f);
 
-/* Waits while another thread resolves f (COMPLETING). Returns whether f is done then. f is not a
- * completer, because a wait for a completer could have to wait for user code (on_error). */
+/* Waits while another thread resolves f, that is, while the state word of f has COMPLETING. Returns
+ * whether f is done then. f is not a completer, because such a wait could have to wait for user
+ * code (on_error). */
 bool fji_future_await_resolver(const fj_future *f);
 
-/* Returns whether the calling thread has resolved f with FJI_RESOLVE_HOLDS and has not called
- * fji_future_publish_held() for it yet. */
+/* Returns whether the calling thread holds f: it has called fji_future_hold() for f, and has not
+ * called fji_future_publish_held() yet. */
 bool fji_future_is_held(const fj_future *f);
 
-/* Returns whether a queue, the wheel or a worker has f, so that the memory of f must not be
- * freed. */
+/* Returns whether f was queued or scheduled and RELEASED is not set in its state word: a queue, the
+ * wheel or a worker may have f, so that the memory of f must not be freed. Two exceptions: a
+ * completer with a parent never gets RELEASED, so the result stays true after it was queued. And
+ * the result is false while fj_future_run() runs a future that was never queued. */
 bool fji_future_is_in_use(const fj_future *f);
 
 /* The flag of fj_future.fail_seq. Consider a thread that waits until one of several futures is
- * done. If one of these futures fails during the wait, its fail_seq becomes this flag and a number
- * of 31 bits. The number comes from a counter of the process, which each such failure increases by
- * 1. The fail_seq of every other future is 0. */
+ * done. If one of these futures fails after the wait has begun, its fail_seq becomes this flag and
+ * a number of 31 bits. The number comes from a counter of the process, which each such failure
+ * increases by 1. So a greater number, modulo 2^31, means a later failure
+ * (fj_future_invoke_any()). A fail_seq without the flag is 0 and has no number. */
 #define FJI_FAIL_SEQ_VALID 0x80000000u
 
-/* Returns the code of f, which is done. */
+/* Returns the code of f, which is done: FJ_OK if f has succeeded, FJ_ECANCELED if f was cancelled,
+ * otherwise the code of the failure. */
 int fji_future_code(const fj_future *f);
 
-/* Called for a future that was queued in the parent process, so that no thread of this process runs
- * it: cancels f, unless f is resolved, and releases it. */
+/* Called in the child process after fork(), for a future that was queued, scheduled or run in the
+ * parent process, so that no thread of this process runs or finishes it. Cancels f, unless f is
+ * resolved, and sets RELEASED in its state word. Does not drop the library's reference to f, and
+ * does not call the release function. */
 void fji_future_orphan(fj_future *f);
 
 /* ---- Queueing and waiting -------------------------------------------------------------------- */
 
 /* Returns whether f can be queued: f is not NULL, has a body, and was neither queued nor run since
- * it was initialised. */
+ * it was initialised or reinitialised. A future that fj_future_unfork() has taken back out of its
+ * queue can be queued again. */
 bool fji_future_may_queue(const fj_future *f);
 
 /* Returns the pool in which f was forked, submitted or scheduled, or NULL if f was never queued or
- * scheduled. */
+ * scheduled, or was taken back by fj_future_unfork(). The pool may have been freed, unless f is
+ * still in use (fji_future_is_in_use()). */
 fj_pool *fji_future_pool(const fj_future *f);
 
 /*
- * Queues f in p. The caller has checked f with fji_future_may_queue(). If `outside` is true, f goes
- * into a submission queue even if the caller is a worker of p. If `wake` is true, wakes a worker.
- * If f is allocated, the library has a reference to f while f is queued or runs. Returns FJ_OK,
- * FJ_EREJECTED or FJ_ENOMEM.
+ * Queues f in p. The caller has checked f with fji_future_may_queue(). If the caller is a worker or
+ * guest of p and `outside` is false, f goes into the caller's own queue if that has space, even if
+ * p is shut down. Otherwise f goes into a submission queue. If `wake` is true, wakes a worker;
+ * otherwise f is lazy. If f is allocated, the library has a reference to f while f is queued or
+ * runs. Returns FJ_OK; FJ_EREJECTED if p is shut down and f would go into a submission queue;
+ * FJ_ENOMEM if no queue has space. If p is the common pool and is shut down, waits for its end and
+ * queues f in the next common pool instead; returns FJ_EREJECTED only if that end waits for the
+ * calling thread. After an error f is not queued and the caller may queue it again.
  */
 int fji_future_queue(fj_pool *p, fj_future *f, bool outside, bool wake);
 
-/* Returns the deadline of a wait with the timeout timeout_ns. If timeout_ns is not positive, the
- * deadline is FJI_ONLY_LOOK: the call checks once and does not wait. */
+/* Returns the deadline of a wait that begins now and lasts at most timeout_ns: a time of
+ * fji_plat_now(), or FJ_FOREVER if the sum overflows, as it does if timeout_ns is FJ_FOREVER. If
+ * timeout_ns is not positive, the deadline is FJI_ONLY_LOOK: the call that waits checks once and
+ * does not wait. */
 #define FJI_ONLY_LOOK INT64_MIN
 int64_t fji_future_deadline(int64_t timeout_ns);
 
-/* Waits until the state word of f has one of the bits how->done. Returns FJ_OK, FJ_ETIMEDOUT, or
- * FJ_ECANCELED if how->interruptible is set and the task of the calling worker is interrupted. */
+/* Waits until the state word of f has one of the bits how->done. If the wait has no deadline, the
+ * calling thread may run f and other tasks meanwhile (future_wait.c). The members `token` and
+ * `guest` of *how are ignored. Returns FJ_OK if a bit is set; if f is orphaned, cancels f and
+ * returns FJ_OK. Returns FJ_ETIMEDOUT if the deadline passes, or at once if the deadline is
+ * FJI_ONLY_LOOK. Returns FJ_ECANCELED if how->interruptible is true, the caller is a worker or
+ * guest, and the task that it runs is interrupted. */
 int fji_future_await(fj_future *f, const fji_wait *how);
 
 /* ---- Completers ------------------------------------------------------------------------------ */

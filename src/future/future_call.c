@@ -3,8 +3,8 @@
  * future_call.c - allocated futures that call a function of the caller with one argument
  *
  * The library allocates such a future, and frees it when the last reference to it is dropped. The
- * caller has one reference, and the library has another while the future is queued or runs
- * (fji_future_queue()).
+ * thread that made the future has one reference, and the library has another while the future is
+ * queued or runs (fji_future_queue(), fj_future_run()).
  */
 
 #include "future/future.h"
@@ -16,7 +16,7 @@ struct future_call {
     void *arg;
 };
 
-/* The body of the future: calls `action` or `call`. */
+/* The body of the future: calls `action` or `call`, whichever is set, and returns its code. */
 static int call_run(fj_task *t)
 {
     struct future_call *c = (struct future_call *)t;
@@ -26,10 +26,11 @@ static int call_run(fj_task *t)
     return c->call(c->arg, &c->future.result);
 }
 
-/* Allocates a future; the caller then sets `call` or `action`. `result`: the result of the future
- * if `action` is set and succeeds. `interruptible`: a thread outside the pool that waits for the
- * future does not become a guest to run it, because a cancel with interrupt sends no signal to a
- * guest. Returns NULL if there is no memory. */
+/* Allocates a future with one reference, for the caller; the caller then sets `call` or `action`.
+ * `result`: the result of the future if `action` is set and succeeds. `interruptible`: a thread
+ * outside the pool that waits for the future does not become a guest to run it, because a cancel
+ * with interrupt sends no signal to a guest; but it does become a guest if the parallelism of the
+ * pool is 0. Returns NULL if there is no memory. */
 static struct future_call *call_make(void *arg, void *result, bool interruptible)
 {
     struct future_call *c = fji_plat_alloc(sizeof *c);
@@ -65,8 +66,9 @@ int fj_future_new_action(fj_action_fn *action, void *arg, void *result, int inte
     return FJ_OK;
 }
 
-/* Submits `made` and stores it in *f. If the submission fails, frees `made` and returns the
- * error. */
+/* Submits `made` to `pool`, or to the common pool if `pool` is NULL, stores it in *f and returns
+ * FJ_OK. If the submission fails, frees `made`, leaves *f unchanged and returns the error:
+ * FJ_EREJECTED or FJ_ENOMEM. */
 static int call_submit(fj_pool *pool, fj_future *made, fj_future **f)
 {
     int err = fj_future_submit(pool, made);

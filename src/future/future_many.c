@@ -6,21 +6,24 @@
  *
  * A wait for one of several futures sleeps in a wait bucket that all such waits of the process
  * share. The waiter first sets OBSERVED_ANY in the state word of every future. A thread that
- * resolves a future and finds the bit notifies the bucket:
+ * makes a future done, as resolving or as finishing thread, and finds the bit notifies the bucket:
  *
- *     waiter                             resolving thread
+ *     waiter                             resolving or finishing thread
  *     1 sets OBSERVED_ANY                1 sets DONE
  *     2 seen = *bucket                   2 if OBSERVED_ANY was set: ++*bucket, wakes all sleepers
  *     3 reads the state words
  *     4 sleeps while *bucket == seen
  *
- * Either the resolving thread finds OBSERVED_ANY, or the waiter reads DONE. If the bucket changes
+ * Either the other thread finds OBSERVED_ANY, or the waiter reads DONE. If the bucket changes
  * after step 2 of the waiter, the waiter does not fall asleep, or it wakes up.
  *
  * The waiter normally runs no task, because it could not return while it runs the body of one
- * future, even if another future is done already. The exception is a waiting worker in whose place
- * no other worker becomes active. It runs one of the futures itself, because otherwise possibly no
- * thread runs them.
+ * future, even if another future is done already. There are two exceptions, both only in a wait
+ * without a deadline. A worker or guest runs one of the futures itself, if that future is in its
+ * own queue or in a submission queue of its pool, because otherwise possibly no thread runs it. A
+ * guest does so at once, and so does a worker if no other worker of its pool is active; any other
+ * worker does so after it has slept for FJI_THREADLESS_POLL_NS. The second exception: any waiter
+ * runs the queued tasks of a pool that has no thread and cannot start one.
  *
  * Edges             from                                    to                        carries
  *   task.done       acq_rel or, futures_observe()           acq_rel, future.c         OBSERVED_ANY
@@ -40,7 +43,8 @@
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-/* Returns whether f is an array of n pointers to futures, none of them NULL. */
+/* Returns whether f is an array of n pointers to futures, none of them NULL. Returns true if n is
+ * 0, even if f is NULL. */
 static bool futures_there(fj_future *const *f, size_t n)
 {
     if (n != 0 && !fji_structs_ok(f, n, sizeof *f, sizeof *f)) return false;
@@ -49,8 +53,9 @@ static bool futures_there(fj_future *const *f, size_t n)
     return true;
 }
 
-/* Waits until all n futures are done. Returns FJ_OK, FJ_ETIMEDOUT, or FJ_ECANCELED if
- * `interruptible` is true and the task of the calling worker is interrupted. */
+/* Waits until all n futures are done, but not longer than the deadline (fji_future_deadline()).
+ * Returns FJ_OK if all are done or n is 0; FJ_ETIMEDOUT; or FJ_ECANCELED if `interruptible` is true
+ * and the task that the calling worker or guest runs is interrupted. */
 static int all_wait(fj_future *const *f, size_t n, int64_t deadline, bool interruptible)
 {
     int err = FJ_OK;
@@ -83,11 +88,11 @@ static size_t any_find(fj_future *const *f, size_t n, int (*accept)(const fj_fut
     return i;
 }
 
-/* Makes sure that a thread runs each future that is not done and is in use. If tasks of the
- * future's pool were queued without a wake-up, wakes a worker. If the pool has tasks and no thread,
- * asks for a thread; if none is started and may_run is true, runs the queued tasks in the calling
- * thread. If may_run is false, gives the pool a parallelism of at least 1. If the future is
- * orphaned, cancels it. */
+/* For each future that is not done and is in use (fji_future_is_in_use()), makes sure that a thread
+ * can run it. If tasks of the future's pool are lazy, wakes a worker. If the pool has tasks and no
+ * thread, tries to start one; if none is started and may_run is true, runs the queued tasks of the
+ * pool in the calling thread. If may_run is false and the parallelism of the pool is 0, changes the
+ * parallelism to 1. If the future is orphaned, cancels it. */
 static void any_get_workers(fj_future *const *f, size_t n, bool may_run)
 {
     for (size_t i = 0; i < n; i++) {
@@ -110,8 +115,9 @@ static void futures_observe(fj_future *const *f, size_t n)
         (void)fji_or_acq_rel(&f[i]->task.state, FJI_OBSERVED_ANY);
 }
 
-/* Called by w: takes one of the futures that are not done out of a queue of w's pool and runs it.
- * Returns false if there is none that w may take. */
+/* Called by w: takes one of the futures that are not done out of w's own queue or out of a
+ * submission queue of w's pool, and runs it. Returns true if it ran one, and false if no future is
+ * in one of these queues. */
 static bool any_run_own(const fji_worker *w, fj_future *const *f, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -128,12 +134,13 @@ static bool any_run_own(const fji_worker *w, fj_future *const *f, size_t n)
  * worker of p, which does not count as active. */
 static bool any_none_active(const fj_pool *p)
 {
-    return fji_pool_active(p, fji_pool_ctl_hint(p)) <= 0; /* any_wait() checks again */
+    return fji_pool_active(p, fji_pool_ctl_hint(p)) <= 0; /* a hint; see run_own below */
 }
 
-/* Waits until `accept` returns true for one of the futures, or until all futures are done. Sets
- * *which to the index of that future in f, or to n if all are done and `accept` returns true for
- * none. Returns FJ_OK, FJ_ETIMEDOUT, or FJ_ECANCELED if the task of the calling worker is
+/* Waits until `accept` returns true for one of the n futures, or until all futures are done. Then
+ * returns FJ_OK and sets *which to the index of that future in f, or to n if all are done and
+ * `accept` returns true for none. Returns FJ_ETIMEDOUT if the deadline (fji_future_deadline())
+ * passes first, and FJ_ECANCELED if the task that the calling worker or guest runs is
  * interrupted. */
 static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
                     int (*accept)(const fj_future *), size_t *which)
@@ -182,8 +189,8 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
         int64_t retry = w != NULL ? fji_compensate_retry(w, &pause) : FJ_FOREVER;
         int64_t until = retry < check_at ? retry : check_at;
         (void)fji_plat_wait(bucket, seen, until < deadline ? until : deadline);
-        /* If the wait has lasted FJI_THREADLESS_POLL_NS, w may run one of the futures itself in the
-         * next turn of the loop, even if other workers are active. */
+        /* If this sleep has lasted FJI_THREADLESS_POLL_NS, w may run one of the futures itself from
+         * the next turn of the loop on, even if other workers are active. */
         run_own = run_own || fji_plat_now() >= check_at;
     }
     if (w != NULL) fji_interruptible_end(w);
@@ -210,9 +217,10 @@ static void futures_cancel(fj_future *const *f, size_t n)
         if (!fj_future_is_done(f[i])) (void)fj_future_cancel(f[i], 1);
 }
 
-/* Submits all n futures, the last one first, so that a worker that then waits for them in order
- * finds each of them on top of its own queue. Returns FJ_OK, or the error of the first submission
- * that fails; the remaining futures are not submitted then. */
+/* Submits all n futures to `pool` (NULL: the common pool), the last one first, so that a worker of
+ * the pool that then waits for them in order finds each of them on top of its own queue. Returns
+ * FJ_OK, or the error of the first submission that fails; the remaining futures are not submitted
+ * then. */
 static int futures_submit(fj_pool *pool, fj_future *const *f, size_t n)
 {
     for (size_t i = n; i-- > 0;) {
@@ -231,9 +239,10 @@ static bool futures_new(fj_future *const *f, size_t n)
     return true;
 }
 
-/* Submits all n futures and waits until they are done. After an error cancels the futures that are
- * not done, and interrupts their bodies. Returns FJ_OK, FJ_EINVAL, or the error of a submission or
- * of the wait. */
+/* Submits all n futures to `pool` (NULL: the common pool) and waits until they are done. Returns
+ * FJ_OK if they are, whatever their outcomes are. Returns FJ_EINVAL, without any other effect, if f
+ * is not an array of n futures that can be queued. If a submission or the wait fails, cancels the
+ * futures that are not done, interrupts their bodies, and returns the error. */
 static int invoke_all(fj_pool *pool, fj_future *const *f, size_t n, int64_t deadline,
                       bool interruptible)
 {
@@ -270,7 +279,7 @@ static int any_code(fj_future *const *f, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         if (fj_future_state(f[i]) != FJ_FUTURE_FAILED) continue;
-        /* relaxed: f[i] and *last are done */
+        /* relaxed: f[i] and *last are done, so fail_seq does not change any more */
         uint32_t a = fji_load_relaxed(&f[i]->fail_seq);
         uint32_t b = last != NULL ? fji_load_relaxed(&last->fail_seq) : 0;
         bool later = (b & FJI_FAIL_SEQ_VALID) == 0 ||

@@ -10,14 +10,18 @@
  *   the scope of the future's token (sched/scope.h). If the body succeeds and the state word is
  *   still 0, one CAS to DONE and RELEASED finishes the future. Workers of a pool with an
  *   interrupt_signal do not take this path, because they have to store themselves in `runner`:
- *   their scope_limit is NULL, so the check of the path fails.
+ *   their scope_limit is NULL, so the check of the path fails. A worker whose array of scopes is
+ *   full does not take it either.
  *
  * Waits
  *   A thread that waits without a deadline may run tasks: first the future itself, if it is still
- *   in a queue from which the thread may take it, then tasks that the body has forked. A worker of
- *   the pool does so. A thread outside all pools becomes a guest in order to do so, if callers help
- *   in the pool. A thread that waits with a deadline runs no task, because it could not stop the
- *   task at the deadline. sched/await.c contains the sleep, and the help with tasks of the body.
+ *   in the thread's own queue or in a submission queue, then tasks that the body has forked. A
+ *   worker of the pool does so. A thread outside all pools becomes a guest of the pool in order to
+ *   do so, if the pool lets callers help (`caller_helps`) and the future does not have the flag
+ *   NOT_BY_CALLERS. If the parallelism of the pool is 0, every thread that does not work for the
+ *   pool becomes a guest. All other threads sleep, and run tasks only while the pool has no thread.
+ *   A thread that waits with a deadline runs no task, because it could not stop the task at the
+ *   deadline. sched/await.c contains the sleep, and the help with tasks of the body.
  *
  * Edges         from                            to                              carries
  *   task.done   acq_rel CAS, fj_future_join()   acquire, fji_future_word()      outcome
@@ -39,8 +43,9 @@
 bool fji_future_may_queue(const fj_future *f)
 {
     if (f == NULL || f->fn == NULL || f->task.cell != NULL) return false;
-    /* relaxed: only the caller uses f. If RELEASED is set and `cell` is NULL, fj_future_run() has
-     * run the body, and f was not reinitialised since. */
+    /* relaxed: another thread may resolve f meanwhile, but it does not set RELEASED, because f is
+     * in no queue. If RELEASED is set and `cell` is NULL, fj_future_run() has run the body, and f
+     * was not reinitialised since. */
     return (fji_load_relaxed(&f->task.state) & FJI_RELEASED) == 0;
 }
 
@@ -53,7 +58,8 @@ int fji_future_queue(fj_pool *p, fj_future *f, bool outside, bool wake)
 }
 
 /* Checks f with fji_future_may_queue() and queues it with fji_future_queue(), in the common pool if
- * `pool` is NULL. Returns FJ_OK, FJ_EINVAL if f cannot be queued, FJ_EREJECTED or FJ_ENOMEM. */
+ * `pool` is NULL. Returns FJ_EINVAL if f cannot be queued, FJ_ENOMEM if there is no memory for the
+ * common pool, and otherwise the result of fji_future_queue(): FJ_OK, FJ_EREJECTED or FJ_ENOMEM. */
 static int future_queue(fj_pool *pool, fj_future *f, bool outside, bool wake)
 {
     if (!fji_future_may_queue(f)) return FJ_EINVAL;
@@ -76,8 +82,11 @@ int fj_future_submit_lazy(fj_pool *pool, fj_future *f)
     return future_queue(pool, f, false, false);
 }
 
-/* The slow path of fj_future_fork(). The slow paths in this file are separate cold functions, so
- * that the fast paths save no registers for them. */
+/* The slow path of fj_future_fork(). A worker or guest queues f in its pool, and runs f now if no
+ * queue has space; it returns FJ_OK in both cases. A thread that works for no pool queues f in the
+ * common pool and returns FJ_OK, FJ_EREJECTED or FJ_ENOMEM. Returns FJ_EINVAL if f cannot be
+ * queued. The slow paths in this file are separate cold functions, so that the fast paths save no
+ * registers for them. */
 static FJI_COLD int future_fork_slow(fj_future *f)
 {
     fji_worker *w = fji_worker_self();
@@ -94,7 +103,8 @@ static FJI_COLD int future_fork_slow(fj_future *f)
 
 int fj_future_fork(fj_future *f)
 {
-    /* relaxed: only the caller uses f. */
+    /* relaxed: if another thread resolves f meanwhile, the thread that takes f out of the queue
+     * sees that and does not run f. */
     bool quick = f != NULL && f->flags == 0 && f->task.cell == NULL &&
                  fji_load_relaxed(&f->task.state) == 0;
 
@@ -139,16 +149,17 @@ fj_pool *fji_future_pool(const fj_future *f)
     return submitted != NULL ? fji_cell_pool(submitted) : NULL;
 }
 
-/* If f is still in a queue of p from which the calling thread may take it, takes f out and runs
- * it. */
+/* If f is still in a submission queue of p or in the calling thread's own queue, takes f out and
+ * runs it. Otherwise does nothing. */
 static void future_take_back(fj_pool *p, fj_future *f)
 {
     if (fji_submit_take_back(p, &f->task, FJI_TAG_FUTURE)) (void)f->task.fn(&f->task);
 }
 
-/* Waits for f, which was submitted to p. If the calling thread is a worker or guest of p, or may
- * become a guest, it runs f itself if no other thread has taken f yet, and otherwise runs tasks
- * that f waits for. Returns as fji_future_await(). */
+/* Waits for f without a deadline. p: the pool in which f, or a completer below f, was queued. If
+ * the calling thread is a worker or guest of p, or may become a guest (fji_submit_caller_works()),
+ * it runs f itself if f is still in its own queue or in a submission queue, and otherwise runs
+ * tasks that f waits for. Returns as fji_future_await(), but does not cancel an orphaned f. */
 static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
 {
     fji_worker *w = fji_worker_self();
@@ -171,8 +182,9 @@ static int future_await_working(fj_pool *p, fj_future *f, const fji_wait *how)
     return err;
 }
 
-/* Waits for f, which was submitted to p. Runs no task, because the wait has a deadline. Returns as
- * fji_future_await(). */
+/* Waits for f with a deadline. p: the pool in which f, or a completer below f, was queued. Runs no
+ * task, because of the deadline. Returns as fji_future_await(), but does not cancel an orphaned
+ * f. */
 static int future_await_idly(fj_pool *p, fj_future *f, const fji_wait *how)
 {
     fji_pool_needs_worker(p); /* the caller does not run f, so a worker has to */
@@ -193,9 +205,9 @@ int fji_future_await(fj_future *f, const fji_wait *how)
         fji_future_orphan(f);
         return FJ_OK;
     }
-    /* f is a root that was run directly, without a queue, usually by this thread. The tasks below
-     * it are then in the pool of this thread, or in the common pool if this thread works for no
-     * pool. */
+    /* f is a completer that was not queued, for example a root that fj_completer_run() runs
+     * directly, usually in this thread. The tasks below it are then in the pool of this thread, or
+     * in the common pool if this thread works for no pool. */
     if (p == NULL && how->root != NULL) p = w != NULL ? w->pool : fji_common_if_made();
     if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;
     if (how->deadline == FJI_ONLY_LOOK) return FJ_ETIMEDOUT;
@@ -212,8 +224,8 @@ int fji_future_await(fj_future *f, const fji_wait *how)
     return err;
 }
 
-/* Waits until f is done. root: the root if f is a completer, or 0. Returns as fji_future_await()
- * does. */
+/* Waits until f is done, at most timeout_ns (see fji_future_deadline()). root: the root if f is a
+ * completer, or 0. Returns as fji_future_await() does. */
 static int future_wait_for(fj_future *f, int64_t timeout_ns, bool interruptible, uintptr_t root)
 {
     fji_wait how = {.done = FJI_DONE,
@@ -234,7 +246,8 @@ int fj_future_wait_quietly(fj_future *f, int64_t timeout_ns)
     return f != NULL ? future_wait_for(f, timeout_ns, false, fji_completer_root(f)) : FJ_EINVAL;
 }
 
-/* The slow path of fj_future_join(): waits for f and returns its code. */
+/* The slow path of fj_future_join(): waits until f is done and returns its code. Returns FJ_EINVAL
+ * if f is NULL. */
 static FJI_COLD int future_join_slow(fj_future *f)
 {
     if (f == NULL) return FJ_EINVAL;
@@ -258,7 +271,7 @@ static FJI_COLD int future_join_popped(fj_future *f)
     bool run = fji_task_is_unresolved(&f->task);
 
     if (f->task.fn != fji_future_run) {
-        (void)f->task.fn(&f->task); /* a completer, or a future with a limit */
+        (void)f->task.fn(&f->task); /* a completer, a timer, or a future with a limit */
         return future_join_slow(f);
     }
     return future_join_finish(f, run ? fji_future_body(f, fji_worker_self()) : FJ_ECANCELED);
@@ -298,7 +311,8 @@ int fj_future_get(fj_future *f, int64_t timeout_ns, void **result)
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-/* Runs the body in the calling thread, unless f is resolved, and finishes f. */
+/* Runs the body of f in the calling thread, unless f is resolved, and finishes f. f is not a
+ * completer, not a timer, and in no queue. */
 static void future_run_here(fj_future *f)
 {
     bool run = fji_task_is_unresolved(&f->task);

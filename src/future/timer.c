@@ -10,10 +10,11 @@
  *
  *   schedule   With the lock, the caller puts the timer into the wheel, if the pool accepts work.
  *   fire       A timer thread takes the timer out of the wheel (pool/timers.c) and calls
- *              timer_fire(), which puts the timer into a submission queue.
- *   rearm      The worker that ran a periodic timer puts it into the wheel again, with the lock,
- *              unless the state word has DONE or COMPLETING, or the pool is shut down.
- *   cancel     The resolving thread (future.c) sets COMPLETING, then takes the lock and takes the
+ *              timer_fire(), which puts the timer into a submission queue. For a limit see below.
+ *   rearm      The thread that ran a periodic timer, and got FJ_OK from its body, puts the timer
+ *              into the wheel again, with the lock, unless the state word has DONE or COMPLETING,
+ *              the pool is shut down, or the pool has no timer thread and cannot start one.
+ *   resolve    The resolving thread (future.c) sets COMPLETING, then takes the lock and takes the
  *              timer out of the wheel if it is there. So either the resolving thread finds the
  *              timer in the wheel, or timer_rearm() sees COMPLETING.
  *
@@ -23,13 +24,15 @@
  * COMPLETING, then reads `cell` (fji_timers_withdraw()). Either timer_schedule() sees COMPLETING
  * and does not use the wheel, or the resolving thread sees the pool and takes the lock.
  *
- * A limit is the timer of a future that was submitted already. The future is submitted first and
- * the limit is added afterwards. So if the submission is refused, no limit has to be removed, and
- * on_timeout is not called. fj_timer.kind of a limit changes only with the lock:
+ * A limit is the timer of a future with a timeout (fj_submit_with_timeout()). The future is
+ * submitted first and the limit is added to the wheel afterwards. So if the submission is refused,
+ * no limit has to be removed, and on_timeout is not called. fj_timer.kind of a limit changes only
+ * with the lock:
  *
- *     NEW -> LIMIT (in the wheel) -> EXPIRED: it fires and resolves the future, or calls on_timeout
+ *     NEW -> LIMIT (in the wheel) -> EXPIRED: it fires and fails the future, or calls on_timeout
  *      |       |
- *      +-------+-> UNNEEDED: a thread resolves the future while the limit is not in the wheel
+ *      +-------+-> UNNEEDED: a thread resolves or finishes the future, or the pool stops, while the
+ *                            limit is not in the wheel
  *
  * While the caller of fj_submit_with_timeout() adds the limit, the caller counts as a guest of the
  * pool. Otherwise the body could have ended already, and the pool could end and be freed.
@@ -51,7 +54,7 @@
 #include "sched/hold.h"
 #include "sched/lifetime.h"
 
-/* An allocated timer that calls a function of the caller with one argument. */
+/* An allocated timer that calls a function of the program with one argument. */
 struct timer_call {
     fj_timer timer;
     fj_call_fn *call;     /* NULL if `action` is set */
@@ -69,10 +72,11 @@ struct timeout_call {
 
 static const fji_timer_ops timer_ops;
 
-/* Puts t into the wheel of p, to fire after delay_ns nanoseconds. If t is resolved already,
- * releases it instead. Returns FJ_OK; FJ_EREJECTED if p does not accept work; FJ_ENOMEM; FJ_EAGAIN
- * if the system refuses the timer thread. If p is the common pool and ends, uses the next common
- * pool. */
+/* Puts t into the wheel of p, to fire after delay_ns nanoseconds, at once if delay_ns is negative.
+ * If the parallelism of p is 0, changes it to 1. If t is resolved already, releases t instead.
+ * Returns FJ_OK; FJ_EREJECTED if p is shut down; FJ_ENOMEM; FJ_EAGAIN if the system refuses the
+ * timer thread. If p is the common pool and ends, waits for the end and uses the next common pool;
+ * returns FJ_EREJECTED if that end waits for the calling thread. */
 static int timer_schedule(fj_pool *p, fj_timer *t, int64_t delay_ns)
 {
     struct fji_timers *ts = fji_timers_of(p);
@@ -107,7 +111,7 @@ static int timer_schedule(fj_pool *p, fj_timer *t, int64_t delay_ns)
     return err;
 }
 
-/* Called by the worker that has run the periodic timer t: puts t into the wheel again and returns
+/* Called by the thread that has run the periodic timer t: puts t into the wheel again and returns
  * true. Returns false if t was resolved, if the pool is shut down, or if the pool has no timer
  * thread and the system refuses one; then the caller finishes t. */
 static bool timer_rearm(fj_timer *t)
@@ -141,7 +145,11 @@ static bool timer_rearm(fj_timer *t)
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-/* fj_task.fn of a timer: a thread that has taken the timer out of a queue calls it. */
+/* fj_task.fn of a timer, and of a future with a limit: a thread that has taken it out of a queue,
+ * or runs it directly, calls this function. Runs the body. Then puts a periodic timer into the
+ * wheel again, if the body returned FJ_OK; in all other cases finishes the future with the code of
+ * the body. A periodic timer that cannot be put into the wheel is cancelled, unless it is resolved
+ * already. */
 static int timer_run(fj_task *t)
 {
     fj_timer *timer = (fj_timer *)t;
@@ -160,9 +168,10 @@ static int timer_run(fj_task *t)
     return FJI_COMPLETES_ITSELF;
 }
 
-/* Called by a timer thread when the limit of the future in *c has expired: fails the future, or
- * calls on_timeout. Drops the reference that the limit has to the future. From this call on, every
- * call that resolves the future also interrupts its body: see future_limit_expired(). */
+/* Called by a timer thread when the limit of the future in *c has expired: fails the future with
+ * FJ_ETIMEDOUT, or calls on_timeout if that is not NULL and the future is not done. Drops the
+ * reference that the limit has to the future. After the limit has expired, every call that resolves
+ * the future also interrupts its body: see future_limit_expired(). */
 static void timeout_fire(struct timeout_call *c)
 {
     fj_future *f = &c->call.timer.future;
@@ -170,10 +179,10 @@ static void timeout_fire(struct timeout_call *c)
     if (c->on_timeout == NULL) {
         (void)fj_future_fail(f, FJ_ETIMEDOUT);
     } else {
-        /* [timer.expired] EXPIRED above, the state word below; partner: the fence in
-         * fji_timers_withdraw(). Either a thread that resolves f sees EXPIRED and does not use the
-         * pool, or this thread sees COMPLETING and waits, so that the pool does not end
-         * meanwhile. */
+        /* [timer.expired] `kind`, which this thread has set to EXPIRED (timers_fire()), above, the
+         * state word below; partner: the fence in fji_timers_withdraw(). Either a thread that
+         * resolves f sees EXPIRED and does not use the pool, or this thread sees COMPLETING and
+         * waits, so that the pool does not end meanwhile. */
         fji_fence_full();
         if (!fji_future_await_resolver(f)) c->on_timeout(f, c->call.arg);
     }
@@ -181,7 +190,8 @@ static void timeout_fire(struct timeout_call *c)
 }
 
 /* fji_timer_ops.fire: called by a timer thread without fji_timers.lock, for a timer t of p that is
- * due and was taken out of the wheel. */
+ * due and was taken out of the wheel. Queues t in a submission queue of p, or cancels t if that is
+ * not possible. If t is a limit, calls timeout_fire(). */
 static void timer_fire(fj_timer *t, fj_pool *p)
 {
     if ((t->future.flags & FJI_FUTURE_LIMIT) != 0) {
@@ -193,17 +203,18 @@ static void timer_fire(fj_timer *t, fj_pool *p)
         fji_future_finish(&t->future, FJ_ECANCELED); /* t is not queued: p stops, or no memory */
 }
 
-/* Returns whether timer_fire() may call on_timeout, which is user code. Called with
- * fji_timers.lock. */
+/* fji_timer_ops.acts: returns whether timer_fire() may call on_timeout for t, which is user code. t
+ * has left the wheel because it was due. Called with fji_timers.lock. */
 static bool timer_acts(const fj_timer *t)
 {
     return t->kind == FJI_TIMER_EXPIRED && ((const struct timeout_call *)t)->on_timeout != NULL;
 }
 
-/* Called without fji_timers.lock by the thread that shuts the pool down and has taken t out of the
- * wheel. If t is a timer, finishes it with FJ_ECANCELED. If t is a limit, cancels its future and
- * drops the reference that the limit has to it. `unneeded`: t is a limit, and another thread
- * resolves its future, so the future is not cancelled here. */
+/* fji_timer_ops.discard: called without fji_timers.lock by the thread that shuts the pool down and
+ * has taken t out of the wheel. If t is a timer, finishes it with FJ_ECANCELED. If t is a limit,
+ * cancels its future, unless that is resolved, and drops the reference that the limit has to the
+ * future. `unneeded`: t is a limit, and another thread has resolved or finished its future or is
+ * doing so; then the future is not cancelled here. */
 static void timer_discard(fj_timer *t, bool unneeded)
 {
     fj_future *f = &t->future;
@@ -237,7 +248,9 @@ void fj_timer_init(fj_timer *t, fj_task_fn *fn)
 
 /* Checks t and schedules it in `pool`, or in the common pool if `pool` is NULL. `period`, stored in
  * fj_timer.period, is 0 if t runs once, the period in ns if t runs at a fixed rate, and the
- * negative delay between two runs in ns if t runs with a fixed delay. Returns FJ_OK or an error. */
+ * negative delay between two runs in ns if t runs with a fixed delay. Returns FJ_EINVAL if t is
+ * NULL, has no body or was scheduled before; otherwise as timer_schedule(). After an error t can be
+ * scheduled again. */
 static int schedule(fj_pool *pool, fj_timer *t, int64_t delay_ns, int64_t period)
 {
     if (t == NULL || t->future.fn == NULL || t->future.task.cell != NULL) return FJ_EINVAL;
@@ -265,7 +278,8 @@ int fj_schedule_with_fixed_delay(fj_pool *pool, fj_timer *t, int64_t delay_ns, i
     return period_ns > 0 ? schedule(pool, t, delay_ns, -period_ns) : FJ_EINVAL;
 }
 
-/* The body of a struct timer_call: calls `action` or `call`. */
+/* The body of a struct timer_call: calls `action` or `call`, whichever is set, and returns its
+ * code. */
 static int timer_call_run(fj_task *t)
 {
     struct timer_call *c = (struct timer_call *)t;
@@ -274,9 +288,10 @@ static int timer_call_run(fj_task *t)
     return c->call(c->arg, &c->timer.future.result);
 }
 
-/* Allocates a copy of `made` and schedules it. `period` is as in schedule(). Stores the future in
- * *f, with a reference for the caller. Returns FJ_OK or an error; after an error nothing stays
- * allocated. */
+/* Allocates a copy of `made` and schedules it in `pool`, or in the common pool if `pool` is NULL.
+ * `period` is as in schedule(). Stores the future in *f, with a reference for the caller, and
+ * returns FJ_OK. Returns FJ_EINVAL if f or the function in `made` is NULL, and the errors of
+ * schedule(); after an error nothing stays allocated and *f is unchanged. */
 static int schedule_made(fj_pool *pool, struct timer_call made, int64_t delay_ns, int64_t period,
                          fj_future **f)
 {
@@ -362,10 +377,11 @@ static struct timeout_call *timeout_make(fj_call_fn *call, void *arg,
     return c;
 }
 
-/* Checks that the pool of ts accepts work, and that it has a timer thread; gives it a parallelism
- * of at least 1. If it returns FJ_OK, the caller is counted as a guest of the pool. A pool that
- * stops accepts no further guest, because its end waits only for the guests that were counted
- * before the stop. Otherwise returns FJ_EREJECTED or FJ_EAGAIN. */
+/* Called before a future with a limit is submitted to the pool of ts. If the parallelism of the
+ * pool is 0, changes it to 1. Starts a timer thread if there is none. Returns FJ_OK; FJ_EREJECTED
+ * if the pool is shut down or stops; or FJ_EAGAIN if the system refuses the timer thread. If it
+ * returns FJ_OK, the caller is counted as a guest of the pool. A pool that stops accepts no further
+ * guest, because its end waits only for the guests that were counted before the stop. */
 static int timeout_prepare(struct fji_timers *ts)
 {
     fj_pool *p = ts->pool;
@@ -390,8 +406,9 @@ static int timeout_prepare(struct fji_timers *ts)
 }
 
 /* Called after the future of t was submitted: puts t, its limit, into the wheel, to fire at the
- * time `when`. If the future is resolved already, does not add t. If the pool stops, cancels the
- * future and does not add t. If t is not added, drops the reference of the limit. */
+ * time `when`, a time of fji_timers_now(). If a thread has resolved or finished the future already,
+ * does not add t to the wheel. If the pool stops, cancels the future and does not add t. If t is
+ * not added, drops the reference that the limit has to the future. */
 static void timeout_begin(struct fji_timers *ts, fj_timer *t, int64_t when)
 {
     fji_lock_take(&ts->lock);
@@ -407,8 +424,10 @@ static void timeout_begin(struct fji_timers *ts, fj_timer *t, int64_t when)
 }
 
 /* Submits the future of t to the pool of ts and puts t, its limit, into the wheel, to fire at the
- * time `when`. The caller has a hold on the pool. Returns FJ_OK, FJ_EREJECTED if the pool does not
- * accept work, FJ_ENOMEM or FJ_EAGAIN. */
+ * time `when`, a time of fji_timers_now(). The caller has a hold on the pool (sched/hold.h).
+ * Returns FJ_OK; FJ_EREJECTED if the pool is shut down, also if it is the common pool (the caller
+ * then tries the next common pool); FJ_ENOMEM; or FJ_EAGAIN if the system refuses the timer
+ * thread. */
 static int timeout_submit(struct fji_timers *ts, fj_timer *t, int64_t when)
 {
     fj_pool *p = ts->pool;

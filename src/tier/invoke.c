@@ -4,7 +4,9 @@
  *
  * If the calling thread is a worker or guest of the pool, it runs the task at once on its own
  * stack. Any other thread becomes a guest of the pool and runs the task as a guest, if
- * fji_submit_caller_works() allows that. Otherwise it submits the task and waits for it.
+ * fji_submit_caller_works() returns true. If that returns false, or if the pool refuses the guest
+ * or there is no memory for it, the thread submits the task and waits for it. If the common pool
+ * is shut down, the thread waits for its end and uses the next common pool.
  */
 
 #include "pool/common_pool.h"
@@ -43,7 +45,8 @@ int fj_invoke(fj_pool *pool, fj_task *t)
     return fj_invoke_mode(pool, t, FJ_CALLER_DEFAULT);
 }
 
-/* A task whose body runs the body of `inner` with `token`. */
+/* A task whose body runs the body of `inner` with `token`, or returns FJ_ECANCELED if `token` is
+ * cancelled already. */
 struct with_token {
     fj_task task;
     fj_task *inner;
@@ -81,8 +84,8 @@ static int first_error(int a, int b)
 }
 
 /*
- * A list of n tasks as one task, so that a thread that works for no pool can run the whole list as
- * a guest of the common pool. `pointers` is an array of n pointers to the tasks. If it is NULL,
+ * A list of n tasks as one task, so that a thread that works for no pool can invoke the whole list
+ * in the common pool. `pointers` is an array of n pointers to the tasks. If it is NULL,
  * `first` points to an array of n structs of `stride` bytes, each of which begins with a task.
  */
 struct join_list {
@@ -90,7 +93,7 @@ struct join_list {
     fj_task *const *pointers;
     char *first;
     size_t n, stride;
-    bool ran; /* list_run() was called for this list */
+    bool ran; /* list_run() was called for this list, by any thread */
 };
 
 static fj_task *list_get(const struct join_list *l, size_t i)

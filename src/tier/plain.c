@@ -4,20 +4,24 @@
  *
  * forkjoin/inline.h has the fast paths. They lead here if
  *
- *   - the calling thread works for no pool: a fork submits the task to the common pool;
+ *   - the calling thread works for no pool: a fork submits the task to the common pool, or runs it
+ *     if it cannot be submitted;
  *   - the caller runs under typed code, which keeps the boundary of the queue in a register;
- *   - the queue has no space: the fork submits the task, or runs it if it cannot be submitted;
- *   - the task to join is not the topmost task, a thief may have it, or it was submitted;
+ *   - the queue has no space: the fork submits the task to the worker's pool, or runs it if it
+ *     cannot be submitted;
+ *   - the task to join is not the topmost task, a thief may have it, or its fork has submitted or
+ *     run it;
  *   - the program uses a task wrongly, for example joins it twice.
  *
  * A fork cannot fail. The member `cell` of a task says what its fork has done: it is the address of
  * the cell in the forker's queue, or one of the sentinels in task/task.h.
  *
- * Plain tasks under typed code. Typed code is the body of a typed task. A plain task that is forked
- * under typed code is pushed at the boundary, which is searched from typed_hint on. typed_low is
- * the cell at which the plain tasks forked under the typed code begin. The typed code expects the
- * cells below typed_low to stay as they are. So a join of a plain task reclaims only tombstones at
- * typed_low or above.
+ * Plain tasks under typed code. Typed code is the body of a typed task, and what it calls. A plain
+ * task that is forked under typed code is pushed at the boundary, which is searched from typed_hint
+ * on, a member of the worker's queue. The member typed_low is the cell at which the plain tasks
+ * forked under the typed code begin. The typed code expects the cells below typed_low to stay as
+ * they are. So a join of a plain task under typed code reclaims only tombstones at typed_low or
+ * above.
  *
  * Edges            from                             to                              carries
  *   queue.publish  release store, fji_fork_slow()   acquire, fji_queue_steal_for()  the task
@@ -33,7 +37,8 @@
 
 /* Ends a join or an unfork, for a task that is no longer in w's queue. b is the boundary after the
  * cell of the task was freed or has become a tombstone. Reclaims the tombstones directly below b,
- * which may lower the boundary further, and stores the resulting boundary in the queue. */
+ * under typed code only those at typed_low or above. This may lower the boundary. Stores the
+ * resulting boundary in fast.top, under typed code in typed_hint. */
 static void join_finish(fji_worker *w, fj_cell *b)
 {
     fji_queue *q = &w->q;
@@ -46,16 +51,20 @@ static void join_finish(fji_worker *w, fj_cell *b)
     q->typed_hint = fji_queue_reclaim(q, b, q->typed_low);
 }
 
-/* Logs a misuse, unless w is NULL. Returns FJ_EINVAL. w: the calling worker or guest, or NULL if
- * the calling thread works for no pool. */
+/* Sends the message `text` about a wrong use of the library to the log callback of w's pool, unless
+ * w is NULL. Returns FJ_EINVAL. w: the calling worker or guest, or NULL if the calling thread works
+ * for no pool. */
 static int join_misuse(const fji_worker *w, const char *text)
 {
     if (w != NULL) fji_pool_log(w->pool, FJ_LOG_ERROR, text);
     return FJ_EINVAL;
 }
 
-/* Returns whether t is forked already and not joined. before: the member `cell` of t before this
- * fork. w: the calling worker or guest, or NULL if the calling thread works for no pool. */
+/* Returns true if t is forked already and not joined, as far as the caller can find out: t is in
+ * w's own queue or was stolen from it, or t was submitted to the pool of w (to the common pool if w
+ * is NULL) and is not done. Otherwise returns false; a fork by another worker is not detected.
+ * before: the member `cell` of t before this fork. w: the calling worker or guest, or NULL if the
+ * calling thread works for no pool. */
 static bool fork_is_repeated(const fji_worker *w, const fj_task *t, const fj_cell *before)
 {
     if (before == NULL) return false;
@@ -97,7 +106,9 @@ static void unjoined_remove(fji_worker *w, uint32_t from)
     }
 }
 
-/* fj_fork() in code that is compiled with FJ_CHECKED. */
+/* fj_fork() in code that is compiled with FJ_CHECKED. If t is NULL or has no body, logs that and
+ * does nothing. Otherwise forks t, and sets check_body of the worker, so that from now on the tasks
+ * are found that a body forks and does not join. */
 void fji_fork_checked(fj_task *t)
 {
     fji_worker *w = fji_worker_self();
@@ -110,8 +121,8 @@ void fji_fork_checked(fj_task *t)
     fji_fork_slow(t, t->cell);
 }
 
-/* Queues t in p, the free cell at the boundary of w's queue, and wakes a worker if one is
- * wanted. */
+/* Queues t in p, the free cell at the boundary of w's queue, and wakes a worker if the wake-up bit
+ * is set. */
 static void fork_into(fji_worker *w, fj_task *t, fj_cell *p)
 {
     bool typed = fji_queue_in_typed(&w->q);
@@ -123,8 +134,11 @@ static void fork_into(fji_worker *w, fj_task *t, fj_cell *p)
     fji_wake_slow(&w->q.fast);
 }
 
-/* The slow path of fj_fork(). before: the member `cell` of t before this fork; the fast path has
- * overwritten it. */
+/* The slow path of fj_fork(). Queues t in the queue of the calling worker or guest. If that has no
+ * space, submits t to the pool of the worker. If the calling thread works for no pool, submits t to
+ * the common pool. If t cannot be submitted, runs t at once. If t is forked already, logs that and
+ * does nothing else. before: the member `cell` of t before this fork; the fast path has overwritten
+ * it. */
 void fji_fork_slow(fj_task *t, fj_cell *before)
 {
     fji_worker *w = fji_worker_self();
@@ -156,8 +170,8 @@ static fj_cell *join_cell_of(fji_worker *w, const fj_task *t, bool popped)
 }
 
 /* Takes t back from w's queue. popped: see fji_join_slow(). Returns 1 if w has taken t, 0 if a
- * thief has it, and FJ_EINVAL if w's queue does not hold t. Unless it returns FJ_EINVAL, sets *cell
- * to the cell of t. */
+ * thief has it, and FJ_EINVAL, after a message to the log, if w's queue does not hold t. Unless it
+ * returns FJ_EINVAL, sets *cell to the cell of t. */
 static int join_take(fji_worker *w, fj_task *t, bool popped, fj_cell **cell)
 {
     fj_cell *c = join_cell_of(w, t, popped);
@@ -171,9 +185,10 @@ static int join_take(fji_worker *w, fj_task *t, bool popped, fj_cell **cell)
 }
 
 /* The slow path of fj_join(). popped: 1 if the fast path has already set the cell of t FREE and
- * then found that a thief may have taken t; 0 if it has changed nothing. Returns the code of t.
- * Returns FJ_EINVAL if the calling thread cannot join t. Returns FJ_ECANCELED if t is orphaned:
- * this is the child process after a fork(), in which the thief of t does not exist. */
+ * then found that a thief may have taken t; 0 if it has changed nothing. Runs t if no other thread
+ * has taken it, otherwise waits until t is done. Returns the code of t. Returns FJ_EINVAL if t is
+ * NULL or not forked, or if another thread has forked it into its own queue. Returns FJ_ECANCELED
+ * if t is orphaned: this is the child process after a fork(), in which no thread runs t. */
 int fji_join_slow(fj_task *t, int popped)
 {
     fji_worker *w = fji_worker_self();
@@ -197,7 +212,8 @@ int fji_join_slow(fj_task *t, int popped)
 }
 
 /* The slow path of fj_unfork(). popped: see fji_join_slow(). Returns 1 if the calling thread has
- * taken t back, otherwise 0. */
+ * taken t back: t does not run and is not joined. Returns 0 if another thread has taken t, if t was
+ * run at its fork, if t is NULL or not forked, or if t is in the queue of another worker. */
 int fji_unfork_slow(fj_task *t, int popped)
 {
     fji_worker *w = fji_worker_self();

@@ -2,10 +2,10 @@
 /*
  * typed.c - the slow paths of fork and join of typed tasks
  *
- * forkjoin/typed.h has the fast paths. Typed code is the body of a typed task. It keeps the address
- * of the cell for its next fork in a register. While typed code runs, fast.top points to the END
- * below cell 0. So every fast path of the plain tier takes its slow path, which finds the boundary
- * from typed_hint (plain.c).
+ * forkjoin/typed.h has the fast paths. Typed code is the body of a typed task, and what it calls.
+ * It keeps the address of the cell for its next fork in a register. While typed code runs, fast.top
+ * of the worker's queue points to the END below cell 0. So every fast path of the plain tier takes
+ * its slow path, which searches the boundary from typed_hint on (plain.c).
  *
  * A typed task has no error code, so its join cannot fail. In the child process after a fork(), the
  * thief of a typed task may not exist. The join then runs the body itself.
@@ -18,10 +18,11 @@
 #include "sched/overflow.h"
 #include "sched/pool.h"
 
-/* Called before typed code runs. fast: fji_self of the calling thread. Saves the state of the plain
- * tier in *saved. Returns the cell for the first fork of the typed code: the boundary of the queue.
- * If the calling thread works for no pool, returns a cell with the item END, so that every fork
- * takes its slow path. */
+/* Called before typed code runs. fast: fji_self of the calling thread. Saves fast->top, typed_low
+ * and typed_count of the worker's queue in *saved, and sets them for the typed code. Returns the
+ * cell for the first fork of the typed code: the boundary of the queue. If the calling thread works
+ * for no pool, saves its list of free overflow cells instead, and returns a cell with the item END,
+ * so that every fork takes its slow path. */
 fj_cell *fji_typed_enter(fj_worker *fast, fji_typed_saved *saved)
 {
     fji_worker *w = fji_worker_of(fast);
@@ -43,8 +44,8 @@ fj_cell *fji_typed_enter(fj_worker *fast, fji_typed_saved *saved)
     return p;
 }
 
-/* Called after the typed code has returned. fast: fji_self of the calling thread. Restores the
- * state of the plain tier from *saved, which fji_typed_enter() has set. */
+/* Called after the typed code has returned. fast: fji_self of the calling thread. Restores what
+ * fji_typed_enter() has saved in *saved. */
 void fji_typed_leave(fj_worker *fast, const fji_typed_saved *saved)
 {
     fji_worker *w = fji_worker_of(fast);
@@ -71,9 +72,9 @@ void fji_typed_leave(fj_worker *fast, const fji_typed_saved *saved)
 
 /* Called if the fast path of a fork finds that p, the cell at which the typed code would fork, is
  * not FREE. fast: fji_self of the calling thread. Returns the free cell at the boundary, or NULL if
- * the queue has no space or the calling thread works for no pool. Reclaims the tombstones directly
- * below the boundary, but none below p, because other frames of typed code keep the addresses of
- * cells below p in registers. */
+ * the queue is full and cannot grow, or the calling thread works for no pool. Reclaims the
+ * tombstones directly below the boundary, but none below p, because other frames of typed code keep
+ * the addresses of cells below p in registers. */
 fj_cell *fji_typed_room(fj_worker *fast, fj_cell *p)
 {
     fji_worker *w = fji_worker_of(fast);
@@ -84,8 +85,8 @@ fj_cell *fji_typed_room(fj_worker *fast, fj_cell *p)
     return fji_queue_room(&w->q, p);
 }
 
-/* Returns an overflow cell for the result of a typed task that is run at its fork. fast: fji_self
- * of the calling thread. */
+/* Returns an overflow cell for the result of a typed task that is run at its fork. If there is no
+ * memory, waits until there is. fast: fji_self of the calling thread. */
 fj_cell *fji_typed_overflow(fj_worker *fast)
 {
     return fji_overflow_take(fji_worker_of(fast));
@@ -96,8 +97,9 @@ fj_cell *fji_typed_overflow(fj_worker *fast)
  * popped: 1 if the fast path has already set c FREE and then found that a thief may have taken the
  * task; 0 if it has changed nothing. Returns NULL if the task is done, because a thief has run it
  * or because it was run at its fork; the caller then copies the result out of c and calls
- * fji_typed_release(). Otherwise the caller has to run the body itself; the function returns the
- * cell at which the body begins to fork.
+ * fji_typed_release(). Otherwise the caller has to run the body itself, because no thief has taken
+ * the task, or because the thief does not exist in this child process; the function then returns
+ * the cell at which the body begins to fork, and c holds the arguments of the task.
  */
 fj_cell *fji_typed_join(fj_worker *fast, fj_cell *c, uintptr_t item, int popped)
 {
