@@ -154,6 +154,7 @@ static void atfork_reset_pool(fj_pool *p, void *arg)
     fji_timers_in_child(p);
     fji_lock_reset(&p->lock);
     p->nsearching = 0;
+    p->starts = 0;
     p->has_last_exited = false;
     p->guests = (uint32_t)guests;
     p->blocked = (uint32_t)blocked;

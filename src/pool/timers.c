@@ -274,17 +274,20 @@ static bool timers_watch_after(struct fji_timers *ts, int64_t pause)
 /* Called by the keeper with ts->lock, which is released during the check. ts->watch is the time of
  * the next check. It is INT64_MAX, so that this function does nothing, until fji_timers_watch()
  * sets it after a refused start of a worker. When the time has come, checks whether the pool is
- * short of a worker. If it is, wakes or starts a worker, and sets ts->watch for the next check. If
- * it is not, ts->watch stays INT64_MAX, and no check follows until a start is refused again. */
+ * short of a worker. If it is, tries to wake or start a worker, and plans the next check after a
+ * pause that is twice as long. If it is not, ts->watch stays INT64_MAX, and no check follows until
+ * a start is refused again. */
 static void timers_check_pool(struct fji_timers *ts)
 {
     if (fji_timers_now() < ts->watch) return;
-    ts->watch = INT64_MAX; /* set before the check: fji_timers_watch() may be called during it */
+    /* Before the check: during it a refused start calls fji_timers_watch(), which sets both. */
+    int64_t pause = ts->pause;
+    ts->watch = INT64_MAX;
     fji_lock_drop(&ts->lock);
     bool is_short = fji_spawn_is_short(ts->pool);
     if (is_short) fji_wake_one(ts->pool);
     fji_lock_take(&ts->lock);
-    if (is_short) (void)timers_watch_after(ts, 2 * ts->pause);
+    if (is_short) (void)timers_watch_after(ts, 2 * pause);
 }
 
 /* Called with ts->lock by a thread that becomes the keeper. Returns with ts->lock when another

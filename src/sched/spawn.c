@@ -68,6 +68,7 @@ bool fji_spawn_is_stuck(fj_pool *p)
 bool fji_spawn(fj_pool *p, uint64_t *c, bool *started)
 {
     uint32_t ended = (uint32_t)-1; /* added to `starts`: one start less under way */
+    uint32_t generation = fji_fork_generation;
 
     /* [compensate.starts] acq_rel -> acquire in spawn_read(). This add comes before the change of
      * ctl: a thread that reads ctl with the new worker, and then `starts`, sees this start. */
@@ -75,6 +76,8 @@ bool fji_spawn(fj_pool *p, uint64_t *c, bool *started)
     /* [ctl.idle] acq_rel -> acquire in fji_pool_ctl(): the add to `starts` above. */
     bool counted = fji_ctl_cas(p, c, fji_ctl_add_total(fji_ctl_add_active(*c, 1), 1));
     *started = counted && p->hooks->start_worker(p);
+    /* In the child process of a callback that has called fork(): the start does not count there. */
+    if (generation != fji_fork_generation) return true;
     if (counted) spawn_note(p, *started);
     if (counted && !*started) {
         fji_ctl_add(p, -1, -1); /* the thread that was not started does not count any more */

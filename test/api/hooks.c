@@ -133,6 +133,33 @@ FJ_TEST(refused_threads_cost_no_tasks, 30)
     }
 }
 
+static atomic_int asked;
+
+static int refuse_all(fj_pool *pool, void *arg)
+{
+    (void)pool;
+    (void)arg;
+    atomic_fetch_add(&asked, 1);
+    return 0;
+}
+
+/* Only the pool itself asks again here: after 0.1, 0.2, 0.4 ... ms, and never more than 100 ms
+ * later. In 400 ms these are 12 times; with a constant pause of 0.2 ms they are 2000. */
+FJ_TEST(refused_threads_are_asked_for_with_growing_pauses, 30)
+{
+    fj_pool_options o = {0};
+
+    o.parallelism = 1;
+    o.allow_thread = refuse_all;
+    fj_pool *p = fjt_pool_with(&o);
+    CHECK_EQ(fj_execute(p, has_signals_blocked, NULL), FJ_OK);
+    UNTIL(atomic_load(&asked) >= 6);
+    fjt_sleep_us(400000);
+    CHECK(atomic_load(&asked) <= 40);
+    fj_pool_shutdown_now(p);
+    fjt_destroy(p);
+}
+
 /* ---- CPUs ------------------------------------------------------------------------------------ */
 
 static int looks_where_it_is(void *arg)
