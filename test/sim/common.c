@@ -237,12 +237,14 @@ FJ_TEST(series_meets_the_end_of_the_common_pool, 10)
     CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
 }
 
+/* fj_pool_steal_count() reads the records of the workers, which are freed when the pool ends.
+ * fj_pool_thread_count() would read only the static record of the pool. */
 static void *looks(void *arg)
 {
     (void)arg;
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(fj_execute(NULL, action, NULL), FJ_OK);
-        (void)fj_pool_thread_count(NULL);
+        (void)fj_pool_steal_count(NULL);
         (void)fj_pool_is_quiescent(NULL);
     }
     return NULL;
@@ -456,11 +458,12 @@ FJ_TEST(drain_meets_the_end_of_the_common_pool, 10)
 }
 
 /* No worker was ever started. So the full fence of the stop itself is the only one that can
- * order it with the readers. */
+ * order it with the readers. The readers read the first record of a worker, which the pool reserves
+ * when it is created, and which is freed when the pool ends. */
 static void *only_looks(void *arg)
 {
     (void)arg;
-    for (int i = 0; i < 2; i++) (void)fj_pool_thread_count(NULL);
+    for (int i = 0; i < 2; i++) (void)fj_pool_steal_count(NULL);
     return NULL;
 }
 
