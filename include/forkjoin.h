@@ -244,7 +244,8 @@ FJI_INLINE int fj_join(fj_task *t);
  *   owns     if the call returns 1, the caller owns `t` and must not join it. If the call returns
  *            0, the library still owns `t`, and the caller must join it.
  *   returns  1 if the task was taken back, otherwise 0.
- *   Java     ForkJoinTask.tryUnfork(). Unlike fj_unfork(), it takes back only the newest task.
+ *   Java     ForkJoinTask.tryUnfork(), which takes back only the newest task. fj_unfork() also
+ *            takes back older ones.
  */
 FJI_INLINE int fj_unfork(fj_task *t);
 
@@ -265,8 +266,8 @@ FJI_INLINE int fj_join_stolen(fj_task *t);
  *   owns     the caller, on return.
  *   returns  FJ_OK, or the first error in the order of the arguments; FJ_EINVAL, before any task is
  *            run, if an argument is NULL, if a task has no body, or if a == b.
- *   Java     ForkJoinTask.invokeAll(t1, t2). Unlike fj_invoke_both(), it may return while one of
- *            the tasks still runs.
+ *   Java     ForkJoinTask.invokeAll(t1, t2). Unlike this function, the Java method may return while
+ *            one of the tasks still runs.
  */
 FJ_API FJ_NODISCARD int fj_invoke_both(fj_task *a, fj_task *b);
 

@@ -581,8 +581,8 @@ typedef struct fj_kv64 {
  *   memory   8 bits: 2 KiB for each stolen range. 16 bits: 512 KiB, and 512 KiB for each stolen
  *            range. Others: n * size bytes if that is more than 4096, and at most 512 KiB for each
  *            range that is being divided by a digit. If there is no memory at the beginning of a
- *            call, FJ_SORT sorts an array of numbers, and FJ_STABLE_SORT sorts an array of keys
- *            with values.
+ *            call, the function sorts by comparisons instead: an array of numbers as FJ_SORT does,
+ *            and an array of keys with values as FJ_STABLE_SORT does.
  *   returns  the common codes.
  */
 FJ_API FJ_NODISCARD int fj_sort_i8(int8_t *a, size_t n, const fj_algo_options *how);

@@ -598,8 +598,8 @@ FJ_API FJ_NODISCARD int fj_submit_action(fj_pool *pool, fj_action_fn *action, vo
  * Makes an allocated future for call(arg) and does not queue it. Pass the future to
  * fj_future_fork(), fj_future_submit() or fj_future_invoke().
  *
- * If `interruptible` is not 0, a waiting thread outside the pool never runs call(), as with
- * fj_submit_call().
+ * If `interruptible` is not 0, a waiting thread outside the pool never runs call(), except in a
+ * pool without workers, as fj_submit_call() describes.
  *
  *   owns     the caller gets one reference in *f and drops it by fj_future_unref().
  *   returns  FJ_OK. FJ_EINVAL if `call` or `f` is NULL. FJ_ENOMEM. After an error *f is unchanged.

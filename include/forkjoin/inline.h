@@ -81,7 +81,8 @@ struct fj_worker {
 /* The state of the plain tier, saved while typed code runs (src/tier/typed.c). */
 typedef struct fji_typed_saved {
     fj_cell *top;   /* fj_worker.top */
-    fj_cell *low;   /* typed_low of the queue; outside a pool, the list of free overflow cells */
+    fj_cell *low;   /* typed_low of the queue: the lowest cell of the plain tasks forked under typed
+                     * code; outside a pool, the list of free overflow cells */
     uint32_t count; /* typed_count of the queue; outside a pool not used */
 } fji_typed_saved;
 

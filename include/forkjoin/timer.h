@@ -192,9 +192,10 @@ FJ_API int64_t fj_timer_remaining(const fj_future *f);
  *   return FJ_EDEADLK in it.
  *
  *   on_timeout() should be short, although a long one does not delay other timers: before the call
- *   another timer thread takes over the other timers. The library starts that thread if there is
- *   none. So if n calls of on_timeout() run at the same time, the pool has n + 1 timer threads. If
- *   the system refuses to start the thread, the other timers wait until on_timeout() returns.
+ *   another timer thread takes over the other timers. If no other timer thread is free, the library
+ *   starts one. So if n calls of on_timeout() run at the same time, the pool has n + 1 timer
+ *   threads. If the system refuses to start the thread, the other timers wait until on_timeout()
+ *   returns.
  *
  *   If on_timeout() calls fork(), the thread that continues in the child process ends when
  *   on_timeout() returns.

@@ -146,7 +146,8 @@ typedef struct pipeline {
     bool ended;                 /* true: a call of the first stage has ended the input */
     runner *offerer;            /* the runner that forks, or has forked, a runner that has not
                                  * begun to run; NULL: there is no such runner */
-    uint64_t offered_at;        /* when `offerer` was last set to a runner, in ticks */
+    uint64_t offered_at;        /* the time, in ticks (plat/ticks.h), at which `offerer` was last
+                                 * set to a runner */
     int waiting;                /* number of runners that wait in a join for a stolen child */
     size_t ready;               /* number of gates at which an item is ready: the gate is open, and
                                  * the item whose turn is next is in its ring */
@@ -519,7 +520,8 @@ static int child_run(fj_task *t)
 
     offer_end(c->pipe);
     runner_run(c->pipe, c);
-    /* relaxed: only tells the forker that a join will not take long. */
+    /* relaxed: only a hint. The runner that has forked c joins c early if it needs an entry for a
+     * new child (child_get()), because the join will not take long. */
     fji_store_relaxed(&c->ending, 1);
     return FJ_OK;
 }

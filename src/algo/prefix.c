@@ -459,7 +459,8 @@ static int helper_run(fj_task *task)
     helper *h = (helper *)task;
 
     table_work(h->table);
-    /* relaxed: only tells the forker that a join will not take long. */
+    /* relaxed: only a hint. The participant that has forked h may join h now (helpers_fork()),
+     * because the join will not take long. */
     fji_store_relaxed(&h->leaving, 1u);
     return FJ_OK;
 }

@@ -153,8 +153,9 @@ typedef struct N(msd) {
                              * of from[0] */
     size_t start[(1u << COUNT_DIGIT_MAX) + 1]; /* start[b]: index in `other`, and later in
                                                 * `to`, at which bucket b begins */
-    unsigned char done[1u << COUNT_DIGIT_MAX]; /* done[b]: 1 if the elements of bucket b are in
-                                                * `to` */
+    /* done[b]: 1 if bucket b was processed, so that all its elements are in `to`, in order unless
+     * the call is cancelled. If 0 after a cancellation, they still have to be written to `to`. */
+    unsigned char done[1u << COUNT_DIGIT_MAX];
     /* count[c][b] is first how many elements of chunk c belong to bucket b. Then it is the index in
      * `other` to which the next element of chunk c that belongs to bucket b is moved. */
     size_t (*count)[1u << COUNT_DIGIT_MAX];

@@ -199,10 +199,11 @@ static void path_descend(subtree *p, size_t n)
     }
 }
 
-/* Joins the forked right half of node x. Returns true if a thief has computed it, or fj_fork()
- * itself, which runs the task if there is no memory to queue it. Returns false if this worker has
- * taken the task back, or if the thief had no memory: this worker then has to compute the half.
- * Also returns false, after it has ended the job, if the task was cancelled before it ran. */
+/* Joins the forked right half of node x. Returns true if the half is computed: a thief has run the
+ * task, or fj_fork() has run it because there was no memory to queue it. Returns false if this
+ * worker has taken the task back, or if the task had no memory to compute the half: this worker
+ * then has to compute it. Also returns false, after it has ended the job, if the task was cancelled
+ * before it ran. */
 static bool path_join(subtree *p, node *x)
 {
     if (!fji_job_join(&p->reduction->job, &x->task)) return false;

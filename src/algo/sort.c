@@ -44,7 +44,8 @@
 enum {
     CHECK_ORDER_MIN =
         128,          /* total elements of two ranges from which the order test is always made */
-    CHUNK_MAX = 2048, /* upper bound of the measured number of comparisons in a chunk */
+    CHUNK_MAX = 2048, /* the largest value of sort_call.chunk, which is computed from the measured
+                       * time of a comparison */
     SEQUENTIAL_SHARE = 4,     /* without a grain, one worker sorts a range of at most
                                * sort_call.chunk / 4 elements */
     SKIP_POOL_MAX = 32,       /* for at most this many elements, the time of a comparison is not

@@ -374,8 +374,9 @@ bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, uns
     if (!future_claim(&f->task.state, early, &old)) return false;
     f->external = result;
     f->external_code = code;
-    /* If f is a timer and this thread takes it out of the wheel, no other thread runs or releases
-     * f. So this thread releases f below. */
+    /* If f itself is a timer and this thread takes it out of the wheel, `withdrawn` is true: no
+     * other thread runs or releases f, so this thread releases f below. If f has a limit, the limit
+     * is taken out of the wheel, but `withdrawn` is false, because f may be queued or running. */
     bool timer = (f->flags & (FJI_FUTURE_TIMER | FJI_FUTURE_LIMIT)) != 0;
     bool withdrawn = timer && future_withdraw_timer(f);
     /* The body of a timer that was in the wheel does not run, so the token is not set. A completer

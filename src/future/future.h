@@ -98,9 +98,9 @@ bool fji_future_claim_report(fj_future *f);
  * the returned value has the bit DONE, although the state word does not have it yet. */
 uint32_t fji_future_word(const fj_future *f);
 
-/* Waits while another thread resolves f, that is, while the state word of f has COMPLETING. Returns
- * whether f is done then. f is not a completer, because such a wait could have to wait for user
- * code (on_error). */
+/* If another thread is resolving f, that is, if the state word of f has COMPLETING, waits until f
+ * is done. Returns true if f is done, and false if f is not resolved and no thread was resolving
+ * it. f is not a completer, because such a wait could have to wait for user code (on_error). */
 bool fji_future_await_resolver(const fj_future *f);
 
 /* Returns whether the calling thread holds f: it has called fji_future_hold() for f, and has not

@@ -154,10 +154,8 @@ static int64_t clock_now(void)
 }
 
 #if FJI_FAULTS
-/* How far the clock jumps at one FJI_FAULT_JUMP, and how long it stands still at one
- * FJI_FAULT_STILL, ns. */
-#define CLOCK_JUMP 3600000000000ll
-#define CLOCK_STILL 20000000ll
+#define CLOCK_JUMP 3600000000000ll /* how far the clock jumps at one FJI_FAULT_JUMP, ns */
+#define CLOCK_STILL 20000000ll     /* how long the clock stands still at one FJI_FAULT_STILL, ns */
 
 /*
  * The time of the library's clock is the time of the system's clock plus clock_ahead. While the

@@ -82,7 +82,7 @@ typedef struct fji_thread {
 
 /* How a thread is created. */
 typedef struct fji_creator {
-    /* Size of the thread's stack, bytes. 0: the default of the system, but at least
+    /* Size of the thread's stack in bytes. 0: the default of the system, but at least
      * FJI_STACK_MIN. */
     size_t stack_bytes;
     /* NULL, or a callback that creates a joinable thread, which calls entry(arg). The callback
@@ -186,7 +186,7 @@ void fji_plat_release(void *at, size_t bytes);
  */
 bool fji_plat_discard(void *at, size_t bytes);
 
-/* Returns the size of a page of memory, bytes, or a multiple of this size. */
+/* Returns the size of a page of memory in bytes, or a multiple of this size. */
 size_t fji_plat_page(void);
 
 /* ---- Environment --------------------------------------------------------------------------- */

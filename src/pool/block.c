@@ -365,7 +365,7 @@ struct transfer {
     bool writes;     /* true: write(); false: read() */
     void *in;        /* of read(): the buffer */
     const void *out; /* of write(): the buffer */
-    size_t n;        /* size of the buffer, bytes */
+    size_t n;        /* size of the buffer in bytes */
 };
 
 static ssize_t transfer_once(const struct transfer *t)

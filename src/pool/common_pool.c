@@ -91,8 +91,8 @@ static int common_default(void)
  * additional threads, but at least 1 and at most FJ_MAX_WORKERS. The number of additional threads
  * is the environment variable FORKJOIN_MAX_SPARES. If that is not set, or is not a number from 0 to
  * FJ_MAX_WORKERS, it is o->max_threads minus `configured`, the parallelism before
- * FORKJOIN_PARALLELISM was applied. If o->max_threads is 0 then, returns 0, which means the
- * default. */
+ * FORKJOIN_PARALLELISM was applied. Returns 0, which means the default, if the environment variable
+ * gives no number and o->max_threads is 0. */
 static int common_most(const fj_pool_options *o, long n, long configured)
 {
     long spares = o->max_threads - configured;

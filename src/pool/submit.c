@@ -127,10 +127,11 @@ int fji_submit_after_shutdown(fj_pool *p, const fji_taken *it)
 }
 
 /* Queues *it. If the caller is a worker or guest of p and `outside` is false, *it goes into the own
- * queue of the caller. If that queue has no space, *it goes into a submission queue, even if p is
- * shut down, and a worker is woken. In all other cases *it goes into a submission queue by
- * fji_inject(). Wakes a worker if `wake` is true. Returns FJ_OK, FJ_ENOMEM, or FJ_EREJECTED if
- * fji_inject() does. */
+ * queue of the caller, and a worker is woken if `wake` is true. If that queue has no space, *it
+ * goes into a submission queue, even if p is shut down, and a worker is woken even if `wake` is
+ * false; but if p stops or there is no memory, returns FJ_ENOMEM. If the caller does not work for p
+ * or `outside` is true, *it goes into a submission queue by fji_inject(), which wakes a worker if
+ * `wake` is true, and the function returns what fji_inject() returns. */
 static int submit_item(fj_pool *p, const fji_taken *it, bool outside, bool wake)
 {
     fji_worker *w = outside ? NULL : fji_worker_in(p);

@@ -56,9 +56,10 @@ bool fji_submit_caller_works(const fj_pool *p, bool helps);
  * caller may run t itself, and other tasks of p while it waits. */
 int fji_submit_join(fj_pool *p, fj_task *t, bool helps);
 
-/* Returns whether t was submitted to the pool of the calling thread and is not done. `cell` is the
- * member `cell` that t had before the caller changed it. The pool of a thread that works for no
- * pool is the common pool. */
+/* Called in a fork of t, to find out whether t is already submitted and the fork is a mistake.
+ * Returns whether t was submitted to the pool of the calling thread and is not done. For a thread
+ * that works for no pool this is the common pool. `cell` is the value of t->cell before the fork,
+ * because fj_fork() overwrites t->cell before it takes its slow path. */
 bool fji_submit_is_pending(const fj_task *t, const fj_cell *cell);
 
 #endif /* FJI_SUBMIT_H */

@@ -384,7 +384,8 @@ static fj_cell *queue_compact_for_space(fji_queue *q, fj_cell *end)
         return end;
     }
     fj_cell *p = queue_compact(q, end);
-    /* For a short queue `enough` is 0: compacting it costs little, so every call may do it. */
+    /* If this compaction has freed at most `enough` cells, the next `enough` calls do not compact.
+     * For a short queue `enough` is 0: compacting it costs little, so every call compacts. */
     uint32_t enough = q->capacity > FJI_QUEUE_KEPT ? q->capacity / 64 : 0;
     if (end - p <= (ptrdiff_t)enough) q->wait = enough;
     return p;

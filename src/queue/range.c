@@ -6,7 +6,8 @@
 
 #include "plat/plat.h"
 
-/* Returns the size of n elements and the extra elements, bytes, rounded up to whole pages. */
+/* Returns how many bytes n elements and the r->extra further elements take, rounded up to whole
+ * pages. */
 static size_t range_bytes(const fji_range *r, uint32_t n)
 {
     size_t page = fji_plat_page();

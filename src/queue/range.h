@@ -15,8 +15,8 @@
 
 typedef struct fji_range {
     char *start;     /* lowest address of the range; NULL: no range */
-    size_t reserved; /* size of the range, bytes */
-    size_t size;     /* size of an element, bytes */
+    size_t reserved; /* size of the range in bytes */
+    size_t size;     /* size of an element in bytes */
     uint32_t extra;  /* number of elements besides the n, for END sentinels */
     uint32_t limit;  /* the largest n, without the extra elements */
 } fji_range;

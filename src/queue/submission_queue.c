@@ -177,9 +177,10 @@ void fji_submission_queue_shrink(fji_submission_queue *q)
         fji_store_relaxed(&q->slots[i].item, FJI_FREE); /* relaxed: base is LOCKED */
     q->shifted += q->top;
     if (fji_range_shrink(&q->range, q->capacity, FJI_SUBMISSIONS_KEPT)) {
-        /* relaxed: base is LOCKED, and other threads read `capacity` as a hint */
+        /* relaxed: the state of base is LOCKED, so no thief takes a task */
         fji_store_relaxed(&q->slots[FJI_SUBMISSIONS_KEPT].item, FJI_END);
-        fji_store_relaxed(&q->capacity, FJI_SUBMISSIONS_KEPT); /* relaxed: as above */
+        /* relaxed: other threads read it as a hint */
+        fji_store_relaxed(&q->capacity, FJI_SUBMISSIONS_KEPT);
     } else {
         for (uint32_t i = FJI_SUBMISSIONS_KEPT; i < q->top; i++)
             fji_store_relaxed(&q->slots[i].item, FJI_FREE); /* relaxed: base is LOCKED */

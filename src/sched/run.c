@@ -5,7 +5,8 @@
  * The two dispatchers on the kind of a task: fji_run_taken() and fji_cancel_taken(). Each kind of
  * task completes in its own way:
  *
- *     ACTION      does not complete; its code goes to the on_error callback of the pool
+ *     ACTION      does not complete; a code other than FJ_OK goes to the on_error callback of the
+ *                 pool
  *     FUTURE      its function completes it
  *     DETACHED    a submitted task: the code is stored in the task, DONE in the task's state word
  *     TYPED       the result is stored in the cell, DONE in the cell's state word
@@ -78,7 +79,8 @@ static void run_typed(fji_worker *w, const fj_type *type, fj_cell *c)
     fji_cell_complete(c);
 }
 
-/* Runs an action. The on_error callback of p gets its code, unless p is NULL. */
+/* Runs an action. If its code is not FJ_OK and p is not NULL, passes the code to the on_error
+ * callback of p. */
 static void run_action(fj_pool *p, const fji_taken *taken)
 {
     int code = ((fj_action_fn *)taken->fn)((void *)taken->arg);

@@ -97,8 +97,8 @@ static fji_steal_result steal_from_submissions(fji_worker *w, fji_submission_que
 }
 
 /* Tries once to take a task for w: from the queue of v, or from submission queue s if v is NULL.
- * Returns EMPTY if v is w, or if v and s are NULL. root: see steal_round(). If it returns SUCCESS,
- * sets *more to whether that queue may have further tasks. */
+ * Returns EMPTY if v is w, or if v and s are NULL. root: if it is not 0, only a completer with this
+ * root is taken. If it returns SUCCESS, sets *more to whether that queue may have further tasks. */
 static fji_steal_result steal_from(fji_worker *w, fji_worker *v, fji_submission_queue *s,
                                    uintptr_t root, fji_taken *taken, bool *more)
 {

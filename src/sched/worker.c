@@ -46,8 +46,10 @@ static bool worker_is_surplus(const fj_pool *p)
     return fji_ctl_deficit(fji_pool_ctl_hint(p)) > 0;
 }
 
-/* Called by w when a task that it has taken from another queue, and everything that the task has
- * forked, has finished. Removes the scopes and calls the on_reset callback. */
+/* Removes the scopes of w and calls the on_reset callback. Called by w between two tasks that it
+ * takes from other queues. Usually w has emptied its own queue before, so that no task that the
+ * first task has queued there is left. But the queue may still hold such tasks if w is surplus, or
+ * if w takes a submitted task in between (worker_drain_queue()). */
 static void worker_reset(fji_worker *w)
 {
     fji_scope_reset(w);
