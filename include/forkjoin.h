@@ -391,9 +391,10 @@ typedef struct fj_pool_options {
      * FJ_LOG_ERROR or FJ_LOG_INFO. Any thread may call `log`. The callback must not call the
      * library. */
     void (*log)(int level, const char *text, void *arg);
-    /* A worker calls `on_reset` after each stolen or submitted task and everything that task
-     * forked, before it takes the next such task. Use `on_reset` to clean up what tasks leave
-     * behind in the thread. */
+    /* A worker calls `on_reset` between two stolen or submitted tasks. It normally first runs the
+     * tasks that the first one has left in its queue. It does not if it takes a submitted task in
+     * between, or if other workers are to take the rest. Use `on_reset` to clean up what tasks
+     * leave behind in the thread. */
     void (*on_reset)(fj_pool *pool, int worker, void *arg);
     /* Starts the thread of a worker in place of the library. The callback must create a joinable
      * thread that calls entry(entry_arg) and returns what entry() returned. The callback returns 0,

@@ -100,7 +100,7 @@ static int common_most(const fj_pool_options *o, long n, long configured)
 
     if (!given && o->max_threads == 0) return 0;
     if (n + spares > FJ_MAX_WORKERS) return FJ_MAX_WORKERS;
-    return n + spares == 0 ? 1 : (int)(n + spares); /* because 0 means the default */
+    return n + spares < 1 ? 1 : (int)(n + spares); /* 0 would mean the default */
 }
 
 /* Sets *o to the options of the next common pool: the configured options, changed by the

@@ -60,6 +60,12 @@ static void stats_read_ctl(const fj_pool *p, fj_stats *s)
     if (s->active < 0) s->active = 0;
 }
 
+/* Called within a hold (sched/hold.h): sets s->threads to the number of records of workers. */
+static void stats_read_limit(const fj_pool *p, fj_stats *s)
+{
+    s->threads = (int)fji_load_relaxed(&p->workers);
+}
+
 /* Called within a hold (sched/hold.h): sets all figures of *s, which the caller has zeroed. */
 static void stats_read_all(const fj_pool *p, fj_stats *s)
 {
@@ -125,9 +131,7 @@ int fj_pool_thread_count(const fj_pool *pool)
 
 int fj_pool_worker_limit(const fj_pool *pool)
 {
-    const fj_pool *p = stats_pool(pool);
-
-    return p != NULL ? (int)fji_load_relaxed(&p->workers) : 0;
+    return stats_of(pool, stats_read_limit).threads;
 }
 
 int fj_pool_active_count(const fj_pool *pool)

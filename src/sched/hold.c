@@ -18,7 +18,9 @@ bool fji_pool_hold(const fj_pool *p)
      * shutdown_stopped(). Either the thread that ends the pool sees this hold and waits, or this
      * thread sees STOP. */
     fji_fence_full();
-    if (!fji_pool_stopping(p)) return true;
+    /* [pool.end] acquire <- release in fji_pool_make_common(): the records, if the common pool has
+     * ended and was created again since the caller obtained p. */
+    if ((fji_load_acquire(&p->run) & FJI_RUN_STOP) == 0) return true;
     fji_pool_drop_hold(p);
     return false;
 }

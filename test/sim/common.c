@@ -478,3 +478,42 @@ FJ_TEST(look_meets_the_end_of_a_common_pool_without_threads, 10)
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
 }
+
+/* ---- The next common pool -------------------------------------------------------------------- */
+
+/* A thread asks for a figure of the common pool while that pool ends and another one is created in
+ * the same record. */
+static void next_while(void *(*asks)(void *))
+{
+    pthread_t thread;
+
+    configure(1);
+    CHECK(fj_common_pool() != NULL);
+    CHECK_EQ(pthread_create(&thread, NULL, asks, NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+    CHECK(fj_common_pool() != NULL);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(fj_common_shutdown(FJ_FOREVER), FJ_OK);
+}
+
+static void *asks_for_steals(void *arg)
+{
+    (void)fj_pool_steal_count(NULL);
+    return arg;
+}
+
+FJ_TEST(look_meets_the_next_common_pool, 10)
+{
+    next_while(asks_for_steals);
+}
+
+static void *asks_for_the_limit(void *arg)
+{
+    (void)fj_pool_worker_limit(NULL);
+    return arg;
+}
+
+FJ_TEST(limit_meets_the_next_common_pool, 10)
+{
+    next_while(asks_for_the_limit);
+}
