@@ -228,6 +228,72 @@ FJ_TEST(submission_whose_thread_is_refused_is_run_while_the_worker_is_blocked, 1
     gate_end(&gate);
 }
 
+/*
+ * The pool may have three threads. One worker computes, so the thread of the timers does not watch
+ * the pool. The second worker blocks while the start of the third is under way: the control word
+ * counts three threads, so the wake-up bit is clear. The start is refused while the second worker
+ * asks whether a worker is missing. After that no thread calls the pool again, so the second worker
+ * has to ask for a thread. Otherwise all threads sleep.
+ */
+static uint32_t begun, asked, opener_ran, ended;
+static atomic_int refuses_next;
+static sem_t opener;
+
+static int refuses_while_a_worker_blocks(fj_pool *p, void *arg)
+{
+    (void)p, (void)arg;
+    if (atomic_exchange(&refuses_next, 0) == 0) return 1;
+    scenario_add(&asked);
+    for (uint32_t n = sim_random() % 12; n > 0; n--) sim_yield();
+    return 0;
+}
+
+static int computes_until_the_opener_ran(void *arg)
+{
+    (void)arg;
+    scenario_add(&begun);
+    scenario_await(&opener_ran, 1);
+    scenario_add(&ended);
+    return FJ_OK;
+}
+
+static int blocks_while_a_start_is_under_way(void *arg)
+{
+    (void)arg;
+    scenario_add(&begun);
+    scenario_await(&asked, 1);
+    CHECK_EQ(fj_block_sem_wait(&opener, FJ_FOREVER), FJ_OK);
+    scenario_add(&ended);
+    return FJ_OK;
+}
+
+static int posts_the_opener(void *arg)
+{
+    (void)arg;
+    scenario_add(&opener_ran);
+    sem_post(&opener);
+    return FJ_OK;
+}
+
+FJ_TEST(start_that_is_refused_while_a_blocked_worker_asks_is_made_again, 10)
+{
+    fj_pool_options o = {0};
+
+    o.parallelism = o.max_threads = 3;
+    o.spin_ns = -1;
+    o.allow_thread = refuses_while_a_worker_blocks;
+    fj_pool *pool = fjt_pool_with(&o);
+    sem_init(&opener, 0, 0);
+    CHECK_EQ(fj_execute(pool, computes_until_the_opener_ran, NULL), FJ_OK);
+    scenario_await(&begun, 1);
+    CHECK_EQ(fj_execute(pool, blocks_while_a_start_is_under_way, NULL), FJ_OK);
+    scenario_await(&begun, 2);
+    atomic_store(&refuses_next, 1);
+    CHECK_EQ(fj_execute(pool, posts_the_opener, NULL), FJ_OK);
+    scenario_await(&ended, 2);
+    fjt_destroy(pool);
+}
+
 /* ---- Counts of blocked workers --------------------------------------------------------------- */
 
 static int sleeps(void *arg)

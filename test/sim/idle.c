@@ -390,6 +390,94 @@ FJ_TEST(threads_just_started_bring_the_others, 10)
     fjt_destroy(pool);
 }
 
+/* Lets worker i continue, and waits until it is parked: it is on the idle stack and has rescanned
+ * the queues. */
+static void let_one_park(fj_pool *pool, int i)
+{
+    const fji_worker *w = fji_pool_worker(pool, (uint32_t)i);
+
+    scenario_add(&let_go[i]);
+    while (__atomic_load_n(&w->park, __ATOMIC_ACQUIRE) != FJI_PARK_PARKED)
+        sim_sleep_until(sim_now() + 1000);
+}
+
+/* Clears `stops_next_start`. If it was set, waits until the test has set start_may_go_on. */
+static uint32_t start_stopped, start_may_go_on;
+static atomic_int stops_next_start;
+
+static int stops_one_start(fj_pool *pool, void *arg)
+{
+    (void)pool, (void)arg;
+    if (atomic_exchange(&stops_next_start, 0) != 0) {
+        scenario_add(&start_stopped);
+        scenario_await(&start_may_go_on, 1);
+    }
+    return 1;
+}
+
+enum { MEETING = 5 };
+
+static int meets_the_others(void *arg)
+{
+    (void)arg;
+    scenario_add(&come);
+    scenario_await(&come, MEETING);
+    return FJ_OK;
+}
+
+static void *sends_one_to_meet(void *pool)
+{
+    CHECK_EQ(fj_execute(pool, meets_the_others, NULL), FJ_OK);
+    return NULL;
+}
+
+static int waits_for_the_meeting(fj_task *t)
+{
+    (void)t;
+    scenario_await(&come, MEETING);
+    return FJ_OK;
+}
+
+/*
+ * Worker 0 is woken with a searching slot, takes `first`, and sees a second task in the same queue.
+ * No worker is idle, so it starts a thread, and is stopped in allow_thread while it holds the slot.
+ * Meanwhile worker 1 takes the second task and goes to sleep. Then five submitters see an idle
+ * worker and a slot in use, and leave their wake-ups to worker 0. Their actions are in five queues,
+ * because a thread chooses its queue by a hash, which the simulator computes from consecutive
+ * numbers. So a thief sees no further task in the queue from which it takes an action. Worker 0
+ * starts one thread and wakes worker 1 with a slot. Worker 1 starts two threads. So one of the
+ * started threads has to start the thread for the fifth action.
+ */
+FJ_TEST(thread_started_in_place_of_a_wake_up_brings_the_next, 10)
+{
+    fj_pool_options o = {0};
+    fj_task first;
+    pthread_t t[MEETING];
+
+    o.parallelism = MEETING + 1; /* above FJI_UNTHROTTLED_WORKERS */
+    o.spin_ns = -1;
+    o.keep_alive_ns = FJ_FOREVER;
+    o.allow_thread = stops_one_start;
+    fj_pool *pool = fjt_pool_with(&o);
+    for (int i = 0; i < 2; i++) hold_one(pool, i);
+    let_one_park(pool, 0);
+    atomic_store(&stops_next_start, 1);
+    memset(&first, 0, sizeof first);
+    fj_task_init(&first, waits_for_the_meeting);
+    CHECK_EQ(fj_submit_lazy(pool, &first), FJ_OK);
+    CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
+    scenario_await(&start_stopped, 1);
+    let_one_park(pool, 1);
+    CHECK_EQ(__atomic_load_n(&told, __ATOMIC_ACQUIRE), 1);
+    for (int i = 0; i < MEETING; i++)
+        CHECK_EQ(pthread_create(&t[i], NULL, sends_one_to_meet, pool), 0);
+    for (int i = 0; i < MEETING; i++) pthread_join(t[i], NULL);
+    scenario_add(&start_may_go_on);
+    scenario_await(&come, MEETING);
+    CHECK_EQ(fj_join(&first), FJ_OK);
+    fjt_destroy(pool);
+}
+
 FJ_TEST(tasks_of_workers_and_outsiders_bring_five_workers, 10)
 {
     fj_pool *pool = scenario_pool(5, 0);

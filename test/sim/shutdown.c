@@ -247,3 +247,50 @@ FJ_TEST(pool_ends_soon_though_a_thread_is_refused, 10)
     pthread_join(t, NULL);
     fjt_destroy(pool);
 }
+
+/*
+ * The same with a starting thread that belongs to no pool and holds no lock: it joins a lazily
+ * queued task. (A submitter holds the lock of its queue while it starts a thread, so the thread
+ * that stops the pool waits for it.) While allow_thread runs, the pool stops. The control word
+ * still counts the thread that is about to be refused, so the thread that stops the pool cannot end
+ * it. The starting thread has to end the pool after the refusal, because the pool has no other
+ * thread. The test does not wait for the end with fj_pool_await_termination(), because that call
+ * checks the pool every 250 ms and would end it.
+ */
+static uint32_t start_asked, start_answered;
+
+static int refuses_when_told(fj_pool *pool, void *arg)
+{
+    (void)pool, (void)arg;
+    scenario_add(&start_asked);
+    scenario_await(&start_answered, 1);
+    return 0;
+}
+
+static void *joins_a_lazily_queued_task(void *pool)
+{
+    struct scenario_leaf *l = scenario_leaf(&runs, 7);
+
+    CHECK_EQ(fj_submit_lazy(pool, &l->task), FJ_OK);
+    CHECK_EQ(fj_join(&l->task), FJ_ECANCELED);
+    free(l);
+    return NULL;
+}
+
+FJ_TEST(thread_whose_start_is_refused_in_a_stopped_pool_ends_the_pool, 10)
+{
+    fj_pool_options o = {0};
+    pthread_t t;
+
+    o.parallelism = 1;
+    o.allow_thread = refuses_when_told;
+    fj_pool *pool = fjt_pool_with(&o);
+    CHECK_EQ(pthread_create(&t, NULL, joins_a_lazily_queued_task, pool), 0);
+    scenario_await(&start_asked, 1);
+    CHECK_EQ(fj_pool_shutdown_now(pool), FJ_OK);
+    CHECK(!fj_pool_is_terminated(pool));
+    scenario_add(&start_answered);
+    pthread_join(t, NULL);
+    CHECK(fj_pool_is_terminated(pool));
+    fjt_destroy(pool);
+}
