@@ -19,8 +19,8 @@
 enum fji_kind {
     FJI_KIND_4,        /* exactly 4 bytes */
     FJI_KIND_8,        /* exactly 8 bytes */
-    FJI_KIND_INDIRECT, /* 8 bytes; the elements are probably pointers to what the comparison
-                        * reads, so these addresses are prefetched */
+    FJI_KIND_INDIRECT, /* exactly 8 bytes; the elements are probably pointers to what the comparison
+                        * reads, so the memory at these addresses is prefetched */
     FJI_KIND_16,       /* 9 to 16 bytes */
     FJI_KIND_32,       /* 17 to 32 bytes */
     FJI_KIND_ANY,      /* any size */

@@ -224,9 +224,9 @@ static bool path_ascend(subtree *p)
     return false;
 }
 
-/* Moves the path from a leaf that is done to the next leaf that this worker has to fold, and
- * combines all nodes that are done. Returns false if there is no such leaf, or if the job has
- * ended. */
+/* Moves the path from a leaf that is done to the next leaf that this worker has to fold. On the way
+ * up, combines the two halves of each node whose halves are both done. Returns false if there is no
+ * such leaf, or if the job has ended. */
 static bool path_next_leaf(subtree *p)
 {
     reduction *r = p->reduction;

@@ -97,7 +97,8 @@ typedef struct sides {
 } sides;
 
 /* Exchanges three of n elements with pseudo-random elements of the same range. The choice depends
- * only on n, so every run makes the same one. Does nothing if n < BAD_SHARE. */
+ * only on n, so it is the same whenever the program sorts the same array. Does nothing if
+ * n < BAD_SHARE. */
 static void shuffle_few(char *a, size_t n, size_t size)
 {
     uint64_t x = n * 2 + 1;

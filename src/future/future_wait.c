@@ -199,7 +199,8 @@ int fji_future_await(fj_future *f, const fji_wait *how)
 
     if ((fji_future_word(f) & how->done) != 0) return FJ_OK;
     /* f may be used to find its pool only if the pool cannot have been freed: while the library
-     * uses f, or if f is a completer, because then tasks with the same root are in the pool. */
+     * uses f, or if f is a completer (how->root is its root), because then tasks with the same root
+     * are in the pool. */
     fj_pool *p = how->root != NULL || fji_future_is_in_use(f) ? fji_future_pool(f) : NULL;
     if (p != NULL && fji_task_is_orphaned(&f->task)) {
         fji_future_orphan(f);

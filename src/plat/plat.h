@@ -281,11 +281,13 @@ void fji_fault_set(enum fji_fault kind, long n, long count);
 
 /* Makes a second group of `count` consecutive calls of the kind fail, beginning with the n-th call
  * from now, in addition to those of fji_fault_set(). A later call of fji_fault_and() for this kind
- * replaces the second group, and a later fji_fault_set() removes it. Not on the simulator. */
+ * replaces the second group, and a later fji_fault_set() removes it. The simulator does not define
+ * this function. */
 void fji_fault_and(enum fji_fault kind, long n, long count);
 
 /* Makes about one in `one_in` calls of the kind fail, from now on, chosen by pseudo-random numbers
- * from `seed`. If one_in is 0, no call fails for this reason any more. Not on the simulator. */
+ * from `seed`. If one_in is 0, no call fails for this reason any more. The simulator does not
+ * define this function. */
 void fji_fault_random(enum fji_fault kind, uint64_t seed, long one_in);
 
 /* Returns how often fji_fault_now() was called for the kind since the process began, on the

@@ -22,7 +22,8 @@
 
 /* ---- Begin and end --------------------------------------------------------------------------- */
 
-/* Returns whether the calling thread is a worker or guest whose task is interrupted. */
+/* Returns whether the calling thread is a worker or guest, and the task that it runs is
+ * interrupted: cancelled with interrupt, or the pool stops (fji_interrupted()). */
 static bool block_interrupted(void)
 {
     const fji_worker *w = fji_worker_self();

@@ -13,6 +13,7 @@
  *
  * Edges        from                                     to                      carries
  *   pool.end   release store, fji_pool_make_common()    acquire, pool_run()     the new common pool
+ *                                                         and fji_pool_hold()
  */
 
 #include "pool/create.h"
@@ -213,7 +214,8 @@ bool fji_pool_make_common(fj_pool *p, const fj_pool_options *o, bool fixed_size)
     p->fixed_size = fixed_size;
     fji_lock_drop(&p->lock);
     fji_registry_add(p);
-    /* [pool.end] release -> acquire in pool_run(): the contents of the new common pool. */
+    /* [pool.end] release -> acquire in pool_run() and fji_pool_hold(), which read `run`: the
+     * contents of the new common pool. */
     fji_store_release(&p->run, 0u);
     return true;
 }

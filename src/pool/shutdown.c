@@ -114,8 +114,8 @@ static void shutdown_cancel_queued(fj_pool *p)
 static bool shutdown_stop(fj_pool *p, bool now, uint32_t *run)
 {
     for (;;) {
-        /* [pool.activity] acquire <- acq_rel in fji_guest_enter(): the guests that entered
-         * before. */
+        /* [pool.activity] acquire <- acq_rel in fji_guest_enter(): the records of the guests whose
+         * entry is counted in the value that this load reads. */
         uint64_t activity = fji_load_acquire(&p->activity_epoch);
         /* The timers are checked before the queues, because a timer that fires counts as waiting
          * until it is in a queue. In the opposite order both checks could miss it. */

@@ -44,8 +44,9 @@ void fji_pool_join(fj_pool *p);
  * pool accepts work as before. The caller holds fji_common_lock. */
 bool fji_pool_stop_common(fj_pool *p);
 
-/* Called after fji_pool_stop_common() has returned true, without fji_common_lock: waits until the
- * common pool p has TERMINATED and no other thread accesses it any more. */
+/* Called after fji_pool_stop_common() has returned true, without fji_common_lock. Makes the threads
+ * of the common pool p exit, and waits until p has TERMINATED and no other thread accesses it any
+ * more. */
 void fji_pool_end_common(fj_pool *p);
 
 #endif /* FJI_SHUTDOWN_H */

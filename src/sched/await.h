@@ -10,8 +10,8 @@
 /* How to wait. The waiter is the thread that calls fji_await_task() or fji_await_cell(). */
 typedef struct fji_wait {
     uint32_t done; /* the wait ends when the state word has one of these bits */
-    /* The wait also ends if the waiter's own task is interrupted or the waiter's pool stops. Has no
-     * effect if the waiter works for no pool. */
+    /* The wait also ends if the task that the waiter runs is interrupted (fji_interrupted()). Has
+     * no effect if the waiter works for no pool. */
     bool interruptible;
     int64_t deadline;      /* a time of fji_plat_now(); FJ_FOREVER: the wait has no deadline */
     void *root;            /* root of the awaited completer, or NULL; see fji_help_once() */

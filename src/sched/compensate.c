@@ -63,8 +63,8 @@ static bool compensate_saturated(const fj_pool *p, uint64_t c)
 static bool compensate_add_active(fj_pool *p, int n)
 {
     fji_ctl_add(p, n, 0);
-    /* relaxed: with any memory order, the load returns the value that fji_ctl_add() has written, or
-     * a later one. */
+    /* relaxed: this thread has just changed ctl by fji_ctl_add(). With any memory order, its load
+     * returns the value that it has written, or a later one. */
     return (fji_pool_ctl_hint(p) & FJI_CTL_WAKE_WANTED) != 0;
 }
 

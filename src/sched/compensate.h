@@ -13,7 +13,7 @@
 /* What a begin function returns, for fji_compensate_end(). */
 typedef enum fji_compensation {
     FJI_UNCOUNTED, /* w is a guest, which never counts as active: nothing was changed */
-    FJI_INACTIVE,  /* w does not count as active until fji_compensate_end() */
+    FJI_INACTIVE,  /* w is a worker, and does not count as active until fji_compensate_end() */
     FJI_SATURATED  /* the allow_saturation callback refused: nothing was changed */
 } fji_compensation;
 

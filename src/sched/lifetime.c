@@ -3,8 +3,9 @@
  * lifetime.c - threads that exit, guests that are counted, and the last step of a pool's end
  *
  * pool/shutdown.c explains the run state and the end of a pool. The threads of workers are counted
- * in the control word, guests and timer threads in fj_pool.guests under the lock of the pool. The
- * pool has ended when STOP is set and both numbers are 0.
+ * in the control word. Guests, timer threads, and threads that are just submitting a future with a
+ * limit are counted in fj_pool.guests, under the lock of the pool. The pool has ended when STOP is
+ * set and both numbers are 0.
  *
  * A worker thread or timer thread that exits joins the thread of the pool that exited before it,
  * and stores its own handle in last_exited. So at most one exited thread of a pool is not joined.

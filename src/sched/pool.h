@@ -271,7 +271,9 @@ struct fj_pool {
     /* Written with the lock, when threads start and exit, when guests enter and leave, and at the
      * end of the pool. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) fji_lock lock;
-    uint32_t guests;        /* number of guests; each timer thread counts as a guest */
+    /* Number of guests, plus the timer threads, plus the threads that are just submitting a future
+     * with a limit (timeout_prepare()). The pool does not end before this is 0. */
+    uint32_t guests;
     bool has_last_exited;   /* last_exited holds a thread that is not joined yet */
     bool leavers_detach;    /* at exit of the process: an exiting thread detaches itself */
     fji_thread last_exited; /* the thread that exited last and is not joined yet */

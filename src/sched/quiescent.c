@@ -139,8 +139,8 @@ bool fji_pool_quiescent(fj_pool *p, bool ending)
 {
     for (;;) {
         uint64_t ctl = fji_pool_ctl(p);
-        /* [pool.activity] acquire <- acq_rel in guest.c and fji_quiesce_turn(): the records of the
-         * guests that have entered or left, and the park words that were changed before. */
+        /* [pool.activity] acquire <- acq_rel in guest.c and fji_quiesce_turn(): the records and
+         * park words as they were written before the adds that the value read here includes. */
         uint64_t activity = fji_load_acquire(&p->activity_epoch);
         if (!quiesce_sweep(p, ctl, ending)) return false;
         /* [pool.activity] the sweep above, ctl and activity_epoch below; partners: the acq_rel

@@ -42,8 +42,8 @@ static void threadless_run(fj_pool *p, bool may_run)
     if (fji_ctl_total(fji_pool_ctl_hint(p)) != 0 || !may_run) return; /* relaxed: a hint */
     fji_worker *g = fji_guest_enter(p, true, NULL);
     if (g == NULL) {
-        /* There is no memory for a guest, or p stops. If p stops, its queued tasks are cancelled
-         * and must not be run. */
+        /* No record for a guest is free or can be created, or p stops. If p stops, its queued tasks
+         * are cancelled and must not be run. */
         if (!fji_pool_stopping(p)) threadless_run_without_worker(p);
         return;
     }

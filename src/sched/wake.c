@@ -115,10 +115,11 @@ static bool fork_may_wake(fji_worker *w)
 }
 
 /* Called by a worker or guest after it has pushed a task into its own queue and executed the light
- * fence. fast: fji_self of the calling thread; does nothing if this is &fji_outsider. Wakes or
- * starts a worker if one is wanted; while the system refuses threads, only some calls try it
- * (fork_may_wake()). The fast path of a fork calls it only if it sees the wake-up bit, but in a
- * pool without the heavy fence it always calls it. */
+ * fence. fast: fji_self of the calling thread; does nothing if this is &fji_outsider. If a worker
+ * is wanted, wakes an idle worker, or starts a thread if no worker is idle. While the system
+ * refuses threads and no worker is idle, only some calls try to start a thread (fork_may_wake()).
+ * The fast path of a fork calls this function only if it sees the wake-up bit, but in a pool
+ * without the heavy fence it always calls it. */
 void fji_wake_slow(fj_worker *fast)
 {
     fji_worker *w = fji_worker_of(fast);

@@ -80,9 +80,13 @@ static void wait_for_stores(void)
     struct timespec left = {.tv_nsec = 1000000};
     int old = fji_nocancel_begin();
 
-    fji_fence_full(); /* [plat.stores] the caller's stores above, the sleep below */
+    /* [plat.stores] the caller's stores above, the sleep below: other threads can see the stores
+     * when the sleep begins. The comment of this function explains why the order is needed. */
+    fji_fence_full();
     while (nanosleep(&left, &left) != 0) {} /* repeated if a signal interrupts it */
-    fji_fence_full(); /* [plat.stores] the sleep above, the caller's loads below */
+    /* [plat.stores] the sleep above, the caller's loads below: the loads see the stores of other
+     * threads that became visible during the sleep. */
+    fji_fence_full();
     fji_nocancel_end(old);
 }
 
