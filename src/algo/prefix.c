@@ -194,7 +194,8 @@ typedef struct call {
     uint64_t last_end;          /* the tick counter when the last chunk ended, or when the call
                                  * began; not used if the options set a grain */
     bool table_failed;          /* true: a table was tried, but was too large or there was no memory
-                                 * for it; no new attempt is made */
+                                 * for it; no new attempt is made. A successful attempt also sets
+                                 * it, but it is not read after that */
 } call;
 
 /* ---- The word -------------------------------------------------------------------------------- */
@@ -578,8 +579,9 @@ static size_t table_layout(table *t, unsigned char *base)
 
 /* Sets up *t for the rest of the range, c->begin <= i < c->end, which the sequential phase has not
  * processed, allocates its arrays, and returns true. Returns false if the rest is a single chunk.
- * Also returns false if the arrays would be too large or there is no memory for them;
- * c->table_failed is true then. */
+ * Also returns false if the arrays would be too large or there is no memory for them. Sets
+ * c->table_failed to true unless the rest is a single chunk, even if it returns true; but after a
+ * successful call c->table_failed is not read. */
 static bool table_make(table *t, call *c)
 {
     fji_prefix_loop *loop = c->loop;

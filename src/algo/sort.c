@@ -295,8 +295,11 @@ static int sort_half_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Sorts both ranges of *r, which are on level `level` of the halving, and forks the right one for
- * another worker. If no worker takes it, sorts it here. Sets the states of both ranges in *r. */
+/* Sorts both ranges of *r, which are on level `level` of the halving. Forks a task for the right
+ * range, sorts the left range, and joins the task. If the join has taken the task back out of the
+ * queue, sorts the right range here. Sets r->a and r->b to the states of the two ranges: where the
+ * elements are, and in which order (enum range_state). If the job has ended, a range may be
+ * unsorted. */
 static void sort_fork_half(const sort *s, sort_pair *r, int into, size_t level)
 {
     sort_half h = {.sort = s,

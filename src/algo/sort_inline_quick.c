@@ -200,8 +200,9 @@ static size_t misplaced_in(const parallel_partition *p, size_t i, bool going_rig
     return end > *begin ? end - *begin : 0;
 }
 
-/* Computes the border and, for each chunk, how many elements before it are misplaced. Returns the
- * number of pairs to be exchanged. */
+/* Sets the border. Sets misplaced_right and misplaced_left of each chunk: the numbers of misplaced
+ * elements in all chunks before this chunk. Returns the number of pairs to be exchanged, which is
+ * the number of all misplaced elements that go right, and also of those that go left. */
 static size_t count_misplaced(parallel_partition *p)
 {
     size_t right = 0, left = 0, unused;
@@ -329,9 +330,9 @@ static int side_run(fj_task *t)
     return FJ_OK;
 }
 
-/* Forks a task that sorts `other`, and sorts `mine`. Returns false if the caller has taken the task
- * back and has to sort `other`. Otherwise returns true: a thief has sorted `other`, or the job has
- * ended. */
+/* Forks a task that sorts `other`, sorts `mine`, and joins the task. Returns false if the join has
+ * taken the task back out of the queue: the caller has to sort `other`. Otherwise returns true: the
+ * task has sorted `other`, or the job has ended. */
 static bool sort_fork_side(quicksort *q, range mine, range other)
 {
     side s = {.q = q, .r = other};

@@ -59,7 +59,8 @@ int fji_future_queue(fj_pool *p, fj_future *f, bool outside, bool wake)
 
 /* Checks f with fji_future_may_queue() and queues it with fji_future_queue(), in the common pool if
  * `pool` is NULL. Returns FJ_EINVAL if f cannot be queued, FJ_ENOMEM if there is no memory for the
- * common pool, and otherwise the result of fji_future_queue(): FJ_OK, FJ_EREJECTED or FJ_ENOMEM. */
+ * common pool, and otherwise the result of fji_future_queue(): FJ_OK, FJ_EREJECTED or FJ_ENOMEM.
+ * `outside`, `wake`: see fji_future_queue(). */
 static int future_queue(fj_pool *pool, fj_future *f, bool outside, bool wake)
 {
     if (!fji_future_may_queue(f)) return FJ_EINVAL;

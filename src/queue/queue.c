@@ -318,9 +318,9 @@ static void cell_move(fji_queue *q, fj_cell *from, fj_cell *to)
         fj_task *t = fji_item_task(item);
         if (t->cell == from) t->cell = to;
         uint32_t keep = fji_item_is_detached(item) ? t->location & ~FJI_LOCATION_POSITION : 0;
-        /* relaxed: a thread uses the position only to look into its own queue. The owner of q finds
-         * the task there. Any other worker finds another item there, at the old position
-         * and at the new one. */
+        /* relaxed: a thread that reads the position looks at this position of its own queue. If
+         * the thread is the owner of q, it has stored the position itself, and finds t. Any other
+         * worker may read the old or the new position; its own queue does not hold t at either. */
         fji_store_relaxed(&t->location, keep | fji_queue_position(q, to));
     }
     /* relaxed: base is LOCKED, so no thief takes a task; the release store to base in

@@ -56,9 +56,10 @@ static bool await_is_orphaned(const struct await *a)
            fji_task_is_orphaned(a->task);
 }
 
-/* Returns FJ_OK if the waiter has to continue to wait, FJ_ECANCELED if how->interruptible is true
- * and the task that w runs is interrupted, and FJ_ETIMEDOUT if the deadline has passed. w: the
- * calling worker or guest, or NULL if the calling thread works for no pool. */
+/* Returns FJ_ECANCELED if the wait is interruptible (how->interruptible) and the task that w runs is
+ * interrupted. Otherwise returns FJ_ETIMEDOUT if the deadline has passed, and FJ_OK if the waiter has
+ * to continue to wait. w: the calling worker or guest, or NULL if the calling thread works for no
+ * pool. */
 static int await_gives_up(const fji_worker *w, const fji_wait *how)
 {
     if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;

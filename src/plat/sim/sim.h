@@ -41,8 +41,11 @@ enum sim_model { SIM_SC, SIM_TSO, SIM_WEAK };
 /* Which thread runs next. */
 enum sim_strategy {
     SIM_RANDOM, /* at random points, a random ready thread */
-    SIM_PCT,    /* the thread with the highest priority; priorities change at random steps */
-    SIM_TIMED   /* the thread whose own clock is furthest behind; cost.c advances the clocks */
+    /* Probabilistic concurrency testing: the ready thread with the highest priority. A thread
+     * starts with a random priority. The running thread gets the lowest priority at a few random
+     * steps (sim_options.changes), when it yields, and when it has run for many points. */
+    SIM_PCT,
+    SIM_TIMED /* the thread whose own clock is furthest behind; cost.c advances the clocks */
 };
 
 /* Options of one run. sim_options_of() sets them. "One in n" is a probability of 1/n. With the
@@ -53,7 +56,7 @@ typedef struct sim_options {
     enum sim_model model;
     enum sim_strategy strategy;
     int switch_in;   /* RANDOM: at one in this many points the simulator chooses a new thread */
-    int changes;     /* PCT: how often the running thread gets the lowest priority; at most 8 */
+    int changes;     /* PCT: number of random steps at which a priority changes; at most 8 */
     int freezes;     /* largest number of times that a thread is stopped for many steps */
     long expected;   /* estimated steps of a run; if 0, `changes` and `freezes` have no effect */
     int stale_in;    /* weak: one in this many loads returns an older value, if allowed; >= 1 */
