@@ -279,6 +279,65 @@ static double run_skynet(const bench_case *c)
     return (double)root.result;
 }
 
+/* ---- fan ---- */
+
+struct fan_task {
+    fj_task task;
+    uint64_t number, field;
+};
+
+struct fan {
+    fj_task task;
+    struct fan_task *kid;
+    uint32_t n;
+    uint64_t result;
+};
+
+static int fan_task_run(fj_task *t)
+{
+    struct fan_task *k = (struct fan_task *)t;
+    k->field += k->number;
+    return FJ_OK;
+}
+
+static int fan_run(fj_task *t)
+{
+    struct fan *f = (struct fan *)t;
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < f->n; i++) {
+        struct fan_task *k = &f->kid[i];
+        fj_task_init(&k->task, fan_task_run);
+        k->number = i;
+        k->field = 0;
+        fj_fork(&k->task);
+    }
+    for (uint32_t i = f->n; i-- > 0;) {
+        fj_join(&f->kid[i].task);
+        total += f->kid[i].field;
+    }
+    f->result = total;
+    return FJ_OK;
+}
+
+static double run_fan(const bench_case *c)
+{
+    struct fan root = {.n = c->size};
+    root.kid = (struct fan_task *)bench_array(c->size * sizeof *root.kid);
+    fj_task_init(&root.task, fan_run);
+    run_root(&root.task);
+    return (double)root.result;
+}
+
+/* ---- one task from outside ---- */
+
+static void round_trip(bench_body *body, void *arg)
+{
+    struct trip t = {.body = body, .arg = arg};
+    fj_task_init(&t.task, trip_run);
+    run_root(&t.task);
+}
+
 int main(int argc, char **argv)
 {
     static const bench_entry entries[] = {
@@ -288,6 +347,7 @@ int main(int argc, char **argv)
         {"uts-geo", run_uts},
         {"uts-bin", run_uts},
         {"skynet", run_skynet},
+        {"fan", run_fan},
         {"fib-future", run_fib_future},
         {"fib-completer", run_fib_completer},
         {"sum-completer", run_sum_completer},
@@ -295,7 +355,7 @@ int main(int argc, char **argv)
         {"idle", run_fib},
         {NULL, NULL},
     };
-    static const bench_runtime fj = {"fj", entries, start, stop, submit};
+    static const bench_runtime fj = {"fj", entries, start, stop, submit, round_trip};
 
     return bench_main(argc, argv, &fj);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fj_pool.h - what fj.c and fj_typed.c share: the pool and the submissions
+ * fj_pool.h - what fj.c, fj_typed.c and fj_trip.c share: the pool and the submissions
  *
- * The two programs differ in how they fork and join. Both create a pool with exactly the requested
- * number of workers. The main thread sleeps while the pool works. Both submit with fj_execute().
+ * The programs differ in how they fork and join, and in how the main thread waits for a task. All
+ * of them create a pool with exactly the requested number of workers. The main thread sleeps while
+ * the pool works. fj.c and fj_typed.c submit with fj_execute().
  */
 #ifndef BENCH_FJ_POOL_H
 #define BENCH_FJ_POOL_H
@@ -53,7 +54,7 @@ static int run_submitted(void *arg)
     return FJ_OK;
 }
 
-static void submit(bench_body *body, void *arg)
+static inline void submit(bench_body *body, void *arg)
 {
     bench_body *known = __atomic_load_n(&submitted, __ATOMIC_RELAXED);
 
@@ -62,6 +63,21 @@ static void submit(bench_body *body, void *arg)
         __atomic_store_n(&submitted, body, __ATOMIC_RELAXED);
     }
     must(fj_execute(pool, run_submitted, arg));
+}
+
+/* The task of a round trip. */
+struct trip {
+    fj_task task;
+    bench_body *body;
+    void *arg;
+};
+
+static inline int trip_run(fj_task *t)
+{
+    struct trip *trip = (struct trip *)t;
+
+    trip->body(trip->arg);
+    return FJ_OK;
 }
 
 #endif

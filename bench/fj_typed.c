@@ -152,20 +152,57 @@ static double run_skynet(const bench_case *c)
     return (double)answer;
 }
 
+/* ---- fan ---- */
+
+FJ_VOID_TASK(fan_add, uint64_t *, field, uint64_t, number)
+{
+    *field += number;
+}
+
+FJ_TASK(uint64_t, fan, fan_add_task *, kid, uint64_t *, field, uint32_t, n)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        field[i] = 0;
+        fan_add_fork(FJ, &kid[i], &field[i], i);
+    }
+    for (uint32_t i = n; i-- > 0;) {
+        fan_add_join(FJ, &kid[i]);
+        total += field[i];
+    }
+    return total;
+}
+
+static double run_fan(const bench_case *c)
+{
+    uint64_t answer = 0;
+    fan_add_task *kid = (fan_add_task *)bench_array(c->size * (sizeof *kid + sizeof answer));
+    must(fan_invoke(pool, &answer, kid, (uint64_t *)(kid + c->size), c->size));
+    return (double)answer;
+}
+
+/* ---- one task from outside ---- */
+
+FJ_VOID_TASK(trip, bench_body *, body, void *, arg)
+{
+    body(arg);
+}
+
+static void round_trip(bench_body *body, void *arg)
+{
+    must(trip_invoke(pool, body, arg));
+}
+
 int main(int argc, char **argv)
 {
     static const bench_entry entries[] = {
-        {"fib", run_fib},
-        {"integrate", run_integrate},
-        {"nqueens", run_nqueens},
-        {"uts-geo", run_uts},
-        {"uts-bin", run_uts},
-        {"skynet", run_skynet},
-        {"oversub", run_fib},
-        {"idle", run_fib},
+        {"fib", run_fib},     {"integrate", run_integrate}, {"nqueens", run_nqueens},
+        {"uts-geo", run_uts}, {"uts-bin", run_uts},         {"skynet", run_skynet},
+        {"fan", run_fan},     {"oversub", run_fib},         {"idle", run_fib},
         {NULL, NULL},
     };
-    static const bench_runtime fj = {"fj-typed", entries, start, stop, submit};
+    static const bench_runtime fj = {"fj-typed", entries, start, stop, submit, round_trip};
 
     return bench_main(argc, argv, &fj);
 }

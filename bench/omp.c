@@ -4,8 +4,9 @@
  *
  * Built with gcc, the program measures libgomp; built with clang, libomp. Each kernel opens one
  * parallel region. One thread of the region runs the root, and the others run the tasks that it
- * creates. A task can only be created inside a parallel region, so this program does not support
- * submit-1, submit-2 and wake.
+ * creates. A task can only be created inside a parallel region, and the calling thread is always a
+ * thread of the region. So this program does not support the workloads whose caller is a thread
+ * outside the pool: submit-1, submit-2, wake, trip-PAUSE, first and create.
  */
 #include "harness.h"
 
@@ -155,20 +156,38 @@ static double run_skynet(const bench_case *c)
     return (double)answer;
 }
 
+static uint64_t fan(uint64_t *field, uint32_t n)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        field[i] = 0;
+#pragma omp task firstprivate(field, i)
+        field[i] += i;
+    }
+#pragma omp taskwait
+    for (uint32_t i = n; i-- > 0;) total += field[i];
+    return total;
+}
+
+static double run_fan(const bench_case *c)
+{
+    uint64_t *field = (uint64_t *)bench_array(c->size * sizeof *field), answer = 0;
+#pragma omp parallel num_threads(team)
+#pragma omp single
+    answer = fan(field, c->size);
+    return (double)answer;
+}
+
 int main(int argc, char **argv)
 {
     static const bench_entry entries[] = {
-        {"fib", run_fib},
-        {"integrate", run_integrate},
-        {"nqueens", run_nqueens},
-        {"uts-geo", run_uts},
-        {"uts-bin", run_uts},
-        {"skynet", run_skynet},
-        {"oversub", run_fib},
-        {"idle", run_fib},
+        {"fib", run_fib},     {"integrate", run_integrate}, {"nqueens", run_nqueens},
+        {"uts-geo", run_uts}, {"uts-bin", run_uts},         {"skynet", run_skynet},
+        {"fan", run_fan},     {"oversub", run_fib},         {"idle", run_fib},
         {NULL, NULL},
     };
-    static const bench_runtime omp = {RUNTIME, entries, start, NULL, NULL};
+    static const bench_runtime omp = {RUNTIME, entries, start, NULL, NULL, NULL};
 
     return bench_main(argc, argv, &omp);
 }

@@ -15,18 +15,34 @@ import sys
 
 from beside import Failure, names, print_columns, progress, results
 
-WORKLOADS = ["fib", "integrate", "nqueens", "uts-geo", "uts-bin", "skynet",
-             "submit-1", "submit-2", "wake", "idle", "oversub",
+WORKLOADS = ["fib", "integrate", "nqueens", "uts-geo", "uts-bin", "skynet", "fan",
+             "submit-1", "submit-2", "wake", "trip-200us", "trip-5ms", "trip-100ms",
+             "first", "create", "idle", "oversub",
              "fib-future", "fib-completer", "sum-completer"]
-RUNTIMES = ["serial", "fj", "fj-typed", "tbb", "tbb-invoke", "libgomp", "libomp", "java"]
+RUNTIMES = ["serial", "bare", "fj", "fj-typed", "fj-join", "fj-get", "tbb", "tbb-invoke",
+            "libgomp", "libomp", "java"]
+ONE_THREAD = {"serial", "bare"}     # the number of workers has no effect on these runtimes
+ROUND_TRIPS = {"trip-200us", "trip-5ms", "trip-100ms", "first", "create"}
+ROUNDS = ROUND_TRIPS | {"wake"}     # the result is the median of many rounds
 
 REFERENCE = "fj-typed"
 OVERSUB_WORKERS = 8
 OVERSUB_BASE = "oversub-base"   # oversub is compared with this: fib, measured in the same rounds,
 OVERSUB_BASE_WORKERS = 2        # with this number of workers
-ONE_REP = {"idle"}              # workloads that are not repeated within a process
+ONE_REP = {"idle", "trip-5ms", "trip-100ms"}    # not repeated within a process
 MANY_REPS_BELOW = 0.5           # seconds; shorter runs are repeated within their process
 MANY_REPS = 3
+
+
+class Run:
+    """One timed run of a program: a result line."""
+
+    def __init__(self, words):
+        more = dict(word.split("=") for word in words[7:])
+        self.seconds = float(words[4])
+        self.tasks = int(words[5])
+        self.p99 = float(more["p99"]) if "p99" in more else None
+        self.peak = int(more["peak"]) if "peak" in more else None
 
 
 class Series:
@@ -35,10 +51,16 @@ class Series:
     def __init__(self):
         self.rounds = []        # the best time of each round
         self.tasks = 0
+        self.p99 = None         # the lowest 99th percentile, in seconds
+        self.peak = None        # the largest peak memory, in bytes
 
-    def add(self, times, tasks):
-        self.rounds.append(min(times))
-        self.tasks = tasks
+    def add(self, runs):
+        self.rounds.append(min(r.seconds for r in runs))
+        self.tasks = runs[0].tasks
+        self.p99 = min((x for x in [self.p99] + [r.p99 for r in runs] if x is not None),
+                       default=None)
+        self.peak = max((x for x in [self.peak] + [r.peak for r in runs] if x is not None),
+                        default=None)
 
     @property
     def best(self):
@@ -65,10 +87,9 @@ def command(bin_dir, runtime):
 
 
 def measure(args, program, workload, workers, reps):
-    """Runs one process. Returns the seconds of its repetitions and the number of tasks."""
+    """Runs one process. Returns its timed runs."""
     line = program + [workload, str(workers), str(reps)] + (["--quick"] if args.quick else [])
-    found = results(line, args.limit, right=6, count=reps)
-    return [float(r[4]) for r in found], int(found[0][5])
+    return [Run(words) for words in results(line, args.limit, right=6, count=reps)]
 
 
 class Session:
@@ -84,13 +105,13 @@ class Session:
     def plan(self, workload):
         """Returns groups of (workload, runtime, workers). The members of a group run in turn."""
         if workload == "oversub":
-            parallel = [r for r in self.programs if r != "serial"]
+            parallel = [r for r in self.programs if r not in ONE_THREAD]
             return [[key for r in parallel for key in
                      (("oversub", r, OVERSUB_WORKERS), (OVERSUB_BASE, r, OVERSUB_BASE_WORKERS))]]
         groups = []
         for i, workers in enumerate(self.args.workers):
-            groups.append([(workload, r, 1 if r == "serial" else workers)
-                           for r in self.programs if r != "serial" or i == 0])
+            groups.append([(workload, r, 1 if r in ONE_THREAD else workers)
+                           for r in self.programs if r not in ONE_THREAD or i == 0])
         return groups
 
     def run(self, workload):
@@ -112,7 +133,7 @@ class Session:
         if name not in ONE_REP and series.rounds and series.best < MANY_REPS_BELOW:
             reps = MANY_REPS
         try:
-            series.add(*measure(self.args, self.programs[runtime], name, workers, reps))
+            series.add(measure(self.args, self.programs[runtime], name, workers, reps))
         except Failure as f:
             self.left_out[key] = str(f)
             self.fatal |= f.fatal
@@ -144,31 +165,53 @@ def ratio(a, b):
     return f"{a / b:.2f}" if a is not None and b else "-"
 
 
+def baseline(workload):
+    """Returns the runtime that all others are compared with."""
+    return "bare" if workload in ROUND_TRIPS else "serial"
+
+
+def own_cell(session, key):
+    """Returns the cell of the column that depends most on the workload; see own_head()."""
+    workload, runtime, workers = key
+    series = session.series[key]
+    if workload in ROUNDS:
+        return f"{series.p99:.7f}"
+    if workload == "oversub":
+        return ratio(series.best, session.best(OVERSUB_BASE, runtime, OVERSUB_BASE_WORKERS))
+    if workload == "idle":
+        return "-"
+    return ratio(session.best(workload, runtime, 1), series.best)
+
+
+def own_head(workload):
+    if workload in ROUNDS:
+        return "p99"
+    return f"vs {OVERSUB_BASE_WORKERS} workers" if workload == "oversub" else "speedup"
+
+
 def table_row(session, key):
     workload, runtime, workers = key
     series = session.series[key]
     best = series.best
-    per_task = f"{series.ns_per_task:.2f}"
-    serial = session.best(workload, "serial", 1)
-    own = ratio(session.best(workload, runtime, 1), best)
-    if workload == "oversub":
-        serial = session.best("fib", "serial", 1)
-        own = ratio(best, session.best(OVERSUB_BASE, runtime, OVERSUB_BASE_WORKERS))
-    elif workload == "wake":
-        own = "-"
-    elif workload == "idle":
-        per_task = own = "-"
-    return [runtime, str(workers), f"{best:.7f}", per_task, ratio(best, serial),
-            ratio(best, session.best(workload, REFERENCE, workers)), own,
-            f"{series.spread * 100:.0f}%"]
+    base = session.best("fib" if workload == "oversub" else workload, baseline(workload), 1)
+    row = [runtime, str(workers), f"{best:.7f}",
+           "-" if workload == "idle" else f"{series.ns_per_task:.2f}", ratio(best, base),
+           ratio(best, session.best(workload, REFERENCE, workers)), own_cell(session, key),
+           f"{series.spread * 100:.0f}%"]
+    return row + [f"{series.peak / 1e6:.1f}"] if series.peak is not None else row
 
 
 def print_table(session, workload):
-    last = f"vs {OVERSUB_BASE_WORKERS} workers" if workload == "oversub" else "speedup"
-    lines = [["runtime", "workers", "seconds", "ns/task", "vs serial", f"vs {REFERENCE}", last,
-              "spread"]]
-    lines += [table_row(session, key) for key in session.rows(workload)]
-    what = {"idle": " (processor seconds)", "wake": " (median seconds)"}.get(workload, "")
+    keys = session.rows(workload)
+    head = ["runtime", "workers", "seconds", "ns/task", f"vs {baseline(workload)}",
+            f"vs {REFERENCE}", own_head(workload), "spread"]
+    if any(session.series[key].peak is not None for key in keys):
+        head.append("peak MB")
+    lines = [row + ["-"] * (len(head) - len(row)) for row in
+             [head] + [table_row(session, key) for key in keys]]
+    what = " (processor seconds)" if workload == "idle" else ""
+    if workload in ROUNDS:
+        what = " (median seconds)"
     print(f"\n{workload}{what}")
     print_columns(lines)
     for why, what in session.reasons(workload).items():
@@ -185,6 +228,10 @@ def records(session, workloads):
         record = {"workload": workload, "runtime": runtime, "workers": workers,
                   "seconds": s.best, "ns_per_task": s.ns_per_task, "tasks": s.tasks,
                   "rounds": len(s.rounds), "spread": s.spread, "quick": session.args.quick}
+        if s.p99 is not None:
+            record["p99"] = s.p99
+        if s.peak is not None:
+            record["peak_bytes"] = s.peak
         if workload == "oversub":
             record["base_workers"] = OVERSUB_BASE_WORKERS
             record["base_seconds"] = session.best(OVERSUB_BASE, runtime, OVERSUB_BASE_WORKERS)

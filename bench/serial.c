@@ -87,14 +87,27 @@ static double run_skynet(const bench_case *c)
     return (double)skynet(0, c->size);
 }
 
+static double run_fan(const bench_case *c)
+{
+    uint64_t *field = (uint64_t *)bench_array(c->size * sizeof *field), total = 0;
+
+    for (uint32_t i = 0; i < c->size; i++) field[i] = 0;
+    for (uint32_t i = c->size; i-- > 0;) {
+        field[i] += i;
+        total += field[i];
+    }
+    return (double)total;
+}
+
 int main(int argc, char **argv)
 {
     static const bench_entry entries[] = {
-        {"fib", run_fib},     {"integrate", run_integrate}, {"nqueens", run_nqueens},
-        {"uts-geo", run_uts}, {"uts-bin", run_uts},         {"skynet", run_skynet},
-        {NULL, NULL},
+        {"fib", run_fib},         {"integrate", run_integrate},
+        {"nqueens", run_nqueens}, {"uts-geo", run_uts},
+        {"uts-bin", run_uts},     {"skynet", run_skynet},
+        {"fan", run_fan},         {NULL, NULL},
     };
-    static const bench_runtime serial = {"serial", entries, NULL, NULL, NULL};
+    static const bench_runtime serial = {"serial", entries, NULL, NULL, NULL, NULL};
 
     return bench_main(argc, argv, &serial);
 }

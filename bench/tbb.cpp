@@ -9,7 +9,10 @@
 #include "harness.h"
 
 #include <alloca.h>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <new>
 
 #include <tbb/global_control.h>
 #include <tbb/parallel_invoke.h>
@@ -18,6 +21,7 @@
 
 namespace {
 
+tbb::task_scheduler_handle scheduler;
 std::unique_ptr<tbb::global_control> control;
 std::unique_ptr<tbb::task_arena> arena;
 
@@ -29,16 +33,21 @@ std::unique_ptr<tbb::task_arena> arena;
 void start(int workers, bool outside)
 {
     std::size_t threads = static_cast<std::size_t>(workers) + (outside ? 1 : 0);
+    scheduler = tbb::task_scheduler_handle{tbb::attach{}};
     control = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
                                                     threads);
     arena = std::make_unique<tbb::task_arena>(workers, outside ? 0 : 1);
     arena->initialize();
 }
 
+/* oneTBB has one set of threads for all arenas. finalize() ends them and waits for them. */
 void stop()
 {
     arena.reset();
     control.reset();
+    if (tbb::finalize(scheduler, std::nothrow)) return;
+    std::fprintf(stderr, "tbb: cannot end the threads\n");
+    std::exit(1);
 }
 
 /* Runs both functions and waits for them. The first one is a task that another thread may steal. */
@@ -97,7 +106,7 @@ const bench_entry entries[] = {
     {"oversub", run_fib},
     {nullptr, nullptr},
 };
-const bench_runtime runtime = {"tbb-invoke", entries, start, stop, nullptr};
+const bench_runtime runtime = {"tbb-invoke", entries, start, stop, nullptr, nullptr};
 
 #else
 
@@ -174,19 +183,46 @@ double run_skynet(const bench_case *c)
     return arena->execute([=] { return static_cast<double>(skynet(0, c->size)); });
 }
 
+double fan(std::uint64_t *field, std::uint32_t n)
+{
+    std::uint64_t total = 0;
+
+    tbb::task_group group;
+    for (std::uint32_t i = 0; i < n; i++) {
+        field[i] = 0;
+        group.run([=] { field[i] += i; });
+    }
+    group.wait();
+    for (std::uint32_t i = n; i-- > 0;) total += field[i];
+    return static_cast<double>(total);
+}
+
+double run_fan(const bench_case *c)
+{
+    auto *field = static_cast<std::uint64_t *>(bench_array(c->size * sizeof(std::uint64_t)));
+    return arena->execute([=] { return fan(field, c->size); });
+}
+
 void submit(bench_body *body, void *arg)
 {
     arena->enqueue([=] { body(arg); });
 }
 
+/* The main thread waits outside the arena, so it cannot run the task itself. */
+void round_trip(bench_body *body, void *arg)
+{
+    tbb::task_group group;
+    arena->enqueue(group.defer([=] { body(arg); }));
+    group.wait();
+}
+
 const bench_entry entries[] = {
-    {"fib", run_fib},         {"integrate", run_integrate},
-    {"nqueens", run_nqueens}, {"uts-geo", run_uts},
-    {"uts-bin", run_uts},     {"skynet", run_skynet},
-    {"oversub", run_fib},     {"idle", run_fib},
+    {"fib", run_fib},     {"integrate", run_integrate}, {"nqueens", run_nqueens},
+    {"uts-geo", run_uts}, {"uts-bin", run_uts},         {"skynet", run_skynet},
+    {"fan", run_fan},     {"oversub", run_fib},         {"idle", run_fib},
     {nullptr, nullptr},
 };
-const bench_runtime runtime = {"tbb", entries, start, stop, submit};
+const bench_runtime runtime = {"tbb", entries, start, stop, submit, round_trip};
 
 #endif
 

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -50,8 +51,10 @@ enum {
  *   size       fib, oversub, nqueens: n            integrate: upper bound of the interval
  *              uts-geo: depth limit                uts-bin: children of the root
  *              skynet: leaves                      submit-P: tasks of each producer
- *              wake: rounds                        idle: milliseconds
- *   tasks      number of forks in one run (uts: nodes; wake and idle: 1); the divisor of "ns/task"
+ *              fan: tasks                          idle: milliseconds
+ *              wake, trip-PAUSE, first, create: rounds
+ *   tasks      number of forks in one run (uts: nodes; idle and all workloads that have rounds: 1);
+ *              the divisor of "ns/task"
  *   answer     what a kernel has to return; a double represents all integer answers exactly
  *   tolerance  allowed relative error; 0 if the answer is an integer
  */
@@ -80,12 +83,24 @@ static inline const bench_case *bench_case_find(const char *workload, bool quick
         {"uts-bin", 200, 245009, 245009, 0},
         {"skynet", 1000000, 1111110, 499999500000.0, 0},
         {"skynet", 100000, 111110, 4999950000.0, 0},
+        {"fan", 1000000, 1000000, 499999500000.0, 0},
+        {"fan", 100000, 100000, 4999950000.0, 0},
         {"submit-1", 1000000, 1000000, 1000000, 0},
         {"submit-1", 100000, 100000, 100000, 0},
         {"submit-2", 1000000, 2000000, 2000000, 0},
         {"submit-2", 100000, 200000, 200000, 0},
         {"wake", 200, 1, 200, 0},
         {"wake", 50, 1, 50, 0},
+        {"trip-200us", 1000, 1, 1000, 0},
+        {"trip-200us", 100, 1, 100, 0},
+        {"trip-5ms", 300, 1, 300, 0},
+        {"trip-5ms", 30, 1, 30, 0},
+        {"trip-100ms", 50, 1, 50, 0},
+        {"trip-100ms", 10, 1, 10, 0},
+        {"first", 200, 1, 200, 0},
+        {"first", 20, 1, 20, 0},
+        {"create", 200, 1, 200, 0},
+        {"create", 20, 1, 20, 0},
         {"idle", 2000, 1, 0, 0},
         {"idle", 1000, 1, 0, 0},
         {"fib-future", 34, 9227464, 5702887, 0},
@@ -135,6 +150,23 @@ static inline void bench_queen_place(bench_board *to, const bench_board *from, i
 {
     *to = *from;
     to->col[row] = (signed char)col;
+}
+
+/* ---- fan ---- */
+
+/* Returns memory for an array of the kernel, which keeps it for the next run. The first run of full
+ * size is slower, because the memory is new; only the best run counts. */
+static inline void *bench_array(size_t bytes)
+{
+    static void *memory;
+    static size_t size;
+
+    if (size >= bytes) return memory;
+    free(memory);
+    memory = malloc(bytes);
+    if (memory == NULL) exit(1);
+    size = bytes;
+    return memory;
 }
 
 /* ---- uts: unbalanced tree search ---- */

@@ -15,9 +15,11 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CountedCompleter;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.RecursiveAction;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 public final class Bench {
@@ -29,6 +31,7 @@ public final class Bench {
     static final long WARM_MOST_NS = 3_000_000_000L;
 
     static ForkJoinPool pool;
+    static int workers;
 
     /* ---- the workloads: see bench_case in workload.h ---- */
 
@@ -52,12 +55,24 @@ public final class Bench {
         new Case("uts-bin", 200, 245009, 245009, 0),
         new Case("skynet", 1000000, 1111110, 499999500000.0, 0),
         new Case("skynet", 100000, 111110, 4999950000.0, 0),
+        new Case("fan", 1000000, 1000000, 499999500000.0, 0),
+        new Case("fan", 100000, 100000, 4999950000.0, 0),
         new Case("submit-1", 1000000, 1000000, 1000000, 0),
         new Case("submit-1", 100000, 100000, 100000, 0),
         new Case("submit-2", 1000000, 2000000, 2000000, 0),
         new Case("submit-2", 100000, 200000, 200000, 0),
         new Case("wake", 200, 1, 200, 0),
         new Case("wake", 50, 1, 50, 0),
+        new Case("trip-200us", 1000, 1, 1000, 0),
+        new Case("trip-200us", 100, 1, 100, 0),
+        new Case("trip-5ms", 300, 1, 300, 0),
+        new Case("trip-5ms", 30, 1, 30, 0),
+        new Case("trip-100ms", 50, 1, 50, 0),
+        new Case("trip-100ms", 10, 1, 10, 0),
+        new Case("first", 200, 1, 200, 0),
+        new Case("first", 20, 1, 20, 0),
+        new Case("create", 200, 1, 200, 0),
+        new Case("create", 20, 1, 20, 0),
         new Case("idle", 2000, 1, 0, 0),
         new Case("idle", 1000, 1, 0, 0),
         new Case("fib-future", 34, 9227464, 5702887, 0),
@@ -367,6 +382,44 @@ public final class Bench {
         }
     }
 
+    static final class FanTask extends RecursiveAction {
+        final long number;
+        long field;
+
+        FanTask(long number) {
+            this.number = number;
+        }
+
+        @Override
+        protected void compute() {
+            field += number;
+        }
+    }
+
+    static final class Fan extends RecursiveAction {
+        final int n;
+        long result;
+
+        Fan(int n) {
+            this.n = n;
+        }
+
+        @Override
+        protected void compute() {
+            FanTask[] kid = new FanTask[n];
+            long total = 0;
+            for (int i = 0; i < n; i++) {
+                kid[i] = new FanTask(i);
+                kid[i].fork();
+            }
+            for (int i = n - 1; i >= 0; i--) {
+                kid[i].join();
+                total += kid[i].field;
+            }
+            result = total;
+        }
+    }
+
     /* Returns the answer of a fork/join workload. */
     static double kernel(Case c) {
         switch (c.workload) {
@@ -409,6 +462,11 @@ public final class Bench {
             pool.invoke(t);
             return t.result;
         }
+        case "fan": {
+            Fan t = new Fan(c.size);
+            pool.invoke(t);
+            return t.result;
+        }
         default: {
             Tree tree = new Tree(c);
             Uts t = new Uts(tree, tree.root, 0);
@@ -420,13 +478,30 @@ public final class Bench {
 
     /* ---- drivers: one measurement each, see harness.c ---- */
 
-    record Measure(double seconds, boolean ok) {}
+    /* p99 and peakBytes are 0 if they are not measured. */
+    record Measure(double seconds, boolean ok, double p99, long peakBytes) {
+        Measure(double seconds, boolean ok) {
+            this(seconds, ok, 0, 0);
+        }
+    }
 
-    static Measure runKernel(Case c) {
+    static Measure measureRounds(long[] ns, boolean ok) {
+        int rank = (99 * ns.length + 99) / 100;
+        Arrays.sort(ns);
+        return new Measure(ns[ns.length / 2] * 1e-9, ok, ns[rank - 1] * 1e-9, 0);
+    }
+
+    static long peakBytes() throws IOException {
+        for (String line : Files.readAllLines(Path.of("/proc/self/status")))
+            if (line.startsWith("VmHWM:")) return 1024 * Long.parseLong(line.split("\\s+")[1]);
+        return 0;
+    }
+
+    static Measure runKernel(Case c) throws IOException {
         long start = System.nanoTime();
         double answer = kernel(c);
         long end = System.nanoTime();
-        return new Measure((end - start) * 1e-9, c.check(answer));
+        return new Measure((end - start) * 1e-9, c.check(answer), 0, peakBytes());
     }
 
     /* Padding on both sides keeps the counters of two producers on different cache lines. */
@@ -535,8 +610,62 @@ public final class Bench {
             clock.rang.acquire();
             ns[i] = clock.startedNs - start;
         }
-        Arrays.sort(ns);
-        return new Measure(ns[c.size / 2] * 1e-9, true);
+        return measureRounds(ns, true);
+    }
+
+    static long trips;
+
+    /* The body of the task of a round trip. A round trip ends before the next one begins. */
+    static void countTrip() {
+        trips++;
+    }
+
+    static void roundTrip(ForkJoinPool p) throws InterruptedException {
+        try {
+            p.submit(Bench::countTrip).get();
+        } catch (ExecutionException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /* Thread.sleep() has a resolution of only a millisecond. */
+    static void pause(long ns) {
+        long end = System.nanoTime() + ns;
+        for (long left = ns; left > 0; left = end - System.nanoTime()) LockSupport.parkNanos(left);
+    }
+
+    static long tripPauseNs(String workload) {
+        String unit = workload.endsWith("us") ? "us" : "ms";
+        long n = Long.parseLong(workload.replace("trip-", "").replace(unit, ""));
+        return n * (unit.equals("us") ? 1_000 : 1_000_000);
+    }
+
+    static Measure runTrip(Case c) throws InterruptedException {
+        long pauseNs = tripPauseNs(c.workload);
+        long[] ns = new long[c.size];
+        trips = 0;
+        for (int i = 0; i < c.size; i++) {
+            pause(pauseNs);
+            long start = System.nanoTime();
+            roundTrip(pool);
+            ns[i] = System.nanoTime() - start;
+        }
+        return measureRounds(ns, c.check(trips));
+    }
+
+    static Measure runPools(Case c, boolean whole) throws InterruptedException {
+        long[] ns = new long[c.size];
+        trips = 0;
+        for (int i = 0; i < c.size; i++) {
+            long begin = System.nanoTime();
+            ForkJoinPool p = new ForkJoinPool(workers);
+            roundTrip(p);
+            long first = System.nanoTime();
+            p.shutdown();
+            p.awaitTermination(1, TimeUnit.MINUTES);
+            ns[i] = (whole ? System.nanoTime() : first) - begin;
+        }
+        return measureRounds(ns, c.check(trips));
     }
 
     /* Adds up the times of all threads, because the process clock of the JVM has a resolution of
@@ -566,6 +695,13 @@ public final class Bench {
             return runSubmit(c);
         case "wake":
             return runWake(c);
+        case "trip-200us":
+        case "trip-5ms":
+        case "trip-100ms":
+            return runTrip(c);
+        case "first":
+        case "create":
+            return runPools(c, c.workload.equals("create"));
         case "idle":
             return runIdle(c);
         default:
@@ -575,13 +711,28 @@ public final class Bench {
 
     /* ---- main ---- */
 
+    /* A trip warms up with the shortest pause: more round trips run in the same time. */
+    static Case warmUpCase(Case c) {
+        if (c.workload.equals("idle")) return find("fib", true);
+        if (c.workload.startsWith("trip-")) return find("trip-200us", false);
+        return c;
+    }
+
     static void warmUp(Case c) throws IOException, InterruptedException {
-        Case warm = c.workload.equals("idle") ? find("fib", true) : c;
+        Case warm = warmUpCase(c);
         long start = System.nanoTime(), spent = 0;
         for (int i = 0; spent < WARM_MOST_NS && (i < WARM_RUNS || spent < WARM_LEAST_NS); i++) {
             run(warm);
             spent = System.nanoTime() - start;
         }
+    }
+
+    static void printResult(Case c, Measure m) {
+        String more = "";
+        if (m.p99 > 0) more += String.format(Locale.ROOT, " p99=%.9f", m.p99);
+        if (m.peakBytes > 0) more += " peak=" + m.peakBytes;
+        System.out.printf(Locale.ROOT, "result %s java %d %.9f %d %d%s%n", c.workload, workers,
+                          m.seconds, c.tasks, m.ok ? 1 : 0, more);
     }
 
     static int parse(String s) {
@@ -594,7 +745,7 @@ public final class Bench {
 
     static int start(String[] args) throws IOException, InterruptedException {
         boolean quick = args.length == 4 && args[3].equals("--quick");
-        int workers = args.length < 3 ? 0 : parse(args[1]);
+        workers = args.length < 3 ? 0 : parse(args[1]);
         int reps = args.length < 3 ? 0 : parse(args[2]);
         if ((args.length != 3 && !quick) || workers < 1 || reps < 1) {
             System.err.println("usage: java -cp DIR Bench WORKLOAD WORKERS REPS [--quick]");
@@ -612,8 +763,7 @@ public final class Bench {
         warmUp(c);
         for (int i = 0; i < reps; i++) {
             Measure m = run(c);
-            System.out.printf(Locale.ROOT, "result %s java %d %.9f %d %d%n", c.workload, workers,
-                              m.seconds, c.tasks, m.ok ? 1 : 0);
+            printResult(c, m);
             if (!m.ok) status = 1;
         }
         pool.shutdown();
