@@ -8,6 +8,10 @@
  * wait bucket if the wait can be interrupted (interrupt.c). While it sleeps, another worker may run
  * in its place (compensate.c). task/task.h explains the state word.
  *
+ * One waiter does not spin: a thread outside the pool that has just woken a sleeping worker, while
+ * no worker runs the task yet. The woken worker may be waiting for the CPU of this thread
+ * (fji_wake_made()).
+ *
  * A guest, and a thread that does not work for the pool of the task, is not counted in the control
  * word of that pool. Such a waiter also wakes up every FJI_THREADLESS_POLL_NS, because the pool may
  * have queued tasks and no thread (threadless.c).
@@ -29,6 +33,7 @@
 #include "sched/interrupt.h"
 #include "sched/quiescent.h"
 #include "sched/threadless.h"
+#include "sched/wake.h"
 
 /*
  * What is awaited. Either `cell` is a cell of the waiter's own queue whose task was stolen, and
@@ -179,6 +184,7 @@ static int await_done(fji_worker *w, fj_pool *pool, const struct await *a)
     bool helps = w != NULL && w->pool == pool && fji_wait_may_run(a->how);
     bool counted = w != NULL && w->pool == pool && w->alive == FJI_ALIVE_WORKER;
     fj_cell *outer = NULL, *from = helps ? fji_worker_boundary(w) : NULL;
+    bool spins = counted || !fji_wake_made();
     int64_t until = 0;
     uint32_t turn = 0;
     fji_awaited awaited = {a->state, a->child_base, a->how->token, a->how->root};
@@ -203,7 +209,9 @@ static int await_done(fji_worker *w, fj_pool *pool, const struct await *a)
         }
         if ((err = await_gives_up(w, a->how)) != FJ_OK) break;
         /* RETRY: a queue may hold a task that w may run, so w does not sleep yet. */
-        if (await_spin(&until, &turn) || got == FJI_STEAL_RETRY) continue;
+        if (got == FJI_STEAL_RETRY) spins = true;
+        if ((spins || (s & FJI_THIEF_MASK) != 0) && await_spin(&until, &turn)) continue;
+        if (got == FJI_STEAL_RETRY) continue;
         /* A waiter that is not a worker of `pool` also checks whether `pool` has threads. */
         err = await_asleep(w, a, counted ? NULL : pool);
         break;

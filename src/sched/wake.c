@@ -12,12 +12,26 @@
 
 /* ---- Waking ---------------------------------------------------------------------------------- */
 
+/* Whether the calling thread has woken a sleeping thread or started one since its last call of
+ * fji_wake_made(). */
+static __thread bool wake_made;
+
+bool fji_wake_made(void)
+{
+    bool made = wake_made;
+
+    wake_made = false;
+    return made;
+}
+
 /* Makes w active. The caller has popped w from the idle stack. */
 static void worker_unpark(fji_worker *w)
 {
     /* [idle.park] acq_rel -> acquire in idle_sleep() and idle_fence(): what the waking thread wrote
      * before, for example w->searching. */
-    if (fji_swap_acq_rel(&w->park, FJI_PARK_ACTIVE) == FJI_PARK_PARKED) fji_plat_wake_one(&w->park);
+    if (fji_swap_acq_rel(&w->park, FJI_PARK_ACTIVE) != FJI_PARK_PARKED) return;
+    fji_plat_wake_one(&w->park);
+    wake_made = true;
 }
 
 /* Pops the worker on top of the idle stack, stores it in *out and adds `active` to the number of
@@ -62,6 +76,7 @@ static void wake_try(fj_pool *p, bool *slot)
         if (!fji_spawn_allowed(p, c)) return;
         bool started;
         if (!fji_spawn(p, &c, &started)) continue;
+        wake_made |= started;
         if (started) return;
         failures = 0;
         /* The control word counted the refused thread for a while. If the pool is shut down, this

@@ -38,6 +38,14 @@ void fji_wake_one(fj_pool *p);
  */
 void fji_wake_after_find(fji_worker *w, bool more);
 
+/*
+ * Returns whether the calling thread has woken a worker that slept in the kernel, or started a
+ * thread, since it called this function last. The kernel often places a thread that it wakes on the
+ * CPU of the waking thread. Such a worker runs when the waking thread sleeps, so a waiter that would
+ * spin delays the task that it waits for.
+ */
+bool fji_wake_made(void);
+
 /* Wakes all idle workers of p, which stops. Any thread may call it. */
 void fji_wake_all_idle(fj_pool *p);
 
