@@ -253,6 +253,10 @@
  * a bucket and wake each other. */
 #define FJI_WAIT_BUCKETS 64
 
+/* How long, in ns, the CPU limit of the control groups may be taken from the last reading instead of
+ * being read again. */
+#define FJI_QUOTA_KEEP_NS 100000000ll
+
 /* A sleeping thread that waits for a task of a pool, or for the end of a pool, checks in this
  * interval whether the pool is threadless, ns: 250 ms. A worker that waits for a task of its own
  * pool does not check. */

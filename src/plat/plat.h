@@ -193,9 +193,9 @@ size_t fji_plat_page(void);
 
 /*
  * Returns how many CPUs the process may use, at least 1. The number takes into account the CPU
- * limits of control groups and, in the linux layer, the affinity mask of the calling thread. `root`
- * is put before the paths in /proc and /sys: the library passes "", and only tests pass other
- * strings.
+ * limits of control groups, which may be up to FJI_QUOTA_KEEP_NS old, and, in the linux layer, the
+ * affinity mask of the calling thread. `root` is put before the paths in /proc and /sys: the library
+ * passes "", and only tests pass other strings.
  */
 int fji_plat_cpus(const char *root);
 

@@ -316,13 +316,30 @@ void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)
         fji_store_relaxed(&done, 1u); /* relaxed: as above */
 }
 
+/* Returns fji_plat_cpus_quota(root). If root is "", the result may be up to FJI_QUOTA_KEEP_NS old,
+ * because reading the files takes longer than all other steps of the creation of a pool. */
+static int plat_quota(const char *root)
+{
+    /* The time of the last reading in units of FJI_QUOTA_KEEP_NS, + 1, and below it the quota in
+     * QUOTA_BITS bits; 0: nothing was read yet. */
+    static uint64_t last;
+    enum { QUOTA_BITS = 20 }; /* a quota is at most 1000000 */
+
+    if (root[0] != '\0') return fji_plat_cpus_quota(root);
+    uint64_t time = (uint64_t)(fji_plat_now() / FJI_QUOTA_KEEP_NS) + 1;
+    uint64_t seen = fji_load_relaxed(&last); /* relaxed: the word publishes no other data */
+    if (seen >> QUOTA_BITS == time) return (int)(seen & ((1u << QUOTA_BITS) - 1));
+    int quota = fji_plat_cpus_quota(root);
+    fji_store_relaxed(&last, time << QUOTA_BITS | (uint64_t)quota); /* relaxed: as above */
+    return quota;
+}
+
 int fji_plat_cpus(const char *root)
 {
-    /* fji_plat_cpus_quota() reads files, which is a cancellation point, and the caller may hold a
-     * lock. */
+    /* plat_quota() reads files, which is a cancellation point, and the caller may hold a lock. */
     int keep = errno, old = fji_nocancel_begin();
     int n = fji_plat_cpus_online();
-    int quota = fji_plat_cpus_quota(root);
+    int quota = plat_quota(root);
     fji_nocancel_end(old);
     errno = keep;
 
