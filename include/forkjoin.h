@@ -816,6 +816,12 @@ FJ_API int fj_pool_thread_count(const fj_pool *pool);
  * getActiveThreadCount(). */
 FJ_API int fj_pool_active_count(const fj_pool *pool);
 
+/* Returns the number of workers that are awake and search for a task at this moment. Such a worker
+ * steals a task within a microsecond; a sleeping one first has to be woken, which takes several. A
+ * loop that is about to fork can thus find out whether a short task is worth a fork. The call costs
+ * a few nanoseconds. */
+FJ_API int fj_pool_searching_count(const fj_pool *pool);
+
 /* Returns the number of workers that are neither idle nor blocked. Java:
  * getRunningThreadCount(). */
 FJ_API int fj_pool_running_count(const fj_pool *pool);

@@ -10,12 +10,14 @@
 #include "scratch.h"
 
 enum {
-    INLINE_ACC = 128, /* an accumulator of at most this many bytes is stored in a struct half */
-    GROWTH = 16,      /* without a grain, a chunk has at most 16 times as many elements as the one
+    INLINE_ACC = 128,   /* an accumulator of at most this many bytes is stored in a struct half */
+    GROWTH = 64,        /* without a grain, a chunk has at most 64 times as many elements as the one
                        * before it */
-    SHARE = 64,       /* a chunk should take a 64th of the time that the rest of the range takes,
+    SHARE = 64,         /* a chunk should take a 64th of the time that the rest of the range takes,
                        * within the limits at TARGET_MAX */
-    TARGET_MAX = 4,   /* a chunk should take at least FJI_CHUNK_TICKS, at most 4 times as long */
+    PROBE_SHARE = 8,    /* a chunk that only measures should take an 8th of fork_min_ticks() */
+    RELIABLE_SHARE = 3, /* a first chunk of more than a third of fork_min_ticks() is reliable */
+    TARGET_MAX = 4,     /* a chunk should take at least FJI_CHUNK_TICKS, at most 4 times as long */
 };
 
 #define CHUNK_MAX 0x1p62f          /* the most elements of a chunk; fits a size_t */
@@ -33,6 +35,18 @@ typedef struct chunk_timing {
     uint64_t last_end; /* the tick counter when the next chunk begins: when the last chunk ended, or
                         * when the loop began, a thief began its half or a stolen half was joined */
 } chunk_timing;
+
+/*
+ * The loops without a grain that the calling thread has run one after the other, with pauses of at
+ * most RECENT_PAUSE_TICKS between them. A worker that has taken part in a loop searches for about
+ * this long before it sleeps. So if such a sequence of short loops takes long enough in total, it
+ * pays to wake a worker for one of them: the worker then finds the others by searching.
+ */
+#define RECENT_PAUSE_TICKS ((uint64_t)20000)
+static __thread struct {
+    uint64_t end;   /* the tick counter when the last loop ended */
+    uint64_t ticks; /* how long the loops took since the last one that was divided */
+} recent;
 
 /* The right half of a range, while it is forked. */
 typedef struct half {
@@ -70,6 +84,25 @@ static void timing_start(chunk_timing *t, const fji_job *j)
     t->last_end = j->grain != 0 ? 0 : fji_ticks();
 }
 
+/* Returns how many ticks a range has to take at least, so that another worker gets a half of it. */
+static uint64_t fork_min_ticks(void)
+{
+    if (recent.ticks > FJI_FORK_MIN_TICKS) return FJI_FORK_AWAKE_TICKS;
+    const fj_pool *pool = fj_current_pool();
+    bool awake = pool != NULL && fj_pool_searching_count(pool) != 0;
+    return awake ? FJI_FORK_AWAKE_TICKS : FJI_FORK_MIN_TICKS;
+}
+
+/* Called at the end of a loop without a grain that began at the tick `begin`. */
+static void recent_add(uint64_t begin)
+{
+    uint64_t now = fji_ticks();
+
+    if (begin - recent.end > RECENT_PAUSE_TICKS) recent.ticks = 0;
+    recent.end = now;
+    if (now - begin <= TICKS_MAX) recent.ticks += now - begin;
+}
+
 /* Returns how many ticks the next chunk should take if `rest` elements are left. Each chunk costs a
  * few hundred nanoseconds more than its elements, because the processor ends one loop and begins
  * another. Long chunks therefore cost less in total. But a half is forked only between two chunks,
@@ -90,10 +123,14 @@ static void timing_update(chunk_timing *t, const fji_job *j, size_t n, size_t re
     uint64_t now = fji_ticks(), elapsed = now - t->last_end;
 
     t->last_end = now;
-    t->reliable = t->ticks_per_element != 0 || elapsed > FJI_FORK_MIN_TICKS;
+    uint64_t fork_min = fork_min_ticks();
+    t->reliable = t->ticks_per_element != 0 || elapsed > fork_min / RELIABLE_SHARE;
     if (elapsed - 1 > TICKS_MAX) elapsed = 1; /* 0, or negative: two processors' counters differ */
     t->ticks_per_element = (float)elapsed / (float)n;
-    float target = timing_target(t, rest), current = (float)t->chunk * t->ticks_per_element;
+    /* A short first chunk is followed by one that only makes the measurement reliable. It is short,
+     * because a searching worker waits meanwhile. */
+    float target = t->reliable ? timing_target(t, rest) : (float)fork_min / PROBE_SHARE;
+    float current = (float)t->chunk * t->ticks_per_element;
     if (current >= target * .75f && current <= target * 1.5f) return;
 
     float fit = target / t->ticks_per_element, max = (float)n * GROWTH;
@@ -101,13 +138,14 @@ static void timing_update(chunk_timing *t, const fji_job *j, size_t n, size_t re
     t->chunk = chunk_clamp(j, fit < 1 ? 1 : fit < CHUNK_MAX ? (size_t)fit : (size_t)CHUNK_MAX);
 }
 
-/* Returns whether n elements are worth dividing between two workers: they are more than one chunk
- * and, if the options set no grain, they take longer than FJI_FORK_MIN_TICKS according to a
- * reliable measurement. */
+/* Returns whether n elements are worth dividing between two workers. If the options set a grain,
+ * they are if they are more than one chunk. Otherwise they are if they take longer than
+ * fork_min_ticks() according to a reliable measurement. */
 static bool fork_is_worthwhile(const chunk_timing *t, const fji_job *j, size_t n)
 {
-    if (n <= t->chunk) return false;
-    return j->grain != 0 || (t->reliable && (float)n * t->ticks_per_element > FJI_FORK_MIN_TICKS);
+    if (n <= chunk_unit(j)) return false;
+    if (j->grain != 0) return true;
+    return t->reliable && (float)n * t->ticks_per_element > (float)fork_min_ticks();
 }
 
 /* ---- Halves ---------------------------------------------------------------------------------- */
@@ -169,6 +207,7 @@ static size_t split_fork_half(fji_split *s, size_t lo, size_t hi, void *acc, chu
     h.hi = hi;
     h.timing = *t;
     h.acc = NULL;
+    recent.ticks = 0;
     fj_fork(&h.task);
     split_range(s, lo, mid, acc, t);
     if (!fji_job_join(&s->job, &h.task)) return mid;
@@ -221,8 +260,11 @@ static int split_call_run(fj_task *task)
 
     timing_start(&t, &c->split->job);
     size_t lo = c->begin;
+    uint64_t begin = t.last_end;
     if (c->split->job.grain == 0) lo = split_chunk(c->split, lo, c->end, c->acc, &t);
+    if (lo == c->end) return FJ_OK;
     split_range(c->split, lo, c->end, c->acc, &t);
+    if (c->split->job.grain == 0) recent_add(begin);
     return FJ_OK;
 }
 

@@ -27,6 +27,12 @@
  * therefore only calls its body and reads the tick counter a few times. If the options set a grain,
  * nothing is measured, and a half may be forked if the rest is more than one chunk. Before every
  * chunk a worker tests for a cancellation and, if the rest is long enough, for demand.
+ *
+ * FJI_FORK_MIN_TICKS is the price of waking a worker. If a worker is searching for a task already,
+ * a fork costs much less, and FJI_FORK_AWAKE_TICKS is enough. A program that runs one short loop
+ * after the other would never get there, because no single loop wakes a worker. So the loop also
+ * forks if the loops that this thread has run recently took FJI_FORK_MIN_TICKS together: the worker
+ * that this wakes searches for a while after it has taken part, and finds the next loops awake.
  */
 #ifndef FJI_ALGO_SPLIT_H
 #define FJI_ALGO_SPLIT_H
@@ -73,9 +79,11 @@ int fji_split_run_nested(const fji_job *outer, fji_step *step, void *context, si
 
 /* Durations in ticks, which are about nanoseconds. If the options set no grain, a chunk should take
  * at least FJI_CHUNK_TICKS, and a range is divided between workers only if it takes longer than
- * FJI_FORK_MIN_TICKS. */
+ * FJI_FORK_MIN_TICKS, or than FJI_FORK_AWAKE_TICKS if a worker is searching for a task: such a
+ * worker steals a task within a microsecond, while a sleeping one first has to be woken. */
 #define FJI_CHUNK_TICKS ((uint64_t)16000)
 #define FJI_FORK_MIN_TICKS ((uint64_t)12000)
+#define FJI_FORK_AWAKE_TICKS ((uint64_t)2200)
 
 /* Returns whether another worker would soon take a task that is forked now. */
 static inline bool fji_has_demand(void)

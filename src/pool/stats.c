@@ -139,6 +139,15 @@ int fj_pool_active_count(const fj_pool *pool)
     return stats_of(pool, stats_read_ctl).active;
 }
 
+int fj_pool_searching_count(const fj_pool *pool)
+{
+    const fj_pool *p = stats_pool(pool);
+
+    /* The record of the common pool is static, so nsearching may be read without a hold. relaxed: an
+     * estimate. */
+    return p != NULL ? (int)(fji_load_relaxed(&p->nsearching) & ~FJI_WAKE_DEFERRED) : 0;
+}
+
 int fj_pool_running_count(const fj_pool *pool)
 {
     return stats_of(pool, stats_read_all).running;

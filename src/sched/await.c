@@ -165,14 +165,15 @@ static int await_asleep(fji_worker *w, const struct await *a, fj_pool *watched)
 }
 
 /*
- * Pauses between two reads of the state word. Adds 1 to *turn, and yields the CPU to another thread
- * if *turn is then a multiple of 16. *until is the time at which the spinning ends; the caller sets
+ * Pauses between two reads of the state word, at first for a short time, because most tasks that a
+ * waiter has to spin for end soon. Adds 1 to *turn, and yields the CPU to another thread if *turn is
+ * then a multiple of 16. *until is the time at which the spinning ends; the caller sets
  * it to 0 before it begins to spin. Returns false if the waiter has spun for FJI_JOIN_SPIN_NS.
  */
 static bool await_spin(int64_t *until, uint32_t *turn)
 {
     if (*until == 0) *until = fji_plat_now() + FJI_JOIN_SPIN_NS;
-    fji_spin(turn, 16, 16);
+    fji_spin(turn, *turn < 16 ? 2 : 16, 16);
     return fji_plat_now() < *until;
 }
 

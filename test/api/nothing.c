@@ -373,6 +373,7 @@ FJ_TEST(nothing_is_the_common_pool_where_it_is_asked_and_makes_no_thread, 10)
     CHECK(fj_pool_worker_limit(NULL) >= 0);
     MEANS(fj_pool_worker_limit(NULL), fj_pool_worker_limit(fj_common_pool()));
     MEANS(fj_pool_active_count(NULL), 0);
+    MEANS(fj_pool_searching_count(NULL), 0);
     MEANS(fj_pool_running_count(NULL), 0);
     MEANS(fj_pool_steal_count(NULL), 0);
     MEANS(fj_pool_queued_task_count(NULL), 0);

@@ -2,6 +2,8 @@
 /*
  * stats.c - inspecting a pool: single figures, all statistics, the description, the dump
  */
+#define _GNU_SOURCE
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -389,5 +391,40 @@ FJ_TEST(looking_at_a_busy_pool_gives_sensible_figures, 30)
         CHECK_EQ(fj_join(&f.task), FJ_OK);
         CHECK_EQ(f.result, 2584);
     }
+    fjt_destroy(pool);
+}
+
+/* ---- Searching workers ----------------------------------------------------------------------- */
+
+static int does_nothing(void *arg)
+{
+    (void)arg;
+    return FJ_OK;
+}
+
+/* A worker spins for a while after its last task, if there are at least two CPUs, and then sleeps.
+ * The loop submits a task again if the test has slept so long that the worker sleeps too. */
+FJ_TEST(searching_workers_are_counted_until_they_sleep, 60)
+{
+    fj_pool_options o = {0};
+    cpu_set_t cpus;
+    fj_stats s;
+
+    CHECK_EQ(sched_getaffinity(0, sizeof cpus, &cpus), 0);
+    o.parallelism = 1;
+    o.spin_ns = 20000000;
+    fj_pool *pool = fjt_pool_with(&o);
+    CHECK_EQ(fj_pool_searching_count(pool), 0);
+    CHECK_EQ(fj_execute(pool, does_nothing, NULL), FJ_OK);
+    while (CPU_COUNT(&cpus) > 1 && fj_pool_searching_count(pool) != 1) {
+        fjt_sleep_us(10);
+        CHECK_EQ(fj_pool_stats(pool, &s), FJ_OK);
+        if (s.idle == 1) CHECK_EQ(fj_execute(pool, does_nothing, NULL), FJ_OK);
+    }
+    do {
+        fjt_sleep_us(100);
+        CHECK_EQ(fj_pool_stats(pool, &s), FJ_OK);
+    } while (s.idle != 1);
+    CHECK_EQ(fj_pool_searching_count(pool), 0);
     fjt_destroy(pool);
 }
