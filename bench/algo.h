@@ -10,10 +10,11 @@
  *
  *     result WORKLOAD RUNTIME VARIANT WORKERS SECONDS CPU ITEMS BYTES OK
  *
- * CPU is the processor time of all threads. BYTES is the least number of bytes that have to be
- * read and written for each item, or 0 if the speed of the memory does not limit the workload. This
+ * CPU is the processor time of all threads. A run of a region consists of many loops, and SECONDS
+ * and CPU are the averages for one loop. BYTES is the least number of bytes that have to be read
+ * and written for each item, or 0 if the speed of the memory does not limit the workload. This
  * header also has the inner loops that have to be the same in all programs. It compiles as C11 and
- * as C++17. java/Algo.java repeats the workloads.
+ * as C++17. java/Algo.java repeats most of the workloads.
  */
 #ifndef BENCH_ALGO_H
 #define BENCH_ALGO_H
@@ -28,29 +29,31 @@
 /* ---- the workloads ---- */
 
 enum algo_shape {
-    ALGO_LOOP,      /* out: u32, by algo_element() */
-    ALGO_TINY,      /* out: u32, one in each cache line; many short loops */
-    ALGO_SUM,       /* in: double; out: one double */
-    ALGO_SCAN_I64,  /* in, out: i64 */
-    ALGO_SCAN_F64,  /* in, out: double */
-    ALGO_COPY,      /* in, out: i64; out is a copy of in: the limit that the memory sets */
-    ALGO_FILTER,    /* in, out: u32; returns the number of kept elements */
-    ALGO_FIND,      /* in: u32; returns the index of the found element */
-    ALGO_COUNT_U8,  /* in: u8; out: 256 u64 */
-    ALGO_COUNT_U32, /* in: u32; out: 1024 u64 */
-    ALGO_SORT_U32,  /* out: u32, in place */
-    ALGO_SORT_PAIR, /* out: struct algo_pair, in place */
-    ALGO_SORT_TEXT, /* out: const char *, in place */
-    ALGO_SORT_KV32, /* out: struct algo_kv32, in place, stable */
-    ALGO_SORT_KV64, /* out: struct algo_kv64, in place, stable */
-    ALGO_MERGE,     /* in: u32, two sorted halves; out: u32 */
-    ALGO_PIPE       /* out: u32, in order */
+    ALGO_LOOP,         /* out: u32, by algo_element() */
+    ALGO_TINY,         /* out: u32, one in each cache line; many short loops */
+    ALGO_REGION,       /* out: u32; the same short loop again and again */
+    ALGO_REGION_HEAVY, /* out: u32, one in each cache line; the same with few, heavy elements */
+    ALGO_SUM,          /* in: double; out: one double */
+    ALGO_SCAN_I64,     /* in, out: i64 */
+    ALGO_SCAN_F64,     /* in, out: double */
+    ALGO_COPY,         /* in, out: i64; out is a copy of in: the limit that the memory sets */
+    ALGO_FILTER,       /* in, out: u32; returns the number of kept elements */
+    ALGO_FIND,         /* in: u32; returns the index of the found element */
+    ALGO_COUNT_U8,     /* in: u8; out: 256 u64 */
+    ALGO_COUNT_U32,    /* in: u32; out: 1024 u64 */
+    ALGO_SORT_U32,     /* out: u32, in place */
+    ALGO_SORT_PAIR,    /* out: struct algo_pair, in place */
+    ALGO_SORT_TEXT,    /* out: const char *, in place */
+    ALGO_SORT_KV32,    /* out: struct algo_kv32, in place, stable */
+    ALGO_SORT_KV64,    /* out: struct algo_kv64, in place, stable */
+    ALGO_MERGE,        /* in: u32, two sorted halves; out: u32 */
+    ALGO_PIPE          /* out: u32, in order */
 };
 
 typedef struct algo_case {
     const char *name;
     enum algo_shape shape;
-    size_t full, quick; /* items */
+    size_t full, quick; /* items; of a region: the elements of one loop */
     size_t bytes;       /* read and written for each item; 0: not relevant */
 } algo_case;
 
@@ -61,6 +64,11 @@ static const algo_case algo_cases[] = {
     {"for-grain1", ALGO_LOOP, 10000000, 500000, 0},
     {"for-tiny", ALGO_TINY, 100000, 5000, 0},
     {"for-tiny-inside", ALGO_TINY, 100000, 5000, 0},
+    {"region-2us", ALGO_REGION, 1200, 1200, 0},
+    {"region-5us", ALGO_REGION, 3000, 3000, 0},
+    {"region-13us", ALGO_REGION, 7800, 7800, 0},
+    {"region-50us", ALGO_REGION, 30000, 30000, 0},
+    {"region-heavy-6us", ALGO_REGION_HEAVY, 10, 10, 0},
     {"sum", ALGO_SUM, 64000000, 3200000, 8},
     {"sum-fixed", ALGO_SUM, 64000000, 3200000, 8},
     {"scan-i64", ALGO_SCAN_I64, 64000000, 3200000, 16},
@@ -100,6 +108,14 @@ enum {
     ALGO_TEXT_MOST = 24
 };
 
+/* A region is a short loop that is called again and again. */
+enum {
+    ALGO_REGION_LOOPS = 3000,      /* loops in one run */
+    ALGO_REGION_QUICK_LOOPS = 300, /* the same with --quick */
+    ALGO_REGION_STEPS = 5,         /* multiply-adds for one element, about 1.7 ns */
+    ALGO_REGION_TURNS = 420        /* steps of algo_turns() for a heavy element, about 600 ns */
+};
+
 typedef struct algo_pair {
     uint64_t key, value;
 } algo_pair;
@@ -116,6 +132,7 @@ typedef struct algo_kv64 {
 typedef struct algo {
     const algo_case *c;
     size_t n;
+    size_t loops; /* the loops of one run of a region; otherwise 1 */
     int workers;
     void *in, *out;
     char *text;      /* the strings of ALGO_SORT_TEXT */
@@ -191,6 +208,40 @@ static inline uint32_t algo_grain1(size_t i)
 static inline void algo_tiny(uint32_t *out, size_t i)
 {
     out[i * ALGO_TINY_STEP] += algo_turns(i + 1, ALGO_TINY_TURNS) | 1;
+}
+
+/* One element of a region. Like algo_tiny(), it adds a value that depends on i only. The compiler
+ * can neither combine nor vectorize the multiply-adds. */
+static inline uint32_t algo_region_value(size_t i)
+{
+    uint32_t x = (uint32_t)i;
+
+    for (int k = 0; k < ALGO_REGION_STEPS; k++) {
+        x = x * 1664525u + 1013904223u;
+        __asm__("" : "+r"(x));
+    }
+    return x | 1;
+}
+
+static inline void algo_region(uint32_t *out, size_t i)
+{
+    out[i] += algo_region_value(i);
+}
+
+/* One heavy element of a region. */
+static inline uint32_t algo_region_heavy_value(size_t i)
+{
+    return algo_turns(i + 1, ALGO_REGION_TURNS) | 1;
+}
+
+static inline void algo_region_heavy(uint32_t *out, size_t i)
+{
+    out[i * ALGO_TINY_STEP] += algo_region_heavy_value(i);
+}
+
+static inline bool algo_is_region(enum algo_shape s)
+{
+    return s == ALGO_REGION || s == ALGO_REGION_HEAVY;
 }
 
 /* The sum of a[lo] to a[hi - 1], in eight independent partial sums, so that only the memory limits
@@ -403,6 +454,7 @@ static inline size_t algo_out_bytes(const algo *a)
 {
     switch (a->c->shape) {
         case ALGO_TINY: return ALGO_TINY_LOOP * ALGO_TINY_STEP * sizeof(uint32_t);
+        case ALGO_REGION_HEAVY: return a->n * ALGO_TINY_STEP * sizeof(uint32_t);
         case ALGO_SUM:
         case ALGO_FIND:
         case ALGO_COUNT_U8:
@@ -437,14 +489,22 @@ static inline uint64_t algo_expect(const algo *a)
     return sum;
 }
 
+/* Returns whether the workload has no array `in`. */
+static inline bool algo_no_input(enum algo_shape s)
+{
+    return s == ALGO_LOOP || s == ALGO_TINY || algo_is_region(s) || s == ALGO_PIPE;
+}
+
 static inline void algo_prepare(algo *a, const algo_case *c, bool quick, int workers)
 {
     a->c = c;
     a->n = quick ? c->quick : c->full;
+    a->loops = 1;
+    if (algo_is_region(c->shape)) a->loops = quick ? ALGO_REGION_QUICK_LOOPS : ALGO_REGION_LOOPS;
     a->workers = workers;
     a->text = NULL;
     a->in = a->out = NULL;
-    if (c->shape != ALGO_LOOP && c->shape != ALGO_TINY && c->shape != ALGO_PIPE) {
+    if (!algo_no_input(c->shape)) {
         a->in = algo_memory(a->n * algo_size_in(c->shape));
         if (c->shape == ALGO_SORT_TEXT)
             algo_fill_texts(a);
@@ -554,6 +614,25 @@ static inline bool algo_check_tiny(const algo *a)
     return true;
 }
 
+static inline bool algo_check_region(const algo *a)
+{
+    const uint32_t *out = (const uint32_t *)a->out;
+
+    for (size_t i = 0; i < a->n; i++)
+        if (out[i] != (uint32_t)(algo_region_value(i) * a->loops)) return false;
+    return true;
+}
+
+static inline bool algo_check_heavy(const algo *a)
+{
+    const uint32_t *out = (const uint32_t *)a->out;
+
+    for (size_t i = 0; i < a->n; i++)
+        if (out[i * ALGO_TINY_STEP] != (uint32_t)(algo_region_heavy_value(i) * a->loops))
+            return false;
+    return true;
+}
+
 static inline bool algo_check_pipe(const algo *a)
 {
     for (size_t i = 0; i < a->n; i++)
@@ -566,6 +645,8 @@ static inline bool algo_check(const algo *a, uint64_t returned)
     switch (a->c->shape) {
         case ALGO_LOOP: return algo_check_loop(a);
         case ALGO_TINY: return algo_check_tiny(a);
+        case ALGO_REGION: return algo_check_region(a);
+        case ALGO_REGION_HEAVY: return algo_check_heavy(a);
         case ALGO_SUM: return (uint64_t)((double *)a->out)[0] == a->answer;
         case ALGO_SCAN_I64:
         case ALGO_SCAN_F64: return algo_check_scan(a);
@@ -626,8 +707,10 @@ static inline bool algo_measure(const algo *a, const algo_runtime *rt, const alg
     uint64_t end = bench_now_ns();
     cpu = algo_cpu_ns() - cpu;
     bool ok = algo_check(a, returned);
+    double per_loop = 1e-9 / (double)a->loops;
     printf("result %s %s %s %d %.9f %.9f %zu %zu %d\n", a->c->name, rt->name, e->variant,
-           a->workers, (double)(end - start) * 1e-9, (double)cpu * 1e-9, a->n, a->c->bytes, ok);
+           a->workers, (double)(end - start) * per_loop, (double)cpu * per_loop, a->n, a->c->bytes,
+           ok);
     fflush(stdout);
     return ok;
 }

@@ -16,6 +16,7 @@ import sys
 from beside import Failure, names, print_columns, progress, results
 
 WORKLOADS = ["for-even", "for-triangle", "for-heavy", "for-grain1", "for-tiny", "for-tiny-inside",
+             "region-2us", "region-5us", "region-13us", "region-50us", "region-heavy-6us",
              "sum", "sum-fixed", "scan-i64", "scan-f64", "copy", "filter", "find",
              "histogram-u8", "histogram-u32",
              "sort-u32", "sort-u32-sorted", "sort-u32-reversed", "sort-u32-equal",
@@ -111,6 +112,11 @@ class Session:
         return min(rows, key=lambda k: self.series[k].best) if rows else None
 
 
+def seconds(value):
+    """Returns the time as text: rounded to microseconds, or to nanoseconds below 1 ms."""
+    return f"{value:.6f}" if value >= 0.001 else f"{value:.9f}"
+
+
 def ratio(session, key, other):
     if key is None or other is None:
         return "-"
@@ -126,10 +132,10 @@ def print_table(session, workload, workers):
         s = session.series[key]
         speed = f"{s.items * s.bytes / s.best * 1e-9:.1f}" if s.bytes else "-"
         alone = (workload, 1) + key[2:]
-        lines.append([key[2], key[3], f"{s.best:.6f}", f"{s.best * 1e9 / s.items:.2f}", speed,
+        lines.append([key[2], key[3], seconds(s.best), f"{s.best * 1e9 / s.items:.2f}", speed,
                       ratio(session, key, serial), ratio(session, key, ours),
                       ratio(session, alone if alone in session.series else None, key),
-                      f"{s.cpu:.6f}", f"{s.cpu / session.series[ours].cpu:.2f}" if ours else "-",
+                      seconds(s.cpu), f"{s.cpu / session.series[ours].cpu:.2f}" if ours else "-",
                       f"{s.spread * 100:.0f}%"])
     print(f"\n{workload}, {workers} worker" + ("s" if workers > 1 else ""))
     print_columns(lines, 2)
@@ -153,9 +159,9 @@ def print_summary(session, workloads):
                        if k[:3] == (w, workers, OURS))
             least = min(((s.cpu, " ".join(k[2:])) for k, s in session.series.items()
                          if k[:2] == (w, workers) and k[2] not in SERIAL + (OURS,)), default=None)
-            lines.append([w, ours[3], f"{session.series[ours].best:.6f}",
+            lines.append([w, ours[3], seconds(session.series[ours].best),
                           ratio(session, ours, serial), " ".join(peer[2:]) if peer else "-",
-                          f"{session.series[peer].best:.6f}" if peer else "-",
+                          seconds(session.series[peer].best) if peer else "-",
                           ratio(session, ours, peer), least[1] if least else "-",
                           f"{mine[0] / least[0]:.2f}" if least else "-"])
         print(f"\nThe best of each, {workers} worker" + ("s" if workers > 1 else ""))

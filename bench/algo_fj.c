@@ -127,6 +127,26 @@ static uint64_t run_tiny_common(const algo *a)
     return 0;
 }
 
+static int region_body(size_t begin, size_t end, void *arg)
+{
+    for (size_t i = begin; i < end; i++) algo_region(arg, i);
+    return FJ_OK;
+}
+
+static int region_heavy_body(size_t begin, size_t end, void *arg)
+{
+    for (size_t i = begin; i < end; i++) algo_region_heavy(arg, i);
+    return FJ_OK;
+}
+
+/* All options are the default, so every loop chooses the size of its chunks itself. */
+static uint64_t run_region(const algo *a)
+{
+    fj_for_fn *body = a->c->shape == ALGO_REGION_HEAVY ? region_heavy_body : region_body;
+    for (size_t k = 0; k < a->loops; k++) must(fj_for(0, a->n, body, a->out, NULL));
+    return 0;
+}
+
 static int grain1_body(size_t begin, size_t end, void *arg)
 {
     uint32_t *out = arg;
@@ -441,6 +461,7 @@ static const algo_entry entries[] = {
     {"for-grain1", "forks", run_tree},
     {"for-tiny*", "for", run_tiny},
     {"for-tiny", "common", run_tiny_common},
+    {"region-*", "for", run_region},
     {"sum", "reduce", run_sum},
     {"sum-fixed", "reduce_fixed", run_sum_fixed},
     {"scan-i64", "scan_i64", run_scan_i64},

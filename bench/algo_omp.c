@@ -124,6 +124,25 @@ static uint64_t run_tiny_inside(const algo *a)
     return 0;
 }
 
+static void region(uint32_t *out, size_t n)
+{
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < n; i++) algo_region(out, i);
+}
+
+static void region_heavy(uint32_t *out, size_t n)
+{
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < n; i++) algo_region_heavy(out, i);
+}
+
+static uint64_t run_region(const algo *a)
+{
+    bool heavy = a->c->shape == ALGO_REGION_HEAVY;
+    for (size_t k = 0; k < a->loops; k++) (heavy ? region_heavy : region)(a->out, a->n);
+    return 0;
+}
+
 /* ---- sums and scans ---- */
 
 /* Sums chunks of 4096 elements with algo_sum(), so that both compilers generate the same inner
@@ -274,6 +293,7 @@ static const algo_entry entries[] = {
     {"for-tiny", "static", run_tiny_static},
     {"for-tiny", "dynamic", run_tiny_dynamic},
     {"for-tiny-inside", "taskloop", run_tiny_inside},
+    {"region-*", "static", run_region},
     {"sum", "reduction", run_sum},
 #ifndef __clang__
     {"scan-i64", "inscan", run_scan_i64},

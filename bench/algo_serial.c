@@ -54,6 +54,19 @@ static uint64_t run_tiny(const algo *a)
     return 0;
 }
 
+static uint64_t run_region(const algo *a)
+{
+    bool heavy = a->c->shape == ALGO_REGION_HEAVY;
+
+    for (size_t k = 0; k < a->loops; k++) {
+        if (heavy)
+            for (size_t i = 0; i < a->n; i++) algo_region_heavy(a->out, i);
+        else
+            for (size_t i = 0; i < a->n; i++) algo_region(a->out, i);
+    }
+    return 0;
+}
+
 /* ---- sums and scans ---- */
 
 static uint64_t run_sum(const algo *a)
@@ -247,6 +260,7 @@ static const algo_entry entries[] = {
     {"for-heavy", "loop", run_heavy},
     {"for-grain1", "loop", run_grain1},
     {"for-tiny*", "loop", run_tiny},
+    {"region-*", "loop", run_region},
     {"sum*", "loop", run_sum},
     {"scan-i64", "loop", run_scan_i64},
     {"scan-f64", "loop", run_scan_f64},

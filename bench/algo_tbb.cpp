@@ -100,6 +100,27 @@ template <class P> uint64_t run_tiny(const algo *a)
     return 0;
 }
 
+template <class F> void region(const algo *a, F element)
+{
+    uint32_t *to = out<uint32_t>(a);
+    for (size_t k = 0; k < a->loops; k++)
+        tbb::parallel_for(
+            range(0, a->n),
+            [=](const range &r) {
+                for (size_t i = r.begin(); i < r.end(); i++) element(to, i);
+            },
+            tbb::static_partitioner());
+}
+
+uint64_t run_region(const algo *a)
+{
+    if (a->c->shape == ALGO_REGION_HEAVY)
+        region(a, [](uint32_t *to, size_t i) { algo_region_heavy(to, i); });
+    else
+        region(a, [](uint32_t *to, size_t i) { algo_region(to, i); });
+    return 0;
+}
+
 uint64_t run_copy(const algo *a)
 {
     const int64_t *from = in<int64_t>(a);
@@ -308,6 +329,7 @@ const algo_entry entries[] = {
     {"for-grain1", "simple", run_grain1},
     {"for-tiny*", "auto", run_tiny<by_auto>},
     {"for-tiny*", "simple", run_tiny<by_one>},
+    {"region-*", "static", run_region},
     {"sum", "reduce", run_sum},
     {"sum", "std:reduce", run_std_sum},
     {"sum-fixed", "deterministic", run_sum_fixed},

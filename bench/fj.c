@@ -10,6 +10,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 
+#include "dd.h"
 #include "fj_kinds.h"
 #include "fj_pool.h"
 
@@ -329,6 +330,70 @@ static double run_fan(const bench_case *c)
     return (double)root.result;
 }
 
+/* ---- dd ---- */
+
+struct conjoin {
+    fj_task task;
+    uint32_t a, b;
+    uint32_t result;
+};
+
+static int conjoin_run(fj_task *t);
+
+static uint32_t conjoin(uint32_t a, uint32_t b)
+{
+    dd_step s;
+    uint32_t low, high;
+
+    if (FJ_LEAF(dd_known(&s, a, b))) return s.result;
+
+    struct conjoin h;
+    fj_task_init(&h.task, conjoin_run);
+    h.a = s.high_a;
+    h.b = s.high_b;
+    fj_fork(&h.task);
+    low = conjoin(s.low_a, s.low_b);
+    if (fj_unfork(&h.task)) {
+        high = conjoin(h.a, h.b);
+    } else {
+        fj_join_stolen(&h.task);
+        high = h.result;
+    }
+    return dd_finish(&s, low, high);
+}
+
+static int conjoin_run(fj_task *t)
+{
+    struct conjoin *c = (struct conjoin *)t;
+    c->result = conjoin(c->a, c->b);
+    return FJ_OK;
+}
+
+struct conjoin_all {
+    fj_task task;
+    uint32_t n;
+    uint32_t result;
+};
+
+static int conjoin_all_run(fj_task *t)
+{
+    struct conjoin_all *all = (struct conjoin_all *)t;
+    uint32_t f = DD_TRUE;
+
+    for (uint32_t i = 0; i < dd_constraints(all->n); i++) f = conjoin(f, dd_constraint(all->n, i));
+    all->result = f;
+    return FJ_OK;
+}
+
+static double run_dd(const bench_case *c)
+{
+    struct conjoin_all root = {.n = c->size};
+    dd_init(c->size);
+    fj_task_init(&root.task, conjoin_all_run);
+    run_root(&root.task);
+    return dd_answer(c->size, root.result);
+}
+
 /* ---- one task from outside ---- */
 
 static void round_trip(bench_body *body, void *arg)
@@ -348,6 +413,7 @@ int main(int argc, char **argv)
         {"uts-bin", run_uts},
         {"skynet", run_skynet},
         {"fan", run_fan},
+        {"dd", run_dd},
         {"fib-future", run_fib_future},
         {"fib-completer", run_fib_completer},
         {"sum-completer", run_sum_completer},

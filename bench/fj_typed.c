@@ -9,6 +9,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 
+#include "dd.h"
 #include "fj_pool.h"
 
 /* ---- fib ---- */
@@ -182,6 +183,36 @@ static double run_fan(const bench_case *c)
     return (double)answer;
 }
 
+/* ---- dd ---- */
+
+FJ_TASK(uint32_t, conjoin, uint32_t, a, uint32_t, b)
+{
+    dd_step s;
+
+    if (FJ_LEAF(dd_known(&s, a, b))) return s.result;
+
+    conjoin_task high;
+    conjoin_fork(FJ, &high, s.high_a, s.high_b);
+    uint32_t low = conjoin_call(FJ, s.low_a, s.low_b);
+    return dd_finish(&s, low, conjoin_join(FJ, &high));
+}
+
+FJ_TASK(uint32_t, conjoin_all, uint32_t, n)
+{
+    uint32_t f = DD_TRUE;
+
+    for (uint32_t i = 0; i < dd_constraints(n); i++) f = conjoin_call(FJ, f, dd_constraint(n, i));
+    return f;
+}
+
+static double run_dd(const bench_case *c)
+{
+    uint32_t f = DD_FALSE;
+    dd_init(c->size);
+    must(conjoin_all_invoke(pool, &f, c->size));
+    return dd_answer(c->size, f);
+}
+
 /* ---- one task from outside ---- */
 
 FJ_VOID_TASK(trip, bench_body *, body, void *, arg)
@@ -197,9 +228,16 @@ static void round_trip(bench_body *body, void *arg)
 int main(int argc, char **argv)
 {
     static const bench_entry entries[] = {
-        {"fib", run_fib},     {"integrate", run_integrate}, {"nqueens", run_nqueens},
-        {"uts-geo", run_uts}, {"uts-bin", run_uts},         {"skynet", run_skynet},
-        {"fan", run_fan},     {"oversub", run_fib},         {"idle", run_fib},
+        {"fib", run_fib},
+        {"integrate", run_integrate},
+        {"nqueens", run_nqueens},
+        {"uts-geo", run_uts},
+        {"uts-bin", run_uts},
+        {"skynet", run_skynet},
+        {"fan", run_fan},
+        {"dd", run_dd},
+        {"oversub", run_fib},
+        {"idle", run_fib},
         {NULL, NULL},
     };
     static const bench_runtime fj = {"fj-typed", entries, start, stop, submit, round_trip};

@@ -8,6 +8,7 @@
  * thread of the region. So this program does not support the workloads whose caller is a thread
  * outside the pool: submit-1, submit-2, wake, trip-PAUSE, first and create.
  */
+#include "dd.h"
 #include "harness.h"
 
 #include <omp.h>
@@ -179,12 +180,51 @@ static double run_fan(const bench_case *c)
     return (double)answer;
 }
 
+static uint32_t conjoin(uint32_t a, uint32_t b)
+{
+    dd_step s;
+    uint32_t low, high;
+
+    if (dd_known(&s, a, b)) return s.result;
+#pragma omp task shared(s, high)
+    high = conjoin(s.high_a, s.high_b);
+    low = conjoin(s.low_a, s.low_b);
+#pragma omp taskwait
+    return dd_finish(&s, low, high);
+}
+
+static uint32_t conjoin_all(uint32_t n)
+{
+    uint32_t f = DD_TRUE;
+
+    for (uint32_t i = 0; i < dd_constraints(n); i++) f = conjoin(f, dd_constraint(n, i));
+    return f;
+}
+
+static double run_dd(const bench_case *c)
+{
+    uint32_t f = DD_TRUE;
+
+    dd_init(c->size);
+#pragma omp parallel num_threads(team)
+#pragma omp single
+    f = conjoin_all(c->size);
+    return dd_answer(c->size, f);
+}
+
 int main(int argc, char **argv)
 {
     static const bench_entry entries[] = {
-        {"fib", run_fib},     {"integrate", run_integrate}, {"nqueens", run_nqueens},
-        {"uts-geo", run_uts}, {"uts-bin", run_uts},         {"skynet", run_skynet},
-        {"fan", run_fan},     {"oversub", run_fib},         {"idle", run_fib},
+        {"fib", run_fib},
+        {"integrate", run_integrate},
+        {"nqueens", run_nqueens},
+        {"uts-geo", run_uts},
+        {"uts-bin", run_uts},
+        {"skynet", run_skynet},
+        {"fan", run_fan},
+        {"dd", run_dd},
+        {"oversub", run_fib},
+        {"idle", run_fib},
         {NULL, NULL},
     };
     static const bench_runtime omp = {RUNTIME, entries, start, NULL, NULL, NULL};

@@ -15,7 +15,7 @@ import sys
 
 from beside import Failure, names, print_columns, progress, results
 
-WORKLOADS = ["fib", "integrate", "nqueens", "uts-geo", "uts-bin", "skynet", "fan",
+WORKLOADS = ["fib", "integrate", "nqueens", "uts-geo", "uts-bin", "skynet", "fan", "dd",
              "submit-1", "submit-2", "wake", "trip-200us", "trip-5ms", "trip-100ms",
              "first", "create", "idle", "oversub",
              "fib-future", "fib-completer", "sum-completer"]

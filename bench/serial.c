@@ -4,6 +4,7 @@
  *
  * The same computations without forks. The times of all other programs are compared with these.
  */
+#include "dd.h"
 #include "harness.h"
 
 static uint64_t fib(unsigned n)
@@ -99,13 +100,37 @@ static double run_fan(const bench_case *c)
     return (double)total;
 }
 
+static uint32_t conjoin(uint32_t a, uint32_t b)
+{
+    dd_step s;
+
+    if (dd_known(&s, a, b)) return s.result;
+    uint32_t low = conjoin(s.low_a, s.low_b);
+    return dd_finish(&s, low, conjoin(s.high_a, s.high_b));
+}
+
+static double run_dd(const bench_case *c)
+{
+    uint32_t f = DD_TRUE;
+
+    dd_init(c->size);
+    for (uint32_t i = 0; i < dd_constraints(c->size); i++)
+        f = conjoin(f, dd_constraint(c->size, i));
+    return dd_answer(c->size, f);
+}
+
 int main(int argc, char **argv)
 {
     static const bench_entry entries[] = {
-        {"fib", run_fib},         {"integrate", run_integrate},
-        {"nqueens", run_nqueens}, {"uts-geo", run_uts},
-        {"uts-bin", run_uts},     {"skynet", run_skynet},
-        {"fan", run_fan},         {NULL, NULL},
+        {"fib", run_fib},
+        {"integrate", run_integrate},
+        {"nqueens", run_nqueens},
+        {"uts-geo", run_uts},
+        {"uts-bin", run_uts},
+        {"skynet", run_skynet},
+        {"fan", run_fan},
+        {"dd", run_dd},
+        {NULL, NULL},
     };
     static const bench_runtime serial = {"serial", entries, NULL, NULL, NULL, NULL};
 

@@ -6,6 +6,7 @@
  * with BENCH_TBB_INVOKE defined, forks with parallel_invoke and supports only the workloads with
  * two-way forks.
  */
+#include "dd.h"
 #include "harness.h"
 
 #include <alloca.h>
@@ -98,13 +99,35 @@ double run_integrate(const bench_case *c)
     return arena->execute([=] { return integrate(0, y0, x, y, (y0 + y) * x / 2); });
 }
 
+std::uint32_t conjoin(std::uint32_t a, std::uint32_t b)
+{
+    dd_step s;
+    std::uint32_t low, high;
+
+    if (dd_known(&s, a, b)) return s.result;
+    both([&high, &s] { high = conjoin(s.high_a, s.high_b); },
+         [&low, &s] { low = conjoin(s.low_a, s.low_b); });
+    return dd_finish(&s, low, high);
+}
+
+double run_dd(const bench_case *c)
+{
+    std::uint32_t n = c->size;
+
+    dd_init(n);
+    std::uint32_t all = arena->execute([=] {
+        std::uint32_t f = DD_TRUE;
+        for (std::uint32_t i = 0; i < dd_constraints(n); i++) f = conjoin(f, dd_constraint(n, i));
+        return f;
+    });
+    return dd_answer(n, all);
+}
+
 #ifdef BENCH_TBB_INVOKE
 
 const bench_entry entries[] = {
-    {"fib", run_fib},
-    {"integrate", run_integrate},
-    {"oversub", run_fib},
-    {nullptr, nullptr},
+    {"fib", run_fib},     {"integrate", run_integrate}, {"dd", run_dd},
+    {"oversub", run_fib}, {nullptr, nullptr},
 };
 const bench_runtime runtime = {"tbb-invoke", entries, start, stop, nullptr, nullptr};
 
@@ -217,9 +240,11 @@ void round_trip(bench_body *body, void *arg)
 }
 
 const bench_entry entries[] = {
-    {"fib", run_fib},     {"integrate", run_integrate}, {"nqueens", run_nqueens},
-    {"uts-geo", run_uts}, {"uts-bin", run_uts},         {"skynet", run_skynet},
-    {"fan", run_fan},     {"oversub", run_fib},         {"idle", run_fib},
+    {"fib", run_fib},         {"integrate", run_integrate},
+    {"nqueens", run_nqueens}, {"uts-geo", run_uts},
+    {"uts-bin", run_uts},     {"skynet", run_skynet},
+    {"fan", run_fan},         {"dd", run_dd},
+    {"oversub", run_fib},     {"idle", run_fib},
     {nullptr, nullptr},
 };
 const bench_runtime runtime = {"tbb", entries, start, stop, submit, round_trip};

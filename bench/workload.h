@@ -48,13 +48,13 @@ enum {
 /*
  * One workload at one size.
  *
- *   size       fib, oversub, nqueens: n            integrate: upper bound of the interval
+ *   size       fib, oversub, nqueens, dd: n        integrate: upper bound of the interval
  *              uts-geo: depth limit                uts-bin: children of the root
  *              skynet: leaves                      submit-P: tasks of each producer
  *              fan: tasks                          idle: milliseconds
  *              wake, trip-PAUSE, first, create: rounds
  *   tasks      number of forks in one run (uts: nodes; idle and all workloads that have rounds: 1);
- *              the divisor of "ns/task"
+ *              the divisor of "ns/task". dd: forks with one worker, see dd.h
  *   answer     what a kernel has to return; a double represents all integer answers exactly
  *   tolerance  allowed relative error; 0 if the answer is an integer
  */
@@ -85,6 +85,8 @@ static inline const bench_case *bench_case_find(const char *workload, bool quick
         {"skynet", 100000, 111110, 4999950000.0, 0},
         {"fan", 1000000, 1000000, 499999500000.0, 0},
         {"fan", 100000, 100000, 4999950000.0, 0},
+        {"dd", 8, 2063749, 92, 0},
+        {"dd", 7, 307706, 40, 0},
         {"submit-1", 1000000, 1000000, 1000000, 0},
         {"submit-1", 100000, 100000, 100000, 0},
         {"submit-2", 1000000, 2000000, 2000000, 0},

@@ -751,6 +751,10 @@ public final class Bench {
             System.err.println("usage: java -cp DIR Bench WORKLOAD WORKERS REPS [--quick]");
             return 2;
         }
+        if (args[0].equals("dd")) {
+            System.err.println("java: unsupported workload: " + args[0]);
+            return 3;
+        }
         Case c = find(args[0], quick);
         if (c == null) {
             System.err.println("java: unknown workload: " + args[0]);

@@ -43,6 +43,7 @@ typedef struct chunk_timing {
  * pays to wake a worker for one of them: the worker then finds the others by searching.
  */
 #define RECENT_PAUSE_TICKS ((uint64_t)20000)
+#define RECENT_MIN_TICKS (4 * FJI_FORK_MIN_TICKS) /* long enough in total */
 static __thread struct {
     uint64_t end;   /* the tick counter when the last loop ended */
     uint64_t ticks; /* how long the loops took since the last one that was divided */
@@ -87,7 +88,7 @@ static void timing_start(chunk_timing *t, const fji_job *j)
 /* Returns how many ticks a range has to take at least, so that another worker gets a half of it. */
 static uint64_t fork_min_ticks(void)
 {
-    if (recent.ticks > FJI_FORK_MIN_TICKS) return FJI_FORK_AWAKE_TICKS;
+    if (recent.ticks > RECENT_MIN_TICKS) return FJI_FORK_AWAKE_TICKS;
     const fj_pool *pool = fj_current_pool();
     bool awake = pool != NULL && fj_pool_searching_count(pool) != 0;
     return awake ? FJI_FORK_AWAKE_TICKS : FJI_FORK_MIN_TICKS;

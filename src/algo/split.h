@@ -31,8 +31,9 @@
  * FJI_FORK_MIN_TICKS is the price of waking a worker. If a worker is searching for a task already,
  * a fork costs much less, and FJI_FORK_AWAKE_TICKS is enough. A program that runs one short loop
  * after the other would never get there, because no single loop wakes a worker. So the loop also
- * forks if the loops that this thread has run recently took FJI_FORK_MIN_TICKS together: the worker
- * that this wakes searches for a while after it has taken part, and finds the next loops awake.
+ * forks if the loops that this thread has run recently took several times FJI_FORK_MIN_TICKS
+ * together: the worker that this wakes searches for a while after it has taken part, and is still
+ * awake when the next loops come.
  */
 #ifndef FJI_ALGO_SPLIT_H
 #define FJI_ALGO_SPLIT_H

@@ -167,6 +167,12 @@
  * benchmarks submit-1 and submit-2. */
 #define FJI_SUBMISSIONS_BATCH 8
 
+/* An owner that takes a task while at least this many older ones are queued shares the lower half of
+ * them with thieves, and takes from the upper half without fences. A recursion rarely has so many. */
+#ifndef FJI_SPLIT_MIN
+#define FJI_SPLIT_MIN 64u
+#endif
+
 /* Takes without a steal after which the owner closes an open queue, in a pool that uses the heavy
  * fence and is not FIFO; in other pools all queues stay open. The full fences of 4096 takes (2 ns
  * each) cost about as much as one opening (12 us), so the owner pays at most about twice the
@@ -252,6 +258,9 @@
  * have one more bucket of their own. With 64 buckets, two waits for different futures rarely share
  * a bucket and wake each other. */
 #define FJI_WAIT_BUCKETS 64
+
+/* A range of addresses with at least this many bytes in use may get huge pages (2 MB each). */
+#define FJI_HUGE_MIN ((size_t)4 << 20)
 
 /* How long, in ns, the CPU limit of the control groups may be taken from the last reading instead of
  * being read again. */

@@ -252,6 +252,11 @@ bool fji_plat_commit(void *at, size_t bytes)
     if (fji_fault_now(FJI_FAULT_COMMIT)) return false;
     int keep = errno;
     bool done = mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
+#ifdef MADV_HUGEPAGE
+    /* One page fault for each 2 MB instead of each 4 KB. The system may refuse; that costs only
+     * time. */
+    if (done && bytes >= FJI_HUGE_MIN) (void)madvise(at, bytes, MADV_HUGEPAGE);
+#endif
     errno = keep;
     return done;
 }

@@ -33,6 +33,7 @@ bool fji_queue_init(fji_queue *q, uint32_t first, uint32_t limit, bool asymmetri
     q->fast.floor = asymmetric ? (uintptr_t)q->cells : QUEUE_FLOOR_MAX;
     q->openings = q->barriers = FJI_START_64;
     q->base = fji_base_make(FJI_START_EPOCH, 0, asymmetric ? FJI_BASE_CLOSED : FJI_BASE_OPEN);
+    q->limit = 0;
     return true;
 }
 
@@ -58,6 +59,7 @@ void fji_queue_reset(fji_queue *q)
     q->fast.floor = q->asymmetric ? (uintptr_t)q->cells : QUEUE_FLOOR_MAX;
     q->base = fji_base_make(fji_base_epoch(b) + 1, 0,
                             q->asymmetric ? FJI_BASE_CLOSED : FJI_BASE_OPEN);
+    q->limit = 0;
 }
 
 static bool queue_grow(fji_queue *q)
@@ -128,29 +130,41 @@ static void queue_open_by_owner(fji_queue *q)
     }
 }
 
-/* Called by the owner after it has taken the topmost cell of an OPEN queue. If index has not
- * changed during the last FJI_CLOSE_AFTER such takes, closes the queue, because a take from a
- * CLOSED queue needs no full fence. Does nothing if the queue may not be CLOSED (`asymmetric` is
- * false) or has TOMBSTONEs. b is the value of base that the take has read, or has stored by its
- * CAS. */
-static void queue_maybe_close(fji_queue *q, uint64_t b)
+/* Called by the owner before a CAS on base whose new state is CLOSED: from position `limit` on, the
+ * owner takes without reading base, and thieves have to open the queue. */
+static void queue_set_limit(fji_queue *q, uint32_t limit)
 {
-    uint32_t index = fji_base_index(b);
+    /* relaxed: the CAS of the caller publishes both. queue.h explains under Close why the CAS comes
+     * later. */
+    fji_store_relaxed(&q->fast.floor, (uintptr_t)(q->cells + limit));
+    fji_store_relaxed(&q->limit, limit);
+}
+
+/* Called by the owner after it has taken the topmost cell, at position pos, of an OPEN queue. Closes
+ * the queue, because a take from a CLOSED queue needs no full fence, in two cases. If at least
+ * FJI_SPLIT_MIN tasks are left, thieves keep the lower half of them. If there are fewer, and index
+ * has not changed during the last FJI_CLOSE_AFTER such takes, thieves keep none. Does nothing if the
+ * queue may not be CLOSED (`asymmetric` is false) or has TOMBSTONEs. b is the value of base that the
+ * take has read, or has stored by its CAS. */
+static void queue_maybe_close(fji_queue *q, uint64_t b, uint32_t pos)
+{
+    uint32_t index = fji_base_index(b), limit = index;
 
     if (!q->asymmetric || q->tombstones != 0) return;
     if (index != q->last_index) {
         q->last_index = index;
         q->pops_since_steal = 0;
     }
-    if (++q->pops_since_steal < FJI_CLOSE_AFTER) return;
+    if (pos - index >= FJI_SPLIT_MIN)
+        limit += (pos - index) / 2;
+    else if (++q->pops_since_steal < FJI_CLOSE_AFTER)
+        return;
     q->pops_since_steal = 0;
-    /* relaxed: the CAS below publishes floor. queue.h explains under Close why the CAS comes
-     * later. */
-    fji_store_relaxed(&q->fast.floor, (uintptr_t)(q->cells + index));
+    queue_set_limit(q, limit);
     uint64_t closed = fji_base_make(fji_base_epoch(b) + 1, index, FJI_BASE_CLOSED);
-    /* [queue.base] release -> acquire in fji_queue_steal_for(): the store to floor. So if a thief
-     * reads CLOSED and then stores MAX into floor, MAX comes after the owner's store and is not
-     * overwritten by it. */
+    /* [queue.base] release -> acquire in fji_queue_steal_for(): the stores to floor and limit. So if
+     * a thief reads CLOSED and then stores MAX into floor, MAX comes after the owner's store and is
+     * not overwritten by it. */
     if (!fji_cas_acq_rel_64(&q->base, &b, closed))
         fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX); /* relaxed: only the owner loads it */
 }
@@ -175,11 +189,13 @@ static bool queue_decide(fji_queue *q, uint32_t pos, bool may_close)
         if (index > pos) return false;
         uint64_t next;
         if (fji_base_state(b) == FJI_BASE_CLOSED) {
+            /* relaxed: only the owner reads floor. While the queue is OPEN, floor is MAX. */
+            fji_store_relaxed(&q->fast.floor, QUEUE_FLOOR_MAX);
             next = (b & ~(uint64_t)3) | FJI_BASE_OPEN;
         } else if (index == pos) {
             next = fji_base_make(fji_base_epoch(b) + 1, index, FJI_BASE_OPEN);
         } else {
-            if (may_close) queue_maybe_close(q, b);
+            if (may_close) queue_maybe_close(q, b, pos);
             return true;
         }
         /* [queue.base] acq_rel, as every CAS on base. A thief may change base at the same time,
@@ -191,7 +207,7 @@ static bool queue_decide(fji_queue *q, uint32_t pos, bool may_close)
             b = next;
             continue;
         }
-        if (may_close) queue_maybe_close(q, next);
+        if (may_close) queue_maybe_close(q, next, pos);
         return true;
     }
 }
@@ -199,8 +215,8 @@ static bool queue_decide(fji_queue *q, uint32_t pos, bool may_close)
 /* ---- The owner's side: taking and giving back ------------------------------------------------ */
 
 /* Called by the owner after it has freed lo and all cells above lo. Lowers index to the position of
- * lo, if index is above it, and increments the epoch in any case. If the queue is CLOSED, also sets
- * floor to the cell at the new index. */
+ * lo, if index is above it, and increments the epoch in any case. If the queue is CLOSED, floor and
+ * limit follow index. */
 static void queue_lower(fji_queue *q, fj_cell *lo)
 {
     uint32_t pos = fji_queue_position(q, lo);
@@ -211,8 +227,7 @@ static void queue_lower(fji_queue *q, fj_cell *lo)
     for (;;) {
         uint32_t index = fji_base_index(b) < pos ? fji_base_index(b) : pos;
         unsigned state = fji_base_state(b);
-        if (state == FJI_BASE_CLOSED) /* relaxed: the CAS below publishes floor */
-            fji_store_relaxed(&q->fast.floor, (uintptr_t)(q->cells + index));
+        if (state == FJI_BASE_CLOSED) queue_set_limit(q, index);
         /* [queue.base] acq_rel -> acquire in fji_queue_steal_for(): a thief that reads the new base
          * sees that the cells are FREE. If a thief has read an older base, its CAS fails, because
          * the epoch has changed. */
@@ -528,7 +543,10 @@ fji_steal_result fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link
             /* [queue.base] acquire <- the owner's CAS: whether base has changed. If it has, the
              * owner may have lowered index, and the cell at the new index may have a task. */
             return fji_load_acquire(&q->base) == b ? FJI_STEAL_EMPTY : FJI_STEAL_RETRY;
-        bool closed = fji_base_state(b) == FJI_BASE_CLOSED;
+        unsigned state = fji_base_state(b);
+        /* relaxed: limit changes only while base is OPEN, or before a CAS of the owner that makes
+         * the CAS below fail. */
+        bool closed = state == FJI_BASE_CLOSED && index >= fji_load_relaxed(&q->limit);
         if (!(closed ? queue_try_open(q, b, c, &item) : queue_steal_open(c, &item)))
             return FJI_STEAL_RETRY;
         if (!links_hold(links, n)) return FJI_STEAL_EMPTY;
@@ -542,7 +560,7 @@ fji_steal_result fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link
             taken->arg = fji_load_relaxed(&words[1]); /* relaxed: as above */
         }
         if (!item_is_wanted(item, taken->fn, root)) return FJI_STEAL_EMPTY;
-        uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, FJI_BASE_OPEN);
+        uint64_t next = fji_base_make(fji_base_epoch(b), index + 1, closed ? FJI_BASE_OPEN : state);
         /* [queue.base] acq_rel -> acquire in queue_decide() and queue_lower(): this thief has
          * finished its reads of the item and the words of the cell. If the owner changes base by
          * CAS at the same time, only one of the two succeeds. */

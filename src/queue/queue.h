@@ -5,8 +5,9 @@
  * Most tasks are taken back by their owner, so a push and a take have to cost only a few plain
  * instructions. The owner of a closed queue therefore executes only light fences, which cost
  * nothing at run time. The first thief opens the queue, and the owner closes it again after many
- * takes without a steal. In a pool without the heavy fence, and in a FIFO pool, a queue is never
- * closed.
+ * takes without a steal. If the queue holds many tasks, the owner closes only the upper half, so
+ * that thieves take from the lower half and the two do not disturb each other. In a pool without the
+ * heavy fence, and in a FIFO pool, a queue is never closed.
  *
  * The cells are one range of addresses that never moves: the addresses are reserved at once, and
  * memory is added as the queue grows. So the address of a cell stays valid.
@@ -36,8 +37,11 @@
  *     |            epoch             |         index         | state  |
  *     +------------------------------+-----------------------+--------+
  *
- *     CLOSED  a thief has to open the queue to take a task; the owner takes with plain loads and
- *             stores. Only in a pool that has the heavy fence and is not FIFO
+ *     CLOSED  from position `limit` on: a thief has to open the queue to take a task, and the owner
+ *             takes with plain loads and stores. Below `limit` as OPEN, but the owner opens the
+ *             queue before it takes such a cell. Only in a pool that has the heavy fence and is not
+ *             FIFO. index <= limit, except that limit may be lower after a give-back that had to be
+ *             repeated; thieves then open the queue without need
  *     OPEN    thieves take by incrementing index; the owner executes a full fence at each take
  *     LOCKED  the owner moves tasks to other cells; thieves take nothing and try again later
  *
@@ -53,7 +57,8 @@
  *           Otherwise a full fence, and the owner reads base. If a CAS below fails, it reads base
  *           again and decides again.
  *             index > c          stolen: restore c.item, wait for the thief, give the cell back
- *             CLOSED             a thief has stored MAX: CAS to OPEN, decide again
+ *             CLOSED             a thief has stored MAX, or c is below limit: floor = MAX, CAS to
+ *                                OPEN, decide again
  *             OPEN, index == c   CAS to epoch+1. The new epoch, not the index, makes the CAS of a
  *                                thief that is about to take c fail.
  *             OPEN, index < c    the owner's: a thief that reaches c reads FREE or CLAIM in c
@@ -61,6 +66,8 @@
  * Steal   read base, then the cell at index (acquire):
  *             FREE, END          EMPTY if base has not changed, else RETRY
  *             LOCKED, CLAIM      RETRY
+ *             CLOSED,            as OPEN, but the CAS leaves the state CLOSED
+ *               index < limit
  *             CLOSED             RETRY if another thief is opening the queue. Otherwise
  *                                floor = MAX; wait a short time for the owner to open the queue. If
  *                                base changes: RETRY. If not, for example because the owner runs a
@@ -81,20 +88,23 @@
  *
  * Give back  The owner frees a cell c < index, whose task was stolen, and is done or is detached.
  *         If c is topmost: item = FREE, then CAS {position of c, epoch+1, state unchanged}. If the
- *         state is CLOSED, floor = c before the CAS, and floor = MAX if the CAS fails. If c is not
- *         topmost: item = TOMBSTONE.
+ *         state is CLOSED, floor = c and limit = the position of c before the CAS, and floor = MAX
+ *         if the CAS fails. If c is not topmost: item = TOMBSTONE.
  *
- * Close   after FJI_CLOSE_AFTER takes of topmost cells without a change of index, if the queue may
- *         be CLOSED and has no TOMBSTONE: floor = the cell at index, then
- *         CAS {index, epoch+1, CLOSED}; if the CAS fails, floor = MAX. Every store
- *         that lowers floor is followed by a CAS on base. So a thief that reads CLOSED stores MAX
- *         after that store, and MAX is not overwritten.
+ * Close   after a take of a topmost cell c from an OPEN queue that may be CLOSED and has no
+ *         TOMBSTONE. If FJI_SPLIT_MIN or more cells lie between index and c, limit = the middle
+ *         between the two. If not, but FJI_CLOSE_AFTER such takes have left index unchanged,
+ *         limit = index. Then floor = the cell at limit, and CAS {index, epoch+1, CLOSED}; if the
+ *         CAS fails, floor = MAX. Every store that lowers floor is followed by a CAS on base. So a
+ *         thief that reads CLOSED stores MAX after that store, and MAX is not overwritten. limit
+ *         changes only while the queue is OPEN or, in a give-back, before a CAS with a new epoch. So
+ *         if a thief reads a limit that does not belong to the base it has read, its CAS fails.
  *
  * Invariants
  *   I1  item != FREE in every cell below index, except during a take, a reclaim or a give-back.
  *   I2  A task is taken once: by its owner's take, or by the thief whose CAS moved index over it.
- *       While the queue is CLOSED, floor makes the two exclude each other; while it is OPEN, the
- *       epoch does.
+ *       From limit on, while the queue is CLOSED, floor makes the two exclude each other; otherwise
+ *       the epoch does.
  *   I3  index goes down only with a new epoch. So if a cell is used again after a thief has read
  *       base, the CAS of this thief fails.
  *   I4  A position is used again only when index <= position.
@@ -152,6 +162,7 @@ typedef struct fji_queue {
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint64_t base;
     uint64_t openings; /* statistic: changes from CLOSED to OPEN, by the owner or a thief */
     uint64_t barriers; /* statistic: heavy fences that thieves executed for this queue */
+    uint32_t limit;    /* while the queue is CLOSED: thieves take freely below this position */
     uint32_t opening;  /* 1 while a thief opens the queue; other thieves get RETRY meanwhile */
     fj_cell *first;    /* equal to `cells`, but in the cache line that thieves read */
 

@@ -3,8 +3,8 @@
  * queue.pml - the worker's queue of src/queue/queue.h: one owner, THIEVES thieves
  *
  * Modelled: push, take of the topmost cell (fji_pop() and its slow path), take of any other cell,
- * reclaiming (here called settle), give back, close, opening by the owner and by a thief, steal
- * with its heavy fence, and skipping tombstones (TOMB). The machine is TSO. The owner's stores to
+ * reclaiming (here called settle), give back, close at any limit, opening by the owner and by a
+ * thief, steal with its heavy fence, and skipping tombstones (TOMB). The machine is TSO. The owner's stores to
  * cells and to floor, and a thief's store to floor, wait in a buffer of their thread. They reach
  * memory one by one, in order, at any later moment. A load sees the buffer of its own thread first.
  * A CAS and a full fence wait until that buffer is empty. The heavy fence empties the buffers of
@@ -60,12 +60,13 @@
 #define QUEUED 1
 #define STOLEN 2
 
-/* Floor is a position. N is the address of floor in the buffer. */
+/* Floor and limit are positions. N is the address of floor in the buffer, N + 1 that of limit. */
 #define MAX 9
 
 byte mem[N + 1];  /* the cells in memory */
 byte own[N + 1];  /* the cells as the owner sees them */
 byte floor;       /* floor in memory */
+byte limit;       /* limit in memory: below it thieves take from a CLOSED queue */
 byte ba[B];       /* the owner's store buffer: addresses, */
 byte bv[B];       /* values, */
 byte bn;          /* number of stores */
@@ -144,6 +145,7 @@ inline drain_first()
     d_step {
         if
         :: ba[0] == N -> floor = bv[0]
+        :: ba[0] == N + 1 -> limit = bv[0]
         :: else -> mem[ba[0]] = bv[0]
         fi;
         k = 1;
@@ -240,6 +242,16 @@ inline load_floor(to)
 #else
 #define OPEN_FLOOR bn < B; PUT(N, MAX)
 #endif
+#ifdef M_DECIDE_KEEPS_FLOOR
+#define DECIDE_FLOOR skip
+#else
+#define DECIDE_FLOOR bn < B; PUT(N, MAX)
+#endif
+#ifdef M_THIEF_AT_LIMIT
+#define AT_LIMIT i > limit
+#else
+#define AT_LIMIT i >= limit
+#endif
 #ifdef M_SETTLE_NO_CAS
 #define SETTLE_CAS goto rest
 #else
@@ -291,7 +303,8 @@ inline load_floor(to)
     view[me] = 0; \
     i = 0;        \
     v = 0;        \
-    cl = 0
+    cl = 0;       \
+    op = 0
 
 #define TOPMOST(c) (own[(c) + 1] == FREE || own[(c) + 1] == END)
 #define BELOW(c) own[(c > 0 -> (c) - 1 : 0)] /* only if c > 0 */
@@ -309,7 +322,7 @@ inline check()
     d_step {
 #ifndef TASKS_ONLY
         assert(closed || f == MAX);
-        assert(!closed || f == MAX || f == idx);
+        assert(!closed || f == MAX || f == limit && idx <= limit);
 #endif
         k = 0;
         do
@@ -428,7 +441,7 @@ decide:
             bn < B;
             PUT_CELL(c, T0 + gen[c]); /* restores the cell */
             goto rest
-        :: bi <= c && bc && !CLOSED_TAKES
+        :: bi <= c && bc && !CLOSED_TAKES -> DECIDE_FLOOR
         :: bi == c && !bc
         :: bi < c && !bc || bi <= c && bc && CLOSED_TAKES -> claim(); goto ours
         fi
@@ -465,7 +478,17 @@ close: /* bi: the index of base when c was decided */
     }
     atomic { bn < B; PUT(N, bi); goto rest }
 #else
-    atomic { bn < B; PUT(N, bi) }
+    atomic { /* any limit from index to c: the model does not count tasks or takes */
+        bn + 1 < B;
+        lo = bi;
+        do
+        :: lo < c -> lo++
+        :: break
+        od;
+        PUT(N, lo);
+        PUT(N + 1, lo);
+        lo = 0
+    }
     atomic {
         bn == 0;
         if
@@ -505,7 +528,7 @@ lower: /* lowers index to at most lo */
         bi = idx;
         bc = closed;
         if
-        :: bc -> bn < B; PUT(N, (bi < lo -> bi : lo))
+        :: bc -> bn + 1 < B; PUT(N, (bi < lo -> bi : lo)); PUT(N + 1, (bi < lo -> bi : lo))
         :: else
         fi
     }
@@ -555,6 +578,7 @@ entomb: /* opens first, because a queue with a TOMB is OPEN */
         bn == 0;
         if
         :: idx == bi && closed -> closed = 0
+        :: idx != bi && closed -> goto entomb /* a thief has taken a task below limit */
         :: else /* a thief has opened it */
         fi
     }
@@ -565,7 +589,7 @@ bury:
 proctype Thief(bit me)
 {
     byte i, v;
-    bit cl;
+    bit cl, op; /* op: the thief has to open the queue */
 
 again:
     atomic {
@@ -578,11 +602,17 @@ again:
         v = mem[i];
         if
         :: v == FREE || v == END -> SAY_NONE; LEAVE; goto again
-        :: v == CLAIM && !cl -> LEAVE; goto again
+        :: else
+        fi
+    }
+    atomic {
+        op = cl && AT_LIMIT;
+        if
+        :: v == CLAIM && !op -> LEAVE; goto again
         :: else
         fi;
         if
-        :: !cl -> FULL_FENCE; goto cas
+        :: !op -> FULL_FENCE; goto cas
         :: else
         fi;
         KEEP_FIRST_READ;
@@ -618,7 +648,7 @@ cas:
         if
         :: idx == i && closed == cl && view[me] == 1 ->
             idx = i + 1;
-            closed = 0;
+            closed = (op -> 0 : cl);
             if
             :: v == TOMB -> assert(st[i] == NOTHING) /* the thief drops it */
             :: else -> assert(st[i] == QUEUED && v == T0 + gen[i]); st[i] = STOLEN; GONE(i)

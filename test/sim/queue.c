@@ -383,6 +383,60 @@ FJ_TEST(queue_opened_and_closed_loses_nothing, 10)
     fjt_destroy(pool);
 }
 
+/* ---- A long queue, of which thieves have the lower half -------------------------------------- */
+
+#define SHARED 6
+
+static struct shared_task {
+    fj_task task;
+    atomic_int runs;
+} shared[SHARED];
+
+static int shared_run(fj_task *t)
+{
+    atomic_fetch_add(&((struct shared_task *)t)->runs, 1);
+    return FJ_OK;
+}
+
+static void shared_fork(int from)
+{
+    for (int i = from; i < SHARED; i++) {
+        fj_task_init(&shared[i].task, shared_run);
+        fj_fork(&shared[i].task);
+    }
+}
+
+/* Joins the tasks from `from` to `to` - 1, the youngest first. Each has run `runs` times. */
+static void shared_join(int from, int to, int runs)
+{
+    for (int i = to; i-- > from;) {
+        CHECK_EQ(fj_join(&shared[i].task), FJ_OK);
+        CHECK_EQ(atomic_load(&shared[i].runs), runs);
+    }
+}
+
+/* The owner takes tasks from the upper half and forks others in their place, while thieves take from
+ * the lower half, reach its end, and open the rest. */
+static void shares_a_long_queue(void *arg)
+{
+    (void)arg;
+    memset(shared, 0, sizeof shared);
+    shared_fork(0);
+    for (int i = 0; i < 4; i++) sim_yield();
+    shared_join(3, SHARED, 1);
+    shared_fork(3);
+    shared_join(3, SHARED, 2);
+    shared_join(0, 3, 1);
+}
+
+FJ_TEST(long_queue_shared_with_thieves_loses_nothing, 10)
+{
+    fj_pool *pool = scenario_pool(3, 0);
+
+    scenario_inside(pool, shares_a_long_queue, NULL);
+    fjt_destroy(pool);
+}
+
 /* ---- Helping --------------------------------------------------------------------------------- */
 
 /* The joiner of a stolen task helps with the tasks that it has forked, or sleeps. */
