@@ -478,6 +478,70 @@ FJ_TEST(thread_started_in_place_of_a_wake_up_brings_the_next, 10)
     fjt_destroy(pool);
 }
 
+static int waits_if_fourth(fj_pool *pool, int worker, void *arg)
+{
+    (void)pool, (void)arg;
+    if (worker >= 3) scenario_await(&come, 1);
+    return FJ_OK;
+}
+
+static int comes(void *arg)
+{
+    (void)arg;
+    scenario_add(&come);
+    return FJ_OK;
+}
+
+static int waits_for_one_to_come(fj_task *t)
+{
+    (void)t;
+    scenario_await(&come, 1);
+    return FJ_OK;
+}
+
+/*
+ * As in the scenario before, worker 0 is stopped in allow_thread while it holds a searching slot,
+ * and worker 1 sleeps. The test submits an action and so sets FJI_WAKE_DEFERRED. Worker 2 runs this
+ * action, goes idle, and clears the bit in its rescan. At this moment the test submits `comes`. The
+ * test sees an idle worker and a slot in use, so it leaves the wake-up to worker 0. Either worker 2
+ * sees `comes` in its rescan, or worker 0 sees the bit when it returns its slot. No other worker
+ * runs `comes`: the thread that worker 0 starts waits in on_start until the action has run.
+ */
+FJ_TEST(wake_up_deferred_during_a_rescan_is_made, 10)
+{
+    fj_pool_options o = {0};
+    fj_task first;
+
+    o.parallelism = 6; /* above FJI_UNTHROTTLED_WORKERS */
+    o.spin_ns = -1;
+    o.keep_alive_ns = FJ_FOREVER;
+    o.allow_thread = stops_one_start;
+    o.on_start = waits_if_fourth;
+    fj_pool *pool = fjt_pool_with(&o);
+    for (int i = 0; i < 3; i++) hold_one(pool, i);
+    let_one_park(pool, 0);
+    atomic_store(&stops_next_start, 1);
+    memset(&first, 0, sizeof first);
+    fj_task_init(&first, waits_for_one_to_come);
+    CHECK_EQ(fj_submit_lazy(pool, &first), FJ_OK);
+    CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
+    scenario_await(&start_stopped, 1);
+    let_one_park(pool, 1);
+    CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
+    CHECK((__atomic_load_n(&pool->nsearching, __ATOMIC_RELAXED) & FJI_WAKE_DEFERRED) != 0);
+    const fji_worker *w = fji_pool_worker(pool, 2);
+    scenario_add(&let_go[2]);
+    while (__atomic_load_n(&w->park, __ATOMIC_ACQUIRE) == FJI_PARK_ACTIVE) sim_yield();
+    for (uint32_t n = sim_random() % 40; n > 0; n--) sim_yield();
+    CHECK_EQ(fj_execute(pool, comes, NULL), FJ_OK);
+    while (__atomic_load_n(&w->park, __ATOMIC_ACQUIRE) != FJI_PARK_PARKED)
+        sim_sleep_until(sim_now() + 1000);
+    scenario_add(&start_may_go_on);
+    scenario_await(&come, 1);
+    CHECK_EQ(fj_join(&first), FJ_OK);
+    fjt_destroy(pool);
+}
+
 FJ_TEST(tasks_of_workers_and_outsiders_bring_five_workers, 10)
 {
     fj_pool *pool = scenario_pool(5, 0);
