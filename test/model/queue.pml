@@ -232,7 +232,7 @@ inline load_floor(to)
 #define BUMP_LOWER if :: settling :: else -> BUMP fi
 #elif defined(M_NO_BUMP_GIVE)
 #define BUMP_LOWER if :: settling -> BUMP :: else fi
-#elif defined(NO_BUMP_GIVE_CLOSED)
+#elif defined(M_NO_BUMP_GIVE_CLOSED)
 #define BUMP_LOWER if :: settling || !closed -> BUMP :: else fi
 #else
 #define BUMP_LOWER BUMP
