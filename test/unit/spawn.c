@@ -24,14 +24,18 @@ static int nothing(void *arg)
     return FJ_OK;
 }
 
-/* Called in the child process: checks p, ends it, and ends the process. */
+/* Called in the child process: checks p, uses and ends it, and ends the process. The sanitizers do
+ * not support new threads after fork(), and would report the parent's threads as leaks. */
 __attribute__((noreturn)) static void child_check(fj_pool *p)
 {
     CHECK_EQ(p->starts & FJI_STARTS_UNDER_WAY, 0);
     CHECK_EQ(fj_pool_thread_count(p), 0);
-    CHECK_EQ(fj_execute(p, nothing, NULL), FJ_OK);
-    fjt_destroy(p);
-    _exit(0);
+    if (!fjt_sanitized()) {
+        CHECK_EQ(fj_execute(p, nothing, NULL), FJ_OK);
+        fjt_destroy(p);
+    }
+    execl("/bin/true", "true", (char *)NULL);
+    _exit(1);
 }
 
 static void child_await(void)
