@@ -380,7 +380,7 @@ typedef int fj_emit_fn(size_t begin, size_t end, void *acc, void *arg);
  *            With grain 0 a chunk takes at most about 32 microseconds and, if workers share the
  *            range, touches at most 128 KiB of memory. Chunks are not aligned to min_grain.
  *   memory   if size > 256: `size` bytes. If workers share the range: about size + 4 bytes for each
- *            chunk, which is with grain 0 at most 16 MiB or 64 chunks, whichever is more. Without
+ *            chunk, which is with grain 0 at most the larger of 16 MiB and 64 chunks. Without
  *            the memory for the chunks, one thread processes the whole range.
  *   returns  the common codes; FJ_ENOMEM also if size > 256 and there is no memory for the first
  *            accumulator.

@@ -12,9 +12,9 @@
 enum {
     INLINE_ACC = 128,   /* an accumulator of at most this many bytes is stored in a struct half */
     GROWTH = 64,        /* without a grain, a chunk has at most 64 times as many elements as the one
-                       * before it */
+                         * before it */
     SHARE = 64,         /* a chunk should take a 64th of the time that the rest of the range takes,
-                       * within the limits at TARGET_MAX */
+                         * within the limits at TARGET_MAX */
     PROBE_SHARE = 8,    /* a chunk that only measures should take an 8th of fork_min_ticks() */
     RELIABLE_SHARE = 3, /* a first chunk of more than a third of fork_min_ticks() is reliable */
     TARGET_MAX = 4,     /* a chunk should take at least FJI_CHUNK_TICKS, at most 4 times as long */
@@ -29,8 +29,8 @@ typedef struct chunk_timing {
     size_t chunk;            /* elements of the next chunk */
     float ticks_per_element; /* measured in the last chunk; 0: no chunk was measured yet */
     /* ticks_per_element may decide about a fork: two chunks were measured, or the first one took
-     * longer than FJI_FORK_MIN_TICKS. A short first chunk may be slow only because its data is not
-     * in a cache. */
+     * longer than a third of fork_min_ticks(). A short first chunk may be slow only because its data
+     * is not in a cache. */
     bool reliable;
     uint64_t last_end; /* the tick counter when the next chunk begins: when the last chunk ended, or
                         * when the loop began, a thief began its half or a stolen half was joined */
@@ -43,7 +43,7 @@ typedef struct chunk_timing {
  * pays to wake a worker for one of them: the worker then finds the others by searching.
  */
 #define RECENT_PAUSE_TICKS ((uint64_t)20000)
-#define RECENT_MIN_TICKS (4 * FJI_FORK_MIN_TICKS) /* long enough in total */
+#define RECENT_MIN_TICKS (4 * FJI_FORK_MIN_TICKS) /* "long enough" */
 static __thread struct {
     uint64_t end;   /* the tick counter when the last loop ended */
     uint64_t ticks; /* how long the loops took since the last one that was divided */
@@ -94,14 +94,18 @@ static uint64_t fork_min_ticks(void)
     return awake ? FJI_FORK_AWAKE_TICKS : FJI_FORK_MIN_TICKS;
 }
 
-/* Called at the end of a loop without a grain that began at the tick `begin`. */
-static void recent_add(uint64_t begin)
+/* Called when a loop without a grain begins, at the tick `begin`. If the last loop ended too long ago,
+ * a new sequence begins. */
+static void recent_begin(uint64_t begin)
 {
-    uint64_t now = fji_ticks();
-
     if (begin - recent.end > RECENT_PAUSE_TICKS) recent.ticks = 0;
-    recent.end = now;
-    if (now - begin <= TICKS_MAX) recent.ticks += now - begin;
+}
+
+/* Called at the end of a loop without a grain that began at the tick `begin`. */
+static void recent_end(uint64_t begin)
+{
+    recent.end = fji_ticks();
+    if (recent.end - begin <= TICKS_MAX) recent.ticks += recent.end - begin;
 }
 
 /* Returns how many ticks the next chunk should take if `rest` elements are left. Each chunk costs a
@@ -260,12 +264,16 @@ static int split_call_run(fj_task *task)
     chunk_timing t;
 
     timing_start(&t, &c->split->job);
-    size_t lo = c->begin;
+    if (c->split->job.grain != 0) {
+        split_range(c->split, c->begin, c->end, c->acc, &t);
+        return FJ_OK;
+    }
     uint64_t begin = t.last_end;
-    if (c->split->job.grain == 0) lo = split_chunk(c->split, lo, c->end, c->acc, &t);
-    if (lo == c->end) return FJ_OK;
+    recent_begin(begin);
+    size_t lo = split_chunk(c->split, c->begin, c->end, c->acc, &t);
+    if (lo == c->end) return FJ_OK; /* one chunk: too short to count */
     split_range(c->split, lo, c->end, c->acc, &t);
-    if (c->split->job.grain == 0) recent_add(begin);
+    recent_end(begin);
     return FJ_OK;
 }
 

@@ -38,8 +38,8 @@
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-/* fj_task.fn of a completer: a thread that has taken the completer t out of a queue, or that runs
- * it directly, calls it. Runs the body of t. If the body returns a code other than FJ_OK, t fails
+/* fj_task.fn of a completer. It is called by a thread that has taken the completer t out of a queue,
+ * or that runs t directly. Runs the body of t. If the body returns a code other than FJ_OK, t fails
  * with that code. If the calling thread is a worker or guest, the body runs in a scope with the
  * root's token. If t was discarded, it fails with FJ_ECANCELED and the body does not run. If t is
  * done already, the body does not run either. */

@@ -16,7 +16,8 @@ struct future_call {
     void *arg;
 };
 
-/* The body of the future: calls `action` or `call`, whichever is set, and returns its code. */
+/* The body of the future: calls `action` if it is set and `call` otherwise, and returns the
+ * code of that function. */
 static int call_run(fj_task *t)
 {
     struct future_call *c = (struct future_call *)t;

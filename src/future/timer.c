@@ -278,8 +278,8 @@ int fj_schedule_with_fixed_delay(fj_pool *pool, fj_timer *t, int64_t delay_ns, i
     return period_ns > 0 ? schedule(pool, t, delay_ns, -period_ns) : FJ_EINVAL;
 }
 
-/* The body of a struct timer_call: calls `action` or `call`, whichever is set, and returns its
- * code. */
+/* The body of a struct timer_call: calls `action` if it is set and `call` otherwise, and returns the
+ * code of that function. */
 static int timer_call_run(fj_task *t)
 {
     struct timer_call *c = (struct timer_call *)t;

@@ -167,8 +167,9 @@
  * benchmarks submit-1 and submit-2. */
 #define FJI_SUBMISSIONS_BATCH 8
 
-/* An owner that takes a task while at least this many older ones are queued shares the lower half of
- * them with thieves, and takes from the upper half without fences. A recursion rarely has so many. */
+/* If the owner of a queue takes a task and at least this many older tasks are queued, it leaves the
+ * lower half of them to thieves, and takes from the upper half without fences. A recursive
+ * computation rarely has so many tasks in one queue. */
 #ifndef FJI_SPLIT_MIN
 #define FJI_SPLIT_MIN 64u
 #endif

@@ -143,9 +143,11 @@ int fj_pool_searching_count(const fj_pool *pool)
 {
     const fj_pool *p = stats_pool(pool);
 
-    /* The record of the common pool is static, so nsearching may be read without a hold. relaxed: an
-     * estimate. */
-    return p != NULL ? (int)(fji_load_relaxed(&p->nsearching) & ~FJI_WAKE_DEFERRED) : 0;
+    /* Not by stats_of(), which takes longer: loops call this function for each chunk. */
+    if (p == NULL || !fji_pool_hold(p)) return 0;
+    uint32_t n = fji_load_relaxed(&p->nsearching) & ~FJI_WAKE_DEFERRED; /* relaxed: an estimate */
+    fji_pool_drop_hold(p);
+    return (int)n;
 }
 
 int fj_pool_running_count(const fj_pool *pool)

@@ -622,6 +622,7 @@ bool fji_queue_valid(const fji_queue *q)
         if (cell_item(&q->cells[i]) == FJI_TOMBSTONE) tombstones++;
     if (index > i || tombstones != q->tombstones) return false;
     if (tombstones != 0 && fji_base_state(b) != FJI_BASE_OPEN) return false;
+    if (fji_base_state(b) == FJI_BASE_CLOSED && index > q->limit) return false;
     for (; i < q->capacity; i++)
         if (cell_item(&q->cells[i]) != FJI_FREE || q->cells[i].state != 0) return false;
     return cell_item(&q->cells[q->capacity]) == FJI_END && cell_item(&q->cells[-1]) == FJI_END;

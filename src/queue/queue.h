@@ -40,8 +40,7 @@
  *     CLOSED  from position `limit` on: a thief has to open the queue to take a task, and the owner
  *             takes with plain loads and stores. Below `limit` as OPEN, but the owner opens the
  *             queue before it takes such a cell. Only in a pool that has the heavy fence and is not
- *             FIFO. index <= limit, except that limit may be lower after a give-back that had to be
- *             repeated; thieves then open the queue without need
+ *             FIFO. index <= limit
  *     OPEN    thieves take by incrementing index; the owner executes a full fence at each take
  *     LOCKED  the owner moves tasks to other cells; thieves take nothing and try again later
  *

@@ -37,9 +37,9 @@ void fji_range_fini(fji_range *r);
  * less. Returns the new number of elements, or n if n is r->limit or there is no memory. */
 uint32_t fji_range_grow(fji_range *r, uint32_t n);
 
-/* The array has n elements. Returns the memory of all but the first `kept` elements and the extra
- * elements to the system; the addresses stay reserved. Returns false if the system refuses; the
- * memory is then unchanged. */
+/* The array has n elements. Keeps the memory of the first `kept` elements and of the extra elements,
+ * and returns the rest to the system; the addresses stay reserved. Returns false if the system
+ * refuses; the memory is then unchanged. */
 bool fji_range_shrink(fji_range *r, uint32_t n, uint32_t kept);
 
 #endif /* FJI_RANGE_H */

@@ -5,11 +5,13 @@
  * Each adapter calls one algorithm with the same kind of body. The body receives a chunk [begin,
  * end) of the range [0, n).
  */
+#define _GNU_SOURCE
 #include <forkjoin/block.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "places.h"
 
@@ -992,4 +994,76 @@ FJ_TEST(a_loop_of_one_element_wakes_nobody, 20)
     CHECK_EQ(a[0], 7);
     CHECK(is_at_rest(p));
     fjt_destroy(p);
+}
+
+/* ---- Short loops in a row -------------------------------------------------------------------- */
+
+struct spin {
+    int64_t ns;    /* how long an element takes */
+    int64_t worst; /* the longest that one took */
+};
+
+static int spins(size_t lo, size_t hi, void *arg)
+{
+    struct spin *s = arg;
+
+    for (; lo < hi; lo++) {
+        int64_t began = fjt_now(), took;
+        do took = fjt_now() - began;
+        while (took < s->ns);
+        if (took > s->worst) s->worst = took;
+    }
+    return FJ_OK;
+}
+
+static long preemptions(void)
+{
+    struct rusage u;
+
+    CHECK_EQ(getrusage(RUSAGE_THREAD, &u), 0);
+    return u.ru_nivcsw;
+}
+
+/* Runs 100 loops of 1.5 us, each of which is too short to be divided, in a pool that has no thread
+ * yet; then sleeps for pause_us, and runs a loop of 6 us, which is divided only if a worker is worth
+ * waking. Returns whether the pool is still at rest, or -1 if the calling thread was preempted. */
+static int rests_after_short_loops(int pause_us)
+{
+    fj_pool *p = fjt_pool(4, FJ_POOL_CALLER_HELPS);
+    fj_algo_options how = {.pool = p};
+    struct spin s = {.ns = 500};
+    long before = preemptions();
+
+    for (int i = 0; i < 100; i++) CHECK_EQ(fj_for(0, 3, spins, &s, &how), FJ_OK);
+    if (pause_us != 0) fjt_sleep_us(pause_us);
+    s.ns = 600;
+    CHECK_EQ(fj_for(0, 10, spins, &s, &how), FJ_OK);
+    bool disturbed = preemptions() != before || s.worst > 1500;
+    int yes = is_at_rest(p);
+    fjt_destroy(p);
+    return disturbed ? -1 : yes;
+}
+
+/* One try that was not disturbed shows it. A second and a third one are made, because the machine
+ * may stop the calling thread without a trace. */
+static void short_loops(int pause_us, int wanted)
+{
+    int wrong = 0;
+
+    for (int tries = 0; tries < 300; tries++) {
+        int got = rests_after_short_loops(pause_us);
+        if (got == wanted) return;
+        if (got >= 0) CHECK(++wrong < 3);
+    }
+    fjt_skip("every try was disturbed");
+}
+
+FJ_TEST(short_loops_in_a_row_wake_a_worker_at_last, 60)
+{
+    short_loops(0, 0);
+}
+
+FJ_TEST(short_loops_before_a_pause_do_not_count, 60)
+{
+    short_loops(1000, 1);
 }

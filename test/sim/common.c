@@ -517,3 +517,14 @@ FJ_TEST(limit_meets_the_next_common_pool, 10)
 {
     next_while(asks_for_the_limit);
 }
+
+static void *asks_for_the_searching(void *arg)
+{
+    (void)fj_pool_searching_count(NULL);
+    return arg;
+}
+
+FJ_TEST(searching_count_meets_the_next_common_pool, 10)
+{
+    next_while(asks_for_the_searching);
+}
