@@ -439,6 +439,31 @@ static int waits_for_the_meeting(fj_task *t)
 }
 
 /*
+ * Creates a pool with these options and `held` workers. Worker 0 is woken with a searching slot,
+ * takes *first, whose body is fn, and sees a second task in the same queue. It starts a thread, and
+ * is stopped in allow_thread while it holds the slot. Meanwhile worker 1 takes the second task and
+ * goes to sleep. The other workers stay held.
+ */
+static fj_pool *pool_with_a_stopped_start(fj_pool_options *o, int held, fj_task *first,
+                                          fj_task_fn *fn)
+{
+    o->spin_ns = -1;
+    o->keep_alive_ns = FJ_FOREVER;
+    o->allow_thread = stops_one_start;
+    fj_pool *pool = fjt_pool_with(o);
+    for (int i = 0; i < held; i++) hold_one(pool, i);
+    let_one_park(pool, 0);
+    atomic_store(&stops_next_start, 1);
+    memset(first, 0, sizeof *first);
+    fj_task_init(first, fn);
+    CHECK_EQ(fj_submit_lazy(pool, first), FJ_OK);
+    CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
+    scenario_await(&start_stopped, 1);
+    let_one_park(pool, 1);
+    return pool;
+}
+
+/*
  * Worker 0 is woken with a searching slot, takes `first`, and sees a second task in the same queue.
  * No worker is idle, so it starts a thread, and is stopped in allow_thread while it holds the slot.
  * Meanwhile worker 1 takes the second task and goes to sleep. Then five submitters see an idle
@@ -455,19 +480,7 @@ FJ_TEST(thread_started_in_place_of_a_wake_up_brings_the_next, 10)
     pthread_t t[MEETING];
 
     o.parallelism = MEETING + 1; /* above FJI_UNTHROTTLED_WORKERS */
-    o.spin_ns = -1;
-    o.keep_alive_ns = FJ_FOREVER;
-    o.allow_thread = stops_one_start;
-    fj_pool *pool = fjt_pool_with(&o);
-    for (int i = 0; i < 2; i++) hold_one(pool, i);
-    let_one_park(pool, 0);
-    atomic_store(&stops_next_start, 1);
-    memset(&first, 0, sizeof first);
-    fj_task_init(&first, waits_for_the_meeting);
-    CHECK_EQ(fj_submit_lazy(pool, &first), FJ_OK);
-    CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
-    scenario_await(&start_stopped, 1);
-    let_one_park(pool, 1);
+    fj_pool *pool = pool_with_a_stopped_start(&o, 2, &first, waits_for_the_meeting);
     CHECK_EQ(__atomic_load_n(&told, __ATOMIC_ACQUIRE), 1);
     for (int i = 0; i < MEETING; i++)
         CHECK_EQ(pthread_create(&t[i], NULL, sends_one_to_meet, pool), 0);
@@ -513,20 +526,8 @@ FJ_TEST(wake_up_deferred_during_a_rescan_is_made, 10)
     fj_task first;
 
     o.parallelism = 6; /* above FJI_UNTHROTTLED_WORKERS */
-    o.spin_ns = -1;
-    o.keep_alive_ns = FJ_FOREVER;
-    o.allow_thread = stops_one_start;
     o.on_start = waits_if_fourth;
-    fj_pool *pool = fjt_pool_with(&o);
-    for (int i = 0; i < 3; i++) hold_one(pool, i);
-    let_one_park(pool, 0);
-    atomic_store(&stops_next_start, 1);
-    memset(&first, 0, sizeof first);
-    fj_task_init(&first, waits_for_one_to_come);
-    CHECK_EQ(fj_submit_lazy(pool, &first), FJ_OK);
-    CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
-    scenario_await(&start_stopped, 1);
-    let_one_park(pool, 1);
+    fj_pool *pool = pool_with_a_stopped_start(&o, 3, &first, waits_for_one_to_come);
     CHECK_EQ(fj_execute(pool, tell, NULL), FJ_OK);
     CHECK((__atomic_load_n(&pool->nsearching, __ATOMIC_RELAXED) & FJI_WAKE_DEFERRED) != 0);
     const fji_worker *w = fji_pool_worker(pool, 2);
