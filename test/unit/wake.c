@@ -32,7 +32,10 @@ static void await_runs(int n)
 
 static void await_sleep(fj_pool *p)
 {
-    while (fji_load_acquire(&fji_pool_worker(p, 0)->park) != FJI_PARK_PARKED) fjt_sleep_us(10);
+    fji_worker *w = fji_pool_worker(p, 0);
+
+    CHECK(w);
+    while (w && fji_load_acquire(&w->park) != FJI_PARK_PARKED) fjt_sleep_us(10);
 }
 
 FJ_TEST(wake_up_of_a_sleeper_is_noted_once, 30)
