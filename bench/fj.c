@@ -3,10 +3,10 @@
  * fj.c - the workloads with plain tasks of this library (fj_task)
  *
  * A forked task is a local struct of the forking function whose first member is the fj_task.
- * Instead of a plain join, the function calls fj_unfork(). If no other worker has stolen the task,
- * the function then makes an ordinary call with the arguments that it still has. Otherwise it
- * joins the stolen task and reads the result from the struct. A function with several children
- * joins the youngest child first.
+ * fj_join_as() lets the compiler inline the body of a task that no other worker has stolen. uts and
+ * skynet call fj_unfork() instead: if it returns 1, an ordinary call with arguments that are still
+ * in registers follows, which is faster in a loop over many children. A function with several
+ * children joins the youngest child first.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -39,18 +39,12 @@ static inline uint64_t fib(unsigned n)
 static uint64_t fib_fork(unsigned n)
 {
     struct fib a;
-    uint64_t x, y;
     fj_task_init(&a.task, fib_run);
     a.n = n - 1;
     fj_fork(&a.task);
-    y = fib(n - 2);
-    if (fj_unfork(&a.task)) {
-        x = fib(n - 1);
-    } else {
-        fj_join_stolen(&a.task);
-        x = a.result;
-    }
-    return x + y;
+    uint64_t y = fib(n - 2);
+    fj_join_as(&a.task, fib_run);
+    return a.result + y;
 }
 
 static int fib_run(fj_task *t)
@@ -89,7 +83,6 @@ static double integrate(double x1, double y1, double x2, double y2, double area)
     if (FJ_LEAF(fabs(left + right - area) < BENCH_EPSILON)) return left + right;
 
     struct integrate a;
-    double x, y;
     fj_task_init(&a.task, integrate_run);
     a.x1 = x1;
     a.y1 = y1;
@@ -97,14 +90,9 @@ static double integrate(double x1, double y1, double x2, double y2, double area)
     a.y2 = ym;
     a.area = left;
     fj_fork(&a.task);
-    y = integrate(xm, ym, x2, y2, right);
-    if (fj_unfork(&a.task)) {
-        x = integrate(a.x1, a.y1, a.x2, a.y2, a.area);
-    } else {
-        fj_join_stolen(&a.task);
-        x = a.result;
-    }
-    return x + y;
+    double y = integrate(xm, ym, x2, y2, right);
+    fj_join_as(&a.task, integrate_run);
+    return a.result + y;
 }
 
 static int integrate_run(fj_task *t)
@@ -152,12 +140,8 @@ static uint64_t nqueens(const bench_board *board, int n, int row)
     }
     while (kids > 0) {
         struct nqueens *k = &kid[--kids];
-        if (fj_unfork(&k->task)) {
-            total += nqueens(&k->board, n, row + 1);
-        } else {
-            fj_join_stolen(&k->task);
-            total += k->result;
-        }
+        fj_join_as(&k->task, nqueens_run);
+        total += k->result;
     }
     return total;
 }
@@ -314,7 +298,7 @@ static int fan_run(fj_task *t)
         fj_fork(&k->task);
     }
     for (uint32_t i = f->n; i-- > 0;) {
-        fj_join(&f->kid[i].task);
+        fj_join_as(&f->kid[i].task, fan_task_run);
         total += f->kid[i].field;
     }
     f->result = total;
@@ -343,7 +327,6 @@ static int conjoin_run(fj_task *t);
 static uint32_t conjoin(uint32_t a, uint32_t b)
 {
     dd_step s;
-    uint32_t low, high;
 
     if (FJ_LEAF(dd_known(&s, a, b))) return s.result;
 
@@ -352,14 +335,9 @@ static uint32_t conjoin(uint32_t a, uint32_t b)
     h.a = s.high_a;
     h.b = s.high_b;
     fj_fork(&h.task);
-    low = conjoin(s.low_a, s.low_b);
-    if (fj_unfork(&h.task)) {
-        high = conjoin(h.a, h.b);
-    } else {
-        fj_join_stolen(&h.task);
-        high = h.result;
-    }
-    return dd_finish(&s, low, high);
+    uint32_t low = conjoin(s.low_a, s.low_b);
+    fj_join_as(&h.task, conjoin_run);
+    return dd_finish(&s, low, h.result);
 }
 
 static int conjoin_run(fj_task *t)

@@ -2,10 +2,9 @@
 /*
  * fj_typed.c - the workloads with typed tasks of this library (FJ_TASK)
  *
- * FJ_TASK generates the handle type, the fork and the join of each function. The queue cell holds
- * the arguments, and registers hold the worker and its position in its queue. A function with
- * several children has an array of handles and joins the youngest child first. Submissions from
- * outside the pool are the same as in fj.c.
+ * FJ_TASK generates the fork and the join of each function. The queue cell holds the arguments, and
+ * registers hold the worker and its position in its queue. A function with several children spawns
+ * them, without handles. Submissions from outside the pool are the same as in fj.c.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -61,7 +60,6 @@ static double run_integrate(const bench_case *c)
 FJ_TASK(uint64_t, nqueens, const bench_board *, board, int, n, int, row)
 {
     bench_board next[BENCH_QUEENS_MAX];
-    nqueens_task kid[BENCH_QUEENS_MAX];
     uint64_t total = 0;
     int kids = 0;
 
@@ -69,10 +67,10 @@ FJ_TASK(uint64_t, nqueens, const bench_board *, board, int, n, int, row)
     for (int col = 0; col < n; col++) {
         if (!bench_queen_fits(board, row, col)) continue;
         bench_queen_place(&next[kids], board, row, col);
-        nqueens_fork(FJ, &kid[kids], &next[kids], n, row + 1);
+        nqueens_spawn(FJ, &next[kids], n, row + 1);
         kids++;
     }
-    while (kids > 0) total += nqueens_join(FJ, &kid[--kids]);
+    for (; kids > 0; kids--) total += nqueens_sync(FJ);
     return total;
 }
 
@@ -88,39 +86,17 @@ static double run_nqueens(const bench_case *c)
 
 static bench_tree tree;
 
-FJ_TASK_DECLARE(uint64_t, uts, bench_node, node);
-
-/* Forks and joins the children `from` to `to` - 1 of a node with many children. Each recursive
- * call handles up to UTS_ROUND of them, with an array of handles of its own. */
-enum { UTS_ROUND = 32 };
-
-static uint64_t uts_many(fj_worker *fj_w, fj_cell *fj_p, bench_node node, uint32_t from,
-                         uint32_t to)
+FJ_TASK(uint64_t, uts, bench_node, node)
 {
-    uts_task kid[UTS_ROUND];
-    uint64_t total = 0;
-    uint32_t n = to - from > UTS_ROUND ? UTS_ROUND : to - from;
-
-    for (uint32_t i = 0; i < n; i++) uts_fork(FJ, &kid[i], bench_uts_child(node, from + i));
-    if (from + n < to) total = uts_many(fj_w, fj_p, node, from + n, to);
-    while (n > 0) total += uts_join(FJ, &kid[--n]);
-    return total;
-}
-
-FJ_TASK_BODY(uint64_t, uts, bench_node, node)
-{
-    enum { FEW = 12 };
     uint32_t kids = bench_uts_kids(&tree, node);
     uint64_t total = 1;
 
     if (FJ_LEAF(kids == 0)) return 1;
-    if (FJI_UNLIKELY(kids > FEW)) return 1 + uts_many(fj_w, fj_p, node, 0, kids);
 
     /* The last child is not forked: this task calls it. */
-    uts_task kid[FEW];
-    for (uint32_t i = 0; i + 1 < kids; i++) uts_fork(FJ, &kid[i], bench_uts_child(node, i));
+    for (uint32_t i = 0; i + 1 < kids; i++) uts_spawn(FJ, bench_uts_child(node, i));
     total += uts_call(FJ, bench_uts_child(node, kids - 1));
-    for (uint32_t i = kids - 1; i-- > 0;) total += uts_join(FJ, &kid[i]);
+    for (uint32_t i = kids - 1; i > 0; i--) total += uts_sync(FJ);
     return total;
 }
 
@@ -136,13 +112,11 @@ static double run_uts(const bench_case *c)
 
 FJ_TASK(uint64_t, skynet, uint64_t, first, uint64_t, leaves)
 {
-    skynet_task kid[BENCH_SKYNET_ARITY];
     uint64_t total = 0, share = leaves / BENCH_SKYNET_ARITY;
 
     if (FJ_LEAF(leaves == 1)) return first;
-    for (unsigned i = 0; i < BENCH_SKYNET_ARITY; i++)
-        skynet_fork(FJ, &kid[i], first + i * share, share);
-    for (unsigned i = BENCH_SKYNET_ARITY; i-- > 0;) total += skynet_join(FJ, &kid[i]);
+    for (unsigned i = 0; i < BENCH_SKYNET_ARITY; i++) skynet_spawn(FJ, first + i * share, share);
+    for (unsigned i = BENCH_SKYNET_ARITY; i > 0; i--) total += skynet_sync(FJ);
     return total;
 }
 
@@ -160,16 +134,16 @@ FJ_VOID_TASK(fan_add, uint64_t *, field, uint64_t, number)
     *field += number;
 }
 
-FJ_TASK(uint64_t, fan, fan_add_task *, kid, uint64_t *, field, uint32_t, n)
+FJ_TASK(uint64_t, fan, uint64_t *, field, uint32_t, n)
 {
     uint64_t total = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         field[i] = 0;
-        fan_add_fork(FJ, &kid[i], &field[i], i);
+        fan_add_spawn(FJ, &field[i], i);
     }
     for (uint32_t i = n; i-- > 0;) {
-        fan_add_join(FJ, &kid[i]);
+        fan_add_sync(FJ);
         total += field[i];
     }
     return total;
@@ -178,8 +152,8 @@ FJ_TASK(uint64_t, fan, fan_add_task *, kid, uint64_t *, field, uint32_t, n)
 static double run_fan(const bench_case *c)
 {
     uint64_t answer = 0;
-    fan_add_task *kid = (fan_add_task *)bench_array(c->size * (sizeof *kid + sizeof answer));
-    must(fan_invoke(pool, &answer, kid, (uint64_t *)(kid + c->size), c->size));
+    uint64_t *field = (uint64_t *)bench_array(c->size * sizeof answer);
+    must(fan_invoke(pool, &answer, field, c->size));
     return (double)answer;
 }
 

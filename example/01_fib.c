@@ -19,11 +19,12 @@ static long fib(long n)
 {
     if (n < 2) return n;
 
-    struct fib a = {.n = n - 1};
+    struct fib a;
     fj_task_init(&a.task, fib_run);
+    a.n = n - 1;
     fj_fork(&a.task);
     long y = fib(n - 2);
-    fj_join(&a.task);
+    fj_join_as(&a.task, fib_run); /* fj_join(&a.task) does the same, by an indirect call */
     return a.result + y;
 }
 

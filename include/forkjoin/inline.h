@@ -86,6 +86,12 @@ typedef struct fji_typed_saved {
     uint32_t count; /* typed_count of the queue; outside a pool not used */
 } fji_typed_saved;
 
+/* What fji_typed_link() stores in a link and fji_typed_unlink() returns. */
+typedef struct fji_typed_linked {
+    fj_cell *position; /* of the typed code before the spawn */
+    fj_cell *cell;     /* the cell or overflow cell of the spawned call */
+} fji_typed_linked;
+
 /* The worker of the calling thread. In a thread outside a pool fji_self points to a dummy worker,
  * with which every fast path continues in its slow path. */
 FJI_TLS fj_worker *fji_self;
@@ -112,6 +118,8 @@ FJ_API FJI_COLD fj_cell *fji_typed_room(fj_worker *w, fj_cell *p);
 FJ_API FJI_COLD fj_cell *fji_typed_overflow(fj_worker *w);
 FJ_API FJI_COLD fj_cell *fji_typed_join(fj_worker *w, fj_cell *c, uintptr_t item, int popped);
 FJ_API FJI_COLD void fji_typed_release(fj_worker *w, fj_cell *c);
+FJ_API FJI_COLD fj_cell *fji_typed_link(fj_worker *w, fj_cell *position, fj_cell *c);
+FJ_API FJI_COLD fji_typed_linked fji_typed_unlink(fj_worker *w, fj_cell *c);
 FJ_API fj_cell *fji_typed_enter(fj_worker *w, fji_typed_saved *saved);
 FJ_API void fji_typed_leave(fj_worker *w, const fji_typed_saved *saved);
 
@@ -196,17 +204,24 @@ FJI_INLINE int fji_pop(fj_worker *w, fj_cell *c)
     return fji_pop_topmost(w, c);
 }
 
-FJI_INLINE int fj_unfork(fj_task *t)
+/* Takes t back if it is the task in the topmost cell of the calling worker. Returns as
+ * fji_pop_plain(). */
+FJI_INLINE int fji_take_topmost(fj_task *t)
 {
-    if (FJ_CHECKED) return fji_unfork_slow(t, 0);
     fj_worker *w = fji_self_now();
     fj_cell *c = t->cell;
     int got = fji_pop_plain(w, c);
 
-    if (FJI_LIKELY(got > 0)) {
-        w->top = c;
-        return 1;
-    }
+    if (FJI_LIKELY(got > 0)) w->top = c;
+    return got;
+}
+
+FJI_INLINE int fj_unfork(fj_task *t)
+{
+    if (FJ_CHECKED) return fji_unfork_slow(t, 0);
+    int got = fji_take_topmost(t);
+
+    if (FJI_LIKELY(got > 0)) return 1;
     return fji_unfork_slow(FJI_ADDRESS_AGAIN(t), got < 0);
 }
 
@@ -218,14 +233,18 @@ FJI_INLINE int fj_join_stolen(fj_task *t)
 FJI_INLINE int fj_join(fj_task *t)
 {
     if (FJ_CHECKED) return fji_join_slow(t, 0);
-    fj_worker *w = fji_self_now();
-    fj_cell *c = t->cell;
-    int got = fji_pop_plain(w, c);
+    int got = fji_take_topmost(t);
 
-    if (FJI_LIKELY(got > 0)) {
-        w->top = c;
-        return t->fn(t);
-    }
+    if (FJI_LIKELY(got > 0)) return t->fn(t);
+    return fji_join_slow(FJI_ADDRESS_AGAIN(t), got < 0);
+}
+
+FJI_INLINE int fj_join_as(fj_task *t, fj_task_fn *fn)
+{
+    if (FJ_CHECKED) return fji_join_slow(t, 0);
+    int got = fji_take_topmost(t);
+
+    if (FJI_LIKELY(got > 0)) return fn(t);
     return fji_join_slow(FJI_ADDRESS_AGAIN(t), got < 0);
 }
 

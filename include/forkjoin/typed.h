@@ -29,6 +29,9 @@
  *   NAME_join(FJ, &h)           returns the result of the call that was forked with the handle h.
  *                               If no other worker stole the call, NAME_join() calls the body
  *                               directly.
+ *   NAME_spawn(FJ, ...)         as NAME_fork(), without a handle.
+ *   NAME_sync(FJ)               as NAME_join(), for the youngest spawned call that is not joined
+ *                               yet.
  *   NAME_call(FJ, ...)          calls the body directly. The compiler may inline it.
  *   NAME_invoke(pool, &r, ...)  runs the task in `pool` (NULL: the common pool) and writes its
  *                               result to r. Any thread may call NAME_invoke(). It returns FJ_OK,
@@ -43,6 +46,8 @@
  * Rules
  *   - Every fork is joined exactly once, in the function that forked. The joins may come in any
  *     order.
+ *   - Every spawn is joined by one NAME_sync() of the same NAME, in the function that spawned. A
+ *     function that spawns joins all its spawned and forked calls in the reverse order.
  *   - FJ must not be stored or used after the body has returned.
  *   - The arguments and the result together take at most 48 bytes. Pass a pointer if they need
  *     more.
@@ -286,6 +291,27 @@ typedef struct NAME##_task {                                                    
         *fj_p = fj_c + 1;                                                                          \
     }                                                                                              \
                                                                                                    \
+    /* A spawn whose next cell is not free. Returns the position after the spawn. NAME_sync() takes  \
+     * the cell below this position. If the call is in another cell, that cell is a link to it. */    \
+    __attribute__((unused)) static FJI_COLD fj_cell *NAME##_fji_spawn_slow(                         \
+        fj_worker *fj_w, fj_cell *fj_p FJI_EACH(FJI_PARAMS_, __VA_ARGS__))                         \
+    {                                                                                              \
+        fj_cell *fj_c = NAME##_fji_fork_slow(fj_w, fj_p FJI_EACH(FJI_PASS_, __VA_ARGS__));         \
+        return fj_c == fj_p ? fj_p + 1 : fji_typed_link(fj_w, fj_p, fj_c);                         \
+    }                                                                                              \
+                                                                                                   \
+    FJI_INLINE void NAME##_spawn(fj_worker *fj_w,                                                   \
+                                fj_cell **fj_p FJI_EACH(FJI_PARAMS_, __VA_ARGS__))                 \
+    {                                                                                              \
+        fj_cell *fj_c = *fj_p;                                                                     \
+        if (FJI_UNLIKELY(fj_c->item != FJI_FREE)) {                                                 \
+            *fj_p = NAME##_fji_spawn_slow(fj_w, fj_c FJI_EACH(FJI_PASS_, __VA_ARGS__));            \
+            return;                                                                                \
+        }                                                                                          \
+        NAME##_fji_offer(fj_w, fj_c FJI_EACH(FJI_PASS_, __VA_ARGS__));                             \
+        *fj_p = fj_c + 1;                                                                          \
+    }                                                                                              \
+                                                                                                   \
     FJI_INLINE R NAME##_call(fj_worker *fj_w, fj_cell **fj_p FJI_EACH(FJI_PARAMS_, __VA_ARGS__))    \
     {                                                                                              \
         SHAPE##_RETURN(NAME##_fji_body(fj_w, *fj_p FJI_EACH(FJI_PASS_, __VA_ARGS__)));             \
@@ -324,6 +350,18 @@ typedef struct NAME##_task {                                                    
     {                                                                                              \
         *fj_p = fj_h->fj_cell_;                                                                    \
         SHAPE##_RETURN(NAME##_fji_join(fj_w, fj_h->fj_cell_));                                     \
+    }                                                                                              \
+                                                                                                   \
+    FJI_INLINE R NAME##_sync(fj_worker *fj_w, fj_cell **fj_p)                                       \
+    {                                                                                              \
+        fj_cell *fj_c = *fj_p - 1;                                                                 \
+        *fj_p = fj_c;                                                                              \
+        if (FJI_UNLIKELY(fj_c->item != FJI_TYPED_ITEM(NAME##_fji_type))) {                         \
+            fji_typed_linked fj_l = fji_typed_unlink(fj_w, fj_c);                                  \
+            *fj_p = fj_l.position;                                                                 \
+            fj_c = fj_l.cell;                                                                      \
+        }                                                                                          \
+        SHAPE##_RETURN(NAME##_fji_join(fj_w, fj_c));                                               \
     }                                                                                              \
                                                                                                    \
     struct NAME##_fji_root {                                                                          \

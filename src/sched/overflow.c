@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * overflow.c - cells outside the queues, for the results of typed tasks that are run at their fork
+ * overflow.c - cells outside the queues, for typed tasks that are not in the cell at their position
  *
  * A typed fork that finds no space in the queue, or whose thread works for no pool and so has no
  * queue, runs the body at once and stores the result in an overflow cell. An overflow cell is the
@@ -14,6 +14,8 @@
  * A fork cannot fail, so it needs an overflow cell in every case. It takes a free one of the
  * worker, or allocates one, or takes one from the reserve of the process. If the reserve is empty
  * too, the fork tries again until it gets a cell.
+ *
+ * A pair of overflow cells is also used as a link (tier/typed.c).
  *
  * Free pairs form a list; the link to the next pair is stored in `args` of the second cell.
  */

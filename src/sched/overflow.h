@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * overflow.h - cells outside the queues, for the results of typed tasks that are run at their fork
+ * overflow.h - cells outside the queues, for typed tasks that are not in the cell at their position
  */
 #ifndef FJI_OVERFLOW_H
 #define FJI_OVERFLOW_H

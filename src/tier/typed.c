@@ -7,6 +7,14 @@
  * of the worker's queue points to the END below cell 0. So every fast path of the plain tier takes
  * its slow path, which searches the boundary from typed_hint on (plain.c).
  *
+ * NAME_sync() has no handle: it joins the call in the cell directly below the position of the typed
+ * code. A spawn that cannot use the cell at its position breaks this rule: the call is in an
+ * overflow cell, or in a cell further up, because detached or plain tasks are between. Such a spawn
+ * makes a link. A link is a pair of overflow cells, and the position after the spawn is the second
+ * cell of the pair. So NAME_sync() finds the first cell, whose item END is not the item of a call.
+ * The second cell holds the position before the spawn and the address of the call's cell. If the
+ * call itself is in an overflow cell, its own pair is the link.
+ *
  * A typed task has no error code, so its join cannot fail. In the child process after a fork(), the
  * thief of a typed task may not exist. The join then runs the body itself.
  *
@@ -17,6 +25,8 @@
 #include "sched/await.h"
 #include "sched/overflow.h"
 #include "sched/pool.h"
+
+#include <string.h>
 
 /* Called before typed code runs. fast: fji_self of the calling thread. Saves fast->top, typed_low
  * and typed_count of the worker's queue in *saved, and sets them for the typed code. Returns the
@@ -90,6 +100,30 @@ fj_cell *fji_typed_room(fj_worker *fast, fj_cell *p)
 fj_cell *fji_typed_overflow(fj_worker *fast)
 {
     return fji_overflow_take(fji_worker_of(fast));
+}
+
+/* Called after a spawn whose call is not in the cell at `position`, the position of the typed code
+ * before the spawn. c: the cell or overflow cell of the call. fast: fji_self of the calling thread.
+ * Makes a link, and returns the position after the spawn. */
+fj_cell *fji_typed_link(fj_worker *fast, fj_cell *position, fj_cell *c)
+{
+    fj_cell *link = fji_overflow_is(c) ? c : fji_typed_overflow(fast);
+    fji_typed_linked linked = {position, c};
+
+    memcpy(link[1].args, &linked, sizeof linked);
+    return link + 1;
+}
+
+/* Called by NAME_sync() if the cell below its position has no call: c is the first cell of a link.
+ * Returns what the link holds. Frees the link if the call is in another cell. fast: fji_self of the
+ * calling thread. */
+fji_typed_linked fji_typed_unlink(fj_worker *fast, fj_cell *c)
+{
+    fji_typed_linked linked;
+
+    memcpy(&linked, c[1].args, sizeof linked);
+    if (linked.cell != c) fji_overflow_return(fji_worker_of(fast), c);
+    return linked;
 }
 
 /*

@@ -235,6 +235,7 @@ static int forks_nonsense(fj_task *t)
     fj_fork(NULL);
     fj_fork(&a);
     CHECK_EQ(fj_join(NULL), FJ_EINVAL);
+    CHECK_EQ(fj_join_as(NULL, count_run), FJ_EINVAL);
     CHECK_EQ(fj_unfork(NULL), 0);
     fj_task_init(NULL, count_run);
     return 5;

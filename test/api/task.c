@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task.c - fork, join, fj_join_stolen() and unfork of plain tasks
+ * task.c - fork, join, fj_join_as(), fj_join_stolen() and unfork of plain tasks
  */
 #include <limits.h>
 #include <pthread.h>
@@ -129,6 +129,52 @@ FJ_TEST(join_returns_the_code_of_a_stolen_task, 20)
         inside(pool, stolen_codes, pool);
         fjt_destroy(pool);
     }
+}
+
+/* ---- A join that knows the function ---------------------------------------------------------- */
+
+static void join_as(void *arg)
+{
+    uint64_t random = fjt_seed();
+
+    (void)arg;
+    for (long i = fjt_rounds(20000); i-- > 0;) {
+        struct leaf a, b;
+        leaf_init(&a, i);
+        leaf_init(&b, i + 1);
+        fj_fork(&a.task);
+        fj_fork(&b.task);
+        bool swap = fjt_random(&random) % 2 == 0;
+        CHECK_EQ(fj_join_as(swap ? &a.task : &b.task, leaf_run), FJ_OK);
+        CHECK_EQ(fj_join_as(swap ? &b.task : &a.task, leaf_run), FJ_OK);
+        leaf_check(&a);
+        leaf_check(&b);
+    }
+}
+
+FJ_TEST(join_that_knows_the_function_runs_the_task_once, 30)
+{
+    inside_pools(join_as, NULL);
+}
+
+static void join_as_cancelled(void *arg)
+{
+    struct leaf a;
+
+    (void)arg;
+    leaf_init(&a, 1);
+    fj_fork(&a.task);
+    CHECK_EQ(fj_pool_shutdown_now(fj_current_pool()), FJ_OK);
+    CHECK_EQ(fj_join_as(&a.task, leaf_run), FJ_ECANCELED);
+    CHECK_EQ(atomic_load(&a.runs), 0);
+}
+
+FJ_TEST(join_that_knows_the_function_runs_no_cancelled_task, 10)
+{
+    fj_pool *pool = fjt_pool(1, 0);
+
+    inside(pool, join_as_cancelled, NULL);
+    fjt_destroy(pool);
 }
 
 /* ---- Unfork --------------------------------------------------------------------------------- */

@@ -20,7 +20,25 @@ FJ_TASK(long, square, int, n)
     return (long)n * n;
 }
 
-/* Forks all tasks, then joins them: oldest first, youngest first, or in a mixed order. */
+/* Spawns all calls, then joins them. */
+FJ_TASK(long, spawn_many, int, n)
+{
+    long sum = 0;
+
+    for (int i = 0; i < n; i++) {
+        square_spawn(FJ, i);
+        atomic_fetch_add(&forked, 1);
+    }
+    for (int i = n; i-- > 0;) {
+        long got = square_sync(FJ);
+        CHECK_EQ(got, (long)i * i);
+        sum += got;
+    }
+    return sum;
+}
+
+/* Forks all tasks, then joins them: oldest first (order 0), youngest first (1), in a mixed order
+ * (2). */
 FJ_TASK(long, many, int, order)
 {
     square_task h[MANY];
@@ -92,11 +110,15 @@ static fj_pool *pool_of_one(void)
     return pool;
 }
 
+/* order: as in `many`, or 3 to spawn the calls. */
 static void invoke_many(fj_pool *pool, int order)
 {
     long sum = 0;
 
-    CHECK_EQ(many_invoke(pool, &sum, order), FJ_OK);
+    if (order == 3)
+        CHECK_EQ(spawn_many_invoke(pool, &sum, MANY), FJ_OK);
+    else
+        CHECK_EQ(many_invoke(pool, &sum, order), FJ_OK);
     CHECK_EQ(sum, sum_of_squares());
 }
 
@@ -104,7 +126,7 @@ FJ_TEST(typed_forks_without_memory_use_the_reserve_and_then_wait, 30)
 {
     need_faults();
     all = MANY;
-    for (int round = 0; round < 6; round++) {
+    for (int round = 0; round < 8; round++) {
         fj_pool *pool = pool_of_one();
         pthread_t other;
         long begin = fji_fault_calls(FJI_FAULT_ALLOC);
@@ -112,7 +134,7 @@ FJ_TEST(typed_forks_without_memory_use_the_reserve_and_then_wait, 30)
         atomic_store(&forked, 0);
         refuse_memory();
         CHECK_EQ(pthread_create(&other, NULL, gives_memory_back, &begin), 0);
-        invoke_many(pool, round % 3);
+        invoke_many(pool, round % 4);
         CHECK_EQ(pthread_join(other, NULL), 0);
         CHECK_EQ(atomic_load(&runs), all);
         fjt_destroy(pool);
@@ -137,9 +159,9 @@ FJ_TEST(typed_forks_of_two_pools_without_memory_share_the_reserve, 30)
 {
     need_faults();
     all = 2 * MANY;
-    for (int round = 0; round < 6; round++) {
+    for (int round = 0; round < 8; round++) {
         pthread_t other, pool[2];
-        int order[2] = {round % 3, (round + 1) % 3};
+        int order[2] = {round % 4, (round + 1) % 4};
         long begin;
         atomic_store(&runs, 0);
         atomic_store(&forked, 0);

@@ -91,6 +91,44 @@ FJ_TEST(typed_tree_gives_its_sum, 10)
     fjt_destroy(pool);
 }
 
+/* Spawns calls, with a plain task between them, which moves the second half from its position. */
+FJ_TASK(int, scenario_spawn, int, n)
+{
+    struct scenario_leaf *l = scenario_leaf(&runs, n + 1);
+    int sum = 0;
+
+    if (n > 0) {
+        scenario_spawn_spawn(FJ, n - 1);
+        scenario_spawn_spawn(FJ, n - 2);
+        fj_fork(&l->task);
+        scenario_spawn_spawn(FJ, n - 1);
+        sum += scenario_spawn_call(FJ, n - 2);
+        sum += scenario_spawn_sync(FJ);
+        CHECK_EQ(fj_join(&l->task), n + 1);
+        sum += scenario_spawn_sync(FJ);
+        sum += scenario_spawn_sync(FJ);
+    }
+    free(l);
+    return sum + 1;
+}
+
+static void spawn_inside(void *arg)
+{
+    (void)arg;
+    int sum = 0;
+    atomic_store(&runs, 0);
+    CHECK_EQ(scenario_spawn_invoke(fj_current_pool(), &sum, 2), FJ_OK);
+    CHECK_EQ(sum, 13);
+    CHECK_EQ(atomic_load(&runs), 3);
+}
+
+FJ_TEST(tree_of_spawned_calls_gives_its_sum, 10)
+{
+    fj_pool *pool = scenario_pool(3, 0);
+    scenario_inside(pool, spawn_inside, NULL);
+    fjt_destroy(pool);
+}
+
 /* ---- Every task runs once, and its memory is freed at once ----------------------------------- */
 
 enum { MANY = 5 };

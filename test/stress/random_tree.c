@@ -125,9 +125,10 @@ static void check_code(const struct node *child, int code)
 
 static void join_any(struct node *child, uint64_t how)
 {
-    switch (how % 3) {
+    switch (how % 4) {
         case 0: check_code(child, fj_join(&child->task)); break;
         case 1: check_code(child, fj_join_stolen(&child->task)); break;
+        case 2: check_code(child, fj_join_as(&child->task, node_run)); break;
         default:
             if (fj_unfork(&child->task))
                 check_code(child, node_run(&child->task));
