@@ -249,6 +249,6 @@ FJ_TEST(null_and_tasks_without_a_body_are_told_of, 20)
 
     fj_task_init(&t, forks_nonsense);
     CHECK_EQ(fj_invoke(p, &t), 5);
-    CHECK_EQ(atomic_load(&l.messages), 3);
+    CHECK_EQ(atomic_load(&l.messages), 4);
     fjt_destroy(p);
 }
