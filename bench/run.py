@@ -19,7 +19,7 @@ WORKLOADS = ["fib", "integrate", "nqueens", "uts-geo", "uts-bin", "skynet", "fan
              "submit-1", "submit-2", "wake", "trip-200us", "trip-5ms", "trip-100ms",
              "first", "create", "idle", "oversub",
              "fib-future", "fib-completer", "sum-completer"]
-RUNTIMES = ["serial", "bare", "fj", "fj-typed", "fj-join", "fj-get", "tbb", "tbb-invoke",
+RUNTIMES = ["serial", "bare", "fj", "fj-typed", "fj-join", "fj-get", "fj-help", "tbb", "tbb-invoke",
             "libgomp", "libomp", "java"]
 ONE_THREAD = {"serial", "bare"}     # the number of workers has no effect on these runtimes
 ROUND_TRIPS = {"trip-200us", "trip-5ms", "trip-100ms", "first", "create"}
