@@ -3,8 +3,8 @@
  * await.c - waiting for a task that another thread runs
  *
  * A waiter that works for the pool of the task and has no deadline helps (help.c) as long as it
- * finds tasks that it may run. Every waiter then spins for FJI_JOIN_SPIN_NS, or longer while a
- * queue may hold a task that it may run, and then sleeps: on the state word of the task, or on a
+ * finds tasks that it may run. Every waiter then spins for some time (await_spin_ns()), or longer
+ * while a queue may hold a task that it may run, and then sleeps: on the state word of the task, or on a
  * wait bucket if the wait can be interrupted (interrupt.c). While it sleeps, another worker may run
  * in its place (compensate.c). task/task.h explains the state word.
  *
@@ -155,7 +155,8 @@ static int await_interruptible(fji_worker *w, const struct await *a, fj_pool *wa
 static int await_asleep(fji_worker *w, const struct await *a, fj_pool *watched)
 {
     if (w == NULL) return await_sleep(w, a, watched);
-    fji_compensation c = fji_compensate_begin(w);
+    fji_compensation c = fji_compensate_begin_wait(w,
+                                                   &(fji_fence_stop){a->state, a->how->done, true});
     if (a->how->guest) fji_quiesce_turn(w, FJI_PARK_QUIET);
     int err = a->how->interruptible ? await_interruptible(w, a, watched)
                                     : await_sleep(w, a, watched);
@@ -164,15 +165,25 @@ static int await_asleep(fji_worker *w, const struct await *a, fj_pool *watched)
     return err;
 }
 
+/* Returns how long a waiter spins before it sleeps, in ns. A joiner that sleeps leaves the active
+ * count, and its sleep costs two system calls and several changes of the control word. In a large
+ * pool these cost more than a longer spin, if the pool has a CPU for each worker. counted: whether
+ * the waiter is a worker of p. */
+static int64_t await_spin_ns(const fj_pool *p, bool counted)
+{
+    return counted && fji_pool_is_large(p) && p->fence_waits ? FJI_JOIN_SPIN_LARGE_NS
+                                                             : FJI_JOIN_SPIN_NS;
+}
+
 /*
  * Pauses between two reads of the state word, at first for a short time, because most tasks that a
  * waiter has to spin for end soon. Adds 1 to *turn, and yields the CPU to another thread if *turn is
  * then a multiple of 16. *until is the time at which the spinning ends; the caller sets
- * it to 0 before it begins to spin. Returns false if the waiter has spun for FJI_JOIN_SPIN_NS.
+ * it to 0 before it begins to spin. Returns false if the waiter has spun for spin_ns.
  */
-static bool await_spin(int64_t *until, uint32_t *turn)
+static bool await_spin(int64_t *until, uint32_t *turn, int64_t spin_ns)
 {
-    if (*until == 0) *until = fji_plat_now() + FJI_JOIN_SPIN_NS;
+    if (*until == 0) *until = fji_plat_now() + spin_ns;
     fji_spin(turn, *turn < 16 ? 2 : 16, 16);
     return fji_plat_now() < *until;
 }
@@ -186,6 +197,7 @@ static int await_done(fji_worker *w, fj_pool *pool, const struct await *a)
     bool counted = w != NULL && w->pool == pool && w->alive == FJI_ALIVE_WORKER;
     fj_cell *outer = NULL, *from = helps ? fji_worker_boundary(w) : NULL;
     bool spins = counted || !fji_wake_made();
+    int64_t spin_ns = await_spin_ns(pool, counted);
     int64_t until = 0;
     uint32_t turn = 0;
     fji_awaited awaited = {a->state, a->child_base, a->how->token, a->how->root};
@@ -211,7 +223,7 @@ static int await_done(fji_worker *w, fj_pool *pool, const struct await *a)
         if ((err = await_gives_up(w, a->how)) != FJ_OK) break;
         /* RETRY: a queue may hold a task that w may run, so w does not sleep yet. */
         if (got == FJI_STEAL_RETRY) spins = true;
-        if ((spins || (s & FJI_THIEF_MASK) != 0) && await_spin(&until, &turn)) continue;
+        if ((spins || (s & FJI_THIEF_MASK) != 0) && await_spin(&until, &turn, spin_ns)) continue;
         if (got == FJI_STEAL_RETRY) continue;
         /* A waiter that is not a worker of `pool` also checks whether `pool` has threads. */
         err = await_asleep(w, a, counted ? NULL : pool);

@@ -24,7 +24,10 @@
  * fji_wake_one() wakes an idle worker if there is one. If there is none and the pool may have one
  * more thread (fji_ctl_may_spawn()), fji_wake_one() starts a thread. So a thread is started only if
  * a task is queued and no worker is idle. The blocking worker skips steps 2 and 3 if the wake-up
- * bit is clear after step 1: no worker is missing, or no worker can be woken or added.
+ * bit is clear after step 1: no worker is missing, or no worker can be woken or added. A worker that
+ * waits for a task shares its heavy fence with the workers that become idle ("One heavy fence for
+ * several workers" in idle.h). If the task is done before that fence, the worker skips step 3, and
+ * step 5 follows at once.
  *
  * After step 5 more workers than the parallelism may be active for a short time. A worker checks
  * between two tasks whether too many are active, and then becomes idle (worker.c).
@@ -39,7 +42,7 @@
  * spawn.h explains how the pool recovers if a thread is refused.
  *
  * Edges          from                      to                                      carries
- *   idle.dekker  light fence, fj_fork()    heavy fence, compensate_release()       task, ctl
+ *   idle.dekker  light fence, fj_fork()    heavy fence, compensate_fence()         task, ctl
  */
 
 #include "sched/compensate.h"
@@ -68,9 +71,21 @@ static bool compensate_add_active(fj_pool *p, int n)
     return (fji_pool_ctl_hint(p) & FJI_CTL_WAKE_WANTED) != 0;
 }
 
+/* Step 2 of the head of this file. done: see fji_compensate_begin_wait(), or NULL. Returns false if
+ * *done has ended the wait. */
+static bool compensate_fence(fj_pool *p, const fji_fence_stop *done)
+{
+    if (done != NULL) return fji_idle_fence(p, done);
+    /* [idle.dekker] ctl in compensate_release() above, the queues below; partner: the light fence in
+     * fj_fork(). Either this worker sees the queued task, or the forking thread sees the wake-up
+     * bit. */
+    fji_pool_barrier(p);
+    return true;
+}
+
 /* Steps 1 to 3 of the head of this file: w does not count as active any more. Wakes or starts
- * another worker if one is missing and a task is queued. */
-static fji_compensation compensate_release(fji_worker *w)
+ * another worker if one is missing and a task is queued. done: as for compensate_fence(). */
+static fji_compensation compensate_release(fji_worker *w, const fji_fence_stop *done)
 {
     fj_pool *p = w->pool;
 
@@ -78,14 +93,12 @@ static fji_compensation compensate_release(fji_worker *w)
     fji_add_relaxed(&p->blocked, 1);
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_YES); /* relaxed: for dumps, selfcheck.c, atfork.c */
     if (!compensate_add_active(p, -1)) return FJI_INACTIVE;
-    /* [idle.dekker] ctl above, the queues below; partner: the light fence in fj_fork(). Either this
-     * worker sees the queued task, or the forking thread sees the wake-up bit. */
-    fji_pool_barrier(p);
-    if (fji_pool_has_work(p)) fji_wake_one(p);
+    if (compensate_fence(p, done) && fji_pool_has_work(p)) fji_wake_one(p);
     return FJI_INACTIVE;
 }
 
-fji_compensation fji_compensate_try_begin(fji_worker *w)
+/* As fji_compensate_try_begin(). done: as for compensate_fence(). */
+static fji_compensation compensate_try(fji_worker *w, const fji_fence_stop *done)
 {
     fj_pool *p = w->pool;
     const fj_pool_options *o = &p->options;
@@ -96,16 +109,26 @@ fji_compensation fji_compensate_try_begin(fji_worker *w)
     if (o->allow_saturation != NULL && compensate_saturated(p, fji_pool_ctl_hint(p)) &&
         !o->allow_saturation(p, o->arg))
         return FJI_SATURATED;
-    return compensate_release(w);
+    return compensate_release(w, done);
+}
+
+fji_compensation fji_compensate_try_begin(fji_worker *w)
+{
+    return compensate_try(w, NULL);
+}
+
+fji_compensation fji_compensate_begin_wait(fji_worker *w, const fji_fence_stop *done)
+{
+    fji_compensation c = compensate_try(w, done);
+
+    /* SATURATED: w blocks although the callback has refused. compensate_release() wakes a worker if
+     * one has become idle during the callback and a task is queued. */
+    return c == FJI_SATURATED ? compensate_release(w, done) : c;
 }
 
 fji_compensation fji_compensate_begin(fji_worker *w)
 {
-    fji_compensation c = fji_compensate_try_begin(w);
-
-    /* SATURATED: w blocks although the callback has refused. compensate_release() wakes a worker if
-     * one has become idle during the callback and a task is queued. */
-    return c == FJI_SATURATED ? compensate_release(w) : c;
+    return fji_compensate_begin_wait(w, NULL);
 }
 
 void fji_compensate_end(fji_worker *w, fji_compensation c)

@@ -2,12 +2,13 @@
 /*
  * compensate.h - compensation: while a worker is blocked, another worker may run in its place
  *
- * compensate.c explains the protocol. A worker or guest w calls one of the two begin functions
+ * compensate.c explains the protocol. A worker or guest w calls one of the begin functions
  * before it waits, and fji_compensate_end() after the wait.
  */
 #ifndef FJI_COMPENSATE_H
 #define FJI_COMPENSATE_H
 
+#include "sched/idle.h"
 #include "sched/pool.h"
 
 /* What a begin function returns, for fji_compensate_end(). */
@@ -21,6 +22,10 @@ typedef enum fji_compensation {
  * refuses. Wakes or starts another worker if a task is queued and fewer workers are active than the
  * parallelism. Returns FJI_INACTIVE, or FJI_UNCOUNTED if w is a guest. */
 fji_compensation fji_compensate_begin(fji_worker *w);
+
+/* As fji_compensate_begin(), for a wait that *done ends. w may wait for the heavy fence of another
+ * worker; if *done ends the wait meanwhile, no other worker is woken. */
+fji_compensation fji_compensate_begin_wait(fji_worker *w, const fji_fence_stop *done);
 
 /* As fji_compensate_begin(), but if the allow_saturation callback refuses, changes nothing and
  * returns FJI_SATURATED. The callback is called only if w is a worker, fewer than min_runnable

@@ -58,10 +58,10 @@ static bool idle_may_lead(fj_pool *p, uint32_t turn)
 }
 
 /* Executes the heavy fence as leader. The fence serves all workers that have pushed themselves onto
- * the idle stack before it begins and wait in idle_fence(). */
+ * the idle stack, or left the active count, before it begins, and wait in fji_idle_fence(). */
 static void idle_lead(fj_pool *p)
 {
-    /* [idle.fence] acq_rel; partner: the full fence in idle_fence(). Either the waiting worker
+    /* [idle.fence] acq_rel; partner: the full fence in fji_idle_fence(). Either the waiting worker
      * reads this number there and waits for a later fence, or its push onto the idle stack comes
      * before the heavy fence below. */
     uint32_t number = fji_add_acq_rel(&p->fence_begun, 1) + 1;
@@ -69,26 +69,24 @@ static void idle_lead(fj_pool *p)
      * fence in fj_fork(). Either the rescan sees the task, or the producer sees the wake-up bit. */
     fji_pool_barrier(p);
     uint32_t done = fji_load_relaxed(&p->fence_done); /* relaxed: the CAS fails if it is old */
-    /* [idle.fence] acq_rel -> acquire in idle_fence(): every task that was stored before the heavy
+    /* [idle.fence] acq_rel -> acquire in fji_idle_fence(): every task that was stored before the heavy
      * fence took effect. */
     while ((int32_t)(number - done) > 0 && !fji_cas_acq_rel_32(&p->fence_done, &done, number)) {}
 }
 
-/* Step 2 of the handshake in idle.h: waits until a heavy fence has begun and ended since the push
- * of w, or executes one, and returns true. Returns false as soon as another thread has made w
- * active. In a pool without the heavy fence, executes a full fence and returns true. */
-static bool idle_fence(fji_worker *w)
+bool fji_idle_fence(fj_pool *p, const fji_fence_stop *stop)
 {
-    fj_pool *p = w->pool;
     uint32_t turn = 0;
 
-    /* [idle.fence] ctl above, fence_begun below; partner: the add in idle_lead(). Either w reads
-     * the number of that fence and waits for a later one, or the push of w onto the idle stack
-     * comes before that fence.
+    /* [idle.fence] ctl above, fence_begun below; partner: the add in idle_lead(). Either this thread
+     * reads the number of that fence and waits for a later one, or its change of ctl comes before
+     * that fence.
      * [idle.dekker] In a pool without the heavy fence: ctl above, the queues below; partner: the
-     * full fence in fji_wake_slow(). Either w sees the task, or the producer sees the wake-up bit.
+     * full fence in fji_wake_slow(). Either this thread sees the task, or the producer sees the
+     * wake-up bit.
      * [idle.defer] nsearching and ctl above, the queues below; partner: the fence in
-     * fji_search_slot_take(). Either w sees the task, or the producer sees that w has no slot. */
+     * fji_search_slot_take(). Either the worker that becomes idle sees the task, or the producer
+     * sees that it has no slot. */
     fji_fence_full();
     uint32_t before = fji_load_relaxed(&p->fence_begun); /* relaxed: the fence orders it */
     if (!p->asymmetric) return true;
@@ -97,7 +95,7 @@ static bool idle_fence(fji_worker *w)
     while ((int32_t)(fji_load_acquire(&p->fence_done) - before) <= 0) {
         /* [idle.park] acquire <- acq_rel in worker_unpark(): what the waking thread has written,
          * for example w->searching. */
-        if (fji_load_acquire(&w->park) == FJI_PARK_ACTIVE) return false;
+        if (((fji_load_acquire(stop->word) & stop->mask) != 0) == stop->set) return false;
         if (idle_may_lead(p, turn)) {
             idle_lead(p);
             return true;
@@ -135,14 +133,15 @@ static bool idle_sleep(fji_worker *w)
 bool fji_idle_wait(fji_worker *w)
 {
     fj_pool *p = w->pool;
+    const fji_fence_stop woken = {&w->park, UINT32_MAX, false}; /* the park word is ACTIVE */
 
     fji_check(p, fji_queue_valid(&w->q));
     fji_search_end(w); /* the rescan below covers the wake-ups that producers left to w */
     idle_push(w);
-    /* [idle.dekker] idle_fence() orders ctl in idle_push() above before the queues in the rescan
+    /* [idle.dekker] fji_idle_fence() orders ctl in idle_push() above before the queues in the rescan
      * below; partner: the light fence in fj_fork(). Either the rescan sees the task, or the
      * producer sees the wake-up bit. */
-    if (!idle_fence(w)) {
+    if (!fji_idle_fence(p, &woken)) {
         /* relaxed: the park word is ACTIVE, so quiesce_worker() does not count w as idle. */
         fji_store_relaxed(&w->rescanning, 0u);
         w->rescan_owed = true;

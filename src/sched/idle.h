@@ -53,7 +53,8 @@
  *                                   guest sleeps (fji_quiesce_turn())
  *
  * One heavy fence for several workers. A heavy fence interrupts every core that runs a thread of
- * the process. So one fence serves all workers that have pushed themselves before it began. While
+ * the process. So one fence serves all workers that have pushed themselves before it began, and all
+ * workers that have begun to wait for a task before it began (compensate.c). While
  * other workers are active, the next fence begins at least FJI_FENCE_GAP_NS after the last one
  * began, but only if `fence_waits` of the pool is true (see below). The fences are numbered. The
  * worker that executes one is its leader:
@@ -82,8 +83,8 @@
  * Edges          from                              to                            carries
  *   idle.dekker  light fence, fj_fork()            heavy fence, idle_lead()      task, ctl
  *   ctl.idle     acq_rel CAS, idle_push()          acquire, fji_pool_ctl()       next_idle, park
- *   idle.fence   full fence, idle_fence()          acq_rel add, idle_lead()      push, number
- *   idle.fence   acq_rel CAS, idle_lead()          acquire, idle_fence()         the heavy fence
+ *   idle.fence   full fence, fji_idle_fence()          acq_rel add, idle_lead()      push, number
+ *   idle.fence   acq_rel CAS, idle_lead()          acquire, fji_idle_fence()         the heavy fence
  *   idle.park    acq_rel swap, worker_unpark()     acquire load, idle_sleep()    what the waker did
  *   idle.rescan  release store, fji_idle_wait()    acquire, quiesce_worker()     its wake-up
  *
@@ -94,6 +95,20 @@
 #define FJI_IDLE_H
 
 #include "sched/pool.h"
+
+/* Ends the wait in fji_idle_fence(): if `set`, as soon as a bit of `mask` is set in *word,
+ * otherwise as soon as none is set. */
+typedef struct fji_fence_stop {
+    const uint32_t *word;
+    uint32_t mask;
+    bool set;
+} fji_fence_stop;
+
+/* Step 2 of the handshake above, also called by a worker that blocks (compensate.c). The caller has
+ * left the active count of p. Waits until a heavy fence has begun and ended since then, or executes
+ * one, and returns true. Returns false as soon as *stop ends the wait. In a pool without the heavy
+ * fence, executes a full fence and returns true. */
+bool fji_idle_fence(fj_pool *p, const fji_fence_stop *stop);
 
 /*
  * Called by w, which counts as active, if it has found no task or if more workers are active than

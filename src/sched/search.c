@@ -28,7 +28,7 @@ bool fji_search_slot_take(fj_pool *p, uint64_t c)
     uint32_t most = search_slot_limit(p, c);
 
     /* [idle.defer] the task and ctl above, nsearching below; partners: the fences in
-     * fji_search_rescan(), idle_fence() and wake_with_slot(). Either this thread sees that a slot
+     * fji_search_rescan(), fji_idle_fence() and wake_with_slot(). Either this thread sees that a slot
      * was given back or FJI_WAKE_DEFERRED was cleared, or the thread that did this sees the task or
      * the idle worker. */
     fji_fence_full();

@@ -27,7 +27,7 @@ bool fji_wake_made(void)
 /* Makes w active. The caller has popped w from the idle stack. */
 static void worker_unpark(fji_worker *w)
 {
-    /* [idle.park] acq_rel -> acquire in idle_sleep() and idle_fence(): what the waking thread wrote
+    /* [idle.park] acq_rel -> acquire in idle_sleep() and fji_idle_fence(): what the waking thread wrote
      * before, for example w->searching. */
     if (fji_swap_acq_rel(&w->park, FJI_PARK_ACTIVE) != FJI_PARK_PARKED) return;
     fji_plat_wake_one(&w->park);
@@ -140,7 +140,7 @@ void fji_wake_slow(fj_worker *fast)
     fji_worker *w = fji_worker_of(fast);
 
     if (w == NULL) return;
-    /* [idle.dekker] the task above, ctl below; partner: the full fence in idle_fence(). Either this
+    /* [idle.dekker] the task above, ctl below; partner: the full fence in fji_idle_fence(). Either this
      * thread sees that a worker is idle, or the rescan of that worker sees the task. In a pool with
      * the heavy fence, the light fence of the caller is sufficient. */
     if (!w->pool->asymmetric) fji_fence_full();
@@ -155,17 +155,17 @@ void fji_wake_after_find(fji_worker *w, bool more)
 
     if (w->awaiting_first_task && !more) more = fji_pool_has_work(p);
     w->searching = w->rescan_owed = w->awaiting_first_task = false;
-    /* If a further worker is wanted, w keeps its searching slot to hand it to that worker.
-     * Otherwise w gives the slot back. The result of that call says again whether FJI_WAKE_DEFERRED
-     * is set; if it is, w wakes a worker after all. */
-    if (slot && !more && !fji_search_is_deferred(p)) {
-        slot = false;
-        more = fji_search_slot_return(p);
-    } else if (slot) {
-        more = true;
+    /* w gives its slot back before it wakes another worker. So it wakes none while enough other
+     * workers search; these then see FJI_WAKE_DEFERRED. */
+    if (slot && fji_search_slot_return(p)) more = true;
+    if (more) {
+        /* [idle.defer] nsearching above, ctl below; partner: the fence in fji_search_slot_take().
+         * Either the producer there sees that this slot is not in use any more, or w sees the idle
+         * worker that the producer saw. */
+        fji_fence_full();
+        fji_wake_one(p);
     }
-    if (more) wake_with_slot(p, slot);
-    if (owed) wake_with_slot(p, false); /* a second wake-up: "Each rescan counts" in idle.h */
+    if (owed) fji_wake_one(p); /* a second wake-up: "Each rescan counts" in idle.h */
 }
 
 void fji_wake_all_idle(fj_pool *p)
@@ -188,7 +188,7 @@ void fji_wake_for_lazy(fj_pool *p)
     /* [submit.lazy] acq_rel <- release in fji_pool_note_lazy(): the task that was queued. */
     if (fji_swap_acq_rel(&p->lazy, 0u) != 0) {
         /* [idle.dekker] the task above, ctl below; partner: the heavy fence in idle_lead(), or in a
-         * pool without the heavy fence the full fence in idle_fence(). Either this thread sees that
+         * pool without the heavy fence the full fence in fji_idle_fence(). Either this thread sees that
          * a worker is idle, or the rescan of that worker sees the task. */
         fji_fence_full();
         fji_wake_one(p);

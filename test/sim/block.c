@@ -114,6 +114,53 @@ FJ_TEST(joiner_that_sleeps_is_replaced, 10)
     fjt_destroy(pool);
 }
 
+/* Joins a task that another worker runs until `b_ran` is set. */
+static int joins_a(void *arg)
+{
+    fj_task a;
+
+    (void)arg;
+    fj_task_init(&a, polls_for_b);
+    fj_fork(&a);
+    while (!atomic_load(&a_runs)) sim_yield();
+    CHECK_EQ(fj_join(&a), 3);
+    atomic_fetch_add(&done, 1);
+    return FJ_OK;
+}
+
+/* Forks the task that sets `b_ran`, and joins it only after it has run on another worker. */
+static int forks_b_and_polls(void *arg)
+{
+    fj_task b;
+
+    (void)arg;
+    fj_task_init(&b, is_b);
+    fj_fork(&b);
+    while (!atomic_load(&b_ran)) sim_yield();
+    CHECK_EQ(fj_join(&b), 4);
+    atomic_fetch_add(&done, 1);
+    return FJ_OK;
+}
+
+/* Two of three workers poll, and the third one waits in a join and may not run b, so b needs a
+ * fourth thread. The joiner may share the heavy fence of another worker. */
+FJ_TEST(task_forked_while_a_joiner_shares_a_fence_is_run, 10)
+{
+    fj_pool_options o = {0};
+
+    o.parallelism = 3;
+    o.max_threads = 4;
+    o.spin_ns = 200;
+    fj_pool *pool = fjt_pool_with(&o);
+    atomic_store(&done, 0);
+    atomic_store(&a_runs, 0);
+    atomic_store(&b_ran, 0);
+    CHECK_EQ(fj_execute(pool, joins_a, NULL), FJ_OK);
+    CHECK_EQ(fj_execute(pool, forks_b_and_polls, NULL), FJ_OK);
+    await(&done, 2);
+    fjt_destroy(pool);
+}
+
 /* ---- The start of a replacement is refused --------------------------------------------------- */
 
 static int way;
