@@ -179,11 +179,14 @@ static int N(msd_differ)(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-static void N(count_chunk)(const N(msd) *m, size_t c)
+/* N(count_chunk) if pending_map is *by. The function is inlined, so that the compiler removes the
+ * map from the loop if `by` is &identity_map. */
+__attribute__((always_inline)) static inline void N(count_chunk_by)(const N(msd) *m, size_t c,
+                                                                    const fji_key_map *by)
 {
     const KEY mask = (KEY)(((KEY)1 << m->digit) - 1);
     const unsigned shift = m->shift;
-    const fji_key_map map = *m->pending_map;
+    const fji_key_map map = *by;
     size_t *count = m->count[c], end = N(chunk_at)(m, c + 1);
 
     memset(count, 0, sizeof *count << m->digit);
@@ -193,6 +196,15 @@ static void N(count_chunk)(const N(msd) *m, size_t c)
     }
 }
 
+/* Counts the elements of chunk c by bucket. */
+static void N(count_chunk)(const N(msd) *m, size_t c)
+{
+    if (m->pending_map->always == 0)
+        N(count_chunk_by)(m, c, &identity_map);
+    else
+        N(count_chunk_by)(m, c, m->pending_map);
+}
+
 static int N(msd_count)(void *context, size_t lo, size_t hi, void *acc)
 {
     (void)acc;
@@ -200,17 +212,30 @@ static int N(msd_count)(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-static void N(move_chunk)(const N(msd) *m, size_t c)
+/* N(move_chunk) if pending_map is *by. Inlined for the same reason as N(count_chunk_by). */
+__attribute__((always_inline)) static inline void N(move_chunk_by)(const N(msd) *m, size_t c,
+                                                                   const fji_key_map *by)
 {
     const KEY mask = (KEY)(((KEY)1 << m->digit) - 1);
     const unsigned shift = m->shift;
-    const fji_key_map map = *m->pending_map;
+    const fji_key_map map = *by;
+    const ELEMENT *from = m->from;
+    ELEMENT *other = m->other;
     size_t *to = m->count[c], end = N(chunk_at)(m, c + 1);
 
     for (size_t i = N(chunk_at)(m, c); i < end; i++) {
-        ELEMENT e = MAPPED(m->from[i], &map);
-        m->other[to[(KEY_OF(e) >> shift) & mask]++] = e;
+        ELEMENT e = MAPPED(from[i], &map);
+        other[to[(KEY_OF(e) >> shift) & mask]++] = e;
     }
+}
+
+/* Moves the elements of chunk c to their buckets, with mapped keys. */
+static void N(move_chunk)(const N(msd) *m, size_t c)
+{
+    if (m->pending_map->always == 0)
+        N(move_chunk_by)(m, c, &identity_map);
+    else
+        N(move_chunk_by)(m, c, m->pending_map);
 }
 
 static int N(msd_move)(void *context, size_t lo, size_t hi, void *acc)
