@@ -32,6 +32,23 @@ static KEY N(differ)(const ELEMENT *a, size_t n)
     return all;
 }
 
+/* As N(differ), but also loads the memory at `other`, which has space for n elements, into the
+ * cache. The next pass writes there in no order, and should not wait for the memory. */
+static KEY N(differ_prefetch)(const ELEMENT *a, const ELEMENT *other, size_t n)
+{
+    enum { LINE = LINE_BYTES / sizeof(ELEMENT) };
+    const KEY first = KEY_OF(a[0]);
+    KEY all = 0;
+    size_t i = 0;
+
+    for (; n - i >= LINE; i += LINE) {
+        __builtin_prefetch(other + i, 1);
+        for (size_t k = 0; k < LINE; k++) all |= (KEY)(KEY_OF(a[i + k]) ^ first);
+    }
+    for (; i < n; i++) all |= (KEY)(KEY_OF(a[i]) ^ first);
+    return all;
+}
+
 /* Copies n elements, whose keys are mapped by *map, from `from` to `to`, and maps the keys of the
  * copies back to the original ones. `from` and `to` may be the same. */
 static void N(copy_unmapped)(const ELEMENT *from, ELEMENT *to, size_t n, const fji_key_map *map)
@@ -120,7 +137,7 @@ static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const 
         N(copy_unmapped)(from, to, n, map);
         return;
     }
-    unsigned bits = bits_of(N(differ)(from, n));
+    unsigned bits = bits_of(N(differ_prefetch)(from, other, n));
     unsigned width = leaf_width(n, bits), low = bits - width;
     ELEMENT *at = width != 0 ? N(two_passes)(from, other, n, low, width) : from;
     if (low == 0)
