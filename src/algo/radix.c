@@ -12,11 +12,13 @@
  * that is already in order is not moved, and one that is strictly descending is only reversed.
  *
  * Leaves. A range of at most LEAF_BYTES, which fits a cache, is a leaf. Its elements are moved to
- * the buffer by a lower digit of their keys, and back by the digit above it. The upper digit begins
- * at the highest bit in which the keys differ. Both digits are wider if there are more elements. If
- * the two digits do not reach down to bit 0, few elements agree in both digits. Each group of
- * elements that do is then sorted as a leaf of its own. If the keys differ in at most ONE_PASS_MAX
- * bits, one pass is sufficient. A leaf of at most SMALL_MAX elements is sorted by comparisons.
+ * the buffer by a lower digit of their keys, and back by the digit above it. The memory of the
+ * buffer is loaded into the cache first, because the move writes to it in no order. The upper digit
+ * begins at the highest bit in which the keys differ. Both digits are wider if there are more
+ * elements. If the two digits do not reach down to bit 0, few elements agree in both digits. Each
+ * group of elements that do is then sorted as a leaf of its own. If the keys differ in at most
+ * ONE_PASS_MAX bits, one pass is sufficient. A leaf of at most SMALL_MAX elements is sorted by
+ * comparisons.
  *
  * Buckets. A larger range is first divided into buckets by one digit (most significant digit first,
  * "msd"). The range is divided into chunks, and the elements of each chunk are counted by bucket.
@@ -51,6 +53,7 @@ enum {
     LEAF_DIGIT_MAX = 12, /* the most bits of the digit of one pass over a leaf */
     ONE_PASS_MAX = 10, /* a leaf is sorted by at most this many bits in one pass, by more in two */
     LEAF_BYTES = 1 << 18, /* the most bytes of a leaf, which is a range that one worker sorts */
+    LINE_BYTES = 64,      /* bytes of a cache line, which one prefetch loads */
     MSD_DIGIT_MAX = 8,    /* the most bits of the digit that divides a range into buckets */
     /* If keys without values, in a range that is larger than a leaf, differ in at most their lowest
      * COUNT_DIGIT_MAX bits, equal keys are counted, and the sorted range is written from the

@@ -32,6 +32,23 @@ static KEY N(differ)(const ELEMENT *a, size_t n)
     return all;
 }
 
+/* As N(differ), but also loads the memory at `other`, which has space for n elements, into the
+ * cache. The next pass writes there in no order, and should not wait for the memory. */
+static KEY N(differ_prefetch)(const ELEMENT *a, const ELEMENT *other, size_t n)
+{
+    enum { LINE = LINE_BYTES / sizeof(ELEMENT) };
+    const KEY first = KEY_OF(a[0]);
+    KEY all = 0;
+    size_t i = 0;
+
+    for (; n - i >= LINE; i += LINE) {
+        __builtin_prefetch(other + i, 1);
+        for (size_t k = 0; k < LINE; k++) all |= (KEY)(KEY_OF(a[i + k]) ^ first);
+    }
+    for (; i < n; i++) all |= (KEY)(KEY_OF(a[i]) ^ first);
+    return all;
+}
+
 /* Copies n elements, whose keys are mapped by *map, from `from` to `to`, and maps the keys of the
  * copies back to the original ones. `from` and `to` may be the same. */
 static void N(copy_unmapped)(const ELEMENT *from, ELEMENT *to, size_t n, const fji_key_map *map)
@@ -120,7 +137,7 @@ static void N(leaf)(ELEMENT *from, ELEMENT *other, size_t n, ELEMENT *to, const 
         N(copy_unmapped)(from, to, n, map);
         return;
     }
-    unsigned bits = bits_of(N(differ)(from, n));
+    unsigned bits = bits_of(N(differ_prefetch)(from, other, n));
     unsigned width = leaf_width(n, bits), low = bits - width;
     ELEMENT *at = width != 0 ? N(two_passes)(from, other, n, low, width) : from;
     if (low == 0)
@@ -179,11 +196,14 @@ static int N(msd_differ)(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-static void N(count_chunk)(const N(msd) *m, size_t c)
+/* N(count_chunk) if pending_map is *by. The function is inlined, so that the compiler removes the
+ * map from the loop if `by` is &identity_map. */
+__attribute__((always_inline)) static inline void N(count_chunk_by)(const N(msd) *m, size_t c,
+                                                                    const fji_key_map *by)
 {
     const KEY mask = (KEY)(((KEY)1 << m->digit) - 1);
     const unsigned shift = m->shift;
-    const fji_key_map map = *m->pending_map;
+    const fji_key_map map = *by;
     size_t *count = m->count[c], end = N(chunk_at)(m, c + 1);
 
     memset(count, 0, sizeof *count << m->digit);
@@ -193,6 +213,15 @@ static void N(count_chunk)(const N(msd) *m, size_t c)
     }
 }
 
+/* Counts the elements of chunk c by bucket. */
+static void N(count_chunk)(const N(msd) *m, size_t c)
+{
+    if (m->pending_map->always == 0)
+        N(count_chunk_by)(m, c, &identity_map);
+    else
+        N(count_chunk_by)(m, c, m->pending_map);
+}
+
 static int N(msd_count)(void *context, size_t lo, size_t hi, void *acc)
 {
     (void)acc;
@@ -200,17 +229,30 @@ static int N(msd_count)(void *context, size_t lo, size_t hi, void *acc)
     return FJ_OK;
 }
 
-static void N(move_chunk)(const N(msd) *m, size_t c)
+/* N(move_chunk) if pending_map is *by. Inlined for the same reason as N(count_chunk_by). */
+__attribute__((always_inline)) static inline void N(move_chunk_by)(const N(msd) *m, size_t c,
+                                                                   const fji_key_map *by)
 {
     const KEY mask = (KEY)(((KEY)1 << m->digit) - 1);
     const unsigned shift = m->shift;
-    const fji_key_map map = *m->pending_map;
+    const fji_key_map map = *by;
+    const ELEMENT *from = m->from;
+    ELEMENT *other = m->other;
     size_t *to = m->count[c], end = N(chunk_at)(m, c + 1);
 
     for (size_t i = N(chunk_at)(m, c); i < end; i++) {
-        ELEMENT e = MAPPED(m->from[i], &map);
-        m->other[to[(KEY_OF(e) >> shift) & mask]++] = e;
+        ELEMENT e = MAPPED(from[i], &map);
+        other[to[(KEY_OF(e) >> shift) & mask]++] = e;
     }
+}
+
+/* Moves the elements of chunk c to their buckets, with mapped keys. */
+static void N(move_chunk)(const N(msd) *m, size_t c)
+{
+    if (m->pending_map->always == 0)
+        N(move_chunk_by)(m, c, &identity_map);
+    else
+        N(move_chunk_by)(m, c, m->pending_map);
 }
 
 static int N(msd_move)(void *context, size_t lo, size_t hi, void *acc)

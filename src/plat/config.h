@@ -266,8 +266,13 @@
  * a bucket and wake each other. */
 #define FJI_WAIT_BUCKETS 64
 
-/* A range of addresses with at least this many bytes in use may get huge pages (2 MB each). */
+/* Bytes of a huge page. A block of memory with at least FJI_HUGE_MIN bytes in use may get huge
+ * pages. A block of scratch memory of at least FJI_HUGE_ALIGN_MIN bytes begins at a huge page.
+ * malloc() of glibc keeps freed blocks up to this size for later calls, but keeps none of them if
+ * they have that alignment. */
+#define FJI_HUGE_PAGE ((size_t)2 << 20)
 #define FJI_HUGE_MIN ((size_t)4 << 20)
+#define FJI_HUGE_ALIGN_MIN ((size_t)32 << 20)
 
 /* How long, in ns, the CPU limit of the control groups may be taken from the last reading instead of
  * being read again. */

@@ -154,8 +154,9 @@ int64_t fji_plat_now(void);
  * memory. The caller frees them with fji_plat_free(). */
 void *fji_plat_alloc(size_t bytes);
 
-/* Allocates `bytes` bytes as malloc() does: not zeroed, aligned for any type. Returns NULL if there
- * is no memory. The caller frees them with fji_plat_free(). */
+/* Allocates `bytes` bytes as malloc() does: not zeroed, aligned for any type. A large block may get
+ * huge pages, so that its first use needs few page faults. Returns NULL if there is no memory. The
+ * caller frees the block with fji_plat_free(). */
 void *fji_plat_alloc_scratch(size_t bytes);
 
 /* Frees memory of fji_plat_alloc() or fji_plat_alloc_scratch(). Does nothing if p is NULL. */

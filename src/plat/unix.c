@@ -214,11 +214,30 @@ void *fji_plat_alloc(size_t bytes)
     return err == 0 ? memset(p, 0, bytes) : NULL;
 }
 
+/* Asks for huge pages in `bytes` bytes, which the process can write: one page fault for each 2 MB
+ * instead of each 4 KB. The system may refuse; that costs only time. May change errno. */
+static void plat_want_huge(void *at, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    if (bytes >= FJI_HUGE_MIN) (void)madvise(at, bytes, MADV_HUGEPAGE);
+#else
+    (void)at, (void)bytes;
+#endif
+}
+
+/* malloc() usually takes a large block from the system, and free() returns it. Without huge pages,
+ * each call of an algorithm would have a page fault for each 4 KB of its scratch memory. Only huge
+ * pages that are completely in the block are asked for. */
 void *fji_plat_alloc_scratch(size_t bytes)
 {
     int keep = errno;
-    void *p = malloc(bytes);
+    void *p;
 
+    if (bytes < FJI_HUGE_ALIGN_MIN || posix_memalign(&p, FJI_HUGE_PAGE, bytes) != 0)
+        p = malloc(bytes);
+    size_t before = -(uintptr_t)p % FJI_HUGE_PAGE; /* bytes before the first huge page */
+    if (p != NULL && before < bytes)
+        plat_want_huge((char *)p + before, (bytes - before) / FJI_HUGE_PAGE * FJI_HUGE_PAGE);
     errno = keep;
     return p;
 }
@@ -252,11 +271,7 @@ bool fji_plat_commit(void *at, size_t bytes)
     if (fji_fault_now(FJI_FAULT_COMMIT)) return false;
     int keep = errno;
     bool done = mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
-#ifdef MADV_HUGEPAGE
-    /* One page fault for each 2 MB instead of each 4 KB. The system may refuse; that costs only
-     * time. */
-    if (done && bytes >= FJI_HUGE_MIN) (void)madvise(at, bytes, MADV_HUGEPAGE);
-#endif
+    if (done) plat_want_huge(at, bytes);
     errno = keep;
     return done;
 }

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -400,6 +401,40 @@ FJ_TEST(committed_memory_is_zero_and_stays_when_more_is_added, 10)
         memset(p, 0xa5, n * page);
     }
     fji_plat_release(p, 1024 * page);
+}
+
+/* Writes to each page of `bytes` bytes. Returns the number of page faults of the process during the
+ * writes. */
+static long faults_of_use(void *memory, size_t bytes)
+{
+    volatile char *p = memory;
+    struct rusage before, after;
+
+    CHECK_EQ(getrusage(RUSAGE_SELF, &before), 0);
+    for (size_t i = 0; i < bytes; i += fji_plat_page()) p[i] = 1;
+    CHECK_EQ(getrusage(RUSAGE_SELF, &after), 0);
+    return after.ru_minflt - before.ru_minflt;
+}
+
+/* Each call of an algorithm allocates its scratch memory anew. malloc() of glibc takes a block of
+ * more than 32 MB from the system each time, so none of its pages is in use yet. */
+FJ_TEST(large_scratch_memory_needs_few_page_faults, 10)
+{
+    const size_t bytes = ((size_t)33 << 20) + 4000;
+    const long few = (long)(bytes / fji_plat_page() / 2);
+
+    if (fjt_sanitized()) fjt_skip("the sanitizer has page faults of its own");
+    void *committed = fji_plat_reserve(bytes);
+    CHECK(committed != NULL && fji_plat_commit(committed, bytes));
+    if (faults_of_use(committed, bytes) > few) fjt_skip("no huge pages here");
+    fji_plat_release(committed, bytes);
+
+    errno = 77;
+    void *scratch = fji_plat_alloc_scratch(bytes);
+    CHECK_EQ(errno, 77);
+    CHECK(scratch != NULL);
+    CHECK(faults_of_use(scratch, bytes) <= few);
+    fji_plat_free(scratch);
 }
 
 FJ_TEST(reserved_addresses_cost_no_memory, 10)
