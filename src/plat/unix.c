@@ -228,14 +228,84 @@ void fji_plat_free(void *p)
     free(p);
 }
 
-void *fji_plat_reserve(size_t bytes)
+/*
+ * The ranges that fji_plat_release() has kept: the addresses at which they begin, or 0. A range in
+ * the array begins with a struct plat_kept. The thread that has removed a range from the array owns
+ * it. No lock protects the array, because a fork() by another thread could leave the lock held in
+ * the child process. A range that another thread owns during fork() is lost in the child process.
+ */
+static uint64_t plat_kept[FJI_RANGES_KEPT];
+
+struct plat_kept {
+    size_t bytes, committed; /* as in fji_plat_release() */
+};
+
+static uint32_t plat_unloads; /* 1: the library is being unloaded, and keeps no range any more */
+
+/* Puts the range at `at`, which begins with a struct plat_kept, into the array. Returns false if
+ * the array is full. */
+static bool kept_put(const void *at)
+{
+    for (int i = 0; i < FJI_RANGES_KEPT; i++) {
+        uint64_t none = 0;
+        /* [plat.kept] acq_rel -> acq_rel in kept_remove(): the struct plat_kept, and that this
+         * thread does not access the range any more. */
+        if (fji_cas_acq_rel_64(&plat_kept[i], &none, (uint64_t)(uintptr_t)at)) return true;
+    }
+    return false;
+}
+
+/* Removes element i of the array. Returns the range, or NULL if there is none. */
+static struct plat_kept *kept_remove(int i)
+{
+    /* relaxed: compared with 0 only, so that an empty array costs no atomic read-modify-write. */
+    if (fji_load_relaxed(&plat_kept[i]) == 0) return NULL;
+    /* [plat.kept] acq_rel <- acq_rel in kept_put(): the contents of the range. */
+    return (struct plat_kept *)(uintptr_t)fji_swap_acq_rel(&plat_kept[i], 0ull);
+}
+
+/* Returns a kept range of `bytes` addresses, and sets *committed to the number of its committed
+ * bytes, which are zero then. Returns NULL if there is none. */
+static void *kept_find(size_t bytes, size_t *committed)
+{
+    for (int i = 0; i < FJI_RANGES_KEPT; i++) {
+        struct plat_kept *k = kept_remove(i);
+        if (k != NULL && k->bytes == bytes) {
+            *committed = k->committed;
+            return memset(k, 0, *committed);
+        }
+        if (k != NULL && !kept_put(k)) munmap(k, k->bytes);
+    }
+    return NULL;
+}
+
+void fji_plat_release_kept(void)
+{
+    for (int i = 0; i < FJI_RANGES_KEPT; i++) {
+        struct plat_kept *k = kept_remove(i);
+        if (k != NULL) munmap(k, k->bytes);
+    }
+}
+
+__attribute__((destructor)) static void plat_unload(void)
+{
+    /* relaxed: no other thread may use the library while it is unloaded */
+    fji_store_relaxed(&plat_unloads, 1u);
+    fji_plat_release_kept();
+}
+
+void *fji_plat_reserve(size_t bytes, size_t *committed)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 #ifdef MAP_NORESERVE
     flags |= MAP_NORESERVE;
 #endif
+    *committed = 0;
     if (fji_fault_now(FJI_FAULT_RESERVE)) return NULL;
     int keep = errno;
+    void *kept = kept_find(bytes, committed);
+    errno = keep;
+    if (kept != NULL) return kept;
     /* If the address space of the process is limited, the library leaves most of it to the
      * program. */
     struct rlimit limit;
@@ -247,9 +317,10 @@ void *fji_plat_reserve(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-bool fji_plat_commit(void *at, size_t bytes)
+bool fji_plat_commit(void *at, size_t bytes, size_t *committed)
 {
     if (fji_fault_now(FJI_FAULT_COMMIT)) return false;
+    if (bytes <= *committed) return true;
     int keep = errno;
     bool done = mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
 #ifdef MADV_HUGEPAGE
@@ -258,12 +329,23 @@ bool fji_plat_commit(void *at, size_t bytes)
     if (done && bytes >= FJI_HUGE_MIN) (void)madvise(at, bytes, MADV_HUGEPAGE);
 #endif
     errno = keep;
+    if (done) *committed = bytes;
     return done;
 }
 
-void fji_plat_release(void *at, size_t bytes)
+void fji_plat_release(void *at, size_t bytes, size_t committed)
 {
+    struct plat_kept *k = at;
+    int keep = errno;
+
+    /* relaxed: as in plat_unload(); when the process ends, a kept range does no harm */
+    if (committed != 0 && committed <= FJI_KEPT_PAGES * fji_plat_page() &&
+        fji_load_relaxed(&plat_unloads) == 0) {
+        *k = (struct plat_kept){bytes, committed};
+        if (kept_put(k)) return;
+    }
     munmap(at, bytes);
+    errno = keep;
 }
 
 bool fji_plat_discard(void *at, size_t bytes)
