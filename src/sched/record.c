@@ -121,7 +121,7 @@ void fji_records_free(fj_pool *p)
         fji_overflow_free(w->overflow_cells);
         fji_plat_free(w);
     }
-    for (uint32_t i = 0; i < FJI_CHUNKS; i++) {
+    for (uint32_t i = 0; i < FJI_CHUNKS && p->chunk[i] != NULL; i++) {
         fji_plat_free(p->chunk[i]);
         p->chunk[i] = NULL;
     }
