@@ -165,11 +165,8 @@ int fj_is_stopping(void)
 
 size_t fj_stack_left(void)
 {
-    fji_worker *w = fji_worker_self();
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    uintptr_t low = w != NULL ? w->stack_low : 0;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0), low;
     size_t bytes;
 
-    if (w == NULL && !fji_plat_stack(&low, &bytes)) return SIZE_MAX;
-    return low != 0 && here > low ? here - low : SIZE_MAX;
+    return fji_plat_stack(&low, &bytes) && here > low ? here - low : SIZE_MAX;
 }

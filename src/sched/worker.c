@@ -239,7 +239,6 @@ static void worker_main(void *arg)
          * thread handle w->thread. */
         fji_store_release(&w->signallable, 1u);
     }
-    fji_record_set_stack(w);
     int err = o->on_start != NULL ? o->on_start(p, (int)w->index, o->arg) : FJ_OK;
     if (err != FJ_OK) {
         fji_spawn_failed(p);
