@@ -79,8 +79,7 @@ int fj_pool_close(fj_pool *pool)
     if (pool == NULL) return FJ_EINVAL;
     if (pool->is_common) return FJ_ENOTSUP;
     if (fji_pool_is_own_thread(pool)) return FJ_EDEADLK;
-    fji_pool_shutdown(pool, false);
-    (void)fji_pool_await_end(pool, FJ_FOREVER);
+    fji_pool_close(pool);
     return FJ_OK;
 }
 

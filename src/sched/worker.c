@@ -14,8 +14,9 @@
  * queues, and wakes another worker if a queue has a task.
  *
  * Edges          from                            to                               carries
- *   pool.thread  release store, worker_main()    acquire, fji_pool_interrupt()    the thread handle
- *                                                  and syscall_interrupt()
+ *   pool.thread  release stores, worker_main()   acquire, fji_pool_interrupt(),   the thread handle
+ *                                                  syscall_interrupt() and
+ *                                                  shutdown_join_worker()
  *   idle.dekker  heavy fence, worker_main()      light fence in fj_fork()         ctl against cell
  */
 
@@ -195,8 +196,10 @@ static void worker_exit(fji_worker *w)
     fji_thread before;
 
     fji_lock_take(&p->lock);
-    bool join = fji_pool_last_thread(p, &before);
-    fji_store_relaxed(&w->signallable, 0u); /* relaxed: the lock of p orders it */
+    bool join = fji_pool_last_thread(p, w->awaited, &before);
+    w->awaited = false;
+    fji_store_relaxed(&w->has_thread, 0u);  /* relaxed: the lock of p orders it */
+    fji_store_relaxed(&w->signallable, 0u); /* relaxed: as above */
     fji_record_give_back(w);
     fji_lock_drop(&p->lock);
     if (join) fji_plat_thread_join(before);
@@ -232,6 +235,8 @@ static void worker_main(void *arg)
 
     fji_self = &w->q.fast;
     w->thread = fji_plat_thread_self();
+    /* [pool.thread] release -> acquire in shutdown_join_worker(): the thread handle w->thread. */
+    fji_store_release(&w->has_thread, 1u);
     if (p->cpus != NULL) fji_plat_thread_bind(p->cpus, o->cpus_bytes);
     if (o->interrupt_signal != 0) {
         fji_plat_thread_allow(o->interrupt_signal);
