@@ -61,8 +61,9 @@ bool fji_search_is_deferred(const fj_pool *p)
 
 uint32_t fji_search_slots(const fj_pool *p)
 {
-    return fji_load_relaxed(&p->nsearching) &
-           ~FJI_WAKE_DEFERRED; /* relaxed: only the value is used */
+    uint32_t s = fji_load_relaxed(&p->nsearching); /* relaxed: only the value is used */
+
+    return s & ~FJI_WAKE_DEFERRED;
 }
 
 bool fji_search_begin(fji_worker *w)

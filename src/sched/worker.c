@@ -125,7 +125,7 @@ static void worker_drain(fji_worker *w, fji_taken *taken)
 
 /* Returns whether p is shut down and every active worker searches, so that no worker runs a task
  * that could fork another one. */
-static bool worker_pool_is_over(const fj_pool *p)
+static bool worker_expects_no_task(const fj_pool *p)
 {
     /* relaxed: it does no harm if a worker notices late that it need not search. */
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) == 0) return false;
@@ -133,13 +133,13 @@ static bool worker_pool_is_over(const fj_pool *p)
 }
 
 /* Returns whether w, which has found no task, may continue to search instead of becoming idle. It
- * may until spin_ns of the pool have passed, or until the pool is over (worker_pool_is_over()). It
+ * may until spin_ns of the pool have passed, or until no task can come (worker_expects_no_task()). It
  * may not if spin_ns is 0 or less, or if w has no searching slot and cannot take one
  * (fji_search_begin()). *until is 0 when w begins to spin; this function sets it to the time at
  * which the spinning ends. */
 static bool worker_may_spin(fji_worker *w, int64_t *until)
 {
-    if (*until != 0) return fji_plat_now() < *until && !worker_pool_is_over(w->pool);
+    if (*until != 0) return fji_plat_now() < *until && !worker_expects_no_task(w->pool);
     if (w->pool->spin_ns <= 0 || !fji_search_begin(w)) return false;
     *until = fji_plat_now() + w->pool->spin_ns;
     return true;
