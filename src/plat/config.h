@@ -124,6 +124,15 @@
  * 1/64 of the limit, because the program needs the rest. */
 #define FJI_RESERVE_PART 64
 
+/* Largest number of ranges of addresses that the process keeps for the next pool, after their pool
+ * has ended, and largest number of pages with memory in a kept range. To map, touch and unmap the
+ * ranges of a pool with one worker takes 50 us, longer than all else in the life of a pool for one
+ * task. A pool of two workers has at most four ranges, so the numbers serve two such pools. With
+ * pages of 4 KiB the process keeps at most 64 KiB of memory. If its address space is limited, it
+ * keeps at most 8/64 of the limit (FJI_RESERVE_PART). */
+#define FJI_RANGES_KEPT 8
+#define FJI_KEPT_PAGES 2
+
 /* Cells whose memory a worker's queue keeps when it is empty and its worker goes idle, or its guest
  * leaves: 1 MiB. The memory of its other cells is returned to the system. */
 #ifndef FJI_QUEUE_KEPT

@@ -163,22 +163,30 @@ void *fji_plat_alloc_scratch(size_t bytes);
 void fji_plat_free(void *p);
 
 /*
- * Reserves a range of `bytes` addresses and returns the lowest. The range has no memory and must
- * not be accessed before fji_plat_commit(). Returns NULL if the system refuses, or if the address
- * space of the process is limited and `bytes` is more than 1/FJI_RESERVE_PART of the limit.
+ * Reserves a range of `bytes` addresses and returns the lowest. *committed becomes the number of
+ * bytes at the front of the range that are already committed, and zero. It is 0, unless the range is
+ * one that fji_plat_release() has kept. The other bytes have no memory and must not be accessed
+ * before fji_plat_commit(). Returns NULL if the system refuses, or if the address space of the
+ * process is limited and `bytes` is more than 1/FJI_RESERVE_PART of the limit.
  */
-void *fji_plat_reserve(size_t bytes);
+void *fji_plat_reserve(size_t bytes, size_t *committed);
 
 /*
- * Makes the `bytes` bytes at `at`, which are inside a reserved range, accessible memory. `at` is
- * the beginning of a page. Bytes that were already accessible keep their contents; the others are
- * zero. Returns false if there is no memory; nothing is changed then.
+ * Makes the first `bytes` bytes of the reserved range at `at` accessible memory. *committed is the
+ * number of bytes that are committed already; it becomes `bytes` if that is more. Bytes that were
+ * already committed keep their contents; the others are zero. Returns false if there is no memory;
+ * nothing is changed then.
  */
-bool fji_plat_commit(void *at, size_t bytes);
+bool fji_plat_commit(void *at, size_t bytes, size_t *committed);
 
-/* Returns the reserved range at `at`, with its memory, to the system. `bytes` is the size with
- * which it was reserved. */
-void fji_plat_release(void *at, size_t bytes);
+/*
+ * Gives back the reserved range at `at`, with its memory. `bytes` is the size with which it was
+ * reserved, and `committed` the number of committed bytes. The range returns to the system, or the
+ * platform layer keeps it for a later fji_plat_reserve() of the same size. It keeps at most
+ * FJI_RANGES_KEPT ranges with at most FJI_KEPT_PAGES committed pages each, until the process ends or
+ * the library is unloaded.
+ */
+void fji_plat_release(void *at, size_t bytes, size_t committed);
 
 /*
  * Returns the memory of the `bytes` bytes at `at` to the system. They are whole pages, and

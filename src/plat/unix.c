@@ -47,46 +47,60 @@ static void *plat_thread_main(void *p)
     return NULL;
 }
 
-/* Blocks all signals in the calling thread, except those that an error of a thread raises in it.
- * *old becomes the previous signal mask. */
-static void plat_block_signals(sigset_t *old)
+/* Sets *blocked to all signals except those that an error of a thread raises in it. */
+static void plat_blocked_signals(sigset_t *blocked)
 {
-    sigset_t all;
+    sigfillset(blocked);
+    sigdelset(blocked, SIGSEGV);
+    sigdelset(blocked, SIGBUS);
+    sigdelset(blocked, SIGFPE);
+    sigdelset(blocked, SIGILL);
+    sigdelset(blocked, SIGTRAP);
+    sigdelset(blocked, SIGABRT);
+    sigdelset(blocked, SIGSYS);
+}
 
-    sigfillset(&all);
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGFPE);
-    sigdelset(&all, SIGILL);
-    sigdelset(&all, SIGTRAP);
-    sigdelset(&all, SIGABRT);
-    sigdelset(&all, SIGSYS);
-    pthread_sigmask(SIG_SETMASK, &all, old);
+/* Makes the threads that are created with *attr begin with the signal mask *blocked. Returns false
+ * if the system cannot do that. */
+static bool plat_attr_block(pthread_attr_t *attr, const sigset_t *blocked)
+{
+#ifdef PTHREAD_ATTR_NO_SIGMASK_NP /* glibc since 2.32 */
+    return pthread_attr_setsigmask_np(attr, blocked) == 0;
+#else
+    (void)attr, (void)blocked;
+    return false;
+#endif
 }
 
 /* Creates a thread that runs plat_thread_main(s), by how->create_thread() if that is not NULL, or
- * else by pthread_create(). The new thread inherits the signal mask of the thread that creates it.
- * Returns 0, or another value if no thread was created. */
-static int plat_create(const fji_creator *how, struct plat_start *s)
+ * else by pthread_create(). The new thread begins with the signal mask *blocked. Unless an attribute
+ * can say that, it inherits the mask, and the calling thread has this mask meanwhile, which takes
+ * two system calls more. Returns 0, or another value if no thread was created. */
+static int plat_create(const fji_creator *how, struct plat_start *s, const sigset_t *blocked)
 {
     pthread_attr_t attr;
     pthread_t id;
+    sigset_t old;
     size_t bytes = how->stack_bytes, have;
+    bool own = how->create_thread == NULL, inherits = true;
 
-    if (how->create_thread != NULL) return how->create_thread(plat_thread_main, s, how->arg);
-    if (fji_fault_now(FJI_FAULT_ATTR) || pthread_attr_init(&attr) != 0) return ENOMEM;
-    if (bytes == 0 && pthread_attr_getstacksize(&attr, &have) == 0 && have < FJI_STACK_MIN)
+    if (own && (fji_fault_now(FJI_FAULT_ATTR) || pthread_attr_init(&attr) != 0)) return ENOMEM;
+    if (own) inherits = !plat_attr_block(&attr, blocked);
+    if (own && bytes == 0 && pthread_attr_getstacksize(&attr, &have) == 0 && have < FJI_STACK_MIN)
         bytes = FJI_STACK_MIN;
-    if (bytes != 0) pthread_attr_setstacksize(&attr, bytes);
-    int err = pthread_create(&id, &attr, plat_thread_main, s);
-    pthread_attr_destroy(&attr);
+    if (own && bytes != 0) pthread_attr_setstacksize(&attr, bytes);
+    if (inherits) pthread_sigmask(SIG_SETMASK, blocked, &old);
+    int err = own ? pthread_create(&id, &attr, plat_thread_main, s)
+                  : how->create_thread(plat_thread_main, s, how->arg);
+    if (inherits) pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (own) pthread_attr_destroy(&attr);
     return err;
 }
 
 bool fji_plat_thread_start(void (*main)(void *), void *arg, const fji_creator *how,
                            const char *name)
 {
-    sigset_t old;
+    sigset_t blocked;
 
     if (fji_fault_now(FJI_FAULT_THREAD)) return false;
     int keep = errno;
@@ -96,10 +110,9 @@ bool fji_plat_thread_start(void (*main)(void *), void *arg, const fji_creator *h
     s->main = main;
     s->arg = arg;
     (void)snprintf(s->name, sizeof s->name, "%s", name);
-    plat_block_signals(&old);
-    int err = plat_create(how, s);
+    plat_blocked_signals(&blocked);
+    int err = plat_create(how, s, &blocked);
     errno = keep;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (err != 0) {
         free(s);
         return false;
@@ -247,14 +260,84 @@ void fji_plat_free(void *p)
     free(p);
 }
 
-void *fji_plat_reserve(size_t bytes)
+/*
+ * The ranges that fji_plat_release() has kept: the addresses at which they begin, or 0. A range in
+ * the array begins with a struct plat_kept. The thread that has removed a range from the array owns
+ * it. No lock protects the array, because a fork() by another thread could leave the lock held in
+ * the child process. A range that another thread owns during fork() is lost in the child process.
+ */
+static uint64_t plat_kept[FJI_RANGES_KEPT];
+
+struct plat_kept {
+    size_t bytes, committed; /* as in fji_plat_release() */
+};
+
+static uint32_t plat_unloads; /* 1: the library is being unloaded, and keeps no range any more */
+
+/* Puts the range at `at`, which begins with a struct plat_kept, into the array. Returns false if
+ * the array is full. */
+static bool kept_put(const void *at)
+{
+    for (int i = 0; i < FJI_RANGES_KEPT; i++) {
+        uint64_t none = 0;
+        /* [plat.kept] acq_rel -> acq_rel in kept_remove(): the struct plat_kept, and that this
+         * thread does not access the range any more. */
+        if (fji_cas_acq_rel_64(&plat_kept[i], &none, (uint64_t)(uintptr_t)at)) return true;
+    }
+    return false;
+}
+
+/* Removes element i of the array. Returns the range, or NULL if there is none. */
+static struct plat_kept *kept_remove(int i)
+{
+    /* relaxed: compared with 0 only, so that an empty array costs no atomic read-modify-write. */
+    if (fji_load_relaxed(&plat_kept[i]) == 0) return NULL;
+    /* [plat.kept] acq_rel <- acq_rel in kept_put(): the contents of the range. */
+    return (struct plat_kept *)(uintptr_t)fji_swap_acq_rel(&plat_kept[i], 0ull);
+}
+
+/* Returns a kept range of `bytes` addresses, and sets *committed to the number of its committed
+ * bytes, which are zero then. Returns NULL if there is none. */
+static void *kept_find(size_t bytes, size_t *committed)
+{
+    for (int i = 0; i < FJI_RANGES_KEPT; i++) {
+        struct plat_kept *k = kept_remove(i);
+        if (k != NULL && k->bytes == bytes) {
+            *committed = k->committed;
+            return memset(k, 0, *committed);
+        }
+        if (k != NULL && !kept_put(k)) munmap(k, k->bytes);
+    }
+    return NULL;
+}
+
+void fji_plat_release_kept(void)
+{
+    for (int i = 0; i < FJI_RANGES_KEPT; i++) {
+        struct plat_kept *k = kept_remove(i);
+        if (k != NULL) munmap(k, k->bytes);
+    }
+}
+
+__attribute__((destructor)) static void plat_unload(void)
+{
+    /* relaxed: no other thread may use the library while it is unloaded */
+    fji_store_relaxed(&plat_unloads, 1u);
+    fji_plat_release_kept();
+}
+
+void *fji_plat_reserve(size_t bytes, size_t *committed)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 #ifdef MAP_NORESERVE
     flags |= MAP_NORESERVE;
 #endif
+    *committed = 0;
     if (fji_fault_now(FJI_FAULT_RESERVE)) return NULL;
     int keep = errno;
+    void *kept = kept_find(bytes, committed);
+    errno = keep;
+    if (kept != NULL) return kept;
     /* If the address space of the process is limited, the library leaves most of it to the
      * program. */
     struct rlimit limit;
@@ -266,19 +349,31 @@ void *fji_plat_reserve(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-bool fji_plat_commit(void *at, size_t bytes)
+bool fji_plat_commit(void *at, size_t bytes, size_t *committed)
 {
     if (fji_fault_now(FJI_FAULT_COMMIT)) return false;
+    if (bytes <= *committed) return true;
     int keep = errno;
     bool done = mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
     if (done) plat_want_huge(at, bytes);
     errno = keep;
+    if (done) *committed = bytes;
     return done;
 }
 
-void fji_plat_release(void *at, size_t bytes)
+void fji_plat_release(void *at, size_t bytes, size_t committed)
 {
+    struct plat_kept *k = at;
+    int keep = errno;
+
+    /* relaxed: as in plat_unload(); when the process ends, a kept range does no harm */
+    if (committed != 0 && committed <= FJI_KEPT_PAGES * fji_plat_page() &&
+        fji_load_relaxed(&plat_unloads) == 0) {
+        *k = (struct plat_kept){bytes, committed};
+        if (kept_put(k)) return;
+    }
     munmap(at, bytes);
+    errno = keep;
 }
 
 bool fji_plat_discard(void *at, size_t bytes)

@@ -31,6 +31,10 @@ int64_t fji_plat_system_time(int64_t t);
  * to fail. */
 void fji_fault_late(enum fji_fault kind);
 
+/* Returns the ranges that fji_plat_release() has kept to the system. The library calls it when it is
+ * unloaded, and tests call it before they measure the mapped memory. */
+void fji_plat_release_kept(void);
+
 /* Calls pthread_atfork(). Returns false if it fails; no handler is installed then. */
 bool fji_plat_register_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 

@@ -98,6 +98,7 @@ static void atfork_keep_worker(fji_worker *w)
     }
     w->joining = NULL;
     w->wait_bucket = NULL;
+    w->awaited = false; /* the thread that was about to join it does not exist here */
     w->q.opening = 0;
     fji_worker_set_location(w);
 }
@@ -113,6 +114,8 @@ static void atfork_reset_worker(fji_worker *w, bool orphaned)
     w->park = FJI_PARK_ACTIVE;
     w->blocked = FJI_BLOCKED_NO;
     w->joining = NULL;
+    w->has_thread = 0;
+    w->awaited = false;
     fji_scope_reset(w);
     w->wait_bucket = NULL;
     w->syscall = 0;
@@ -162,7 +165,7 @@ static void atfork_reset_pool(fj_pool *p, void *arg)
     p->ctl = fji_ctl_normalize(
         fji_ctl_add_active(fji_ctl_add_total(FJI_CTL_NONE, total), active - p->parallelism),
         &sizes);
-    fji_pool_end_if_over(p);
+    (void)fji_pool_end_if_over(p); /* no thread waits for the end */
 }
 
 void fji_atfork_reset_common(fj_pool *p)

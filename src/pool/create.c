@@ -105,10 +105,9 @@ static bool pool_has_barrier(void)
 }
 
 /* With the lock of p: sets the members that depend on the options *o, and sets the counters to
- * their initial values. `common`: p is the common pool. */
-static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
+ * their initial values. `common`: p is the common pool. cpus: fj_available_parallelism(). */
+static void pool_set(fj_pool *p, const fj_pool_options *o, bool common, int cpus)
 {
-    int cpus = fj_available_parallelism();
     int n = o->parallelism;
     int64_t keep = o->keep_alive_ns != 0 ? o->keep_alive_ns : FJI_KEEP_ALIVE_NS;
 
@@ -136,11 +135,10 @@ static void pool_set(fj_pool *p, const fj_pool_options *o, bool common)
 }
 
 /* Sets the members that keep their value when the common pool is created again, because other
- * threads may read them at any time. `common`: p is the common pool. */
-static void pool_set_for_good(fj_pool *p, const fj_pool_options *o, bool common)
+ * threads may read them at any time. `common`: p is the common pool. cpus:
+ * fj_available_parallelism(). */
+static void pool_set_for_good(fj_pool *p, const fj_pool_options *o, bool common, int cpus)
 {
-    int cpus = fj_available_parallelism();
-
     p->caller_helps = common || (o->flags & FJ_POOL_CALLER_HELPS) != 0;
     p->hooks = &pool_hooks;
     p->is_common = common;
@@ -158,9 +156,10 @@ static void pool_free_contents(fj_pool *p)
     p->cpus = NULL;
 }
 
-/* Fills the record of p with the options *o. `common`: p is the common pool. Returns false if there
- * is no memory; then this function has freed everything that it allocated. */
-static bool pool_fill(fj_pool *p, const fj_pool_options *o, bool common)
+/* Fills the record of p with the options *o. `common`: p is the common pool. cpus:
+ * fj_available_parallelism(). Returns false if there is no memory; then this function has freed
+ * everything that it allocated. */
+static bool pool_fill(fj_pool *p, const fj_pool_options *o, bool common, int cpus)
 {
     if (o->cpus != NULL && o->cpus_bytes != 0) {
         p->cpus = fji_plat_alloc(o->cpus_bytes);
@@ -168,7 +167,7 @@ static bool pool_fill(fj_pool *p, const fj_pool_options *o, bool common)
         memcpy(p->cpus, o->cpus, o->cpus_bytes);
     }
     fji_lock_take(&p->lock);
-    pool_set(p, o, common);
+    pool_set(p, o, common, cpus);
     /* Reserves the first worker record. A thread that has to run the tasks of a pool without
      * threads takes this record, so it needs no memory for one. */
     bool ok = fji_record_reserve(p);
@@ -179,11 +178,12 @@ static bool pool_fill(fj_pool *p, const fj_pool_options *o, bool common)
 
 int fji_pool_make(fj_pool **out, const fj_pool_options *o)
 {
+    int cpus = fj_available_parallelism();
     fj_pool *p = fji_plat_alloc(sizeof *p);
 
     if (p == NULL) return FJ_ENOMEM;
-    pool_set_for_good(p, o, false);
-    if (!pool_fill(p, o, false)) {
+    pool_set_for_good(p, o, false, cpus);
+    if (!pool_fill(p, o, false, cpus)) {
         fji_plat_free(p);
         return FJ_ENOMEM;
     }
@@ -201,8 +201,10 @@ int fji_pool_make(fj_pool **out, const fj_pool_options *o)
  */
 bool fji_pool_make_common(fj_pool *p, const fj_pool_options *o, bool fixed_size)
 {
-    if (!p->is_common) pool_set_for_good(p, o, true);
-    if (!pool_fill(p, o, true)) return false;
+    int cpus = fj_available_parallelism();
+
+    if (!p->is_common) pool_set_for_good(p, o, true, cpus);
+    if (!pool_fill(p, o, true, cpus)) return false;
     if (!fji_submissions_renew(p)) {
         pool_free_contents(p);
         return false;

@@ -79,8 +79,7 @@ int fj_pool_close(fj_pool *pool)
     if (pool == NULL) return FJ_EINVAL;
     if (pool->is_common) return FJ_ENOTSUP;
     if (fji_pool_is_own_thread(pool)) return FJ_EDEADLK;
-    fji_pool_shutdown(pool, false);
-    (void)fji_pool_await_end(pool, FJ_FOREVER);
+    fji_pool_close(pool);
     return FJ_OK;
 }
 
@@ -165,11 +164,8 @@ int fj_is_stopping(void)
 
 size_t fj_stack_left(void)
 {
-    fji_worker *w = fji_worker_self();
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    uintptr_t low = w != NULL ? w->stack_low : 0;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0), low;
     size_t bytes;
 
-    if (w == NULL && !fji_plat_stack(&low, &bytes)) return SIZE_MAX;
-    return low != 0 && here > low ? here - low : SIZE_MAX;
+    return fji_plat_stack(&low, &bytes) && here > low ? here - low : SIZE_MAX;
 }

@@ -38,7 +38,7 @@
  *
  * After TERMINATED is set, these threads may still access the pool:
  *   - a worker thread that exits. Each exiting thread joins the thread that exited before it, and
- *     fji_pool_join() joins the last one;
+ *     fji_pool_join() joins the last one. fji_pool_close() joins one worker earlier;
  *   - a guest or timer thread that is releasing the lock of the pool, or a submitter that is
  *     releasing the lock of a submission queue. That is its last access, and fji_pool_join() takes
  *     each of these locks once more.
@@ -48,6 +48,8 @@
  *   pool.end       acq_rel or, shutdown_stop()         acquire, try_terminate()      STOP
  *   pool.end       release or, fji_pool_end_if_over()  acquire, fji_pool_await_end() the end
  *   pool.activity  acq_rel add, fji_guest_enter()      acquire, shutdown_stop()      a guest came
+ *   pool.thread    release store, worker_main()        acquire,                      the handle
+ *                                                        shutdown_join_worker()
  *
  * Pairs of full fences   here                     partner                      order run against
  *   pool.end             fji_pool_shutdown()      fji_pool_maybe_terminate()   the park words
@@ -168,8 +170,9 @@ void fji_pool_try_terminate(fj_pool *p, bool now)
     }
     fji_wake_all_idle(p);
     fji_lock_take(&p->lock);
-    fji_pool_end_if_over(p);
+    bool over = fji_pool_end_if_over(p);
     fji_lock_drop(&p->lock);
+    if (over) fji_plat_wake_all(&p->run);
 }
 
 void fji_pool_shutdown(fj_pool *p, bool now)
@@ -228,6 +231,40 @@ bool fji_pool_await_end(fj_pool *p, int64_t deadline)
     }
     if (w != NULL) fji_compensate_end(w, c);
     return (run & FJI_RUN_TERMINATED) != 0;
+}
+
+/*
+ * Joins one worker thread of p, which is shut down, if p has a worker and no other thread joins it.
+ * The threads of p exit when p ends, and p does not end before that. So the caller, which waits for
+ * both, may sleep in the join. It then wakes up once, when the thread has ended. If it slept on
+ * p->run instead, it would wake up when the thread is about to exit, and sleep again in
+ * fji_pool_join(). The thread may also retire before p ends.
+ */
+static void shutdown_join_worker(fj_pool *p)
+{
+    fji_worker *w = NULL;
+    fji_thread thread;
+
+    fji_lock_take(&p->lock);
+    for (uint32_t i = 0; i < p->workers && w == NULL; i++) {
+        fji_worker *v = fji_pool_worker(p, i);
+        /* [pool.thread] acquire <- release in worker_main(): the thread handle v->thread. */
+        if (v != NULL && fji_load_acquire(&v->has_thread) != 0 && !v->awaited) w = v;
+    }
+    if (w != NULL) {
+        w->awaited = true;
+        thread = w->thread;
+    }
+    fji_lock_drop(&p->lock);
+    if (w != NULL) fji_plat_thread_join(thread);
+}
+
+void fji_pool_close(fj_pool *p)
+{
+    fji_pool_shutdown(p, false);
+    /* A worker of another pool sleeps in fji_pool_await_end(), where it does not count as active. */
+    if (fji_worker_self() == NULL) shutdown_join_worker(p);
+    (void)fji_pool_await_end(p, FJ_FOREVER);
 }
 
 /* After the end of p: returns whether the control word counts no thread, no active worker and no

@@ -35,6 +35,10 @@ bool fji_pool_is_own_thread(const fj_pool *p);
  * refuses to start one. fji_pool_is_own_thread(p) is false for the caller. */
 bool fji_pool_await_end(fj_pool *p, int64_t deadline);
 
+/* Calls fji_pool_shutdown(p, false), and waits until p has TERMINATED, as fji_pool_await_end()
+ * does. */
+void fji_pool_close(fj_pool *p);
+
 /* Called once, by one thread, after TERMINATED was set: waits until no other thread accesses p any
  * more. */
 void fji_pool_join(fj_pool *p);

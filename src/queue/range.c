@@ -20,20 +20,20 @@ bool fji_range_init(fji_range *r, size_t size, uint32_t extra, uint32_t first, u
 {
     *r = (fji_range){.size = size, .extra = extra};
     for (; limit >= first; limit /= 2) {
-        r->start = fji_plat_reserve(range_bytes(r, limit));
+        r->start = fji_plat_reserve(range_bytes(r, limit), &r->committed);
         if (r->start != NULL || limit == first) break;
     }
     if (r->start == NULL) return false;
     r->limit = limit;
     r->reserved = range_bytes(r, limit);
-    if (fji_plat_commit(r->start, range_bytes(r, first))) return true;
+    if (fji_plat_commit(r->start, range_bytes(r, first), &r->committed)) return true;
     fji_range_fini(r);
     return false;
 }
 
 void fji_range_fini(fji_range *r)
 {
-    if (r->start != NULL) fji_plat_release(r->start, r->reserved);
+    if (r->start != NULL) fji_plat_release(r->start, r->reserved, r->committed);
     r->start = NULL;
 }
 
@@ -41,7 +41,8 @@ uint32_t fji_range_grow(fji_range *r, uint32_t n)
 {
     uint32_t more = n > r->limit / 2 ? r->limit : n * 2;
 
-    return more != n && fji_plat_commit(r->start, range_bytes(r, more)) ? more : n;
+    if (more == n || !fji_plat_commit(r->start, range_bytes(r, more), &r->committed)) return n;
+    return more;
 }
 
 bool fji_range_shrink(fji_range *r, uint32_t n, uint32_t kept)

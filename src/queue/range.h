@@ -14,11 +14,12 @@
 #include <stdint.h>
 
 typedef struct fji_range {
-    char *start;     /* lowest address of the range; NULL: no range */
-    size_t reserved; /* size of the range in bytes */
-    size_t size;     /* size of an element in bytes */
-    uint32_t extra;  /* number of elements besides the n, for END sentinels */
-    uint32_t limit;  /* the largest n, without the extra elements */
+    char *start;      /* lowest address of the range; NULL: no range */
+    size_t reserved;  /* size of the range in bytes */
+    size_t committed; /* how many bytes at the front of the range have memory */
+    size_t size;      /* size of an element in bytes */
+    uint32_t extra;   /* number of elements besides the n, for END sentinels */
+    uint32_t limit;   /* the largest n, without the extra elements */
 } fji_range;
 
 /*
@@ -30,7 +31,7 @@ typedef struct fji_range {
  */
 bool fji_range_init(fji_range *r, size_t size, uint32_t extra, uint32_t first, uint32_t limit);
 
-/* Returns the addresses and the memory of *r to the system. Does nothing if *r has no range. */
+/* Gives back the addresses and the memory of *r (fji_plat_release()). Does nothing if *r has no range. */
 void fji_range_fini(fji_range *r);
 
 /* The array has n elements. Commits memory for 2 * n elements, or for r->limit elements if that is

@@ -44,7 +44,6 @@ fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down, bool *refused)
     if (w == NULL) return NULL;
     w->outer = fji_self;
     fji_self = &w->q.fast;
-    fji_record_set_stack(w);
     return w;
 }
 

@@ -46,10 +46,16 @@
  * thief of the task that this thief waits for, and so on. */
 #define HELP_HOPS 4
 
-/* Returns whether less than half of the stack of w is used. Returns true if the size of the stack
- * is unknown. */
-static bool help_has_stack(const fji_worker *w)
+/* Called by w. Returns whether less than half of its stack is used. Returns true if the size of the
+ * stack is unknown. The first call asks the system, which takes longer than the start of a worker
+ * may, and in the main thread much longer. */
+static bool help_has_stack(fji_worker *w)
 {
+    uintptr_t low;
+    size_t bytes;
+
+    if (w->stack_half == UINTPTR_MAX)
+        w->stack_half = fji_plat_stack(&low, &bytes) ? low + bytes / 2 : 0;
     return (uintptr_t)__builtin_frame_address(0) > w->stack_half;
 }
 

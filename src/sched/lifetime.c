@@ -9,7 +9,8 @@
  *
  * A worker thread or timer thread that exits joins the thread of the pool that exited before it,
  * and stores its own handle in last_exited. So at most one exited thread of a pool is not joined.
- * fji_pool_join() joins it.
+ * fji_pool_join() joins it. A worker whose record is `awaited` does not store its handle: the thread
+ * that closes the pool joins it.
  *
  * Edges        from                                    to                                carries
  *   pool.end   release or, fji_pool_end_if_over()      acquire, fji_pool_await_end()     all writes
@@ -18,18 +19,18 @@
 
 #include "sched/lifetime.h"
 
-void fji_pool_end_if_over(fj_pool *p)
+bool fji_pool_end_if_over(fj_pool *p)
 {
     /* relaxed: STOP and TERMINATED are set under the lock of p, which the caller holds. */
     uint32_t run = fji_load_relaxed(&p->run);
     int total = fji_ctl_total(fji_pool_ctl(p));
 
-    if ((run & (FJI_RUN_STOP | FJI_RUN_TERMINATED)) != FJI_RUN_STOP) return;
-    if (total != 0 || p->guests != 0) return;
+    if ((run & (FJI_RUN_STOP | FJI_RUN_TERMINATED)) != FJI_RUN_STOP) return false;
+    if (total != 0 || p->guests != 0) return false;
     /* [pool.end] release -> acquire in fji_pool_await_end() and fji_pool_end_common(): all writes
      * of the threads and guests of p. */
     fji_or_release(&p->run, FJI_RUN_TERMINATED);
-    fji_plat_wake_all(&p->run);
+    return true;
 }
 
 void fji_pool_maybe_terminate(fj_pool *p)
@@ -43,7 +44,7 @@ void fji_pool_maybe_terminate(fj_pool *p)
     if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) != 0) p->hooks->try_terminate(p, false);
 }
 
-bool fji_pool_last_thread(fj_pool *p, fji_thread *before)
+bool fji_pool_last_thread(fj_pool *p, bool awaited, fji_thread *before)
 {
     bool join = p->has_last_exited;
 
@@ -52,8 +53,8 @@ bool fji_pool_last_thread(fj_pool *p, fji_thread *before)
         return false;
     }
     if (join) *before = p->last_exited;
-    p->has_last_exited = true;
-    p->last_exited = fji_plat_thread_self();
+    p->has_last_exited = !awaited;
+    if (!awaited) p->last_exited = fji_plat_thread_self();
     return join;
 }
 
@@ -66,9 +67,10 @@ void fji_pool_remove_guest(fj_pool *p)
 {
     fji_lock_take(&p->lock);
     fji_count(&p->guests, (uint32_t)-1); /* not --: fj_pool_dump() reads it without the lock */
-    fji_pool_end_if_over(p);
+    bool over = fji_pool_end_if_over(p);
     /* LAST TOUCH of *p: a thread that destroys p takes the lock before it frees p. */
     fji_lock_drop(&p->lock);
+    if (over) fji_plat_wake_all(&p->run);
 }
 
 void fji_pool_leave(fj_pool *p)
@@ -76,7 +78,7 @@ void fji_pool_leave(fj_pool *p)
     fji_thread before;
 
     fji_lock_take(&p->lock);
-    bool join = fji_pool_last_thread(p, &before);
+    bool join = fji_pool_last_thread(p, false, &before);
     fji_lock_drop(&p->lock);
     if (join) fji_plat_thread_join(before);
     fji_pool_remove_guest(p);

@@ -18,17 +18,20 @@
 void fji_pool_maybe_terminate(fj_pool *p);
 
 /* The caller holds the lock of p. If STOP is set and p has no thread and no guest any more, sets
- * TERMINATED and wakes the threads that wait for the end of p. */
-void fji_pool_end_if_over(fj_pool *p);
+ * TERMINATED and returns true. The caller then wakes the threads that wait for the end of p, by
+ * fji_plat_wake_all() on p->run, but first it releases the lock, because the woken threads take it.
+ * One of them may free p before the wake-up, which uses only the address. Otherwise returns
+ * false. */
+bool fji_pool_end_if_over(fj_pool *p);
 
 /*
  * Called by a worker thread or timer thread of p that exits, with the lock of p. Stores the calling
- * thread in last_exited. If another thread of p has exited before and is not joined, stores that
- * thread in *before and returns true: the caller has to join it after it has released the lock.
- * Otherwise returns false. If leavers_detach is set, detaches the calling thread instead
- * (pthread_detach()) and returns false.
+ * thread in last_exited, unless `awaited` is true: then the thread that ends p joins it. If another
+ * thread of p has exited before and is not joined, stores that thread in *before and returns true:
+ * the caller has to join it after it has released the lock. Otherwise returns false. If
+ * leavers_detach is set, detaches the calling thread instead (pthread_detach()) and returns false.
  */
-bool fji_pool_last_thread(fj_pool *p, fji_thread *before);
+bool fji_pool_last_thread(fj_pool *p, bool awaited, fji_thread *before);
 
 /* The caller holds the lock of p. Adds 1 to fj_pool.guests: p does not end before
  * fji_pool_remove_guest() is called. */

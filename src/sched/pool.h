@@ -135,12 +135,15 @@ struct fji_worker {
      * function that removes the tasks which a body has forked and not joined. from: the position of
      * the boundary when the body began. */
     void (*check_body)(fji_worker *w, uint32_t from);
-    uintptr_t stack_low; /* lowest address of the thread's stack; 0: unknown */
-    /* Middle of the thread's stack, or 0 if unknown. The worker does not help while its stack
-     * pointer is below this address. */
+    /* Middle of the thread's stack, 0 if the system does not report it, or UINTPTR_MAX until the
+     * first use. The worker does not help while its stack pointer is below this address. */
     uintptr_t stack_half;
-    fji_thread thread;       /* handle of the worker's thread; a guest does not set it */
-    uint32_t signallable;    /* 1: interrupt_signal may be sent to `thread`, which has not exited */
+    fji_thread thread;    /* handle of the worker's thread; a guest does not set it */
+    uint32_t has_thread;  /* 1: `thread` is set, and that thread has not exited */
+    uint32_t signallable; /* 1: interrupt_signal may be sent to `thread`, which has not exited */
+    /* Protected by the lock of the pool. true: the thread that ends the pool joins `thread`
+     * (shutdown_join_worker()). */
+    bool awaited;
     fj_cell *overflow_cells; /* free overflow cells of this worker; see overflow.h */
 };
 

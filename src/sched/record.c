@@ -89,6 +89,7 @@ fji_worker *fji_record_take(fj_pool *p, uint32_t as)
     fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);   /* relaxed: the store to alive publishes it */
     fji_store_relaxed(&w->rescanning, 0u);          /* relaxed: the store to alive publishes it */
     w->searching = w->rescan_owed = false;
+    w->stack_half = UINTPTR_MAX;
     w->awaiting_first_task = as == FJI_ALIVE_WORKER;
     /* [pool.alive] release -> acquire in quiesce_worker(): park and rescanning, as set above. */
     fji_store_release(&w->alive, as);
@@ -102,15 +103,6 @@ void fji_record_give_back(fji_worker *w)
     fji_store_release(&w->alive, FJI_ALIVE_NO);
 }
 
-void fji_record_set_stack(fji_worker *w)
-{
-    size_t bytes;
-
-    w->stack_low = 0;
-    w->stack_half = 0;
-    if (fji_plat_stack(&w->stack_low, &bytes)) w->stack_half = w->stack_low + bytes / 2;
-}
-
 void fji_records_free(fj_pool *p)
 {
     for (uint32_t i = 0; i < p->workers; i++) {
@@ -121,7 +113,7 @@ void fji_records_free(fj_pool *p)
         fji_overflow_free(w->overflow_cells);
         fji_plat_free(w);
     }
-    for (uint32_t i = 0; i < FJI_CHUNKS; i++) {
+    for (uint32_t i = 0; i < FJI_CHUNKS && p->chunk[i] != NULL; i++) {
         fji_plat_free(p->chunk[i]);
         p->chunk[i] = NULL;
     }

@@ -21,10 +21,6 @@ void fji_record_give_back(fji_worker *w);
  * no memory. */
 bool fji_record_reserve(fj_pool *p);
 
-/* Stores the lowest address and the middle of the calling thread's stack in w, or 0 if they are
- * unknown. Called by the thread that becomes the worker or guest w. */
-void fji_record_set_stack(fji_worker *w);
-
 /* Frees all worker records of p. No thread may use one of them any more. */
 void fji_records_free(fj_pool *p);
 

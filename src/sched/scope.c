@@ -5,18 +5,25 @@
 
 #include "sched/scope.h"
 
+/* Returns the size of w's array of scopes, which exists, in bytes. */
+static size_t scope_bytes(const fji_worker *w)
+{
+    return (size_t)(w->scope_end - w->scope_base) * sizeof *w->scope_base;
+}
+
 /* Doubles the memory of w's array of scopes; the first call creates the array. Returns false if
  * there is no memory, or if the reserved addresses are used up. Only w may call it. */
 static bool scope_grow(fji_worker *w)
 {
     size_t all = FJI_SCOPES_RESERVED * sizeof *w->scope, bytes = fji_plat_page();
     bool first = w->scope_end == NULL;
-    fji_scope *range = first ? fji_plat_reserve(all) : w->scope_base;
+    size_t have = first ? 0 : scope_bytes(w);
+    fji_scope *range = first ? fji_plat_reserve(all, &have) : w->scope_base;
 
     if (range == NULL) return false;
-    if (!first) bytes = 2 * (size_t)(w->scope_end - range) * sizeof *range;
-    if (bytes > all || !fji_plat_commit(range, bytes)) {
-        if (first) fji_plat_release(range, all);
+    if (!first) bytes = 2 * have;
+    if (bytes > all || !fji_plat_commit(range, bytes, &have)) {
+        if (first) fji_plat_release(range, all, have);
         return false;
     }
     w->scope_base = range;
@@ -134,7 +141,7 @@ fji_worker *fji_scope_runner(fj_pool *p, const fji_worker *except, const fj_toke
 void fji_scope_fini(fji_worker *w)
 {
     if (w->scope_end != NULL)
-        fji_plat_release(w->scope_base, FJI_SCOPES_RESERVED * sizeof *w->scope);
+        fji_plat_release(w->scope_base, FJI_SCOPES_RESERVED * sizeof *w->scope, scope_bytes(w));
 }
 
 bool fji_scope_runs(const fji_worker *w, const fj_token *token)

@@ -59,13 +59,20 @@ bool fji_search_is_deferred(const fj_pool *p)
     return (fji_load_relaxed(&p->nsearching) & FJI_WAKE_DEFERRED) != 0;
 }
 
+uint32_t fji_search_slots(const fj_pool *p)
+{
+    uint32_t s = fji_load_relaxed(&p->nsearching); /* relaxed: only the value is used */
+
+    return s & ~FJI_WAKE_DEFERRED;
+}
+
 bool fji_search_begin(fji_worker *w)
 {
     fj_pool *p = w->pool;
 
     if (w->searching) return true;
-    /* relaxed: the limit need not be exact, and the add below decides the number. */
-    if ((fji_load_relaxed(&p->nsearching) & ~FJI_WAKE_DEFERRED) >= p->max_spinners) return false;
+    /* The limit need not be exact, and the add below decides the number. */
+    if (fji_search_slots(p) >= p->max_spinners) return false;
     /* [idle.defer] acq_rel, as every change of nsearching: a thread that changes nsearching later
      * sees what this thread wrote before. */
     fji_add_acq_rel(&p->nsearching, 1u);

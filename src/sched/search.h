@@ -95,6 +95,9 @@ bool fji_search_slot_return(fj_pool *p);
  * hold a searching slot. The answer may be out of date. */
 bool fji_search_is_deferred(const fj_pool *p);
 
+/* Returns the number of searching slots in use. It may be out of date. */
+uint32_t fji_search_slots(const fj_pool *p);
+
 /* Called when w has found no task and would like to spin. Takes a searching slot for w if w has
  * none, unless max_spinners or more slots are in use. Returns true if w has a slot now and may
  * continue to search, otherwise false. max_spinners is half of the number of CPUs, rounded down. */

@@ -14,8 +14,9 @@
  * queues, and wakes another worker if a queue has a task.
  *
  * Edges          from                            to                               carries
- *   pool.thread  release store, worker_main()    acquire, fji_pool_interrupt()    the thread handle
- *                                                  and syscall_interrupt()
+ *   pool.thread  release stores, worker_main()   acquire, fji_pool_interrupt(),   the thread handle
+ *                                                  syscall_interrupt() and
+ *                                                  shutdown_join_worker()
  *   idle.dekker  heavy fence, worker_main()      light fence in fj_fork()         ctl against cell
  */
 
@@ -122,13 +123,23 @@ static void worker_drain(fji_worker *w, fji_taken *taken)
     fji_scope_reset(w);
 }
 
+/* Returns whether p is shut down and every active worker searches, so that no worker runs a task
+ * that could fork another one. */
+static bool worker_expects_no_task(const fj_pool *p)
+{
+    /* relaxed: it does no harm if a worker notices late that it need not search. */
+    if ((fji_load_relaxed(&p->run) & FJI_RUN_SHUTDOWN) == 0) return false;
+    return fji_pool_active(p, fji_pool_ctl_hint(p)) <= (int)fji_search_slots(p);
+}
+
 /* Returns whether w, which has found no task, may continue to search instead of becoming idle. It
- * may until spin_ns of the pool have passed. It may not if spin_ns is 0 or less, or if w has no
- * searching slot and cannot take one (fji_search_begin()). *until is 0 when w begins to spin; this
- * function sets it to the time at which the spinning ends. */
+ * may until spin_ns of the pool have passed, or until no task can come (worker_expects_no_task()). It
+ * may not if spin_ns is 0 or less, or if w has no searching slot and cannot take one
+ * (fji_search_begin()). *until is 0 when w begins to spin; this function sets it to the time at
+ * which the spinning ends. */
 static bool worker_may_spin(fji_worker *w, int64_t *until)
 {
-    if (*until != 0) return fji_plat_now() < *until;
+    if (*until != 0) return fji_plat_now() < *until && !worker_expects_no_task(w->pool);
     if (w->pool->spin_ns <= 0 || !fji_search_begin(w)) return false;
     *until = fji_plat_now() + w->pool->spin_ns;
     return true;
@@ -185,8 +196,10 @@ static void worker_exit(fji_worker *w)
     fji_thread before;
 
     fji_lock_take(&p->lock);
-    bool join = fji_pool_last_thread(p, &before);
-    fji_store_relaxed(&w->signallable, 0u); /* relaxed: the lock of p orders it */
+    bool join = fji_pool_last_thread(p, w->awaited, &before);
+    w->awaited = false;
+    fji_store_relaxed(&w->has_thread, 0u);  /* relaxed: the lock of p orders it */
+    fji_store_relaxed(&w->signallable, 0u); /* relaxed: as above */
     fji_record_give_back(w);
     fji_lock_drop(&p->lock);
     if (join) fji_plat_thread_join(before);
@@ -222,6 +235,8 @@ static void worker_main(void *arg)
 
     fji_self = &w->q.fast;
     w->thread = fji_plat_thread_self();
+    /* [pool.thread] release -> acquire in shutdown_join_worker(): the thread handle w->thread. */
+    fji_store_release(&w->has_thread, 1u);
     if (p->cpus != NULL) fji_plat_thread_bind(p->cpus, o->cpus_bytes);
     if (o->interrupt_signal != 0) {
         fji_plat_thread_allow(o->interrupt_signal);
@@ -229,7 +244,6 @@ static void worker_main(void *arg)
          * thread handle w->thread. */
         fji_store_release(&w->signallable, 1u);
     }
-    fji_record_set_stack(w);
     int err = o->on_start != NULL ? o->on_start(p, (int)w->index, o->arg) : FJ_OK;
     if (err != FJ_OK) {
         fji_spawn_failed(p);

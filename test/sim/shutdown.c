@@ -197,6 +197,27 @@ static void *await_end(void *arg)
     return NULL;
 }
 
+static void *close_pool(void *arg)
+{
+    CHECK_EQ(fj_pool_close(arg), FJ_OK);
+    return NULL;
+}
+
+/* Each of the threads may join a worker, but not the same one, and not before the worker has said
+ * which thread it is. */
+FJ_TEST(two_threads_close_a_pool_whose_workers_start, 10)
+{
+    fj_pool *pool = scenario_pool(2, 0);
+    pthread_t t;
+
+    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    CHECK_EQ(fj_execute(pool, action, NULL), FJ_OK);
+    CHECK_EQ(pthread_create(&t, NULL, close_pool, pool), 0);
+    CHECK_EQ(fj_pool_close(pool), FJ_OK);
+    pthread_join(t, NULL);
+    fjt_destroy(pool);
+}
+
 FJ_TEST(everybody_who_waits_for_the_end_is_told, 10)
 {
     fj_pool *pool = scenario_pool(2, 0);

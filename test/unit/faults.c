@@ -477,7 +477,8 @@ FJ_TEST(refused_calls_of_the_platform_say_so, 10)
 {
     need_faults();
     fail_from_now(FJI_FAULT_RESERVE);
-    CHECK(fji_plat_reserve(fji_plat_page()) == NULL);
+    size_t committed;
+    CHECK(fji_plat_reserve(fji_plat_page(), &committed) == NULL);
     fail_from_now(FJI_FAULT_ATTR);
     CHECK(!fji_plat_thread_start(forks_without_room, NULL, &(fji_creator){0}, "none"));
     fail_from_now(FJI_FAULT_AFFINITY);

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -148,12 +149,12 @@ FJ_TEST(wake_all_wakes_everybody, 20)
 
 FJ_TEST(wake_of_a_word_that_is_gone_does_nothing, 10)
 {
-    size_t page = fji_plat_page();
-    uint32_t *word = fji_plat_reserve(page);
+    size_t page = fji_plat_page(), committed;
+    uint32_t *word = fji_plat_reserve(page, &committed);
 
     CHECK(word != NULL);
     fji_plat_wake_one(word); /* not even readable */
-    fji_plat_release(word, page);
+    fji_plat_release(word, page, committed);
     fji_plat_wake_all(word);
 }
 
@@ -388,19 +389,103 @@ FJ_TEST(allocated_memory_is_zero_and_aligned, 10)
 
 FJ_TEST(committed_memory_is_zero_and_stays_when_more_is_added, 10)
 {
-    size_t page = fji_plat_page();
-    unsigned char *p = fji_plat_reserve(1024 * page);
+    size_t page = fji_plat_page(), committed;
+    unsigned char *p = fji_plat_reserve(1024 * page, &committed);
 
     CHECK(page >= 4096 && (page & (page - 1)) == 0);
     CHECK(p != NULL);
     CHECK_EQ((uintptr_t)p % page, 0);
     for (size_t n = 1, old = 0; n <= 1024; old = n, n *= 2) {
-        CHECK(fji_plat_commit(p, n * page));
+        CHECK(fji_plat_commit(p, n * page, &committed));
+        CHECK_EQ(committed, n * page);
         for (size_t i = 0; i < old * page; i += 97) CHECK_EQ(p[i], 0xa5);
         for (size_t i = old * page; i < n * page; i++) CHECK_EQ(p[i], 0);
         memset(p, 0xa5, n * page);
     }
-    fji_plat_release(p, 1024 * page);
+    fji_plat_release(p, 1024 * page, committed);
+}
+
+/* Returns the number of lines of /proc/self/maps. */
+static int mappings(void)
+{
+    FILE *f = fopen("/proc/self/maps", "r");
+    int n = 0;
+
+    CHECK(f != NULL);
+    for (int c; (c = fgetc(f)) != EOF;) n += c == '\n';
+    fclose(f);
+    return n;
+}
+
+/* A small range comes back from the next reservation of the same size, with its memory zeroed. */
+FJ_TEST(released_range_is_used_again, 10)
+{
+    size_t page = fji_plat_page(), committed, other;
+    unsigned char *p = fji_plat_reserve(1024 * page, &committed);
+
+    CHECK(p != NULL && fji_plat_commit(p, 2 * page, &committed));
+    memset(p, 0xff, 2 * page);
+    fji_plat_release(p, 1024 * page, committed);
+    unsigned char *q = fji_plat_reserve(512 * page, &other);
+    CHECK(q != NULL && q != p);
+    CHECK_EQ(other, 0);
+    CHECK(fji_plat_reserve(1024 * page, &committed) == p);
+    CHECK_EQ(committed, 2 * page);
+    for (size_t i = 0; i < committed; i++) CHECK_EQ(p[i], 0);
+    CHECK(fji_plat_commit(p, 4 * page, &committed));
+    for (size_t i = 0; i < committed; i++) CHECK_EQ(p[i], 0);
+    fji_plat_release(p, 1024 * page, committed);
+    fji_plat_release(q, 512 * page, other);
+}
+
+/* The process keeps few ranges, and none with much memory. */
+FJ_TEST(most_released_ranges_return_to_the_system, 10)
+{
+    enum { N = 8 * FJI_RANGES_KEPT };
+    size_t page = fji_plat_page(), bytes = 64 * page, committed[N];
+    void *p[N];
+
+    if (fjt_sanitized()) fjt_skip("the sanitizer maps memory of its own");
+    int before = mappings();
+
+    for (size_t pages = FJI_KEPT_PAGES; pages <= FJI_KEPT_PAGES + 1; pages++) {
+        for (int i = 0; i < N; i++) {
+            p[i] = fji_plat_reserve(bytes, &committed[i]);
+            CHECK(p[i] != NULL && fji_plat_commit(p[i], pages * page, &committed[i]));
+        }
+        for (int i = 0; i < N; i++) fji_plat_release(p[i], bytes, committed[i]);
+        /* A kept range is two mappings, of which neighbours may be one. */
+        int most = pages <= FJI_KEPT_PAGES ? 2 * FJI_RANGES_KEPT : 0;
+        CHECK(mappings() <= before + most + 4);
+    }
+}
+
+/* Threads that release and reserve ranges of two sizes at the same time never share one. */
+static void *reserve_often(void *arg)
+{
+    size_t page = fji_plat_page(), committed;
+
+    for (long i = 0; i < 2000; i++) {
+        size_t bytes = (i % 2 == 0 ? 16 : 32) * page;
+        uintptr_t *p = fji_plat_reserve(bytes, &committed);
+        CHECK(p != NULL && fji_plat_commit(p, page, &committed));
+        CHECK_EQ(p[0], 0);
+        CHECK_EQ(p[5], 0);
+        p[0] = p[5] = (uintptr_t)arg;
+        if (i % 8 == 0) sched_yield();
+        CHECK(p[0] == (uintptr_t)arg && p[5] == (uintptr_t)arg);
+        fji_plat_release(p, bytes, committed);
+    }
+    return NULL;
+}
+
+FJ_TEST(released_range_has_one_user, 30)
+{
+    pthread_t t[4];
+    static int mark[4];
+
+    for (int i = 0; i < 4; i++) CHECK_EQ(pthread_create(&t[i], NULL, reserve_often, &mark[i]), 0);
+    for (int i = 0; i < 4; i++) CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
 /* Writes to each page of `bytes` bytes. Returns the number of page faults of the process during the
@@ -440,19 +525,22 @@ FJ_TEST(large_scratch_memory_needs_few_page_faults, 10)
 FJ_TEST(reserved_addresses_cost_no_memory, 10)
 {
     void *p[16];
+    size_t committed;
 
     if (fjt_sanitized()) fjt_skip("the sanitizer limits the addresses");
     for (int i = 0; i < 16; i++) {
-        p[i] = fji_plat_reserve((size_t)4 << 30);
+        p[i] = fji_plat_reserve((size_t)4 << 30, &committed);
         CHECK(p[i] != NULL);
+        CHECK_EQ(committed, 0);
     }
-    for (int i = 0; i < 16; i++) fji_plat_release(p[i], (size_t)4 << 30);
+    for (int i = 0; i < 16; i++) fji_plat_release(p[i], (size_t)4 << 30, 0);
 }
 
 FJ_TEST(reserved_memory_cannot_be_touched, 10)
 {
     if (fjt_sanitized()) fjt_skip("the sanitizer catches the signal");
-    volatile char *p = fji_plat_reserve(2 * fji_plat_page());
+    size_t committed;
+    volatile char *p = fji_plat_reserve(2 * fji_plat_page(), &committed);
     int status = 0;
 
     CHECK(p != NULL);
@@ -574,6 +662,7 @@ FJ_TEST(lock_that_is_held_makes_others_wait, 10)
 static bool works(enum fji_fault kind)
 {
     static char *page;
+    static size_t committed;
     struct started s = {.main = add_one};
     void *p;
     int n = 0;
@@ -584,8 +673,8 @@ static bool works(enum fji_fault kind)
             fji_plat_free(p);
             return p != NULL;
         case FJI_FAULT_COMMIT:
-            if (page == NULL) page = fji_plat_reserve(fji_plat_page());
-            return fji_plat_commit(page, fji_plat_page());
+            if (page == NULL) page = fji_plat_reserve(fji_plat_page(), &committed);
+            return fji_plat_commit(page, fji_plat_page(), &committed);
         case FJI_FAULT_THREAD:
             s.arg = &n;
             if (!fji_plat_thread_start(started_main, &s, &(fji_creator){0}, "fault")) return false;

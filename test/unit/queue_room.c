@@ -125,9 +125,10 @@ FJ_TEST(queue_takes_fewer_addresses_when_there_are_fewer, 10)
 
     if (fjt_sanitized()) fjt_skip("the sanitizer needs the addresses");
     CHECK_EQ(setrlimit(RLIMIT_AS, &few), 0);
-    void *all = fji_plat_reserve((size_t)2 << 30);
+    size_t committed;
+    void *all = fji_plat_reserve((size_t)2 << 30, &committed);
     if (all != NULL) {
-        fji_plat_release(all, (size_t)2 << 30);
+        fji_plat_release(all, (size_t)2 << 30, committed);
         fjt_skip("addresses cannot be limited here"); /* under an emulator */
     }
     fji_queue *q = owner_new(4, limit, false);

@@ -154,15 +154,17 @@ void fji_plat_free(void *p)
     sim_free(p);
 }
 
-void *fji_plat_reserve(size_t bytes)
+void *fji_plat_reserve(size_t bytes, size_t *committed)
 {
+    *committed = 0;
     return sim_reserve(bytes);
 }
 
-bool fji_plat_commit(void *at, size_t bytes)
+bool fji_plat_commit(void *at, size_t bytes, size_t *committed)
 {
     if (fji_fault_now(FJI_FAULT_COMMIT)) return false;
     sim_commit(at, bytes);
+    if (bytes > *committed) *committed = bytes;
     return true;
 }
 
@@ -172,9 +174,9 @@ bool fji_plat_discard(void *at, size_t bytes)
     return false;
 }
 
-void fji_plat_release(void *at, size_t bytes)
+void fji_plat_release(void *at, size_t bytes, size_t committed)
 {
-    (void)at, (void)bytes;
+    (void)at, (void)bytes, (void)committed;
 }
 
 size_t fji_plat_page(void)
