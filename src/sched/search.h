@@ -19,8 +19,8 @@
  *
  *     producer that sees an idle worker    searching worker
  *     1 full fence                         finds a task:
- *     2 CAS nsearching:                      nsearching - 1; DEFERRED, or more tasks in that
- *         enough in use: set DEFERRED        queue: steps 1 and 2 of a producer
+ *     2 CAS nsearching:                      DEFERRED, or more tasks in that queue: wakes the next
+ *         enough in use: set DEFERRED        worker and hands it the slot; else nsearching - 1
  *         else: + 1, and wake a worker     finds nothing:
  *         with this slot                     nsearching - 1; push and fences of idle.h;
  *                                            DEFERRED: clear it, full fence;
@@ -32,19 +32,18 @@
  *
  * Invariants
  *   P1  nsearching is the number of slots in use. Each slot belongs to one awake worker that will
- *       scan all queues, or to one call of fji_wake_one(). A worker returns its slot before it runs
- *       a task or a callback.
+ *       scan all queues, or to one call of fji_wake_one(). A worker returns its slot, or hands it
+ *       on, before it runs a task or a callback.
  *   P2  For each task that is queued while a worker is idle and fewer workers are active than the
  *       parallelism, at least one of these is true: a wake-up is in progress; DEFERRED is set and a
  *       slot is in use; a worker has cleared DEFERRED and its rescan will see the task.
  *
  * Why P2 holds: a worker that gives up its slot while DEFERRED is set passes on the duty to wake
  * another worker.
- *   - If the worker found a task, it returns the slot, executes a full fence and does what a
- *     producer does. If enough other slots are in use, DEFERRED stays set and the duty is theirs.
- *     Otherwise it wakes the next worker with a new slot. The fence is needed because a producer may
- *     have seen an idle worker that the worker has not seen yet. A call of fji_wake_one() that finds
- *     no worker to wake returns its slot in the same way.
+ *   - If the worker found a task, it wakes the next worker with the same slot. If it finds no
+ *     worker to wake, it returns the slot, executes a full fence and reads ctl again. The second
+ *     read is needed because a producer may have seen an idle worker that the first read did not
+ *     show.
  *   - If the worker found no task, its rescan sees the task of a producer that relied on its slot:
  *     the producer stores the task, executes the fence of its step 1 and reads that the slot is in
  *     use. The worker returns the slot, pushes itself, executes the full fence after its push and

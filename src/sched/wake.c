@@ -155,17 +155,17 @@ void fji_wake_after_find(fji_worker *w, bool more)
 
     if (w->awaiting_first_task && !more) more = fji_pool_has_work(p);
     w->searching = w->rescan_owed = w->awaiting_first_task = false;
-    /* w gives its slot back before it wakes another worker. So it wakes none while enough other
-     * workers search; these then see FJI_WAKE_DEFERRED. */
-    if (slot && fji_search_slot_return(p)) more = true;
-    if (more) {
-        /* [idle.defer] nsearching above, ctl below; partner: the fence in fji_search_slot_take().
-         * Either the producer there sees that this slot is not in use any more, or w sees the idle
-         * worker that the producer saw. */
-        fji_fence_full();
-        fji_wake_one(p);
+    /* If a further worker is wanted, w keeps its searching slot to hand it to that worker.
+     * Otherwise w gives the slot back. The result of that call says again whether FJI_WAKE_DEFERRED
+     * is set; if it is, w wakes a worker after all. */
+    if (slot && !more && !fji_search_is_deferred(p)) {
+        slot = false;
+        more = fji_search_slot_return(p);
+    } else if (slot) {
+        more = true;
     }
-    if (owed) fji_wake_one(p); /* a second wake-up: "Each rescan counts" in idle.h */
+    if (more) wake_with_slot(p, slot);
+    if (owed) wake_with_slot(p, false); /* a second wake-up: "Each rescan counts" in idle.h */
 }
 
 void fji_wake_all_idle(fj_pool *p)

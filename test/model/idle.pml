@@ -25,9 +25,9 @@
  *
  * LIMIT is the number of permits (searching slots in the sources). A signal that would wake a
  * worker takes a permit and passes it to that worker. If there is no permit, the signal wakes no
- * worker and sets `waived` (WAKE_DEFERRED). A worker that has taken a task gives its permit back.
- * If `waived` is set or it has seen another task, it signals. It also gives the permit back before
- * it goes idle. It clears `waived` before its rescan and sets it again if the rescan finds a
+ * worker and sets `waived` (WAKE_DEFERRED). A worker that has taken a task gives its permit back,
+ * or passes it on if `waived` is set or it has seen another task. It also gives the permit back
+ * before it goes idle. It clears `waived` before its rescan and sets it again if the rescan finds a
  * task.
  *
  * Checked: when no process can move, no task is queued. Producer and submitter never take a task
@@ -325,15 +325,15 @@ taken:
 #if LIMIT
     atomic {
         if
-        :: permit[me] ->
-            permit[me] = 0; more = more || waived;
-#ifndef M_PERMIT_KEPT
-            count--
-#endif
+        :: permit[me] && (more || waived) -> has = 1; more = 1; permit[me] = 0
+        :: permit[me] && !(more || waived) -> count--; permit[me] = 0
         :: else
         fi;
 #ifdef M_FINDER_PASSES_NOTHING_ON
-        more = 0;
+        count = count - has; has = 0; more = 0;
+#endif
+#ifdef M_PERMIT_KEPT
+        has = 0;
 #endif
         was = 0
     }
