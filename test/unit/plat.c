@@ -509,10 +509,11 @@ FJ_TEST(large_scratch_memory_needs_few_page_faults, 10)
     const long few = (long)(bytes / fji_plat_page() / 2);
 
     if (fjt_sanitized()) fjt_skip("the sanitizer has page faults of its own");
-    void *committed = fji_plat_reserve(bytes);
-    CHECK(committed != NULL && fji_plat_commit(committed, bytes));
-    if (faults_of_use(committed, bytes) > few) fjt_skip("no huge pages here");
-    fji_plat_release(committed, bytes);
+    size_t committed;
+    void *range = fji_plat_reserve(bytes, &committed);
+    CHECK(range != NULL && fji_plat_commit(range, bytes, &committed));
+    if (faults_of_use(range, bytes) > few) fjt_skip("no huge pages here");
+    fji_plat_release(range, bytes, committed);
 
     errno = 77;
     void *scratch = fji_plat_alloc_scratch(bytes);
