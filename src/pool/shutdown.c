@@ -243,7 +243,6 @@ bool fji_pool_await_end(fj_pool *p, int64_t deadline)
 static void shutdown_join_worker(fj_pool *p)
 {
     fji_worker *w = NULL;
-    fji_thread thread;
 
     fji_lock_take(&p->lock);
     for (uint32_t i = 0; i < p->workers && w == NULL; i++) {
@@ -251,12 +250,14 @@ static void shutdown_join_worker(fj_pool *p)
         /* [pool.thread] acquire <- release in worker_main(): the thread handle v->thread. */
         if (v != NULL && fji_load_acquire(&v->has_thread) != 0 && !v->awaited) w = v;
     }
-    if (w != NULL) {
-        w->awaited = true;
-        thread = w->thread;
+    if (w == NULL) {
+        fji_lock_drop(&p->lock);
+        return;
     }
+    w->awaited = true;
+    fji_thread thread = w->thread;
     fji_lock_drop(&p->lock);
-    if (w != NULL) fji_plat_thread_join(thread);
+    fji_plat_thread_join(thread);
 }
 
 void fji_pool_close(fj_pool *p)

@@ -52,6 +52,17 @@ bool fji_search_slot_return(fj_pool *p)
     return (fji_add_acq_rel(&p->nsearching, (uint32_t)-1) & FJI_WAKE_DEFERRED) != 0;
 }
 
+bool fji_search_slot_return_unless_last(fj_pool *p)
+{
+    uint32_t s = fji_load_relaxed(&p->nsearching); /* relaxed: the CAS fails if it is old */
+
+    /* [idle.defer] acq_rel, as every change of nsearching: this thread sees what a producer wrote
+     * before it set FJI_WAKE_DEFERRED. */
+    while (s != (1u | FJI_WAKE_DEFERRED))
+        if (fji_cas_acq_rel_32(&p->nsearching, &s, s - 1)) return true;
+    return false;
+}
+
 bool fji_search_is_deferred(const fj_pool *p)
 {
     /* relaxed: a caller that has a slot reads the bit again when it gives the slot back, and a

@@ -19,10 +19,11 @@
  *
  *     producer that sees an idle worker    searching worker
  *     1 full fence                         finds a task:
- *     2 CAS nsearching:                      DEFERRED, or more tasks in that queue: wakes the next
- *         enough in use: set DEFERRED        worker and hands it the slot; else nsearching - 1
- *         else: + 1, and wake a worker     finds nothing:
- *         with this slot                     nsearching - 1; push and fences of idle.h;
+ *     2 CAS nsearching:                      more tasks in that queue, or DEFERRED and no other slot
+ *         enough in use: set DEFERRED        in use: wakes the next worker and hands it the slot;
+ *         else: + 1, and wake a worker       else nsearching - 1
+ *         with this slot                   finds nothing:
+ *                                            nsearching - 1; push and fences of idle.h;
  *                                            DEFERRED: clear it, full fence;
  *                                            rescan; a task: set DEFERRED again, fji_wake_one()
  *
@@ -40,7 +41,10 @@
  *
  * Why P2 holds: a worker that gives up its slot while DEFERRED is set passes on the duty to wake
  * another worker.
- *   - If the worker found a task, it wakes the next worker with the same slot. If it finds no
+ *   - If the worker found a task and another slot is in use, the worker with that slot has the duty.
+ *     DEFERRED stays set.
+ *   - If the worker found a task and no other slot is in use, it wakes the next worker with the same
+ *     slot. If it finds no
  *     worker to wake, it returns the slot, executes a full fence and reads ctl again. The second
  *     read is needed because a producer may have seen an idle worker that the first read did not
  *     show.
@@ -89,6 +93,11 @@ bool fji_search_slot_take(fj_pool *p, uint64_t c);
  * set. If it is, a producer may have left its wake-up to the worker with this slot, and the caller
  * has to make the wake-up or a rescan. */
 bool fji_search_slot_return(fj_pool *p);
+
+/* Called by a worker that has found a task. Gives its searching slot back and returns true, unless
+ * FJI_WAKE_DEFERRED is set and no other slot is in use. In that case the caller keeps the slot and
+ * has to make the wake-up. If other slots are in use, the workers that hold them make it. */
+bool fji_search_slot_return_unless_last(fj_pool *p);
 
 /* Returns whether FJI_WAKE_DEFERRED is set: a producer has left its wake-up to the workers that
  * hold a searching slot. The answer may be out of date. */

@@ -155,14 +155,11 @@ void fji_wake_after_find(fji_worker *w, bool more)
 
     if (w->awaiting_first_task && !more) more = fji_pool_has_work(p);
     w->searching = w->rescan_owed = w->awaiting_first_task = false;
-    /* If a further worker is wanted, w keeps its searching slot to hand it to that worker.
-     * Otherwise w gives the slot back. The result of that call says again whether FJI_WAKE_DEFERRED
-     * is set; if it is, w wakes a worker after all. */
-    if (slot && !more && !fji_search_is_deferred(p)) {
-        slot = false;
-        more = fji_search_slot_return(p);
-    } else if (slot) {
-        more = true;
+    /* If w has seen more tasks, it keeps its searching slot and hands it to the worker that it wakes.
+     * Otherwise w gives the slot back, unless a producer has left its wake-up to this slot alone. */
+    if (slot && !more) {
+        slot = !fji_search_slot_return_unless_last(p);
+        more = slot;
     }
     if (more) wake_with_slot(p, slot);
     if (owed) wake_with_slot(p, false); /* a second wake-up: "Each rescan counts" in idle.h */

@@ -120,7 +120,7 @@ FJ_TASK(int, mixture, int, left, uint64_t, random)
     if (left == 0) return 0;
     long n = (long)(fjt_random(&random) % 1000);
     struct plain plain = {.n = n};
-    triple_task handle;
+    triple_task handle = {0};
     int kind = (int)(fjt_random(&random) % 5);
 
     fj_task_init(&plain.task, plain_run);

@@ -25,8 +25,9 @@
  *
  * LIMIT is the number of permits (searching slots in the sources). A signal that would wake a
  * worker takes a permit and passes it to that worker. If there is no permit, the signal wakes no
- * worker and sets `waived` (WAKE_DEFERRED). A worker that has taken a task gives its permit back,
- * or passes it on if `waived` is set or it has seen another task. It also gives the permit back
+ * worker and sets `waived` (WAKE_DEFERRED). A worker that has taken a task passes its permit on if it
+ * has seen another task, or if `waived` is set and no other permit is in use. Otherwise it gives the
+ * permit back. It also gives the permit back
  * before it goes idle. It clears `waived` before its rescan and sets it again if the rescan finds a
  * task.
  *
@@ -325,8 +326,8 @@ taken:
 #if LIMIT
     atomic {
         if
-        :: permit[me] && (more || waived) -> has = 1; more = 1; permit[me] = 0
-        :: permit[me] && !(more || waived) -> count--; permit[me] = 0
+        :: permit[me] && (more || waived && count == 1) -> has = 1; more = 1; permit[me] = 0
+        :: permit[me] && !(more || waived && count == 1) -> count--; permit[me] = 0
         :: else
         fi;
 #ifdef M_FINDER_PASSES_NOTHING_ON
