@@ -123,7 +123,8 @@ static void pool_set(fj_pool *p, const fj_pool_options *o, bool common, int cpus
     p->fifo = (o->flags & FJ_POOL_FIFO) != 0;
     p->activity_epoch = p->started = FJI_START_64;
     p->fence_begun = p->fence_done = FJI_START_32;
-    p->nsearching = p->shrinking = p->failed_starts = p->spawn_refused = p->starts = p->blocked = 0;
+    p->nsearching = p->slots_taken = p->shrinking = p->failed_starts = p->spawn_refused =
+        p->starts = p->blocked = 0;
     fji_sizes sizes = fji_pool_sizes(p);
     p->ctl = fji_ctl_normalize(fji_ctl_add_active(FJI_CTL_NONE, -n), &sizes);
     (void)snprintf(p->name, sizeof p->name, "%s",

@@ -228,6 +228,7 @@ struct fj_pool {
 
     /* Searching slots in use, and FJI_WAKE_DEFERRED: see search.h. */
     FJI_ALIGNAS(FJI_CACHE_PAIR) uint32_t nsearching;
+    uint32_t slots_taken; /* how often a thread has taken a slot for a worker that it wakes */
 
     /* Written when guests enter or leave, when a worker or guest becomes QUIET or ACTIVE again,
      * when a thread is started or its start is refused or fails, when a worker retires or is woken,

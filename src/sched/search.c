@@ -40,9 +40,13 @@ bool fji_search_slot_take(fj_pool *p, uint64_t c)
         if (enough && (s & FJI_WAKE_DEFERRED) != 0) return false;
         /* [idle.defer] acq_rel, as every change of nsearching: a thread that changes nsearching
          * later sees what this thread wrote before. */
-        if (fji_cas_acq_rel_32(&p->nsearching, &s, enough ? s | FJI_WAKE_DEFERRED : s + 1))
-            return !enough;
+        if (fji_cas_acq_rel_32(&p->nsearching, &s, enough ? s | FJI_WAKE_DEFERRED : s + 1)) break;
     }
+    bool taken = (s & ~FJI_WAKE_DEFERRED) < most;
+    /* [idle.defer] acq_rel -> full fence in fji_search_rescan(): a rescan that does not see a task,
+     * because the worker that this thread is about to wake has taken it, sees this number. */
+    if (taken) fji_add_acq_rel(&p->slots_taken, 1u);
+    return taken;
 }
 
 bool fji_search_slot_return(fj_pool *p)
@@ -100,18 +104,31 @@ void fji_search_end(fji_worker *w)
 
 bool fji_search_rescan(fj_pool *p)
 {
+    uint32_t taken;
+
     if (!fji_search_is_deferred(p)) return fji_pool_has_work(p);
-    /* [idle.defer] acq_rel, as every change of nsearching: this thread sees what a producer wrote
-     * before it set FJI_WAKE_DEFERRED. */
-    fji_and_acq_rel(&p->nsearching, ~FJI_WAKE_DEFERRED);
-    /* [idle.defer] the bit FJI_WAKE_DEFERRED above, the queues below; partner: the fence in
-     * fji_search_slot_take(). Either the producer there sees that the bit is cleared, or this
-     * thread sees the task of the producer. */
-    fji_fence_full();
-    if (!fji_pool_has_work(p)) return false;
-    /* The caller makes one wake-up, but several may have been deferred, so the bit is set again.
-     * [idle.defer] acq_rel, as every change of nsearching: a thread that changes nsearching later
-     * sees what this thread wrote before. */
-    fji_or_acq_rel(&p->nsearching, FJI_WAKE_DEFERRED);
-    return true;
+    do {
+        /* [idle.defer] acquire: the loop compares the number before its scan with the one after. */
+        taken = fji_load_acquire(&p->slots_taken);
+        /* [idle.defer] acq_rel, as every change of nsearching: this thread sees what a producer
+         * wrote before it set FJI_WAKE_DEFERRED. */
+        fji_and_acq_rel(&p->nsearching, ~FJI_WAKE_DEFERRED);
+        /* [idle.defer] the bit FJI_WAKE_DEFERRED above, the queues below; partner: the fence in
+         * fji_search_slot_take(). Either the producer there sees that the bit is cleared, or this
+         * thread sees the task of the producer. */
+        fji_fence_full();
+        if (fji_pool_has_work(p)) {
+            /* The caller makes one wake-up, but several may have been deferred, so the bit is set
+             * again.
+             * [idle.defer] acq_rel, as every change of nsearching: a thread that changes nsearching
+             * later sees what this thread wrote before. */
+            fji_or_acq_rel(&p->nsearching, FJI_WAKE_DEFERRED);
+            return true;
+        }
+        /* [idle.defer] the queues above, slots_taken below; partner: the add in
+         * fji_search_slot_take(). */
+        fji_fence_full();
+        /* relaxed: the fence above orders it. */
+    } while (fji_load_relaxed(&p->slots_taken) != taken);
+    return false;
 }

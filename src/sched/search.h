@@ -53,6 +53,11 @@
  *     use. The worker returns the slot, pushes itself, executes the full fence after its push and
  *     reads the queues. A worker that is woken before its rescan makes the rescan later
  *     (rescan_owed in idle.h).
+ * A rescan that finds nothing is made again if a slot was taken meanwhile (slots_taken). Suppose that
+ * the wake-up for task X was deferred. A worker that becomes idle clears DEFERRED and scans the first
+ * queue. Then task Y arrives in the first queue, and its producer wakes a worker, but that worker
+ * finds X in the second queue. The rescan has seen neither task, and there was one wake-up for two
+ * tasks. The second rescan sees Y.
  * DEFERRED is cleared only before a rescan. That rescan sees every task whose producer has read the
  * bit as set, because of the producer's fence in step 1 and the worker's fence after it has cleared
  * the bit. If the rescan sees a task, the worker sets DEFERRED again, since several wake-ups may

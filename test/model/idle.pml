@@ -84,6 +84,7 @@ byte park[WORKERS];
 bit asleep[WORKERS];
 bit over[2];         /* the producer and the submitter have ended */
 byte count;          /* permits in use */
+byte takes;          /* permits taken so far */
 bit waived;
 bit permit[WORKERS];
 
@@ -168,7 +169,7 @@ inline signal(stores)
                 fi
             :: seen && !has ->
                 if
-                :: count < LIMIT -> count++; has = 1
+                :: count < LIMIT -> count++; has = 1; takes++
                 :: else -> waived = 1; break
                 fi
             :: seen && has ->
@@ -205,6 +206,7 @@ proctype Worker(byte me)
     bit q, more, owes;
 #if LIMIT
     bit seen, has, was;
+    byte before;
 #endif
 
 scan:
@@ -247,8 +249,11 @@ idling:
     }
     HEAVY_FENCE;
 #if LIMIT
+    was = 0;
+clear:
     atomic {
-        was = waived;
+        was = was || waived;
+        before = takes;
 #ifndef M_CLEAR_LATE
         waived = 0
 #endif
@@ -275,6 +280,8 @@ other:
         :: NON_EMPTY(q)
 #if LIMIT && defined(M_CLEAR_LATE)
         :: else -> waived = 0; was = 0; goto wait
+#elif LIMIT && !defined(M_ONE_RESCAN)
+        :: else -> goto again
 #else
         :: else -> goto wait
 #endif
@@ -283,6 +290,16 @@ other:
 #endif
         fi
     }
+#if LIMIT && !defined(M_ONE_RESCAN)
+    goto found;
+again: /* a worker that was woken meanwhile may have taken the task that this rescan is for */
+    atomic {
+        if
+        :: was && takes != before -> goto clear
+        :: else -> goto wait
+        fi
+    }
+#endif
 found:
 #if LIMIT && !defined(M_WAIVED_FORGOTTEN)
     atomic {
