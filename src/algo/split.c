@@ -85,13 +85,35 @@ static void timing_start(chunk_timing *t, const fji_job *j)
     t->last_end = j->grain != 0 ? 0 : fji_ticks();
 }
 
-/* Returns how many ticks a range has to take at least, so that another worker gets a half of it. */
+/* Whether the pool of the calling thread has more workers than CPUs. The answer is kept, because it
+ * takes a system call. */
+#define CROWDED_TICKS ((uint64_t)100000000)
+static __thread struct {
+    const fj_pool *pool; /* the pool that `is` belongs to; NULL: none yet */
+    uint64_t at;         /* the tick counter when `is` was found out */
+    bool is;
+} crowded;
+
+static bool pool_is_crowded(const fj_pool *pool)
+{
+    uint64_t now = fji_ticks();
+
+    if (crowded.pool != pool || now - crowded.at > CROWDED_TICKS) {
+        crowded.pool = pool;
+        crowded.at = now;
+        crowded.is = fj_pool_parallelism(pool) > fj_available_parallelism();
+    }
+    return crowded.is;
+}
+
+/* Returns how many ticks a range has to take at least, so that another worker gets a half of it. A
+ * searching worker takes a short range at once only if it has a CPU. */
 static uint64_t fork_min_ticks(void)
 {
-    if (recent.ticks > RECENT_MIN_TICKS) return FJI_FORK_AWAKE_TICKS;
     const fj_pool *pool = fj_current_pool();
-    bool awake = pool != NULL && fj_pool_searching_count(pool) != 0;
-    return awake ? FJI_FORK_AWAKE_TICKS : FJI_FORK_MIN_TICKS;
+    bool awake = pool != NULL &&
+                 (recent.ticks > RECENT_MIN_TICKS || fj_pool_searching_count(pool) != 0);
+    return awake && !pool_is_crowded(pool) ? FJI_FORK_AWAKE_TICKS : FJI_FORK_MIN_TICKS;
 }
 
 /* Called when a loop without a grain begins, at the tick `begin`. If the last loop ended too long ago,

@@ -1024,12 +1024,12 @@ static long preemptions(void)
     return u.ru_nivcsw;
 }
 
-/* Runs 100 loops of 1.5 us, each of which is too short to be divided, in a pool that has no thread
- * yet; then sleeps for pause_us, and runs a loop of 6 us, which is divided only if a worker is worth
+/* Runs 100 loops of 1.5 us, each of which is too short to be divided, in a pool of n workers that has
+ * no thread yet; then sleeps for pause_us, and runs a loop of 6 us, which is divided only if a worker is worth
  * waking. Returns whether the pool is still at rest, or -1 if the calling thread was preempted. */
-static int rests_after_short_loops(int pause_us)
+static int rests_after_short_loops(int n, int pause_us)
 {
-    fj_pool *p = fjt_pool(4, FJ_POOL_CALLER_HELPS);
+    fj_pool *p = fjt_pool(n, FJ_POOL_CALLER_HELPS);
     fj_algo_options how = {.pool = p};
     struct spin s = {.ns = 500};
     long before = preemptions();
@@ -1046,13 +1046,15 @@ static int rests_after_short_loops(int pause_us)
 
 /* One try that was not disturbed shows it. A second and a third one are made, because the machine
  * may stop the calling thread without a trace. */
-static void short_loops(int pause_us, int wanted)
+static void short_loops(int n, int pause_us, int wanted)
 {
     int wrong = 0;
 
+    if (fj_available_parallelism() < 2) fjt_skip("no CPU for a second worker");
+
     if (FJI_CHAOS || fjt_sanitized() || shortest_call() > 2500) fjt_skip("no call is short here");
     for (int tries = 0; tries < 300; tries++) {
-        int got = rests_after_short_loops(pause_us);
+        int got = rests_after_short_loops(n, pause_us);
         if (got == wanted) return;
         if (got >= 0) CHECK(++wrong < 3);
     }
@@ -1061,10 +1063,15 @@ static void short_loops(int pause_us, int wanted)
 
 FJ_TEST(short_loops_in_a_row_wake_a_worker_at_last, 60)
 {
-    short_loops(0, 0);
+    short_loops(fj_available_parallelism(), 0, 0);
+}
+
+FJ_TEST(short_loops_in_a_row_wake_no_worker_without_a_cpu, 60)
+{
+    short_loops(2 * fj_available_parallelism(), 0, 1);
 }
 
 FJ_TEST(short_loops_before_a_pause_do_not_count, 60)
 {
-    short_loops(1000, 1);
+    short_loops(fj_available_parallelism(), 1000, 1);
 }
