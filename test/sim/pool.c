@@ -24,6 +24,32 @@ FJ_TEST(actions_of_two_outsiders_all_run, 10)
     CHECK_EQ(atomic_load(&runs), 6);
 }
 
+/* Submits tasks one by one and waits for each. The worker may sleep before each of them; then the
+ * waiter has woken it, and sleeps without spinning. */
+static void *joins_one_by_one(void *arg)
+{
+    for (int i = 1; i <= 3; i++) {
+        struct scenario_leaf *l = scenario_leaf(&runs, i);
+        CHECK_EQ(fj_submit(arg, &l->task), FJ_OK);
+        CHECK_EQ(fj_join(&l->task), i);
+        free(l);
+    }
+    return NULL;
+}
+
+FJ_TEST(waiters_outside_that_wake_a_worker_get_their_codes, 10)
+{
+    fj_pool *pool = scenario_pool(1, 0);
+    pthread_t t;
+
+    atomic_store(&runs, 0);
+    CHECK_EQ(pthread_create(&t, NULL, joins_one_by_one, pool), 0);
+    joins_one_by_one(pool);
+    pthread_join(t, NULL);
+    CHECK_EQ(atomic_load(&runs), 6);
+    fjt_destroy(pool);
+}
+
 /* The joiner takes back each task that no worker has begun, while the workers take tasks from
  * the same queue. */
 FJ_TEST(submitted_task_is_run_by_a_worker_or_taken_back, 10)
