@@ -55,6 +55,37 @@ static inline void inside_pools(void (*body)(void *arg), void *arg)
     }
 }
 
+/* Calls check() with a new pool for each of eight combinations of size, order, fences and helping.
+ * The pool is quiescent before it is destroyed. */
+static inline void on_pools(void (*check)(fj_pool *pool))
+{
+    static const struct {
+        int workers;
+        unsigned flags;
+    } kinds[] = {{1, 0},
+                 {2, 0},
+                 {8, 0},
+                 {1, FJ_POOL_FIFO},
+                 {2, FJ_POOL_FIFO},
+                 {8, FJ_POOL_FIFO},
+                 {3, FJ_POOL_SYMMETRIC},
+                 {2, FJ_POOL_CALLER_HELPS}};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        fj_pool *pool = fjt_pool(kinds[i].workers, kinds[i].flags);
+        check(pool);
+        CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
+        fjt_destroy(pool);
+    }
+}
+
+/* As on_pools(), and then calls check(NULL): in the common pool. */
+static inline void on_pools_and_common(void (*check)(fj_pool *pool))
+{
+    on_pools(check);
+    check(NULL);
+}
+
 /* Waits until another thread sets the flag. Uses no pool. */
 static inline void until(atomic_int *flag)
 {

@@ -10,28 +10,6 @@
 
 #include "inside.h"
 
-static void on_pools(void (*check)(fj_pool *pool))
-{
-    static const struct {
-        int workers;
-        unsigned flags;
-    } kinds[] = {{1, 0},
-                 {2, 0},
-                 {8, 0},
-                 {1, FJ_POOL_FIFO},
-                 {2, FJ_POOL_FIFO},
-                 {8, FJ_POOL_FIFO},
-                 {3, FJ_POOL_SYMMETRIC},
-                 {2, FJ_POOL_CALLER_HELPS}};
-
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        fj_pool *pool = fjt_pool(kinds[i].workers, kinds[i].flags);
-        check(pool);
-        CHECK_EQ(fj_pool_await_quiescence(pool, FJ_FOREVER), FJ_OK);
-        fjt_destroy(pool);
-    }
-}
-
 /* ---- Small tasks of both tiers -------------------------------------------------------------- */
 
 struct leaf {

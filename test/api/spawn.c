@@ -9,26 +9,6 @@
 
 #include "inside.h"
 
-static void on_pools(void (*check)(fj_pool *pool))
-{
-    static const struct {
-        int workers;
-        unsigned flags;
-    } kinds[] = {{1, 0},
-                 {2, 0},
-                 {8, 0},
-                 {2, FJ_POOL_FIFO},
-                 {3, FJ_POOL_SYMMETRIC},
-                 {2, FJ_POOL_CALLER_HELPS}};
-
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        fj_pool *pool = fjt_pool(kinds[i].workers, kinds[i].flags);
-        check(pool);
-        fjt_destroy(pool);
-    }
-    check(NULL);
-}
-
 /* ---- Trees ---------------------------------------------------------------------------------- */
 
 FJ_TASK(long, leaves, int, depth, int, arity)
@@ -54,7 +34,7 @@ static void check_leaves(fj_pool *pool)
 
 FJ_TEST(tree_of_spawned_calls_counts_its_leaves, 30)
 {
-    on_pools(check_leaves);
+    on_pools_and_common(check_leaves);
 }
 
 FJ_VOID_TASK(mark, char *, at)
@@ -79,7 +59,7 @@ static void check_marks(fj_pool *pool)
 
 FJ_TEST(many_spawned_calls_run_once_each, 30)
 {
-    on_pools(check_marks);
+    on_pools_and_common(check_marks);
 }
 
 /* ---- Together with forks of other kinds ------------------------------------------------------ */
@@ -163,7 +143,7 @@ static void check_mixtures(fj_pool *pool)
 
 FJ_TEST(spawns_and_forks_of_all_kinds_give_their_results, 60)
 {
-    on_pools(check_mixtures);
+    on_pools_and_common(check_mixtures);
 }
 
 /* Joins out of order leave tombstones; the spawns come after them. */
@@ -197,7 +177,7 @@ static void check_after_tombstones(fj_pool *pool)
 
 FJ_TEST(spawns_after_joins_out_of_order_give_their_results, 30)
 {
-    on_pools(check_after_tombstones);
+    on_pools_and_common(check_after_tombstones);
 }
 
 /* ---- Without a pool ------------------------------------------------------------------------- */

@@ -9,28 +9,6 @@
 
 #include "inside.h"
 
-static void on_pools(void (*check)(fj_pool *pool))
-{
-    static const struct {
-        int workers;
-        unsigned flags;
-    } kinds[] = {{1, 0},
-                 {2, 0},
-                 {8, 0},
-                 {1, FJ_POOL_FIFO},
-                 {2, FJ_POOL_FIFO},
-                 {8, FJ_POOL_FIFO},
-                 {3, FJ_POOL_SYMMETRIC},
-                 {2, FJ_POOL_CALLER_HELPS}};
-
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        fj_pool *pool = fjt_pool(kinds[i].workers, kinds[i].flags);
-        check(pool);
-        fjt_destroy(pool);
-    }
-    check(NULL);
-}
-
 /* ---- Values --------------------------------------------------------------------------------- */
 
 FJ_TASK(long, fib, int, n)
@@ -58,7 +36,7 @@ static void check_fib(fj_pool *pool)
 
 FJ_TEST(typed_fib_is_right, 30)
 {
-    on_pools(check_fib);
+    on_pools_and_common(check_fib);
 }
 
 struct triple {
@@ -156,7 +134,7 @@ static void check_arities(fj_pool *pool)
 
 FJ_TEST(typed_tasks_take_one_to_six_arguments_of_any_type, 30)
 {
-    on_pools(check_arities);
+    on_pools_and_common(check_arities);
 }
 
 static void check_invoke_arities(fj_pool *pool)
@@ -179,7 +157,7 @@ static void check_invoke_arities(fj_pool *pool)
 
 FJ_TEST(typed_invoke_takes_arguments_of_any_type, 10)
 {
-    on_pools(check_invoke_arities);
+    on_pools_and_common(check_invoke_arities);
 }
 
 /* ---- Without a result ----------------------------------------------------------------------- */
@@ -214,7 +192,7 @@ static void check_void(fj_pool *pool)
 
 FJ_TEST(typed_tasks_without_result_do_their_work, 30)
 {
-    on_pools(check_void);
+    on_pools_and_common(check_void);
 }
 
 /* ---- Without arguments ---------------------------------------------------------------------- */
@@ -267,7 +245,7 @@ static void check_no_arguments(fj_pool *pool)
 
 FJ_TEST(typed_tasks_need_no_arguments, 30)
 {
-    on_pools(check_no_arguments);
+    on_pools_and_common(check_no_arguments);
 }
 
 FJ_TEST(typed_tasks_without_arguments_are_stolen, 30)
@@ -342,7 +320,7 @@ static void check_mutual(fj_pool *pool)
 
 FJ_TEST(typed_tasks_call_each_other, 20)
 {
-    on_pools(check_mutual);
+    on_pools_and_common(check_mutual);
 }
 
 /* ---- Orders of joins ------------------------------------------------------------------------ */
@@ -380,7 +358,7 @@ static void check_three(fj_pool *pool)
 
 FJ_TEST(typed_tasks_are_joined_in_any_order, 30)
 {
-    on_pools(check_three);
+    on_pools_and_common(check_three);
 }
 
 /* Joins n tasks: youngest first (order 0), oldest first (1), in random order (2). */
@@ -417,7 +395,7 @@ static void check_loops(fj_pool *pool)
 
 FJ_TEST(loop_of_handles_is_joined_in_any_order, 60)
 {
-    on_pools(check_loops);
+    on_pools_and_common(check_loops);
 }
 
 /* A sliding window: 16 tasks are forked and not yet joined, and the oldest is joined next. */
@@ -444,7 +422,7 @@ static void check_slide(fj_pool *pool)
 
 FJ_TEST(window_of_handles_slides, 30)
 {
-    on_pools(check_slide);
+    on_pools_and_common(check_slide);
 }
 
 /* Joins out of order at every level of a tree: tombstones lie below the tasks of other frames. */
@@ -477,7 +455,7 @@ static void check_crooked(fj_pool *pool)
 
 FJ_TEST(typed_tree_with_joins_out_of_order_gives_its_sum, 60)
 {
-    on_pools(check_crooked);
+    on_pools_and_common(check_crooked);
 }
 
 /* ---- Depth ---------------------------------------------------------------------------------- */
@@ -505,7 +483,7 @@ static void check_deep(fj_pool *pool)
 
 FJ_TEST(typed_recursion_goes_deeper_than_the_first_cells, 30)
 {
-    on_pools(check_deep);
+    on_pools_and_common(check_deep);
 }
 
 /* ---- Pools that end -------------------------------------------------------------------------- */
