@@ -143,7 +143,8 @@ int fj_pool_searching_count(const fj_pool *pool)
 {
     const fj_pool *p = stats_pool(pool);
 
-    /* Not by stats_of(), which takes longer: loops call this function for each chunk. */
+    /* Not by stats_of(), which takes longer: fj_for() and the other loops of the algorithms call this
+     * function for each chunk. */
     if (p == NULL || !fji_pool_hold(p)) return 0;
     uint32_t n = fji_load_relaxed(&p->nsearching) & ~FJI_WAKE_DEFERRED; /* relaxed: an estimate */
     fji_pool_drop_hold(p);

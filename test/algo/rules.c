@@ -999,8 +999,9 @@ FJ_TEST(a_loop_of_one_element_wakes_nobody, 20)
 /* ---- Short loops in a row -------------------------------------------------------------------- */
 
 struct spin {
-    int64_t ns;                 /* how long an element takes */
-    atomic_int_least64_t worst; /* the longest that one took; two threads may write it at once */
+    int64_t ns; /* how long an element takes */
+    atomic_int_least64_t
+        worst; /* the longest that one took; the two threads of a loop may write it at the same time */
 };
 
 static int spins(size_t lo, size_t hi, void *arg)
