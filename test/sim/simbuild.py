@@ -29,9 +29,15 @@ SHIPPED = {"FJI_SIM": 1, "FJI_NO_ASM": 1}
 SEEN = ["-fsanitize=thread", "-U__SANITIZE_THREAD__",
         "--param", "tsan-instrument-func-entry-exit=0"]
 
-# The programs with scenarios: test/sim/NAME.c.
-SCENARIOS = ["queue", "pool", "idle", "block", "quiesce", "shutdown", "future", "completer",
-             "outcome", "timer", "limit", "common", "help", "ends", "local"]
+# The programs in test/sim/ that contain no scenarios.
+WITHOUT_SCENARIOS = ["frame", "scale"]
+
+
+def scenarios():
+    """Returns the names of the programs with scenarios: test/sim/NAME.c."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    names = [os.path.basename(p)[:-2] for p in glob.glob(os.path.join(here, "*.c"))]
+    return sorted(set(names) - set(WITHOUT_SCENARIOS))
 
 
 class Failed(Exception):
@@ -84,7 +90,7 @@ class Build:
         def of(pattern):
             return sorted(os.path.relpath(p, self.root)
                           for p in glob.glob(os.path.join(self.root, pattern)))
-        layers = ["queue", "task", "sched", "pool", "tier", "future"]
+        layers = ["queue", "task", "sched", "pool", "tier", "future", "compose"]
         seen = [s for layer in layers for s in of(f"src/{layer}/*.c")]
         seen += ["src/plat/lock.c", "src/plat/blocking.c"]
         plain = of("src/plat/sim/*.c") + (["test/sim/frame.c"] if self.frame else [])
