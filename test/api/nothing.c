@@ -17,6 +17,7 @@
 #include <dirent.h>
 #include <forkjoin/block.h>
 #include <forkjoin/sort.h>
+#include <forkjoin/then.h>
 #include <string.h>
 
 #include "inside.h"
@@ -95,7 +96,14 @@ static void released_fn(fj_future *f)
 static void done_fn(fj_future *f, void *arg)
 {
     (void)f, (void)arg;
-    CHECK(!"called");
+    calls++;
+}
+
+static int then_fn(int code, void *value, void *arg, void **result)
+{
+    (void)code, (void)value, (void)arg, (void)result;
+    calls++;
+    return FJ_OK;
 }
 
 static void timeout_fn(fj_future *f, void *arg)
@@ -503,6 +511,8 @@ FJ_TEST(futures_with_nothing_among_them_are_refused, 10)
     CODE(fj_future_invoke_all_quietly(pool, w.null_future, 2));
     CODE(fj_future_invoke_all_quietly(pool, w.futures, many));
     CODE(fj_future_invoke_any(NULL, NULL, 1, 0, &w.which));
+    CODE(fj_future_new(sizeof(fj_future), NULL, NULL));
+    CODE(fj_future_new(sizeof(fj_future) - 1, NULL, &w.made));
     CODE(fj_future_invoke_any(NULL, w.futures, 0, 0, &w.which));
     CODE(fj_future_invoke_any(NULL, w.futures, 2, 0, NULL));
     CODE(fj_future_invoke_any(pool, w.null_future, 2, 0, &w.which));
@@ -522,6 +532,32 @@ FJ_TEST(nothing_is_no_listener, 10)
     CODE(fj_future_listen(NULL, &l, done_fn, NULL));
     CODE(fj_future_listen(&w.future[0], NULL, done_fn, NULL));
     CODE(fj_future_listen(&w.future[0], &l, NULL, NULL));
+    world_end(false);
+}
+
+/* ---- <forkjoin/then.h> ----------------------------------------------------------------------- */
+
+FJ_TEST(nothing_is_not_followed, 10)
+{
+    world_make();
+    CODE(fj_future_then(NULL, then_fn, NULL, &w.made));
+    CODE(fj_future_then(&w.future[0], NULL, NULL, &w.made));
+    CODE(fj_future_then(&w.future[0], then_fn, NULL, NULL));
+    CODE(fj_future_handle(NULL, then_fn, NULL, &w.made));
+    CODE(fj_future_handle(&w.future[0], NULL, NULL, &w.made));
+    CODE(fj_future_handle(&w.future[0], then_fn, NULL, NULL));
+    CODE(fj_future_then_in(NULL, NULL, FJ_THEN_ALWAYS, then_fn, NULL, &w.made));
+    CODE(fj_future_then_in(NULL, &w.future[0], FJ_THEN_ALWAYS, NULL, NULL, &w.made));
+    CODE(fj_future_then_in(pool, &w.future[0], FJ_THEN_ALWAYS, then_fn, NULL, NULL));
+    CODE(fj_future_forward(NULL, &w.future[0]));
+    CODE(fj_future_forward(&w.future[0], NULL));
+    CODE(fj_future_all_of(NULL, 1, &w.made));
+    CODE(fj_future_all_of(w.null_future, 2, &w.made));
+    CODE(fj_future_all_of(w.futures, 2, NULL));
+    CODE(fj_future_any_of(NULL, 1, &w.made));
+    CODE(fj_future_any_of(w.futures, 0, &w.made));
+    CODE(fj_future_any_of(w.null_future, 2, &w.made));
+    CODE(fj_future_any_of(w.futures, 2, NULL));
     world_end(false);
 }
 
