@@ -75,7 +75,7 @@ struct fj_worker {
                               * of the pool */
     uint32_t location_base;  /* the location of a future in cell c is location_base + address of c /
                               * 64 */
-    uint32_t spare;
+    uint32_t index;          /* the index of the worker in its pool; 0 in a thread outside a pool */
 };
 
 /* The state of the plain tier, saved while typed code runs (src/tier/typed.c). */
