@@ -48,6 +48,7 @@ static fji_worker *record_new(fj_pool *p)
     }
     w->q.fast.ctl = p->asymmetric ? (const int64_t *)&p->ctl : &record_always_ctl;
     w->q.fast.submitted_cell = p->submitted_cell;
+    w->q.fast.index = i;
     w->pool = p;
     w->index = i;
     w->scope = w->scope_base = &w->scope_none[0];
