@@ -898,6 +898,7 @@ FJI_EXTERN_C_END
 #include "forkjoin/future.h"
 
 #include "forkjoin/completer.h"
+#include "forkjoin/listen.h"
 #include "forkjoin/local.h"
 #include "forkjoin/timer.h"
 

@@ -123,10 +123,19 @@ int fj_future_unfork(fj_future *f)
     return 1;
 }
 
+/* Returns whether f is done and a thread still calls listeners of f. */
+static bool future_has_calls(const fj_future *f)
+{
+    uint32_t listened = FJI_DONE | FJI_LISTENED;
+
+    return (fji_future_word(f) & (listened | FJI_CALLED)) == listened;
+}
+
 int fj_future_reinit(fj_future *f)
 {
     if (f == NULL) return FJ_EINVAL;
     if (!fj_future_is_done(f) || fji_future_is_in_use(f) || fji_future_is_held(f)) return FJ_EBUSY;
+    if (future_has_calls(f)) return FJ_EBUSY;
     f->task.cell = NULL;
     f->tag = 0;
     f->fail_seq = 0;
@@ -361,4 +370,9 @@ void fj_future_fini(fj_future *f)
 
     if (f == NULL || (f->flags & FJI_FUTURE_ALLOCATED) != 0) return;
     if (fji_future_is_in_use(f) && !fji_completer_is_child(f)) (void)fji_future_await(f, &how);
+    if (future_has_calls(f)) {
+        fji_listeners_call_deferred();
+        how.done = FJI_CALLED;
+        (void)fji_future_await(f, &how);
+    }
 }

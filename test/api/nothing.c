@@ -92,6 +92,12 @@ static void released_fn(fj_future *f)
     calls++;
 }
 
+static void done_fn(fj_future *f, void *arg)
+{
+    (void)f, (void)arg;
+    CHECK(!"called");
+}
+
 static void timeout_fn(fj_future *f, void *arg)
 {
     (void)f, (void)arg;
@@ -501,6 +507,21 @@ FJ_TEST(futures_with_nothing_among_them_are_refused, 10)
     CODE(fj_future_invoke_any(NULL, w.futures, 2, 0, NULL));
     CODE(fj_future_invoke_any(pool, w.null_future, 2, 0, &w.which));
     CODE(fj_future_invoke_any(pool, w.futures, many, 0, &w.which));
+    world_end(false);
+}
+
+/* ---- <forkjoin/listen.h> --------------------------------------------------------------------- */
+
+FJ_TEST(nothing_is_no_listener, 10)
+{
+    fj_listener l;
+
+    world_make();
+    CODE(fj_future_on_done(NULL, done_fn, NULL));
+    CODE(fj_future_on_done(&w.future[0], NULL, NULL));
+    CODE(fj_future_listen(NULL, &l, done_fn, NULL));
+    CODE(fj_future_listen(&w.future[0], NULL, done_fn, NULL));
+    CODE(fj_future_listen(&w.future[0], &l, NULL, NULL));
     world_end(false);
 }
 
