@@ -141,7 +141,7 @@ struct fj_task {
  * negated. */
 #define FJ_ERRORS(X)                                           \
     X(FJ_OK, 0, "success")                                     \
-    X(FJ_EAGAIN, -11, "the system has no thread to give")      \
+    X(FJ_EAGAIN, -11, "the system refuses a thread or a file") \
     X(FJ_ENOMEM, -12, "out of memory")                         \
     X(FJ_EBUSY, -16, "busy")                                   \
     X(FJ_EINVAL, -22, "invalid argument or misuse")            \

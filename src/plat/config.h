@@ -337,4 +337,23 @@
 #define FJI_RETRY_TRIES 16
 #define FJI_RETRY_WAIT_NS 1000000000ll
 
+/* ---- Inboxes --------------------------------------------------------------------------------- */
+
+/* Cells of the first chunk of an inbox, a power of two; each further chunk has twice as many. With
+ * the largest number of chunks there are about 16 million cells, whose numbers fit into 24 bits.
+ * Further callbacks use cells of their own, which are allocated and freed each time. */
+#ifndef FJI_INBOX_CELLS
+#define FJI_INBOX_CELLS 64
+#endif
+#define FJI_INBOX_CHUNKS 18
+
+/* Number of used cells that fj_inbox_run() gives back together, so that it costs the posting threads
+ * only one change of the word that they take cells from. */
+#ifndef FJI_INBOX_BATCH
+#define FJI_INBOX_BATCH 32
+#endif
+
+/* Interval in which fj_inbox_close() checks whether another thread has left notify(), ns. */
+#define FJI_INBOX_CLOSE_NS 100000ll
+
 #endif /* FJI_CONFIG_H */
