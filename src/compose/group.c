@@ -85,8 +85,11 @@ typedef struct frame {
     cell *first, *last; /* free cells; `last` is valid if `first` is not NULL */
 } frame;
 
-/* The topmost frame of the calling thread. Its address also identifies the thread. */
+/* The topmost frame of the calling thread. */
 static __thread frame *group_here;
+
+/* The number of the calling thread, or 0 if the thread has never opened a group. */
+static __thread uint64_t group_thread;
 
 /* Returns the frame of the calling thread if it runs a child of g, and no child of another group
  * above that; otherwise NULL. */
@@ -136,8 +139,9 @@ static int group_take_unit(fj_group *g)
  * unless it has more units or waits for g. */
 static void group_drop_units(fj_group *g, uint32_t n)
 {
-    /* [group.count] acq_rel -> acq_rel in the call that drops the last unit: what the children of
-     * this thread did. Both ends are here. */
+    /* [group.count] release -> acquire in the call that drops the last unit: what the children of
+     * this thread did.
+     * [group.count] both ends are here. */
     if (fji_add_acq_rel(&g->count, -n) == n) fj_completer_try_complete(&g->root);
 }
 
@@ -209,7 +213,7 @@ static cell *group_new_cell(fj_group *g)
     frame *f = group_frame(g);
     cell *last, *c;
 
-    if (f == NULL && g->owner != &group_here) return group_take_cells(g, 1, &last);
+    if (f == NULL && g->owner != group_thread) return group_take_cells(g, 1, &last);
     cell **list = f != NULL ? &f->first : &g->own;
     if (*list == NULL) {
         *list = group_take_cells(g, f != NULL ? FRAME_CELLS : OWN_CELLS, &last);
@@ -473,6 +477,16 @@ int fj_group_wait_for(fj_group *g, int64_t timeout_ns)
 
 /* ---- Beginning and end ----------------------------------------------------------------------- */
 
+/* Returns the number of the calling thread. No other thread of the process ever has this number. */
+static uint64_t group_own_number(void)
+{
+    static uint64_t threads;
+
+    /* relaxed: the counter publishes nothing. */
+    if (group_thread == 0) group_thread = fji_add_relaxed(&threads, (uint64_t)1) + 1;
+    return group_thread;
+}
+
 /* Makes g an open group without error. Returns FJ_OK, or FJ_ENOMEM if there is no memory for the
  * common pool. */
 static int group_open(fj_group *g, fj_pool *pool, const fj_token *token)
@@ -480,7 +494,7 @@ static int group_open(fj_group *g, fj_pool *pool, const fj_token *token)
     int err = fji_root_init(&g->root, pool, token);
 
     if (err != FJ_OK) return err;
-    g->owner = &group_here;
+    g->owner = group_own_number();
     g->code = FJ_OK;
     g->closed = 0;
     g->holds = 0;
