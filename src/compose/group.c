@@ -20,14 +20,15 @@
  *   that runs a child has a frame on its stack, with the units that the worker has. It has at least
  *   one, that of the running child. A child that adds another one passes on a unit of the frame. If
  *   only one is left, it first takes UNITS more from the count. When a body has returned, its unit
- *   stays in the frame. The worker then takes the next child from its own queue, with the unit of
- *   that child. Before the worker leaves the frame, it gives the units back in one operation.
+ *   stays in the frame. The worker then takes another child from its own queue, or steals one, and
+ *   gets the unit of that child. Before the worker leaves the frame, it gives all units back in one
+ *   operation.
  *
  *     queued child --(a worker takes it)--> frame --(frame ends)--> count
  *     queued child <--(a child adds one)--- frame <--(units used up)-- count
  *
  *   A worker leaves a frame after TURNS children, so that its pool can give it other work, or when
- *   its own queue has no child of this group on top.
+ *   it finds no child of this group.
  *
  * Memory for children
  *   A child of fj_group_call() is in a cell: a cache line, so that the workers that run two
@@ -277,8 +278,7 @@ static void frame_run(frame *f, fj_task *t, bool skip)
     if (FJI_UNLIKELY(code != FJ_OK)) group_fail(g, code);
 }
 
-/* Runs the child t, and then at most `more` children that are on top of the calling worker's own
- * queue. */
+/* Runs the child t, and then at most `more` children that the calling worker takes or steals. */
 static void group_run_children(fj_task *t, bool discarded, uint32_t more)
 {
     fj_group *g = ((cell *)t)->group;
@@ -286,7 +286,7 @@ static void group_run_children(fj_task *t, bool discarded, uint32_t more)
 
     group_here = &f;
     frame_run(&f, t, discarded || fj_is_cancelled());
-    while (!discarded && more-- != 0 && (t = fji_member_take(&g->root)) != NULL) {
+    while (!discarded && more-- != 0 && (t = fji_member_take(&g->root, 1)) != NULL) {
         f.units++;
         frame_run(&f, t, fj_is_cancelled());
     }
@@ -440,7 +440,7 @@ static void group_run_own(fj_group *g)
 {
     fj_task *t;
 
-    while ((t = fji_member_take(&g->root)) != NULL)
+    while ((t = fji_member_take(&g->root, 0)) != NULL)
         (void)fji_member_run(t, &g->root, group_run_all);
 }
 
