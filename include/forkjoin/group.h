@@ -110,7 +110,7 @@ struct fj_group {
     fj_completer root;
     void (*on_skip)(void *child, void *arg);
     void *arg;
-    void *owner;
+    uint64_t owner;
     int32_t cancel_on_error;
     int32_t code;
     unsigned char gap0[64];

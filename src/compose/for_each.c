@@ -156,7 +156,7 @@ static void feeder_flush(fj_feeder *f)
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-/* Returns whether the call should go on: neither the group nor the calling task is cancelled. */
+/* Returns whether the call should continue: neither the group nor the calling task is cancelled. */
 static bool each_continues(const each *e)
 {
     bool by_caller = e->job.caller != NULL && fj_token_is_cancelled(e->job.caller);

@@ -16,6 +16,8 @@
  */
 #include <dirent.h>
 #include <forkjoin/block.h>
+#include <forkjoin/for_each.h>
+#include <forkjoin/group.h>
 #include <forkjoin/sort.h>
 #include <forkjoin/then.h>
 #include <forkjoin/worker_local.h>
@@ -910,6 +912,11 @@ FJ_TEST(pipelines_of_nothing_are_refused, 10)
 static int value_fn(void *value, void *arg)
 {
     (void)value, (void)arg;
+/* ---- <forkjoin/group.h>, <forkjoin/for_each.h> ----------------------------------------------- */
+
+static int group_fn(fj_group *g, void *arg)
+{
+    (void)g, (void)arg;
     calls++;
     return FJ_OK;
 }
@@ -935,4 +942,59 @@ FJ_TEST(nothing_has_no_values_of_workers, 10)
     MEANS(fj_local_fini(&w.no_local), FJ_OK);
     world_end(false);
     CHECK_EQ(fj_local_fini(&w.local), FJ_OK);
+static int each_fn(void *item, fj_feeder *feeder, void *arg)
+{
+    (void)item, (void)feeder, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+FJ_TEST(nothing_is_no_group, 10)
+{
+    fj_group open, empty;
+    fj_group_task t;
+
+    world_make();
+    CHECK_EQ(fj_group_init(&open, &(fj_group_options){.pool = pool}), FJ_OK);
+    CODE(fj_group_init(NULL, NULL));
+    MEANS(fj_group_init(&empty, NULL), FJ_OK);
+    MEANS(fj_group_fini(&empty), FJ_OK);
+    VOID(fj_group_task_init(NULL, NULL));
+    VOID(fj_group_task_init(&t, NULL));
+    NONE(fj_group_of(NULL));
+    CODE(fj_group_run(NULL, &t));
+    CODE(fj_group_run(&open, NULL));
+    CODE(fj_group_run(&open, &t));
+    CODE(fj_group_call(NULL, group_fn, NULL));
+    CODE(fj_group_call(&open, NULL, &w));
+    MEANS(fj_group_hold(&open), FJ_OK);
+    MEANS(fj_group_release(&open), FJ_OK);
+    CODE(fj_group_hold(NULL));
+    CODE(fj_group_release(NULL));
+    CODE(fj_group_release(&open));
+    CODE(fj_group_wait(NULL));
+    CODE(fj_group_wait_for(NULL, 0));
+    CODE(fj_group_fini(NULL));
+    CODE(fj_group_reset(NULL));
+    VOID(fj_group_cancel(NULL));
+    NONE(fj_group_token(NULL));
+    CODE(fj_group_error(NULL));
+    ZERO(fj_group_has_ended(NULL));
+    CHECK_EQ(fj_group_fini(&open), FJ_OK);
+    world_end(true);
+}
+
+FJ_TEST(work_lists_of_nothing_are_refused, 10)
+{
+    fj_feeder *no_feeder = NULL;
+
+    world_make();
+    CODE(fj_for_each(NULL, 1, 1, each_fn, NULL, NULL));
+    CODE(fj_for_each(w.bytes, 1, 1, NULL, NULL, NULL));
+    CODE(fj_for_each(w.bytes, 1, 0, each_fn, NULL, NULL));
+    CODE(fj_for_each(w.bytes, SIZE_MAX, 2, each_fn, NULL, NULL));
+    CODE(fj_for_each(w.bytes, 1, 1, each_fn, NULL, &w.bad_how));
+    CODE(fj_for_each_add(NULL, w.bytes));
+    CODE(fj_for_each_add(no_feeder, NULL));
+    world_end(false);
 }
