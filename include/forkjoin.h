@@ -63,8 +63,9 @@
  *   speed    The following functions do not check their arguments, so that they stay fast:
  *            fj_fork(), fj_join(), fj_join_as(), fj_unfork(), fj_join_stolen(), fj_task_init(),
  *            fj_future_init(), fj_completer_init(), fj_completer_set_pending(), and NAME_fork(),
- *            NAME_join(), NAME_spawn(), NAME_sync() and NAME_call() of typed tasks. In code compiled with FJ_CHECKED=1 (forkjoin/attr.h) these
- *            functions check their arguments, except the functions of typed tasks.
+ *            NAME_join(), NAME_unfork(), NAME_state(), NAME_spawn(), NAME_sync() and NAME_call() of
+ *            typed tasks. In code compiled with FJ_CHECKED=1 (forkjoin/attr.h) these functions check
+ *            their arguments, except the functions of typed tasks.
  *   memory   The caller provides the memory of a task. The memory must stay valid, and the task
  *            must not move, from the fork or the submission until the join has returned. The
  *            library allocates nothing for a single task; only a queue that is full grows.

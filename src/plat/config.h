@@ -326,6 +326,15 @@
 #define FJI_RETRY_MIN_NS 100000ll
 #define FJI_RETRY_MAX_NS 100000000ll
 
+/* How often a thread in a broadcast looks whether the other threads have arrived or have returned,
+ * with 8 pause instructions between two looks, before it sleeps. */
+#define FJI_EVERY_SPINS 64
+
+/* In a broadcast: the first and the longest pause before the asker wakes the threads again that have
+ * not arrived, and before a thread that waits for the end looks again for a task, ns. */
+#define FJI_EVERY_PAUSE_MIN_NS 20000ll
+#define FJI_EVERY_PAUSE_MAX_NS 1000000ll
+
 /* A worker that waits for a mutex or semaphore, and meanwhile tries to start a thread that the
  * system has refused, tries to lock or decrement in this interval, ns: 1 ms. */
 #define FJI_RETRY_LOCK_NS 1000000ll

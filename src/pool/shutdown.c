@@ -72,6 +72,7 @@
 #include "sched/lifetime.h"
 #include "sched/quiescent.h"
 #include "sched/run.h"
+#include "sched/safepoint.h"
 #include "sched/threadless.h"
 #include "sched/wake.h"
 
@@ -201,11 +202,12 @@ void fji_pool_shutdown(fj_pool *p, bool now)
  */
 static bool shutdown_wait_a_while(fj_pool *p, uint32_t run, int64_t deadline, int64_t retry)
 {
+    fji_worker *w = fji_worker_self();
     int64_t next_check = fji_plat_now() + FJI_THREADLESS_POLL_NS;
 
     if (retry < next_check) next_check = retry;
-    if (deadline <= next_check) return fji_plat_wait(&p->run, run, deadline);
-    fji_plat_wait(&p->run, run, next_check);
+    if (deadline <= next_check) return fji_safepoint_sleep(w, &p->run, run, deadline);
+    fji_safepoint_sleep(w, &p->run, run, next_check);
     return true;
 }
 
@@ -224,6 +226,7 @@ bool fji_pool_await_end(fj_pool *p, int64_t deadline)
 
     /* [pool.end] acquire <- release in fji_pool_end_if_over(): what the threads of p did. */
     while (((run = fji_load_acquire(&p->run)) & FJI_RUN_TERMINATED) == 0 && in_time) {
+        c = fji_safepoint_blocked(w, c);
         fji_run_threadless(p, deadline == FJ_FOREVER);
         fji_pool_try_terminate(p, false);
         int64_t retry = w != NULL ? fji_compensate_retry(w, &pause) : FJ_FOREVER;

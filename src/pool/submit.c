@@ -167,6 +167,8 @@ bool fji_submit_fork(fji_worker *w, fj_task *t)
 {
     fji_taken it = {.item = (uintptr_t)t | FJI_TAG_DETACHED, .token = fji_scope_token(w)};
 
+    /* In a broadcast no thread takes from the submission queues. */
+    if (w->q.shown != w->q.cells) return false;
     submit_prepare(w->pool, t);
     return fji_submit_after_shutdown(w->pool, &it) == FJ_OK;
 }

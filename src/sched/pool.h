@@ -62,6 +62,10 @@ typedef struct fji_worker fji_worker;
  * the worker does not exit while a signal is being sent to it. */
 #define FJI_SYSCALL_PIN 4u
 
+/* fji_worker.call. Any other value is the number of the broadcast that the record is called to. */
+#define FJI_CALL_NONE 0u /* a thread uses the record, and is not called */
+#define FJI_CALL_GONE 1u /* no thread uses the record, or its thread is about to give it back */
+
 /* fj_pool.run */
 /* pool/shutdown.c explains the bits. */
 #define FJI_RUN_SHUTDOWN 1u   /* the pool accepts no further submissions */
@@ -113,6 +117,10 @@ struct fji_worker {
     /* If wait_bucket is not NULL: the token of the waiting task, NULL if the task has none, or
      * any_token if that token has a parent (interrupt.c). */
     const fj_token *wait_token;
+    uint32_t call; /* FJI_CALL_..., or the number of a broadcast; see safepoint.c */
+    /* During a wait that a broadcast may interrupt: the word on which the thread sleeps or is about
+     * to sleep. Otherwise NULL. */
+    uint32_t *sleeps_on;
 
     /* Used by the worker, and by the thread that takes the record for it (fji_record_take()). Other
      * threads read only pool, index, scope_base, scope_none, thread and signallable. */

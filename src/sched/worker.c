@@ -31,6 +31,7 @@
 #include "sched/quiescent.h"
 #include "sched/record.h"
 #include "sched/run.h"
+#include "sched/safepoint.h"
 #include "sched/scope.h"
 #include "sched/search.h"
 #include "sched/spawn.h"
@@ -97,6 +98,7 @@ static void worker_drain_queue(fji_worker *w, fji_taken *taken)
     uint32_t turns = 0;
 
     while (!fji_pool_stopping(w->pool)) {
+        if (FJI_UNLIKELY(fji_worker_called(w))) fji_safepoint_take(w);
         if (++turns % FJI_SUBMISSION_INTERVAL == 0) {
             if (worker_is_surplus(w->pool)) return; /* thieves take the other tasks of the queue */
             if (fji_steal_submission(w, taken)) {
@@ -155,6 +157,7 @@ static bool worker_loop(fji_worker *w)
     uint32_t turns = 0;
 
     while (!fji_pool_stopping(p)) {
+        if (FJI_UNLIKELY(fji_worker_called(w))) fji_safepoint_take(w);
         /* While w spins, it reads the control word only in every 16th turn, because other threads
          * write to the cache line of the control word. */
         bool surplus = (until == 0 || turns % 16 == 0) && worker_is_surplus(p);
@@ -195,6 +198,7 @@ static void worker_exit(fji_worker *w)
     fj_pool *p = w->pool;
     fji_thread before;
 
+    fji_safepoint_leave(w);
     fji_lock_take(&p->lock);
     bool join = fji_pool_last_thread(p, w->awaited, &before);
     w->awaited = false;
@@ -244,6 +248,7 @@ static void worker_main(void *arg)
          * thread handle w->thread. */
         fji_store_release(&w->signallable, 1u);
     }
+    fji_safepoint_enter(w);
     int err = o->on_start != NULL ? o->on_start(p, (int)w->index, o->arg) : FJ_OK;
     if (err != FJ_OK) {
         fji_spawn_failed(p);
@@ -297,6 +302,7 @@ bool fji_worker_start(fj_pool *p)
     if (w == NULL) return false;
     (void)snprintf(name, sizeof name, "%s-%u", p->name, w->index);
     if (worker_start_thread(w, name)) return true;
+    fji_safepoint_leave(w);
     fji_lock_take(&p->lock);
     fji_count(&p->started, (uint64_t)-1);
     fji_record_give_back(w);

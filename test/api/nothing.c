@@ -18,6 +18,7 @@
 #include <forkjoin/block.h>
 #include <forkjoin/inbox.h>
 #include <forkjoin/sort.h>
+#include <forkjoin/worker_local.h>
 #include <string.h>
 
 #include "inside.h"
@@ -41,6 +42,8 @@ static struct {
     fj_blocking blocking;
     fj_progress progress;
     fj_progress_bar *bar;
+    fj_local local, no_local;
+    fj_local_options local_options;
     fj_pool *pool, *out_pool;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -907,4 +910,34 @@ FJ_TEST(pipelines_of_nothing_are_refused, 10)
     CODE(fj_pipeline(w.stages, TOO_MANY(sizeof(fj_stage)), 1, drop_fn, NULL));
     CODE(fj_pipeline(w.stages, 2, 1, drop_fn, &w.bad_how));
     world_end(false);
+}
+
+static int value_fn(void *value, void *arg)
+{
+    (void)value, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+FJ_TEST(nothing_has_no_values_of_workers, 10)
+{
+    fj_local_options o = {.pool = NULL, .bytes = 8};
+
+    world_make();
+    o.pool = pool;
+    CHECK_EQ(fj_local_init(&w.local, &o), FJ_OK);
+    before = w;
+    CODE(fj_local_init(NULL, &o));
+    CODE(fj_local_init(&w.no_local, NULL));
+    CODE(fj_local_init(&w.no_local, &w.local_options));
+    NONE(fj_local_get(NULL));
+    NONE(fj_local_get(&w.no_local));
+    CODE(fj_local_each(NULL, value_fn, NULL));
+    CODE(fj_local_each(&w.local, NULL, NULL));
+    CODE(fj_local_each(&w.no_local, value_fn, NULL));
+    MEANS(fj_local_each(&w.local, value_fn, NULL), FJ_OK);
+    CODE(fj_local_fini(NULL));
+    MEANS(fj_local_fini(&w.no_local), FJ_OK);
+    world_end(false);
+    CHECK_EQ(fj_local_fini(&w.local), FJ_OK);
 }
