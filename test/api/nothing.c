@@ -18,6 +18,7 @@
 #include <forkjoin/block.h>
 #include <forkjoin/for_each.h>
 #include <forkjoin/group.h>
+#include <forkjoin/inbox.h>
 #include <forkjoin/sort.h>
 #include <forkjoin/then.h>
 #include <forkjoin/worker_local.h>
@@ -523,6 +524,46 @@ FJ_TEST(futures_with_nothing_among_them_are_refused, 10)
     CODE(fj_future_invoke_any(pool, w.null_future, 2, 0, &w.which));
     CODE(fj_future_invoke_any(pool, w.futures, many, 0, &w.which));
     world_end(false);
+}
+
+/* ---- <forkjoin/inbox.h> ---------------------------------------------------------------------- */
+
+static void post_fn(void *arg)
+{
+    (void)arg;
+    calls++;
+}
+
+FJ_TEST(nothing_is_no_inbox, 10)
+{
+    fj_inbox_options zero = {0};
+    fj_inbox_item item, empty;
+    fj_inbox *inbox;
+
+    world_make();
+    CHECK_EQ(fj_inbox_create(NULL, &inbox), FJ_OK);
+    fj_inbox_item_init(&item, post_fn, NULL);
+    CODE(fj_inbox_create(&zero, NULL));
+    CODE(fj_inbox_create(NULL, NULL));
+    CODE(fj_inbox_fd(NULL));
+    CODE(fj_inbox_post(NULL, post_fn, NULL));
+    CODE(fj_inbox_post(inbox, NULL, NULL));
+    VOID(fj_inbox_item_init(NULL, post_fn, NULL));
+    VOID(fj_inbox_item_init(&empty, NULL, NULL));
+    CODE(fj_inbox_post_item(inbox, &empty));
+    CODE(fj_inbox_post_item(NULL, &item));
+    CODE(fj_inbox_post_item(inbox, NULL));
+    CODE(fj_inbox_run(NULL, 0));
+    CODE(fj_inbox_run(inbox, -1));
+    CODE(fj_inbox_close(NULL));
+    MEANS(fj_inbox_destroy(NULL), FJ_OK);
+    NONE(fj_inbox_ref(NULL));
+    VOID(fj_inbox_unref(NULL));
+    CODE(fj_future_notify(NULL, inbox, done_fn, NULL));
+    CODE(fj_future_notify(&w.future[0], NULL, done_fn, NULL));
+    CODE(fj_future_notify(&w.future[0], inbox, NULL, NULL));
+    CHECK_EQ(fj_inbox_run(inbox, 0), 0);
+    CHECK_EQ(fj_inbox_destroy(inbox), FJ_OK);
 }
 
 /* ---- <forkjoin/listen.h> --------------------------------------------------------------------- */
