@@ -146,7 +146,7 @@ static bool every_begin(fji_request *r)
     every.due = stops ? 0 : every_call(p, every.number);
     if (!stops) fji_pool_add_guest(p); /* p does not end before the broadcast */
     fji_lock_drop(&p->lock);
-    every_advance(); /* if no record was called, the broadcast is over */
+    every_advance(); /* if no record was called, the broadcast ends here */
     return !stops;
 }
 
@@ -202,7 +202,7 @@ static void every_await_run(fj_pool *p, uint32_t number, bool asks)
 
 /* Takes and runs one task that a participant has forked in fn, but no action. `running`: fji_asked
  * and its value in the phase RUN. fji_queue_steal_for() checks the phase after it has read the cell
- * of the task. If the task was shown again, the phase was over before that, so the check fails.
+ * of the task. If the task was shown again, the phase had ended before that, so the check fails.
  * Returns whether w has run a task. */
 static bool every_help(fji_worker *w, const fji_link *running)
 {
@@ -353,7 +353,7 @@ static uint32_t every_number_in(const fj_pool *p)
     return number;
 }
 
-/* Returns whether w is called, after the broadcasts that were in progress before are over. */
+/* Returns whether w is called, after the broadcasts that were in progress before have ended. */
 static bool enter_is_called(const fji_worker *w)
 {
     /* [every.call] acquire <- acq_rel in every_call(): what fn wrote in the broadcasts before the
@@ -386,7 +386,7 @@ void fji_safepoint_leave(fji_worker *w)
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-/* Takes every.lock while no broadcast is in progress. If one is, first waits until it is over, and
+/* Takes every.lock while no broadcast is in progress. If one is, first waits until it has ended, and
  * takes part if the calling thread is called. */
 static void every_lock_free(fji_worker *w)
 {

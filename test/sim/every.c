@@ -62,6 +62,30 @@ static int visit_and_fork(void *arg)
     return FJ_OK;
 }
 
+static int inner_future(fj_task *t)
+{
+    return inner_leaf(t) - 3;
+}
+
+/* Forks two futures, so that a helper may take them and their cells are left in the queue. */
+static int visit_and_fork_futures(void *arg)
+{
+    fj_future f[2];
+
+    (void)arg;
+    atomic_fetch_add_explicit(&stopped, 1, memory_order_relaxed);
+    atomic_fetch_add(&calls, 1);
+    for (int i = 0; i < 2; i++) {
+        fj_future_init(&f[i], inner_future);
+        CHECK_EQ(fj_future_fork(&f[i]), FJ_OK);
+    }
+    sim_yield();
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_future_wait_quietly(&f[i], FJ_FOREVER), FJ_OK);
+    for (int i = 0; i < 2; i++) fj_future_fini(&f[i]);
+    atomic_fetch_sub_explicit(&stopped, 1, memory_order_relaxed);
+    return FJ_OK;
+}
+
 static unsigned any_flags(void)
 {
     static const unsigned flags[] = {0, FJ_POOL_FIFO, FJ_POOL_SYMMETRIC};
@@ -108,12 +132,12 @@ FJ_TEST(broadcast_does_not_wait_for_workers_that_retire, 10)
 
     o.parallelism = 2;
     o.spin_ns = -1;
-    o.keep_alive_ns = 1000;
+    o.keep_alive_ns = 20000000;
     fj_pool *pool = fjt_pool_with(&o);
     reset();
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(fj_execute(pool, short_action, NULL), FJ_OK);
-        sim_sleep_until(sim_now() + 500);
+        sim_sleep_until(sim_now() + 20000000 + (int64_t)(sim_random() % 8000));
         CHECK_EQ(fj_broadcast(pool, visit, NULL), FJ_OK);
     }
     fjt_destroy(pool);
@@ -219,6 +243,29 @@ FJ_TEST(two_workers_ask_with_tasks_in_their_queues, 10)
 
     reset();
     scenario_inside(pool, asks_and_joins, NULL);
+    fjt_destroy(pool);
+    CHECK(atomic_load(&calls) >= 3);
+    CHECK_EQ(atomic_load(&inner), 2 * atomic_load(&calls));
+}
+
+static void asks_with_futures(void *arg)
+{
+    fj_task a;
+
+    (void)arg;
+    fj_task_init(&a, asking_leaf);
+    fj_fork(&a);
+    CHECK_EQ(fj_broadcast(fj_current_pool(), visit_and_fork_futures, NULL), FJ_OK);
+    CHECK_EQ(fj_broadcast(fj_current_pool(), visit_and_fork_futures, NULL), FJ_OK);
+    CHECK_EQ(fj_join(&a), 5);
+}
+
+FJ_TEST(futures_that_fn_forks_run_once, 10)
+{
+    fj_pool *pool = scenario_pool(2, any_flags());
+
+    reset();
+    scenario_inside(pool, asks_with_futures, NULL);
     fjt_destroy(pool);
     CHECK(atomic_load(&calls) >= 3);
     CHECK_EQ(atomic_load(&inner), 2 * atomic_load(&calls));
