@@ -154,21 +154,6 @@ fji_steal_result fji_steal_root(fji_worker *w, uintptr_t root, fji_taken *taken)
     return steal_round(w, root, taken, &more);
 }
 
-fji_steal_result fji_steal_from_workers(fji_worker *w, fji_taken *taken)
-{
-    uint32_t n = fji_pool_nworkers(w->pool), first = fji_worker_random(w) % n;
-    fji_steal_result result = FJI_STEAL_EMPTY;
-    bool more;
-
-    for (uint32_t i = 0; i < n && result != FJI_STEAL_SUCCESS; i++) {
-        fji_worker *v = fji_pool_worker(w->pool, (first + i) % n);
-        fji_steal_result got = steal_from(w, v, NULL, 0, taken, &more);
-        if (got != FJI_STEAL_EMPTY) result = got;
-    }
-    if (result == FJI_STEAL_SUCCESS) steal_count(w, 1);
-    return result;
-}
-
 bool fji_steal_submission(fji_worker *w, fji_taken *taken)
 {
     fj_pool *p = w->pool;

@@ -27,10 +27,6 @@ fji_steal_result fji_steal_any(fji_worker *w, fji_taken *taken);
  * root, which is not 0. Takes one task at most and wakes no worker. */
 fji_steal_result fji_steal_root(fji_worker *w, uintptr_t root, fji_taken *taken);
 
-/* As fji_steal_any(), but visits only the queues of the other workers. Takes one task at most and
- * wakes no worker. */
-fji_steal_result fji_steal_from_workers(fji_worker *w, fji_taken *taken);
-
 /* Tries once to take the oldest task of each submission queue, beginning with a random queue, until
  * it has taken a task. Wakes no worker. Returns whether it took a task. */
 bool fji_steal_submission(fji_worker *w, fji_taken *taken);

@@ -19,6 +19,7 @@
 #include <forkjoin/for_each.h>
 #include <forkjoin/group.h>
 #include <forkjoin/inbox.h>
+#include <forkjoin/every.h>
 #include <forkjoin/sort.h>
 #include <forkjoin/then.h>
 #include <forkjoin/worker_local.h>
@@ -344,6 +345,9 @@ FJ_TEST(nothing_is_no_task, 10)
     CODE(fj_invoke_mode(pool, &w.task[0], (enum fj_caller)FJ_POOL_CALLER_HELPS));
     CODE(fj_execute(NULL, NULL, NULL));
     CODE(fj_execute(pool, NULL, &w));
+    CODE(fj_broadcast(NULL, NULL, NULL));
+    CODE(fj_broadcast(pool, NULL, &w));
+    MEANS(fj_broadcast(pool, action_fn, NULL), FJ_OK); /* the pool has no thread: no call */
     world_end(false);
 }
 
