@@ -204,6 +204,13 @@
 #define FJI_SUBMISSION_INTERVAL 8
 #endif
 
+/* A worker whose pool has callbacks with a priority takes every n-th task, where n is this number,
+ * from another queue than the priorities demand: background first, or ordinary submissions first, in
+ * turn. So no priority waits forever. */
+#ifndef FJI_AGING_INTERVAL
+#define FJI_AGING_INTERVAL 32u
+#endif
+
 /* ---- Searching and sleeping ------------------------------------------------------------------ */
 
 /* Default of the time that a worker without a task searches before it goes idle, ns: 20 us, because
