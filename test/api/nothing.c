@@ -16,6 +16,7 @@
  */
 #include <dirent.h>
 #include <forkjoin/block.h>
+#include <forkjoin/lane.h>
 #include <forkjoin/sort.h>
 #include <string.h>
 
@@ -844,5 +845,47 @@ FJ_TEST(pipelines_of_nothing_are_refused, 10)
     CODE(fj_pipeline(w.null_stage, 2, 1, drop_fn, NULL));
     CODE(fj_pipeline(w.stages, TOO_MANY(sizeof(fj_stage)), 1, drop_fn, NULL));
     CODE(fj_pipeline(w.stages, 2, 1, drop_fn, &w.bad_how));
+    world_end(false);
+}
+
+/* ---- <forkjoin/callback.h>, <forkjoin/lane.h> ------------------------------------------------- */
+
+FJ_TEST(nothing_is_no_callback, 10)
+{
+    fj_callback none;
+
+    fj_callback_init(&none, NULL);
+    world_make();
+    VOID(fj_callback_init(NULL, NULL));
+    CODE(fj_callback_submit(NULL, NULL, FJ_PRIORITY_HIGH));
+    CODE(fj_callback_submit(pool, &none, FJ_PRIORITY_NORMAL));
+    ZERO(fj_pool_has_work_before(NULL, FJ_PRIORITY_BACKGROUND));
+    world_end(false);
+}
+
+FJ_TEST(nothing_is_no_lane, 10)
+{
+    fj_lane *l;
+
+    world_make();
+    CODE(fj_lane_create(NULL, NULL));
+    CHECK_EQ(fj_lane_create(&l, &(fj_lane_options){.pool = pool}), FJ_OK);
+    CODE(fj_lane_execute(NULL, action_fn, NULL));
+    CODE(fj_lane_execute(l, NULL, NULL));
+    CODE(fj_lane_submit(NULL, &w.future[0]));
+    CODE(fj_lane_submit(l, NULL));
+    CODE(fj_lane_submit(l, &w.no_body));
+    CODE(fj_lane_call(NULL, call_fn, NULL, &w.made));
+    CODE(fj_lane_call(l, NULL, NULL, &w.made));
+    CODE(fj_lane_call(l, call_fn, NULL, NULL));
+    CODE(fj_lane_pause(NULL));
+    CODE(fj_lane_resume(NULL));
+    CODE(fj_lane_drain(NULL, FJ_FOREVER));
+    ZERO(fj_lane_cancel(NULL));
+    CODE(fj_lane_close(NULL));
+    MEANS(fj_lane_destroy(NULL), FJ_OK);
+    ZERO(fj_lane_pending(NULL));
+    ZERO(fj_lane_running(NULL));
+    CHECK_EQ(fj_lane_destroy(l), FJ_OK);
     world_end(false);
 }
