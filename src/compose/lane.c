@@ -12,8 +12,7 @@
  */
 #include "compose/lane_turn.h"
 
-/* Number of cells of a new lane. */
-#define RING_FIRST 32u
+#include "plat/config.h"
 
 /* The largest number of cells. */
 #define RING_MOST (SIZE_MAX / 2 / sizeof(fji_lane_cell))
@@ -37,7 +36,7 @@ int fj_lane_create(fj_lane **lane, const fj_lane_options *o)
     if (o == NULL) o = &defaults;
     if (lane == NULL || !options_ok(o)) return FJ_EINVAL;
     fj_lane *l = fji_plat_alloc(sizeof *l);
-    fji_lane_cell *ring = fji_plat_alloc_scratch(RING_FIRST * sizeof *ring);
+    fji_lane_cell *ring = fji_plat_alloc(FJI_LANE_FIRST * sizeof *ring);
     if (l == NULL || ring == NULL) {
         fji_plat_free(ring);
         fji_plat_free(l);
@@ -47,7 +46,7 @@ int fj_lane_create(fj_lane **lane, const fj_lane_options *o)
     l->options = *o;
     l->width = o->width != 0 ? o->width : UINT32_MAX;
     l->ring = ring;
-    l->size = RING_FIRST;
+    l->size = FJI_LANE_FIRST;
     l->producers_end = &l->producers;
     *lane = l;
     return FJ_OK;
@@ -154,7 +153,7 @@ static int lane_wait_for_room(fj_lane *l, fji_lane_cell cell)
 static bool lane_grow(fj_lane *l, size_t size)
 {
     if (size > RING_MOST) return false;
-    fji_lane_cell *ring = fji_plat_alloc_scratch(2 * size * sizeof *ring);
+    fji_lane_cell *ring = fji_plat_alloc(2 * size * sizeof *ring);
 
     if (ring == NULL) return false;
     fji_lock_take(&l->lock);

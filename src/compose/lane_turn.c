@@ -6,13 +6,8 @@
  */
 #include "compose/lane_turn.h"
 
+#include "plat/config.h"
 #include "plat/ticks.h"
-
-/* A turn ends after this many actions, or after the action during which this time passes (in ticks,
- * 0.4 to 1 ns each), if other work could begin. The number is large enough that the cost of queueing
- * the turn again is below 2 ns per action. */
-#define TURN_ACTIONS 64u
-#define TURN_TICKS 100000u
 
 /* The lanes whose actions the calling thread runs now, innermost first. */
 typedef struct frame {
@@ -183,7 +178,7 @@ static bool stint_is_over(const fj_lane *l, const stint *s)
     const fj_lane_options *o = &l->options;
 
     if (!s->limited) return false;
-    return s->n >= TURN_ACTIONS || fji_ticks() - s->began > TURN_TICKS ||
+    return s->n >= FJI_LANE_ACTIONS || fji_ticks() - s->began > FJI_LANE_TICKS ||
            fj_pool_has_work_before(o->pool, o->priority);
 }
 
