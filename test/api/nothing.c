@@ -20,6 +20,7 @@
 #include <forkjoin/group.h>
 #include <forkjoin/inbox.h>
 #include <forkjoin/every.h>
+#include <forkjoin/lane.h>
 #include <forkjoin/sort.h>
 #include <forkjoin/then.h>
 #include <forkjoin/worker_local.h>
@@ -1041,5 +1042,44 @@ FJ_TEST(work_lists_of_nothing_are_refused, 10)
     CODE(fj_for_each(w.bytes, 1, 1, each_fn, NULL, &w.bad_how));
     CODE(fj_for_each_add(NULL, w.bytes));
     CODE(fj_for_each_add(no_feeder, NULL));
+/* ---- <forkjoin/callback.h>, <forkjoin/lane.h> ------------------------------------------------- */
+
+FJ_TEST(nothing_is_no_callback, 10)
+{
+    fj_callback none;
+
+    fj_callback_init(&none, NULL);
+    world_make();
+    VOID(fj_callback_init(NULL, NULL));
+    CODE(fj_callback_submit(NULL, NULL, FJ_PRIORITY_HIGH));
+    CODE(fj_callback_submit(pool, &none, FJ_PRIORITY_NORMAL));
+    ZERO(fj_pool_has_work_before(NULL, FJ_PRIORITY_BACKGROUND));
+    world_end(false);
+}
+
+FJ_TEST(nothing_is_no_lane, 10)
+{
+    fj_lane *l;
+
+    world_make();
+    CODE(fj_lane_create(NULL, NULL));
+    CHECK_EQ(fj_lane_create(&l, &(fj_lane_options){.pool = pool}), FJ_OK);
+    CODE(fj_lane_execute(NULL, action_fn, NULL));
+    CODE(fj_lane_execute(l, NULL, NULL));
+    CODE(fj_lane_submit(NULL, &w.future[0]));
+    CODE(fj_lane_submit(l, NULL));
+    CODE(fj_lane_submit(l, &w.no_body));
+    CODE(fj_lane_call(NULL, call_fn, NULL, &w.made));
+    CODE(fj_lane_call(l, NULL, NULL, &w.made));
+    CODE(fj_lane_call(l, call_fn, NULL, NULL));
+    CODE(fj_lane_pause(NULL));
+    CODE(fj_lane_resume(NULL));
+    CODE(fj_lane_drain(NULL, FJ_FOREVER));
+    ZERO(fj_lane_cancel(NULL));
+    CODE(fj_lane_close(NULL));
+    MEANS(fj_lane_destroy(NULL), FJ_OK);
+    ZERO(fj_lane_pending(NULL));
+    ZERO(fj_lane_running(NULL));
+    CHECK_EQ(fj_lane_destroy(l), FJ_OK);
     world_end(false);
 }
