@@ -958,11 +958,6 @@ FJ_TEST(pipelines_of_nothing_are_refused, 10)
 static int value_fn(void *value, void *arg)
 {
     (void)value, (void)arg;
-/* ---- <forkjoin/group.h>, <forkjoin/for_each.h> ----------------------------------------------- */
-
-static int group_fn(fj_group *g, void *arg)
-{
-    (void)g, (void)arg;
     calls++;
     return FJ_OK;
 }
@@ -988,6 +983,17 @@ FJ_TEST(nothing_has_no_values_of_workers, 10)
     MEANS(fj_local_fini(&w.no_local), FJ_OK);
     world_end(false);
     CHECK_EQ(fj_local_fini(&w.local), FJ_OK);
+}
+
+/* ---- <forkjoin/group.h>, <forkjoin/for_each.h> ----------------------------------------------- */
+
+static int group_fn(fj_group *g, void *arg)
+{
+    (void)g, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
 static int each_fn(void *item, fj_feeder *feeder, void *arg)
 {
     (void)item, (void)feeder, (void)arg;
@@ -1042,6 +1048,9 @@ FJ_TEST(work_lists_of_nothing_are_refused, 10)
     CODE(fj_for_each(w.bytes, 1, 1, each_fn, NULL, &w.bad_how));
     CODE(fj_for_each_add(NULL, w.bytes));
     CODE(fj_for_each_add(no_feeder, NULL));
+    world_end(false);
+}
+
 /* ---- <forkjoin/callback.h>, <forkjoin/lane.h> ------------------------------------------------- */
 
 FJ_TEST(nothing_is_no_callback, 10)
