@@ -18,7 +18,7 @@
  *
  * The list is stored in chunks of several items, each with one task. So a small item costs a few
  * nanoseconds. A worker first processes the items that its own bodies have added, the newest chunk
- * first. It hands over a part of its items as soon as another worker has nothing to do.
+ * first. It queues a part of its items as soon as its queue has no task for other workers.
  *
  * The rules for all functions of forkjoin/algo.h hold here too, above all those about errors,
  * cancelling and results.
@@ -61,8 +61,8 @@ FJ_API int fj_for_each(void *items, size_t n, size_t size, fj_each_fn *body, voi
 /*
  * Adds a copy of `item` to the list.
  *
- * Another worker can take the item when its chunk is full, when the body returns, or at once if a
- * worker has nothing to do.
+ * Another worker can take the item when its chunk is full, or at once if the queue of the calling
+ * worker has no other task. With how->grain only a full chunk can be taken.
  *
  *   from     the thread that runs the body which got `feeder`, before the body returns.
  *   order    what the caller did before the call happens before the body of the item.
