@@ -4,14 +4,18 @@
  *
  *     static int visit(void *item, fj_feeder *feeder, void *arg)
  *     {
- *         struct graph *g = arg;
+ *         const struct graph *g = arg;
  *         uint32_t node = *(uint32_t *)item;
- *         for each neighbour x of node that was not seen before
- *             if (fj_for_each_add(feeder, &x) != FJ_OK) return 1;
+ *         for (uint32_t i = g->first[node]; i < g->first[node + 1]; i++) {
+ *             bool is_new = !atomic_exchange(&g->seen[g->edge[i]], true);
+ *             int err = is_new ? fj_for_each_add(feeder, &g->edge[i]) : FJ_OK;
+ *             if (err != FJ_OK) return err;
+ *         }
  *         return FJ_OK;
  *     }
  *
- *     int err = fj_for_each(&start, 1, sizeof start, visit, g, NULL);
+ *     uint32_t start = 0;
+ *     int err = fj_for_each(&start, 1, sizeof start, visit, &g, NULL);
  *
  * The list begins with an array. The body is called once for each item, and may add more items. The
  * call returns when the list is empty. An item is a value of a fixed size, which the list copies.
