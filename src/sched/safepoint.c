@@ -82,7 +82,7 @@ static struct {
     fji_request *request; /* in the frame of the asker */
     uint32_t due;         /* called records whose threads have neither arrived nor left */
     uint32_t left;        /* threads that have arrived and have not returned from fn */
-} every;
+} every = {.number = FJI_START_32 & ~3u};
 
 /* The number of the broadcast that the calling thread takes part in, or 0. */
 static __thread uint32_t every_attends;
