@@ -910,6 +910,8 @@ static void run_stopped(int n)
     fjt_destroy(p);
 }
 
+#include "lanes.h" /* uses the functions above */
+
 /* ---- All of them ---------------------------------------------------------------------------- */
 
 /* Creates, uses and ends the common pool, twice. Another program may have left one. */
@@ -954,6 +956,7 @@ static void run_common(int n)
     X(tokens)       \
     X(nested)       \
     X(stopped)      \
+    X(lanes)        \
     X(common)
 
 struct program {
