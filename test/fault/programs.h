@@ -913,6 +913,8 @@ static void run_stopped(int n)
     fjt_destroy(p);
 }
 
+#include "lanes.h" /* uses the functions above */
+
 /* ---- All of them ---------------------------------------------------------------------------- */
 
 /* ---- Groups --------------------------------------------------------------------------------- */
@@ -1081,6 +1083,7 @@ static void run_every(int n)
     X(stopped)      \
     X(groups)       \
     X(every)        \
+    X(lanes)        \
     X(common)
 
 struct program {
