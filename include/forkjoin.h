@@ -63,8 +63,9 @@
  *   speed    The following functions do not check their arguments, so that they stay fast:
  *            fj_fork(), fj_join(), fj_join_as(), fj_unfork(), fj_join_stolen(), fj_task_init(),
  *            fj_future_init(), fj_completer_init(), fj_completer_set_pending(), and NAME_fork(),
- *            NAME_join(), NAME_spawn(), NAME_sync() and NAME_call() of typed tasks. In code compiled with FJ_CHECKED=1 (forkjoin/attr.h) these
- *            functions check their arguments, except the functions of typed tasks.
+ *            NAME_join(), NAME_unfork(), NAME_state(), NAME_spawn(), NAME_sync() and NAME_call() of
+ *            typed tasks. In code compiled with FJ_CHECKED=1 (forkjoin/attr.h) these functions check
+ *            their arguments, except the functions of typed tasks.
  *   memory   The caller provides the memory of a task. The memory must stay valid, and the task
  *            must not move, from the fork or the submission until the join has returned. The
  *            library allocates nothing for a single task; only a queue that is full grows.
@@ -140,7 +141,7 @@ struct fj_task {
  * negated. */
 #define FJ_ERRORS(X)                                           \
     X(FJ_OK, 0, "success")                                     \
-    X(FJ_EAGAIN, -11, "the system has no thread to give")      \
+    X(FJ_EAGAIN, -11, "the system refuses a thread or a file") \
     X(FJ_ENOMEM, -12, "out of memory")                         \
     X(FJ_EBUSY, -16, "busy")                                   \
     X(FJ_EINVAL, -22, "invalid argument or misuse")            \
@@ -897,7 +898,9 @@ FJI_EXTERN_C_END
 /* The headers are included in this order, because each header uses the ones before it. */
 #include "forkjoin/future.h"
 
+#include "forkjoin/callback.h"
 #include "forkjoin/completer.h"
+#include "forkjoin/listen.h"
 #include "forkjoin/local.h"
 #include "forkjoin/timer.h"
 

@@ -38,6 +38,7 @@
 #include "pool/submit.h"
 #include "sched/compensate.h"
 #include "sched/interrupt.h"
+#include "sched/safepoint.h"
 #include "sched/threadless.h"
 #include "sched/wake.h"
 
@@ -160,6 +161,11 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
     int64_t pause = 0;
     if (w != NULL) fji_interruptible_begin(w, bucket);
     for (;;) {
+        if (fji_called(w)) {
+            fji_interruptible_end(w);
+            c = fji_safepoint_blocked(w, c);
+            fji_interruptible_begin(w, bucket);
+        }
         /* [cancel.bucket] acquire <- acq_rel in fji_wait_bucket_notify(): that a future is done, or
          * that the task of w is interrupted. */
         uint32_t seen = fji_load_acquire(bucket);
@@ -188,7 +194,7 @@ static int any_wait(fj_future *const *f, size_t n, int64_t deadline,
         int64_t check_at = now + FJI_THREADLESS_POLL_NS;
         int64_t retry = w != NULL ? fji_compensate_retry(w, &pause) : FJ_FOREVER;
         int64_t until = retry < check_at ? retry : check_at;
-        (void)fji_plat_wait(bucket, seen, until < deadline ? until : deadline);
+        (void)fji_safepoint_sleep(w, bucket, seen, until < deadline ? until : deadline);
         /* If this sleep has lasted FJI_THREADLESS_POLL_NS, w may run one of the futures itself from
          * the next turn of the loop on, even if other workers are active. */
         run_own = run_own || fji_plat_now() >= check_at;

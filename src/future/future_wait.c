@@ -83,6 +83,22 @@ int fj_future_submit_lazy(fj_pool *pool, fj_future *f)
     return future_queue(pool, f, false, false);
 }
 
+int fji_future_adopt(fj_pool *pool, fj_future *f)
+{
+    if (!fji_future_may_queue(f)) return FJ_EINVAL;
+    fj_pool *p = fji_pool_or_common(pool);
+    if (p == NULL) return FJ_ENOMEM;
+    (void)fj_future_ref(f);
+    fji_task_mark_unqueued(&f->task, p->submitted_cell);
+    return FJ_OK;
+}
+
+void fji_future_disown(fj_future *f)
+{
+    fji_store_relaxed(&f->task.cell, (fj_cell *)NULL); /* relaxed: no queue has f */
+    fji_future_drop(f);
+}
+
 /* The slow path of fj_future_fork(). A worker or guest queues f in its pool, and runs f now if no
  * queue has space; it returns FJ_OK in both cases. A thread that works for no pool queues f in the
  * common pool and returns FJ_OK, FJ_EREJECTED or FJ_ENOMEM. Returns FJ_EINVAL if f cannot be
@@ -123,16 +139,51 @@ int fj_future_unfork(fj_future *f)
     return 1;
 }
 
+/* Returns whether f is done and a thread still calls listeners of f. */
+static bool future_has_calls(const fj_future *f)
+{
+    uint32_t listened = FJI_DONE | FJI_LISTENED;
+
+    return (fji_future_word(f) & (listened | FJI_CALLED)) == listened;
+}
+
 int fj_future_reinit(fj_future *f)
 {
     if (f == NULL) return FJ_EINVAL;
     if (!fj_future_is_done(f) || fji_future_is_in_use(f) || fji_future_is_held(f)) return FJ_EBUSY;
+    if (future_has_calls(f)) return FJ_EBUSY;
     f->task.cell = NULL;
     f->tag = 0;
     f->fail_seq = 0;
     if (!fji_completer_is_child(f)) f->token.word = 0;
     fji_store_relaxed(&f->task.state, 0u); /* relaxed: no other thread uses f */
     return FJ_OK;
+}
+
+/* ---- Futures in queues of other modules -------------------------------------------------------- */
+
+int fji_future_adopt(fj_pool *pool, fj_future *f)
+{
+    const uint32_t special = FJI_FUTURE_COMPLETER | FJI_FUTURE_TIMER | FJI_FUTURE_LIMIT;
+
+    if (!fji_future_may_queue(f) || (f->flags & special) != 0) return FJ_EINVAL;
+    fj_pool *p = fji_pool_or_common(pool);
+    if (p == NULL) return FJ_ENOMEM;
+    (void)fj_future_ref(f);
+    fji_task_mark_unqueued(&f->task, p->submitted_cell);
+    return FJ_OK;
+}
+
+void fji_future_disown(fj_future *f)
+{
+    fji_store_relaxed(&f->task.cell, (fj_cell *)NULL); /* relaxed: no queue has f */
+    fji_future_drop(f);
+}
+
+void fji_future_discard(fj_future *f)
+{
+    fji_or_relaxed(&f->task.state, FJI_DISCARDED); /* relaxed: only fn() below reads the bit */
+    (void)f->task.fn(&f->task);
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
@@ -361,4 +412,9 @@ void fj_future_fini(fj_future *f)
 
     if (f == NULL || (f->flags & FJI_FUTURE_ALLOCATED) != 0) return;
     if (fji_future_is_in_use(f) && !fji_completer_is_child(f)) (void)fji_future_await(f, &how);
+    if (future_has_calls(f)) {
+        fji_listeners_call_deferred();
+        how.done = FJI_CALLED;
+        (void)fji_future_await(f, &how);
+    }
 }

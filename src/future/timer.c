@@ -203,11 +203,14 @@ static void timer_fire(fj_timer *t, fj_pool *p)
         fji_future_finish(&t->future, FJ_ECANCELED); /* t is not queued: p stops, or no memory */
 }
 
-/* fji_timer_ops.acts: returns whether timer_fire() may call on_timeout for t, which is user code. t
- * has left the wheel because it was due. Called with fji_timers.lock. */
+/* fji_timer_ops.acts: returns whether timer_fire() may run user code for t: on_timeout or listeners.
+ * t has left the wheel because it was due. Called with fji_timers.lock. */
 static bool timer_acts(const fj_timer *t)
 {
-    return t->kind == FJI_TIMER_EXPIRED && ((const struct timeout_call *)t)->on_timeout != NULL;
+    if (t->kind != FJI_TIMER_EXPIRED) return false;
+    /* relaxed: a hint. If a listener is added later, it only delays other timers while it runs. */
+    return ((const struct timeout_call *)t)->on_timeout != NULL ||
+           (fji_load_relaxed(&t->future.task.state) & FJI_LISTENED) != 0;
 }
 
 /* fji_timer_ops.discard: called without fji_timers.lock by the thread that shuts the pool down and

@@ -57,6 +57,7 @@
 #include "sched/overflow.h"
 #include "sched/own_queue.h"
 #include "sched/registry.h"
+#include "sched/safepoint.h"
 #include "sched/scope.h"
 
 fji_lock fji_common_lock;
@@ -85,10 +86,10 @@ static void atfork_stamp(fj_task *t)
  * from w and is not done becomes orphaned. */
 static void atfork_keep_worker(fji_worker *w)
 {
-    uint32_t index = fji_base_index(w->q.base);
-
     for (uint32_t i = 0; i < w->q.capacity; i++) {
         fj_cell *c = &w->q.cells[i];
+        /* Of the hidden tasks, those below hidden_index are stolen. */
+        uint32_t index = c < w->q.shown ? w->q.hidden_index : fji_base_index(w->q.base);
         if (c->item <= FJI_SPECIAL || c->item == FJI_ACTION) continue;
         if (fji_item_is_detached(c->item)) {
             if (i >= index) atfork_stamp(fji_item_task(c->item));
@@ -99,6 +100,7 @@ static void atfork_keep_worker(fji_worker *w)
     w->joining = NULL;
     w->wait_bucket = NULL;
     w->awaited = false; /* the thread that was about to join it does not exist here */
+    fji_safepoint_reset(w, true);
     w->q.opening = 0;
     fji_worker_set_location(w);
 }
@@ -119,6 +121,7 @@ static void atfork_reset_worker(fji_worker *w, bool orphaned)
     fji_scope_reset(w);
     w->wait_bucket = NULL;
     w->syscall = 0;
+    fji_safepoint_reset(w, false);
     fji_worker_set_location(w);
     fji_queue_reset(&w->q);
 }
@@ -152,7 +155,7 @@ static void atfork_reset_pool(fj_pool *p, void *arg)
         fji_worker *w = fji_pool_worker(p, i);
         if (w != NULL && !atfork_is_own(self, w)) atfork_reset_worker(w, guests + total != 0);
     }
-    for (uint32_t i = 0; i < p->nsubmissions; i++)
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++)
         if (p->submissions[i] != NULL) fji_submission_queue_reset(p->submissions[i]);
     fji_timers_in_child(p);
     fji_lock_reset(&p->lock);
@@ -171,7 +174,7 @@ static void atfork_reset_pool(fj_pool *p, void *arg)
 void fji_atfork_reset_common(fj_pool *p)
 {
     fji_lock_reset(&p->lock);
-    for (uint32_t i = 0; i < p->nsubmissions; i++)
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++)
         if (p->submissions[i] != NULL) fji_lock_reset(&p->submissions[i]->lock);
     fji_timers_in_child(p);
 }
@@ -198,6 +201,7 @@ static void atfork_child(void)
     fji_fork_generation++;
     fji_registry_reset_lock();
     fji_overflow_in_child();
+    fji_safepoint_in_child();
     fji_registry_each(atfork_reset_pool, fji_worker_self());
     fji_lock_reset(&fji_common_lock);
     if (atfork_common_in_child != NULL) atfork_common_in_child();

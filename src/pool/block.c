@@ -12,12 +12,18 @@
  * (fji_compensate_retry()), so it divides its wait into steps. In the functions below, `end` is the
  * deadline of the caller and `until` is the end of the current step. If `until` is earlier than
  * `end`, a timeout at `until` is not reported to the caller.
+ *
+ * Broadcasts (sched/safepoint.c). A worker takes part in a broadcast in fj_sleep_ns(), and before
+ * and after it waits for a file. It does not take part in the other waits: a worker that takes a
+ * lock may hold another one already, and a worker that has waited may hold the lock that it waited
+ * for. Another worker, which waits for that lock, would not arrive.
  */
 #include "plat/blocking.h"
 #include "plat/wait.h"
 #include "sched/compensate.h"
 #include "sched/interrupt.h"
 #include "sched/pool.h"
+#include "sched/safepoint.h"
 #include "sched/spawn.h"
 
 /* ---- Begin and end --------------------------------------------------------------------------- */
@@ -163,10 +169,11 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Sleeps until the time `end`. Called by w. Returns FJ_OK, or FJ_ECANCELED if the task of w is
- * interrupted. w sleeps on its wait bucket, because an interrupt notifies the bucket. If the bucket
- * is notified for another reason, w sleeps again. */
-static int sleep_until(fji_worker *w, int64_t end)
+/* Sleeps until the time `end`. Called by w, which *b says is blocked. Returns FJ_OK, or FJ_ECANCELED
+ * if the task of w is interrupted. w sleeps on its wait bucket, because an interrupt notifies the
+ * bucket. If the bucket is notified for another reason, or a broadcast has ended the sleep, w sleeps
+ * again. */
+static int sleep_until(fji_worker *w, fj_blocking *b, int64_t end)
 {
     uint32_t *bucket = fji_wait_bucket(w);
     int64_t pause = 0;
@@ -179,7 +186,13 @@ static int sleep_until(fji_worker *w, int64_t end)
         uint32_t seen = fji_load_acquire(bucket);
         should_continue = !fji_interrupted(w);
         if (should_continue)
-            (void)fji_plat_wait(bucket, seen, earlier(end, fji_compensate_retry(w, &pause)));
+            (void)fji_safepoint_sleep(w, bucket, seen,
+                                      earlier(end, fji_compensate_retry(w, &pause)));
+        if (fji_called(w)) {
+            fji_interruptible_end(w);
+            b->token = (int)fji_safepoint_blocked(w, (fji_compensation)b->token);
+            fji_interruptible_begin(w, bucket);
+        }
     } while (should_continue && fji_plat_now() < end);
     fji_interruptible_end(w);
     return should_continue ? FJ_OK : FJ_ECANCELED;
@@ -197,7 +210,7 @@ int fj_sleep_ns(int64_t ns)
         return FJ_OK;
     }
     block_begin(&b);
-    int err = sleep_until(w, end);
+    int err = sleep_until(w, &b, end);
     fj_block_end(&b);
     return err;
 }
@@ -305,6 +318,7 @@ static int interrupt_signal(void)
  * to the worker. */
 static void files_begin(fj_blocking *b)
 {
+    fji_safepoint(fji_worker_self());
     block_begin(b);
     if (b->worker != NULL) fji_syscall_begin(b->worker);
 }
@@ -313,6 +327,7 @@ static void files_end(fj_blocking *b)
 {
     if (b->worker != NULL) fji_syscall_end(b->worker);
     fj_block_end(b);
+    fji_safepoint(fji_worker_self());
 }
 
 /* Makes one call of poll(). Returns what fji_plat_poll() returns. If the pool that the calling

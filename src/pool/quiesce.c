@@ -20,6 +20,7 @@
 #include "sched/hold.h"
 #include "sched/quiescent.h"
 #include "sched/run.h"
+#include "sched/safepoint.h"
 #include "sched/steal.h"
 #include "sched/threadless.h"
 #include "sched/wake.h"
@@ -63,6 +64,7 @@ static void quiesce_help(fji_worker *w)
     int turn = 0;
 
     for (;;) {
+        fji_safepoint(w);
         fji_steal_result got = quiesce_find(w, &taken);
         if (got == FJI_STEAL_SUCCESS) {
             fji_run_taken(p, w, &taken);
@@ -102,6 +104,11 @@ static bool quiesce_watch(fj_pool *p, int64_t deadline)
     if (!may_run) fji_pool_needs_worker(p);
     if (own) fji_quiesce_turn(w, FJI_PARK_QUIET);
     while (!(quiet = fji_quiesce_now(p)) && fji_plat_now() < deadline) {
+        if (fji_called(w)) {
+            if (own) fji_quiesce_turn(w, FJI_PARK_ACTIVE);
+            c = fji_safepoint_blocked(w, c);
+            if (own) fji_quiesce_turn(w, FJI_PARK_QUIET);
+        }
         quiesce_wake(p);
         fji_run_threadless(p, may_run);
         int64_t retry = w != NULL ? fji_compensate_retry(w, &pause) : FJ_FOREVER;

@@ -72,6 +72,7 @@
 #include "sched/lifetime.h"
 #include "sched/quiescent.h"
 #include "sched/run.h"
+#include "sched/safepoint.h"
 #include "sched/threadless.h"
 #include "sched/wake.h"
 
@@ -87,15 +88,17 @@ static void shutdown_cancel_queued(fj_pool *p)
     fji_taken taken;
     uint32_t n = fji_pool_nworkers(p);
 
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL) continue;
-        /* A submitter that takes this lock later sees STOP and queues nothing. */
+        /* A submitter that takes this lock later sees STOP and queues nothing. The tasks are
+         * cancelled without the lock, because a release function or a callback may call the
+         * library. */
         fji_lock_take(&q->lock);
+        fji_lock_drop(&q->lock);
         while (fji_submission_queue_maybe(q))
             if (fji_submission_queue_steal(q, &taken) == FJI_STEAL_SUCCESS)
                 fji_cancel_taken(&taken);
-        fji_lock_drop(&q->lock);
     }
     for (uint32_t i = 0; i < n; i++) {
         fji_worker *w = fji_pool_worker(p, i);
@@ -201,11 +204,12 @@ void fji_pool_shutdown(fj_pool *p, bool now)
  */
 static bool shutdown_wait_a_while(fj_pool *p, uint32_t run, int64_t deadline, int64_t retry)
 {
+    fji_worker *w = fji_worker_self();
     int64_t next_check = fji_plat_now() + FJI_THREADLESS_POLL_NS;
 
     if (retry < next_check) next_check = retry;
-    if (deadline <= next_check) return fji_plat_wait(&p->run, run, deadline);
-    fji_plat_wait(&p->run, run, next_check);
+    if (deadline <= next_check) return fji_safepoint_sleep(w, &p->run, run, deadline);
+    fji_safepoint_sleep(w, &p->run, run, next_check);
     return true;
 }
 
@@ -224,6 +228,7 @@ bool fji_pool_await_end(fj_pool *p, int64_t deadline)
 
     /* [pool.end] acquire <- release in fji_pool_end_if_over(): what the threads of p did. */
     while (((run = fji_load_acquire(&p->run)) & FJI_RUN_TERMINATED) == 0 && in_time) {
+        c = fji_safepoint_blocked(w, c);
         fji_run_threadless(p, deadline == FJ_FOREVER);
         fji_pool_try_terminate(p, false);
         int64_t retry = w != NULL ? fji_compensate_retry(w, &pause) : FJ_FOREVER;
@@ -287,7 +292,7 @@ void fji_pool_join(fj_pool *p)
     bool last_exited = p->has_last_exited;
     p->has_last_exited = false;
     fji_lock_drop(&p->lock);
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL) continue;
         fji_lock_take(&q->lock);

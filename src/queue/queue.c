@@ -25,6 +25,7 @@ bool fji_queue_init(fji_queue *q, uint32_t first, uint32_t limit, bool asymmetri
     q->asymmetric = asymmetric;
     q->cells = (fj_cell *)(void *)q->range.start + 2;
     q->first = q->cells;
+    q->shown = q->cells;
     q->cells[-2].item = FJI_END;
     q->cells[-1].item = FJI_END;
     q->cells[first].item = FJI_END;
@@ -55,6 +56,7 @@ void fji_queue_reset(fji_queue *q)
     q->last_index = 0;
     q->opening = 0;
     q->fast.top = q->cells;
+    q->shown = q->cells;
     q->typed_hint = q->cells;
     q->fast.floor = q->asymmetric ? (uintptr_t)q->cells : QUEUE_FLOOR_MAX;
     q->base = fji_base_make(fji_base_epoch(b) + 1, 0,
@@ -243,6 +245,7 @@ fj_cell *fji_queue_reclaim(fji_queue *q, fj_cell *b, fj_cell *low)
     fj_cell *lo = b;
 
     if (q->tombstones == 0) return b;
+    if (low < q->shown) low = q->shown; /* the cells below are hidden */
     while (lo > low && cell_item(lo - 1) == FJI_TOMBSTONE) cell_set(--lo, FJI_FREE);
     if (lo == b) return b;
     q->tombstones -= (uint32_t)(b - lo);
@@ -366,7 +369,7 @@ static fj_cell *queue_compact(fji_queue *q, fj_cell *end)
 
     uint32_t index = fji_base_index(b);
     fj_cell *low = end;
-    while (low > q->cells && !cell_is_pinned(q, low - 1, index)) low--;
+    while (low > q->shown && !cell_is_pinned(q, low - 1, index)) low--;
     fj_cell *to = low;
     for (fj_cell *c = low; c < end; c++) {
         if (cell_item(c) == FJI_TOMBSTONE) {

@@ -149,6 +149,10 @@ typedef struct fji_queue {
      * TOMBSTONE below this cell. */
     fj_cell *typed_low;
     uint32_t typed_count; /* number of plain tasks forked under typed code and not joined */
+    /* The owner touches no cell below this one: `cells`, or a higher cell while the tasks below it
+     * are hidden (hide.c). */
+    fj_cell *shown;
+    uint32_t hidden_index; /* while tasks are hidden: index of base when they were hidden */
     /* Used under typed code and otherwise: */
     uint32_t capacity;   /* number of cells, without the END cells below and above them */
     uint32_t tombstones; /* number of cells that hold TOMBSTONE */
@@ -267,6 +271,27 @@ fji_steal_result fji_queue_steal_for(fji_queue *q, uint32_t from, const fji_link
 
 /* Thief. As fji_queue_steal(), but returns EMPTY if the oldest task is typed. */
 fji_steal_result fji_queue_steal_untyped(fji_queue *q, fji_taken *taken);
+
+/* What fji_queue_hide() saves for fji_queue_show(). */
+typedef struct fji_hidden {
+    fj_cell *top;   /* fast.top */
+    fj_cell *low;   /* typed_low */
+    uint32_t count; /* typed_count */
+    bool separated; /* the queue had space for the separator */
+} fji_hidden;
+
+/*
+ * Owner, while no task of its queue is hidden. Hides the tasks of the queue: until fji_queue_show(),
+ * thieves take only tasks that the owner forks from now on. The owner may fork and join as usual,
+ * but must not join the hidden tasks. It is not under typed code meanwhile, whether it was before or
+ * not. hide.c explains the protocol.
+ */
+void fji_queue_hide(fji_queue *q, fji_hidden *h);
+
+/* Owner. Ends fji_queue_hide(). The owner has joined all tasks that it has forked since then;
+ * detached tasks may be left in the queue. Returns whether the queue has a task to take. The caller
+ * then wakes a worker, as after a push. */
+bool fji_queue_show(fji_queue *q, const fji_hidden *h);
 
 /* Any thread. Returns false if the queue had no task to take. Returns true if it may have one, and
  * always while base is LOCKED. */

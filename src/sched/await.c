@@ -32,6 +32,7 @@
 #include "sched/help.h"
 #include "sched/interrupt.h"
 #include "sched/quiescent.h"
+#include "sched/safepoint.h"
 #include "sched/threadless.h"
 #include "sched/wake.h"
 
@@ -61,15 +62,19 @@ static bool await_is_orphaned(const struct await *a)
            fji_task_is_orphaned(a->task);
 }
 
+/* Returned by the functions that sleep, instead of a code, if the thread of w is called to a
+ * broadcast. The caller takes part and waits again. */
+#define AWAIT_CALLED 1
+
 /* Returns FJ_ECANCELED if the wait is interruptible (how->interruptible) and the task that w runs is
- * interrupted. Otherwise returns FJ_ETIMEDOUT if the deadline has passed, and FJ_OK if the waiter has
- * to continue to wait. w: the calling worker or guest, or NULL if the calling thread works for no
+ * interrupted. Otherwise returns FJ_ETIMEDOUT if the deadline has passed, AWAIT_CALLED if the thread is
+ * called to a broadcast, and FJ_OK if the waiter has to continue to wait. w: the calling worker or guest, or NULL if the calling thread works for no
  * pool. */
 static int await_gives_up(const fji_worker *w, const fji_wait *how)
 {
     if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;
     if (how->deadline != FJ_FOREVER && fji_plat_now() >= how->deadline) return FJ_ETIMEDOUT;
-    return FJ_OK;
+    return fji_called(w) ? AWAIT_CALLED : FJ_OK;
 }
 
 /*
@@ -96,7 +101,8 @@ static int64_t await_next_check(fji_worker *w, const fji_wait *how, const fj_poo
  * w: the calling worker or guest, or NULL if the calling thread works for no pool. watched: the
  * pool of the task if the waiter is a guest or works for another pool or for none; otherwise NULL.
  * If `watched` has tasks and no threads, the waiter asks for a thread. If no thread starts and the
- * wait has no deadline, the waiter runs the tasks itself. Returns FJ_OK or FJ_ETIMEDOUT.
+ * wait has no deadline, the waiter runs the tasks itself. Returns FJ_OK, FJ_ETIMEDOUT or
+ * AWAIT_CALLED.
  */
 static int await_sleep(fji_worker *w, const struct await *a, fj_pool *watched)
 {
@@ -110,7 +116,7 @@ static int await_sleep(fji_worker *w, const struct await *a, fj_pool *watched)
     while ((s & a->how->done) == 0 && err == FJ_OK) {
         if (watched != NULL) fji_run_threadless(watched, fji_wait_may_run(a->how));
         if (await_is_orphaned(a)) break;
-        fji_plat_wait(a->state, s, await_next_check(w, a->how, watched, &pause));
+        fji_safepoint_sleep(w, a->state, s, await_next_check(w, a->how, watched, &pause));
         /* [task.done] acquire <- acq_rel in fji_task_complete(), fji_cell_complete(),
          * fji_future_finish() and future_publish(): result and code of the task. */
         s = fji_load_acquire(a->state);
@@ -143,7 +149,7 @@ static int await_interruptible(fji_worker *w, const struct await *a, fj_pool *wa
         if ((s & a->how->done) != 0 || await_is_orphaned(a)) break;
         if ((err = await_gives_up(w, a->how)) != FJ_OK) break;
         if (watched != NULL) fji_run_threadless(watched, fji_wait_may_run(a->how));
-        fji_plat_wait(bucket, seen, await_next_check(w, a->how, watched, &pause));
+        fji_safepoint_sleep(w, bucket, seen, await_next_check(w, a->how, watched, &pause));
     }
     fji_interruptible_end(w);
     return (s & a->how->done) != 0 ? FJ_OK : err;
@@ -220,14 +226,21 @@ static int await_done(fji_worker *w, fj_pool *pool, const struct await *a)
             until = 0;
             continue;
         }
-        if ((err = await_gives_up(w, a->how)) != FJ_OK) break;
+        if ((err = await_gives_up(w, a->how)) < FJ_OK) break;
+        if (err == AWAIT_CALLED) {
+            fji_safepoint_take(w);
+            err = FJ_OK;
+            continue;
+        }
         /* RETRY: a queue may hold a task that w may run, so w does not sleep yet. */
         if (got == FJI_STEAL_RETRY) spins = true;
         if ((spins || (s & FJI_THIEF_MASK) != 0) && await_spin(&until, &turn, spin_ns)) continue;
         if (got == FJI_STEAL_RETRY) continue;
         /* A waiter that is not a worker of `pool` also checks whether `pool` has threads. */
         err = await_asleep(w, a, counted ? NULL : pool);
-        break;
+        if (err != AWAIT_CALLED) break;
+        fji_safepoint_take(w);
+        err = FJ_OK;
     }
     /* [join.chain] release -> acquire in help_thief(): the cell that an outer wait of w waits for,
      * or NULL. */

@@ -21,6 +21,7 @@
 #include "sched/own_queue.h"
 #include "sched/record.h"
 #include "sched/run.h"
+#include "sched/safepoint.h"
 
 fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down, bool *refused)
 {
@@ -44,6 +45,7 @@ fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down, bool *refused)
     if (w == NULL) return NULL;
     w->outer = fji_self;
     fji_self = &w->q.fast;
+    fji_safepoint_enter(w);
     return w;
 }
 
@@ -54,6 +56,7 @@ void fji_guest_leave(fji_worker *w)
 
     while (fji_worker_take_local(w, &taken)) fji_run_taken(p, w, &taken);
     fji_queue_shrink(&w->q);
+    fji_safepoint_leave(w);
     fji_self = w->outer;
     fji_record_give_back(w);
     /* [pool.activity] acq_rel -> acquire in fji_pool_quiescent(): the record is free, and its queue

@@ -100,7 +100,9 @@ bool fji_worker_take_back(fji_worker *w, uint32_t position, uintptr_t item)
 {
     fj_cell *c = w->q.cells + position;
 
-    return position < w->q.capacity && c->item == item && fji_worker_take_detached(w, c);
+    /* A cell below `shown` is hidden: its task stays in the queue until it is shown again. */
+    return position < w->q.capacity && c >= w->q.shown && c->item == item &&
+           fji_worker_take_detached(w, c);
 }
 
 void fji_worker_set_location(fji_worker *w)

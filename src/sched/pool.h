@@ -62,6 +62,10 @@ typedef struct fji_worker fji_worker;
  * the worker does not exit while a signal is being sent to it. */
 #define FJI_SYSCALL_PIN 4u
 
+/* fji_worker.call. Any other value is the number of the broadcast that the record is called to. */
+#define FJI_CALL_NONE 0u /* a thread uses the record, and is not called */
+#define FJI_CALL_GONE 1u /* no thread uses the record, or its thread is about to give it back */
+
 /* fj_pool.run */
 /* pool/shutdown.c explains the bits. */
 #define FJI_RUN_SHUTDOWN 1u   /* the pool accepts no further submissions */
@@ -113,6 +117,10 @@ struct fji_worker {
     /* If wait_bucket is not NULL: the token of the waiting task, NULL if the task has none, or
      * any_token if that token has a parent (interrupt.c). */
     const fj_token *wait_token;
+    uint32_t call; /* FJI_CALL_..., or the number of a broadcast; see safepoint.c */
+    /* During a wait that a broadcast may interrupt: the word on which the thread sleeps or is about
+     * to sleep. Otherwise NULL. */
+    uint32_t *sleeps_on;
 
     /* Used by the worker, and by the thread that takes the record for it (fji_record_take()). Other
      * threads read only pool, index, scope_base, scope_none, thread and signallable. */
@@ -129,6 +137,7 @@ struct fji_worker {
     /* Calls of fork_may_wake() (wake.c) in a row for which starts of threads were being refused and
      * no worker was idle. */
     uint32_t forks_since_spawn_try;
+    uint32_t ranked_takes;    /* tasks taken while the pool has ranked queues; see steal.c */
     bool awaiting_first_task; /* the thread was started and has not found a task yet */
     bool rescan_owed;         /* it was woken before its rescan; see idle.h */
     /* NULL until code that is compiled with FJ_CHECKED forks a task on this worker. Then the
@@ -197,6 +206,12 @@ static inline uint32_t fji_worker_random(fji_worker *w)
 
 /* ---- Pool ------------------------------------------------------------------------------------ */
 
+/* The ranked submission queues, for callbacks with a priority: fji_pool_ranked(). A pool creates
+ * them on first use. */
+#define FJI_RANK_HIGH 0u
+#define FJI_RANK_BACKGROUND 1u
+#define FJI_RANKS 2u
+
 /* Number of elements of fj_pool.chunk. Each element points to an array of FJI_CHUNK pointers to
  * worker records. Together they have space for FJ_MAX_WORKERS records. */
 #define FJI_CHUNKS ((FJ_MAX_WORKERS + FJI_CHUNK) / FJI_CHUNK)
@@ -251,9 +266,10 @@ struct fj_pool {
     int32_t max_threads;            /* how many worker threads the pool may have at most */
     uint32_t blocked;               /* number of blocked workers */
     uint32_t workers;               /* number of worker records */
-    uint32_t nsubmissions;          /* number of submission queues; a power of two */
+    uint32_t nsubmissions;          /* number of ordinary submission queues; a power of two */
     fji_worker **chunk[FJI_CHUNKS]; /* arrays of FJI_CHUNK pointers to worker records each */
-    fji_submission_queue *submissions[FJI_MAX_SUBMISSION_QUEUES];
+    /* The ordinary submission queues, and after them the ranked ones: FJI_RANK_... */
+    fji_submission_queue *submissions[FJI_MAX_SUBMISSION_QUEUES + FJI_RANKS];
 
     /* Set when the pool is created. The common pool sets most of them again each time it is created
      * again. Otherwise only cancel_delayed, lazy and timers change later. */
@@ -341,6 +357,31 @@ static inline fji_worker *fji_pool_worker(const fj_pool *p, uint32_t i)
     fji_worker **c = fji_load_acquire(&p->chunk[i / FJI_CHUNK]);
     /* [pool.record] acquire <- release in record_new(): the record's contents. */
     return c != NULL ? fji_load_acquire(&c[i % FJI_CHUNK]) : NULL;
+}
+
+/* Returns the number of all submission queues, with the ranked ones. */
+static inline uint32_t fji_pool_nqueues(const fj_pool *p)
+{
+    return p->nsubmissions + FJI_RANKS;
+}
+
+/* Returns the number of the ranked submission queue `rank`, FJI_RANK_HIGH or FJI_RANK_BACKGROUND.
+ * Workers take from the first before all other queues, and from the second after all others
+ * (steal.c). */
+static inline uint32_t fji_pool_ranked(const fj_pool *p, uint32_t rank)
+{
+    return p->nsubmissions + rank;
+}
+
+/* Returns whether p has a ranked submission queue. A worker that misses a new queue finds it in its
+ * rescan, which looks at the queues themselves. */
+static inline bool fji_pool_has_ranked(const fj_pool *p)
+{
+    fji_submission_queue *const *q = &p->submissions[p->nsubmissions];
+
+    /* relaxed: the pointers are only compared */
+    return fji_load_relaxed(&q[FJI_RANK_HIGH]) != NULL ||
+           fji_load_relaxed(&q[FJI_RANK_BACKGROUND]) != NULL; /* relaxed: as above */
 }
 
 /* Returns submission queue number i, or NULL if it does not exist yet. */

@@ -48,11 +48,13 @@ static fji_worker *record_new(fj_pool *p)
     }
     w->q.fast.ctl = p->asymmetric ? (const int64_t *)&p->ctl : &record_always_ctl;
     w->q.fast.submitted_cell = p->submitted_cell;
+    w->q.fast.index = i;
     w->pool = p;
     w->index = i;
     w->scope = w->scope_base = &w->scope_none[0];
     w->scope_none[1].from = FJI_SCOPE_NO_MEMORY;
     fji_worker_set_location(w);
+    w->call = FJI_CALL_GONE;
     w->forks_since_spawn_try = FJI_START_32;
     w->steals = w->parks = FJI_START_64;
     /* [pool.record] release -> acquire in fji_pool_worker(): the initialised record. */
@@ -88,6 +90,7 @@ fji_worker *fji_record_take(fj_pool *p, uint32_t as)
     fji_store_relaxed(&w->blocked, FJI_BLOCKED_NO); /* relaxed: for dumps, selfcheck.c, atfork.c */
     fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);   /* relaxed: the store to alive publishes it */
     fji_store_relaxed(&w->rescanning, 0u);          /* relaxed: the store to alive publishes it */
+    fji_store_relaxed(&w->call, FJI_CALL_NONE);     /* relaxed: the lock of the pool orders it */
     w->searching = w->rescan_owed = false;
     w->stack_half = UINTPTR_MAX;
     w->awaiting_first_task = as == FJI_ALIVE_WORKER;

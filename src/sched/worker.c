@@ -31,6 +31,7 @@
 #include "sched/quiescent.h"
 #include "sched/record.h"
 #include "sched/run.h"
+#include "sched/safepoint.h"
 #include "sched/scope.h"
 #include "sched/search.h"
 #include "sched/spawn.h"
@@ -88,23 +89,34 @@ static inline void worker_run_future(fji_worker *w, fj_task *t)
     (void)t->fn(t);
 }
 
+/* Runs *taken, which w has taken from a submission queue while tasks are left in its own queue. */
+static void worker_run_between(fji_worker *w, const fji_taken *taken)
+{
+    worker_reset(w);
+    fji_run_taken(w->pool, w, taken);
+    worker_reset(w);
+}
+
 /* Runs the tasks of w's queue until the queue is empty or the pool stops. In every turn whose
  * number is a multiple of FJI_SUBMISSION_INTERVAL, returns if w is surplus (see
- * worker_is_surplus()), and otherwise runs a submitted task instead, if there is one. *taken:
- * scratch memory; its contents mean nothing to the caller. */
+ * worker_is_surplus()), and otherwise runs a submitted task instead, if there is one. In the other
+ * turns runs a callback of high priority instead, if there is one. *taken: scratch memory; its
+ * contents mean nothing to the caller. */
 static void worker_drain_queue(fji_worker *w, fji_taken *taken)
 {
     uint32_t turns = 0;
 
     while (!fji_pool_stopping(w->pool)) {
+        if (FJI_UNLIKELY(fji_worker_called(w))) fji_safepoint_take(w);
         if (++turns % FJI_SUBMISSION_INTERVAL == 0) {
             if (worker_is_surplus(w->pool)) return; /* thieves take the other tasks of the queue */
             if (fji_steal_submission(w, taken)) {
-                worker_reset(w);
-                fji_run_taken(w->pool, w, taken);
-                worker_reset(w);
+                worker_run_between(w, taken);
                 continue;
             }
+        } else if (FJI_UNLIKELY(fji_pool_has_ranked(w->pool)) && fji_steal_high(w, taken)) {
+            worker_run_between(w, taken);
+            continue;
         }
         fj_task *t = fji_worker_take_future(w);
         if (t != NULL) {
@@ -155,6 +167,7 @@ static bool worker_loop(fji_worker *w)
     uint32_t turns = 0;
 
     while (!fji_pool_stopping(p)) {
+        if (FJI_UNLIKELY(fji_worker_called(w))) fji_safepoint_take(w);
         /* While w spins, it reads the control word only in every 16th turn, because other threads
          * write to the cache line of the control word. */
         bool surplus = (until == 0 || turns % 16 == 0) && worker_is_surplus(p);
@@ -195,6 +208,7 @@ static void worker_exit(fji_worker *w)
     fj_pool *p = w->pool;
     fji_thread before;
 
+    fji_safepoint_leave(w);
     fji_lock_take(&p->lock);
     bool join = fji_pool_last_thread(p, w->awaited, &before);
     w->awaited = false;
@@ -244,6 +258,7 @@ static void worker_main(void *arg)
          * thread handle w->thread. */
         fji_store_release(&w->signallable, 1u);
     }
+    fji_safepoint_enter(w);
     int err = o->on_start != NULL ? o->on_start(p, (int)w->index, o->arg) : FJ_OK;
     if (err != FJ_OK) {
         fji_spawn_failed(p);
@@ -297,6 +312,7 @@ bool fji_worker_start(fj_pool *p)
     if (w == NULL) return false;
     (void)snprintf(name, sizeof name, "%s-%u", p->name, w->index);
     if (worker_start_thread(w, name)) return true;
+    fji_safepoint_leave(w);
     fji_lock_take(&p->lock);
     fji_count(&p->started, (uint64_t)-1);
     fji_record_give_back(w);

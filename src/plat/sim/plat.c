@@ -209,6 +209,11 @@ void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)
     (void)prepare, (void)parent, (void)child;
 }
 
+int64_t fji_plat_process(void)
+{
+    return 1;
+}
+
 /* ---- Faults ---------------------------------------------------------------------------------- */
 
 static struct plat_fault {
