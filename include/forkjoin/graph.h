@@ -6,15 +6,17 @@
  * means that b begins after a has ended. A run calls the body of each node once, as soon as all its
  * predecessors have ended, and runs independent nodes in parallel:
  *
- *     static int compile(fj_node *n, void *arg) { ... return 0; }
- *     static int link_all(fj_node *n, void *arg) { ... return 0; }
+ *     static int compile(fj_node *n, void *arg)
+ *     {
+ *         return run_compiler(fj_node_name(n), arg); // 0, or a code that ends the run
+ *     }
  *
  *     fj_graph *g;
  *     fj_node *a, *b, *app;
  *     int err = fj_graph_create(&g, NULL);
- *     if (err == FJ_OK) err = fj_graph_add(g, compile, "a.c", "a", &a);
- *     if (err == FJ_OK) err = fj_graph_add(g, compile, "b.c", "b", &b);
- *     if (err == FJ_OK) err = fj_graph_add(g, link_all, NULL, "app", &app);
+ *     if (err == FJ_OK) err = fj_graph_add(g, compile, "a.c", "a.o", &a);
+ *     if (err == FJ_OK) err = fj_graph_add(g, compile, "b.c", "b.o", &b);
+ *     if (err == FJ_OK) err = fj_graph_add(g, compile, NULL, "app", &app);
  *     if (err == FJ_OK) err = fj_graph_edge(g, a, app);
  *     if (err == FJ_OK) err = fj_graph_edge(g, b, app);
  *     if (err == FJ_OK) err = fj_graph_run(g, NULL); // NULL: the common pool
@@ -33,9 +35,7 @@
  *   that was added from the condition. An index without an edge starts no successor. A negative
  *   value is an error code. Edges from a condition are weak: the chosen successor begins at once,
  *   whatever its other predecessors are, and no node waits for a weak edge. So weak edges may lead
- *   back, which makes a loop:
- *
- *     init -> step -> more? --0--> step, --1--> done
+ *   back, which makes a loop.
  *
  *   Each time a node ends, it counts once for each of its successors. A node that has only weak
  *   predecessors begins only if a condition chooses it. A node whose predecessors do not all run,
@@ -53,15 +53,14 @@
  *   Nodes and edges are added by any thread while the graph does not run, by one thread at a time or
  *   several. With the option FJ_GRAPH_GROWS they may also be added during a run, from bodies and
  *   from other threads, and they stay for the next runs:
- *     - A node that is added during a run takes part in it as soon as an edge leads to it.
- *     - An edge from a node that has not ended makes its target wait for that node. An edge from a
- *       node that has ended counts as satisfied. If that was the last one missing, the target
- *       begins.
- *     - An edge to a node that has begun is refused with FJ_EBUSY. So a body that adds a node first
- *       connects its own node to it: the new node then waits for the body to return.
- *     - An edge that closes a cycle is refused with FJ_EINVAL.
- *     - If the run ends before a thread outside its bodies makes the call, the addition counts from
- *       the next run on.
+ *   - A node that is added during a run takes part in it as soon as an edge leads to it.
+ *   - An edge from a node that has not ended makes its target wait for that node. An edge from a node
+ *     that has ended counts as satisfied. If no other predecessor is missing, the target begins.
+ *   - An edge to a node that has begun is refused with FJ_EBUSY. So a body that adds a node first
+ *     adds an edge from its own node: the new node then waits for the body to return.
+ *   - An edge that closes a cycle is refused with FJ_EINVAL.
+ *   - If the run ends before a thread outside its bodies makes the call, the addition counts from the
+ *     next run on.
  *   A run of a graph with FJ_GRAPH_GROWS takes a lock of the graph at the end of each node.
  */
 #ifndef FORKJOIN_GRAPH_H

@@ -285,7 +285,7 @@ void *fj_node_result(const fj_node *n)
 size_t fj_node_input_count(const fj_node *n)
 {
     if (n == NULL) return 0;
-    size_t count = n->more->ninputs;
+    size_t count = n->more->input_count;
     for (const fji_edge *e = n->more->first_in; e != NULL; e = e->next_in) count++;
     return count;
 }
@@ -294,9 +294,9 @@ void *fj_node_input(const fj_node *n, size_t i)
 {
     if (n == NULL) return NULL;
     const fji_node_more *m = n->more;
-    if (i < m->ninputs) return m->inputs[i]->result;
+    if (i < m->input_count) return m->inputs[i]->result;
     const fji_edge *e = m->first_in;
-    for (i -= m->ninputs; e != NULL && i > 0; i--) e = e->next_in;
+    for (i -= m->input_count; e != NULL && i > 0; i--) e = e->next_in;
     return e != NULL ? e->from->result : NULL;
 }
 

@@ -37,7 +37,7 @@ typedef struct fji_edge fji_edge;
  *
  * The successors of a node are fj_graph.successors[first] and the following ones. Such an element is
  * the address of a node. Its lowest bit is set if that node has only one strong predecessor and no
- * weak one, so that it is ready without a look at its `join`.
+ * weak one, so that a run does not read its `join`.
  *
  * `join` is the number of strong predecessors that have not ended. In a careful run (graph_run.c) 0
  * means that the node has begun.
@@ -52,7 +52,7 @@ struct fj_node {
     };
     fji_node_more *more;
     uint32_t first;
-    uint32_t nsuccessors;
+    uint32_t successor_count;
     uint32_t join;
     uint32_t strong; /* number of strong predecessors */
     uint32_t flags;
@@ -64,7 +64,7 @@ struct fji_node_more {
     fj_graph *graph;
     char *name;
     fj_node **inputs; /* a part of fj_graph.inputs */
-    uint32_t ninputs;
+    uint32_t input_count;
     uint32_t index; /* the number of the node */
     uint32_t weak;  /* number of weak predecessors */
     uint32_t mark;  /* equals fj_graph.mark if the present search has visited the node */
@@ -134,7 +134,7 @@ struct fj_graph {
     uintptr_t *successors; /* the memory of the three arrays */
     fj_node **inputs;
     fj_node **sources;
-    size_t nsources;
+    size_t source_count;
 };
 
 /* Allocates memory that is not zeroed. Returns NULL if there is none. */

@@ -42,11 +42,11 @@ static void count_edges(fj_graph *g)
     if (g->careful) forget_edges(g);
     FJI_PILE_EACH(&g->nodes, fj_node, n)
     {
-        n->nsuccessors = n->strong = 0;
+        n->successor_count = n->strong = 0;
     }
     FJI_PILE_EACH(&g->edges, fji_edge, e)
     {
-        e->from->nsuccessors++;
+        e->from->successor_count++;
         if (fji_node_is_condition(e->from))
             e->to->more->weak++;
         else
@@ -60,19 +60,19 @@ static void divide_arrays(fj_graph *g)
     uint32_t first = 0;
     fj_node **inputs = g->inputs;
 
-    g->nsources = 0;
+    g->source_count = 0;
     g->careful = g->grows;
     FJI_PILE_EACH(&g->nodes, fj_node, n)
     {
         fji_node_more *m = n->more;
-        m->ninputs = n->strong + m->weak;
+        m->input_count = n->strong + m->weak;
         m->inputs = n->filled = inputs;
-        inputs += m->ninputs;
+        inputs += m->input_count;
         n->first = first;
-        first += n->nsuccessors;
-        n->nsuccessors = 0;
+        first += n->successor_count;
+        n->successor_count = 0;
         n->flags = (n->flags & ~FJI_NODE_CHOSEN) | (m->weak != 0 ? FJI_NODE_CHOSEN : 0);
-        if (m->ninputs == 0) g->sources[g->nsources++] = n;
+        if (m->input_count == 0) g->sources[g->source_count++] = n;
         if (fji_node_is_condition(n)) g->careful = true;
     }
 }
@@ -83,7 +83,7 @@ static void fill_arrays(fj_graph *g)
     {
         fj_node *a = e->from, *b = e->to;
         uintptr_t single = b->strong == 1 && (b->flags & FJI_NODE_CHOSEN) == 0;
-        g->successors[a->first + a->nsuccessors++] = (uintptr_t)b | single;
+        g->successors[a->first + a->successor_count++] = (uintptr_t)b | single;
         *b->filled++ = a;
     }
 }
@@ -110,7 +110,7 @@ static bool allocate_arrays(fj_graph *g)
 static void order_after(const fj_graph *g, const fj_node *n, fj_node ***end)
 {
     if (fji_node_is_condition(n)) return;
-    for (uint32_t i = 0; i < n->nsuccessors; i++) {
+    for (uint32_t i = 0; i < n->successor_count; i++) {
         fj_node *s = fji_node_successor(g, n, i);
         if (--s->join == 0) *(*end)++ = s;
     }
@@ -134,7 +134,7 @@ static size_t order_nodes(fj_graph *g)
 /* Returns a strong predecessor of n that was not put in order. */
 static fj_node *left_predecessor(const fj_node *n)
 {
-    for (uint32_t i = 0; i < n->more->ninputs; i++) {
+    for (uint32_t i = 0; i < n->more->input_count; i++) {
         fj_node *p = n->more->inputs[i];
         if (p->join != 0 && !fji_node_is_condition(p)) return p;
     }
@@ -194,7 +194,7 @@ bool fji_graph_closes_cycle(fj_graph *g, fj_node *a, fj_node *b)
         fj_node *n = stack;
         stack = n->more->via;
         if (fji_node_is_condition(n)) continue;
-        for (uint32_t i = 0; i < n->nsuccessors; i++)
+        for (uint32_t i = 0; i < n->successor_count; i++)
             search_push(g, fji_node_successor(g, n, i), n, &stack);
         for (const fji_edge *e = n->more->first_out; e != NULL; e = e->next_out)
             search_push(g, e->to, n, &stack);
@@ -224,7 +224,7 @@ void fji_graph_reset(fj_graph *g)
 static bool check(fj_graph *g)
 {
     g->cycle = order_nodes(g) != g->nodes.count ? find_cycle(g) : NULL;
-    bool no_start = g->nodes.count != 0 && g->nsources == 0;
+    bool no_start = g->nodes.count != 0 && g->source_count == 0;
     g->problem = no_start && g->cycle == NULL ? FJI_GRAPH_NO_START : FJI_GRAPH_FINE;
     return g->cycle == NULL && !no_start;
 }

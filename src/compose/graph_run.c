@@ -7,7 +7,7 @@
  * Other ready successors are forked, so that other workers may steal them. When no successor is
  * ready, the frame takes back the task that it has forked last, and continues with its node. A task
  * that was stolen is run in a frame of its own by the thief, and the frame that has forked it joins
- * it at the end. So no counter of the whole run exists: the run is over when its first frame has
+ * it at the end. So no counter of the whole run exists: the run ends when its first frame has
  * joined all its tasks. While a frame waits for a thief, its worker helps that thief, and runs no
  * node of another graph.
  *
@@ -29,7 +29,8 @@
  * so `join` is also a guard:
  *   - 0 means that the node is queued or running. The thread that lowers `join` from 1 to 0, by a
  *     predecessor, or from any value to 0, by a condition, has started the node.
- *   - When the node ends, before its successors are looked at, `join` gets its first value again.
+ *   - When the node ends, before `join` of its successors is lowered, its own `join` gets its first value
+ *     again.
  *   - A start that finds 0, or a value below 0, is an error of the program: the run fails.
  * A careful run begins with a pass that sets `join` of all nodes, because some may not have run.
  *
@@ -41,7 +42,6 @@
  *
  * Edges         from                             to                               carries
  *   graph.join  acq_rel add, arrive()            acquire load or add, arrive()    what a node did
- *   graph.done  release store, slot_run()        acquire load, frame_reclaim()    that a join is short
  */
 #include "compose/graph.h"
 
@@ -136,8 +136,7 @@ static int slot_run(fj_task *t)
         frame_init(&f, s->frame->g);
         frame_run(&f, s->node);
     }
-    /* [graph.done] release -> acquire in frame_reclaim(): the frame joins the task soon. */
-    fji_store_release(&s->done, 1u);
+    fji_store_relaxed(&s->done, 1u); /* relaxed: a hint; the join orders what the nodes did */
     return FJ_OK;
 }
 
@@ -206,8 +205,7 @@ static void frame_reclaim(struct frame *f)
     for (uint32_t i = 0; i < f->forked; i++) {
         uint8_t number = f->order[i];
         struct slot *s = &f->slots[number];
-        /* [graph.done] acquire <- release in slot_run(): the thief is about to complete the task. */
-        if (fji_load_acquire(&s->done) != 0) {
+        if (fji_load_relaxed(&s->done) != 0) { /* relaxed: as in slot_run() */
             frame_join(f, s);
         } else {
             f->order[i] = f->order[kept];
@@ -279,7 +277,7 @@ static inline fj_node *plain_step(struct frame *f, fj_node *n)
         (void)run_fail(f->g, code, FJI_GRAPH_FAILED, n);
         return NULL;
     }
-    const uintptr_t *e = f->g->successors + n->first, *end = e + n->nsuccessors;
+    const uintptr_t *e = f->g->successors + n->first, *end = e + n->successor_count;
     for (; e < end; e++) {
         fj_node *s = (fj_node *)(*e & ~(uintptr_t)1);
         if ((*e & 1) == 0 && !arrive(s)) continue;
@@ -370,12 +368,12 @@ static struct added careful_end(struct frame *f, fj_node *n, fj_node **next)
 static void careful_branch(struct frame *f, const fj_node *n, uint32_t chosen, struct added added,
                            fj_node **next)
 {
-    if (chosen < n->nsuccessors) {
+    if (chosen < n->successor_count) {
         careful_choose(f, fji_node_successor(f->g, n, chosen), next);
         return;
     }
     fji_edge *e = added.first;
-    for (uint32_t i = n->nsuccessors; e != NULL && i < chosen; i++)
+    for (uint32_t i = n->successor_count; e != NULL && i < chosen; i++)
         e = e != added.last ? e->next_out : NULL;
     if (e != NULL) careful_choose(f, e->to, next);
 }
@@ -407,7 +405,7 @@ static fj_node *careful_step(struct frame *f, fj_node *n)
         careful_branch(f, n, (uint32_t)code, added, &next);
         return next;
     }
-    for (uint32_t i = 0; i < n->nsuccessors; i++)
+    for (uint32_t i = 0; i < n->successor_count; i++)
         careful_arrive(f, fji_node_successor(f->g, n, i), &next);
     for (fji_edge *e = added.first; e != NULL; e = e != added.last ? e->next_out : NULL)
         careful_arrive(f, e->to, &next);
@@ -460,7 +458,7 @@ static int root_run(fj_task *t)
 
     frame_init(&f, g);
     f.source = g->sources;
-    f.sources_end = g->sources + g->nsources;
+    f.sources_end = g->sources + g->source_count;
     do {
         fj_node *n = frame_next(&f);
         frame_run(&f, n);

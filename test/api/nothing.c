@@ -16,10 +16,11 @@
  */
 #include <dirent.h>
 #include <forkjoin/block.h>
+#include <forkjoin/every.h>
 #include <forkjoin/for_each.h>
+#include <forkjoin/graph.h>
 #include <forkjoin/group.h>
 #include <forkjoin/inbox.h>
-#include <forkjoin/every.h>
 #include <forkjoin/lane.h>
 #include <forkjoin/sort.h>
 #include <forkjoin/then.h>
@@ -953,6 +954,64 @@ FJ_TEST(pipelines_of_nothing_are_refused, 10)
     CODE(fj_pipeline(w.stages, TOO_MANY(sizeof(fj_stage)), 1, drop_fn, NULL));
     CODE(fj_pipeline(w.stages, 2, 1, drop_fn, &w.bad_how));
     world_end(false);
+}
+
+/* ---- <forkjoin/graph.h> ---------------------------------------------------------------------- */
+
+static int node_fn(fj_node *n, void *arg)
+{
+    (void)n, (void)arg;
+    return ++calls > 0;
+}
+
+static int write_fn(const char *text, size_t bytes, void *arg)
+{
+    (void)text, (void)bytes, (void)arg;
+    return ++calls > 0;
+}
+
+FJ_TEST(nothing_is_no_graph, 10)
+{
+    fj_graph *g, *none = NULL;
+    fj_node *n, *made = NULL;
+    char text[4] = "abc";
+
+    CHECK_EQ(fj_graph_create(&g, NULL), FJ_OK);
+    CHECK_EQ(fj_graph_add(g, node_fn, NULL, NULL, &n), FJ_OK);
+    world_make();
+    CODE(fj_graph_create(NULL, NULL));
+    CODE(fj_graph_add(NULL, node_fn, NULL, NULL, &made));
+    CODE(fj_graph_add(g, NULL, NULL, NULL, &made));
+    CODE(fj_graph_add_condition(NULL, node_fn, NULL, NULL, &made));
+    CODE(fj_graph_add_condition(g, NULL, NULL, NULL, &made));
+    CODE(fj_graph_edge(NULL, n, n));
+    CODE(fj_graph_edge(g, NULL, n));
+    CODE(fj_graph_edge(g, n, NULL));
+    CODE(fj_graph_edge(g, n, n));
+    CODE(fj_graph_check(NULL));
+    CODE(fj_graph_run(NULL, NULL));
+    CODE(fj_graph_start(NULL, NULL));
+    CODE(fj_graph_wait(NULL, 0));
+    CODE(fj_graph_wait(g, 0));
+    ZERO(fj_graph_cancel(NULL));
+    VOID(fj_node_set_result(NULL, NULL));
+    NONE(fj_node_result(NULL));
+    ZERO(fj_node_input_count(NULL));
+    NONE(fj_node_input(NULL, 0));
+    NONE(fj_node_graph(NULL));
+    NONE(fj_node_name(NULL));
+    NONE(fj_graph_failed(NULL));
+    ZERO(fj_graph_error(NULL, text, sizeof text));
+    ZERO(fj_graph_error(g, NULL, 4));
+    CODE(fj_graph_dot(NULL, write_fn, NULL));
+    CODE(fj_graph_dot(g, NULL, NULL));
+    MEANS(fj_graph_add(g, node_fn, NULL, NULL, NULL), FJ_OK);
+    MEANS(fj_graph_add_condition(g, node_fn, NULL, NULL, NULL), FJ_OK);
+    MEANS(fj_graph_destroy(NULL), FJ_OK);
+    MEANS(fj_graph_error(g, NULL, 0), 0);
+    CHECK(none == NULL && made == NULL && strcmp(text, "abc") == 0);
+    world_end(false);
+    CHECK_EQ(fj_graph_destroy(g), FJ_OK);
 }
 
 static int value_fn(void *value, void *arg)

@@ -122,26 +122,75 @@ FJ_TEST(loop_runs_its_nodes_once_in_each_round, 10)
     fjt_destroy(pool);
 }
 
+/* Two conditions choose the same node. It runs twice, one after the other, or the second start is
+ * refused. */
+struct chosen {
+    int value;
+    atomic_int running, runs;
+};
+
+static int chosen_run(fj_node *n, void *arg)
+{
+    struct chosen *c = arg;
+
+    (void)n;
+    CHECK_EQ(atomic_exchange_explicit(&c->running, 1, memory_order_relaxed), 0);
+    c->value++;
+    atomic_store_explicit(&c->running, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->runs, 1, memory_order_relaxed);
+    return 0;
+}
+
+static int choose_first(fj_node *n, void *arg)
+{
+    (void)n, (void)arg;
+    return 0;
+}
+
+FJ_TEST(node_that_two_conditions_choose_does_not_run_twice_at_once, 10)
+{
+    fj_pool *pool = scenario_pool(2, 0);
+    fj_graph *g = graph_make(0);
+    struct chosen c;
+    fj_node *a, *b, *n = graph_node(g, chosen_run, &c);
+
+    memset(&c, 0, sizeof c);
+    CHECK_EQ(fj_graph_add_condition(g, choose_first, NULL, NULL, &a), FJ_OK);
+    CHECK_EQ(fj_graph_add_condition(g, choose_first, NULL, NULL, &b), FJ_OK);
+    graph_edge(g, a, n);
+    graph_edge(g, b, n);
+    int code = fj_graph_run(g, pool), runs = atomic_load(&c.runs);
+    CHECK(code == FJ_OK || code == FJ_EBUSY);
+    CHECK(code == FJ_OK ? runs == 2 : runs <= 1);
+    CHECK_EQ(c.value, runs);
+    CHECK_EQ(fj_graph_destroy(g), FJ_OK);
+    fjt_destroy(pool);
+}
+
 /* ---- Additions --------------------------------------------------------------------------------- */
+
+enum { TARGETS = 3 };
 
 struct growing {
     fj_graph *g;
-    fj_node *a, *b, *target;
+    fj_node *a, *b, *target[TARGETS];
     struct place place_a, place_b, place_target;
     int err;
 };
 
-/* Another thread connects a, which may have ended, to the target, which waits for b. */
+/* Another thread connects a, which may have ended, to the targets, which wait for b. */
 static void *grows_outside(void *arg)
 {
     struct growing *gr = arg;
 
-    gr->err = fj_graph_edge(gr->g, gr->a, gr->target);
-    CHECK(gr->err == FJ_OK || gr->err == FJ_EBUSY);
+    for (int i = TARGETS; i-- > 0;) {
+        int err = fj_graph_edge(gr->g, gr->a, gr->target[i]);
+        CHECK(err == FJ_OK || err == FJ_EBUSY);
+    }
     return NULL;
 }
 
-/* The target runs exactly once, after b, and after a if the edge was added in time. */
+/* Each target runs exactly once, after b, and after a if the edge was added in time. */
 static int growing_target(fj_node *n, void *arg)
 {
     struct growing *gr = arg;
@@ -164,12 +213,14 @@ FJ_TEST(edge_that_is_added_during_a_run_is_counted_or_refused, 10)
     gr->g = graph_make(FJ_GRAPH_GROWS);
     gr->a = graph_node(gr->g, place_fill, &gr->place_a);
     gr->b = graph_node(gr->g, place_fill, &gr->place_b);
-    gr->target = graph_node(gr->g, growing_target, gr);
-    graph_edge(gr->g, gr->b, gr->target);
+    for (int i = 0; i < TARGETS; i++) {
+        gr->target[i] = graph_node(gr->g, growing_target, gr);
+        graph_edge(gr->g, gr->b, gr->target[i]);
+    }
     CHECK_EQ(fj_graph_start(gr->g, pool), FJ_OK);
     CHECK_EQ(pthread_create(&t, NULL, grows_outside, gr), 0);
     CHECK_EQ(fj_graph_wait(gr->g, FJ_FOREVER), FJ_OK);
-    CHECK_EQ(atomic_load(&gr->place_target.runs), 1);
+    CHECK_EQ(atomic_load(&gr->place_target.runs), TARGETS);
     pthread_join(t, NULL);
     CHECK_EQ(fj_graph_destroy(gr->g), FJ_OK);
     fjt_destroy(pool);
@@ -249,30 +300,41 @@ FJ_TEST(cancel_against_the_last_node, 10)
     fjt_destroy(pool);
 }
 
-/* Two waiters; the graph is destroyed when both have returned. */
+/* ---- Waiting ----------------------------------------------------------------------------------- */
+
+/* While a thread returns from its wait, another one starts the next run. */
 static void *waits(void *g)
 {
-    CHECK_EQ(fj_graph_wait(g, FJ_FOREVER), 7);
+    int code = fj_graph_wait(g, FJ_FOREVER);
+
+    CHECK(code == 7 || code == 8);
     return NULL;
 }
 
 static int fails(fj_node *n, void *arg)
 {
-    (void)n, (void)arg;
-    return 7;
+    struct place *p = arg;
+
+    (void)n;
+    return ++p->value;
 }
 
-FJ_TEST(waiters_return_and_the_graph_is_destroyed, 10)
+FJ_TEST(waiter_gets_the_result_of_its_run, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
     fj_graph *g = graph_make(0);
+    struct place p;
+    int code;
     pthread_t t;
 
-    (void)graph_node(g, fails, NULL);
-    (void)graph_node(g, fails, NULL);
+    memset(&p, 0, sizeof p);
+    p.value = 6;
+    (void)graph_node(g, fails, &p);
     CHECK_EQ(fj_graph_start(g, pool), FJ_OK);
     CHECK_EQ(pthread_create(&t, NULL, waits, g), 0);
     CHECK_EQ(fj_graph_wait(g, FJ_FOREVER), 7);
+    while ((code = fj_graph_run(g, pool)) == FJ_EBUSY) sim_yield();
+    CHECK_EQ(code, 8);
     pthread_join(t, NULL);
     CHECK_EQ(fj_graph_destroy(g), FJ_OK);
     fjt_destroy(pool);
