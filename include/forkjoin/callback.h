@@ -91,19 +91,7 @@ FJ_API FJ_NODISCARD int fj_callback_submit(fj_pool *pool, fj_callback *c,
  */
 FJ_API int fj_pool_has_work_before(const fj_pool *pool, enum fj_priority priority);
 
-/* Internal, for modules that keep futures and actions in queues of their own. */
-
-/* Makes `f` a future that is queued in `pool`, but in no queue of the pool: `f` cannot be queued a
- * second time, and a thread that waits for it does not run it. The caller then calls exactly one of
- * f->task.fn(&f->task), fji_future_discard(f) and fji_future_disown(f). Returns FJ_OK, FJ_EINVAL if
- * `f` cannot be queued or is a completer or a timer, or FJ_ENOMEM if there is no memory for the common pool. */
-FJ_API int fji_future_adopt(fj_pool *pool, fj_future *f);
-
-/* Ends the adoption of `f` without running or cancelling it: the caller may queue `f` again. */
-FJ_API void fji_future_disown(fj_future *f);
-
-/* Cancels `f`, which was adopted, unless it is done, and releases it. LAST TOUCH of *f. */
-FJ_API void fji_future_discard(fj_future *f);
+/* Internal, for modules that keep actions in queues of their own. */
 
 /* Passes the code of an action to `on_error` of the pool that the calling thread works for. Does
  * nothing if the code is FJ_OK or the thread works for no pool. */

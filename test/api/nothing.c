@@ -956,6 +956,144 @@ FJ_TEST(pipelines_of_nothing_are_refused, 10)
     world_end(false);
 }
 
+static int value_fn(void *value, void *arg)
+{
+    (void)value, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+FJ_TEST(nothing_has_no_values_of_workers, 10)
+{
+    fj_local_options o = {.pool = NULL, .bytes = 8};
+
+    world_make();
+    o.pool = pool;
+    CHECK_EQ(fj_local_init(&w.local, &o), FJ_OK);
+    before = w;
+    CODE(fj_local_init(NULL, &o));
+    CODE(fj_local_init(&w.no_local, NULL));
+    CODE(fj_local_init(&w.no_local, &w.local_options));
+    NONE(fj_local_get(NULL));
+    NONE(fj_local_get(&w.no_local));
+    CODE(fj_local_each(NULL, value_fn, NULL));
+    CODE(fj_local_each(&w.local, NULL, NULL));
+    CODE(fj_local_each(&w.no_local, value_fn, NULL));
+    MEANS(fj_local_each(&w.local, value_fn, NULL), FJ_OK);
+    CODE(fj_local_fini(NULL));
+    MEANS(fj_local_fini(&w.no_local), FJ_OK);
+    world_end(false);
+    CHECK_EQ(fj_local_fini(&w.local), FJ_OK);
+}
+
+/* ---- <forkjoin/group.h>, <forkjoin/for_each.h> ----------------------------------------------- */
+
+static int group_fn(fj_group *g, void *arg)
+{
+    (void)g, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+static int each_fn(void *item, fj_feeder *feeder, void *arg)
+{
+    (void)item, (void)feeder, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+FJ_TEST(nothing_is_no_group, 10)
+{
+    fj_group open, empty;
+    fj_group_task t;
+
+    world_make();
+    CHECK_EQ(fj_group_init(&open, &(fj_group_options){.pool = pool}), FJ_OK);
+    CODE(fj_group_init(NULL, NULL));
+    MEANS(fj_group_init(&empty, NULL), FJ_OK);
+    MEANS(fj_group_fini(&empty), FJ_OK);
+    VOID(fj_group_task_init(NULL, NULL));
+    VOID(fj_group_task_init(&t, NULL));
+    NONE(fj_group_of(NULL));
+    CODE(fj_group_run(NULL, &t));
+    CODE(fj_group_run(&open, NULL));
+    CODE(fj_group_run(&open, &t));
+    CODE(fj_group_call(NULL, group_fn, NULL));
+    CODE(fj_group_call(&open, NULL, &w));
+    MEANS(fj_group_hold(&open), FJ_OK);
+    MEANS(fj_group_release(&open), FJ_OK);
+    CODE(fj_group_hold(NULL));
+    CODE(fj_group_release(NULL));
+    CODE(fj_group_release(&open));
+    CODE(fj_group_wait(NULL));
+    CODE(fj_group_wait_for(NULL, 0));
+    CODE(fj_group_fini(NULL));
+    CODE(fj_group_reset(NULL));
+    VOID(fj_group_cancel(NULL));
+    NONE(fj_group_token(NULL));
+    CODE(fj_group_error(NULL));
+    ZERO(fj_group_has_ended(NULL));
+    CHECK_EQ(fj_group_fini(&open), FJ_OK);
+    world_end(true);
+}
+
+FJ_TEST(work_lists_of_nothing_are_refused, 10)
+{
+    fj_feeder *no_feeder = NULL;
+
+    world_make();
+    CODE(fj_for_each(NULL, 1, 1, each_fn, NULL, NULL));
+    CODE(fj_for_each(w.bytes, 1, 1, NULL, NULL, NULL));
+    CODE(fj_for_each(w.bytes, 1, 0, each_fn, NULL, NULL));
+    CODE(fj_for_each(w.bytes, SIZE_MAX, 2, each_fn, NULL, NULL));
+    CODE(fj_for_each(w.bytes, 1, 1, each_fn, NULL, &w.bad_how));
+    CODE(fj_for_each_add(NULL, w.bytes));
+    CODE(fj_for_each_add(no_feeder, NULL));
+    world_end(false);
+}
+
+/* ---- <forkjoin/callback.h>, <forkjoin/lane.h> ------------------------------------------------- */
+
+FJ_TEST(nothing_is_no_callback, 10)
+{
+    fj_callback none;
+
+    fj_callback_init(&none, NULL);
+    world_make();
+    VOID(fj_callback_init(NULL, NULL));
+    CODE(fj_callback_submit(NULL, NULL, FJ_PRIORITY_HIGH));
+    CODE(fj_callback_submit(pool, &none, FJ_PRIORITY_NORMAL));
+    ZERO(fj_pool_has_work_before(NULL, FJ_PRIORITY_BACKGROUND));
+    world_end(false);
+}
+
+FJ_TEST(nothing_is_no_lane, 10)
+{
+    fj_lane *l;
+
+    world_make();
+    CODE(fj_lane_create(NULL, NULL));
+    CHECK_EQ(fj_lane_create(&l, &(fj_lane_options){.pool = pool}), FJ_OK);
+    CODE(fj_lane_execute(NULL, action_fn, NULL));
+    CODE(fj_lane_execute(l, NULL, NULL));
+    CODE(fj_lane_submit(NULL, &w.future[0]));
+    CODE(fj_lane_submit(l, NULL));
+    CODE(fj_lane_submit(l, &w.no_body));
+    CODE(fj_lane_call(NULL, call_fn, NULL, &w.made));
+    CODE(fj_lane_call(l, NULL, NULL, &w.made));
+    CODE(fj_lane_call(l, call_fn, NULL, NULL));
+    CODE(fj_lane_pause(NULL));
+    CODE(fj_lane_resume(NULL));
+    CODE(fj_lane_drain(NULL, FJ_FOREVER));
+    ZERO(fj_lane_cancel(NULL));
+    CODE(fj_lane_close(NULL));
+    MEANS(fj_lane_destroy(NULL), FJ_OK);
+    ZERO(fj_lane_pending(NULL));
+    ZERO(fj_lane_running(NULL));
+    CHECK_EQ(fj_lane_destroy(l), FJ_OK);
+    world_end(false);
+}
+
 /* ---- <forkjoin/graph.h> ---------------------------------------------------------------------- */
 
 static int node_fn(fj_node *n, void *arg)
@@ -1012,131 +1150,4 @@ FJ_TEST(nothing_is_no_graph, 10)
     CHECK(none == NULL && made == NULL && strcmp(text, "abc") == 0);
     world_end(false);
     CHECK_EQ(fj_graph_destroy(g), FJ_OK);
-    static int value_fn(void *value, void *arg)
-    {
-        (void)value, (void)arg;
-        /* ---- <forkjoin/group.h>, <forkjoin/for_each.h> ----------------------------------------------- */
-
-        static int group_fn(fj_group * g, void *arg)
-        {
-            (void)g, (void)arg;
-            calls++;
-            return FJ_OK;
-        }
-
-        FJ_TEST(nothing_has_no_values_of_workers, 10)
-        {
-            fj_local_options o = {.pool = NULL, .bytes = 8};
-
-            world_make();
-            o.pool = pool;
-            CHECK_EQ(fj_local_init(&w.local, &o), FJ_OK);
-            before = w;
-            CODE(fj_local_init(NULL, &o));
-            CODE(fj_local_init(&w.no_local, NULL));
-            CODE(fj_local_init(&w.no_local, &w.local_options));
-            NONE(fj_local_get(NULL));
-            NONE(fj_local_get(&w.no_local));
-            CODE(fj_local_each(NULL, value_fn, NULL));
-            CODE(fj_local_each(&w.local, NULL, NULL));
-            CODE(fj_local_each(&w.no_local, value_fn, NULL));
-            MEANS(fj_local_each(&w.local, value_fn, NULL), FJ_OK);
-            CODE(fj_local_fini(NULL));
-            MEANS(fj_local_fini(&w.no_local), FJ_OK);
-            world_end(false);
-            CHECK_EQ(fj_local_fini(&w.local), FJ_OK);
-            static int each_fn(void *item, fj_feeder *feeder, void *arg)
-            {
-                (void)item, (void)feeder, (void)arg;
-                calls++;
-                return FJ_OK;
-            }
-
-            FJ_TEST(nothing_is_no_group, 10)
-            {
-                fj_group open, empty;
-                fj_group_task t;
-
-                world_make();
-                CHECK_EQ(fj_group_init(&open, &(fj_group_options){.pool = pool}), FJ_OK);
-                CODE(fj_group_init(NULL, NULL));
-                MEANS(fj_group_init(&empty, NULL), FJ_OK);
-                MEANS(fj_group_fini(&empty), FJ_OK);
-                VOID(fj_group_task_init(NULL, NULL));
-                VOID(fj_group_task_init(&t, NULL));
-                NONE(fj_group_of(NULL));
-                CODE(fj_group_run(NULL, &t));
-                CODE(fj_group_run(&open, NULL));
-                CODE(fj_group_run(&open, &t));
-                CODE(fj_group_call(NULL, group_fn, NULL));
-                CODE(fj_group_call(&open, NULL, &w));
-                MEANS(fj_group_hold(&open), FJ_OK);
-                MEANS(fj_group_release(&open), FJ_OK);
-                CODE(fj_group_hold(NULL));
-                CODE(fj_group_release(NULL));
-                CODE(fj_group_release(&open));
-                CODE(fj_group_wait(NULL));
-                CODE(fj_group_wait_for(NULL, 0));
-                CODE(fj_group_fini(NULL));
-                CODE(fj_group_reset(NULL));
-                VOID(fj_group_cancel(NULL));
-                NONE(fj_group_token(NULL));
-                CODE(fj_group_error(NULL));
-                ZERO(fj_group_has_ended(NULL));
-                CHECK_EQ(fj_group_fini(&open), FJ_OK);
-                world_end(true);
-            }
-
-            FJ_TEST(work_lists_of_nothing_are_refused, 10)
-            {
-                fj_feeder *no_feeder = NULL;
-
-                world_make();
-                CODE(fj_for_each(NULL, 1, 1, each_fn, NULL, NULL));
-                CODE(fj_for_each(w.bytes, 1, 1, NULL, NULL, NULL));
-                CODE(fj_for_each(w.bytes, 1, 0, each_fn, NULL, NULL));
-                CODE(fj_for_each(w.bytes, SIZE_MAX, 2, each_fn, NULL, NULL));
-                CODE(fj_for_each(w.bytes, 1, 1, each_fn, NULL, &w.bad_how));
-                CODE(fj_for_each_add(NULL, w.bytes));
-                CODE(fj_for_each_add(no_feeder, NULL));
-                /* ---- <forkjoin/callback.h>, <forkjoin/lane.h> ------------------------------------------------- */
-
-                FJ_TEST(nothing_is_no_callback, 10)
-                {
-                    fj_callback none;
-
-                    fj_callback_init(&none, NULL);
-                    world_make();
-                    VOID(fj_callback_init(NULL, NULL));
-                    CODE(fj_callback_submit(NULL, NULL, FJ_PRIORITY_HIGH));
-                    CODE(fj_callback_submit(pool, &none, FJ_PRIORITY_NORMAL));
-                    ZERO(fj_pool_has_work_before(NULL, FJ_PRIORITY_BACKGROUND));
-                    world_end(false);
-                }
-
-                FJ_TEST(nothing_is_no_lane, 10)
-                {
-                    fj_lane *l;
-
-                    world_make();
-                    CODE(fj_lane_create(NULL, NULL));
-                    CHECK_EQ(fj_lane_create(&l, &(fj_lane_options){.pool = pool}), FJ_OK);
-                    CODE(fj_lane_execute(NULL, action_fn, NULL));
-                    CODE(fj_lane_execute(l, NULL, NULL));
-                    CODE(fj_lane_submit(NULL, &w.future[0]));
-                    CODE(fj_lane_submit(l, NULL));
-                    CODE(fj_lane_submit(l, &w.no_body));
-                    CODE(fj_lane_call(NULL, call_fn, NULL, &w.made));
-                    CODE(fj_lane_call(l, NULL, NULL, &w.made));
-                    CODE(fj_lane_call(l, call_fn, NULL, NULL));
-                    CODE(fj_lane_pause(NULL));
-                    CODE(fj_lane_resume(NULL));
-                    CODE(fj_lane_drain(NULL, FJ_FOREVER));
-                    ZERO(fj_lane_cancel(NULL));
-                    CODE(fj_lane_close(NULL));
-                    MEANS(fj_lane_destroy(NULL), FJ_OK);
-                    ZERO(fj_lane_pending(NULL));
-                    ZERO(fj_lane_running(NULL));
-                    CHECK_EQ(fj_lane_destroy(l), FJ_OK);
-                    world_end(false);
-                }
+}
