@@ -44,8 +44,11 @@ static void run(void *graph)
         char *done = p->done;
         uint32_t *counter = &p->counters[i];
         (void)before, (void)done, (void)n;
-#pragma omp task firstprivate(counter) depend(iterator(uint32_t k = 0 : n), in : done[before[k]]) \
-    depend(out : done[i])
+#pragma omp task firstprivate(counter) depend(iterator(uint32_t k = 0       \
+                                                       : n),                \
+                                              in                            \
+                                              : done[before[k]]) depend(out \
+                                                                        : done[i])
         ++*counter;
     }
 }
