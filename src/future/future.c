@@ -100,7 +100,7 @@ void fji_future_drop(fj_future *f)
     /* [future.refs] release -> acquire in the call that drops the last reference and frees f: all
      * accesses to f before this call.
      * [future.refs] both ends are here. */
-    if (fji_add_acq_rel(&f->refs, (uint32_t)-1) == 1) fji_plat_free(f);
+    if (fji_add_acq_rel(&f->refs, (uint32_t)-1) == 1) fji_block_free(f);
 }
 
 /* Called after DONE, RELEASED or both were set in *word, the state word of a future: wakes the

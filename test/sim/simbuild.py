@@ -92,7 +92,7 @@ class Build:
                           for p in glob.glob(os.path.join(self.root, pattern)))
         layers = ["queue", "task", "sched", "pool", "tier", "future", "compose"]
         seen = [s for layer in layers for s in of(f"src/{layer}/*.c")]
-        seen += ["src/plat/lock.c", "src/plat/blocking.c"]
+        seen += ["src/plat/lock.c", "src/plat/blocking.c", "src/plat/memory.c"]
         plain = of("src/plat/sim/*.c") + (["test/sim/frame.c"] if self.frame else [])
         return [(s, True) for s in seen] + [(s, False) for s in plain]
 
