@@ -24,6 +24,7 @@
 #define FJI_POOL_H
 
 #include "plat/config.h"
+#include "plat/memory.h"
 #include "plat/plat.h"
 #include "queue/queue.h"
 #include "queue/submission_queue.h"
@@ -274,6 +275,7 @@ struct fj_pool {
     /* Set when the pool is created. The common pool sets most of them again each time it is created
      * again. Otherwise only cancel_delayed, lazy and timers change later. */
     const fji_pool_hooks *hooks;
+    fji_memory *memory;    /* what the pool allocates comes from here */
     int32_t min_runnable;  /* if fewer would stay active: asks allow_saturation (compensate.h) */
     int64_t keep_alive_ns; /* the keep-alive time: how long a worker is idle before it retires */
     int64_t spin_ns;       /* how long a worker without a task searches; 0 or less: not at all */
