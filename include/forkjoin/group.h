@@ -26,8 +26,8 @@
  *
  * Two kinds of children
  *   fj_group_call() adds a function and an argument. The group keeps the memory for it, 64 bytes
- *   for a child, and uses the memory again when a child begins to run. So a group allocates only as
- *   long as the number of its queued children grows.
+ *   for a child, and uses the memory again when a child begins to run. So a group allocates only
+ *   while the number of its queued children grows, and only if it is more than seven.
  *
  *   fj_group_run() adds an fj_group_task, which is the first member of a struct of the caller. The
  *   group allocates nothing for it. The library does not access the struct after it has called the
@@ -106,7 +106,8 @@ struct fji_group_cell;
 /*
  * A group, in the caller's memory. The members are private. They are in the order of the threads
  * that use them: all threads read the first ones, the threads that add and finish children write
- * `count`, and only the thread that has called fj_group_init() uses the last ones.
+ * `count`, and only the thread that has called fj_group_init() uses `own`. `first` is the memory of
+ * the first children.
  */
 struct fj_group {
     fj_completer root;
@@ -127,7 +128,7 @@ struct fj_group {
     struct fji_group_cell *end;
     unsigned char gap1[64];
     struct fji_group_cell *own;
-    uint64_t reserved;
+    uint64_t first[8 * 8];
 };
 
 /*

@@ -36,8 +36,9 @@
  *   only the thread that has initialised the group uses, or in the list `cells`, which the lock
  *   protects. A cell becomes free before its body begins, so that a child added by the body uses
  *   the cell again while it is in the cache. A frame takes several cells at once from the list and
- *   gives all of them back at its end. If the list is empty, cells are cut from a block, and a new
- *   block is allocated. The blocks are freed by fj_group_fini().
+ *   gives all of them back at its end. If the list is empty, cells are cut from the member `first` of
+ *   the group, then from blocks, which are allocated when they are needed. fj_group_fini() frees the
+ *   blocks.
  *
  * Members of a root (completer.h) run the children. So a waiter runs only children of the group,
  * and the pool discards children that are queued when it stops.
@@ -61,7 +62,7 @@
 #define TURNS 8u         /* children that a worker runs in one frame */
 #define FRAME_CELLS 8u   /* cells that a frame takes at once */
 #define OWN_CELLS 32u    /* cells that the thread of fj_group_init() takes at once */
-#define BLOCK_CELLS 64u  /* cells of the first block */
+#define BLOCK_CELLS 32u  /* cells of the first block */
 #define BLOCK_MAX 16384u /* cells of the largest block */
 #define UNITS_MAX ((uint32_t)INT32_MAX)
 
@@ -516,7 +517,10 @@ int fj_group_init(fj_group *g, const fj_group_options *options)
     g->cancel_on_error = o->cancel_on_error != 0;
     g->waits = 0;
     g->lock[0] = g->lock[1] = 0;
-    g->cells = g->block = g->next = g->end = g->own = NULL;
+    g->cells = g->block = g->own = NULL;
+    /* The whole lines of `first`: seven cells, or eight. */
+    g->next = (cell *)(((uintptr_t)g->first + FJI_LINE - 1) & ~(uintptr_t)(FJI_LINE - 1));
+    g->end = (cell *)((uintptr_t)(g->first + sizeof g->first / 8) & ~(uintptr_t)(FJI_LINE - 1));
     return FJ_OK;
 }
 
