@@ -118,9 +118,9 @@ struct fj_group {
     int32_t code;
     unsigned char gap0[64];
     uint32_t count;
-    uint32_t closed;
     uint32_t holds;
     uint32_t waits;
+    uint32_t spare;
     uint32_t lock[2];
     struct fji_group_cell *cells;
     struct fji_group_cell *block;
@@ -175,7 +175,7 @@ FJI_INLINE fj_group *fj_group_of(const fj_group_task *t)
  *   owns     the library owns `t` until it calls the body of `t`, or on_skip().
  *   returns  FJ_OK. FJ_EINVAL if `g` or `t` is NULL, or if `t` has no body or is queued.
  *            FJ_EREJECTED if the group has ended, or if the pool is shut down and the caller is not
- *            one of its workers. FJ_ENOMEM if there is no memory, or if 2^31 children are
+ *            one of its workers. FJ_ENOMEM if there is no memory, or if 2^30 children are
  *            unfinished. After an error the child was not added.
  */
 FJ_API FJ_NODISCARD int fj_group_run(fj_group *g, fj_group_task *t);
@@ -199,7 +199,7 @@ FJ_API FJ_NODISCARD int fj_group_call(fj_group *g, fj_group_fn *fn, void *arg);
  *   from     as fj_group_run(). A thread must not wait for the group while it has a hold, because
  *            the group would not end.
  *   returns  FJ_OK. FJ_EINVAL if `g` is NULL. FJ_EREJECTED if the group has ended. FJ_ENOMEM if
- *            2^31 children are unfinished.
+ *            2^30 children are unfinished.
  */
 FJ_API FJ_NODISCARD int fj_group_hold(fj_group *g);
 
