@@ -898,6 +898,7 @@ FJI_EXTERN_C_END
 /* The headers are included in this order, because each header uses the ones before it. */
 #include "forkjoin/future.h"
 
+#include "forkjoin/callback.h"
 #include "forkjoin/completer.h"
 #include "forkjoin/listen.h"
 #include "forkjoin/local.h"

@@ -37,7 +37,9 @@
  *   Every worker thread that exists, also one that is blocked or is just starting, and every thread
  *   outside the pool that works in it as a helping caller. fj_broadcast() starts no thread. A worker
  *   that exits meanwhile is left out, unless it has taken part already. A thread that starts or
- *   enters the pool meanwhile waits until the broadcast has ended.
+ *   enters the pool meanwhile waits until the broadcast has ended. If there is no memory for a
+ *   helping caller to enter the pool, the caller may run its task outside the pool; it does not stop
+ *   then.
  *
  * Order
  *   All participants stop; then each calls fn once; when all calls have returned, all continue. From

@@ -185,6 +185,21 @@ struct fj_future {
 #define FJI_FUTURE_NO_BODY 64u
 FJ_API int fji_future_run(fj_task *t);
 
+/* Internal, for modules that keep futures in queues of their own, or queue them later.
+ *
+ * fji_future_adopt() makes `f` a future that is queued in `pool` (NULL: the common pool), but in no
+ * queue of the pool. `f` cannot be queued a second time. A thread that waits for `f` finds the pool
+ * and does not run `f`. If `f` is allocated, the library gets a reference. The caller then calls
+ * exactly one of f->task.fn(&f->task), fji_future_discard() and fji_future_disown(). Returns FJ_OK;
+ * FJ_EINVAL if `f` cannot be queued, or is a completer or a timer; FJ_ENOMEM if there is no memory
+ * for the common pool.
+ *
+ * fji_future_disown() ends the adoption: the caller may queue `f`. fji_future_discard() cancels `f`,
+ * unless it is done, and releases it, which is the LAST TOUCH of *f. */
+FJ_API int fji_future_adopt(fj_pool *pool, fj_future *f);
+FJ_API void fji_future_disown(fj_future *f);
+FJ_API void fji_future_discard(fj_future *f);
+
 /* Internal: four neighbouring members of fj_future. A compiler does not always combine four
  * assignments into few stores, so fji_future_init_head() copies these members as one block. */
 struct fji_future_middle {
@@ -563,6 +578,21 @@ FJ_API fj_future *fj_future_ref(fj_future *f);
  * The call does nothing if `f` is an embedded future.
  */
 FJ_API void fj_future_unref(fj_future *f);
+
+/*
+ * Makes an allocated future with the body `fn`, in `size` bytes of memory. The future is the first
+ * member of a struct of the caller, and `size` is the size of that struct. The bytes after the
+ * future are 0. The last fj_future_unref() frees the memory.
+ *
+ * If `fn` is NULL the future has no body, as in fj_future_init(): a thread decides its outcome.
+ *
+ *   owns     the caller gets one reference in *f and drops it by fj_future_unref(). The library has
+ *            a reference of its own while the future is queued or runs.
+ *   returns  FJ_OK. FJ_EINVAL if `f` is NULL or `size` is less than sizeof(fj_future). FJ_ENOMEM.
+ *            After an error *f is unchanged.
+ *   Java     new CompletableFuture(), if `fn` is NULL.
+ */
+FJ_API FJ_NODISCARD int fj_future_new(size_t size, fj_task_fn *fn, fj_future **f);
 
 /* ---- fn(arg) ----------------------------------------------------------------------------- */
 

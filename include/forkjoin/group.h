@@ -6,21 +6,23 @@
  * of a client. Any thread adds children to the group, also the children themselves. One call waits
  * until all of them have finished, and returns the first error.
  *
- *     static int scan(fj_group *g, void *path)   // a child for each directory
+ *     struct node { struct node *child[4]; int value; };
+ *
+ *     static int visit(fj_group *g, void *arg) // a child of the group for each node of a tree
  *     {
- *         for each entry of the directory
- *             if (it is a directory) {
- *                 int err = fj_group_call(g, scan, its path);
- *                 if (err != FJ_OK) return err;
- *             }
- *         return FJ_OK;
+ *         struct node *n = arg;
+ *         for (int i = 0; i < 4; i++) {
+ *             int err = n->child[i] != NULL ? fj_group_call(g, visit, n->child[i]) : FJ_OK;
+ *             if (err != FJ_OK) return err;
+ *         }
+ *         return work(n);
  *     }
  *
  *     fj_group g;
- *     int err = fj_group_init(&g, NULL);         // NULL: in the pool of the caller
+ *     int err = fj_group_init(&g, NULL); // NULL: in the pool of the caller
  *     if (err != FJ_OK) return err;
- *     err = fj_group_call(&g, scan, root);
- *     int first = fj_group_fini(&g);             // waits; returns the first error
+ *     err = fj_group_call(&g, visit, &root);
+ *     int first = fj_group_fini(&g); // waits, and returns the first error of a child
  *
  * Two kinds of children
  *   fj_group_call() adds a function and an argument. The group keeps the memory for it, 64 bytes
@@ -110,7 +112,7 @@ struct fj_group {
     fj_completer root;
     void (*on_skip)(void *child, void *arg);
     void *arg;
-    void *owner;
+    uint64_t owner;
     int32_t cancel_on_error;
     int32_t code;
     unsigned char gap0[64];

@@ -14,8 +14,9 @@
  *     out --(in is empty)--> in --(all items done)--> free --(an item is added)--> out
  *
  * So a worker moves its own items from `out` to `in` without a queue, as long as each of its chunks
- * is done before the next one is full. If another worker has nothing to do (fji_has_demand()), the
- * worker queues its `out`, or divides its `in`: the first half of the items goes into a new chunk.
+ * is done before the next one is full. If its own queue has no task that another worker could steal
+ * (each_has_demand()), the worker queues its `out`, or divides its `in`: the first half of the items
+ * goes into a new chunk.
  *
  * The items of the first chunk are in the caller's array, and so are those of its halves. The items
  * of the other chunks are in the memory of the chunk. `at` is where the items begin.
@@ -28,7 +29,6 @@
 #include <string.h>
 
 #include "algo/job.h"
-#include "algo/split.h"
 #include "plat/atomic.h"
 #include "plat/plat.h"
 
@@ -156,7 +156,7 @@ static void feeder_flush(fj_feeder *f)
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-/* Returns whether the call should go on: neither the group nor the calling task is cancelled. */
+/* Returns whether the call should continue: neither the group nor the calling task is cancelled. */
 static bool each_continues(const each *e)
 {
     bool by_caller = e->job.caller != NULL && fj_token_is_cancelled(e->job.caller);
@@ -164,13 +164,20 @@ static bool each_continues(const each *e)
     return FJI_LIKELY(!by_caller && !fj_is_cancelled());
 }
 
-/* Returns whether a part of `in` should be queued: its items are more than a chunk may have, or
- * another worker has nothing to do. */
+/* Returns whether the queue of the calling worker has no task for thieves. fj_worker_surplus() would
+ * also count the workers that are idle, but its time is proportional to the length of the queue. */
+static bool each_has_demand(void)
+{
+    return fj_peek_local() == NULL;
+}
+
+/* Returns whether a part of `in` should be queued: it has more items than the grain, or more than
+ * one if there is no grain, and thieves find no other task. */
 static bool feeder_should_divide(const fj_feeder *f)
 {
     size_t grain = f->each->job.grain;
 
-    return f->in->n > (grain != 0 ? grain : 1) && fji_has_demand();
+    return f->in->n > (grain != 0 ? grain : 1) && each_has_demand();
 }
 
 /* Calls the body for all items of `in`. Returns FJ_OK, the code of a body, or FJ_ECANCELED. */
@@ -234,7 +241,7 @@ int fj_for_each_add(fj_feeder *f, const void *item)
     memcpy(out->own + out->n * e->size, item, e->size);
     out->n++;
     f->added++;
-    if (out->n == e->capacity || (e->job.grain == 0 && fji_has_demand())) feeder_flush(f);
+    if (out->n == e->capacity || (e->job.grain == 0 && each_has_demand())) feeder_flush(f);
     return FJ_OK;
 }
 

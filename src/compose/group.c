@@ -20,14 +20,15 @@
  *   that runs a child has a frame on its stack, with the units that the worker has. It has at least
  *   one, that of the running child. A child that adds another one passes on a unit of the frame. If
  *   only one is left, it first takes UNITS more from the count. When a body has returned, its unit
- *   stays in the frame. The worker then takes the next child from its own queue, with the unit of
- *   that child. Before the worker leaves the frame, it gives the units back in one operation.
+ *   stays in the frame. The worker then takes another child from its own queue, or steals one, and
+ *   gets the unit of that child. Before the worker leaves the frame, it gives all units back in one
+ *   operation.
  *
  *     queued child --(a worker takes it)--> frame --(frame ends)--> count
  *     queued child <--(a child adds one)--- frame <--(units used up)-- count
  *
  *   A worker leaves a frame after TURNS children, so that its pool can give it other work, or when
- *   its own queue has no child of this group on top.
+ *   it finds no child of this group.
  *
  * Memory for children
  *   A child of fj_group_call() is in a cell: a cache line, so that the workers that run two
@@ -85,8 +86,11 @@ typedef struct frame {
     cell *first, *last; /* free cells; `last` is valid if `first` is not NULL */
 } frame;
 
-/* The topmost frame of the calling thread. Its address also identifies the thread. */
+/* The topmost frame of the calling thread. */
 static __thread frame *group_here;
+
+/* The number of the calling thread, or 0 if the thread has never opened a group. */
+static __thread uint64_t group_thread;
 
 /* Returns the frame of the calling thread if it runs a child of g, and no child of another group
  * above that; otherwise NULL. */
@@ -136,8 +140,9 @@ static int group_take_unit(fj_group *g)
  * unless it has more units or waits for g. */
 static void group_drop_units(fj_group *g, uint32_t n)
 {
-    /* [group.count] acq_rel -> acq_rel in the call that drops the last unit: what the children of
-     * this thread did. Both ends are here. */
+    /* [group.count] release -> acquire in the call that drops the last unit: what the children of
+     * this thread did.
+     * [group.count] both ends are here. */
     if (fji_add_acq_rel(&g->count, -n) == n) fj_completer_try_complete(&g->root);
 }
 
@@ -209,7 +214,7 @@ static cell *group_new_cell(fj_group *g)
     frame *f = group_frame(g);
     cell *last, *c;
 
-    if (f == NULL && g->owner != &group_here) return group_take_cells(g, 1, &last);
+    if (f == NULL && g->owner != group_thread) return group_take_cells(g, 1, &last);
     cell **list = f != NULL ? &f->first : &g->own;
     if (*list == NULL) {
         *list = group_take_cells(g, f != NULL ? FRAME_CELLS : OWN_CELLS, &last);
@@ -273,8 +278,7 @@ static void frame_run(frame *f, fj_task *t, bool skip)
     if (FJI_UNLIKELY(code != FJ_OK)) group_fail(g, code);
 }
 
-/* Runs the child t, and then at most `more` children that are on top of the calling worker's own
- * queue. */
+/* Runs the child t, and then at most `more` children that the calling worker takes or steals. */
 static void group_run_children(fj_task *t, bool discarded, uint32_t more)
 {
     fj_group *g = ((cell *)t)->group;
@@ -282,7 +286,7 @@ static void group_run_children(fj_task *t, bool discarded, uint32_t more)
 
     group_here = &f;
     frame_run(&f, t, discarded || fj_is_cancelled());
-    while (!discarded && more-- != 0 && (t = fji_member_take(&g->root)) != NULL) {
+    while (!discarded && more-- != 0 && (t = fji_member_take(&g->root, 1)) != NULL) {
         f.units++;
         frame_run(&f, t, fj_is_cancelled());
     }
@@ -436,7 +440,7 @@ static void group_run_own(fj_group *g)
 {
     fj_task *t;
 
-    while ((t = fji_member_take(&g->root)) != NULL)
+    while ((t = fji_member_take(&g->root, 0)) != NULL)
         (void)fji_member_run(t, &g->root, group_run_all);
 }
 
@@ -473,6 +477,16 @@ int fj_group_wait_for(fj_group *g, int64_t timeout_ns)
 
 /* ---- Beginning and end ----------------------------------------------------------------------- */
 
+/* Returns the number of the calling thread. No other thread of the process ever has this number. */
+static uint64_t group_own_number(void)
+{
+    static uint64_t threads;
+
+    /* relaxed: the counter publishes nothing. */
+    if (group_thread == 0) group_thread = fji_add_relaxed(&threads, (uint64_t)1) + 1;
+    return group_thread;
+}
+
 /* Makes g an open group without error. Returns FJ_OK, or FJ_ENOMEM if there is no memory for the
  * common pool. */
 static int group_open(fj_group *g, fj_pool *pool, const fj_token *token)
@@ -480,7 +494,7 @@ static int group_open(fj_group *g, fj_pool *pool, const fj_token *token)
     int err = fji_root_init(&g->root, pool, token);
 
     if (err != FJ_OK) return err;
-    g->owner = &group_here;
+    g->owner = group_own_number();
     g->code = FJ_OK;
     g->closed = 0;
     g->holds = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * future_call.c - allocated futures that call a function of the caller with one argument
+ * future_call.c - allocated futures, and those that call a function of the caller with one argument
  *
  * The library allocates such a future, and frees it when the last reference to it is dropped. The
  * thread that made the future has one reference, and the library has another while the future is
@@ -8,6 +8,8 @@
  */
 
 #include "future/future.h"
+
+#include <string.h>
 
 struct future_call {
     fj_future future;
@@ -44,6 +46,19 @@ static struct future_call *call_make(void *arg, void *result, bool interruptible
     c->future.flags = FJI_FUTURE_ALLOCATED;
     if (interruptible) c->future.flags |= FJI_FUTURE_NOT_BY_CALLERS;
     return c;
+}
+
+int fj_future_new(size_t size, fj_task_fn *fn, fj_future **f)
+{
+    if (f == NULL || size < sizeof(fj_future)) return FJ_EINVAL;
+    fj_future *made = fji_plat_alloc(size);
+    if (made == NULL) return FJ_ENOMEM;
+    memset(made, 0, size);
+    fj_future_init(made, fn);
+    made->refs = 1;
+    made->flags |= FJI_FUTURE_ALLOCATED;
+    *f = made;
+    return FJ_OK;
 }
 
 int fj_future_new_call(fj_call_fn *call, void *arg, int interruptible, fj_future **f)

@@ -144,6 +144,32 @@ int fj_future_reinit(fj_future *f)
     return FJ_OK;
 }
 
+/* ---- Futures in queues of other modules -------------------------------------------------------- */
+
+int fji_future_adopt(fj_pool *pool, fj_future *f)
+{
+    const uint32_t special = FJI_FUTURE_COMPLETER | FJI_FUTURE_TIMER | FJI_FUTURE_LIMIT;
+
+    if (!fji_future_may_queue(f) || (f->flags & special) != 0) return FJ_EINVAL;
+    fj_pool *p = fji_pool_or_common(pool);
+    if (p == NULL) return FJ_ENOMEM;
+    (void)fj_future_ref(f);
+    fji_task_mark_unqueued(&f->task, p->submitted_cell);
+    return FJ_OK;
+}
+
+void fji_future_disown(fj_future *f)
+{
+    fji_store_relaxed(&f->task.cell, (fj_cell *)NULL); /* relaxed: no queue has f */
+    fji_future_drop(f);
+}
+
+void fji_future_discard(fj_future *f)
+{
+    fji_or_relaxed(&f->task.state, FJI_DISCARDED); /* relaxed: only fn() below reads the bit */
+    (void)f->task.fn(&f->task);
+}
+
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
 int64_t fji_future_deadline(int64_t timeout_ns)

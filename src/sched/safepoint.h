@@ -7,7 +7,8 @@
 #ifndef FJI_SAFEPOINT_H
 #define FJI_SAFEPOINT_H
 
-#include "forkjoin/every.h"
+#include <forkjoin/every.h>
+
 #include "sched/compensate.h"
 #include "sched/pool.h"
 
@@ -67,7 +68,7 @@ void fji_safepoint_leave(fji_worker *w);
 
 /* Runs a broadcast. Returns FJ_OK if it has ended; FJ_EDEADLK if the calling thread takes part in a
  * broadcast at present; FJ_EREJECTED if the pool has stopped. Waits until the broadcasts that other
- * threads have begun before are over, and takes part in them if it is called. */
+ * threads have begun before have ended, and takes part in them if it is called. */
 int fji_safepoint_broadcast(fji_request *r);
 
 /* Called in the child process after fork(), where no other thread exists: no broadcast is in

@@ -23,7 +23,7 @@
 static __thread uint32_t submissions_probe;
 
 /* The queues of the common pool. */
-static fji_submission_queue submissions_common[FJI_MAX_SUBMISSION_QUEUES];
+static fji_submission_queue submissions_common[FJI_MAX_SUBMISSION_QUEUES + FJI_RANKS];
 
 static uint32_t submissions_number(void)
 {
@@ -71,7 +71,7 @@ fji_submission_queue *fji_submissions_get(fj_pool *p, uint32_t i, int *err)
 
 bool fji_submissions_renew(fj_pool *p)
 {
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         fji_submission_queue *q = p->submissions[i];
         if (q == NULL) continue;
         fji_lock_take(&q->lock);
@@ -87,7 +87,7 @@ bool fji_submissions_renew(fj_pool *p)
 
 void fji_submissions_clear(fj_pool *p)
 {
-    for (uint32_t i = 0; i < p->nsubmissions; i++)
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++)
         if (p->submissions[i] != NULL) fji_submission_queue_fini(p->submissions[i]);
 }
 
@@ -112,7 +112,7 @@ fji_submission_queue *fji_submissions_lock_one(fj_pool *p, uint32_t *i, int *err
 
 void fji_submissions_shrink(fj_pool *p)
 {
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL || !fji_submission_queue_is_large(q) || !fji_lock_try(&q->lock)) continue;
         fji_submission_queue_shrink(q);
@@ -122,7 +122,7 @@ void fji_submissions_shrink(fj_pool *p)
 
 void fji_submissions_free(fj_pool *p)
 {
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         if (p->submissions[i] == NULL) continue;
         fji_submission_queue_fini(p->submissions[i]);
         fji_plat_free(p->submissions[i]);

@@ -671,6 +671,45 @@ FJ_TEST(last_reference_to_an_open_future_cancels_it, 20)
     CHECK_EQ(atomic_load(&h.calls), 2);
 }
 
+struct large {
+    fj_future f;
+    char rest[100];
+};
+
+static int large_run(fj_task *t)
+{
+    struct large *l = (struct large *)t;
+
+    l->f.result = l->rest;
+    return FJ_OK;
+}
+
+FJ_TEST(future_in_a_larger_struct_is_freed_with_it, 20)
+{
+    fj_pool *p = fjt_pool(1, 0);
+    struct heard h = {0};
+    fj_future *f = NULL;
+    void *result;
+
+    CHECK_EQ(fj_future_new(sizeof(struct large), large_run, &f), FJ_OK);
+    struct large *l = (struct large *)f;
+    for (int i = 0; i < 100; i++) CHECK_EQ(l->rest[i], 0);
+    CHECK_EQ(fj_future_on_done(f, hear, &h), FJ_OK);
+    CHECK_EQ(fj_future_submit(p, f), FJ_OK);
+    CHECK_EQ(fj_future_get(f, FJ_FOREVER, &result), FJ_OK);
+    CHECK(result == l->rest);
+    fj_future_unref(f);
+    fjt_destroy(p);
+    CHECK_EQ(atomic_load(&h.calls), 1);
+
+    CHECK_EQ(fj_future_new(sizeof(fj_future), NULL, &f), FJ_OK);
+    CHECK_EQ(fj_future_submit(NULL, f), FJ_EINVAL); /* it has no body */
+    CHECK_EQ(fj_future_complete(f, &h), 1);
+    CHECK_EQ(fj_future_result(f, &result), FJ_OK);
+    CHECK(result == &h);
+    fj_future_unref(f);
+}
+
 /* ---- fork() of the process ------------------------------------------------------------------- */
 
 static void forks(fj_future *f, void *arg)
