@@ -2,10 +2,9 @@
 /*
  * 21_libuv_inbox.c - a libuv loop that gets results from the pool
  *
- * libuv has its own way to wake a loop: uv_async_send(). It is the notifier of the inbox, which
- * therefore has no file descriptor. Each job is one struct, which the workers and the loop pass to
- * each other, so that neither a submission nor a post allocates memory. A timer of the loop ticks
- * meanwhile: the loop is never blocked.
+ * The loop polls the descriptor of the inbox with a uv_poll_t. Each job is one struct, which the
+ * workers and the loop pass to each other, so that neither a submission nor a post allocates memory.
+ * A timer of the loop ticks meanwhile: the loop is never blocked.
  */
 #define _GNU_SOURCE
 #include <forkjoin/inbox.h>
@@ -16,7 +15,7 @@
 
 static struct {
     fj_inbox *inbox;
-    uv_async_t wake;
+    uv_poll_t poll;
     uv_timer_t timer;
     int left, ticks;
     double sum;
@@ -37,28 +36,22 @@ static int work(void *arg)
     return fj_inbox_post_item(app.inbox, &j->item);
 }
 
-/* Runs in the thread of the loop. The last job closes the inbox and then the handles, which lets the
- * loop end. After fj_inbox_close() the inbox does not call uv_async_send() any more. */
+/* Runs in the thread of the loop. The last job closes the handles, which lets the loop end, and then
+ * destroys the inbox. */
 static void finished(void *arg)
 {
     struct job *j = arg;
 
     app.sum += j->result;
     if (--app.left > 0) return;
-    fj_inbox_destroy(app.inbox);
-    uv_close((uv_handle_t *)&app.wake, NULL);
+    uv_close((uv_handle_t *)&app.poll, NULL);
     uv_close((uv_handle_t *)&app.timer, NULL);
+    fj_inbox_destroy(app.inbox);
 }
 
-/* Called by any thread that posts. */
-static void wake_loop(void *wake)
+static void on_readable(uv_poll_t *poll, int status, int events)
 {
-    uv_async_send(wake);
-}
-
-static void on_wake(uv_async_t *wake)
-{
-    (void)wake;
+    (void)poll, (void)status, (void)events;
     fj_inbox_run(app.inbox, 0);
 }
 
@@ -71,13 +64,13 @@ static void on_tick(uv_timer_t *timer)
 int main(void)
 {
     static struct job jobs[JOBS];
-    fj_inbox_options options = {.notify = wake_loop, .notify_arg = &app.wake};
     uv_loop_t *loop = uv_default_loop();
 
-    if (uv_async_init(loop, &app.wake, on_wake) != 0 || uv_timer_init(loop, &app.timer) != 0)
-        return 1;
+    if (fj_inbox_create(NULL, &app.inbox) != FJ_OK) return 1;
+    if (uv_poll_init(loop, &app.poll, fj_inbox_fd(app.inbox)) != 0) return 1;
+    if (uv_poll_start(&app.poll, UV_READABLE, on_readable) != 0) return 1;
+    if (uv_timer_init(loop, &app.timer) != 0) return 1;
     if (uv_timer_start(&app.timer, on_tick, 0, 1) != 0) return 1;
-    if (fj_inbox_create(&options, &app.inbox) != FJ_OK) return 1;
     for (int i = 0; i < JOBS; i++) {
         jobs[i].n = 1 + i * 1000;
         fj_inbox_item_init(&jobs[i].item, finished, &jobs[i]);
