@@ -77,7 +77,10 @@ fji_worker *fji_record_take(fj_pool *p, uint32_t as)
         fji_worker *v = fji_pool_worker(p, i);
         /* [pool.alive] acquire <- release in fji_record_give_back(): everything that the thread
          * which used the record before wrote to it. */
-        if (fji_load_acquire(&v->alive) == FJI_ALIVE_NO) w = v;
+        if (fji_load_acquire(&v->alive) != FJI_ALIVE_NO) continue;
+        /* relaxed: the lock orders it. A guest that was called while it left has given the record
+         * back, and still has to take itself off the broadcast (guest.c). */
+        if (fji_load_relaxed(&v->call) <= FJI_CALL_GONE) w = v;
     }
     if (w == NULL) w = record_new(p);
     if (w == NULL) return NULL;
@@ -91,6 +94,7 @@ fji_worker *fji_record_take(fj_pool *p, uint32_t as)
     fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);   /* relaxed: the store to alive publishes it */
     fji_store_relaxed(&w->rescanning, 0u);          /* relaxed: the store to alive publishes it */
     fji_store_relaxed(&w->call, FJI_CALL_NONE);     /* relaxed: the lock of the pool orders it */
+    w->tenure++;
     w->searching = w->rescan_owed = false;
     w->stack_half = UINTPTR_MAX;
     w->awaiting_first_task = as == FJI_ALIVE_WORKER;
