@@ -37,7 +37,7 @@
 #define CHUNK_ITEMS ((size_t)64)
 #define CHUNK_BYTES_MAX ((size_t)1 << 30)
 
-/* A worker looks after each turn whether the call is cancelled, whether thieves need items, and how
+/* After each turn a worker checks whether the call is cancelled, whether thieves need items, and how
  * long the turn took. A turn has one item at first. If it took less than TURN_TICKS, which are about
  * nanoseconds, the next one has twice as many items, at most TURN_MAX; if it took more, only one. */
 #define TURN_TICKS ((uint64_t)500)
