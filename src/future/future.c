@@ -104,8 +104,9 @@ static FJI_COLD void future_abandon(fj_future *f)
     fji_future_drop(f);
 }
 
-/* Called by the thread that has dropped the last reference to f. */
-static void future_free(fj_future *f)
+/* Called by the thread that has dropped the last reference to f. Not inline: gcc 12 would warn of an
+ * access to an object of size 0, which does not exist. */
+static FJI_COLD void future_free(fj_future *f)
 {
     /* relaxed: no other thread uses f. */
     uint32_t s = fji_load_relaxed(&f->task.state);
