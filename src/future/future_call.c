@@ -51,9 +51,9 @@ static struct future_call *call_make(void *arg, void *result, bool interruptible
 int fj_future_new(size_t size, fj_task_fn *fn, fj_future **f)
 {
     if (f == NULL || size < sizeof(fj_future)) return FJ_EINVAL;
-    fj_future *made = fji_plat_alloc(size);
+    fj_future *made = fji_plat_alloc_small(size);
     if (made == NULL) return FJ_ENOMEM;
-    memset(made, 0, size);
+    memset(made + 1, 0, size - sizeof *made);
     fj_future_init(made, fn);
     made->refs = 1;
     made->flags |= FJI_FUTURE_ALLOCATED;
