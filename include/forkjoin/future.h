@@ -185,12 +185,20 @@ struct fj_future {
 #define FJI_FUTURE_NO_BODY 64u
 FJ_API int fji_future_run(fj_task *t);
 
-/* Internal: for modules that queue a future later. fji_future_adopt() records that `f` will be
- * queued in `pool` (NULL: the common pool), so that a thread that waits for `f` finds the pool. If
- * `f` is allocated, the library gets a reference. Returns FJ_OK, FJ_EINVAL if `f` cannot be queued,
- * or FJ_ENOMEM. fji_future_disown() undoes it: the caller may then queue `f`. */
+/* Internal, for modules that keep futures in queues of their own, or queue them later.
+ *
+ * fji_future_adopt() makes `f` a future that is queued in `pool` (NULL: the common pool), but in no
+ * queue of the pool. `f` cannot be queued a second time. A thread that waits for `f` finds the pool
+ * and does not run `f`. If `f` is allocated, the library gets a reference. The caller then calls
+ * exactly one of f->task.fn(&f->task), fji_future_discard() and fji_future_disown(). Returns FJ_OK;
+ * FJ_EINVAL if `f` cannot be queued, or is a completer or a timer; FJ_ENOMEM if there is no memory
+ * for the common pool.
+ *
+ * fji_future_disown() ends the adoption: the caller may queue `f`. fji_future_discard() cancels `f`,
+ * unless it is done, and releases it, which is the LAST TOUCH of *f. */
 FJ_API int fji_future_adopt(fj_pool *pool, fj_future *f);
 FJ_API void fji_future_disown(fj_future *f);
+FJ_API void fji_future_discard(fj_future *f);
 
 /* Internal: four neighbouring members of fj_future. A compiler does not always combine four
  * assignments into few stores, so fji_future_init_head() copies these members as one block. */

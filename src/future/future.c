@@ -114,7 +114,7 @@ static FJI_COLD void future_free(fj_future *f)
     if (FJI_UNLIKELY((s & (FJI_LISTENED | FJI_DONE)) == FJI_LISTENED))
         future_abandon(f);
     else
-        fji_plat_free(f);
+        fji_block_free(f);
 }
 
 void fji_future_drop(fj_future *f)

@@ -83,22 +83,6 @@ int fj_future_submit_lazy(fj_pool *pool, fj_future *f)
     return future_queue(pool, f, false, false);
 }
 
-int fji_future_adopt(fj_pool *pool, fj_future *f)
-{
-    if (!fji_future_may_queue(f)) return FJ_EINVAL;
-    fj_pool *p = fji_pool_or_common(pool);
-    if (p == NULL) return FJ_ENOMEM;
-    (void)fj_future_ref(f);
-    fji_task_mark_unqueued(&f->task, p->submitted_cell);
-    return FJ_OK;
-}
-
-void fji_future_disown(fj_future *f)
-{
-    fji_store_relaxed(&f->task.cell, (fj_cell *)NULL); /* relaxed: no queue has f */
-    fji_future_drop(f);
-}
-
 /* The slow path of fj_future_fork(). A worker or guest queues f in its pool, and runs f now if no
  * queue has space; it returns FJ_OK in both cases. A thread that works for no pool queues f in the
  * common pool and returns FJ_OK, FJ_EREJECTED or FJ_ENOMEM. Returns FJ_EINVAL if f cannot be
@@ -158,6 +142,32 @@ int fj_future_reinit(fj_future *f)
     if (!fji_completer_is_child(f)) f->token.word = 0;
     fji_store_relaxed(&f->task.state, 0u); /* relaxed: no other thread uses f */
     return FJ_OK;
+}
+
+/* ---- Futures in queues of other modules -------------------------------------------------------- */
+
+int fji_future_adopt(fj_pool *pool, fj_future *f)
+{
+    const uint32_t special = FJI_FUTURE_COMPLETER | FJI_FUTURE_TIMER | FJI_FUTURE_LIMIT;
+
+    if (!fji_future_may_queue(f) || (f->flags & special) != 0) return FJ_EINVAL;
+    fj_pool *p = fji_pool_or_common(pool);
+    if (p == NULL) return FJ_ENOMEM;
+    (void)fj_future_ref(f);
+    fji_task_mark_unqueued(&f->task, p->submitted_cell);
+    return FJ_OK;
+}
+
+void fji_future_disown(fj_future *f)
+{
+    fji_store_relaxed(&f->task.cell, (fj_cell *)NULL); /* relaxed: no queue has f */
+    fji_future_drop(f);
+}
+
+void fji_future_discard(fj_future *f)
+{
+    fji_or_relaxed(&f->task.state, FJI_DISCARDED); /* relaxed: only fn() below reads the bit */
+    (void)f->task.fn(&f->task);
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */

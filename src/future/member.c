@@ -22,6 +22,7 @@
 #include "pool/submit.h"
 #include "sched/own_queue.h"
 #include "sched/scope.h"
+#include "sched/steal.h"
 
 int fji_root_init(fj_completer *root, fj_pool *pool, const fj_token *token)
 {
@@ -51,16 +52,28 @@ int fji_member_queue(fj_completer *root, fj_task *t)
     return fji_submit_future(fji_cell_pool(submitted), t, (uintptr_t)root, false, true);
 }
 
-fj_task *fji_member_take(const fj_completer *root)
+/* Returns whether w, which has just run a member, may steal another one before it looks for other
+ * work. It may not in a FIFO pool, in which older submissions come first, and not if the pool has an
+ * on_reset, which comes between two stolen tasks. */
+static bool member_may_steal(const fji_worker *w)
+{
+    return !w->pool->fifo && w->pool->options.on_reset == NULL;
+}
+
+fj_task *fji_member_take(const fj_completer *root, int steals)
 {
     fji_worker *w = fji_worker_self();
+    fji_taken taken;
 
     if (w == NULL) return NULL;
     /* In an empty queue, and while typed code runs, the item of this cell is END. */
     fj_cell *c = w->q.fast.top - 1;
     bool of_root = fji_item_is_task(c->item) && fji_item_is_future(c->item) &&
                    fji_cell_words(c)[0] == (uintptr_t)root;
-    return of_root ? fji_worker_take_future(w) : NULL;
+    fj_task *t = of_root ? fji_worker_take_future(w) : NULL;
+    if (t != NULL || steals == 0 || !member_may_steal(w)) return t;
+    bool got = fji_steal_root(w, (uintptr_t)root, &taken) == FJI_STEAL_SUCCESS;
+    return got ? fji_item_task(taken.item) : NULL;
 }
 
 int fji_member_run(fj_task *t, fj_completer *root, fji_member_fn *body)

@@ -204,6 +204,27 @@
 #define FJI_SUBMISSION_INTERVAL 8
 #endif
 
+/* A worker whose pool has callbacks with a priority takes every n-th task, where n is this number,
+ * from another queue than the priorities demand: background first, or ordinary submissions first, in
+ * turn. So no priority waits forever. */
+#ifndef FJI_AGING_INTERVAL
+#define FJI_AGING_INTERVAL 32u
+#endif
+
+/* Number of actions for which a new lane has memory; a power of two. */
+#ifndef FJI_LANE_FIRST
+#define FJI_LANE_FIRST 32u
+#endif
+
+/* A turn of a lane ends after this many actions. The number is large enough that the cost of queueing
+ * the turn again is small for each action. */
+#ifndef FJI_LANE_ACTIONS
+#define FJI_LANE_ACTIONS 64u
+#endif
+
+/* A turn of a lane ends after the action during which this time passes, in ticks of 0.4 to 1 ns. */
+#define FJI_LANE_TICKS 100000u
+
 /* ---- Searching and sleeping ------------------------------------------------------------------ */
 
 /* Default of the time that a worker without a task searches before it goes idle, ns: 20 us, because

@@ -19,11 +19,16 @@
  *                                               6 show the tasks again; wake a worker for them
  *
  * The word `call` of a record
- *     GONE  -> NONE     a thread takes the record, under the lock of the pool
- *     NONE  -> number   the asker calls the record, by CAS, under the lock of the pool
- *     number -> NONE    the thread arrives
- *     any   -> GONE     the thread leaves: it runs no further task and gives the record back. If the
- *                       word was a number, it subtracts itself from `due`
+ *     GONE -> NONE      a thread takes the record, under the lock of the pool
+ *     NONE -> number    the asker calls the record, by CAS, under the lock of the pool, if `alive`
+ *                       says that a thread uses the record
+ *     number -> NONE    the thread arrives; or a guest leaves, see below
+ *     any -> GONE       a worker leaves, by a swap: it runs no further task and gives the record back.
+ *                       If the word was a number, it subtracts itself from `due`
+ *
+ * A guest gives its record back without the lock, by a store to `alive`, and takes the lock of the
+ * pool after that to leave. If the asker has called it between the two, it finds the number and
+ * subtracts itself (guest_remove()). No thread takes a record whose `call` is a number.
  *
  * Who takes part. The asker sets ARRIVE before it takes the lock of the pool to call the records. A
  * thread that takes a record before that is called, and arrives or leaves. A thread that takes a
@@ -52,7 +57,8 @@
  *
  * Edges           from                                 to                              carries
  *   every.phase   release store, every_set_phase()     acquire load, every_phase()     all writes
- *   every.call    acq_rel CAS, every_call()            acq_rel swap, safepoint_leave   the number
+ *   every.call    acq_rel CAS, every_call()            acq_rel, fji_safepoint_leave(); the number,
+ *                                                      acquire, enter_is_called()      earlier fn
  *   idle.dekker   full fence, safepoint_show()         heavy fence, idle_lead()        base, ctl
  *
  * Model: test/model/every.pml. Explained in docs/design/safepoint.md.
@@ -81,7 +87,7 @@ static struct {
     fji_request *request; /* in the frame of the asker */
     uint32_t due;         /* called records whose threads have neither arrived nor left */
     uint32_t left;        /* threads that have arrived and have not returned from fn */
-} every;
+} every = {.number = FJI_START_32 & ~3u};
 
 /* The number of the broadcast that the calling thread takes part in, or 0. */
 static __thread uint32_t every_attends;
@@ -122,9 +128,12 @@ static uint32_t every_call(fj_pool *p, uint32_t number)
     for (uint32_t i = 0; i < p->workers; i++) {
         fji_worker *w = fji_pool_worker(p, i);
         uint32_t none = FJI_CALL_NONE;
+        /* [pool.alive] acquire <- release in fji_record_give_back(): what the guest that has left
+         * wrote before. */
+        if (w == NULL || fji_load_acquire(&w->alive) == FJI_ALIVE_NO) continue;
         /* [every.call] acq_rel <-> acq_rel in fji_safepoint_leave(): either the leaving thread sees
          * the number, or this CAS finds GONE. */
-        if (w != NULL && fji_cas_acq_rel_32(&w->call, &none, number)) called++;
+        if (fji_cas_acq_rel_32(&w->call, &none, number)) called++;
     }
     return called;
 }
@@ -145,7 +154,7 @@ static bool every_begin(fji_request *r)
     every.due = stops ? 0 : every_call(p, every.number);
     if (!stops) fji_pool_add_guest(p); /* p does not end before the broadcast */
     fji_lock_drop(&p->lock);
-    every_advance(); /* if no record was called, the broadcast is over */
+    every_advance(); /* if no record was called, the broadcast ends here */
     return !stops;
 }
 
@@ -168,7 +177,8 @@ static void every_wake(fj_pool *p, uint32_t number)
 {
     uint32_t n = fji_pool_nworkers(p);
 
-    fji_wake_all_idle(p);
+    /* After the phase a woken worker may become idle again, and would be woken without end. */
+    while (every_phase() == (number | EVERY_ARRIVE) && fji_wake_idle(p)) {}
     for (uint32_t i = 0; i < n; i++) {
         fji_worker *w = fji_pool_worker(p, i);
         /* relaxed: a hint; this function is called again and again. */
@@ -198,6 +208,25 @@ static void every_await_run(fj_pool *p, uint32_t number, bool asks)
     }
 }
 
+/* Takes and runs one task that a participant has forked in fn, but no action. `running`: fji_asked
+ * and its value in the phase RUN. fji_queue_steal_for() checks the phase after it has read the cell
+ * of the task. If the task was shown again, the phase had ended before that, so the check fails.
+ * Returns whether w has run a task. */
+static bool every_help(fji_worker *w, const fji_link *running)
+{
+    uint32_t n = fji_pool_nworkers(w->pool), first = fji_worker_random(w) % n;
+    fji_taken taken;
+
+    for (uint32_t i = 0; i < n; i++) {
+        fji_worker *v = fji_pool_worker(w->pool, (first + i) % n);
+        if (v == NULL || v == w) continue;
+        if (fji_steal_descendant(w, v, 0, running, 1, &taken) != FJI_STEAL_SUCCESS) continue;
+        fji_run_taken(w->pool, w, &taken);
+        return true;
+    }
+    return false;
+}
+
 /* Waits until the phase is not RUN any more. w, a participant that has returned from fn, runs the
  * tasks that other participants have forked in fn. If it finds none it sleeps, and looks again after
  * pauses that grow. If w is NULL, the calling thread only waits. */
@@ -205,11 +234,10 @@ static void every_await_end(fji_worker *w, uint32_t number)
 {
     uint32_t phase = number | EVERY_RUN, turn = 0;
     int64_t pause = FJI_EVERY_PAUSE_MIN_NS;
-    fji_taken taken;
+    const fji_link running = {&fji_asked, phase};
 
     while (every_phase() == phase) {
-        if (w != NULL && fji_steal_from_workers(w, &taken) == FJI_STEAL_SUCCESS) {
-            fji_run_taken(w->pool, w, &taken);
+        if (w != NULL && every_help(w, &running)) {
             turn = 0;
             pause = FJI_EVERY_PAUSE_MIN_NS;
         } else if (turn < FJI_EVERY_SPINS) {
@@ -333,15 +361,21 @@ static uint32_t every_number_in(const fj_pool *p)
     return number;
 }
 
+/* Returns whether w is called, after the broadcasts that were in progress before have ended. */
+static bool enter_is_called(const fji_worker *w)
+{
+    /* [every.call] acquire <- acq_rel in every_call(): what fn wrote in the broadcasts before the
+     * one that w is called to. */
+    return fji_load_acquire(&w->call) > FJI_CALL_GONE;
+}
+
 void fji_safepoint_enter(fji_worker *w)
 {
     uint32_t phase = every_phase();
 
-    if (FJI_LIKELY(phase == 0) || every_attends != 0 || fji_worker_called(w)) return;
+    if (FJI_LIKELY(phase == 0) || every_attends != 0 || enter_is_called(w)) return;
     uint32_t number = every_number_in(w->pool);
-    /* A broadcast that begins later calls w. */
-    if (number == 0 || fji_worker_called(w)) return;
-    while (((phase = every_phase()) & ~3u) == number && !fji_worker_called(w)) {
+    while (number != 0 && ((phase = every_phase()) & ~3u) == number && !enter_is_called(w)) {
         if (safepoint_try(w, false)) continue; /* with another record of this thread */
         (void)fji_safepoint_sleep(w, &fji_asked, phase, FJ_FOREVER);
     }
@@ -351,7 +385,11 @@ void fji_safepoint_leave(fji_worker *w)
 {
     /* [every.call] acq_rel <-> acq_rel in every_call(): either this thread sees the number, or the
      * asker finds GONE. */
-    if (FJI_LIKELY(fji_swap_acq_rel(&w->call, FJI_CALL_GONE) <= FJI_CALL_GONE)) return;
+    if (fji_swap_acq_rel(&w->call, FJI_CALL_GONE) > FJI_CALL_GONE) fji_safepoint_uncount();
+}
+
+void fji_safepoint_uncount(void)
+{
     fji_lock_take(&every.lock);
     every.due--;
     every_advance();
@@ -360,7 +398,7 @@ void fji_safepoint_leave(fji_worker *w)
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-/* Takes every.lock while no broadcast is in progress. If one is, first waits until it is over, and
+/* Takes every.lock while no broadcast is in progress. If one is, first waits until it has ended, and
  * takes part if the calling thread is called. */
 static void every_lock_free(fji_worker *w)
 {

@@ -165,7 +165,7 @@ void fji_wake_after_find(fji_worker *w, bool more)
     if (owed) wake_with_slot(p, false); /* a second wake-up: "Each rescan counts" in idle.h */
 }
 
-void fji_wake_all_idle(fj_pool *p)
+bool fji_wake_idle(fj_pool *p)
 {
     uint64_t c = fji_pool_ctl(p);
     fji_worker *w;
@@ -173,8 +173,14 @@ void fji_wake_all_idle(fj_pool *p)
     while (fji_ctl_top(c) != 0) {
         if (!wake_pop(p, &c, 1, &w)) continue;
         worker_unpark(w);
-        c = fji_pool_ctl(p);
+        return true;
     }
+    return false;
+}
+
+void fji_wake_all_idle(fj_pool *p)
+{
+    while (fji_wake_idle(p)) {}
 }
 
 void fji_wake_for_lazy(fj_pool *p)

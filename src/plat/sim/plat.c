@@ -3,7 +3,7 @@
  * sim/plat.c - the functions of plat.h, implemented by the simulator
  *
  * plat.h says what each function does. The functions that no simulated source calls are missing:
- * fji_plat_thread_block_all(), fji_plat_alloc_scratch(), fji_fault_and() and fji_fault_random().
+ * fji_plat_thread_block_all(), fji_fault_and() and fji_fault_random().
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,6 +153,11 @@ void *fji_plat_alloc_small(size_t bytes)
 {
     if (fji_fault_now(FJI_FAULT_ALLOC)) return NULL;
     return sim_alloc(bytes, 16, false);
+}
+
+void *fji_plat_alloc_scratch(size_t bytes)
+{
+    return fji_plat_alloc(bytes);
 }
 
 void fji_plat_free(void *p)
