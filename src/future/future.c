@@ -95,18 +95,26 @@ static const void *future_of(const uint32_t *word)
     return (const char *)word - offsetof(fj_task, state);
 }
 
-/* Called by the thread that has dropped the last reference to f. Frees f. If f is not done and has
- * listeners, first cancels f, with a reference for that time. */
-static void future_free(fj_future *f)
+/* Called by the thread that has dropped the last reference to f, which is not done and has
+ * listeners: cancels f, with a reference for that time, and frees it. */
+static FJI_COLD void future_abandon(fj_future *f)
+{
+    fji_store_relaxed(&f->refs, 1u); /* relaxed: no other thread uses f */
+    (void)fj_future_cancel(f, 0);
+    fji_future_drop(f);
+}
+
+/* Called by the thread that has dropped the last reference to f. Not inline: gcc 12 would warn of an
+ * access to an object of size 0, which does not exist. */
+static FJI_COLD void future_free(fj_future *f)
 {
     /* relaxed: no other thread uses f. */
-    if ((fji_load_relaxed(&f->task.state) & (FJI_LISTENED | FJI_DONE)) == FJI_LISTENED) {
-        fji_store_relaxed(&f->refs, 1u); /* relaxed: no other thread uses f */
-        (void)fj_future_cancel(f, 0);
-        fji_future_drop(f);
-    } else {
+    uint32_t s = fji_load_relaxed(&f->task.state);
+
+    if (FJI_UNLIKELY((s & (FJI_LISTENED | FJI_DONE)) == FJI_LISTENED))
+        future_abandon(f);
+    else
         fji_block_free(f);
-    }
 }
 
 void fji_future_drop(fj_future *f)

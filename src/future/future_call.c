@@ -9,8 +9,6 @@
 
 #include "future/future.h"
 
-#include <string.h>
-
 #include "pool/common_pool.h"
 
 struct future_call {
@@ -55,7 +53,6 @@ int fj_future_new(size_t size, fj_task_fn *fn, fj_future **f)
     if (f == NULL || size < sizeof(fj_future)) return FJ_EINVAL;
     fj_future *made = fji_block_alloc(NULL, FJI_MEMORY_FUTURES, size);
     if (made == NULL) return FJ_ENOMEM;
-    memset(made, 0, size);
     fj_future_init(made, fn);
     made->refs = 1;
     made->flags |= FJI_FUTURE_ALLOCATED;

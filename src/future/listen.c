@@ -103,7 +103,7 @@ int fj_future_on_done(fj_future *f, fj_done_fn *fn, void *arg)
 {
     if (!listen_ok(f, fn)) return FJ_EINVAL;
     if (!fj_future_is_done(f)) {
-        fj_listener *l = fji_plat_alloc(sizeof *l);
+        fj_listener *l = fji_plat_alloc_small(sizeof *l);
         if (l == NULL) return FJ_ENOMEM;
         *l = (fj_listener){.fn = fn, .arg = arg, .future = f, .flags = FJI_LISTENER_ALLOCATED};
         if (listen_add(f, l)) return FJ_OK;

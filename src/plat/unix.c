@@ -227,6 +227,16 @@ void *fji_plat_alloc(size_t bytes)
     return err == 0 ? memset(p, 0, bytes) : NULL;
 }
 
+void *fji_plat_alloc_small(size_t bytes)
+{
+    int keep = errno;
+
+    if (fji_fault_now(FJI_FAULT_ALLOC)) return NULL;
+    void *p = malloc(bytes);
+    errno = keep;
+    return p;
+}
+
 /* Asks for huge pages in `bytes` bytes, which the process can write: one page fault for each 2 MB
  * instead of each 4 KB. The system may refuse; that costs only time. May change errno. */
 static void plat_want_huge(void *at, size_t bytes)

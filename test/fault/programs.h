@@ -13,9 +13,9 @@
 
 #include <forkjoin/algo.h>
 #include <forkjoin/block.h>
+#include <forkjoin/every.h>
 #include <forkjoin/for_each.h>
 #include <forkjoin/group.h>
-#include <forkjoin/every.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>

@@ -149,6 +149,12 @@ void *fji_plat_alloc(size_t bytes)
     return sim_alloc(bytes, 128, true);
 }
 
+void *fji_plat_alloc_small(size_t bytes)
+{
+    if (fji_fault_now(FJI_FAULT_ALLOC)) return NULL;
+    return sim_alloc(bytes, 16, false);
+}
+
 void *fji_plat_alloc_scratch(size_t bytes)
 {
     return fji_plat_alloc(bytes);
