@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * graph_start.c - starting a run, waiting for it, cancelling it
+ *
+ * A run goes through these states. The lock of the graph protects the changes.
+ *
+ *     idle       no run is in progress: none was started, or `future` is done
+ *     preparing  one thread has set `preparing` and freezes the graph; all others are refused
+ *     started    `running` is set, and `future` is queued or runs
+ *     ended      the first frame has cleared `running` (graph_run.c); `future` becomes done, and the
+ *                graph is idle
+ *
+ * `waiters` counts the threads in fj_graph_run() and fj_graph_wait(). A thread reads the result of
+ * the run before it leaves the count. While the count is not 0, no run starts and no thread frees the
+ * graph, so the result stays.
+ *
+ * If the pool refuses the future, or discards it because it stops, the run has no first frame. The
+ * future is done then, which makes the graph idle, whatever `running` is.
+ */
+#include "compose/graph.h"
+
+/* Makes the caller the only thread that may change g. Returns false if g is in use. */
+static bool prepare_begin(fj_graph *g)
+{
+    fji_lock_take(&g->lock);
+    bool busy = fji_graph_is_busy(g) || g->waiters != 0;
+    if (!busy) g->preparing = true;
+    fji_lock_drop(&g->lock);
+    return !busy;
+}
+
+/* Prepares a run: FJ_OK, or an error, which leaves the graph idle. `waits`: the caller waits for the
+ * run. */
+static int run_prepare(fj_graph *g, const fj_token *parent, bool waits)
+{
+    if (!prepare_begin(g)) return FJ_EBUSY;
+    int err = fji_graph_freeze(g);
+    if (err == FJ_OK) {
+        if (g->started) fj_future_fini(&g->future);
+        fj_future_init(&g->future, fji_graph_body);
+        fj_token_init(&g->token, parent);
+        g->stop = g->code = 0;
+        g->problem = FJI_GRAPH_FINE;
+        g->problem_node = g->cycle = NULL;
+    }
+    fji_lock_take(&g->lock);
+    g->preparing = false;
+    if (err == FJ_OK) {
+        g->started = g->running = true;
+        g->waiters += waits;
+    }
+    fji_lock_drop(&g->lock);
+    return err;
+}
+
+/* The pool has refused the run. Threads that wait for it already get FJ_ECANCELED. */
+static void run_refused(fj_graph *g)
+{
+    fji_lock_take(&g->lock);
+    g->running = false;
+    fji_lock_drop(&g->lock);
+    (void)fj_future_cancel(&g->future, 0);
+}
+
+/* Ends a wait. err: what the wait for the future returned. Returns the result of the run, or err. */
+static int wait_end(fj_graph *g, int err)
+{
+    fji_lock_take(&g->lock);
+    int code = err == FJ_OK ? (int)g->code : err;
+    g->waiters--;
+    fji_lock_drop(&g->lock);
+    return code;
+}
+
+int fj_graph_run(fj_graph *g, fj_pool *pool)
+{
+    if (g == NULL) return FJ_EINVAL;
+    int err = run_prepare(g, fj_current_token(), true);
+    if (err != FJ_OK) return err;
+    err = fj_future_invoke(pool, &g->future);
+    if (!fj_future_is_done(&g->future)) run_refused(g);
+    return wait_end(g, err);
+}
+
+int fj_graph_start(fj_graph *g, fj_pool *pool)
+{
+    if (g == NULL) return FJ_EINVAL;
+    int err = run_prepare(g, NULL, false);
+    if (err != FJ_OK) return err;
+    err = fj_future_submit(pool, &g->future);
+    if (err != FJ_OK) run_refused(g);
+    return err;
+}
+
+/* Whether the calling task is a body of g, or a task below one. */
+static bool is_inside(const fj_graph *g)
+{
+    for (const fj_token *t = fj_current_token(); t != NULL; t = t->parent)
+        if (t == &g->token) return true;
+    return false;
+}
+
+int fj_graph_wait(fj_graph *g, int64_t timeout_ns)
+{
+    if (g == NULL) return FJ_EINVAL;
+    if (is_inside(g)) return FJ_EDEADLK;
+    fji_lock_take(&g->lock);
+    bool started = g->started;
+    g->waiters += started;
+    fji_lock_drop(&g->lock);
+    return started ? wait_end(g, fj_future_get(&g->future, timeout_ns, NULL)) : FJ_EINVAL;
+}
+
+int fj_graph_cancel(fj_graph *g)
+{
+    if (g == NULL) return 0;
+    fji_lock_take(&g->lock);
+    bool active = g->running && fji_graph_is_busy(g);
+    if (active) fji_graph_fail(g, FJ_ECANCELED, FJI_GRAPH_FINE, NULL);
+    /* relaxed: the lock orders this after an earlier cancel. */
+    int cancelled = active && (int)fji_load_relaxed(&g->code) == FJ_ECANCELED;
+    fji_lock_drop(&g->lock);
+    return cancelled;
+}
+
+int fj_graph_check(fj_graph *g)
+{
+    if (g == NULL) return FJ_EINVAL;
+    if (!prepare_begin(g)) return FJ_EBUSY;
+    int err = fji_graph_freeze(g);
+    fji_lock_take(&g->lock);
+    g->preparing = false;
+    fji_lock_drop(&g->lock);
+    return err;
+}
