@@ -4,21 +4,25 @@
  *
  *     static int visit(void *item, fj_feeder *feeder, void *arg)
  *     {
- *         struct graph *g = arg;
+ *         const struct graph *g = arg;
  *         uint32_t node = *(uint32_t *)item;
- *         for each neighbour x of node that was not seen before
- *             if (fj_for_each_add(feeder, &x) != FJ_OK) return 1;
+ *         for (uint32_t i = g->first[node]; i < g->first[node + 1]; i++) {
+ *             bool is_new = !atomic_exchange(&g->seen[g->edge[i]], true);
+ *             int err = is_new ? fj_for_each_add(feeder, &g->edge[i]) : FJ_OK;
+ *             if (err != FJ_OK) return err;
+ *         }
  *         return FJ_OK;
  *     }
  *
- *     int err = fj_for_each(&start, 1, sizeof start, visit, g, NULL);
+ *     uint32_t start = 0;
+ *     int err = fj_for_each(&start, 1, sizeof start, visit, &g, NULL);
  *
  * The list begins with an array. The body is called once for each item, and may add more items. The
  * call returns when the list is empty. An item is a value of a fixed size, which the list copies.
  *
  * The list is stored in chunks of several items, each with one task. So a small item costs a few
  * nanoseconds. A worker first processes the items that its own bodies have added, the newest chunk
- * first. It hands over a part of its items as soon as another worker has nothing to do.
+ * first. It queues a part of its items as soon as its queue has no task for other workers.
  *
  * The rules for all functions of forkjoin/algo.h hold here too, above all those about errors,
  * cancelling and results.
@@ -61,8 +65,8 @@ FJ_API int fj_for_each(void *items, size_t n, size_t size, fj_each_fn *body, voi
 /*
  * Adds a copy of `item` to the list.
  *
- * Another worker can take the item when its chunk is full, when the body returns, or at once if a
- * worker has nothing to do.
+ * Another worker can take the item when its chunk is full, or at once if the queue of the calling
+ * worker has no other task. With how->grain only a full chunk can be taken.
  *
  *   from     the thread that runs the body which got `feeder`, before the body returns.
  *   order    what the caller did before the call happens before the body of the item.

@@ -23,8 +23,8 @@
  *     fj_future_unref(f);
  *     fj_inbox_destroy(inbox);
  *
- * A loop that has its own way to be woken, such as uv_async_send() of libuv, gives the inbox a
- * notify() callback. The inbox has no descriptor then.
+ * A loop that has its own way to be woken, and cannot poll a descriptor, gives the inbox a notify()
+ * callback. The inbox has no descriptor then.
  *
  * Wake-ups
  *   A post makes a system call, or calls notify(), only if the inbox is empty and the loop may be

@@ -5,7 +5,8 @@
  * A run goes through these states. The lock of the graph protects the changes.
  *
  *     idle       no run is in progress: none was started, or `future` is done
- *     preparing  one thread has set `preparing` and freezes the graph; all others are refused
+ *     preparing  one thread has set `preparing` and freezes the graph; all others are refused, and
+ *                fj_graph_wait() returns the result of the last run
  *     started    `running` is set, and `future` is queued or runs
  *     ended      the first frame has cleared `running` (graph_run.c); `future` becomes done, and the
  *                graph is idle
@@ -29,27 +30,30 @@ static bool prepare_begin(fj_graph *g)
     return !busy;
 }
 
-/* Prepares a run: FJ_OK, or an error, which leaves the graph idle. `waits`: the caller waits for the
- * run. */
-static int run_prepare(fj_graph *g, const fj_token *parent, bool waits)
+/* Ends the preparation, and begins a run if `begins`. `waits`: the caller waits for the run. */
+static void prepare_end(fj_graph *g, bool begins, const fj_token *parent, bool waits)
 {
-    if (!prepare_begin(g)) return FJ_EBUSY;
-    int err = fji_graph_freeze(g);
-    if (err == FJ_OK) {
-        if (g->started) fj_future_fini(&g->future);
+    fji_lock_take(&g->lock);
+    g->preparing = false;
+    if (begins) {
         fj_future_init(&g->future, fji_graph_body);
         fj_token_init(&g->token, parent);
         g->stop = g->code = 0;
         g->problem = FJI_GRAPH_FINE;
         g->problem_node = g->cycle = NULL;
-    }
-    fji_lock_take(&g->lock);
-    g->preparing = false;
-    if (err == FJ_OK) {
         g->started = g->running = true;
         g->waiters += waits;
     }
     fji_lock_drop(&g->lock);
+}
+
+/* Prepares a run. Returns FJ_OK, or an error, which leaves the graph idle. */
+static int run_prepare(fj_graph *g, const fj_token *parent, bool waits)
+{
+    if (!prepare_begin(g)) return FJ_EBUSY;
+    int err = fji_graph_freeze(g);
+    if (err == FJ_OK && g->started) fj_future_fini(&g->future);
+    prepare_end(g, err == FJ_OK, parent, waits);
     return err;
 }
 
@@ -62,11 +66,18 @@ static void run_refused(fj_graph *g)
     (void)fj_future_cancel(&g->future, 0);
 }
 
-/* Ends a wait. err: what the wait for the future returned. Returns the result of the run, or err. */
+/* Returns the result of the run that has ended. err: the outcome of the future, or what a wait for it
+ * returned. The caller holds the lock. */
+static int run_result(const fj_graph *g, int err)
+{
+    return err == FJ_OK ? (int)g->code : err;
+}
+
+/* Ends a wait. Returns as run_result(). */
 static int wait_end(fj_graph *g, int err)
 {
     fji_lock_take(&g->lock);
-    int code = err == FJ_OK ? (int)g->code : err;
+    int code = run_result(g, err);
     g->waiters--;
     fji_lock_drop(&g->lock);
     return code;
@@ -102,13 +113,18 @@ static bool is_inside(const fj_graph *g)
 
 int fj_graph_wait(fj_graph *g, int64_t timeout_ns)
 {
+    int code = FJ_EINVAL;
+
     if (g == NULL) return FJ_EINVAL;
     if (is_inside(g)) return FJ_EDEADLK;
     fji_lock_take(&g->lock);
-    bool started = g->started;
-    g->waiters += started;
+    bool waits = g->started && !g->preparing;
+    if (waits)
+        g->waiters++;
+    else if (g->started) /* another thread prepares the next run */
+        code = run_result(g, fj_future_error(&g->future));
     fji_lock_drop(&g->lock);
-    return started ? wait_end(g, fj_future_get(&g->future, timeout_ns, NULL)) : FJ_EINVAL;
+    return waits ? wait_end(g, fj_future_get(&g->future, timeout_ns, NULL)) : code;
 }
 
 int fj_graph_cancel(fj_graph *g)
@@ -128,8 +144,6 @@ int fj_graph_check(fj_graph *g)
     if (g == NULL) return FJ_EINVAL;
     if (!prepare_begin(g)) return FJ_EBUSY;
     int err = fji_graph_freeze(g);
-    fji_lock_take(&g->lock);
-    g->preparing = false;
-    fji_lock_drop(&g->lock);
+    prepare_end(g, false, NULL, false);
     return err;
 }

@@ -45,6 +45,7 @@ static struct {
     fj_taken taken[N];
     fj_pool_options options;
     fj_stats stats;
+    fj_memory memory;
     fj_blocking blocking;
     fj_progress progress;
     fj_progress_bar *bar;
@@ -360,7 +361,7 @@ FJ_TEST(nothing_is_no_pool_to_be_ended, 10)
     world_make();
     CODE(fj_pool_create(NULL, NULL));
     CODE(fj_pool_create(NULL, &w.options));
-    bad.reserved[7] = 1;
+    bad.reserved[sizeof bad.reserved / sizeof bad.reserved[0] - 1] = 1;
     CODE(fj_pool_create(&w.out_pool, &bad));
     CODE(fj_pool_shutdown(NULL));
     CODE(fj_pool_shutdown_now(NULL));
@@ -375,6 +376,8 @@ FJ_TEST(nothing_is_no_pool_to_be_ended, 10)
 FJ_TEST(no_place_for_what_is_asked_is_refused, 10)
 {
     world_make();
+    CODE(fj_pool_memory(NULL, NULL));
+    CODE(fj_pool_memory(pool, NULL));
     CODE(fj_pool_stats(NULL, NULL));
     CODE(fj_pool_stats(pool, NULL));
     ZERO(fj_pool_describe(NULL, NULL, 1));
@@ -956,6 +959,64 @@ FJ_TEST(pipelines_of_nothing_are_refused, 10)
     world_end(false);
 }
 
+/* ---- <forkjoin/graph.h> ---------------------------------------------------------------------- */
+
+static int node_fn(fj_node *n, void *arg)
+{
+    (void)n, (void)arg;
+    return ++calls > 0;
+}
+
+static int write_fn(const char *text, size_t bytes, void *arg)
+{
+    (void)text, (void)bytes, (void)arg;
+    return ++calls > 0;
+}
+
+FJ_TEST(nothing_is_no_graph, 10)
+{
+    fj_graph *g, *none = NULL;
+    fj_node *n, *made = NULL;
+    char text[4] = "abc";
+
+    CHECK_EQ(fj_graph_create(&g, NULL), FJ_OK);
+    CHECK_EQ(fj_graph_add(g, node_fn, NULL, NULL, &n), FJ_OK);
+    world_make();
+    CODE(fj_graph_create(NULL, NULL));
+    CODE(fj_graph_add(NULL, node_fn, NULL, NULL, &made));
+    CODE(fj_graph_add(g, NULL, NULL, NULL, &made));
+    CODE(fj_graph_add_condition(NULL, node_fn, NULL, NULL, &made));
+    CODE(fj_graph_add_condition(g, NULL, NULL, NULL, &made));
+    CODE(fj_graph_edge(NULL, n, n));
+    CODE(fj_graph_edge(g, NULL, n));
+    CODE(fj_graph_edge(g, n, NULL));
+    CODE(fj_graph_edge(g, n, n));
+    CODE(fj_graph_check(NULL));
+    CODE(fj_graph_run(NULL, NULL));
+    CODE(fj_graph_start(NULL, NULL));
+    CODE(fj_graph_wait(NULL, 0));
+    CODE(fj_graph_wait(g, 0));
+    ZERO(fj_graph_cancel(NULL));
+    VOID(fj_node_set_result(NULL, NULL));
+    NONE(fj_node_result(NULL));
+    ZERO(fj_node_input_count(NULL));
+    NONE(fj_node_input(NULL, 0));
+    NONE(fj_node_graph(NULL));
+    NONE(fj_node_name(NULL));
+    NONE(fj_graph_failed(NULL));
+    ZERO(fj_graph_error(NULL, text, sizeof text));
+    ZERO(fj_graph_error(g, NULL, 4));
+    CODE(fj_graph_dot(NULL, write_fn, NULL));
+    CODE(fj_graph_dot(g, NULL, NULL));
+    MEANS(fj_graph_add(g, node_fn, NULL, NULL, NULL), FJ_OK);
+    MEANS(fj_graph_add_condition(g, node_fn, NULL, NULL, NULL), FJ_OK);
+    MEANS(fj_graph_destroy(NULL), FJ_OK);
+    MEANS(fj_graph_error(g, NULL, 0), 0);
+    CHECK(none == NULL && made == NULL && strcmp(text, "abc") == 0);
+    world_end(false);
+    CHECK_EQ(fj_graph_destroy(g), FJ_OK);
+}
+
 static int value_fn(void *value, void *arg)
 {
     (void)value, (void)arg;
@@ -1092,62 +1153,4 @@ FJ_TEST(nothing_is_no_lane, 10)
     ZERO(fj_lane_running(NULL));
     CHECK_EQ(fj_lane_destroy(l), FJ_OK);
     world_end(false);
-}
-
-/* ---- <forkjoin/graph.h> ---------------------------------------------------------------------- */
-
-static int node_fn(fj_node *n, void *arg)
-{
-    (void)n, (void)arg;
-    return ++calls > 0;
-}
-
-static int write_fn(const char *text, size_t bytes, void *arg)
-{
-    (void)text, (void)bytes, (void)arg;
-    return ++calls > 0;
-}
-
-FJ_TEST(nothing_is_no_graph, 10)
-{
-    fj_graph *g, *none = NULL;
-    fj_node *n, *made = NULL;
-    char text[4] = "abc";
-
-    CHECK_EQ(fj_graph_create(&g, NULL), FJ_OK);
-    CHECK_EQ(fj_graph_add(g, node_fn, NULL, NULL, &n), FJ_OK);
-    world_make();
-    CODE(fj_graph_create(NULL, NULL));
-    CODE(fj_graph_add(NULL, node_fn, NULL, NULL, &made));
-    CODE(fj_graph_add(g, NULL, NULL, NULL, &made));
-    CODE(fj_graph_add_condition(NULL, node_fn, NULL, NULL, &made));
-    CODE(fj_graph_add_condition(g, NULL, NULL, NULL, &made));
-    CODE(fj_graph_edge(NULL, n, n));
-    CODE(fj_graph_edge(g, NULL, n));
-    CODE(fj_graph_edge(g, n, NULL));
-    CODE(fj_graph_edge(g, n, n));
-    CODE(fj_graph_check(NULL));
-    CODE(fj_graph_run(NULL, NULL));
-    CODE(fj_graph_start(NULL, NULL));
-    CODE(fj_graph_wait(NULL, 0));
-    CODE(fj_graph_wait(g, 0));
-    ZERO(fj_graph_cancel(NULL));
-    VOID(fj_node_set_result(NULL, NULL));
-    NONE(fj_node_result(NULL));
-    ZERO(fj_node_input_count(NULL));
-    NONE(fj_node_input(NULL, 0));
-    NONE(fj_node_graph(NULL));
-    NONE(fj_node_name(NULL));
-    NONE(fj_graph_failed(NULL));
-    ZERO(fj_graph_error(NULL, text, sizeof text));
-    ZERO(fj_graph_error(g, NULL, 4));
-    CODE(fj_graph_dot(NULL, write_fn, NULL));
-    CODE(fj_graph_dot(g, NULL, NULL));
-    MEANS(fj_graph_add(g, node_fn, NULL, NULL, NULL), FJ_OK);
-    MEANS(fj_graph_add_condition(g, node_fn, NULL, NULL, NULL), FJ_OK);
-    MEANS(fj_graph_destroy(NULL), FJ_OK);
-    MEANS(fj_graph_error(g, NULL, 0), 0);
-    CHECK(none == NULL && made == NULL && strcmp(text, "abc") == 0);
-    world_end(false);
-    CHECK_EQ(fj_graph_destroy(g), FJ_OK);
 }

@@ -216,8 +216,8 @@ FJ_TEST(a_call_waits_for_room_and_then_returns, 20)
     gate_await(&g, 1);
     CHECK_EQ(fj_lane_execute(l, count, &n), FJ_OK);
     pthread_t t = filler(&f);
-    fjt_sleep_us(3000);
-    CHECK_EQ(atomic_load(&f.err), 1); /* it waits */
+    await_producer(l);
+    CHECK_EQ(atomic_load(&f.err), 1);
     atomic_store(&g.open, 1);
     pthread_join(t, NULL);
     CHECK_EQ(atomic_load(&f.err), FJ_OK);
@@ -237,7 +237,7 @@ FJ_TEST(close_and_destroy_refuse_a_call_that_waits_for_room, 20)
         CHECK_EQ(fj_lane_pause(l), FJ_OK);
         CHECK_EQ(fj_lane_execute(l, count, &n), FJ_OK);
         pthread_t t = filler(&f);
-        fjt_sleep_us(2000);
+        await_producer(l);
         if (destroys) {
             CHECK_EQ(fj_lane_destroy(l), FJ_OK);
         } else {
@@ -295,7 +295,7 @@ FJ_TEST(an_interrupt_ends_the_wait_for_room, 20)
     fj_future_init(&f, room_run);
     f.result = l;
     CHECK_EQ(fj_future_submit(pool, &f), FJ_OK);
-    fjt_sleep_us(2000);
+    await_producer(l);
     CHECK_EQ(fj_future_cancel(&f, 1), 1);
     fj_future_fini(&f);
     CHECK_EQ(fj_lane_resume(l), FJ_OK);

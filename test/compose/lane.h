@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "../api/inside.h"
+#include "compose/lane_turn.h"
 
 static inline fj_lane *lane_with(fj_pool *pool, uint32_t width, size_t capacity,
                                  enum fj_lane_full full)
@@ -61,6 +62,17 @@ static inline int gate_wait(void *arg)
 static inline void gate_await(struct gate *g, int n)
 {
     while (atomic_load(&g->arrived) < n) fjt_sleep_us(50);
+}
+
+/* Waits until a call waits for room in the lane. */
+static inline void await_producer(fj_lane *l)
+{
+    for (bool waits = false; !waits;) {
+        fjt_sleep_us(50);
+        fji_lock_take(&l->lock);
+        waits = l->producers != NULL;
+        fji_lock_drop(&l->lock);
+    }
 }
 
 #endif /* FJT_LANE_H */

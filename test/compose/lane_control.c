@@ -344,6 +344,7 @@ static void check_moves(enum fj_priority of_flood, enum fj_priority low, bool la
     CHECK_EQ(fj_lane_execute(l, count, &n), FJ_OK);
     until(&n);
     atomic_store(&f.stop, 1);
+    if (lanes) CHECK_EQ(fj_lane_drain(f.lane, FJ_FOREVER), FJ_OK);
     CHECK_EQ(fj_lane_destroy(l), FJ_OK);
     CHECK_EQ(fj_lane_destroy(f.lane), FJ_OK);
     fjt_destroy(pool);

@@ -13,6 +13,7 @@
 
 #include <forkjoin/algo.h>
 #include <forkjoin/block.h>
+#include <forkjoin/every.h>
 #include <forkjoin/for_each.h>
 #include <forkjoin/group.h>
 #include <pthread.h>
@@ -912,6 +913,8 @@ static void run_stopped(int n)
     fjt_destroy(p);
 }
 
+#include "lanes.h" /* uses the functions above */
+
 /* ---- All of them ---------------------------------------------------------------------------- */
 
 /* ---- Groups --------------------------------------------------------------------------------- */
@@ -1008,6 +1011,62 @@ static void run_common(int n)
     }
 }
 
+/* ---- Programs: broadcasts -------------------------------------------------------------------- */
+
+static atomic_int every_calls;
+
+/* Forks and joins, whether the queue has space or not. */
+static int every_fn(void *arg)
+{
+    struct fib f = {.n = 8};
+
+    (void)arg;
+    fj_task_init(&f.task, fib_run);
+    CHECK_EQ(fib_run(&f.task), FJ_OK);
+    CHECK_EQ(f.result, 21);
+    atomic_fetch_add(&every_calls, 1);
+    return FJ_OK;
+}
+
+struct every {
+    fj_task task;
+    fj_pool *pool;
+    int forks;
+};
+
+/* The broadcast begins while the queue is not full, just full, or has overflowed. */
+static int every_run(fj_task *t)
+{
+    struct every *e = (struct every *)t;
+    struct leaf l[MANY];
+
+    for (int i = 0; i < e->forks; i++) {
+        leaf_init(&l[i], i);
+        fj_fork(&l[i].task);
+    }
+    CHECK_EQ(fj_broadcast(e->pool, every_fn, NULL), FJ_OK);
+    for (int i = e->forks; i-- > 0;) CHECK_EQ(fj_join(&l[i].task), i);
+    for (int i = 0; i < e->forks; i++) CHECK_EQ(atomic_load(&l[i].runs), 1);
+    return FJ_OK;
+}
+
+static void run_every(int n)
+{
+    static const int forks[] = {FJI_QUEUE_FIRST - 1, FJI_QUEUE_FIRST, MANY, 2};
+    fj_pool *p = pool_of(2, n % 3 == 0 ? FJ_POOL_FIFO : 0);
+
+    if (p == NULL) return;
+    for (int i = 0; i < 4; i++) {
+        struct every e = {.pool = p, .forks = forks[i]};
+        atomic_store(&every_calls, 0);
+        fj_task_init(&e.task, every_run);
+        int err = fj_invoke_mode(p, &e.task, i % 2 == 0 ? FJ_CALLER_BLOCKS : FJ_CALLER_HELPS);
+        CHECK_MAY(err);
+        CHECK_MAY(fj_broadcast(p, every_fn, NULL));
+    }
+    end_pool(p, n % 2 == 0);
+}
+
 #define PROGRAMS(X) \
     X(life)         \
     X(plain)        \
@@ -1023,6 +1082,8 @@ static void run_common(int n)
     X(nested)       \
     X(stopped)      \
     X(groups)       \
+    X(every)        \
+    X(lanes)        \
     X(common)
 
 struct program {

@@ -70,7 +70,8 @@ static void *cancel_and_unref(void *arg)
     return NULL;
 }
 
-/* One thread decides the input and another one cancels what follows. */
+/* One thread decides the input. Another one has the only reference to what follows, cancels it and
+ * drops the reference. */
 FJ_TEST(cancel_of_what_follows_meets_the_end_of_its_input, 10)
 {
     fj_pool *pool = scenario_pool(1, 0);
@@ -81,13 +82,9 @@ FJ_TEST(cancel_of_what_follows_meets_the_end_of_its_input, 10)
     atomic_store(&runs, 0);
     d->value = 1;
     CHECK_EQ(fj_future_then_in(pool, f, FJ_THEN_SUCCESS, follow, NULL, &next), FJ_OK);
-    (void)fj_future_ref(next);
     CHECK_EQ(pthread_create(&t, NULL, cancel_and_unref, next), 0);
     CHECK_EQ(fj_future_complete(f, d), 1);
     fj_future_unref(f);
-    (void)fj_future_wait_quietly(next, FJ_FOREVER);
-    CHECK(fj_future_is_cancelled(next) || d->value == 2);
-    fj_future_unref(next);
     pthread_join(t, NULL);
     fjt_destroy(pool);
     free(d);
