@@ -57,15 +57,6 @@ static int run_prepare(fj_graph *g, const fj_token *parent, bool waits)
     return err;
 }
 
-/* The pool has refused the run. Threads that wait for it already get FJ_ECANCELED. */
-static void run_refused(fj_graph *g)
-{
-    fji_lock_take(&g->lock);
-    g->running = false;
-    fji_lock_drop(&g->lock);
-    (void)fj_future_cancel(&g->future, 0);
-}
-
 /* Returns the result of the run that has ended. err: the outcome of the future, or what a wait for it
  * returned. The caller holds the lock. */
 static int run_result(const fj_graph *g, int err)
@@ -81,6 +72,18 @@ static int wait_end(fj_graph *g, int err)
     g->waiters--;
     fji_lock_drop(&g->lock);
     return code;
+}
+
+/* The pool has refused the run. Threads that wait for it already get FJ_ECANCELED. The caller counts
+ * as a waiter, so that no thread starts the next run before the call returns. */
+static void run_refused(fj_graph *g)
+{
+    fji_lock_take(&g->lock);
+    g->running = false;
+    g->waiters++;
+    fji_lock_drop(&g->lock);
+    (void)fj_future_cancel(&g->future, 0);
+    (void)wait_end(g, FJ_ECANCELED);
 }
 
 int fj_graph_run(fj_graph *g, fj_pool *pool)
