@@ -139,8 +139,9 @@ static inline int measure_all(const struct contender *c, int workers, int argc, 
                {"tree", make_tree},
                {"wavefront", make_wavefront},
                {"random", make_random}};
-    struct edges e = {0};
+    struct edges e;
 
+    memset(&e, 0, sizeof e);
     e.from = (uint32_t *)malloc(1100000 * sizeof *e.from);
     e.to = (uint32_t *)malloc(1100000 * sizeof *e.to);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {

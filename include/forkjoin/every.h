@@ -30,8 +30,8 @@
  *   does a worker that waits for a lock, a semaphore or a system call, or is between fj_block_begin()
  *   and fj_block_end(): it takes part at its first safepoint after that. Do not hold a lock at a safepoint if another
  *   worker may wait for this lock: that worker would not reach a safepoint. What a worker waits for
- *   in such a section must not depend on tasks that are still queued, because no worker runs them
- *   until the broadcast has ended.
+ *   in such a section must not depend on tasks that are still queued, or on a thread that enters the
+ *   pool, because both have to wait until the broadcast has ended.
  *
  * Which threads
  *   Every worker thread that exists, also one that is blocked or is just starting, and every thread
@@ -39,7 +39,8 @@
  *   that exits meanwhile is left out, unless it has taken part already. A thread that starts or
  *   enters the pool meanwhile waits until the broadcast has ended. If there is no memory for a
  *   helping caller to enter the pool, the caller may run its task outside the pool; it does not stop
- *   then.
+ *   then. Nor does a thread outside the pool that runs a task with fj_taken_run(), or a timer thread
+ *   that calls an `on_timeout` callback.
  *
  * Order
  *   All participants stop; then each calls fn once; when all calls have returned, all continue. From

@@ -26,8 +26,8 @@
  *
  * Two kinds of children
  *   fj_group_call() adds a function and an argument. The group keeps the memory for it, 64 bytes
- *   for a child, and uses the memory again when a child begins to run. So a group allocates only as
- *   long as the number of its queued children grows.
+ *   for a child, and uses the memory again when a child begins to run. So a group allocates only
+ *   while the number of its queued children grows, and only if it is more than seven.
  *
  *   fj_group_run() adds an fj_group_task, which is the first member of a struct of the caller. The
  *   group allocates nothing for it. The library does not access the struct after it has called the
@@ -106,7 +106,8 @@ struct fji_group_cell;
 /*
  * A group, in the caller's memory. The members are private. They are in the order of the threads
  * that use them: all threads read the first ones, the threads that add and finish children write
- * `count`, and only the thread that has called fj_group_init() uses the last ones.
+ * `count`, and only the thread that has called fj_group_init() uses `own`. `first` is the memory of
+ * the first children.
  */
 struct fj_group {
     fj_completer root;
@@ -117,9 +118,9 @@ struct fj_group {
     int32_t code;
     unsigned char gap0[64];
     uint32_t count;
-    uint32_t closed;
     uint32_t holds;
     uint32_t waits;
+    uint32_t spare;
     uint32_t lock[2];
     struct fji_group_cell *cells;
     struct fji_group_cell *block;
@@ -127,7 +128,7 @@ struct fj_group {
     struct fji_group_cell *end;
     unsigned char gap1[64];
     struct fji_group_cell *own;
-    uint64_t reserved;
+    uint64_t first[8 * 8];
 };
 
 /*
@@ -174,7 +175,7 @@ FJI_INLINE fj_group *fj_group_of(const fj_group_task *t)
  *   owns     the library owns `t` until it calls the body of `t`, or on_skip().
  *   returns  FJ_OK. FJ_EINVAL if `g` or `t` is NULL, or if `t` has no body or is queued.
  *            FJ_EREJECTED if the group has ended, or if the pool is shut down and the caller is not
- *            one of its workers. FJ_ENOMEM if there is no memory, or if 2^31 children are
+ *            one of its workers. FJ_ENOMEM if there is no memory, or if 2^30 children are
  *            unfinished. After an error the child was not added.
  */
 FJ_API FJ_NODISCARD int fj_group_run(fj_group *g, fj_group_task *t);
@@ -198,7 +199,7 @@ FJ_API FJ_NODISCARD int fj_group_call(fj_group *g, fj_group_fn *fn, void *arg);
  *   from     as fj_group_run(). A thread must not wait for the group while it has a hold, because
  *            the group would not end.
  *   returns  FJ_OK. FJ_EINVAL if `g` is NULL. FJ_EREJECTED if the group has ended. FJ_ENOMEM if
- *            2^31 children are unfinished.
+ *            2^30 children are unfinished.
  */
 FJ_API FJ_NODISCARD int fj_group_hold(fj_group *g);
 

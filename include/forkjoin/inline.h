@@ -125,6 +125,11 @@ FJ_API FJI_COLD fji_typed_linked fji_typed_unlink(fj_worker *w, fj_cell *c);
 FJ_API fj_cell *fji_typed_enter(fj_worker *w, fji_typed_saved *saved);
 FJ_API void fji_typed_leave(fj_worker *w, const fji_typed_saved *saved);
 
+/* Allocates a block of src/plat/memory.h from the memory of `pool`, or of the common pool if `pool` is
+ * NULL; if there is no common pool, or if it is just ending, from the system. The algorithms and the
+ * modules above them call it. */
+FJ_API void *fji_pool_block(fj_pool *pool, int kind, size_t bytes);
+
 FJI_EXTERN_C_END
 
 /* `cell` becomes 0 so that a join before the first fork is detected. If fj_fork() follows

@@ -43,6 +43,9 @@
  *   cancels it, and calls the functions. If an embedded future is never done, its functions are
  *   never called.
  *
+ * A function does not wait for its future, and so runs no task. If the common pool has a parallelism
+ * of 0, a thread has to wait for something, so that the futures in that pool run.
+ *
  * After fork() of the process, the functions of a future are called in the child process if the
  * future becomes done there. A future that a thread of the parent process had queued becomes done in
  * the child process when a thread waits for it or cancels it.

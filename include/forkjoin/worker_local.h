@@ -92,8 +92,7 @@ typedef struct fj_local {
 /*
  * Initialises `l`. The call makes no value.
  *
- *   owns     the caller owns *l and ends it by fj_local_fini(), before the pool is destroyed. The
- *            library copies *o.
+ *   owns     the caller owns *l and ends it by fj_local_fini(). The library copies *o.
  *   returns  FJ_OK; FJ_EINVAL if an argument is NULL, if `bytes` is 0 or above PTRDIFF_MAX / 2, or if
  *            a reserved member is not 0; FJ_ENOMEM if `pool` is NULL and there is no memory for the
  *            common pool. On an error *l is unchanged.
@@ -152,7 +151,7 @@ FJ_API int fj_local_each(fj_local *l, int (*fn)(void *value, void *arg), void *a
  * Drops every value exactly once, frees the memory, and ends `l`. Nothing happens if `l` has ended or
  * consists of zeros, so an error path may call the function too.
  *
- *   from     any thread, before the pool is destroyed, when no worker uses a value any more.
+ *   from     any thread, when no worker uses a value any more. The pool may have ended.
  *   returns  FJ_OK; FJ_EINVAL if `l` is NULL; FJ_EBUSY, without a change, during fj_local_each() or
  *            while a `make` runs, also if these themselves make the call.
  */

@@ -31,10 +31,17 @@
 #include "algo/job.h"
 #include "plat/atomic.h"
 #include "plat/plat.h"
+#include "plat/ticks.h"
 
 #define CHUNK_BYTES ((size_t)1024)
 #define CHUNK_ITEMS ((size_t)64)
 #define CHUNK_BYTES_MAX ((size_t)1 << 30)
+
+/* A worker looks after each turn whether the call is cancelled, whether thieves need items, and how
+ * long the turn took. A turn has one item at first. If it took less than TURN_TICKS, which are about
+ * nanoseconds, the next one has twice as many items, at most TURN_MAX; if it took more, only one. */
+#define TURN_TICKS ((uint64_t)500)
+#define TURN_MAX ((size_t)32)
 
 typedef struct chunk {
     fj_group_task task;
@@ -67,6 +74,7 @@ struct fj_feeder {
     chunk *spare;    /* a free chunk, or NULL */
     size_t added;    /* items that were added, and that the progress does not count yet */
     size_t done;     /* items that are done, and that the progress does not count yet */
+    size_t turn;     /* how many items are processed between two looks at the clock; see TURN_MAX */
 };
 
 /* ---- Chunks ---------------------------------------------------------------------------------- */
@@ -76,7 +84,7 @@ static int chunk_run(fj_group_task *t);
 /* Allocates a chunk. Returns NULL if there is no memory. */
 static FJI_COLD chunk *each_add_chunk(each *e)
 {
-    chunk *c = fji_plat_alloc_scratch(sizeof *c + e->capacity * e->size);
+    chunk *c = fji_plat_alloc(sizeof *c + e->capacity * e->size);
 
     if (c == NULL) return NULL;
     fj_group_task_init(&c->task, chunk_run);
@@ -180,18 +188,37 @@ static bool feeder_should_divide(const fj_feeder *f)
     return f->in->n > (grain != 0 ? grain : 1) && each_has_demand();
 }
 
+/* Calls the body for the last n items of `in`. Returns FJ_OK or the code of a body. */
+static int feeder_turn(fj_feeder *f, size_t n)
+{
+    const each *e = f->each;
+    chunk *in = f->in;
+    char *item = in->at + in->n * e->size;
+
+    in->n -= n;
+    for (; n != 0; n--) {
+        item -= e->size;
+        int code = e->body(item, f, e->arg);
+        if (FJI_UNLIKELY(code != FJ_OK)) return code;
+        f->done++;
+    }
+    return FJ_OK;
+}
+
 /* Calls the body for all items of `in`. Returns FJ_OK, the code of a body, or FJ_ECANCELED. */
 static int feeder_run(fj_feeder *f)
 {
-    each *e = f->each;
     chunk *in = f->in;
+    uint64_t begin = fji_ticks();
 
     while (in->n != 0) {
-        if (!each_continues(e)) return FJ_ECANCELED;
+        if (!each_continues(f->each)) return FJ_ECANCELED;
         if (feeder_should_divide(f)) feeder_divide(f);
-        int code = e->body(in->at + --in->n * e->size, f, e->arg);
+        int code = feeder_turn(f, f->turn < in->n ? f->turn : in->n);
         if (FJI_UNLIKELY(code != FJ_OK)) return code;
-        f->done++;
+        uint64_t end = fji_ticks();
+        f->turn = end - begin > TURN_TICKS ? 1 : f->turn < TURN_MAX ? 2 * f->turn : TURN_MAX;
+        begin = end;
     }
     return FJ_OK;
 }
@@ -211,7 +238,7 @@ static void feeder_count(fj_feeder *f)
 /* The body of a chunk: processes its items, and those that are added meanwhile and not queued. */
 static int chunk_run(fj_group_task *t)
 {
-    fj_feeder f = {.each = ((chunk *)t)->each, .in = (chunk *)t};
+    fj_feeder f = {.each = ((chunk *)t)->each, .in = (chunk *)t, .turn = 1};
     int code;
 
     for (;;) {
@@ -241,7 +268,9 @@ int fj_for_each_add(fj_feeder *f, const void *item)
     memcpy(out->own + out->n * e->size, item, e->size);
     out->n++;
     f->added++;
-    if (out->n == e->capacity || (e->job.grain == 0 && each_has_demand())) feeder_flush(f);
+    /* In a turn of several items the bodies are short, so thieves need not see each item at once. */
+    bool shares = f->turn == 1 && e->job.grain == 0 && each_has_demand();
+    if (out->n == e->capacity || shares) feeder_flush(f);
     return FJ_OK;
 }
 

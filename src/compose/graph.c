@@ -17,8 +17,8 @@
  * Both the adding thread and the thread that ends a hold the lock, so a either ends before the edge
  * is added, or finds the edge in its list.
  *
- * Edges         from                              to                         carries
- *   graph.join  acq_rel add, edge_join_run()      acq_rel add, arrive()      the new edge
+ * Edges         from                              to                             carries
+ *   graph.join  acq_rel add, edge_join_run()      acq_rel add, careful_arrive()  the new edge
  */
 #include "compose/graph.h"
 
@@ -44,6 +44,10 @@ static bool pile_room(fji_pile *pile, size_t bytes)
     const fji_block *last = pile->last;
 
     if (last != NULL && last->count < last->capacity) return true;
+    if (last != NULL && last->next != NULL) {
+        pile->last = last->next;
+        return true;
+    }
     size_t n = last == NULL ? BLOCK_FIRST : 2 * last->capacity;
     if (n * bytes > BLOCK_BYTES_MAX) n = BLOCK_BYTES_MAX / bytes;
     char *memory = fji_graph_alloc(sizeof(fji_block) + FJI_CACHE_PAIR + n * bytes);
@@ -120,6 +124,8 @@ int fj_graph_destroy(fj_graph *g)
     pile_free(&g->nodes);
     pile_free(&g->more);
     pile_free(&g->edges);
+    pile_free(&g->growth);
+    pile_free(&g->added);
     fji_plat_free(g->name);
     fji_plat_free(g->successors);
     fji_plat_free(g);
@@ -134,12 +140,21 @@ static int may_change(const fj_graph *g)
     return g->preparing || (fji_graph_is_busy(g) && !g->grows) ? FJ_EBUSY : FJ_OK;
 }
 
+/* Makes room for the parts of a node. Returns false if there is no memory. */
+static bool node_room(fj_graph *g)
+{
+    if (g->grows && !pile_room(&g->growth, sizeof(fji_growth))) return false;
+    return pile_room(&g->more, sizeof(fji_node_more)) && pile_room(&g->nodes, sizeof(fj_node));
+}
+
 static fj_node *node_make(fj_graph *g, fj_node_fn *fn, void *arg, uint32_t flags)
 {
+    fji_growth *growth = g->grows ? pile_next(&g->growth, sizeof *growth) : NULL;
     fji_node_more *m = pile_next(&g->more, sizeof *m);
     fj_node *n = pile_next(&g->nodes, sizeof *n);
 
-    *m = (fji_node_more){.graph = g, .index = (uint32_t)(g->nodes.count - 1)};
+    if (growth != NULL) *growth = (fji_growth){.ended = false};
+    *m = (fji_node_more){.graph = g, .growth = growth, .index = (uint32_t)(g->nodes.count - 1)};
     *n = (fj_node){.fn = fn, .arg = arg, .more = m, .flags = flags, .graph = g->number};
     n->join = FJI_NODE_WEAK_ONLY;
     return n;
@@ -149,16 +164,12 @@ static int node_add(fj_graph *g, fj_node_fn *fn, void *arg, const char *name, ui
                     fj_node **out)
 {
     char *copy;
-    int err = FJ_OK;
 
     if (g == NULL || fn == NULL) return FJ_EINVAL;
     if (!copy_text(name, &copy)) return FJ_ENOMEM;
     fji_lock_take(&g->lock);
-    err = may_change(g);
-    if (err == FJ_OK && g->nodes.count == UINT32_MAX) err = FJ_ENOMEM;
-    if (err == FJ_OK &&
-        !(pile_room(&g->more, sizeof(fji_node_more)) && pile_room(&g->nodes, sizeof(fj_node))))
-        err = FJ_ENOMEM;
+    int err = may_change(g);
+    if (err == FJ_OK && (g->nodes.count == UINT32_MAX || !node_room(g))) err = FJ_ENOMEM;
     if (err == FJ_OK) {
         fj_node *n = node_make(g, fn, arg, flags);
         n->more->name = copy;
@@ -188,50 +199,51 @@ static bool edge_hold(fj_node *b)
     uint32_t new_join, old = fji_load_relaxed(&b->join); /* relaxed: the CAS checks the value */
 
     do {
-        if (old == 0 || b->more->ended != 0) return false;
+        if (old == 0 || b->more->growth->ended) return false;
         new_join = old == FJI_NODE_WEAK_ONLY ? 1 : old + 1;
         /* relaxed: the edge that b waits for is published by the lock. */
     } while (!fji_cas_relaxed(&b->join, &old, new_join));
     return true;
 }
 
-/* Appends the edge e, which was added during a run, to the lists of its nodes. */
-static void edge_link(fji_edge *e)
+/* Appends the edge from a to b to the lists of both. */
+static void edge_link(fj_graph *g, fj_node *a, fj_node *b)
 {
-    fji_node_more *a = e->from->more, *b = e->to->more;
+    fji_added *e = pile_next(&g->added, sizeof *e);
+    fji_growth *out = a->more->growth, *in = b->more->growth;
 
-    if (a->last_out != NULL)
-        a->last_out->next_out = e;
+    *e = (fji_added){.from = a, .to = b};
+    if (out->last_out != NULL)
+        out->last_out->next_out = e;
     else
-        a->first_out = e;
-    a->last_out = e;
-    if (b->last_in != NULL)
-        b->last_in->next_in = e;
+        out->first_out = e;
+    out->last_out = e;
+    if (in->last_in != NULL)
+        in->last_in->next_in = e;
     else
-        b->first_in = e;
-    b->last_in = e;
+        in->first_in = e;
+    in->last_in = e;
 }
 
-/* Makes the edge e part of the run in progress. Returns FJ_OK, or an error without a change. */
-static int edge_join_run(fj_graph *g, const fji_edge *made, fji_edge **e)
+/* Makes the edge from a to b part of the run in progress. Returns FJ_OK, or an error without a
+ * change. */
+static int edge_join_run(fj_graph *g, fj_node *a, fj_node *b)
 {
-    fj_node *a = made->from, *b = made->to;
     bool weak = fji_node_is_condition(a);
 
     if (!weak && fji_graph_closes_cycle(g, a, b)) return FJ_EINVAL;
+    if (!pile_room(&g->added, sizeof(fji_added))) return FJ_ENOMEM;
     if (!weak && !edge_hold(b)) return FJ_EBUSY;
-    *e = pile_next(&g->edges, sizeof **e);
-    **e = *made;
-    edge_link(*e);
+    edge_link(g, a, b);
     if (weak) {
         b->more->weak++;
         return FJ_OK;
     }
     b->strong++;
-    if (a->more->ended == 0) return FJ_OK;
-    /* [graph.join] acq_rel -> acq_rel in arrive(): the thread that starts b sees the new edge.
-     * acq_rel <- acq_rel in arrive(): what the predecessors of b did, for the thread that takes b
-     * out of the list `released`. */
+    if (!a->more->growth->ended) return FJ_OK;
+    /* [graph.join] acq_rel -> acq_rel in careful_arrive(): the thread that starts b sees the new
+     * edge. acq_rel <- acq_rel in careful_arrive(): what the predecessors of b did, for the thread
+     * that takes b out of the list `released`. */
     if (fji_add_acq_rel(&b->join, (uint32_t)-1) == 1) {
         b->link = g->released;
         g->released = b;
@@ -239,33 +251,28 @@ static int edge_join_run(fj_graph *g, const fji_edge *made, fji_edge **e)
     return FJ_OK;
 }
 
-/* Adds the edge *made. The caller holds the lock. */
-static int edge_add(fj_graph *g, const fji_edge *made)
+/* Adds an edge from a to b. The caller holds the lock. */
+static int edge_add(fj_graph *g, fj_node *a, fj_node *b)
 {
-    fji_edge *e;
     int err = may_change(g);
 
     if (err != FJ_OK) return err;
-    if (g->edges.count == UINT32_MAX || !pile_room(&g->edges, sizeof *made)) return FJ_ENOMEM;
-    if (g->running && fji_graph_is_busy(g)) {
-        err = edge_join_run(g, made, &e);
-    } else {
-        e = pile_next(&g->edges, sizeof *e);
-        *e = *made;
-    }
-    if (err == FJ_OK) g->changed = true;
-    return err;
+    if (g->edges.count == UINT32_MAX || !pile_room(&g->edges, sizeof(fji_edge))) return FJ_ENOMEM;
+    if (g->running && fji_graph_is_busy(g)) err = edge_join_run(g, a, b);
+    if (err != FJ_OK) return err;
+    fji_edge *e = pile_next(&g->edges, sizeof *e);
+    *e = (fji_edge){a, b};
+    g->changed = true;
+    return FJ_OK;
 }
 
 int fj_graph_edge(fj_graph *g, fj_node *a, fj_node *b)
 {
-    const fji_edge made = {.from = a, .to = b};
-
     if (g == NULL || a == NULL || b == NULL) return FJ_EINVAL;
     if (a->graph != g->number || b->graph != g->number) return FJ_EINVAL;
     if (a == b && !fji_node_is_condition(a)) return FJ_EINVAL;
     fji_lock_take(&g->lock);
-    int err = edge_add(g, &made);
+    int err = edge_add(g, a, b);
     fji_lock_drop(&g->lock);
     return err;
 }
@@ -282,11 +289,17 @@ void *fj_node_result(const fj_node *n)
     return n != NULL ? n->result : NULL;
 }
 
+/* The edges to n that were added since the graph was frozen. */
+static const fji_added *added_inputs(const fj_node *n)
+{
+    return n->more->growth != NULL ? n->more->growth->first_in : NULL;
+}
+
 size_t fj_node_input_count(const fj_node *n)
 {
     if (n == NULL) return 0;
     size_t count = n->more->input_count;
-    for (const fji_edge *e = n->more->first_in; e != NULL; e = e->next_in) count++;
+    for (const fji_added *e = added_inputs(n); e != NULL; e = e->next_in) count++;
     return count;
 }
 
@@ -295,7 +308,7 @@ void *fj_node_input(const fj_node *n, size_t i)
     if (n == NULL) return NULL;
     const fji_node_more *m = n->more;
     if (i < m->input_count) return m->inputs[i]->result;
-    const fji_edge *e = m->first_in;
+    const fji_added *e = added_inputs(n);
     for (i -= m->input_count; e != NULL && i > 0; i--) e = e->next_in;
     return e != NULL ? e->from->result : NULL;
 }

@@ -22,7 +22,9 @@
 #include "plat/plat.h"
 
 typedef struct fji_node_more fji_node_more;
+typedef struct fji_growth fji_growth;
 typedef struct fji_edge fji_edge;
+typedef struct fji_added fji_added;
 
 /* Bits of fj_node.flags. FJI_NODE_CHOSEN: the node has a weak predecessor. */
 #define FJI_NODE_CONDITION 1u
@@ -59,29 +61,42 @@ struct fj_node {
     uint32_t graph; /* fj_graph.number */
 };
 
-/* The part of a node that only building, checking and growing use. */
+/* The part of a node that only building, checking and text use. */
 struct fji_node_more {
     fj_graph *graph;
     char *name;
-    fj_node **inputs; /* a part of fj_graph.inputs */
+    fji_growth *growth; /* NULL if the graph does not grow */
+    fj_node **inputs;   /* a part of fj_graph.inputs */
+    union {
+        fj_node *via;     /* in a search: the node to be visited next */
+        uint32_t written; /* edges of the node that fj_graph_dot() has written */
+    };
+    fj_node *next; /* in a cycle: the successor. In a search: the predecessor */
     uint32_t input_count;
     uint32_t index; /* the number of the node */
     uint32_t weak;  /* number of weak predecessors */
     uint32_t mark;  /* equals fj_graph.mark if the present search has visited the node */
-    /* Edges that were added since the graph was frozen, in a graph that grows. */
-    fji_edge *first_out, *last_out, *first_in, *last_in;
-    uint32_t ended;   /* 1: the node has ended in this run and has not begun again */
-    uint32_t written; /* edges of the node that fj_graph_dot() has written */
-    fj_node *via; /* in a search: the node from which this one was reached, or to be visited next */
-    fj_node *next; /* in a cycle: the successor */
+};
+
+/* The part of a node that a graph has if it grows: edges that were added since the graph was frozen,
+ * and whether the node has ended in this run and has not begun again. */
+struct fji_growth {
+    fji_added *first_out, *last_out, *first_in, *last_in;
+    bool ended;
 };
 
 struct fji_edge {
     fj_node *from, *to;
-    fji_edge *next_out, *next_in; /* in the lists of fji_node_more */
 };
 
-/* A list of records of the same size, in blocks. A record never moves. */
+/* An edge that was added during a run. It is also a record of fj_graph.edges. */
+struct fji_added {
+    fj_node *from, *to;
+    fji_added *next_out, *next_in; /* in the lists of fji_growth */
+};
+
+/* A list of records of the same size, in blocks. A record never moves. The blocks after `last` have
+ * no records; they are used again. */
 typedef struct fji_block {
     struct fji_block *next;
     char *records; /* aligned to FJI_CACHE_PAIR */
@@ -130,6 +145,7 @@ struct fj_graph {
     enum fji_graph_problem problem;
     fj_node *problem_node;
     fji_pile nodes, more, edges;
+    fji_pile growth, added; /* empty if the graph does not grow */
     char *name;
     uintptr_t *successors; /* the memory of the three arrays */
     fj_node **inputs;

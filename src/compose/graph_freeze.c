@@ -22,19 +22,21 @@
 
 /* ---- Sorting the edges ------------------------------------------------------------------------- */
 
-/* Forgets the weak edges, and the lists of edges that were added during a run. Only careful runs have
- * them. */
+/* Forgets the weak edges, and the lists of edges that were added during a run. Only graphs with
+ * careful runs have them. */
 static void forget_edges(fj_graph *g)
 {
     FJI_PILE_EACH(&g->more, fji_node_more, m)
     {
         m->weak = 0;
-        m->first_out = m->last_out = m->first_in = m->last_in = NULL;
     }
-    FJI_PILE_EACH(&g->edges, fji_edge, e)
+    FJI_PILE_EACH(&g->growth, fji_growth, o)
     {
-        e->next_out = e->next_in = NULL;
+        *o = (fji_growth){.ended = false};
     }
+    for (fji_block *b = g->added.first; b != NULL; b = b->next) b->count = 0;
+    g->added.last = g->added.first;
+    g->added.count = 0;
 }
 
 static void count_edges(fj_graph *g)
@@ -196,7 +198,7 @@ bool fji_graph_closes_cycle(fj_graph *g, fj_node *a, fj_node *b)
         if (fji_node_is_condition(n)) continue;
         for (uint32_t i = 0; i < n->successor_count; i++)
             search_push(g, fji_node_successor(g, n, i), n, &stack);
-        for (const fji_edge *e = n->more->first_out; e != NULL; e = e->next_out)
+        for (const fji_added *e = n->more->growth->first_out; e != NULL; e = e->next_out)
             search_push(g, e->to, n, &stack);
     }
     if (a->more->mark != g->mark) return false;
@@ -212,10 +214,10 @@ void fji_graph_reset(fj_graph *g)
     {
         n->join = fji_node_initial(n);
     }
-    if (g->grows) FJI_PILE_EACH(&g->more, fji_node_more, m)
-        {
-            m->ended = 0;
-        }
+    FJI_PILE_EACH(&g->growth, fji_growth, o)
+    {
+        o->ended = false;
+    }
     g->released = NULL;
     g->dirty = false;
 }

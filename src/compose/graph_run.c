@@ -336,7 +336,7 @@ static void careful_choose(struct frame *f, fj_node *s, fj_node **next)
 
 /* The edges of a node that were added during this run. */
 struct added {
-    fji_edge *first, *last;
+    fji_added *first, *last;
 };
 
 /* n has ended: prepares it for its next start. Returns the edges that were added, and gives released
@@ -351,8 +351,8 @@ static struct added careful_end(struct frame *f, fj_node *n, fj_node **next)
     /* relaxed: the successors of n are started later, and only their successors start n again. */
     fji_store_relaxed(&n->join, fji_node_initial(n));
     if (!g->grows) return added;
-    n->more->ended = 1;
-    added = (struct added){n->more->first_out, n->more->last_out};
+    n->more->growth->ended = true;
+    added = (struct added){n->more->growth->first_out, n->more->growth->last_out};
     released = g->released;
     g->released = NULL;
     fji_lock_drop(&g->lock);
@@ -372,7 +372,7 @@ static void careful_branch(struct frame *f, const fj_node *n, uint32_t chosen, s
         careful_choose(f, fji_node_successor(f->g, n, chosen), next);
         return;
     }
-    fji_edge *e = added.first;
+    fji_added *e = added.first;
     for (uint32_t i = n->successor_count; e != NULL && i < chosen; i++)
         e = e != added.last ? e->next_out : NULL;
     if (e != NULL) careful_choose(f, e->to, next);
@@ -381,9 +381,9 @@ static void careful_branch(struct frame *f, const fj_node *n, uint32_t chosen, s
 /* n has begun again: it has not ended any more. */
 static void careful_begin(fj_graph *g, fj_node *n)
 {
-    if (n->more->ended == 0) return;
+    if (!n->more->growth->ended) return;
     fji_lock_take(&g->lock);
-    n->more->ended = 0;
+    n->more->growth->ended = false;
     fji_lock_drop(&g->lock);
 }
 
@@ -407,7 +407,7 @@ static fj_node *careful_step(struct frame *f, fj_node *n)
     }
     for (uint32_t i = 0; i < n->successor_count; i++)
         careful_arrive(f, fji_node_successor(f->g, n, i), &next);
-    for (fji_edge *e = added.first; e != NULL; e = e != added.last ? e->next_out : NULL)
+    for (fji_added *e = added.first; e != NULL; e = e != added.last ? e->next_out : NULL)
         careful_arrive(f, e->to, &next);
     return next;
 }
@@ -513,12 +513,13 @@ static int run_prepare(fj_graph *g, const fj_token *parent, bool waits)
     return err;
 }
 
-/* The pool has refused the run. */
+/* The pool has refused the run. Threads that wait for it already get FJ_ECANCELED. */
 static void run_refused(fj_graph *g)
 {
     fji_lock_take(&g->lock);
-    g->started = g->running = false;
+    g->running = false;
     fji_lock_drop(&g->lock);
+    (void)fj_future_cancel(&g->future, 0);
 }
 
 /* Ends a wait. err: what the wait for the future returned. Returns the result of the run, or err. */

@@ -6,13 +6,13 @@
  * end exactly when the last child has finished and no thread may add another one.
  *
  * Units
- *   `count` is the number of units of a group. The group has not ended while the count is not 0.
- *   Each of these has one unit: an open group, a hold, a queued child, a running child. A thread
+ *   `count` has the bit OPEN while the group is open, and the number of its units. A hold, a queued
+ *   child and a running child have one unit each. The group has ended when the count is 0. A thread
  *   adds by taking a unit for the new child. It may not take a unit if the count is 0
  *   (group_take_unit()). The thread that lowers the count to 0 ends the group: it completes the
  *   root, which wakes the waiters.
  *
- *     open --(wait, fini: closed = 1, drop a unit)--> closed --(last unit dropped)--> ended
+ *     open --(wait, fini: OPEN is cleared)--> closed --(last unit dropped)--> ended
  *     ended --(fj_group_reset())--> open
  *
  * Frames
@@ -36,8 +36,9 @@
  *   only the thread that has initialised the group uses, or in the list `cells`, which the lock
  *   protects. A cell becomes free before its body begins, so that a child added by the body uses
  *   the cell again while it is in the cache. A frame takes several cells at once from the list and
- *   gives all of them back at its end. If the list is empty, cells are cut from a block, and a new
- *   block is allocated. The blocks are freed by fj_group_fini().
+ *   gives all of them back at its end. If the list is empty, cells are cut from the member `first` of
+ *   the group, then from blocks, which are allocated when they are needed. fj_group_fini() frees the
+ *   blocks.
  *
  * Members of a root (completer.h) run the children. So a waiter runs only children of the group,
  * and the pool discards children that are queued when it stops.
@@ -48,8 +49,10 @@
  *   done. fj_group_fini() frees the group when the root is done and no other wait is left.
  *
  * Edges           from                           to                             carries
- *   group.count   acq_rel, group_drop_units()    acq_rel, group_drop_units()    what the children did
- *   group.waits   acq_rel add, group_wait()      acquire, fj_group_fini()       the end of a wait
+ *   group.count   acq_rel, group_drop_units()    acq_rel, group_drop_units(),   what children did
+ *                                                  group_close()
+ *   group.waits   acq_rel add, in                acquire, fj_group_fini(),      the end of a wait
+ *                   fj_group_wait_for()            fj_group_reset()
  */
 #include <forkjoin/group.h>
 
@@ -61,9 +64,10 @@
 #define TURNS 8u         /* children that a worker runs in one frame */
 #define FRAME_CELLS 8u   /* cells that a frame takes at once */
 #define OWN_CELLS 32u    /* cells that the thread of fj_group_init() takes at once */
-#define BLOCK_CELLS 64u  /* cells of the first block */
+#define BLOCK_CELLS 32u  /* cells of the first block */
 #define BLOCK_MAX 16384u /* cells of the largest block */
-#define UNITS_MAX ((uint32_t)INT32_MAX)
+#define OPEN 0x80000000u /* the bit of an open group in `count`; the other bits are the units */
+#define UNITS_MAX 0x3fffffffu
 
 /* A child of fj_group_call(). In a free cell, `next` is the next free cell. In the first cell of a
  * block, which holds no child, `next` is the block before and task.location the number of cells. */
@@ -109,7 +113,7 @@ static int frame_take_unit(frame *f)
     if (f->units == 1) {
         /* relaxed: the frame has a unit, so the count is not 0. The units publish nothing before
          * they are dropped. */
-        if (fji_add_relaxed(&f->group->count, UNITS) > UNITS_MAX) {
+        if ((fji_add_relaxed(&f->group->count, UNITS) & ~OPEN) > UNITS_MAX) {
             (void)fji_add_relaxed(&f->group->count, -UNITS); /* relaxed: as above */
             return FJ_ENOMEM;
         }
@@ -131,7 +135,7 @@ static int group_take_unit(fj_group *g)
     uint32_t n = fji_load_relaxed(&g->count);
     do {
         if (n == 0) return FJ_EREJECTED;
-        if (n > UNITS_MAX) return FJ_ENOMEM;
+        if ((n & ~OPEN) > UNITS_MAX) return FJ_ENOMEM;
     } while (!fji_cas_relaxed(&g->count, &n, n + 1)); /* relaxed: as above */
     return FJ_OK;
 }
@@ -140,10 +144,16 @@ static int group_take_unit(fj_group *g)
  * unless it has more units or waits for g. */
 static void group_drop_units(fj_group *g, uint32_t n)
 {
-    /* [group.count] release -> acquire in the call that drops the last unit: what the children of
-     * this thread did.
-     * [group.count] both ends are here. */
+    /* [group.count] acq_rel <-> acq_rel here and in group_close(), in the thread that lowers the
+     * count to 0: what the children of this thread did. */
     if (fji_add_acq_rel(&g->count, -n) == n) fj_completer_try_complete(&g->root);
+}
+
+/* Closes g, unless it is closed. If it has no units, ends g. */
+static void group_close(fj_group *g)
+{
+    /* [group.count] acq_rel <-> acq_rel in group_drop_units(): what the children did. */
+    if (fji_and_acq_rel(&g->count, ~OPEN) == OPEN) fj_completer_try_complete(&g->root);
 }
 
 /* ---- Cells ----------------------------------------------------------------------------------- */
@@ -278,6 +288,17 @@ static void frame_run(frame *f, fj_task *t, bool skip)
     if (FJI_UNLIKELY(code != FJ_OK)) group_fail(g, code);
 }
 
+/* Takes a child of the group from the calling worker's own queue, or steals one. Returns NULL if
+ * there is none. */
+static fj_task *frame_take(const frame *f)
+{
+    const fj_group *g = f->group;
+    /* relaxed: a hint. If no other thread has units, there is nothing to steal. */
+    bool steals = (fji_load_relaxed(&g->count) & ~OPEN) > f->units;
+
+    return fji_member_take(&g->root, steals);
+}
+
 /* Runs the child t, and then at most `more` children that the calling worker takes or steals. */
 static void group_run_children(fj_task *t, bool discarded, uint32_t more)
 {
@@ -286,7 +307,7 @@ static void group_run_children(fj_task *t, bool discarded, uint32_t more)
 
     group_here = &f;
     frame_run(&f, t, discarded || fj_is_cancelled());
-    while (!discarded && more-- != 0 && (t = fji_member_take(&g->root, 1)) != NULL) {
+    while (!discarded && more-- != 0 && (t = frame_take(&f)) != NULL) {
         f.units++;
         frame_run(&f, t, fj_is_cancelled());
     }
@@ -427,13 +448,6 @@ static bool group_is_inside(const fj_group *g)
     return f != NULL || token != NULL;
 }
 
-static void group_close(fj_group *g)
-{
-    /* relaxed: the first thread that sets it drops the unit of the open group, and the drop
-     * publishes what that thread did. */
-    if (fji_or_relaxed(&g->closed, 1) == 0) group_drop_units(g, 1);
-}
-
 /* Runs children that are on top of the calling worker's own queue, before fj_completer_join() looks
  * for children in all queues. */
 static void group_run_own(fj_group *g)
@@ -444,21 +458,30 @@ static void group_run_own(fj_group *g)
         (void)fji_member_run(t, &g->root, group_run_all);
 }
 
-static int group_wait(fj_group *g, int64_t timeout_ns)
+/* Closes g and waits until it has ended, at most timeout_ns. Returns as fj_group_wait_for(). */
+static int group_await(fj_group *g, int64_t timeout_ns)
 {
     int err = FJ_OK;
 
-    if (g == NULL) return FJ_EINVAL;
-    if (group_is_inside(g)) return FJ_EDEADLK;
-    (void)fji_add_relaxed(&g->waits, 1); /* relaxed: the caller may use g, so g is not freed yet */
     group_close(g);
     if (timeout_ns == FJ_FOREVER) {
         group_run_own(g);
-        err = fj_completer_join(&g->root); /* FJ_ECANCELED in the child of a fork() */
+        if (!fj_group_has_ended(g)) (void)fj_completer_join(&g->root);
     } else {
         err = fj_future_wait_quietly(&g->root.future, timeout_ns);
     }
-    if (err != FJ_ETIMEDOUT && fj_group_error(g) != FJ_OK) err = fj_group_error(g);
+    if (err != FJ_OK) return err;
+    /* The root fails only in the child of a fork(), in which no thread runs the children. */
+    int code = fj_group_error(g);
+    return code != FJ_OK ? code : fj_future_error(&g->root.future);
+}
+
+int fj_group_wait_for(fj_group *g, int64_t timeout_ns)
+{
+    if (g == NULL) return FJ_EINVAL;
+    if (group_is_inside(g)) return FJ_EDEADLK;
+    (void)fji_add_relaxed(&g->waits, 1); /* relaxed: the caller may use g, so g is not freed yet */
+    int err = group_await(g, timeout_ns);
     /* [group.waits] release -> acquire in fj_group_fini(): that this thread does not use g any
      * more. LAST TOUCH of *g. */
     (void)fji_add_acq_rel(&g->waits, (uint32_t)-1);
@@ -467,12 +490,7 @@ static int group_wait(fj_group *g, int64_t timeout_ns)
 
 int fj_group_wait(fj_group *g)
 {
-    return group_wait(g, FJ_FOREVER);
-}
-
-int fj_group_wait_for(fj_group *g, int64_t timeout_ns)
-{
-    return group_wait(g, timeout_ns);
+    return fj_group_wait_for(g, FJ_FOREVER);
 }
 
 /* ---- Beginning and end ----------------------------------------------------------------------- */
@@ -496,9 +514,8 @@ static int group_open(fj_group *g, fj_pool *pool, const fj_token *token)
     if (err != FJ_OK) return err;
     g->owner = group_own_number();
     g->code = FJ_OK;
-    g->closed = 0;
     g->holds = 0;
-    g->count = 1;
+    g->count = OPEN;
     return FJ_OK;
 }
 
@@ -516,14 +533,17 @@ int fj_group_init(fj_group *g, const fj_group_options *options)
     g->cancel_on_error = o->cancel_on_error != 0;
     g->waits = 0;
     g->lock[0] = g->lock[1] = 0;
-    g->cells = g->block = g->next = g->end = g->own = NULL;
+    g->cells = g->block = g->own = NULL;
+    /* The whole lines of `first`: seven cells, or eight. */
+    g->next = (cell *)(((uintptr_t)g->first + FJI_LINE - 1) & ~(uintptr_t)(FJI_LINE - 1));
+    g->end = (cell *)((uintptr_t)(g->first + sizeof g->first / 8) & ~(uintptr_t)(FJI_LINE - 1));
     return FJ_OK;
 }
 
 int fj_group_reset(fj_group *g)
 {
     if (g == NULL) return FJ_EINVAL;
-    /* [group.waits] acquire <- acq_rel in group_wait(): that no thread waits for g any more. */
+    /* [group.waits] acquire <- acq_rel in fj_group_wait_for(): that no thread waits for g any more. */
     if (!fj_group_has_ended(g) || fji_load_acquire(&g->waits) != 0) return FJ_EBUSY;
     return group_open(g, fji_root_pool(&g->root), g->root.future.token.parent);
 }
@@ -534,8 +554,8 @@ int fj_group_fini(fj_group *g)
 
     if (g == NULL) return FJ_EINVAL;
     if (group_is_inside(g)) return FJ_EDEADLK;
-    int err = group_wait(g, FJ_FOREVER);
-    /* [group.waits] acquire <- acq_rel in group_wait(): that the other waits do not use g any more.
+    int err = group_await(g, FJ_FOREVER);
+    /* [group.waits] acquire <- acq_rel in fj_group_wait_for(): that the other waits do not use g any more.
      * Their threads have been woken, so the spin is short. */
     while (fji_load_acquire(&g->waits) != 0) fji_spin(&turn, 8, 2);
     for (cell *block = g->block, *before; block != NULL; block = before) {

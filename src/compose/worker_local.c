@@ -35,8 +35,7 @@
 #include <string.h>
 
 #include "plat/atomic.h"
-#include "plat/config.h"
-#include "plat/plat.h"
+#include "plat/memory.h"
 
 #define LOCAL_OPEN 0x80000000u /* of `state`; the other bits are the count */
 
@@ -79,12 +78,12 @@ static slot *local_array(fj_local *l, uint32_t k)
     slot *a = fji_load_acquire(&l->array[k]);
 
     if (a != NULL) return a;
-    slot *mine = fji_plat_alloc(array_entries(k) * sizeof *mine);
+    slot *mine = fji_pool_block(l->options.pool, FJI_MEMORY_OTHER, array_entries(k) * sizeof *mine);
     if (mine == NULL) return NULL;
     /* [local.array] acq_rel -> acquire in fj_local_get() and above: the zeroed entries. If the CAS
      * fails, the acquire makes those of the installed array visible. */
     if (fji_cas_acq_rel_pointer(&l->array[k], &a, mine)) return mine;
-    fji_plat_free(mine);
+    fji_block_free(mine);
     return a;
 }
 
@@ -105,16 +104,14 @@ static slot *local_slot(fj_local *l, uint32_t index)
 static void *local_make(fj_local *l, slot *s)
 {
     const fj_local_options *o = &l->options;
-    /* Whole pairs of cache lines, so that no other allocation shares a line with the value. */
-    size_t bytes = (o->bytes + FJI_CACHE_PAIR - 1) / FJI_CACHE_PAIR * FJI_CACHE_PAIR;
-    void *v = fji_plat_alloc(bytes);
+    void *v = fji_pool_block(o->pool, FJI_MEMORY_OTHER, o->bytes);
 
     if (v == NULL) return NULL;
     s->making = v;
     int code = o->make != NULL ? o->make(v, o->arg) : FJ_OK;
     s->making = NULL;
     if (code != FJ_OK) {
-        fji_plat_free(v);
+        fji_block_free(v);
         return NULL;
     }
     /* [local.value] release -> acquire in fj_local_each(): what `make` wrote. */
@@ -193,9 +190,9 @@ static void local_drop_array(fj_local *l, uint32_t k)
         if (v == NULL) continue;
         a[i].value = NULL;
         if (o->drop != NULL) o->drop(v, o->arg);
-        fji_plat_free(v);
+        fji_block_free(v);
     }
-    if (a != l->first) fji_plat_free(a);
+    if (a != l->first) fji_block_free(a);
     l->array[k] = NULL;
 }
 

@@ -105,7 +105,7 @@ static void future_free(fj_future *f)
         (void)fj_future_cancel(f, 0);
         fji_future_drop(f);
     } else {
-        fji_plat_free(f);
+        fji_block_free(f);
     }
 }
 

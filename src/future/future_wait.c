@@ -228,6 +228,18 @@ static int future_await_idly(fj_pool *p, fj_future *f, const fji_wait *how)
     return fji_await_task(fji_worker_self(), p, &f->task, how);
 }
 
+/* Waits for f, which is in no queue: another thread decides its outcome, possibly in a task of the
+ * common pool, which may have no worker. So a thread that works for no pool serves the common pool
+ * while that has tasks and no thread, as if f were queued there. w: the calling worker or guest, or
+ * NULL. Returns as fji_future_await(). */
+static int future_await_unqueued(fji_worker *w, fj_future *f, const fji_wait *how)
+{
+    fj_pool *p = w != NULL ? w->pool : fji_common_if_made();
+
+    if (w == NULL && p != NULL && !fji_wait_may_run(how)) fji_pool_needs_worker(p);
+    return fji_await_task(w, p, &f->task, how);
+}
+
 int fji_future_await(fj_future *f, const fji_wait *how)
 {
     fji_worker *w = fji_worker_self();
@@ -252,7 +264,7 @@ int fji_future_await(fj_future *f, const fji_wait *how)
      * below, a stop of the pool would count as an interrupt, but must not end this wait. */
     if (w == NULL) adjusted.interruptible = false;
     adjusted.token = &f->token;
-    if (p == NULL) return fji_await_task(w, w != NULL ? w->pool : NULL, &f->task, &adjusted);
+    if (p == NULL) return future_await_unqueued(w, f, &adjusted);
     int err = fji_wait_may_run(how) ? future_await_working(p, f, &adjusted)
                                     : future_await_idly(p, f, &adjusted);
     /* If f is not done, a task that this thread ran during the wait has called fork(), this is the

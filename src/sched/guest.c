@@ -49,6 +49,23 @@ fji_worker *fji_guest_enter(fj_pool *p, bool although_shut_down, bool *refused)
     return w;
 }
 
+/*
+ * As fji_pool_remove_guest(), for the guest that has given the record w back. An asker may have
+ * called w, because it has read `alive` before that: then takes the guest off the broadcast. If
+ * `tenure` has changed, another thread uses the record, and this guest was not called: no thread
+ * takes a called record. The lock that the guest needs anyway saves an atomic operation here.
+ */
+static void guest_remove(fji_worker *w, uint32_t tenure)
+{
+    fj_pool *p = w->pool;
+
+    fji_lock_take(&p->lock);
+    bool called = w->tenure == tenure && fji_worker_called(w);
+    if (FJI_UNLIKELY(called)) fji_store_relaxed(&w->call, FJI_CALL_NONE); /* relaxed: as above */
+    fji_pool_uncount_guest(p);                                            /* LAST TOUCH of *p. */
+    if (FJI_UNLIKELY(called)) fji_safepoint_uncount();
+}
+
 void fji_guest_leave(fji_worker *w)
 {
     fj_pool *p = w->pool;
@@ -56,14 +73,14 @@ void fji_guest_leave(fji_worker *w)
 
     while (fji_worker_take_local(w, &taken)) fji_run_taken(p, w, &taken);
     fji_queue_shrink(&w->q);
-    fji_safepoint_leave(w);
+    uint32_t tenure = w->tenure;
     fji_self = w->outer;
     fji_record_give_back(w);
     /* [pool.activity] acq_rel -> acquire in fji_pool_quiescent(): the record is free, and its queue
      * is empty. If a call of fji_pool_quiescent() is in progress and has found p quiescent, it then
      * sees that activity_epoch has changed, and sweeps again. */
     fji_add_acq_rel(&p->activity_epoch, 1);
-    /* p->guests still counts this guest, so p is not freed before fji_pool_remove_guest(). */
+    /* p->guests still counts this guest, so p is not freed before guest_remove(). */
     fji_pool_maybe_terminate(p);
-    fji_pool_remove_guest(p); /* LAST TOUCH of *p. */
+    guest_remove(w, tenure); /* LAST TOUCH of *p. */
 }

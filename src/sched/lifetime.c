@@ -66,6 +66,11 @@ void fji_pool_add_guest(fj_pool *p)
 void fji_pool_remove_guest(fj_pool *p)
 {
     fji_lock_take(&p->lock);
+    fji_pool_uncount_guest(p);
+}
+
+void fji_pool_uncount_guest(fj_pool *p)
+{
     fji_count(&p->guests, (uint32_t)-1); /* not --: fj_pool_dump() reads it without the lock */
     bool over = fji_pool_end_if_over(p);
     /* LAST TOUCH of *p: a thread that destroys p takes the lock before it frees p. */

@@ -41,6 +41,9 @@ void fji_pool_add_guest(fj_pool *p);
  * fji_pool_end_if_over(). LAST TOUCH of *p by the caller. */
 void fji_pool_remove_guest(fj_pool *p);
 
+/* As fji_pool_remove_guest(). The caller holds the lock of p, and this function releases it. */
+void fji_pool_uncount_guest(fj_pool *p);
+
 /* Called by a timer thread of p, which is counted in fj_pool.guests, just before it exits. Joins
  * the thread of p that exited before it, if there is one that is not joined. The next thread of p
  * that exits joins the calling thread, or the thread that ends p does (fji_pool_join()). If

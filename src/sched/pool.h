@@ -24,6 +24,7 @@
 #define FJI_POOL_H
 
 #include "plat/config.h"
+#include "plat/memory.h"
 #include "plat/plat.h"
 #include "queue/queue.h"
 #include "queue/submission_queue.h"
@@ -63,8 +64,8 @@ typedef struct fji_worker fji_worker;
 #define FJI_SYSCALL_PIN 4u
 
 /* fji_worker.call. Any other value is the number of the broadcast that the record is called to. */
-#define FJI_CALL_NONE 0u /* a thread uses the record, and is not called */
-#define FJI_CALL_GONE 1u /* no thread uses the record, or its thread is about to give it back */
+#define FJI_CALL_NONE 0u /* the thread that uses the record, if there is one, is not called */
+#define FJI_CALL_GONE 1u /* a worker has given the record back, or is about to */
 
 /* fj_pool.run */
 /* pool/shutdown.c explains the bits. */
@@ -132,6 +133,7 @@ struct fji_worker {
     /* [0]: the lowest entry of the scopes while there is no array. [1]: the current entry while
      * there is no memory for a longer array. */
     fji_scope scope_none[2];
+    uint32_t tenure; /* how often the record was taken; protected by the lock of the pool */
     uint32_t index;  /* number of the worker: fji_pool_worker(pool, index) */
     uint32_t random; /* the last fji_worker_random(), or its seed; never 0 */
     /* Calls of fork_may_wake() (wake.c) in a row for which starts of threads were being refused and
@@ -274,6 +276,7 @@ struct fj_pool {
     /* Set when the pool is created. The common pool sets most of them again each time it is created
      * again. Otherwise only cancel_delayed, lazy and timers change later. */
     const fji_pool_hooks *hooks;
+    fji_memory *memory;    /* what the pool allocates comes from here */
     int32_t min_runnable;  /* if fewer would stay active: asks allow_saturation (compensate.h) */
     int64_t keep_alive_ns; /* the keep-alive time: how long a worker is idle before it retires */
     int64_t spin_ns;       /* how long a worker without a task searches; 0 or less: not at all */

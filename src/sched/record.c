@@ -35,15 +35,15 @@ static fji_worker *record_new(fj_pool *p)
     if (i >= FJ_MAX_WORKERS) return NULL;
     fji_worker **chunk = p->chunk[i / FJI_CHUNK];
     if (chunk == NULL) {
-        chunk = fji_plat_alloc(FJI_CHUNK * sizeof *chunk);
+        chunk = fji_memory_alloc(p->memory, FJI_MEMORY_WORKERS, FJI_CHUNK * sizeof *chunk);
         if (chunk == NULL) return NULL;
         /* [pool.record] release -> acquire in fji_pool_worker(): the zeroed array. */
         fji_store_release(&p->chunk[i / FJI_CHUNK], chunk);
     }
-    fji_worker *w = fji_plat_alloc(sizeof *w);
+    fji_worker *w = fji_memory_alloc(p->memory, FJI_MEMORY_WORKERS, sizeof *w);
     if (w == NULL) return NULL;
     if (!fji_queue_init(&w->q, FJI_QUEUE_FIRST, FJI_QUEUE_RESERVED, p->asymmetric && !p->fifo)) {
-        fji_plat_free(w);
+        fji_memory_free(p->memory, FJI_MEMORY_WORKERS, w, sizeof *w);
         return NULL;
     }
     w->q.fast.ctl = p->asymmetric ? (const int64_t *)&p->ctl : &record_always_ctl;
@@ -77,7 +77,10 @@ fji_worker *fji_record_take(fj_pool *p, uint32_t as)
         fji_worker *v = fji_pool_worker(p, i);
         /* [pool.alive] acquire <- release in fji_record_give_back(): everything that the thread
          * which used the record before wrote to it. */
-        if (fji_load_acquire(&v->alive) == FJI_ALIVE_NO) w = v;
+        if (fji_load_acquire(&v->alive) != FJI_ALIVE_NO) continue;
+        /* relaxed: the lock orders it. A guest that was called while it left has given the record
+         * back, and still has to take itself off the broadcast (guest.c). */
+        if (fji_load_relaxed(&v->call) <= FJI_CALL_GONE) w = v;
     }
     if (w == NULL) w = record_new(p);
     if (w == NULL) return NULL;
@@ -91,6 +94,7 @@ fji_worker *fji_record_take(fj_pool *p, uint32_t as)
     fji_store_relaxed(&w->park, FJI_PARK_ACTIVE);   /* relaxed: the store to alive publishes it */
     fji_store_relaxed(&w->rescanning, 0u);          /* relaxed: the store to alive publishes it */
     fji_store_relaxed(&w->call, FJI_CALL_NONE);     /* relaxed: the lock of the pool orders it */
+    w->tenure++;
     w->searching = w->rescan_owed = false;
     w->stack_half = UINTPTR_MAX;
     w->awaiting_first_task = as == FJI_ALIVE_WORKER;
@@ -113,11 +117,12 @@ void fji_records_free(fj_pool *p)
         if (w == NULL) continue;
         fji_queue_fini(&w->q);
         fji_scope_fini(w);
-        fji_overflow_free(w->overflow_cells);
-        fji_plat_free(w);
+        fji_overflow_free(p, w->overflow_cells);
+        fji_memory_free(p->memory, FJI_MEMORY_WORKERS, w, sizeof *w);
     }
     for (uint32_t i = 0; i < FJI_CHUNKS && p->chunk[i] != NULL; i++) {
-        fji_plat_free(p->chunk[i]);
+        fji_memory_free(p->memory, FJI_MEMORY_WORKERS, p->chunk[i],
+                        FJI_CHUNK * sizeof *p->chunk[i]);
         p->chunk[i] = NULL;
     }
     p->workers = 0;

@@ -19,11 +19,16 @@
  *                                               6 show the tasks again; wake a worker for them
  *
  * The word `call` of a record
- *     GONE  -> NONE     a thread takes the record, under the lock of the pool
- *     NONE  -> number   the asker calls the record, by CAS, under the lock of the pool
- *     number -> NONE    the thread arrives
- *     any   -> GONE     the thread leaves: it runs no further task and gives the record back. If the
- *                       word was a number, it subtracts itself from `due`
+ *     GONE -> NONE      a thread takes the record, under the lock of the pool
+ *     NONE -> number    the asker calls the record, by CAS, under the lock of the pool, if `alive`
+ *                       says that a thread uses the record
+ *     number -> NONE    the thread arrives; or a guest leaves, see below
+ *     any -> GONE       a worker leaves, by a swap: it runs no further task and gives the record back.
+ *                       If the word was a number, it subtracts itself from `due`
+ *
+ * A guest gives its record back without the lock, by a store to `alive`, and takes the lock of the
+ * pool after that to leave. If the asker has called it between the two, it finds the number and
+ * subtracts itself (guest_remove()). No thread takes a record whose `call` is a number.
  *
  * Who takes part. The asker sets ARRIVE before it takes the lock of the pool to call the records. A
  * thread that takes a record before that is called, and arrives or leaves. A thread that takes a
@@ -123,9 +128,12 @@ static uint32_t every_call(fj_pool *p, uint32_t number)
     for (uint32_t i = 0; i < p->workers; i++) {
         fji_worker *w = fji_pool_worker(p, i);
         uint32_t none = FJI_CALL_NONE;
+        /* [pool.alive] acquire <- release in fji_record_give_back(): what the guest that has left
+         * wrote before. */
+        if (w == NULL || fji_load_acquire(&w->alive) == FJI_ALIVE_NO) continue;
         /* [every.call] acq_rel <-> acq_rel in fji_safepoint_leave(): either the leaving thread sees
          * the number, or this CAS finds GONE. */
-        if (w != NULL && fji_cas_acq_rel_32(&w->call, &none, number)) called++;
+        if (fji_cas_acq_rel_32(&w->call, &none, number)) called++;
     }
     return called;
 }
@@ -377,7 +385,11 @@ void fji_safepoint_leave(fji_worker *w)
 {
     /* [every.call] acq_rel <-> acq_rel in every_call(): either this thread sees the number, or the
      * asker finds GONE. */
-    if (FJI_LIKELY(fji_swap_acq_rel(&w->call, FJI_CALL_GONE) <= FJI_CALL_GONE)) return;
+    if (fji_swap_acq_rel(&w->call, FJI_CALL_GONE) > FJI_CALL_GONE) fji_safepoint_uncount();
+}
+
+void fji_safepoint_uncount(void)
+{
     fji_lock_take(&every.lock);
     every.due--;
     every_advance();

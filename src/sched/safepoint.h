@@ -62,9 +62,14 @@ bool fji_safepoint_sleep(fji_worker *w, uint32_t *word, uint32_t value, int64_t 
  * broadcast has ended, unless the thread takes part in it with another record. */
 void fji_safepoint_enter(fji_worker *w);
 
-/* Called by the thread of w, or by the thread that could not start one for w, before the record is
- * given back. w runs no further task. If w is called, the broadcast does not wait for w any more. */
+/* Called by the thread of the worker w, or by the thread that could not start one for w, before the
+ * record is given back. w runs no further task. If w is called, the broadcast does not wait for w
+ * any more. */
 void fji_safepoint_leave(fji_worker *w);
+
+/* Called by the thread of a called record that has left and has changed `call`: the broadcast does
+ * not wait for the record any more. */
+void fji_safepoint_uncount(void);
 
 /* Runs a broadcast. Returns FJ_OK if it has ended; FJ_EDEADLK if the calling thread takes part in a
  * broadcast at present; FJ_EREJECTED if the pool has stopped. Waits until the broadcasts that other

@@ -33,7 +33,13 @@ static uint32_t submissions_number(void)
 
 static fji_submission_queue *submissions_new(const fj_pool *p, uint32_t i)
 {
-    return p->is_common ? &submissions_common[i] : fji_plat_alloc(sizeof(fji_submission_queue));
+    if (p->is_common) return &submissions_common[i];
+    return fji_memory_alloc(p->memory, FJI_MEMORY_SUBMISSIONS, sizeof(fji_submission_queue));
+}
+
+static void submissions_free_one(const fj_pool *p, fji_submission_queue *q)
+{
+    if (!p->is_common) fji_memory_free(p->memory, FJI_MEMORY_SUBMISSIONS, q, sizeof *q);
 }
 
 fji_submission_queue *fji_submissions_get(fj_pool *p, uint32_t i, int *err)
@@ -61,7 +67,7 @@ fji_submission_queue *fji_submissions_get(fj_pool *p, uint32_t i, int *err)
              * thread sees that the pool ends. */
             fji_fence_full();
         } else {
-            if (!p->is_common) fji_plat_free(q);
+            submissions_free_one(p, q);
             q = NULL;
         }
     }
@@ -125,6 +131,6 @@ void fji_submissions_free(fj_pool *p)
     for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         if (p->submissions[i] == NULL) continue;
         fji_submission_queue_fini(p->submissions[i]);
-        fji_plat_free(p->submissions[i]);
+        submissions_free_one(p, p->submissions[i]);
     }
 }

@@ -45,6 +45,7 @@ static struct {
     fj_taken taken[N];
     fj_pool_options options;
     fj_stats stats;
+    fj_memory memory;
     fj_blocking blocking;
     fj_progress progress;
     fj_progress_bar *bar;
@@ -360,7 +361,7 @@ FJ_TEST(nothing_is_no_pool_to_be_ended, 10)
     world_make();
     CODE(fj_pool_create(NULL, NULL));
     CODE(fj_pool_create(NULL, &w.options));
-    bad.reserved[7] = 1;
+    bad.reserved[sizeof bad.reserved / sizeof bad.reserved[0] - 1] = 1;
     CODE(fj_pool_create(&w.out_pool, &bad));
     CODE(fj_pool_shutdown(NULL));
     CODE(fj_pool_shutdown_now(NULL));
@@ -375,6 +376,8 @@ FJ_TEST(nothing_is_no_pool_to_be_ended, 10)
 FJ_TEST(no_place_for_what_is_asked_is_refused, 10)
 {
     world_make();
+    CODE(fj_pool_memory(NULL, NULL));
+    CODE(fj_pool_memory(pool, NULL));
     CODE(fj_pool_stats(NULL, NULL));
     CODE(fj_pool_stats(pool, NULL));
     ZERO(fj_pool_describe(NULL, NULL, 1));

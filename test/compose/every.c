@@ -6,7 +6,8 @@
 #include <forkjoin/every.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../api/inside.h"
 
@@ -691,4 +692,54 @@ FJ_TEST(actions_that_fn_submits_all_run, 20)
         CHECK_EQ(atomic_load(&left_actions), 2 * 3 * 10);
         fjt_destroy(pool);
     }
+}
+
+/* ---- fork() of the process ------------------------------------------------------------------- */
+
+static __thread int forks_process;
+static int child;
+
+static int fork_in_fn(void *arg)
+{
+    (void)arg;
+    if (forks_process) child = fork();
+    return FJ_OK;
+}
+
+static int small_leaf(fj_task *t)
+{
+    (void)t;
+    return 9;
+}
+
+static void forks_in_a_broadcast(void *arg)
+{
+    struct visit v = visit_new();
+    fj_task leaf;
+    int status;
+
+    (void)arg;
+    fj_task_init(&leaf, small_leaf);
+    fj_fork(&leaf);
+    forks_process = 1;
+    CHECK_EQ(fj_broadcast(fj_current_pool(), fork_in_fn, NULL), FJ_OK);
+    forks_process = 0;
+    CHECK(child >= 0);
+    int code = fj_join(&leaf);
+    if (child == 0) {
+        /* The leaf was hidden in the queue of this thread, or a thief of the parent has it. */
+        CHECK(code == 9 || code == FJ_ECANCELED);
+        CHECK_EQ(fj_broadcast(fj_current_pool(), visits, &v), FJ_OK);
+        CHECK(atomic_load(&v.calls) >= 1);
+        _exit(7);
+    }
+    CHECK_EQ(code, 9);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    CHECK_EQ(fj_broadcast(fj_current_pool(), visits, &v), FJ_OK);
+}
+
+FJ_TEST(fn_may_fork_the_process, 20)
+{
+    for (long i = fjt_rounds(5); i > 0; i--) inside_pools(forks_in_a_broadcast, NULL);
 }

@@ -242,6 +242,16 @@ FJ_TEST(pool_without_workers_is_served_by_the_waiting_thread, 30)
     CHECK_EQ(fj_common_parallelism(), 0);
     fj_future_unref(f);
     fj_future_unref(next);
+
+    for (int limited = 0; limited < 2; limited++) {
+        fj_future *v[2], *all;
+        for (int i = 0; i < 2; i++) CHECK_EQ(fj_submit_call(NULL, give, NULL, &v[i]), FJ_OK);
+        CHECK_EQ(fj_future_all_of(v, 2, &all), FJ_OK);
+        CHECK_EQ(fj_future_get(all, limited ? (int64_t)60 * 1000000000 : FJ_FOREVER, NULL), FJ_OK);
+        for (int i = 0; i < 2; i++) fj_future_unref(v[i]);
+        fj_future_unref(all);
+        CHECK_EQ(fj_common_parallelism(), limited);
+    }
 }
 
 FJ_TEST(wrong_arguments_change_nothing, 20)

@@ -318,6 +318,12 @@ FJ_TEST(older_tasks_are_run_by_another_worker_after_the_broadcast, 10)
 
 /* ---- Guests ---------------------------------------------------------------------------------- */
 
+static int inner_guest(fj_task *t)
+{
+    (void)t;
+    return short_action(NULL);
+}
+
 static int guest_body(fj_task *t)
 {
     (void)t;
@@ -341,6 +347,32 @@ static void *asks_twice(void *pool)
 {
     for (int i = 0; i < 2; i++) CHECK_EQ(fj_broadcast(pool, checks_guest, pool), FJ_OK);
     return NULL;
+}
+
+/* A guest that leaves gives its record back before it finds out whether it was called, and the other
+ * guest may take the same record then. */
+static void *enters_often(void *pool)
+{
+    for (int i = 0; i < 3; i++) {
+        fj_task task;
+        fj_task_init(&task, inner_guest);
+        CHECK_EQ(fj_invoke_mode(pool, &task, FJ_CALLER_HELPS), FJ_OK);
+    }
+    return NULL;
+}
+
+FJ_TEST(guests_leave_and_enter_with_the_same_record, 10)
+{
+    fj_pool *pool = scenario_pool(1, FJ_POOL_CALLER_HELPS);
+    pthread_t t[2];
+
+    reset();
+    CHECK_EQ(pthread_create(&t[0], NULL, enters_often, pool), 0);
+    CHECK_EQ(pthread_create(&t[1], NULL, enters_often, pool), 0);
+    for (int i = 0; i < 3; i++) CHECK_EQ(fj_broadcast(pool, visit, NULL), FJ_OK);
+    for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
+    fjt_destroy(pool);
+    CHECK_EQ(atomic_load(&runs), 6);
 }
 
 FJ_TEST(guest_enters_and_leaves_during_broadcasts, 10)

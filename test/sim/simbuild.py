@@ -97,7 +97,7 @@ class Build:
         layers = ["queue", "task", "sched", "pool", "tier", "future", "compose"]
         seen = [s for layer in layers for s in of(f"src/{layer}/*.c")]
         seen = [s for s in seen if s not in ON_ALGORITHMS]
-        seen += ["src/plat/lock.c", "src/plat/blocking.c"]
+        seen += ["src/plat/lock.c", "src/plat/blocking.c", "src/plat/memory.c"]
         plain = of("src/plat/sim/*.c") + (["test/sim/frame.c"] if self.frame else [])
         return [(s, True) for s in seen] + [(s, False) for s in plain]
 

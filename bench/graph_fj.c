@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graph.c - the graph benchmarks (graph.h) with fj_graph
+ * graph_fj.c - the graph benchmarks (graph.h) with fj_graph
  */
 #include <forkjoin/graph.h>
 
