@@ -651,6 +651,7 @@ static void tree_inside(void *arg)
     long nodes = 0;
 
     (void)arg;
+    atomic_store(&asked, (int)(fjt_seed() % 100000)); /* which nodes ask, and in which order */
     fj_task_init(&root.task, tree_run);
     CHECK_EQ(fj_invoke(fj_current_pool(), &root.task), FJ_OK);
     CHECK_EQ(root.nodes, 255);
