@@ -11,6 +11,7 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include "dd.h"
+#include "fj_group.h"
 #include "fj_kinds.h"
 #include "fj_pool.h"
 
@@ -395,6 +396,10 @@ int main(int argc, char **argv)
         {"fib-future", run_fib_future},
         {"fib-completer", run_fib_completer},
         {"sum-completer", run_sum_completer},
+        {"group-fan", run_group_fan},
+        {"group-fib", run_group_fib},
+        {"each-uts", run_each_uts},
+        {"each-array", run_each_array},
         {"oversub", run_fib},
         {"idle", run_fib},
         {NULL, NULL},

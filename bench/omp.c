@@ -10,6 +10,7 @@
  */
 #include "dd.h"
 #include "harness.h"
+#include "tally.h"
 
 #include <omp.h>
 
@@ -180,6 +181,73 @@ static double run_fan(const bench_case *c)
     return (double)answer;
 }
 
+/* The tasks of the next three workloads do not wait for their children. A taskgroup does. */
+static void group_fan(uint64_t *field, uint32_t n)
+{
+#pragma omp taskgroup
+    for (uint32_t i = 0; i < n; i++) {
+        field[i] = 0;
+#pragma omp task firstprivate(field, i)
+        field[i] += i;
+    }
+}
+
+static double run_group_fan(const bench_case *c)
+{
+    uint64_t *field = (uint64_t *)bench_array(c->size * sizeof *field), total = 0;
+#pragma omp parallel num_threads(team)
+#pragma omp single
+    group_fan(field, c->size);
+    for (uint32_t i = c->size; i-- > 0;) total += field[i];
+    return (double)total;
+}
+
+static void group_fib(uint32_t n)
+{
+    if (n < 2) {
+        bench_tally_add(n);
+        return;
+    }
+#pragma omp task firstprivate(n)
+    group_fib(n - 1);
+#pragma omp task firstprivate(n)
+    group_fib(n - 2);
+}
+
+static double run_group_fib(const bench_case *c)
+{
+#pragma omp parallel num_threads(team)
+#pragma omp single
+    {
+#pragma omp taskgroup
+        group_fib(c->size);
+    }
+    return (double)bench_tally_take();
+}
+
+static void each_node(bench_node node)
+{
+    uint32_t kids = bench_uts_kids(&tree, node);
+
+    bench_tally_add(1);
+    for (uint32_t i = 0; i < kids; i++) {
+#pragma omp task firstprivate(node, i)
+        each_node(bench_uts_child(node, i));
+    }
+}
+
+static double run_each_uts(const bench_case *c)
+{
+    bench_tree_init(&tree, c);
+#pragma omp parallel num_threads(team)
+#pragma omp single
+    {
+#pragma omp taskgroup
+        each_node(tree.root);
+    }
+    return (double)bench_tally_take();
+}
+
 static uint32_t conjoin(uint32_t a, uint32_t b)
 {
     dd_step s;
@@ -223,6 +291,9 @@ int main(int argc, char **argv)
         {"skynet", run_skynet},
         {"fan", run_fan},
         {"dd", run_dd},
+        {"group-fan", run_group_fan},
+        {"group-fib", run_group_fib},
+        {"each-uts", run_each_uts},
         {"oversub", run_fib},
         {"idle", run_fib},
         {NULL, NULL},

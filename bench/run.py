@@ -18,7 +18,8 @@ from beside import Failure, names, print_columns, progress, results
 WORKLOADS = ["fib", "integrate", "nqueens", "uts-geo", "uts-bin", "skynet", "fan", "dd",
              "submit-1", "submit-2", "wake", "trip-200us", "trip-5ms", "trip-100ms",
              "first", "create", "idle", "oversub",
-             "fib-future", "fib-completer", "sum-completer"]
+             "fib-future", "fib-completer", "sum-completer",
+             "group-fan", "group-fib", "each-uts", "each-array"]
 RUNTIMES = ["serial", "bare", "fj", "fj-typed", "fj-join", "fj-get", "fj-help", "tbb", "tbb-invoke",
             "libgomp", "libomp", "java"]
 ONE_THREAD = {"serial", "bare"}     # the number of workers has no effect on these runtimes

@@ -130,6 +130,10 @@ int main(int argc, char **argv)
         {"skynet", run_skynet},
         {"fan", run_fan},
         {"dd", run_dd},
+        {"group-fan", run_fan},
+        {"group-fib", run_fib},
+        {"each-uts", run_uts},
+        {"each-array", run_fan},
         {NULL, NULL},
     };
     static const bench_runtime serial = {"serial", entries, NULL, NULL, NULL, NULL};

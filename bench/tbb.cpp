@@ -8,6 +8,7 @@
  */
 #include "dd.h"
 #include "harness.h"
+#include "tally.h"
 
 #include <alloca.h>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include <new>
 
 #include <tbb/global_control.h>
+#include <tbb/parallel_for_each.h>
 #include <tbb/parallel_invoke.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
@@ -226,6 +228,55 @@ double run_fan(const bench_case *c)
     return arena->execute([=] { return fan(field, c->size); });
 }
 
+void group_fib(tbb::task_group &group, unsigned n)
+{
+    if (n < 2) {
+        bench_tally_add(n);
+        return;
+    }
+    group.run([&group, n] { group_fib(group, n - 1); });
+    group.run([&group, n] { group_fib(group, n - 2); });
+}
+
+double run_group_fib(const bench_case *c)
+{
+    arena->execute([=] {
+        tbb::task_group group;
+        group.run([&group, c] { group_fib(group, c->size); });
+        group.wait();
+    });
+    return static_cast<double>(bench_tally_take());
+}
+
+double run_each_uts(const bench_case *c)
+{
+    bench_tree_init(&tree, c);
+    arena->execute([] {
+        tbb::parallel_for_each(&tree.root, &tree.root + 1,
+                               [](const bench_node &node, tbb::feeder<bench_node> &feeder) {
+                                   std::uint32_t kids = bench_uts_kids(&tree, node);
+                                   bench_tally_add(1);
+                                   for (std::uint32_t i = 0; i < kids; i++)
+                                       feeder.add(bench_uts_child(node, i));
+                               });
+    });
+    return static_cast<double>(bench_tally_take());
+}
+
+double run_each_array(const bench_case *c)
+{
+    auto *field = static_cast<std::uint64_t *>(bench_array(c->size * sizeof(std::uint64_t)));
+    std::uint64_t total = 0;
+
+    arena->execute([=] {
+        tbb::parallel_for_each(field, field + c->size, [=](std::uint64_t &x) {
+            x = static_cast<std::uint64_t>(&x - field);
+        });
+    });
+    for (std::uint32_t i = c->size; i-- > 0;) total += field[i];
+    return static_cast<double>(total);
+}
+
 void submit(bench_body *body, void *arg)
 {
     arena->enqueue([=] { body(arg); });
@@ -240,11 +291,13 @@ void round_trip(bench_body *body, void *arg)
 }
 
 const bench_entry entries[] = {
-    {"fib", run_fib},         {"integrate", run_integrate},
-    {"nqueens", run_nqueens}, {"uts-geo", run_uts},
-    {"uts-bin", run_uts},     {"skynet", run_skynet},
-    {"fan", run_fan},         {"dd", run_dd},
-    {"oversub", run_fib},     {"idle", run_fib},
+    {"fib", run_fib},           {"integrate", run_integrate},
+    {"nqueens", run_nqueens},   {"uts-geo", run_uts},
+    {"uts-bin", run_uts},       {"skynet", run_skynet},
+    {"fan", run_fan},           {"dd", run_dd},
+    {"group-fan", run_fan},     {"group-fib", run_group_fib},
+    {"each-uts", run_each_uts}, {"each-array", run_each_array},
+    {"oversub", run_fib},       {"idle", run_fib},
     {nullptr, nullptr},
 };
 const bench_runtime runtime = {"tbb", entries, start, stop, submit, round_trip};

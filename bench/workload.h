@@ -51,7 +51,8 @@ enum {
  *   size       fib, oversub, nqueens, dd: n        integrate: upper bound of the interval
  *              uts-geo: depth limit                uts-bin: children of the root
  *              skynet: leaves                      submit-P: tasks of each producer
- *              fan: tasks                          idle: milliseconds
+ *              fan, group-fan, each-array: tasks   idle: milliseconds
+ *              group-fib: n                        each-uts: depth limit
  *              wake, trip-PAUSE, first, create: rounds
  *   tasks      number of forks in one run (uts: nodes; idle and all workloads that have rounds: 1);
  *              the divisor of "ns/task". dd: forks with one worker, see dd.h
@@ -85,6 +86,14 @@ static inline const bench_case *bench_case_find(const char *workload, bool quick
         {"skynet", 100000, 111110, 4999950000.0, 0},
         {"fan", 1000000, 1000000, 499999500000.0, 0},
         {"fan", 100000, 100000, 4999950000.0, 0},
+        {"group-fan", 1000000, 1000000, 499999500000.0, 0},
+        {"group-fan", 100000, 100000, 4999950000.0, 0},
+        {"group-fib", 32, 7049155, 2178309, 0},
+        {"group-fib", 25, 242785, 75025, 0},
+        {"each-uts", 20, 4659700, 4659700, 0},
+        {"each-uts", 17, 609218, 609218, 0},
+        {"each-array", 1000000, 1000000, 499999500000.0, 0},
+        {"each-array", 100000, 100000, 4999950000.0, 0},
         {"dd", 8, 2063749, 92, 0},
         {"dd", 7, 307706, 40, 0},
         {"submit-1", 1000000, 1000000, 1000000, 0},

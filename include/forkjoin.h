@@ -63,8 +63,9 @@
  *   speed    The following functions do not check their arguments, so that they stay fast:
  *            fj_fork(), fj_join(), fj_join_as(), fj_unfork(), fj_join_stolen(), fj_task_init(),
  *            fj_future_init(), fj_completer_init(), fj_completer_set_pending(), and NAME_fork(),
- *            NAME_join(), NAME_spawn(), NAME_sync() and NAME_call() of typed tasks. In code compiled with FJ_CHECKED=1 (forkjoin/attr.h) these
- *            functions check their arguments, except the functions of typed tasks.
+ *            NAME_join(), NAME_unfork(), NAME_state(), NAME_spawn(), NAME_sync() and NAME_call() of
+ *            typed tasks. In code compiled with FJ_CHECKED=1 (forkjoin/attr.h) these functions check
+ *            their arguments, except the functions of typed tasks.
  *   memory   The caller provides the memory of a task. The memory must stay valid, and the task
  *            must not move, from the fork or the submission until the join has returned. The
  *            library allocates nothing for a single task; only a queue that is full grows.
@@ -140,7 +141,7 @@ struct fj_task {
  * negated. */
 #define FJ_ERRORS(X)                                           \
     X(FJ_OK, 0, "success")                                     \
-    X(FJ_EAGAIN, -11, "the system has no thread to give")      \
+    X(FJ_EAGAIN, -11, "the system refuses a thread or a file") \
     X(FJ_ENOMEM, -12, "out of memory")                         \
     X(FJ_EBUSY, -16, "busy")                                   \
     X(FJ_EINVAL, -22, "invalid argument or misuse")            \
@@ -431,8 +432,26 @@ typedef struct fj_pool_options {
      *   - all workers of the pool, in fj_pool_shutdown_now().
      * The library never sends the signal to a helping caller. */
     int interrupt_signal;
+    /* The functions by which the pool gets and returns its memory, in place of malloc() and free().
+     * Either both are NULL, the default, or none is. `allocate` returns `bytes` bytes at a multiple of
+     * `align`, a power of two that is at most 128, or NULL if there is no memory. A block at another
+     * address counts as no memory. The memory need not be 0. `release` gets each block back once, with
+     * the same size.
+     *
+     * The functions serve everything that the library allocates for the pool: its records and those of
+     * its workers, queues and timers, futures that are submitted to it by fj_submit_call() and the like,
+     * scratch memory of the algorithms, values of workers (forkjoin/worker_local.h). They do not serve
+     * the stacks of threads and what the system allocates to start a thread, nor the cells and slots of
+     * the queues, which are parts of reserved address ranges, nor a future that was made for no pool
+     * (fj_future_new_call()).
+     *
+     * Any thread may call them, also while it holds a lock of the library. They must not call the
+     * library. `release` may be called after fj_pool_destroy(), for a future to which the program still
+     * has a reference. fj_pool_memory() says how much memory is in use. */
+    void *(*allocate)(size_t bytes, size_t align, void *arg);
+    void (*release)(void *p, size_t bytes, void *arg);
     /* Must be 0. */
-    uint64_t reserved[8];
+    uint64_t reserved[6];
 } fj_pool_options;
 
 /*
@@ -446,7 +465,8 @@ typedef struct fj_pool_options {
  *            `keep_alive_ns` or `interrupt_signal` is negative; if `spin_ns` is below -1; if
  *            `parallelism` or `min_runnable` is above FJ_MAX_WORKERS; if `max_threads` is not 0 and
  *            below `parallelism` (given or default) or `min_runnable`; if `flags` has an unknown
- *            bit; if `cpus_bytes` is above 65536; if a reserved member is not 0.
+ *            bit; if `cpus_bytes` is above 65536; if only one of `allocate` and `release` is NULL; if a
+ *            reserved member is not 0.
  *            FJ_ENOMEM if there is no memory.
  *   Java     new ForkJoinPool(...).
  */
@@ -814,6 +834,32 @@ typedef struct fj_stats {
  */
 FJ_API int fj_pool_stats(const fj_pool *pool, fj_stats *s);
 
+/* The memory that a pool uses, in bytes. The figures are estimates while the pool is busy and exact while
+ * it is idle. */
+typedef struct fj_memory {
+    uint64_t total;       /* the sum of the members from `cells` to `other` */
+    uint64_t allocated;   /* the part of `total` that came from `allocate` of the options, or from
+                           * malloc(). The rest is committed memory of reserved address ranges */
+    uint64_t cells;       /* queues of workers: the cells that have memory */
+    uint64_t submissions; /* submission queues: their records, and the slots that have memory */
+    uint64_t workers;     /* records of workers and helping callers, and what belongs to them */
+    uint64_t timers;      /* the record of the timers */
+    uint64_t futures;     /* futures and timers that the library allocated and that still exist */
+    uint64_t scratch;     /* scratch memory of algorithms that run */
+    uint64_t other;       /* the record of the pool; values of workers (forkjoin/worker_local.h) */
+    uint64_t reserved[7]; /* set to 0 by the library */
+} fj_memory;
+
+/*
+ * Writes how much memory `pool` (NULL: the common pool) uses to *m. The figures do not include the stacks
+ * of the threads, and address ranges that are reserved and have no memory. Memory that the library
+ * keeps in static variables, such as the record of the common pool, does not count either.
+ *
+ *   returns  FJ_OK; FJ_EINVAL if `m` is NULL; FJ_ENOMEM if there is no memory for the common pool. If
+ *            the common pool is just ending, all figures are 0.
+ */
+FJ_API int fj_pool_memory(const fj_pool *pool, fj_memory *m);
+
 /*
  * Each of the following functions returns one figure of `pool` (NULL: the common pool). The figure
  * is 0 if there is no memory for the common pool.
@@ -897,7 +943,9 @@ FJI_EXTERN_C_END
 /* The headers are included in this order, because each header uses the ones before it. */
 #include "forkjoin/future.h"
 
+#include "forkjoin/callback.h"
 #include "forkjoin/completer.h"
+#include "forkjoin/listen.h"
 #include "forkjoin/local.h"
 #include "forkjoin/timer.h"
 

@@ -401,6 +401,29 @@ FJ_API int fj_completer_help(fj_completer *c, int most);
 FJ_API FJ_NODISCARD int fj_completer_fork_all(fj_completer *parent, void *first, size_t n,
                                               size_t stride);
 
+/*
+ * Internal: members of a root, for src/compose/ (src/future/member.c). A member is an fj_task that
+ * the waiters of a root may run, and that the root does not count.
+ *
+ *   fji_root_init()     makes `root` a root without a body, under `token`, for members in `pool`.
+ *                       NULL: the pool of the calling worker or, outside a pool, the common pool.
+ *                       Returns FJ_OK, or FJ_ENOMEM if there is no memory for the common pool.
+ *   fji_root_pool()     the pool of the members.
+ *   fji_member_queue()  queues `t` and calls t->fn(t) later. The member `cell` of `t` is NULL.
+ *                       Returns as fj_completer_submit(); `cell` is NULL after an error.
+ *   fji_member_take()   takes the youngest task of the calling worker's own queue if it is a member
+ *                       of `root`. Otherwise, if `steals` is not 0, steals a member of `root`.
+ *                       Returns NULL if it took none, and always in a FIFO pool.
+ *   fji_member_run()    called by t->fn: calls body(t, discarded) under the token of `root`.
+ *                       `discarded` is 1 if the pool stops, so that `t` must not run.
+ */
+typedef void fji_member_fn(fj_task *t, int discarded);
+FJ_API int fji_root_init(fj_completer *root, fj_pool *pool, const fj_token *token);
+FJ_API fj_pool *fji_root_pool(const fj_completer *root);
+FJ_API int fji_member_queue(fj_completer *root, fj_task *t);
+FJ_API fj_task *fji_member_take(const fj_completer *root, int steals);
+FJ_API int fji_member_run(fj_task *t, fj_completer *root, fji_member_fn *body);
+
 FJI_EXTERN_C_END
 
 #endif /* FORKJOIN_COMPLETER_H */

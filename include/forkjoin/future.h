@@ -164,10 +164,12 @@ struct fj_future {
     fj_token token;
     /* fj_future_init() does not initialise the members below, to save stores. The library writes
      * each of them before it reads it. */
-    uint32_t refs;                  /* references to an allocated future */
-    int32_t external_code;          /* the code of the outcome and */
-    void *external;                 /* its result, if a call other than the body resolved the
-                                     * future */
+    uint32_t refs;         /* references to an allocated future */
+    int32_t external_code; /* the code of the outcome and */
+    union {
+        void *external; /* its result, if a call other than the body resolved the future */
+        struct fj_listener *listeners; /* the functions to call when the future is done */
+    };
     void (*released)(fj_future *f); /* valid if FJI_FUTURE_RELEASES is set */
     void *runner;                   /* the worker that runs the body, if that worker may be
                                      * signalled */
@@ -182,6 +184,21 @@ struct fj_future {
 #define FJI_FUTURE_RELEASES 32u      /* `released` is set */
 #define FJI_FUTURE_NO_BODY 64u
 FJ_API int fji_future_run(fj_task *t);
+
+/* Internal, for modules that keep futures in queues of their own, or queue them later.
+ *
+ * fji_future_adopt() makes `f` a future that is queued in `pool` (NULL: the common pool), but in no
+ * queue of the pool. `f` cannot be queued a second time. A thread that waits for `f` finds the pool
+ * and does not run `f`. If `f` is allocated, the library gets a reference. The caller then calls
+ * exactly one of f->task.fn(&f->task), fji_future_discard() and fji_future_disown(). Returns FJ_OK;
+ * FJ_EINVAL if `f` cannot be queued, or is a completer or a timer; FJ_ENOMEM if there is no memory
+ * for the common pool.
+ *
+ * fji_future_disown() ends the adoption: the caller may queue `f`. fji_future_discard() cancels `f`,
+ * unless it is done, and releases it, which is the LAST TOUCH of *f. */
+FJ_API int fji_future_adopt(fj_pool *pool, fj_future *f);
+FJ_API void fji_future_disown(fj_future *f);
+FJ_API void fji_future_discard(fj_future *f);
 
 /* Internal: four neighbouring members of fj_future. A compiler does not always combine four
  * assignments into few stores, so fji_future_init_head() copies these members as one block. */
@@ -240,7 +257,9 @@ FJI_INLINE void fj_future_init(fj_future *f, fj_task_fn *fn)
  * thread that calls released() is the thread that ran the body, the thread that removed `f` from
  * its queue without running it, or the thread that decided the outcome of a waiting timer. If the
  * body returns FJ_PENDING, the library calls released() when the body has returned, although `f` is
- * not done yet.
+ * not done yet. If `f` has functions of fj_future_on_done() (forkjoin/listen.h), the library calls
+ * released() after they have returned, in one of the threads named above or in the thread that
+ * called them; but if the body returns FJ_PENDING before `f` is done, it does not wait for them.
  *
  * released() may free the memory of `f` if no thread uses `f` any more. So if released() frees the
  * memory, do not wait for `f`, and do not call fj_future_run(), fj_future_invoke() or
@@ -494,7 +513,8 @@ FJ_API int fj_future_cancel(fj_future *f, int interrupt);
  * `result` keeps its value. The tag becomes 0.
  *
  *   from     a thread that has `f` to itself: no other thread uses `f` during the call.
- *   returns  FJ_OK. FJ_EBUSY if `f` is not done, or if `f` is done but still queued or running.
+ *   returns  FJ_OK. FJ_EBUSY if `f` is not done; if `f` is done but still queued or running; or if
+ *            a function of fj_future_on_done() is still to be called for `f`, or runs.
  *            FJ_EINVAL if `f` is NULL.
  *   Java     reinitialize().
  */
@@ -534,12 +554,14 @@ FJ_API int fj_future_cas_tag(fj_future *f, int16_t expected, int16_t tag);
  * the call waits until a worker has removed `f` from the queue. Otherwise the call waits until the
  * body has returned. A body that returns FJ_PENDING leaves the outcome open, and fj_future_fini()
  * does not wait until the outcome is decided. In that case call fj_future_wait() before
- * fj_future_fini().
+ * fj_future_fini(). If `f` is done and has functions of fj_future_on_done(), the call also waits
+ * until they have returned.
  *
  * The call does nothing for an allocated future, and for a completer that has a parent.
  *
  *   from     any thread. The body of `f` must not call fj_future_fini(f), because it would wait for
- *            itself.
+ *            itself. The same is true of a function of fj_future_on_done() that was registered
+ *            for `f`.
  *   order    what the body did happens before the return.
  */
 FJ_API void fj_future_fini(fj_future *f);
@@ -556,6 +578,21 @@ FJ_API fj_future *fj_future_ref(fj_future *f);
  * The call does nothing if `f` is an embedded future.
  */
 FJ_API void fj_future_unref(fj_future *f);
+
+/*
+ * Makes an allocated future with the body `fn`, in `size` bytes of memory. The future is the first
+ * member of a struct of the caller, and `size` is the size of that struct. The bytes after the
+ * future are 0. The last fj_future_unref() frees the memory.
+ *
+ * If `fn` is NULL the future has no body, as in fj_future_init(): a thread decides its outcome.
+ *
+ *   owns     the caller gets one reference in *f and drops it by fj_future_unref(). The library has
+ *            a reference of its own while the future is queued or runs.
+ *   returns  FJ_OK. FJ_EINVAL if `f` is NULL or `size` is less than sizeof(fj_future). FJ_ENOMEM.
+ *            After an error *f is unchanged.
+ *   Java     new CompletableFuture(), if `fn` is NULL.
+ */
+FJ_API FJ_NODISCARD int fj_future_new(size_t size, fj_task_fn *fn, fj_future **f);
 
 /* ---- fn(arg) ----------------------------------------------------------------------------- */
 
@@ -650,8 +687,9 @@ FJ_API FJ_NODISCARD int fj_future_wait_any(fj_future *const *f, size_t n, int64_
  * passed, a future cannot be submitted, or the calling task is interrupted.
  *
  * On return every future is done, unless no future was submitted. The library no longer uses the
- * memory of embedded futures, with one exception: a cancelled future may still be queued or
- * running. Call fj_future_fini() for a cancelled future before you free it.
+ * memory of embedded futures, with two exceptions: a cancelled future may still be queued or
+ * running, and functions of fj_future_on_done() may still be running. Call fj_future_fini() for such
+ * a future before you free it.
  *
  *   returns  FJ_OK if all futures succeeded, and if n is 0. Otherwise one of these:
  *            FJ_EINVAL if `f` is NULL, or if one of its elements is NULL, has no body or was queued

@@ -75,7 +75,7 @@ struct fj_worker {
                               * of the pool */
     uint32_t location_base;  /* the location of a future in cell c is location_base + address of c /
                               * 64 */
-    uint32_t spare;
+    uint32_t index;          /* the index of the worker in its pool; 0 in a thread outside a pool */
 };
 
 /* The state of the plain tier, saved while typed code runs (src/tier/typed.c). */
@@ -118,10 +118,17 @@ FJ_API FJI_COLD fj_cell *fji_typed_room(fj_worker *w, fj_cell *p);
 FJ_API FJI_COLD fj_cell *fji_typed_overflow(fj_worker *w);
 FJ_API FJI_COLD fj_cell *fji_typed_join(fj_worker *w, fj_cell *c, uintptr_t item, int popped);
 FJ_API FJI_COLD void fji_typed_release(fj_worker *w, fj_cell *c);
+FJ_API FJI_COLD int fji_typed_unfork(fj_worker *w, fj_cell *c, uintptr_t item, int popped);
+FJ_API FJI_COLD int fji_typed_state(fj_worker *w, const fj_cell *c);
 FJ_API FJI_COLD fj_cell *fji_typed_link(fj_worker *w, fj_cell *position, fj_cell *c);
 FJ_API FJI_COLD fji_typed_linked fji_typed_unlink(fj_worker *w, fj_cell *c);
 FJ_API fj_cell *fji_typed_enter(fj_worker *w, fji_typed_saved *saved);
 FJ_API void fji_typed_leave(fj_worker *w, const fji_typed_saved *saved);
+
+/* Allocates a block of src/plat/memory.h from the memory of `pool`, or of the common pool if `pool` is
+ * NULL; if there is no common pool, or if it is just ending, from the system. The algorithms and the
+ * modules above them call it. */
+FJ_API void *fji_pool_block(fj_pool *pool, int kind, size_t bytes);
 
 FJI_EXTERN_C_END
 

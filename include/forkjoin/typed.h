@@ -29,6 +29,12 @@
  *   NAME_join(FJ, &h)           returns the result of the call that was forked with the handle h.
  *                               If no other worker stole the call, NAME_join() calls the body
  *                               directly.
+ *   NAME_unfork(FJ, &h)         takes the call back without running it. Returns 1; the handle is then
+ *                               free, and the call is not joined. Returns 0 if another worker has
+ *                               stolen the call, or if the call was run at its fork; NAME_join() then
+ *                               returns the result.
+ *   NAME_state(FJ, &h)          returns how far the call is: a value of enum fj_forked. It costs a few
+ *                               nanoseconds and changes nothing.
  *   NAME_spawn(FJ, ...)         as NAME_fork(), without a handle.
  *   NAME_sync(FJ)               as NAME_join(), for the youngest spawned call that is not joined
  *                               yet.
@@ -43,14 +49,31 @@
  * these two macros, several tasks can call each other: declare all of them first, then write the
  * bodies. FJ_VOID_TASK_DECLARE and FJ_VOID_TASK_BODY are the same for tasks without a result.
  *
+ * A task of several files. FJ_TASK_EXTERN(R, NAME, ...) in a header declares a task that other files
+ * fork, join and invoke, and FJ_TASK_DEFINE(R, NAME, ...) in one file that includes the header
+ * replaces the head of the function. FJ_VOID_TASK_EXTERN and FJ_VOID_TASK_DEFINE are the same for tasks
+ * without a result:
+ *
+ *      FJ_TASK_EXTERN(long, fib, long, n);          // fib.h
+ *
+ *      FJ_TASK_DEFINE(long, fib, long, n) { ... }   // fib.c, which includes fib.h
+ *
+ * Only the body is a global symbol, NAME_fji_body. An attribute before FJ_TASK_EXTERN applies to it, so
+ * a shared library that is compiled with -fvisibility=hidden exports a task as it exports a function:
+ * `MYLIB_API FJ_TASK_EXTERN(...);`. If the file with the body is C, a C++ program puts FJ_TASK_EXTERN
+ * into extern "C" { }. In the file with the body the compiler can inline the body, as with FJ_TASK. In
+ * other files a join of a call that was not stolen calls the body.
+ *
  * Rules
- *   - Every fork is joined exactly once, in the function that forked. The joins may come in any
- *     order.
+ *   - Every fork is joined exactly once, or taken back by NAME_unfork(), in the function that forked.
+ *     The joins may come in any order.
  *   - Every spawn is joined by one NAME_sync() of the same NAME, in the function that spawned. A
  *     function that spawns joins all its spawned and forked calls in the reverse order.
  *   - FJ must not be stored or used after the body has returned.
  *   - The arguments and the result together take at most 48 bytes. Pass a pointer if they need
- *     more.
+ *     more. The result does not use the bytes of the arguments, because the arguments may be needed
+ *     after a thief has run the body: in the child process after a fork(), the joiner of a call whose
+ *     thief exists only in the parent process runs the body again.
  *   - The arguments and the result are copied by assignment, so their types must not be const and
  *     must not have const members. A pointer to const is allowed.
  *   - A typed task has no error code; it reports a failure by its result. Stopping the pool does
@@ -62,6 +85,15 @@
 #ifndef FORKJOIN_H
 #error "include <forkjoin.h>"
 #endif
+
+/* What NAME_state() returns: how far a forked call is. */
+enum fj_forked {
+    FJ_FORKED_QUEUED =
+        0, /* no other worker has taken the call; the join runs it. Another worker may
+                           * take the call at any moment */
+    FJ_FORKED_STOLEN = 1, /* another worker has taken the call and has not finished it */
+    FJ_FORKED_DONE = 2    /* the call was run; the join returns at once */
+};
 
 /* The first two arguments of NAME_fork(), NAME_join() and NAME_call(): the worker, and the address
  * of the position of the next free cell. Worker and position are parameters of every typed body. */
@@ -199,7 +231,7 @@
 #define FJ_TASK(...) FJI_IF(FJI_TASK_, __VA_ARGS__)(FJI_R, __VA_ARGS__)
 #define FJ_VOID_TASK(...) FJI_IF(FJI_TASK_, void, __VA_ARGS__)(FJI_V, void, __VA_ARGS__)
 #define FJI_TASK_good(SHAPE, ...) \
-    FJI_DECLARE_good(SHAPE, __VA_ARGS__); \
+    FJI_DECLARE_good(static, SHAPE, __VA_ARGS__); \
     FJI_BODY_good(__VA_ARGS__)
 #define FJI_TASK_odd(...) FJI_REFUSED(FJI_ODD)
 #define FJI_TASK_many(...) FJI_REFUSED(FJI_MANY)
@@ -215,16 +247,40 @@
     static R NAME##_fji_body(fj_worker *fj_w __attribute__((unused)),                             \
                              fj_cell *fj_p __attribute__((unused)) FJI_EACH(FJI_PARAMS_, __VA_ARGS__))
 
-#define FJ_TASK_DECLARE(...) FJI_IF(FJI_DECLARE_, __VA_ARGS__)(FJI_R, __VA_ARGS__)
-#define FJ_VOID_TASK_DECLARE(...) FJI_IF(FJI_DECLARE_, void, __VA_ARGS__)(FJI_V, void, __VA_ARGS__)
-#define FJI_DECLARE_good(SHAPE, ...) \
-    FJI_DECLARE(SHAPE, FJI_FIRST(__VA_ARGS__, x), FJI_SECOND(__VA_ARGS__, x), __VA_ARGS__)
+#define FJ_TASK_EXTERN(...) FJI_IF(FJI_EXTERN_, __VA_ARGS__)(FJI_R, __VA_ARGS__)
+#define FJ_VOID_TASK_EXTERN(...) FJI_IF(FJI_EXTERN_, void, __VA_ARGS__)(FJI_V, void, __VA_ARGS__)
+#define FJI_EXTERN_good(SHAPE, ...) \
+    FJI_DECLARE_good(extern, SHAPE, __VA_ARGS__); \
+    typedef char FJI_CAT(FJI_SECOND(__VA_ARGS__, x), _has_no_FJ_TASK_EXTERN)
+#define FJI_EXTERN_odd(...) FJI_REFUSED(FJI_ODD)
+#define FJI_EXTERN_many(...) FJI_REFUSED(FJI_MANY)
+
+/* The type and the pointer before the body are refused by the compiler if FJ_TASK_EXTERN is missing
+ * or has other types. In C++ other types would otherwise declare a second function. */
+#define FJ_TASK_DEFINE(...) FJI_IF(FJI_DEFINE_, __VA_ARGS__)(__VA_ARGS__)
+#define FJ_VOID_TASK_DEFINE(...) FJI_IF(FJI_DEFINE_, void, __VA_ARGS__)(void, __VA_ARGS__)
+#define FJI_DEFINE_good(...) \
+    FJI_DEFINE(FJI_FIRST(__VA_ARGS__, x), FJI_SECOND(__VA_ARGS__, x), __VA_ARGS__)
+#define FJI_DEFINE_odd(...) FJI_REFUSED(FJI_ODD)
+#define FJI_DEFINE_many(...) FJI_REFUSED(FJI_MANY)
+#define FJI_DEFINE(...) FJI_DEFINE_(__VA_ARGS__)
+#define FJI_DEFINE_(R, NAME, ...)                                                                 \
+    FJI_STATIC_ASSERT(sizeof(NAME##_has_no_FJ_TASK_EXTERN) == 1, "");                             \
+    __attribute__((unused)) static R (*const NAME##_fji_declared)(                                \
+        fj_worker *, fj_cell *FJI_EACH(FJI_PARAMS_, __VA_ARGS__)) = NAME##_fji_body;              \
+    R NAME##_fji_body(fj_worker *fj_w __attribute__((unused)),                                    \
+                      fj_cell *fj_p __attribute__((unused)) FJI_EACH(FJI_PARAMS_, __VA_ARGS__))
+
+#define FJ_TASK_DECLARE(...) FJI_IF(FJI_DECLARE_, __VA_ARGS__)(static, FJI_R, __VA_ARGS__)
+#define FJ_VOID_TASK_DECLARE(...) FJI_IF(FJI_DECLARE_, void, __VA_ARGS__)(static, FJI_V, void, __VA_ARGS__)
+#define FJI_DECLARE_good(LINK, SHAPE, ...) \
+    FJI_DECLARE(LINK, SHAPE, FJI_FIRST(__VA_ARGS__, x), FJI_SECOND(__VA_ARGS__, x), __VA_ARGS__)
 #define FJI_DECLARE_odd(...) FJI_REFUSED(FJI_ODD)
 #define FJI_DECLARE_many(...) FJI_REFUSED(FJI_MANY)
 #define FJI_DECLARE(...) FJI_DECLARE_(__VA_ARGS__)
 
-#define FJI_DECLARE_(SHAPE, R, NAME, ...)                                                         \
-    static R NAME##_fji_body(fj_worker *fj_w, fj_cell *fj_p FJI_EACH(FJI_PARAMS_, __VA_ARGS__));    \
+#define FJI_DECLARE_(LINK, SHAPE, R, NAME, ...)                                                   \
+    LINK R NAME##_fji_body(fj_worker *fj_w, fj_cell *fj_p FJI_EACH(FJI_PARAMS_, __VA_ARGS__));    \
                                                                                                   \
     struct NAME##_fji_frame {                                                                         \
         SHAPE##_FIELDS(R, __VA_ARGS__)                                                            \
@@ -350,6 +406,23 @@ typedef struct NAME##_task {                                                    
     {                                                                                              \
         *fj_p = fj_h->fj_cell_;                                                                    \
         SHAPE##_RETURN(NAME##_fji_join(fj_w, fj_h->fj_cell_));                                     \
+    }                                                                                              \
+                                                                                                   \
+    /* If the call is taken back, the position is the cell of the call, as after a join. */        \
+    FJI_INLINE int NAME##_unfork(fj_worker *fj_w, fj_cell **fj_p, const NAME##_task *fj_h)         \
+    {                                                                                              \
+        fj_cell *fj_c = fj_h->fj_cell_;                                                            \
+        int fj_got = fji_pop(fj_w, fj_c);                                                          \
+        if (FJI_UNLIKELY(fj_got <= 0))                                                             \
+            fj_got = fji_typed_unfork(fj_w, fj_c, FJI_TYPED_ITEM(NAME##_fji_type), fj_got < 0);    \
+        if (fj_got) *fj_p = fj_c;                                                                  \
+        return fj_got;                                                                             \
+    }                                                                                              \
+                                                                                                   \
+    FJI_INLINE enum fj_forked NAME##_state(fj_worker *fj_w, fj_cell **fj_p, const NAME##_task *fj_h) \
+    {                                                                                              \
+        (void)fj_p;                                                                                \
+        return (enum fj_forked)fji_typed_state(fj_w, fj_h->fj_cell_);                              \
     }                                                                                              \
                                                                                                    \
     FJI_INLINE R NAME##_sync(fj_worker *fj_w, fj_cell **fj_p)                                       \

@@ -529,7 +529,7 @@ static int partition_run(struct filter *f, size_t n, size_t *count, const fj_alg
         p.blocks = (n - 1) / p.block + 1;
         size_t bytes = p.blocks * (p.block / WORD) * sizeof *p.mask;
         if (n > (size_t)SMALL_WORDS * WORD)
-            p.mask = fji_algo_alloc(bytes + p.blocks * sizeof *p.before);
+            p.mask = fji_algo_alloc_for(how, bytes + p.blocks * sizeof *p.before);
         if (p.mask == NULL) return partition_sequential(f, n, count, how);
         if (p.mask != small_mask) p.before = (void *)((unsigned char *)p.mask + bytes);
         err = partition_passes(&p, how);

@@ -560,7 +560,7 @@ static bool add_product(size_t *sum, size_t a, size_t b)
 
 /* Allocates one memory block for the gates, the slots and the rings. Returns false if there is no
  * memory, or if the size of the block would overflow. */
-static bool pipe_alloc(pipeline *p)
+static bool pipe_alloc(pipeline *p, const fj_algo_options *how)
 {
     size_t rings = 0, size = 1, bytes = 0;
 
@@ -573,7 +573,7 @@ static bool pipe_alloc(pipeline *p)
     if (rings != 0 &&
         (!fji_fits(size, sizeof(item *)) || !add_product(&bytes, rings, size * sizeof(item *))))
         return false;
-    unsigned char *block = bytes <= PTRDIFF_MAX ? fji_algo_alloc(bytes) : NULL;
+    unsigned char *block = bytes <= PTRDIFF_MAX ? fji_algo_alloc_for(how, bytes) : NULL;
     if (block == NULL) return false;
 
     p->mask = size - 1;
@@ -611,7 +611,7 @@ int fj_pipeline(const fj_stage *stages, size_t n, size_t max_in_flight, void (*d
     if (err != FJ_OK) return err;
     for (size_t i = 1; i < n; i++)
         if (stages[i].kind == FJ_STAGE_ORDERED) p.last_ordered = i;
-    if (!pipe_alloc(&p)) return FJ_ENOMEM;
+    if (!pipe_alloc(&p, how)) return FJ_ENOMEM;
     fj_task_init(&c.task, call_run);
     err = fji_job_run(&p.job, how, &c.task);
     if (drop != NULL) pipe_drop(&p, drop);

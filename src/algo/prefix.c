@@ -691,7 +691,7 @@ int fji_prefix_run(fji_prefix_loop *loop, const fj_algo_options *how, size_t beg
     call c = {.loop = loop, .begin = begin, .end = end, .carry = stack};
     int code = FJ_OK;
 
-    if (loop->size > sizeof stack) c.carry = fji_algo_alloc(loop->size + loop->extra);
+    if (loop->size > sizeof stack) c.carry = fji_algo_alloc_for(how, loop->size + loop->extra);
     if (c.carry == NULL) return FJ_ENOMEM;
     memcpy(c.carry, loop->identity, loop->size);
     fj_task_init(&c.task, call_run);

@@ -44,7 +44,7 @@ int fj_reduce(size_t begin, size_t end, fj_fold_fn *fold, fj_combine_fn *combine
     if (begin > end || size == 0 || size > PTRDIFF_MAX) return FJ_EINVAL;
     int err = fji_job_init(&s.job, how, end - begin);
     if (err != FJ_OK) return err;
-    void *acc = size <= sizeof stack ? stack : fji_algo_alloc(size);
+    void *acc = size <= sizeof stack ? stack : fji_algo_alloc_for(how, size);
     if (acc == NULL) return FJ_ENOMEM;
     memcpy(acc, identity, size);
     err = fji_split_run(&s, how, begin, end, acc);
@@ -91,7 +91,7 @@ int fj_histogram(size_t begin, size_t end, fj_count_fn *count, void *arg, uint64
     if (keys == 0 || !fji_fits(keys, sizeof *counts)) return FJ_EINVAL;
     int err = fji_job_init(&s.job, how, end - begin);
     if (err != FJ_OK) return err;
-    uint64_t *sum = fji_algo_alloc(s.size);
+    uint64_t *sum = fji_algo_alloc_for(how, s.size);
     if (sum == NULL) return FJ_ENOMEM;
     memset(sum, 0, s.size);
     err = fji_split_run(&s, how, begin, end, sum);

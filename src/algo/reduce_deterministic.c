@@ -389,7 +389,7 @@ static int reduction_run(reduction *r, void *result, const fj_algo_options *how)
     _Alignas(max_align_t) unsigned char stack[2 * INLINE_ACC];
     root call = {.reduction = r, .leaves = fji_div_up(n, r->leaf)};
 
-    call.acc = r->size <= sizeof stack ? stack : fji_algo_alloc(r->size);
+    call.acc = r->size <= sizeof stack ? stack : fji_algo_alloc_for(how, r->size);
     if (call.acc == NULL) return FJ_ENOMEM;
     fj_task_init(&call.task, root_run);
     int err = fji_job_run(&r->job, how, &call.task);

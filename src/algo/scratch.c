@@ -5,7 +5,7 @@
 #include "scratch.h"
 
 #include "plat/atomic.h"
-#include "plat/plat.h"
+#include "plat/memory.h"
 
 /* How many more calls of fji_algo_alloc() succeed before all later ones fail. Negative: no limit.
  * Read only if the library is built with FJI_FAULTS. */
@@ -27,12 +27,22 @@ static bool fault_injected(void)
     return n == 0;
 }
 
+static void *scratch_of(fj_pool *pool, size_t bytes)
+{
+    return FJI_FAULTS && fault_injected() ? NULL : fji_pool_block(pool, FJI_MEMORY_SCRATCH, bytes);
+}
+
 void *fji_algo_alloc(size_t bytes)
 {
-    return FJI_FAULTS && fault_injected() ? NULL : fji_plat_alloc_scratch(bytes);
+    return scratch_of(fj_current_pool(), bytes);
+}
+
+void *fji_algo_alloc_for(const fj_algo_options *how, size_t bytes)
+{
+    return scratch_of(how != NULL && how->pool != NULL ? how->pool : fj_current_pool(), bytes);
 }
 
 void fji_algo_free(void *p)
 {
-    fji_plat_free(p);
+    fji_block_free(p);
 }

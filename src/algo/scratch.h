@@ -10,11 +10,14 @@
 #ifndef FJI_ALGO_SCRATCH_H
 #define FJI_ALGO_SCRATCH_H
 
-#include <stddef.h>
+#include <forkjoin/algo.h>
 
-/* These functions work as malloc() and free(), but leave errno unchanged. fji_algo_alloc() returns
- * NULL if there is no memory, or if fji_algo_fail_after() makes it fail. */
+/* These functions work as malloc() and free(), but leave errno unchanged. fji_algo_alloc() takes the
+ * memory from the pool that the calling thread works for, and fji_algo_alloc_for() from the pool of the
+ * options `how`, if they name one; both otherwise from the common pool. They return NULL if there is no
+ * memory, or if fji_algo_fail_after() makes them fail. */
 void *fji_algo_alloc(size_t bytes);
+void *fji_algo_alloc_for(const fj_algo_options *how, size_t bytes);
 void fji_algo_free(void *p);
 
 /*

@@ -227,7 +227,8 @@ int fji_merge_sort(const fji_sort_kind *kind, void *a, size_t n, const fj_algo_o
     int err = fji_sort_init(&s.job, kind, a, n, how);
     if (err != FJ_OK || n == 0) return err;
     s.leaf = fji_sort_leaf(&s.job, kind);
-    char *scratch = n > kind->at_once ? fji_algo_alloc(n * kind->size + kind->align - 1) : NULL;
+    char *scratch = n > kind->at_once ? fji_algo_alloc_for(how, n * kind->size + kind->align - 1)
+                                      : NULL;
     if (scratch != NULL) s.buffer = scratch + (-(uintptr_t)scratch & (kind->align - 1));
     fj_task_init(&c.task, call_run);
     err = fji_job_run(&s.job, how, &c.task);

@@ -103,7 +103,7 @@ static int sort_radix(void *a, size_t n, size_t size, const fji_key_map *map, fj
     _Alignas(16) char stack[STACK_BYTES];
 
     if (!fji_array_ok(a, n, size)) return FJ_EINVAL;
-    void *scratch = n * size > sizeof stack ? fji_algo_alloc(n * size) : NULL;
+    void *scratch = n * size > sizeof stack ? fji_algo_alloc_for(how, n * size) : NULL;
     if (n * size > sizeof stack && scratch == NULL) return FJ_ENOMEM;
     c.buffer = scratch != NULL ? scratch : stack;
     int err = fji_job_init(&c.job, how, n);
@@ -260,7 +260,7 @@ static int sort_counting(void *a, size_t n, size_t size, size_t sign, const fj_a
     counting_call c = {.a = a, .n = n, .size = size, .sign = sign, .keys = (size_t)1 << 8 * size};
     uint64_t stack[256];
 
-    c.count = size == 1 ? stack : fji_algo_alloc(c.keys * sizeof *c.count);
+    c.count = size == 1 ? stack : fji_algo_alloc_for(how, c.keys * sizeof *c.count);
     if (c.count == NULL) return FJ_ENOMEM;
     memset(c.count, 0, c.keys * sizeof *c.count);
     int err = fji_job_init(&c.job, how, n);

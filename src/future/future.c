@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * future.c - the state word of a future: outcome and release; also its references and its tag, a
- * number that only the program uses (fj_future_set_tag())
+ * future.c - the state word of a future: outcome and release; also its references
  *
  * Any thread may complete, fail or cancel a future while a worker runs its body. The outcome must
  * be set exactly once and must not change after a thread has read it. The memory of the future must
@@ -24,6 +23,7 @@
  *                 COMPLETING: the outcome is set, with the bits for its kind, and the resolving
  *                 thread may be in on_error. That thread holds the future (fji_held) and sees it as
  *                 done. All other threads see the future as done when on_error has returned.
+ *   LISTING, LISTENED, CALLED   of the functions to call when the future is done: see listen.c
  *   WAITING       a thread sleeps on the word, or has done so
  *   OBSERVED      a thread sleeps on the wait bucket of the future, or has done so
  *   OBSERVED_ANY  a thread waits for one of several futures, or has done so, and this future is one
@@ -54,7 +54,8 @@
  *             word is SIGNALLABLE and not RELEASED, it also sends the interrupt_signal to the
  *             worker in `runner`, but not to a guest or to itself. Then one xor clears COMPLETING
  *             and sets DONE; if the thread took a timer out of the wheel, also RELEASED, because
- *             the timer then has no finishing thread. LAST TOUCH of the future.
+ *             the timer then has no finishing thread. LAST TOUCH of the future, unless it has
+ *             listeners: then the thread calls them (listen.c).
  *
  * Invariants
  *   - Only one thread changes the word from neither DONE nor COMPLETING to one of them. That
@@ -71,9 +72,9 @@
  *   task.done      acq_rel CAS, fji_future_finish()       acquire, readers and waiters  outcome
  *   task.done      acq_rel xor, future_publish()          acquire, readers and waiters  outcome
  *   future.runner  acq_rel or, future_body_signallable()  acq_rel CAS, future_claim()   `runner`
+ *   future.listen  acq_rel xor, listen_add()              acq_rel CAS, future_claim(),  listeners
+ *                                                         fji_future_finish()
  *   future.refs    acq_rel add, fji_future_drop()         acq_rel add, the last caller  accesses
- *   future.tag     acq_rel, fj_future_set_tag(),          acquire, fj_future_tag()      data of
- *                  fj_future_cas_tag()                                                  the program
  *
  * Model: test/model/future.pml.
  */
@@ -94,16 +95,30 @@ static const void *future_of(const uint32_t *word)
     return (const char *)word - offsetof(fj_task, state);
 }
 
+/* Called by the thread that has dropped the last reference to f. Frees f. If f is not done and has
+ * listeners, first cancels f, with a reference for that time. */
+static void future_free(fj_future *f)
+{
+    /* relaxed: no other thread uses f. */
+    if ((fji_load_relaxed(&f->task.state) & (FJI_LISTENED | FJI_DONE)) == FJI_LISTENED) {
+        fji_store_relaxed(&f->refs, 1u); /* relaxed: no other thread uses f */
+        (void)fj_future_cancel(f, 0);
+        fji_future_drop(f);
+    } else {
+        fji_block_free(f);
+    }
+}
+
 void fji_future_drop(fj_future *f)
 {
     if ((f->flags & FJI_FUTURE_ALLOCATED) == 0) return;
     /* [future.refs] release -> acquire in the call that drops the last reference and frees f: all
      * accesses to f before this call.
      * [future.refs] both ends are here. */
-    if (fji_add_acq_rel(&f->refs, (uint32_t)-1) == 1) fji_plat_free(f);
+    if (fji_add_acq_rel(&f->refs, (uint32_t)-1) == 1) future_free(f);
 }
 
-/* Called after DONE, RELEASED or both were set in *word, the state word of a future: wakes the
+/* Called after DONE, RELEASED or CALLED were set in *word, the state word of a future: wakes the
  * threads that wait for the future. `old`: the word before that. Uses only the address of the word,
  * because a waiter may have freed the future already. */
 static void future_wake(uint32_t *word, uint32_t old)
@@ -135,27 +150,31 @@ static uint32_t outcome_bits(int code)
     return code == FJ_ECANCELED ? FJI_CANCELLED : FJI_FAILED;
 }
 
-/* Waits while another thread writes the outcome of a future, that is, while its state word *word
- * has COMPLETING. Returns the state word after that. Not called for a completer whose on_error may
- * be running. So the other thread runs no user code meanwhile, and the wait is short. */
-static uint32_t future_await_resolution(const uint32_t *word)
+/* Waits while another thread writes the outcome of a future or adds a listener, that is, while its
+ * state word *word has one of `bits`: COMPLETING, LISTING or both. Returns the state word after
+ * that. Not called with COMPLETING for a completer whose on_error may be running. So the other
+ * thread runs no user code meanwhile, and the wait is short. */
+static uint32_t future_await_clear(const uint32_t *word, uint32_t bits)
 {
     uint32_t s;
     uint32_t turn = 0;
 
     /* [task.done] acquire <- acq_rel in future_publish(): the outcome. */
-    while (((s = fji_load_acquire(word)) & FJI_COMPLETING) != 0) fji_spin(&turn, 1, 16);
+    while (((s = fji_load_acquire(word)) & bits) != 0) fji_spin(&turn, 1, 16);
     return s;
 }
 
 bool fji_future_await_resolver(const fj_future *f)
 {
-    return (future_await_resolution(&f->task.state) & FJI_DONE) != 0;
+    return (future_await_clear(&f->task.state, FJI_COMPLETING) & FJI_DONE) != 0;
 }
 
+/* Returns the release function of f, or NULL if f has none or is a completer. */
 static void (*future_released(const fj_future *f))(fj_future *)
 {
-    return (f->flags & FJI_FUTURE_RELEASES) != 0 ? f->released : NULL;
+    uint32_t kind = f->flags & (FJI_FUTURE_RELEASES | FJI_FUTURE_COMPLETER);
+
+    return kind == FJI_FUTURE_RELEASES ? f->released : NULL;
 }
 
 /* Called by a thread that resolves or finishes f, which is a timer or has a limit. Takes the timer
@@ -170,20 +189,45 @@ static bool future_withdraw_timer(fj_future *f)
     return got == FJI_TIMER_WAITED;
 }
 
+/* The flags of fji_listeners_call(): future_listeners_end() calls the release function; it does so
+ * if another thread has set RELEASED before CALLED. */
+#define FUTURE_RELEASE 4u
+#define FUTURE_MAY_RELEASE 8u
+
+/* Called when the last listener of f has returned, by the thread that has made f DONE. Sets CALLED,
+ * calls the release function of f if `flags` say so, and drops a reference. */
+static void future_listeners_end(fj_future *f, uint32_t flags)
+{
+    uint32_t *word = &f->task.state;
+    void (*released)(fj_future *) = future_released(f);
+    bool allocated = (f->flags & FJI_FUTURE_ALLOCATED) != 0;
+
+    /* [task.done] acq_rel -> acquire in fj_future_fini(): what the listeners did; acq_rel <->
+     * acq_rel CAS in fji_future_finish(): the second of the two threads calls the release function.
+     * LAST TOUCH of *f, unless f is allocated or this thread calls the release function. */
+    uint32_t s = fji_or_acq_rel(word, FJI_CALLED);
+    bool later = (flags & FUTURE_MAY_RELEASE) != 0 && (s & FJI_RELEASED) != 0;
+    future_wake(word, s);
+    if (released != NULL && (later || (flags & FUTURE_RELEASE) != 0)) released(f);
+    if (allocated) fji_future_drop(f);
+}
+
 void fji_future_finish(fj_future *f, int code)
 {
     uint32_t *word = &f->task.state;
     void (*released)(fj_future *) = future_released(f);
     bool allocated = (f->flags & FJI_FUTURE_ALLOCATED) != 0;
     bool signalled;
+    uint32_t n;
 
     if ((f->flags & FJI_FUTURE_LIMIT) != 0 && code != FJ_PENDING) (void)future_withdraw_timer(f);
     if (code != FJ_OK) f->task.code = code;
     /* [task.done] acquire <- acq_rel in future_publish(): the outcome, and FJI_TOKEN_SIGNALLED. */
     uint32_t s = fji_load_acquire(word);
     for (;;) {
-        if ((s & FJI_COMPLETING) != 0) s = future_await_resolution(word);
-        uint32_t n = s | FJI_RELEASED;
+        if ((s & (FJI_COMPLETING | FJI_LISTING)) != 0)
+            s = future_await_clear(word, FJI_COMPLETING | FJI_LISTING);
+        n = s | FJI_RELEASED;
         if ((s & FJI_DONE) == 0 && code != FJ_PENDING) {
             n |= FJI_DONE | outcome_bits(code);
             if (code != FJ_OK) future_number_failure(f, s);
@@ -193,13 +237,22 @@ void fji_future_finish(fj_future *f, int code)
          * read, the CAS fails and this thread reads the token again. */
         signalled = (fji_load_relaxed(&f->token.word) & FJI_TOKEN_SIGNALLED) != 0;
         /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: the outcome.
-         * LAST TOUCH of *f, unless f is allocated or has a release function. */
+         * [future.listen] acquire <- release in listen_add(): the list of the listeners.
+         * LAST TOUCH of *f, unless f is allocated, or has a release function or listeners. */
         if (fji_cas_acq_rel_32(word, &s, n)) break;
     }
     future_wake(word, s);
     /* The signal that was sent to this thread is delivered during this system call at the latest.
      * So it does not interrupt the next task. */
     if (signalled) fji_plat_yield();
+    if (FJI_UNLIKELY((s & FJI_LISTENED) != 0)) {
+        if (((s ^ n) & FJI_DONE) != 0) { /* this thread has made f DONE */
+            fji_listeners_call(f->listeners, FUTURE_RELEASE, future_listeners_end);
+            return;
+        }
+        /* If a resolving thread still calls listeners, it calls the release function. */
+        if ((s & (FJI_DONE | FJI_CALLED)) == FJI_DONE) released = NULL;
+    }
     if (released != NULL) released(f);
     if (allocated) fji_future_drop(f);
 }
@@ -293,10 +346,14 @@ static bool future_claim(uint32_t *word, uint32_t reported, uint32_t *old)
          * may be in on_error, which is user code and may take any time; it may also be this thread.
          * So this thread does not wait for DONE. */
         if ((s & (FJI_COMPLETING | FJI_REPORTED)) == (FJI_COMPLETING | FJI_REPORTED)) return false;
-        if ((s & FJI_COMPLETING) != 0) s = future_await_resolution(word);
+        if ((s & (FJI_COMPLETING | FJI_LISTING)) != 0) {
+            s = future_await_clear(word, s & (FJI_COMPLETING | FJI_LISTING));
+            continue;
+        }
         if ((s & FJI_DONE) != 0) return false;
         /* [task.done] acq_rel: of all threads that resolve or finish the future, only one changes
          * the word from unresolved. The finishing thread waits until COMPLETING is cleared.
+         * [future.listen] acquire <- release in listen_add(): the list of the listeners.
          * [future.runner] acquire <- release in future_body_signallable(): the member `runner`. */
         if (fji_cas_acq_rel_32(word, &s, s | FJI_COMPLETING | reported)) break;
     }
@@ -347,11 +404,12 @@ static void future_notify_body(fj_future *f, uint32_t old, uint32_t token_bits)
     if (runs) future_signal(f);
 }
 
-/* The last step of the resolving thread: clears COMPLETING, sets DONE and wakes the waiters.
+/* The last step of the resolving thread: clears COMPLETING, sets DONE, wakes the waiters and calls
+ * the listeners. `listeners`: the list, if the word had LISTENED when this thread set COMPLETING.
  * `bits`: the bits of the outcome that are not in the state word yet. `release`: f is a timer that
  * this thread has taken out of the wheel. Then no finishing thread will release f, so this thread
  * does. */
-static void future_publish(fj_future *f, uint32_t bits, bool release)
+static void future_publish(fj_future *f, fj_listener *listeners, uint32_t bits, bool release)
 {
     uint32_t *word = &f->task.state;
     void (*released)(fj_future *) = release ? future_released(f) : NULL;
@@ -359,20 +417,51 @@ static void future_publish(fj_future *f, uint32_t bits, bool release)
 
     if (release) bits |= FJI_RELEASED;
     /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: the outcome.
-     * LAST TOUCH of *f, unless this thread releases f, and f is allocated or has a release
-     * function. */
+     * LAST TOUCH of *f, unless f has listeners, or this thread releases f, and f is allocated or
+     * has a release function. */
     uint32_t s = fji_xor_acq_rel(word, FJI_COMPLETING | FJI_DONE | bits);
     future_wake(word, s);
+    if (listeners != NULL) {
+        /* If RELEASED was set before DONE, the finishing thread has called the release function. */
+        uint32_t flags = (s & FJI_RELEASED) == 0 ? FUTURE_MAY_RELEASE : 0;
+        fji_listeners_call(listeners, release ? FUTURE_RELEASE : flags, future_listeners_end);
+        released = NULL;
+    }
     if (released != NULL) released(f);
     if (allocated) fji_future_drop(f);
+}
+
+/* The last step of the resolving thread for a completer that it has resolved with
+ * FJI_RESOLVE_REPORTS: the same as future_publish(). Another thread may have added listeners since
+ * COMPLETING was set, and may be adding one. */
+static void future_publish_reported(fj_future *f)
+{
+    uint32_t *word = &f->task.state;
+    uint32_t s;
+
+    do {
+        s = future_await_clear(word, FJI_LISTING);
+        /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: the outcome.
+         * [future.listen] acquire <- release in listen_add(): the list of the listeners.
+         * LAST TOUCH of *f, unless f has listeners. */
+    } while (!fji_cas_acq_rel_32(word, &s, (s & ~FJI_COMPLETING) | FJI_DONE));
+    future_wake(word, s);
+    if ((s & FJI_LISTENED) != 0) fji_listeners_call(f->listeners, 0, future_listeners_end);
 }
 
 bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, unsigned how)
 {
     uint32_t old, early = future_early_bits(bits, how);
+    fj_listener *listeners = NULL;
 
     if (!future_claim(&f->task.state, early, &old)) return false;
-    f->external = result;
+    if (early == 0) {
+        if (FJI_UNLIKELY((old & FJI_LISTENED) != 0)) {
+            listeners = f->listeners;
+            (void)fj_future_ref(f); /* future_listeners_end() drops this reference */
+        }
+        f->external = result;
+    } /* otherwise f fails and has no result, and other threads may still add listeners */
     f->external_code = code;
     /* If f itself is a timer and this thread takes it out of the wheel, `withdrawn` is true: no
      * other thread runs or releases f, so this thread releases f below. If f has a limit, the limit
@@ -384,8 +473,10 @@ bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, uns
     if (!withdrawn && !fji_completer_is_child(f))
         future_notify_body(f, old, future_token_bits(f, bits, how));
     if ((bits & FJI_FAILED) != 0) future_number_failure(f, old);
-    if ((how & FJI_RESOLVE_HOLDS) == 0)
-        future_publish(f, early != 0 ? 0 : FJI_EXTERNAL | bits, withdrawn);
+    if (early == 0)
+        future_publish(f, listeners, FJI_EXTERNAL | bits, withdrawn);
+    else if ((how & FJI_RESOLVE_HOLDS) == 0)
+        future_publish_reported(f);
     return true;
 }
 
@@ -398,12 +489,14 @@ void fji_future_hold(fj_future *f, fji_held *held)
 void fji_future_publish_held(fji_held *held)
 {
     future_held_here = held->outer;
-    future_publish(held->future, 0, false);
+    future_publish_reported(held->future);
 }
 
 bool fji_future_claim_report(fj_future *f)
 {
-    if (!fj_future_failed(f)) return false;
+    uint32_t s = fji_future_word(f);
+
+    if ((s & FJI_DONE) == 0 || (s & (FJI_FAILED | FJI_CANCELLED)) == 0) return false;
     /* [task.done] acq_rel: if several threads set REPORTED, only the first finds it not set. */
     return (fji_or_acq_rel(&f->task.state, FJI_REPORTED) & FJI_REPORTED) == 0;
 }
@@ -459,66 +552,6 @@ uint32_t fji_future_word(const fj_future *f)
     return FJI_UNLIKELY((s & FJI_COMPLETING) != 0) && fji_future_is_held(f) ? s | FJI_DONE : s;
 }
 
-int fj_future_is_done(const fj_future *f)
-{
-    return f != NULL && (fji_future_word(f) & FJI_DONE) != 0;
-}
-
-int fj_future_succeeded(const fj_future *f)
-{
-    if (f == NULL) return 0;
-    return (fji_future_word(f) & (FJI_DONE | FJI_FAILED | FJI_CANCELLED)) == FJI_DONE;
-}
-
-int fj_future_failed(const fj_future *f)
-{
-    if (f == NULL) return 0;
-    uint32_t s = fji_future_word(f);
-    return (s & FJI_DONE) != 0 && (s & (FJI_FAILED | FJI_CANCELLED)) != 0;
-}
-
-int fj_future_is_cancelled(const fj_future *f)
-{
-    if (f == NULL) return 0;
-    uint32_t s = fji_future_word(f);
-    return (s & FJI_DONE) != 0 && (s & FJI_CANCELLED) != 0;
-}
-
-enum fj_future_state fj_future_state(const fj_future *f)
-{
-    if (f == NULL) return FJ_FUTURE_RUNNING;
-    uint32_t s = fji_future_word(f);
-    if ((s & FJI_DONE) == 0) return FJ_FUTURE_RUNNING;
-    if ((s & FJI_CANCELLED) != 0) return FJ_FUTURE_CANCELLED;
-    return (s & FJI_FAILED) != 0 ? FJ_FUTURE_FAILED : FJ_FUTURE_SUCCESS;
-}
-
-int fji_future_code(const fj_future *f)
-{
-    uint32_t s = fji_future_word(f);
-
-    if ((s & FJI_CANCELLED) != 0) return FJ_ECANCELED;
-    if ((s & FJI_FAILED) == 0) return FJ_OK;
-    return (s & FJI_EXTERNAL) != 0 ? f->external_code : f->task.code;
-}
-
-int fj_future_result(const fj_future *f, void **result)
-{
-    if (f == NULL) return FJ_EINVAL;
-    uint32_t s = fji_future_word(f);
-    if ((s & FJI_DONE) == 0) return FJ_EBUSY;
-    int code = fji_future_code(f);
-    if (code == FJ_OK && result != NULL)
-        *result = (s & FJI_EXTERNAL) != 0 ? f->external : f->result;
-    return code;
-}
-
-int fj_future_error(const fj_future *f)
-{
-    if (f == NULL) return FJ_EINVAL;
-    return fj_future_is_done(f) ? fji_future_code(f) : FJ_OK;
-}
-
 /* ---- References and release ------------------------------------------------------------------ */
 
 void fj_future_set_release_fn(fj_future *f, void (*released)(fj_future *f))
@@ -551,30 +584,4 @@ void fji_future_orphan(fj_future *f)
 {
     (void)fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, 0);
     fji_or_relaxed(&f->task.state, FJI_RELEASED); /* relaxed: no thread of the library has f */
-}
-
-/* ---- Tags ------------------------------------------------------------------------------------ */
-
-int16_t fj_future_tag(const fj_future *f)
-{
-    if (f == NULL) return 0;
-    /* [future.tag] acquire <- acq_rel in fj_future_set_tag() and fj_future_cas_tag(): what the
-     * program did before it set the tag. */
-    return (int16_t)(uint16_t)fji_load_acquire(&f->tag);
-}
-
-int16_t fj_future_set_tag(fj_future *f, int16_t tag)
-{
-    if (f == NULL) return 0;
-    /* [future.tag] acq_rel -> acquire in fj_future_tag(): what the program did before this call. */
-    return (int16_t)(uint16_t)fji_swap_acq_rel(&f->tag, (uint32_t)(uint16_t)tag);
-}
-
-int fj_future_cas_tag(fj_future *f, int16_t expected, int16_t tag)
-{
-    uint32_t old = (uint16_t)expected;
-
-    if (f == NULL) return 0;
-    /* [future.tag] acq_rel -> acquire in fj_future_tag(): what the program did before this call. */
-    return fji_cas_acq_rel_32(&f->tag, &old, (uint16_t)tag);
 }

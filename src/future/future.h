@@ -3,8 +3,10 @@
  * future.h - the functions that the files of this folder share
  *
  * future.c has the state word of a future and explains its bits and transitions. future_wait.c
- * queues one future, runs it and waits for it; future_many.c does so with several futures.
- * future_call.c, completer.c and timer.c contain kinds of futures.
+ * queues one future, runs it and waits for it; future_many.c does so with several futures. listen.c
+ * registers listeners, which are the functions that are called when a future is done, and
+ * listeners.c calls them. future_read.c reads the state of a future. future_call.c, completer.c and timer.c
+ * contain kinds of futures.
  *
  * Any thread may call these functions, unless a comment names the thread. The caller needs no lock.
  */
@@ -38,9 +40,35 @@ void fji_future_finish(fj_future *f, int code);
  * NULL, the state word says from now on that w runs f. */
 int fji_future_execute(fj_future *f, fji_worker *w);
 
-/* Drops one reference to f, and frees f if it was the last one. Does nothing if f is not allocated
+/* Drops one reference to f, and frees f if it was the last one. If f is not done then and has
+ * listeners, cancels f first, so that the listeners are called. Does nothing if f is not allocated
  * by the library. */
 void fji_future_drop(fj_future *f);
+
+/* ---- Listeners ------------------------------------------------------------------------------- */
+
+/* Bits of fj_listener.flags: the library allocated the listener; it is the last one of its
+ * future. */
+#define FJI_LISTENER_ALLOCATED 1u
+#define FJI_LISTENER_LAST 2u
+
+/* A function that is called when the last listener of f has returned. */
+typedef void fji_listeners_end(fj_future *f, uint32_t flags);
+
+/*
+ * Called by the thread that has set DONE in the state word of a future, if the old word had
+ * LISTENED. `last` is the list of the listeners: the one that was registered last, which points to
+ * the first. Calls the listeners in the order of registration, then end() with the flags of `last`,
+ * which contain `flags`. But if the calling thread is in a listener, only appends them to the queue
+ * of the thread, and all this happens when that listener has returned. The bits of `flags` are above
+ * those of fj_listener.flags. All calls pass the same `end`.
+ */
+void fji_listeners_call(fj_listener *last, uint32_t flags, fji_listeners_end *end);
+
+/* Called in a thread that is about to wait until the state word of a future has CALLED. If the
+ * thread is in a listener, calls the listeners in the queue of the thread now: the awaited ones may
+ * be among them. */
+void fji_listeners_call_deferred(void);
 
 /* ---- The outcome ----------------------------------------------------------------------------- */
 

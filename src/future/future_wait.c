@@ -123,16 +123,51 @@ int fj_future_unfork(fj_future *f)
     return 1;
 }
 
+/* Returns whether f is done and a thread still calls listeners of f. */
+static bool future_has_calls(const fj_future *f)
+{
+    uint32_t listened = FJI_DONE | FJI_LISTENED;
+
+    return (fji_future_word(f) & (listened | FJI_CALLED)) == listened;
+}
+
 int fj_future_reinit(fj_future *f)
 {
     if (f == NULL) return FJ_EINVAL;
     if (!fj_future_is_done(f) || fji_future_is_in_use(f) || fji_future_is_held(f)) return FJ_EBUSY;
+    if (future_has_calls(f)) return FJ_EBUSY;
     f->task.cell = NULL;
     f->tag = 0;
     f->fail_seq = 0;
     if (!fji_completer_is_child(f)) f->token.word = 0;
     fji_store_relaxed(&f->task.state, 0u); /* relaxed: no other thread uses f */
     return FJ_OK;
+}
+
+/* ---- Futures in queues of other modules -------------------------------------------------------- */
+
+int fji_future_adopt(fj_pool *pool, fj_future *f)
+{
+    const uint32_t special = FJI_FUTURE_COMPLETER | FJI_FUTURE_TIMER | FJI_FUTURE_LIMIT;
+
+    if (!fji_future_may_queue(f) || (f->flags & special) != 0) return FJ_EINVAL;
+    fj_pool *p = fji_pool_or_common(pool);
+    if (p == NULL) return FJ_ENOMEM;
+    (void)fj_future_ref(f);
+    fji_task_mark_unqueued(&f->task, p->submitted_cell);
+    return FJ_OK;
+}
+
+void fji_future_disown(fj_future *f)
+{
+    fji_store_relaxed(&f->task.cell, (fj_cell *)NULL); /* relaxed: no queue has f */
+    fji_future_drop(f);
+}
+
+void fji_future_discard(fj_future *f)
+{
+    fji_or_relaxed(&f->task.state, FJI_DISCARDED); /* relaxed: only fn() below reads the bit */
+    (void)f->task.fn(&f->task);
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
@@ -193,6 +228,18 @@ static int future_await_idly(fj_pool *p, fj_future *f, const fji_wait *how)
     return fji_await_task(fji_worker_self(), p, &f->task, how);
 }
 
+/* Waits for f, which is in no queue: another thread decides its outcome, possibly in a task of the
+ * common pool, which may have no worker. So a thread that works for no pool serves the common pool
+ * while that has tasks and no thread, as if f were queued there. w: the calling worker or guest, or
+ * NULL. Returns as fji_future_await(). */
+static int future_await_unqueued(fji_worker *w, fj_future *f, const fji_wait *how)
+{
+    fj_pool *p = w != NULL ? w->pool : fji_common_if_made();
+
+    if (w == NULL && p != NULL && !fji_wait_may_run(how)) fji_pool_needs_worker(p);
+    return fji_await_task(w, p, &f->task, how);
+}
+
 int fji_future_await(fj_future *f, const fji_wait *how)
 {
     fji_worker *w = fji_worker_self();
@@ -217,7 +264,7 @@ int fji_future_await(fj_future *f, const fji_wait *how)
      * below, a stop of the pool would count as an interrupt, but must not end this wait. */
     if (w == NULL) adjusted.interruptible = false;
     adjusted.token = &f->token;
-    if (p == NULL) return fji_await_task(w, w != NULL ? w->pool : NULL, &f->task, &adjusted);
+    if (p == NULL) return future_await_unqueued(w, f, &adjusted);
     int err = fji_wait_may_run(how) ? future_await_working(p, f, &adjusted)
                                     : future_await_idly(p, f, &adjusted);
     /* If f is not done, a task that this thread ran during the wait has called fork(), this is the
@@ -361,4 +408,9 @@ void fj_future_fini(fj_future *f)
 
     if (f == NULL || (f->flags & FJI_FUTURE_ALLOCATED) != 0) return;
     if (fji_future_is_in_use(f) && !fji_completer_is_child(f)) (void)fji_future_await(f, &how);
+    if (future_has_calls(f)) {
+        fji_listeners_call_deferred();
+        how.done = FJI_CALLED;
+        (void)fji_future_await(f, &how);
+    }
 }

@@ -203,11 +203,14 @@ static void timer_fire(fj_timer *t, fj_pool *p)
         fji_future_finish(&t->future, FJ_ECANCELED); /* t is not queued: p stops, or no memory */
 }
 
-/* fji_timer_ops.acts: returns whether timer_fire() may call on_timeout for t, which is user code. t
- * has left the wheel because it was due. Called with fji_timers.lock. */
+/* fji_timer_ops.acts: returns whether timer_fire() may run user code for t: on_timeout or listeners.
+ * t has left the wheel because it was due. Called with fji_timers.lock. */
 static bool timer_acts(const fj_timer *t)
 {
-    return t->kind == FJI_TIMER_EXPIRED && ((const struct timeout_call *)t)->on_timeout != NULL;
+    if (t->kind != FJI_TIMER_EXPIRED) return false;
+    /* relaxed: a hint. If a listener is added later, it only delays other timers while it runs. */
+    return ((const struct timeout_call *)t)->on_timeout != NULL ||
+           (fji_load_relaxed(&t->future.task.state) & FJI_LISTENED) != 0;
 }
 
 /* fji_timer_ops.discard: called without fji_timers.lock by the thread that shuts the pool down and
@@ -296,7 +299,8 @@ static int schedule_made(fj_pool *pool, struct timer_call made, int64_t delay_ns
                          fj_future **f)
 {
     if (f == NULL || (made.call == NULL && made.action == NULL)) return FJ_EINVAL;
-    struct timer_call *c = fji_plat_alloc(sizeof *c);
+    fj_pool *p = fji_pool_or_common(pool);
+    struct timer_call *c = p != NULL ? fji_pool_block(p, FJI_MEMORY_FUTURES, sizeof *c) : NULL;
     if (c == NULL) return FJ_ENOMEM;
     *c = made;
     fj_timer_init(&c->timer, timer_call_run);
@@ -304,7 +308,7 @@ static int schedule_made(fj_pool *pool, struct timer_call made, int64_t delay_ns
     c->timer.future.refs = 2; /* references: of the caller and of the library */
     int err = schedule(pool, &c->timer, delay_ns, period);
     if (err != FJ_OK)
-        fji_plat_free(c);
+        fji_block_free(c);
     else
         *f = &c->timer.future;
     return err;
@@ -359,12 +363,12 @@ uint64_t fj_pool_delayed_count(const fj_pool *pool)
 
 /* ---- Public calls: limits -------------------------------------------------------------------- */
 
-/* Allocates a future with a limit. The future is not submitted, and the limit is not in the wheel.
+/* Allocates a future with a limit from the memory of p. The future is not submitted, and the limit is not in the wheel.
  * Returns NULL if there is no memory. */
-static struct timeout_call *timeout_make(fj_call_fn *call, void *arg,
+static struct timeout_call *timeout_make(fj_pool *p, fj_call_fn *call, void *arg,
                                          void (*on_timeout)(fj_future *f, void *arg))
 {
-    struct timeout_call *c = fji_plat_alloc(sizeof *c);
+    struct timeout_call *c = fji_pool_block(p, FJI_MEMORY_FUTURES, sizeof *c);
 
     if (c == NULL) return NULL;
     c->call = (struct timer_call){.call = call, .arg = arg};
@@ -446,7 +450,7 @@ int fj_submit_with_timeout(fj_pool *pool, fj_call_fn *call, void *arg, int64_t t
     if (call == NULL || f == NULL) return FJ_EINVAL;
     fj_pool *p = fji_pool_or_common(pool);
     struct fji_timers *ts = p != NULL ? fji_timers_of(p) : NULL;
-    struct timeout_call *c = ts != NULL ? timeout_make(call, arg, on_timeout) : NULL;
+    struct timeout_call *c = ts != NULL ? timeout_make(p, call, arg, on_timeout) : NULL;
     if (c == NULL) return FJ_ENOMEM;
     int64_t when = fji_timers_later(fji_timers_now(), timeout_ns);
     fj_future *made = &c->call.timer.future; /* stored in *f after a success */
@@ -459,7 +463,7 @@ int fj_submit_with_timeout(fj_pool *pool, fj_call_fn *call, void *arg, int64_t t
         *f = made;
         return FJ_OK;
     }
-    fji_plat_free(c);
+    fji_block_free(c);
     if (err == FJ_EREJECTED && (err = fji_common_again(p)) == FJ_OK)
         return fj_submit_with_timeout(pool, call, arg, timeout_ns, on_timeout, f);
     return err;

@@ -80,6 +80,10 @@ static inline bool fji_cas_acq_rel_32(uint32_t *p, uint32_t *old, uint32_t v)
     return __atomic_compare_exchange_n(p, old, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+/* Compare-and-swap as fji_cas_acq_rel_64(), for a pointer. */
+#define fji_cas_acq_rel_pointer(p, old, v) \
+    __atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+
 /* Compare-and-swap as fji_cas_acq_rel_64(), for a word of any type. Success and failure are
  * relaxed: for words that publish no other data. */
 #define fji_cas_relaxed(p, old, v) \

@@ -204,6 +204,27 @@
 #define FJI_SUBMISSION_INTERVAL 8
 #endif
 
+/* A worker whose pool has callbacks with a priority takes every n-th task, where n is this number,
+ * from another queue than the priorities demand: background first, or ordinary submissions first, in
+ * turn. So no priority waits forever. */
+#ifndef FJI_AGING_INTERVAL
+#define FJI_AGING_INTERVAL 32u
+#endif
+
+/* Number of actions for which a new lane has memory; a power of two. */
+#ifndef FJI_LANE_FIRST
+#define FJI_LANE_FIRST 32u
+#endif
+
+/* A turn of a lane ends after this many actions. The number is large enough that the cost of queueing
+ * the turn again is small for each action. */
+#ifndef FJI_LANE_ACTIONS
+#define FJI_LANE_ACTIONS 64u
+#endif
+
+/* A turn of a lane ends after the action during which this time passes, in ticks of 0.4 to 1 ns. */
+#define FJI_LANE_TICKS 100000u
+
 /* ---- Searching and sleeping ------------------------------------------------------------------ */
 
 /* Default of the time that a worker without a task searches before it goes idle, ns: 20 us, because
@@ -346,5 +367,24 @@
  * ago, ns: 1 s. */
 #define FJI_RETRY_TRIES 16
 #define FJI_RETRY_WAIT_NS 1000000000ll
+
+/* ---- Inboxes --------------------------------------------------------------------------------- */
+
+/* Cells of the first chunk of an inbox, a power of two; each further chunk has twice as many. With
+ * the largest number of chunks there are about 16 million cells, whose numbers fit into 24 bits.
+ * Further callbacks use cells of their own, which are allocated and freed each time. */
+#ifndef FJI_INBOX_CELLS
+#define FJI_INBOX_CELLS 64
+#endif
+#define FJI_INBOX_CHUNKS 18
+
+/* Number of used cells that fj_inbox_run() gives back together, so that it costs the posting threads
+ * only one change of the word that they take cells from. */
+#ifndef FJI_INBOX_BATCH
+#define FJI_INBOX_BATCH 32
+#endif
+
+/* Interval in which fj_inbox_close() checks whether another thread has left notify(), ns. */
+#define FJI_INBOX_CLOSE_NS 100000ll
 
 #endif /* FJI_CONFIG_H */

@@ -224,6 +224,33 @@ const char *fji_plat_env(const char *name);
  */
 void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
+/* Returns a number that identifies the calling process, at least until it has ended. */
+int64_t fji_plat_process(void);
+
+/* ---- Events -------------------------------------------------------------------------------- */
+
+/*
+ * An event is a file descriptor that a thread can wait for with poll(), epoll or a similar call. It
+ * is readable if the event is set. fji_plat_event_set() sets the event, and fji_plat_event_clear()
+ * clears it; both do nothing if there is nothing to do, and none of them waits. They imply no memory
+ * order. If one thread sets the event, and its call begins after fji_plat_event_clear() has returned
+ * in another thread, the event is set afterwards.
+ */
+typedef struct fji_event {
+    int fd;     /* the descriptor that is readable if the event is set */
+    int writer; /* posix: the end of the pipe that fji_plat_event_set() writes to; linux: fd */
+} fji_event;
+
+/* Opens an event that is not set. Its descriptors are closed when the process calls exec(). Returns
+ * false if the system refuses; *e is unchanged then. */
+bool fji_plat_event_open(fji_event *e);
+
+void fji_plat_event_set(const fji_event *e);
+void fji_plat_event_clear(const fji_event *e);
+
+/* Closes the descriptors of the event. */
+void fji_plat_event_close(const fji_event *e);
+
 /* ---- Locks --------------------------------------------------------------------------------- */
 
 /*
@@ -260,7 +287,7 @@ void fji_lock_reset(fji_lock *l);
  * system. FJI_FAULT_WAIT and the kinds after it are events that may happen on any system. A call
  * "of the kind" is a call that the fault can affect; it "fails" if the fault occurs in it. Faults
  * occur only if FJI_FAULTS is 1, or on the simulator, which has only the kinds ALLOC, COMMIT,
- * THREAD and BARRIER. */
+ * THREAD, BARRIER and EVENT. */
 enum fji_fault {
     FJI_FAULT_ALLOC,      /* fji_plat_alloc() returns NULL; fji_plat_thread_start() returns false */
     FJI_FAULT_COMMIT,     /* fji_plat_commit() and fji_plat_discard() return false */
@@ -272,6 +299,7 @@ enum fji_fault {
     FJI_FAULT_AFFINITY,   /* the system refuses to read or to set the affinity mask */
     FJI_FAULT_SYSCONF,    /* sysconf() returns -1 instead of the page size or number of CPUs */
     FJI_FAULT_MEMBARRIER, /* linux: membarrier fails in fji_plat_barrier(), which waits 1 ms */
+    FJI_FAULT_EVENT,      /* fji_plat_event_open() returns false */
     FJI_FAULT_WAIT,       /* fji_plat_wait() returns at once, without a wake-up */
     FJI_FAULT_WAIT_LATE,  /* fji_plat_wait() begins to wait 1 ms late */
     FJI_FAULT_WAKE_LATE,  /* a wake function wakes 1 ms late */

@@ -414,6 +414,11 @@ const char *fji_plat_env(const char *name)
 #endif
 }
 
+int64_t fji_plat_process(void)
+{
+    return getpid();
+}
+
 bool fji_plat_register_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
     return !fji_fault_now(FJI_FAULT_ATFORK) && pthread_atfork(prepare, parent, child) == 0;

@@ -155,7 +155,7 @@ static void atfork_reset_pool(fj_pool *p, void *arg)
         fji_worker *w = fji_pool_worker(p, i);
         if (w != NULL && !atfork_is_own(self, w)) atfork_reset_worker(w, guests + total != 0);
     }
-    for (uint32_t i = 0; i < p->nsubmissions; i++)
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++)
         if (p->submissions[i] != NULL) fji_submission_queue_reset(p->submissions[i]);
     fji_timers_in_child(p);
     fji_lock_reset(&p->lock);
@@ -174,7 +174,7 @@ static void atfork_reset_pool(fj_pool *p, void *arg)
 void fji_atfork_reset_common(fj_pool *p)
 {
     fji_lock_reset(&p->lock);
-    for (uint32_t i = 0; i < p->nsubmissions; i++)
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++)
         if (p->submissions[i] != NULL) fji_lock_reset(&p->submissions[i]->lock);
     fji_timers_in_child(p);
 }

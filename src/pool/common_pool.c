@@ -126,11 +126,12 @@ static void common_options(fj_pool_options *o, bool *fixed)
 static int common_want(const fj_pool_options *o)
 {
     bool cpus = o->cpus != NULL && o->cpus_bytes != 0;
-    void *copy = cpus ? fji_plat_alloc(o->cpus_bytes) : NULL;
+    fji_allocator now = fji_allocator_of(o), before = fji_allocator_of(&common_wanted);
+    void *copy = cpus ? fji_allocator_alloc(&now, o->cpus_bytes) : NULL;
 
     if (cpus && copy == NULL) return FJ_ENOMEM;
     if (cpus) memcpy(copy, o->cpus, o->cpus_bytes);
-    fji_plat_free((void *)(uintptr_t)common_wanted.cpus);
+    fji_allocator_free(&before, (void *)(uintptr_t)common_wanted.cpus, common_wanted.cpus_bytes);
     common_wanted = *o;
     common_wanted.cpus = copy;
     if (o->name != NULL) {

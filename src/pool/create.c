@@ -49,6 +49,7 @@ static int options_check(const fj_pool_options *o)
     if (o->max_threads != 0 && o->max_threads < o->min_runnable) return FJ_EINVAL;
     if (o->keep_alive_ns < 0 || o->spin_ns < -1) return FJ_EINVAL;
     if (o->interrupt_signal < 0 || o->cpus_bytes > 65536) return FJ_EINVAL;
+    if ((o->allocate == NULL) != (o->release == NULL)) return FJ_EINVAL;
     for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
         if (o->reserved[i] != 0) return FJ_EINVAL;
     return FJ_OK;
@@ -67,6 +68,8 @@ int fj_available_parallelism(void)
 }
 
 /* ---- Creating -------------------------------------------------------------------------------- */
+
+fji_memory fji_memory_common = {.held = FJI_MEMORY_POOL_EXISTS};
 
 /* Returns the number of submission queues for this parallelism: the smallest power of two that is
  * not less than the parallelism, but at least 2 and at most FJI_MAX_SUBMISSION_QUEUES. */
@@ -153,7 +156,7 @@ static void pool_set_for_good(fj_pool *p, const fj_pool_options *o, bool common,
 static void pool_free_contents(fj_pool *p)
 {
     fji_records_free(p);
-    fji_plat_free(p->cpus);
+    fji_memory_free(p->memory, FJI_MEMORY_POOL, p->cpus, p->options.cpus_bytes);
     p->cpus = NULL;
 }
 
@@ -163,7 +166,7 @@ static void pool_free_contents(fj_pool *p)
 static bool pool_fill(fj_pool *p, const fj_pool_options *o, bool common, int cpus)
 {
     if (o->cpus != NULL && o->cpus_bytes != 0) {
-        p->cpus = fji_plat_alloc(o->cpus_bytes);
+        p->cpus = fji_memory_alloc(p->memory, FJI_MEMORY_POOL, o->cpus_bytes);
         if (p->cpus == NULL) return false;
         memcpy(p->cpus, o->cpus, o->cpus_bytes);
     }
@@ -177,20 +180,53 @@ static bool pool_fill(fj_pool *p, const fj_pool_options *o, bool common, int cpu
     return ok;
 }
 
+/* Frees p, the record of a pool other than the common one, and then ends m, its memory record. p may be
+ * NULL. */
+static void pool_free_record(fji_memory *m, fj_pool *p)
+{
+    fji_memory_free(m, FJI_MEMORY_POOL, p, sizeof *p);
+    fji_memory_end(m);
+}
+
 int fji_pool_make(fj_pool **out, const fj_pool_options *o)
 {
     int cpus = fj_available_parallelism();
-    fj_pool *p = fji_plat_alloc(sizeof *p);
+    fji_allocator from = fji_allocator_of(o);
+    fji_memory *m = fji_memory_make(&from);
+    fj_pool *p = m != NULL ? fji_memory_alloc(m, FJI_MEMORY_POOL, sizeof *p) : NULL;
 
-    if (p == NULL) return FJ_ENOMEM;
-    pool_set_for_good(p, o, false, cpus);
-    if (!pool_fill(p, o, false, cpus)) {
-        fji_plat_free(p);
+    if (p != NULL) {
+        p->memory = m;
+        pool_set_for_good(p, o, false, cpus);
+    }
+    if (p == NULL || !pool_fill(p, o, false, cpus)) {
+        if (m != NULL) pool_free_record(m, p);
         return FJ_ENOMEM;
     }
     fji_registry_add(p);
     *out = p;
     return FJ_OK;
+}
+
+/* Sets p->memory of the common pool: a new record if the options have functions for memory, otherwise
+ * the static one. Returns false if there is no memory. */
+static bool common_memory_begin(fj_pool *p, const fj_pool_options *o)
+{
+    fji_allocator from = fji_allocator_of(o);
+    fji_memory *m = from.allocate != NULL ? fji_memory_make(&from) : &fji_memory_common;
+
+    if (m == NULL) return false;
+    fji_store_relaxed(&p->memory, m); /* relaxed: see fji_pool_block() */
+    return true;
+}
+
+/* Ends what common_memory_begin() has begun. No thread has a hold. */
+static void common_memory_end(fj_pool *p)
+{
+    fji_memory *m = p->memory;
+
+    fji_store_relaxed(&p->memory, &fji_memory_common); /* relaxed: as above */
+    if (m != &fji_memory_common) fji_memory_end(m);
 }
 
 /*
@@ -205,9 +241,14 @@ bool fji_pool_make_common(fj_pool *p, const fj_pool_options *o, bool fixed_size)
     int cpus = fj_available_parallelism();
 
     if (!p->is_common) pool_set_for_good(p, o, true, cpus);
-    if (!pool_fill(p, o, true, cpus)) return false;
+    if (!common_memory_begin(p, o)) return false;
+    if (!pool_fill(p, o, true, cpus)) {
+        common_memory_end(p);
+        return false;
+    }
     if (!fji_submissions_renew(p)) {
         pool_free_contents(p);
+        common_memory_end(p);
         return false;
     }
     fji_timers_renew(p);
@@ -229,7 +270,7 @@ void fji_pool_free(fj_pool *p)
     pool_free_contents(p);
     fji_submissions_free(p);
     fji_timers_free(p);
-    fji_plat_free(p);
+    pool_free_record(p->memory, p);
 }
 
 void fji_pool_free_common(fj_pool *p)
@@ -237,6 +278,7 @@ void fji_pool_free_common(fj_pool *p)
     fji_registry_remove(p);
     pool_free_contents(p);
     fji_submissions_clear(p);
+    common_memory_end(p);
 }
 
 /* ---- Resizing -------------------------------------------------------------------------------- */

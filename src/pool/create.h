@@ -10,6 +10,10 @@
 
 #include "sched/pool.h"
 
+/* The memory record of the common pool, unless its options have functions for memory. It is never
+ * freed. */
+extern fji_memory fji_memory_common;
+
 /* Copies *from to *o, or the default options if `from` is NULL. Returns FJ_OK, or FJ_EINVAL if an
  * option is not valid. */
 int fji_options_read(fj_pool_options *o, const fj_pool_options *from);

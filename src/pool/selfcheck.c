@@ -93,7 +93,7 @@ static const char *selfcheck_ctl(fj_pool *p, uint64_t c, int alive)
 /* Checks that the submission queues are empty and not locked. */
 static const char *selfcheck_submissions(fj_pool *p)
 {
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL) continue;
         if (fji_submission_queue_maybe(q)) return "a submission queue is not empty";

@@ -88,15 +88,17 @@ static void shutdown_cancel_queued(fj_pool *p)
     fji_taken taken;
     uint32_t n = fji_pool_nworkers(p);
 
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL) continue;
-        /* A submitter that takes this lock later sees STOP and queues nothing. */
+        /* A submitter that takes this lock later sees STOP and queues nothing. The tasks are
+         * cancelled without the lock, because a release function or a callback may call the
+         * library. */
         fji_lock_take(&q->lock);
+        fji_lock_drop(&q->lock);
         while (fji_submission_queue_maybe(q))
             if (fji_submission_queue_steal(q, &taken) == FJI_STEAL_SUCCESS)
                 fji_cancel_taken(&taken);
-        fji_lock_drop(&q->lock);
     }
     for (uint32_t i = 0; i < n; i++) {
         fji_worker *w = fji_pool_worker(p, i);
@@ -290,7 +292,7 @@ void fji_pool_join(fj_pool *p)
     bool last_exited = p->has_last_exited;
     p->has_last_exited = false;
     fji_lock_drop(&p->lock);
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL) continue;
         fji_lock_take(&q->lock);

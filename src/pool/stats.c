@@ -78,7 +78,7 @@ static void stats_read_all(const fj_pool *p, fj_stats *s)
         const fji_worker *w = fji_pool_worker(p, i);
         if (w != NULL) stats_worker(w, s);
     }
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         const fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q != NULL) s->submitted += fji_submission_queue_count(q);
     }
@@ -247,7 +247,7 @@ static void dump_pool(const fj_pool *p, void (*line)(const char *text, void *arg
         const fji_worker *w = fji_pool_worker(p, i);
         if (w != NULL) dump_worker(w, line, arg);
     }
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         const fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL) continue;
         (void)snprintf(text, sizeof text, "  submissions %u: index %u, waiting %u, lock %u", i,

@@ -121,6 +121,32 @@ int fji_inject(fj_pool *p, const fji_taken *it, bool wake)
     return submit_put(p, it, wake, FJI_RUN_SHUTDOWN | FJI_RUN_CLOSING);
 }
 
+/* Pushes *it into submission queue i of p, or into another one if queue i has no space, and wakes a
+ * worker. Returns as submit_put(). */
+static int submit_ranked(fj_pool *p, uint32_t i, const fji_taken *it, uint32_t refuses)
+{
+    int err;
+    fji_submission_queue *q = fji_submissions_get(p, i, &err);
+
+    if (q != NULL) {
+        fji_lock_take(&q->lock);
+        err = submit_into(p, q, i, it, true, refuses);
+        if (err == FJ_ENOMEM) err = submit_elsewhere(p, i, it, true, refuses);
+    }
+    if (err != FJ_EREJECTED) return err;
+    err = fji_common_again(p);
+    return err == FJ_OK ? submit_ranked(p, i, it, refuses) : err;
+}
+
+int fji_inject_ranked(fj_pool *p, const fji_taken *it, enum fj_priority priority)
+{
+    uint32_t refuses = fji_worker_in(p) != NULL ? FJI_RUN_STOP : FJI_RUN_SHUTDOWN | FJI_RUN_CLOSING;
+    uint32_t rank = priority == FJ_PRIORITY_HIGH ? FJI_RANK_HIGH : FJI_RANK_BACKGROUND;
+
+    if (priority == FJ_PRIORITY_NORMAL) return submit_put(p, it, true, refuses);
+    return submit_ranked(p, fji_pool_ranked(p, rank), it, refuses);
+}
+
 int fji_submit_after_shutdown(fj_pool *p, const fji_taken *it)
 {
     return submit_put(p, it, true, FJI_RUN_STOP);

@@ -18,6 +18,11 @@
  * the next common pool. */
 int fji_inject(fj_pool *p, const fji_taken *it, bool wake);
 
+/* As fji_inject(), with a wake-up, but a worker or guest of p may queue *it even if p is shut down,
+ * unless p stops. `priority` chooses an ordinary or a ranked submission queue. If that queue has no
+ * space, *it goes into another one. */
+int fji_inject_ranked(fj_pool *p, const fji_taken *it, enum fj_priority priority);
+
 /* As fji_inject(), but queues *it even if p is shut down, unless the run state of p has STOP.
  * Always wakes a worker. */
 int fji_submit_after_shutdown(fj_pool *p, const fji_taken *it);

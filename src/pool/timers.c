@@ -375,6 +375,13 @@ bool fji_timers_have_thread(struct fji_timers *ts)
     return ts->threads != 0 || timers_start(ts);
 }
 
+/* Returns a zeroed record: of the common pool the static one. Returns NULL if there is no memory. */
+static struct fji_timers *timers_new(fj_pool *p)
+{
+    if (p->is_common) return &timers_common;
+    return fji_memory_alloc(p->memory, FJI_MEMORY_TIMERS, sizeof(struct fji_timers));
+}
+
 struct fji_timers *fji_timers_of(fj_pool *p)
 {
     struct fji_timers *ts = fji_timers_if_made(p);
@@ -382,7 +389,7 @@ struct fji_timers *fji_timers_of(fj_pool *p)
     if (ts != NULL) return ts;
     fji_lock_take(&p->lock);
     ts = p->timers;
-    if (ts == NULL && (ts = p->is_common ? &timers_common : fji_plat_alloc(sizeof *ts)) != NULL) {
+    if (ts == NULL && (ts = timers_new(p)) != NULL) {
         ts->pool = p;
         ts->asleep_until = INT64_MIN;
         ts->watch = INT64_MAX;
@@ -565,7 +572,7 @@ bool fji_timers_wait(const fj_pool *p)
 
 void fji_timers_free(fj_pool *p)
 {
-    fji_plat_free(p->timers);
+    fji_memory_free(p->memory, FJI_MEMORY_TIMERS, p->timers, sizeof *p->timers);
 }
 
 void fji_timers_renew(fj_pool *p)

@@ -57,7 +57,7 @@ typedef struct fji_timer_ops {
     /* A shutdown has removed t from the wheel, and t will not fire. `unneeded`: t is a limit, and
      * another thread resolves its future. */
     void (*discard)(fj_timer *t, bool unneeded);
-    bool (*acts)(const fj_timer *t); /* whether t is a limit for which fire() calls on_timeout */
+    bool (*acts)(const fj_timer *t); /* whether fire() may run user code for t */
 } fji_timer_ops;
 
 /* Returns the time of the timers' clock, ns: fji_plat_now(), plus an offset in a FJI_WRAP_TEST

@@ -73,7 +73,7 @@ static bool queue_grow(fji_queue *q)
     /* relaxed: another thread may read this cell in fji_queue_count(), which stops at END and at
      * FREE. So it does not matter which of the two it reads. */
     fji_store_relaxed(&q->cells[now].item, FJI_END);
-    q->capacity = now;
+    fji_store_relaxed(&q->capacity, now); /* relaxed: other threads read it as a statistic */
     /* relaxed: FREE replaces END, and both tell a thief that the cell has no task. */
     fji_store_relaxed(&q->cells[old].item, FJI_FREE);
     return true;
@@ -438,7 +438,7 @@ void fji_queue_shrink(fji_queue *q)
     /* relaxed: END and FREE both tell a thief that the cell has no task. */
     fji_store_relaxed(&q->cells[FJI_QUEUE_KEPT].item, FJI_END);
     if (fji_range_shrink(&q->range, q->capacity, FJI_QUEUE_KEPT)) {
-        q->capacity = FJI_QUEUE_KEPT;
+        fji_store_relaxed(&q->capacity, FJI_QUEUE_KEPT); /* relaxed: as in queue_grow() */
         q->typed_hint = q->cells;
     } else {
         /* relaxed: END and FREE both tell a thief that the cell has no task. */
@@ -600,6 +600,11 @@ bool fji_queue_maybe(const fji_queue *q)
     /* [queue.base] acquire <- the owner's CAS: whether base has changed. If it has, the owner may
      * have lowered index, and the cell at the new index may have a task. */
     return fji_load_acquire(&q->base) != b;
+}
+
+size_t fji_queue_bytes(const fji_queue *q)
+{
+    return fji_range_bytes(&q->range, fji_load_relaxed(&q->capacity)); /* relaxed: a statistic */
 }
 
 uint32_t fji_queue_count(const fji_queue *q)

@@ -301,6 +301,9 @@ bool fji_queue_maybe(const fji_queue *q);
  * queue meanwhile. */
 uint32_t fji_queue_count(const fji_queue *q);
 
+/* Any thread. Returns how many bytes of memory the cells have. */
+size_t fji_queue_bytes(const fji_queue *q);
+
 /* Any thread, while no other thread changes the queue. For FJI_CHECKED builds and tests. Returns
  * whether the invariants hold that can be checked in a queue that does not change. */
 bool fji_queue_valid(const fji_queue *q);

@@ -31,6 +31,10 @@ typedef struct fji_range {
  */
 bool fji_range_init(fji_range *r, size_t size, uint32_t extra, uint32_t first, uint32_t limit);
 
+/* Returns how many bytes n elements and the r->extra further elements take, rounded up to whole
+ * pages. */
+size_t fji_range_bytes(const fji_range *r, uint32_t n);
+
 /* Gives back the addresses and the memory of *r (fji_plat_release()). Does nothing if *r has no range. */
 void fji_range_fini(fji_range *r);
 

@@ -380,6 +380,11 @@ bool fji_submission_queue_maybe(const fji_submission_queue *q)
     return fji_load_acquire(&q->base) != b;
 }
 
+size_t fji_submission_queue_bytes(const fji_submission_queue *q)
+{
+    return fji_range_bytes(&q->range, fji_load_relaxed(&q->capacity)); /* relaxed: a statistic */
+}
+
 uint32_t fji_submission_queue_count(const fji_submission_queue *q)
 {
     uint32_t i = fji_base_index(fji_load_relaxed(&q->base)); /* relaxed: an estimate */

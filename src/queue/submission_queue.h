@@ -106,6 +106,9 @@ fji_steal_result fji_submission_queue_steal_some(fji_submission_queue *q, fji_ta
  * while base is LOCKED. */
 bool fji_submission_queue_maybe(const fji_submission_queue *q);
 
+/* Any thread. Returns how many bytes of memory the slots have. */
+size_t fji_submission_queue_bytes(const fji_submission_queue *q);
+
 /* Any thread. Returns an estimate of the number of queued tasks. */
 uint32_t fji_submission_queue_count(const fji_submission_queue *q);
 

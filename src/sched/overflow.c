@@ -39,6 +39,16 @@ static unsigned
     overflow_reserve_used; /* the pairs below this index have been taken at least once */
 static fj_cell *overflow_reserve_returned; /* list of the pairs that are free again */
 
+/* Allocates a pair of cells: from the memory of the pool of w, or from the platform layer if w is NULL.
+ * Returns NULL if there is no memory. */
+static fj_cell *overflow_alloc(fji_worker *w)
+{
+    const size_t bytes = 2 * sizeof(fj_cell);
+
+    return w != NULL ? fji_memory_alloc(w->pool->memory, FJI_MEMORY_WORKERS, bytes)
+                     : fji_plat_alloc(bytes);
+}
+
 /* Takes a pair of cells from the reserve. Returns NULL if all pairs are in use. */
 static fj_cell *overflow_take_reserve(void)
 {
@@ -74,7 +84,7 @@ fj_cell *fji_overflow_take(fji_worker *w)
         memcpy(list, c[1].args, sizeof *list);
         return c;
     }
-    while ((c = fji_plat_alloc(2 * sizeof *c)) == NULL && (c = overflow_take_reserve()) == NULL) {
+    while ((c = overflow_alloc(w)) == NULL && (c = overflow_take_reserve()) == NULL) {
         fji_safepoint(w); /* a worker that has stopped for a broadcast returns no cell */
         fji_plat_yield();
     }
@@ -97,12 +107,15 @@ void fji_overflow_return(fji_worker *w, fj_cell *c)
     if (reserve) fji_lock_drop(&overflow_reserve_lock);
 }
 
-void fji_overflow_free(fj_cell *list)
+void fji_overflow_free(fj_pool *p, fj_cell *list)
 {
     while (list != NULL) {
         fj_cell *c = list;
         memcpy(&list, c[1].args, sizeof list);
-        fji_plat_free(c);
+        if (p != NULL)
+            fji_memory_free(p->memory, FJI_MEMORY_WORKERS, c, 2 * sizeof *c);
+        else
+            fji_plat_free(c);
     }
 }
 
@@ -116,6 +129,6 @@ fj_cell *fji_overflow_enter(void)
 
 void fji_overflow_leave(fj_cell *saved)
 {
-    fji_overflow_free(overflow_without_worker);
+    fji_overflow_free(NULL, overflow_without_worker);
     overflow_without_worker = saved;
 }

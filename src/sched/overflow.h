@@ -23,9 +23,10 @@ static inline bool fji_overflow_is(const fj_cell *c)
     return c->item == FJI_END;
 }
 
-/* Gives the memory of a list of free overflow cells back. The list contains no cell of the
- * process's reserve (overflow.c). No thread may have a pointer to one of the cells. */
-void fji_overflow_free(fj_cell *list);
+/* Gives the memory of a list of free overflow cells back: of a worker of p, or of a thread that works
+ * for no pool if p is NULL. The list contains no cell of the process's reserve (overflow.c). No thread
+ * may have a pointer to one of the cells. */
+void fji_overflow_free(fj_pool *p, fj_cell *list);
 
 /* Called in the child process after fork(): resets the lock of the process's reserve
  * of overflow cells (overflow.c). */

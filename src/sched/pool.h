@@ -24,6 +24,7 @@
 #define FJI_POOL_H
 
 #include "plat/config.h"
+#include "plat/memory.h"
 #include "plat/plat.h"
 #include "queue/queue.h"
 #include "queue/submission_queue.h"
@@ -138,6 +139,7 @@ struct fji_worker {
     /* Calls of fork_may_wake() (wake.c) in a row for which starts of threads were being refused and
      * no worker was idle. */
     uint32_t forks_since_spawn_try;
+    uint32_t ranked_takes;    /* tasks taken while the pool has ranked queues; see steal.c */
     bool awaiting_first_task; /* the thread was started and has not found a task yet */
     bool rescan_owed;         /* it was woken before its rescan; see idle.h */
     /* NULL until code that is compiled with FJ_CHECKED forks a task on this worker. Then the
@@ -206,6 +208,12 @@ static inline uint32_t fji_worker_random(fji_worker *w)
 
 /* ---- Pool ------------------------------------------------------------------------------------ */
 
+/* The ranked submission queues, for callbacks with a priority: fji_pool_ranked(). A pool creates
+ * them on first use. */
+#define FJI_RANK_HIGH 0u
+#define FJI_RANK_BACKGROUND 1u
+#define FJI_RANKS 2u
+
 /* Number of elements of fj_pool.chunk. Each element points to an array of FJI_CHUNK pointers to
  * worker records. Together they have space for FJ_MAX_WORKERS records. */
 #define FJI_CHUNKS ((FJ_MAX_WORKERS + FJI_CHUNK) / FJI_CHUNK)
@@ -260,13 +268,15 @@ struct fj_pool {
     int32_t max_threads;            /* how many worker threads the pool may have at most */
     uint32_t blocked;               /* number of blocked workers */
     uint32_t workers;               /* number of worker records */
-    uint32_t nsubmissions;          /* number of submission queues; a power of two */
+    uint32_t nsubmissions;          /* number of ordinary submission queues; a power of two */
     fji_worker **chunk[FJI_CHUNKS]; /* arrays of FJI_CHUNK pointers to worker records each */
-    fji_submission_queue *submissions[FJI_MAX_SUBMISSION_QUEUES];
+    /* The ordinary submission queues, and after them the ranked ones: FJI_RANK_... */
+    fji_submission_queue *submissions[FJI_MAX_SUBMISSION_QUEUES + FJI_RANKS];
 
     /* Set when the pool is created. The common pool sets most of them again each time it is created
      * again. Otherwise only cancel_delayed, lazy and timers change later. */
     const fji_pool_hooks *hooks;
+    fji_memory *memory;    /* what the pool allocates comes from here */
     int32_t min_runnable;  /* if fewer would stay active: asks allow_saturation (compensate.h) */
     int64_t keep_alive_ns; /* the keep-alive time: how long a worker is idle before it retires */
     int64_t spin_ns;       /* how long a worker without a task searches; 0 or less: not at all */
@@ -350,6 +360,31 @@ static inline fji_worker *fji_pool_worker(const fj_pool *p, uint32_t i)
     fji_worker **c = fji_load_acquire(&p->chunk[i / FJI_CHUNK]);
     /* [pool.record] acquire <- release in record_new(): the record's contents. */
     return c != NULL ? fji_load_acquire(&c[i % FJI_CHUNK]) : NULL;
+}
+
+/* Returns the number of all submission queues, with the ranked ones. */
+static inline uint32_t fji_pool_nqueues(const fj_pool *p)
+{
+    return p->nsubmissions + FJI_RANKS;
+}
+
+/* Returns the number of the ranked submission queue `rank`, FJI_RANK_HIGH or FJI_RANK_BACKGROUND.
+ * Workers take from the first before all other queues, and from the second after all others
+ * (steal.c). */
+static inline uint32_t fji_pool_ranked(const fj_pool *p, uint32_t rank)
+{
+    return p->nsubmissions + rank;
+}
+
+/* Returns whether p has a ranked submission queue. A worker that misses a new queue finds it in its
+ * rescan, which looks at the queues themselves. */
+static inline bool fji_pool_has_ranked(const fj_pool *p)
+{
+    fji_submission_queue *const *q = &p->submissions[p->nsubmissions];
+
+    /* relaxed: the pointers are only compared */
+    return fji_load_relaxed(&q[FJI_RANK_HIGH]) != NULL ||
+           fji_load_relaxed(&q[FJI_RANK_BACKGROUND]) != NULL; /* relaxed: as above */
 }
 
 /* Returns submission queue number i, or NULL if it does not exist yet. */

@@ -54,7 +54,7 @@ bool fji_pool_has_work(const fj_pool *p)
         fji_worker *v = fji_pool_worker(p, i);
         if (v != NULL && fji_queue_maybe(&v->q)) return true;
     }
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         fji_submission_queue *s = fji_pool_submissions(p, i);
         if (s != NULL && fji_submission_queue_maybe(s)) return true;
     }
@@ -100,7 +100,7 @@ static bool quiesce_lock(const fj_pool *p, fji_submission_queue *q)
 /* Returns whether all submission queues of p are empty. ending: see fji_pool_quiescent(). */
 static bool quiesce_submissions(fj_pool *p, bool ending)
 {
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL) continue;
         if (ending && !quiesce_lock(p, q)) return false;

@@ -35,19 +35,20 @@ static fji_worker *record_new(fj_pool *p)
     if (i >= FJ_MAX_WORKERS) return NULL;
     fji_worker **chunk = p->chunk[i / FJI_CHUNK];
     if (chunk == NULL) {
-        chunk = fji_plat_alloc(FJI_CHUNK * sizeof *chunk);
+        chunk = fji_memory_alloc(p->memory, FJI_MEMORY_WORKERS, FJI_CHUNK * sizeof *chunk);
         if (chunk == NULL) return NULL;
         /* [pool.record] release -> acquire in fji_pool_worker(): the zeroed array. */
         fji_store_release(&p->chunk[i / FJI_CHUNK], chunk);
     }
-    fji_worker *w = fji_plat_alloc(sizeof *w);
+    fji_worker *w = fji_memory_alloc(p->memory, FJI_MEMORY_WORKERS, sizeof *w);
     if (w == NULL) return NULL;
     if (!fji_queue_init(&w->q, FJI_QUEUE_FIRST, FJI_QUEUE_RESERVED, p->asymmetric && !p->fifo)) {
-        fji_plat_free(w);
+        fji_memory_free(p->memory, FJI_MEMORY_WORKERS, w, sizeof *w);
         return NULL;
     }
     w->q.fast.ctl = p->asymmetric ? (const int64_t *)&p->ctl : &record_always_ctl;
     w->q.fast.submitted_cell = p->submitted_cell;
+    w->q.fast.index = i;
     w->pool = p;
     w->index = i;
     w->scope = w->scope_base = &w->scope_none[0];
@@ -116,11 +117,12 @@ void fji_records_free(fj_pool *p)
         if (w == NULL) continue;
         fji_queue_fini(&w->q);
         fji_scope_fini(w);
-        fji_overflow_free(w->overflow_cells);
-        fji_plat_free(w);
+        fji_overflow_free(p, w->overflow_cells);
+        fji_memory_free(p->memory, FJI_MEMORY_WORKERS, w, sizeof *w);
     }
     for (uint32_t i = 0; i < FJI_CHUNKS && p->chunk[i] != NULL; i++) {
-        fji_plat_free(p->chunk[i]);
+        fji_memory_free(p->memory, FJI_MEMORY_WORKERS, p->chunk[i],
+                        FJI_CHUNK * sizeof *p->chunk[i]);
         p->chunk[i] = NULL;
     }
     p->workers = 0;

@@ -26,6 +26,7 @@ static bool scope_grow(fji_worker *w)
         if (first) fji_plat_release(range, all, have);
         return false;
     }
+    fji_memory_count(w->pool->memory, FJI_MEMORY_SCOPES, (int64_t)(first ? bytes : bytes - have));
     w->scope_base = range;
     w->scope_end = range + bytes / sizeof *range;
     if (first) fji_scope_reset(w); /* the new memory is zeroed: the lowest entry is {0, NULL} */
@@ -140,8 +141,9 @@ fji_worker *fji_scope_runner(fj_pool *p, const fji_worker *except, const fj_toke
 
 void fji_scope_fini(fji_worker *w)
 {
-    if (w->scope_end != NULL)
-        fji_plat_release(w->scope_base, FJI_SCOPES_RESERVED * sizeof *w->scope, scope_bytes(w));
+    if (w->scope_end == NULL) return;
+    fji_memory_count(w->pool->memory, FJI_MEMORY_SCOPES, -(int64_t)scope_bytes(w));
+    fji_plat_release(w->scope_base, FJI_SCOPES_RESERVED * sizeof *w->scope, scope_bytes(w));
 }
 
 bool fji_scope_runs(const fji_worker *w, const fj_token *token)

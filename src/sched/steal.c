@@ -8,6 +8,11 @@
  * worker that waits for a task takes only tasks that belong to the awaited task: see help.c. Only
  * this file knows the victim order, finds the token of a stolen task, counts steals, and wakes the
  * next worker after a successful steal.
+ *
+ * If the pool has ranked submission queues, which hold callbacks with a priority, a worker visits
+ * the high one before the queues of the victim order, and the background one after them. So that no
+ * priority waits forever, every FJI_AGING_INTERVAL-th task is taken in another order: first
+ * background, or first the queues of the victim order, in turn.
  */
 
 #include "sched/steal.h"
@@ -138,13 +143,74 @@ static fji_steal_result steal_round(fji_worker *w, uintptr_t root, fji_taken *ta
     return result;
 }
 
+/* The places where a worker looks for tasks if its pool has ranked queues. */
+enum place { PLACE_HIGH, PLACE_ORDINARY, PLACE_BACKGROUND, PLACES };
+
+/* Returns the order in which w looks at the places for its next task. w counts only the tasks that
+ * it has taken, so the first FJI_AGING_INTERVAL - 1 tasks come strictly by priority. */
+static const enum place *steal_order(const fji_worker *w)
+{
+    static const enum place by_rank[] = {PLACE_HIGH, PLACE_ORDINARY, PLACE_BACKGROUND};
+    static const enum place background_first[] = {PLACE_BACKGROUND, PLACE_ORDINARY, PLACE_HIGH};
+    static const enum place ordinary_first[] = {PLACE_ORDINARY, PLACE_BACKGROUND, PLACE_HIGH};
+    uint32_t next = w->ranked_takes + 1;
+
+    if (next % FJI_AGING_INTERVAL != 0) return by_rank;
+    return next % (2 * FJI_AGING_INTERVAL) != 0 ? background_first : ordinary_first;
+}
+
+/* Tries once to take the oldest task of the ranked queue at the place `at`. Sets *more as
+ * steal_from() does. */
+static fji_steal_result steal_ranked(fji_worker *w, enum place at, fji_taken *taken, bool *more)
+{
+    uint32_t rank = at == PLACE_HIGH ? FJI_RANK_HIGH : FJI_RANK_BACKGROUND;
+    fji_submission_queue *s = fji_pool_submissions(w->pool, fji_pool_ranked(w->pool, rank));
+    fji_steal_result got = s != NULL ? fji_submission_queue_steal(s, taken) : FJI_STEAL_EMPTY;
+
+    if (got != FJI_STEAL_SUCCESS) return got;
+    *more = fji_submission_queue_maybe(s);
+    steal_count(w, 1);
+    return got;
+}
+
+/* As steal_round() with a root of 0, for a pool with ranked queues. */
+static FJI_COLD fji_steal_result steal_by_rank(fji_worker *w, fji_taken *taken, bool *more)
+{
+    const enum place *order = steal_order(w);
+    fji_steal_result result = FJI_STEAL_EMPTY;
+
+    for (int i = 0; i < PLACES; i++) {
+        fji_steal_result got = order[i] == PLACE_ORDINARY ? steal_round(w, 0, taken, more)
+                                                          : steal_ranked(w, order[i], taken, more);
+        if (got == FJI_STEAL_SUCCESS) {
+            w->ranked_takes++;
+            return got;
+        }
+        if (got == FJI_STEAL_RETRY) result = got;
+    }
+    return result;
+}
+
 fji_steal_result fji_steal_any(fji_worker *w, fji_taken *taken)
 {
     bool more = false;
-    fji_steal_result got = steal_round(w, 0, taken, &more);
+    fji_steal_result got = FJI_LIKELY(!fji_pool_has_ranked(w->pool))
+                               ? steal_round(w, 0, taken, &more)
+                               : steal_by_rank(w, taken, &more);
 
     if (got == FJI_STEAL_SUCCESS) fji_wake_after_find(w, more);
     return got;
+}
+
+bool fji_steal_high(fji_worker *w, fji_taken *taken)
+{
+    bool more;
+
+    /* The turn of another queue lasts until w takes its next task from a submission queue. */
+    if (steal_order(w)[0] != PLACE_HIGH) return false;
+    if (steal_ranked(w, PLACE_HIGH, taken, &more) != FJI_STEAL_SUCCESS) return false;
+    w->ranked_takes++;
+    return true;
 }
 
 fji_steal_result fji_steal_root(fji_worker *w, uintptr_t root, fji_taken *taken)
@@ -154,7 +220,9 @@ fji_steal_result fji_steal_root(fji_worker *w, uintptr_t root, fji_taken *taken)
     return steal_round(w, root, taken, &more);
 }
 
-bool fji_steal_submission(fji_worker *w, fji_taken *taken)
+/* Tries once to take the oldest task of each ordinary submission queue, beginning with a random
+ * queue, until it has taken a task. Returns whether it took a task. */
+static bool steal_submission(fji_worker *w, fji_taken *taken)
 {
     fj_pool *p = w->pool;
 
@@ -166,6 +234,20 @@ bool fji_steal_submission(fji_worker *w, fji_taken *taken)
         }
     }
     return false;
+}
+
+bool fji_steal_submission(fji_worker *w, fji_taken *taken)
+{
+    bool more, got = false;
+
+    if (FJI_LIKELY(!fji_pool_has_ranked(w->pool))) return steal_submission(w, taken);
+    const enum place *order = steal_order(w);
+    for (int i = 0; i < PLACES && !got; i++)
+        got = order[i] == PLACE_ORDINARY
+                  ? steal_submission(w, taken)
+                  : steal_ranked(w, order[i], taken, &more) == FJI_STEAL_SUCCESS;
+    if (got) w->ranked_takes++;
+    return got;
 }
 
 fji_steal_result fji_steal_descendant(fji_worker *w, fji_worker *v, uint32_t from,
@@ -191,7 +273,7 @@ fji_steal_result fji_steal_own(fji_worker *w, fji_taken *taken)
 
 bool fji_steal_any_submission(fj_pool *p, fji_taken *taken)
 {
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         fji_submission_queue *s = fji_pool_submissions(p, i);
         fji_steal_result got = FJI_STEAL_EMPTY;
         while (s != NULL && (got = fji_submission_queue_steal(s, taken)) == FJI_STEAL_RETRY)

@@ -15,7 +15,7 @@
 
 /*
  * Visits the queues of all other workers and all submission queues once, beginning with a random
- * one, and takes the oldest task of the first queue that has a task. Then calls
+ * one, but in a pool with ranked queues in the order of their ranks (steal.c), and takes the oldest task of the first queue that has a task. Then calls
  * fji_wake_after_find(), which wakes another worker if that queue has more tasks. From a submission
  * queue this may take several actions; *taken is the first of them, and the others are pushed into
  * w's queue, or run at once if that queue has no space. Returns SUCCESS if it took a task, RETRY if
@@ -27,9 +27,15 @@ fji_steal_result fji_steal_any(fji_worker *w, fji_taken *taken);
  * root, which is not 0. Takes one task at most and wakes no worker. */
 fji_steal_result fji_steal_root(fji_worker *w, uintptr_t root, fji_taken *taken);
 
-/* Tries once to take the oldest task of each submission queue, beginning with a random queue, until
- * it has taken a task. Wakes no worker. Returns whether it took a task. */
+/* Tries once to take the oldest task of each submission queue, beginning with a random queue, but
+ * in a pool with ranked queues in the order of their ranks (steal.c), until it has taken a task.
+ * Wakes no worker. Returns whether it took a task. */
 bool fji_steal_submission(fji_worker *w, fji_taken *taken);
+
+/* Called by w before it takes a task of its own queue, in a pool with ranked queues. Tries once to
+ * take the oldest task of the high queue, except when the turn of another queue has come (steal.c).
+ * Wakes no worker. Returns whether it took a task. */
+bool fji_steal_high(fji_worker *w, fji_taken *taken);
 
 /* Takes the oldest task of v's queue if it is at position `from` or above, is not an action, and
  * each of the n words in `links` still has the value that w has read (fji_queue_steal_for()). n is

@@ -23,7 +23,7 @@
 static __thread uint32_t submissions_probe;
 
 /* The queues of the common pool. */
-static fji_submission_queue submissions_common[FJI_MAX_SUBMISSION_QUEUES];
+static fji_submission_queue submissions_common[FJI_MAX_SUBMISSION_QUEUES + FJI_RANKS];
 
 static uint32_t submissions_number(void)
 {
@@ -33,7 +33,13 @@ static uint32_t submissions_number(void)
 
 static fji_submission_queue *submissions_new(const fj_pool *p, uint32_t i)
 {
-    return p->is_common ? &submissions_common[i] : fji_plat_alloc(sizeof(fji_submission_queue));
+    if (p->is_common) return &submissions_common[i];
+    return fji_memory_alloc(p->memory, FJI_MEMORY_SUBMISSIONS, sizeof(fji_submission_queue));
+}
+
+static void submissions_free_one(const fj_pool *p, fji_submission_queue *q)
+{
+    if (!p->is_common) fji_memory_free(p->memory, FJI_MEMORY_SUBMISSIONS, q, sizeof *q);
 }
 
 fji_submission_queue *fji_submissions_get(fj_pool *p, uint32_t i, int *err)
@@ -61,7 +67,7 @@ fji_submission_queue *fji_submissions_get(fj_pool *p, uint32_t i, int *err)
              * thread sees that the pool ends. */
             fji_fence_full();
         } else {
-            if (!p->is_common) fji_plat_free(q);
+            submissions_free_one(p, q);
             q = NULL;
         }
     }
@@ -71,7 +77,7 @@ fji_submission_queue *fji_submissions_get(fj_pool *p, uint32_t i, int *err)
 
 bool fji_submissions_renew(fj_pool *p)
 {
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         fji_submission_queue *q = p->submissions[i];
         if (q == NULL) continue;
         fji_lock_take(&q->lock);
@@ -87,7 +93,7 @@ bool fji_submissions_renew(fj_pool *p)
 
 void fji_submissions_clear(fj_pool *p)
 {
-    for (uint32_t i = 0; i < p->nsubmissions; i++)
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++)
         if (p->submissions[i] != NULL) fji_submission_queue_fini(p->submissions[i]);
 }
 
@@ -112,7 +118,7 @@ fji_submission_queue *fji_submissions_lock_one(fj_pool *p, uint32_t *i, int *err
 
 void fji_submissions_shrink(fj_pool *p)
 {
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         fji_submission_queue *q = fji_pool_submissions(p, i);
         if (q == NULL || !fji_submission_queue_is_large(q) || !fji_lock_try(&q->lock)) continue;
         fji_submission_queue_shrink(q);
@@ -122,9 +128,9 @@ void fji_submissions_shrink(fj_pool *p)
 
 void fji_submissions_free(fj_pool *p)
 {
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         if (p->submissions[i] == NULL) continue;
         fji_submission_queue_fini(p->submissions[i]);
-        fji_plat_free(p->submissions[i]);
+        submissions_free_one(p, p->submissions[i]);
     }
 }

@@ -24,7 +24,7 @@ static void threadless_run_without_worker(fj_pool *p)
 {
     fji_taken taken;
 
-    for (uint32_t i = 0; i < p->nsubmissions; i++) {
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) {
         fji_submission_queue *q = fji_pool_submissions(p, i);
         while (q != NULL && fji_submission_queue_steal(q, &taken) == FJI_STEAL_SUCCESS)
             fji_run_taken(p, NULL, &taken);

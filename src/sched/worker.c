@@ -89,10 +89,19 @@ static inline void worker_run_future(fji_worker *w, fj_task *t)
     (void)t->fn(t);
 }
 
+/* Runs *taken, which w has taken from a submission queue while tasks are left in its own queue. */
+static void worker_run_between(fji_worker *w, const fji_taken *taken)
+{
+    worker_reset(w);
+    fji_run_taken(w->pool, w, taken);
+    worker_reset(w);
+}
+
 /* Runs the tasks of w's queue until the queue is empty or the pool stops. In every turn whose
  * number is a multiple of FJI_SUBMISSION_INTERVAL, returns if w is surplus (see
- * worker_is_surplus()), and otherwise runs a submitted task instead, if there is one. *taken:
- * scratch memory; its contents mean nothing to the caller. */
+ * worker_is_surplus()), and otherwise runs a submitted task instead, if there is one. In the other
+ * turns runs a callback of high priority instead, if there is one. *taken: scratch memory; its
+ * contents mean nothing to the caller. */
 static void worker_drain_queue(fji_worker *w, fji_taken *taken)
 {
     uint32_t turns = 0;
@@ -102,11 +111,12 @@ static void worker_drain_queue(fji_worker *w, fji_taken *taken)
         if (++turns % FJI_SUBMISSION_INTERVAL == 0) {
             if (worker_is_surplus(w->pool)) return; /* thieves take the other tasks of the queue */
             if (fji_steal_submission(w, taken)) {
-                worker_reset(w);
-                fji_run_taken(w->pool, w, taken);
-                worker_reset(w);
+                worker_run_between(w, taken);
                 continue;
             }
+        } else if (FJI_UNLIKELY(fji_pool_has_ranked(w->pool)) && fji_steal_high(w, taken)) {
+            worker_run_between(w, taken);
+            continue;
         }
         fj_task *t = fji_worker_take_future(w);
         if (t != NULL) {

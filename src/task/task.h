@@ -63,6 +63,9 @@
 #define FJI_SIGNALLABLE 0x00100000u
 /* Of a completer: its failure was passed to on_error and to its parents, or is about to be. */
 #define FJI_REPORTED 0x00080000u
+#define FJI_LISTENED 0x00040000u /* the future has listeners; see future/listen.c */
+#define FJI_LISTING 0x00020000u  /* a thread is adding a listener to the future */
+#define FJI_CALLED 0x00010000u   /* with DONE and LISTENED: all listeners have returned */
 
 /* Returned by the function of a future, timer or completer, which sets DONE itself. The caller of
  * the function ignores the value, because the outcome is stored in the future. A special value

@@ -20,6 +20,7 @@
  *
  * Edges         from                             to                              carries
  *   task.done   acq_rel or, fji_cell_complete()  acquire load, fji_await_cell()  the result
+ *                                                  fji_typed_state()
  */
 
 #include "sched/await.h"
@@ -157,4 +158,39 @@ void fji_typed_release(fj_worker *fast, fj_cell *c)
         fji_overflow_return(w, c);
     else
         (void)fji_queue_give_back(&w->q, c);
+}
+
+/*
+ * The slow path of NAME_unfork(), for the typed task `item` in cell c. fast: fji_self of the calling
+ * thread. popped: as in fji_typed_join(). Returns 1 if the task is the caller's. Returns 0, and leaves
+ * the task for NAME_join(), if a thief has it, or if c is an overflow cell: the task was run at its
+ * fork.
+ */
+int fji_typed_unfork(fj_worker *fast, fj_cell *c, uintptr_t item, int popped)
+{
+    fji_worker *w = fji_worker_of(fast);
+    fj_cell *boundary; /* not used: the next fork searches from c on */
+
+    if (!popped && fji_overflow_is(c)) return 0;
+    return fji_queue_take(&w->q, c, item, popped != 0, &boundary);
+}
+
+/*
+ * Returns how far the typed task in cell c is, which the caller has forked and not joined: a value of
+ * enum fj_forked. A task without a result, because its thief exists only in the parent process, counts
+ * as queued: its join runs it. fast: fji_self of the calling thread.
+ */
+int fji_typed_state(fj_worker *fast, const fj_cell *c)
+{
+    if (fji_overflow_is(c)) return FJ_FORKED_DONE;
+    const fji_queue *q = &fji_worker_of(fast)->q;
+    /* [task.done] acquire <- acq_rel or in fji_cell_complete(): the result, so that a program that
+     * reads DONE sees what the body did. */
+    uint32_t state = fji_load_acquire(&c->state);
+    if ((state & FJI_ORPHANED) != 0) return FJ_FORKED_QUEUED;
+    if ((state & FJI_DONE) != 0) return FJ_FORKED_DONE;
+    /* relaxed: only the value is used. A thief that has moved the index over the cell has the task,
+     * also if it has not written its own index into the state word yet. */
+    uint32_t index = fji_base_index(fji_load_relaxed(&q->base));
+    return index > fji_queue_position(q, c) ? FJ_FORKED_STOLEN : FJ_FORKED_QUEUED;
 }

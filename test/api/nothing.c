@@ -17,7 +17,14 @@
 #include <dirent.h>
 #include <forkjoin/block.h>
 #include <forkjoin/every.h>
+#include <forkjoin/for_each.h>
+#include <forkjoin/graph.h>
+#include <forkjoin/group.h>
+#include <forkjoin/inbox.h>
+#include <forkjoin/lane.h>
 #include <forkjoin/sort.h>
+#include <forkjoin/then.h>
+#include <forkjoin/worker_local.h>
 #include <string.h>
 
 #include "inside.h"
@@ -38,9 +45,12 @@ static struct {
     fj_taken taken[N];
     fj_pool_options options;
     fj_stats stats;
+    fj_memory memory;
     fj_blocking blocking;
     fj_progress progress;
     fj_progress_bar *bar;
+    fj_local local, no_local;
+    fj_local_options local_options;
     fj_pool *pool, *out_pool;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -91,6 +101,19 @@ static void released_fn(fj_future *f)
 {
     (void)f;
     calls++;
+}
+
+static void done_fn(fj_future *f, void *arg)
+{
+    (void)f, (void)arg;
+    calls++;
+}
+
+static int then_fn(int code, void *value, void *arg, void **result)
+{
+    (void)code, (void)value, (void)arg, (void)result;
+    calls++;
+    return FJ_OK;
 }
 
 static void timeout_fn(fj_future *f, void *arg)
@@ -338,7 +361,7 @@ FJ_TEST(nothing_is_no_pool_to_be_ended, 10)
     world_make();
     CODE(fj_pool_create(NULL, NULL));
     CODE(fj_pool_create(NULL, &w.options));
-    bad.reserved[7] = 1;
+    bad.reserved[sizeof bad.reserved / sizeof bad.reserved[0] - 1] = 1;
     CODE(fj_pool_create(&w.out_pool, &bad));
     CODE(fj_pool_shutdown(NULL));
     CODE(fj_pool_shutdown_now(NULL));
@@ -353,6 +376,8 @@ FJ_TEST(nothing_is_no_pool_to_be_ended, 10)
 FJ_TEST(no_place_for_what_is_asked_is_refused, 10)
 {
     world_make();
+    CODE(fj_pool_memory(NULL, NULL));
+    CODE(fj_pool_memory(pool, NULL));
     CODE(fj_pool_stats(NULL, NULL));
     CODE(fj_pool_stats(pool, NULL));
     ZERO(fj_pool_describe(NULL, NULL, 1));
@@ -501,10 +526,93 @@ FJ_TEST(futures_with_nothing_among_them_are_refused, 10)
     CODE(fj_future_invoke_all_quietly(pool, w.null_future, 2));
     CODE(fj_future_invoke_all_quietly(pool, w.futures, many));
     CODE(fj_future_invoke_any(NULL, NULL, 1, 0, &w.which));
+    CODE(fj_future_new(sizeof(fj_future), NULL, NULL));
+    CODE(fj_future_new(sizeof(fj_future) - 1, NULL, &w.made));
     CODE(fj_future_invoke_any(NULL, w.futures, 0, 0, &w.which));
     CODE(fj_future_invoke_any(NULL, w.futures, 2, 0, NULL));
     CODE(fj_future_invoke_any(pool, w.null_future, 2, 0, &w.which));
     CODE(fj_future_invoke_any(pool, w.futures, many, 0, &w.which));
+    world_end(false);
+}
+
+/* ---- <forkjoin/inbox.h> ---------------------------------------------------------------------- */
+
+static void post_fn(void *arg)
+{
+    (void)arg;
+    calls++;
+}
+
+FJ_TEST(nothing_is_no_inbox, 10)
+{
+    fj_inbox_options zero = {0};
+    fj_inbox_item item, empty;
+    fj_inbox *inbox;
+
+    world_make();
+    CHECK_EQ(fj_inbox_create(NULL, &inbox), FJ_OK);
+    fj_inbox_item_init(&item, post_fn, NULL);
+    CODE(fj_inbox_create(&zero, NULL));
+    CODE(fj_inbox_create(NULL, NULL));
+    CODE(fj_inbox_fd(NULL));
+    CODE(fj_inbox_post(NULL, post_fn, NULL));
+    CODE(fj_inbox_post(inbox, NULL, NULL));
+    VOID(fj_inbox_item_init(NULL, post_fn, NULL));
+    VOID(fj_inbox_item_init(&empty, NULL, NULL));
+    CODE(fj_inbox_post_item(inbox, &empty));
+    CODE(fj_inbox_post_item(NULL, &item));
+    CODE(fj_inbox_post_item(inbox, NULL));
+    CODE(fj_inbox_run(NULL, 0));
+    CODE(fj_inbox_run(inbox, -1));
+    CODE(fj_inbox_close(NULL));
+    MEANS(fj_inbox_destroy(NULL), FJ_OK);
+    NONE(fj_inbox_ref(NULL));
+    VOID(fj_inbox_unref(NULL));
+    CODE(fj_future_notify(NULL, inbox, done_fn, NULL));
+    CODE(fj_future_notify(&w.future[0], NULL, done_fn, NULL));
+    CODE(fj_future_notify(&w.future[0], inbox, NULL, NULL));
+    CHECK_EQ(fj_inbox_run(inbox, 0), 0);
+    CHECK_EQ(fj_inbox_destroy(inbox), FJ_OK);
+}
+
+/* ---- <forkjoin/listen.h> --------------------------------------------------------------------- */
+
+FJ_TEST(nothing_is_no_listener, 10)
+{
+    fj_listener l;
+
+    world_make();
+    CODE(fj_future_on_done(NULL, done_fn, NULL));
+    CODE(fj_future_on_done(&w.future[0], NULL, NULL));
+    CODE(fj_future_listen(NULL, &l, done_fn, NULL));
+    CODE(fj_future_listen(&w.future[0], NULL, done_fn, NULL));
+    CODE(fj_future_listen(&w.future[0], &l, NULL, NULL));
+    world_end(false);
+}
+
+/* ---- <forkjoin/then.h> ----------------------------------------------------------------------- */
+
+FJ_TEST(nothing_is_not_followed, 10)
+{
+    world_make();
+    CODE(fj_future_then(NULL, then_fn, NULL, &w.made));
+    CODE(fj_future_then(&w.future[0], NULL, NULL, &w.made));
+    CODE(fj_future_then(&w.future[0], then_fn, NULL, NULL));
+    CODE(fj_future_handle(NULL, then_fn, NULL, &w.made));
+    CODE(fj_future_handle(&w.future[0], NULL, NULL, &w.made));
+    CODE(fj_future_handle(&w.future[0], then_fn, NULL, NULL));
+    CODE(fj_future_then_in(NULL, NULL, FJ_THEN_ALWAYS, then_fn, NULL, &w.made));
+    CODE(fj_future_then_in(NULL, &w.future[0], FJ_THEN_ALWAYS, NULL, NULL, &w.made));
+    CODE(fj_future_then_in(pool, &w.future[0], FJ_THEN_ALWAYS, then_fn, NULL, NULL));
+    CODE(fj_future_forward(NULL, &w.future[0]));
+    CODE(fj_future_forward(&w.future[0], NULL));
+    CODE(fj_future_all_of(NULL, 1, &w.made));
+    CODE(fj_future_all_of(w.null_future, 2, &w.made));
+    CODE(fj_future_all_of(w.futures, 2, NULL));
+    CODE(fj_future_any_of(NULL, 1, &w.made));
+    CODE(fj_future_any_of(w.futures, 0, &w.made));
+    CODE(fj_future_any_of(w.null_future, 2, &w.made));
+    CODE(fj_future_any_of(w.futures, 2, NULL));
     world_end(false);
 }
 
@@ -848,5 +956,201 @@ FJ_TEST(pipelines_of_nothing_are_refused, 10)
     CODE(fj_pipeline(w.null_stage, 2, 1, drop_fn, NULL));
     CODE(fj_pipeline(w.stages, TOO_MANY(sizeof(fj_stage)), 1, drop_fn, NULL));
     CODE(fj_pipeline(w.stages, 2, 1, drop_fn, &w.bad_how));
+    world_end(false);
+}
+
+/* ---- <forkjoin/graph.h> ---------------------------------------------------------------------- */
+
+static int node_fn(fj_node *n, void *arg)
+{
+    (void)n, (void)arg;
+    return ++calls > 0;
+}
+
+static int write_fn(const char *text, size_t bytes, void *arg)
+{
+    (void)text, (void)bytes, (void)arg;
+    return ++calls > 0;
+}
+
+FJ_TEST(nothing_is_no_graph, 10)
+{
+    fj_graph *g, *none = NULL;
+    fj_node *n, *made = NULL;
+    char text[4] = "abc";
+
+    CHECK_EQ(fj_graph_create(&g, NULL), FJ_OK);
+    CHECK_EQ(fj_graph_add(g, node_fn, NULL, NULL, &n), FJ_OK);
+    world_make();
+    CODE(fj_graph_create(NULL, NULL));
+    CODE(fj_graph_add(NULL, node_fn, NULL, NULL, &made));
+    CODE(fj_graph_add(g, NULL, NULL, NULL, &made));
+    CODE(fj_graph_add_condition(NULL, node_fn, NULL, NULL, &made));
+    CODE(fj_graph_add_condition(g, NULL, NULL, NULL, &made));
+    CODE(fj_graph_edge(NULL, n, n));
+    CODE(fj_graph_edge(g, NULL, n));
+    CODE(fj_graph_edge(g, n, NULL));
+    CODE(fj_graph_edge(g, n, n));
+    CODE(fj_graph_check(NULL));
+    CODE(fj_graph_run(NULL, NULL));
+    CODE(fj_graph_start(NULL, NULL));
+    CODE(fj_graph_wait(NULL, 0));
+    CODE(fj_graph_wait(g, 0));
+    ZERO(fj_graph_cancel(NULL));
+    VOID(fj_node_set_result(NULL, NULL));
+    NONE(fj_node_result(NULL));
+    ZERO(fj_node_input_count(NULL));
+    NONE(fj_node_input(NULL, 0));
+    NONE(fj_node_graph(NULL));
+    NONE(fj_node_name(NULL));
+    NONE(fj_graph_failed(NULL));
+    ZERO(fj_graph_error(NULL, text, sizeof text));
+    ZERO(fj_graph_error(g, NULL, 4));
+    CODE(fj_graph_dot(NULL, write_fn, NULL));
+    CODE(fj_graph_dot(g, NULL, NULL));
+    MEANS(fj_graph_add(g, node_fn, NULL, NULL, NULL), FJ_OK);
+    MEANS(fj_graph_add_condition(g, node_fn, NULL, NULL, NULL), FJ_OK);
+    MEANS(fj_graph_destroy(NULL), FJ_OK);
+    MEANS(fj_graph_error(g, NULL, 0), 0);
+    CHECK(none == NULL && made == NULL && strcmp(text, "abc") == 0);
+    world_end(false);
+    CHECK_EQ(fj_graph_destroy(g), FJ_OK);
+}
+
+static int value_fn(void *value, void *arg)
+{
+    (void)value, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+FJ_TEST(nothing_has_no_values_of_workers, 10)
+{
+    fj_local_options o = {.pool = NULL, .bytes = 8};
+
+    world_make();
+    o.pool = pool;
+    CHECK_EQ(fj_local_init(&w.local, &o), FJ_OK);
+    before = w;
+    CODE(fj_local_init(NULL, &o));
+    CODE(fj_local_init(&w.no_local, NULL));
+    CODE(fj_local_init(&w.no_local, &w.local_options));
+    NONE(fj_local_get(NULL));
+    NONE(fj_local_get(&w.no_local));
+    CODE(fj_local_each(NULL, value_fn, NULL));
+    CODE(fj_local_each(&w.local, NULL, NULL));
+    CODE(fj_local_each(&w.no_local, value_fn, NULL));
+    MEANS(fj_local_each(&w.local, value_fn, NULL), FJ_OK);
+    CODE(fj_local_fini(NULL));
+    MEANS(fj_local_fini(&w.no_local), FJ_OK);
+    world_end(false);
+    CHECK_EQ(fj_local_fini(&w.local), FJ_OK);
+}
+
+/* ---- <forkjoin/group.h>, <forkjoin/for_each.h> ----------------------------------------------- */
+
+static int group_fn(fj_group *g, void *arg)
+{
+    (void)g, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+static int each_fn(void *item, fj_feeder *feeder, void *arg)
+{
+    (void)item, (void)feeder, (void)arg;
+    calls++;
+    return FJ_OK;
+}
+
+FJ_TEST(nothing_is_no_group, 10)
+{
+    fj_group open, empty;
+    fj_group_task t;
+
+    world_make();
+    CHECK_EQ(fj_group_init(&open, &(fj_group_options){.pool = pool}), FJ_OK);
+    CODE(fj_group_init(NULL, NULL));
+    MEANS(fj_group_init(&empty, NULL), FJ_OK);
+    MEANS(fj_group_fini(&empty), FJ_OK);
+    VOID(fj_group_task_init(NULL, NULL));
+    VOID(fj_group_task_init(&t, NULL));
+    NONE(fj_group_of(NULL));
+    CODE(fj_group_run(NULL, &t));
+    CODE(fj_group_run(&open, NULL));
+    CODE(fj_group_run(&open, &t));
+    CODE(fj_group_call(NULL, group_fn, NULL));
+    CODE(fj_group_call(&open, NULL, &w));
+    MEANS(fj_group_hold(&open), FJ_OK);
+    MEANS(fj_group_release(&open), FJ_OK);
+    CODE(fj_group_hold(NULL));
+    CODE(fj_group_release(NULL));
+    CODE(fj_group_release(&open));
+    CODE(fj_group_wait(NULL));
+    CODE(fj_group_wait_for(NULL, 0));
+    CODE(fj_group_fini(NULL));
+    CODE(fj_group_reset(NULL));
+    VOID(fj_group_cancel(NULL));
+    NONE(fj_group_token(NULL));
+    CODE(fj_group_error(NULL));
+    ZERO(fj_group_has_ended(NULL));
+    CHECK_EQ(fj_group_fini(&open), FJ_OK);
+    world_end(true);
+}
+
+FJ_TEST(work_lists_of_nothing_are_refused, 10)
+{
+    fj_feeder *no_feeder = NULL;
+
+    world_make();
+    CODE(fj_for_each(NULL, 1, 1, each_fn, NULL, NULL));
+    CODE(fj_for_each(w.bytes, 1, 1, NULL, NULL, NULL));
+    CODE(fj_for_each(w.bytes, 1, 0, each_fn, NULL, NULL));
+    CODE(fj_for_each(w.bytes, SIZE_MAX, 2, each_fn, NULL, NULL));
+    CODE(fj_for_each(w.bytes, 1, 1, each_fn, NULL, &w.bad_how));
+    CODE(fj_for_each_add(NULL, w.bytes));
+    CODE(fj_for_each_add(no_feeder, NULL));
+    world_end(false);
+}
+
+/* ---- <forkjoin/callback.h>, <forkjoin/lane.h> ------------------------------------------------- */
+
+FJ_TEST(nothing_is_no_callback, 10)
+{
+    fj_callback none;
+
+    fj_callback_init(&none, NULL);
+    world_make();
+    VOID(fj_callback_init(NULL, NULL));
+    CODE(fj_callback_submit(NULL, NULL, FJ_PRIORITY_HIGH));
+    CODE(fj_callback_submit(pool, &none, FJ_PRIORITY_NORMAL));
+    ZERO(fj_pool_has_work_before(NULL, FJ_PRIORITY_BACKGROUND));
+    world_end(false);
+}
+
+FJ_TEST(nothing_is_no_lane, 10)
+{
+    fj_lane *l;
+
+    world_make();
+    CODE(fj_lane_create(NULL, NULL));
+    CHECK_EQ(fj_lane_create(&l, &(fj_lane_options){.pool = pool}), FJ_OK);
+    CODE(fj_lane_execute(NULL, action_fn, NULL));
+    CODE(fj_lane_execute(l, NULL, NULL));
+    CODE(fj_lane_submit(NULL, &w.future[0]));
+    CODE(fj_lane_submit(l, NULL));
+    CODE(fj_lane_submit(l, &w.no_body));
+    CODE(fj_lane_call(NULL, call_fn, NULL, &w.made));
+    CODE(fj_lane_call(l, NULL, NULL, &w.made));
+    CODE(fj_lane_call(l, call_fn, NULL, NULL));
+    CODE(fj_lane_pause(NULL));
+    CODE(fj_lane_resume(NULL));
+    CODE(fj_lane_drain(NULL, FJ_FOREVER));
+    ZERO(fj_lane_cancel(NULL));
+    CODE(fj_lane_close(NULL));
+    MEANS(fj_lane_destroy(NULL), FJ_OK);
+    ZERO(fj_lane_pending(NULL));
+    ZERO(fj_lane_running(NULL));
+    CHECK_EQ(fj_lane_destroy(l), FJ_OK);
     world_end(false);
 }

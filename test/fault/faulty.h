@@ -33,9 +33,10 @@ static const char *const fault_names[FJI_FAULT_N] = {
     [FJI_FAULT_RESERVE] = "reserve",     [FJI_FAULT_ATTR] = "attr",
     [FJI_FAULT_ATFORK] = "atfork",       [FJI_FAULT_AFFINITY] = "affinity",
     [FJI_FAULT_SYSCONF] = "sysconf",     [FJI_FAULT_MEMBARRIER] = "membarrier",
-    [FJI_FAULT_WAIT] = "wait",           [FJI_FAULT_WAIT_LATE] = "wait late",
-    [FJI_FAULT_WAKE_LATE] = "wake late", [FJI_FAULT_WAKE_MORE] = "wake more",
-    [FJI_FAULT_JUMP] = "jump",           [FJI_FAULT_STILL] = "still",
+    [FJI_FAULT_EVENT] = "event",         [FJI_FAULT_WAIT] = "wait",
+    [FJI_FAULT_WAIT_LATE] = "wait late", [FJI_FAULT_WAKE_LATE] = "wake late",
+    [FJI_FAULT_WAKE_MORE] = "wake more", [FJI_FAULT_JUMP] = "jump",
+    [FJI_FAULT_STILL] = "still",
 };
 
 static inline void need_faults(void)

@@ -13,6 +13,8 @@
 
 #include <forkjoin/algo.h>
 #include <forkjoin/block.h>
+#include <forkjoin/for_each.h>
+#include <forkjoin/group.h>
 #include <forkjoin/every.h>
 #include <pthread.h>
 #include <sched.h>
@@ -911,7 +913,75 @@ static void run_stopped(int n)
     fjt_destroy(p);
 }
 
+#include "lanes.h" /* uses the functions above */
+
 /* ---- All of them ---------------------------------------------------------------------------- */
+
+/* ---- Groups --------------------------------------------------------------------------------- */
+
+static atomic_int group_added, group_ran;
+
+/* A body that runs without a worker may be refused to add. */
+static int group_grow(fj_group *g, void *arg)
+{
+    intptr_t depth = (intptr_t)arg;
+
+    atomic_fetch_add(&group_ran, 1);
+    for (int i = 0; depth > 0 && i < 2; i++) {
+        int err = fj_group_call(g, group_grow, (void *)(depth - 1));
+        if (bare())
+            CHECK_MAY(err);
+        else
+            CHECK_EQ(err, FJ_OK);
+        if (err == FJ_OK) atomic_fetch_add(&group_added, 1);
+    }
+    return FJ_OK;
+}
+
+static int each_item(void *item, fj_feeder *feeder, void *arg)
+{
+    int left = *(int *)item - 1;
+
+    (void)arg;
+    atomic_fetch_add(&group_ran, 1);
+    for (int i = 0; left > 0 && i < 3; i++) {
+        int err = fj_for_each_add(feeder, &left);
+        CHECK_MAY(err);
+        if (err == FJ_OK) atomic_fetch_add(&group_added, 1);
+    }
+    return FJ_OK;
+}
+
+static void groups_once(fj_pool *pool)
+{
+    fj_group_options o = {.pool = pool};
+    fj_group g;
+    int item = 4;
+
+    atomic_store(&group_added, 0);
+    atomic_store(&group_ran, 0);
+    CHECK_EQ(fj_group_init(&g, &o), FJ_OK);
+    int err = fj_group_call(&g, group_grow, (void *)(intptr_t)5);
+    CHECK_MAY(err);
+    if (err == FJ_OK) atomic_fetch_add(&group_added, 1);
+    CHECK_EQ(fj_group_fini(&g), FJ_OK);
+    err = fj_for_each(&item, 1, sizeof item, each_item, NULL, &(fj_algo_options){.pool = pool});
+    CHECK_MAY(err);
+    if (err == FJ_OK) atomic_fetch_add(&group_added, 1);
+    CHECK_EQ(atomic_load(&group_ran), atomic_load(&group_added));
+}
+
+static void run_groups(int n)
+{
+    fj_pool *pool = pool_of(1 + n % 3, 0);
+
+    if (pool == NULL) return;
+    groups_once(pool);
+    calm();
+    groups_once(pool);
+    CHECK_EQ(atomic_load(&group_added), 63 + 40);
+    fjt_destroy(pool);
+}
 
 /* Creates, uses and ends the common pool, twice. Another program may have left one. */
 static void run_common(int n)
@@ -1011,7 +1081,9 @@ static void run_every(int n)
     X(tokens)       \
     X(nested)       \
     X(stopped)      \
+    X(groups)       \
     X(every)        \
+    X(lanes)        \
     X(common)
 
 struct program {

@@ -19,7 +19,8 @@ NUMBERS = {
     "FJI_FENCE_GAP_NS": 300, "FJI_QUEUE_FIRST": 3, "FJI_SUBMISSIONS_FIRST": 2,
     "FJI_QUEUE_RESERVED": 12, "FJI_SUBMISSIONS_RESERVED": "(1u<<20)", "FJI_QUEUE_KEPT": 4,
     "FJI_SUBMISSIONS_KEPT": 4, "FJI_SUBMISSION_INTERVAL": 3, "FJI_UNTHROTTLED_WORKERS": 2,
-    "FJI_SEARCH_MIN": 1, "FJI_SEARCH_MAX": 1,
+    "FJI_SEARCH_MIN": 1, "FJI_SEARCH_MAX": 1, "FJI_INBOX_CELLS": 1, "FJI_INBOX_BATCH": 2,
+    "FJI_AGING_INTERVAL": 5, "FJI_LANE_FIRST": 2, "FJI_LANE_ACTIONS": 2,
 }
 
 # Macros of measurements (test/sim/scale): the tunables are those of the shipped library.
@@ -28,6 +29,9 @@ SHIPPED = {"FJI_SIM": 1, "FJI_NO_ASM": 1}
 # Options that make the compiler report accesses to memory.
 SEEN = ["-fsanitize=thread", "-U__SANITIZE_THREAD__",
         "--param", "tsan-instrument-func-entry-exit=0"]
+
+# Modules that use src/algo/, which the simulator does not have. They have no scenarios.
+ON_ALGORITHMS = ["src/compose/for_each.c"]
 
 # The programs in test/sim/ that contain no scenarios.
 WITHOUT_SCENARIOS = ["frame", "scale"]
@@ -92,7 +96,8 @@ class Build:
                           for p in glob.glob(os.path.join(self.root, pattern)))
         layers = ["queue", "task", "sched", "pool", "tier", "future", "compose"]
         seen = [s for layer in layers for s in of(f"src/{layer}/*.c")]
-        seen += ["src/plat/lock.c", "src/plat/blocking.c"]
+        seen = [s for s in seen if s not in ON_ALGORITHMS]
+        seen += ["src/plat/lock.c", "src/plat/blocking.c", "src/plat/memory.c"]
         plain = of("src/plat/sim/*.c") + (["test/sim/frame.c"] if self.frame else [])
         return [(s, True) for s in seen] + [(s, False) for s in plain]
 

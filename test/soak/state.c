@@ -98,7 +98,7 @@ static int64_t pool_bytes(fj_pool *p)
     int64_t n = block_bytes(p) + block_bytes(p->timers) + block_bytes(p->cpus);
 
     for (uint32_t i = 0; i < FJI_CHUNKS; i++) n += block_bytes(p->chunk[i]);
-    for (uint32_t i = 0; i < p->nsubmissions; i++) n += block_bytes(p->submissions[i]);
+    for (uint32_t i = 0; i < fji_pool_nqueues(p); i++) n += block_bytes(p->submissions[i]);
     for (uint32_t i = 0; i < p->workers; i++) n += worker_bytes(fji_pool_worker(p, i));
     return n;
 }

@@ -3,7 +3,7 @@
  * sim/plat.c - the functions of plat.h, implemented by the simulator
  *
  * plat.h says what each function does. The functions that no simulated source calls are missing:
- * fji_plat_thread_block_all(), fji_plat_alloc_scratch(), fji_fault_and() and fji_fault_random().
+ * fji_plat_thread_block_all(), fji_fault_and() and fji_fault_random().
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +149,11 @@ void *fji_plat_alloc(size_t bytes)
     return sim_alloc(bytes, 128, true);
 }
 
+void *fji_plat_alloc_scratch(size_t bytes)
+{
+    return fji_plat_alloc(bytes);
+}
+
 void fji_plat_free(void *p)
 {
     sim_free(p);
@@ -202,6 +207,11 @@ const char *fji_plat_env(const char *name)
 void fji_plat_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
     (void)prepare, (void)parent, (void)child;
+}
+
+int64_t fji_plat_process(void)
+{
+    return 1;
 }
 
 /* ---- Faults ---------------------------------------------------------------------------------- */

@@ -107,6 +107,9 @@ void sim_work(int64_t ns); /* advances the clock by ns, as if the caller compute
 /* Sleeps until the simulated clock has reached the time ns. Returns false, because its deadline has
  * passed then. */
 bool sim_sleep_until(int64_t ns);
+/* Waits until the event with this descriptor is set, as poll() does (fji_plat_event_open()). */
+void sim_event_await(int fd);
+bool sim_event_is_set(int fd);   /* whether the event with this descriptor is set */
 void sim_note(const char *text); /* prints a line if the option `trace` is set */
 
 /* How often each operation was executed, by all threads, in the current or last run with the
