@@ -92,6 +92,10 @@
  * processors prefetch cache lines in pairs. */
 #define FJI_CACHE_PAIR 128
 
+/* Bytes in front of a future that the library allocates, with its memory record and its size
+ * (memory.h). A multiple of 16, so that the future is aligned for any type. */
+#define FJI_BLOCK_FRONT 32
+
 /* Cells that a worker's queue starts with. The queue doubles when it is full, until all reserved
  * cells have memory. The number of cells in use by fork and join depends on the depth of the
  * recursion, not on the number of tasks, so 64 cells are enough for nearly all programs. */
