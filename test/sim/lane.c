@@ -97,6 +97,72 @@ FJ_TEST(actions_of_a_serial_lane_see_those_before_them, 10)
     fjt_destroy(pool);
 }
 
+static void *pause_twice(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(fj_lane_pause(lane), FJ_OK);
+        yield_some(20);
+        CHECK_EQ(fj_lane_resume(lane), FJ_OK);
+        yield_some(20);
+    }
+    return NULL;
+}
+
+/* A thread that pauses takes actions back which the worker has taken and not begun. */
+FJ_TEST(a_pause_keeps_the_order_of_a_serial_lane, 10)
+{
+    fj_pool *pool = scenario_pool(1, 0);
+    pthread_t t;
+
+    memset(&book, 0, sizeof book);
+    lane = scenario_lane(pool, 1, 0, FJ_LANE_WAITS);
+    CHECK_EQ(pthread_create(&t, NULL, pause_twice, NULL), 0);
+    (void)write_pages((void *)0);
+    (void)write_pages((void *)1);
+    pthread_join(t, NULL);
+    CHECK_EQ(fj_lane_drain(lane, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(book.total, 2 * PAGES);
+    CHECK_EQ(fj_lane_destroy(lane), FJ_OK);
+    fjt_destroy(pool);
+}
+
+/* After a pause at most the action begins that the worker has claimed before. */
+static atomic_int is_paused, begun_late;
+
+static int begin(void *arg)
+{
+    (void)arg;
+    if (atomic_load(&is_paused)) atomic_fetch_add(&begun_late, 1);
+    yield_some(10);
+    scenario_add(&ran);
+    return FJ_OK;
+}
+
+FJ_TEST(a_paused_serial_lane_begins_no_further_action, 10)
+{
+    fj_pool *pool = scenario_pool(1, 0);
+
+    ran = 0;
+    atomic_store(&is_paused, 0);
+    atomic_store(&begun_late, 0);
+    lane = scenario_lane(pool, 1, 0, FJ_LANE_WAITS);
+    for (int i = 0; i < 4; i++) CHECK_EQ(fj_lane_execute(lane, begin, NULL), FJ_OK);
+    yield_some(40);
+    CHECK_EQ(fj_lane_pause(lane), FJ_OK);
+    atomic_store(&is_paused, 1);
+    size_t waiting = fj_lane_pending(lane);
+    CHECK(waiting <= 4);
+    sim_sleep_until(sim_now() + 1000000);
+    CHECK(atomic_load(&begun_late) <= 1);
+    CHECK_EQ(fj_lane_pending(lane), waiting);
+    atomic_store(&is_paused, 0);
+    CHECK_EQ(fj_lane_resume(lane), FJ_OK);
+    scenario_await(&ran, 4);
+    CHECK_EQ(fj_lane_destroy(lane), FJ_OK);
+    fjt_destroy(pool);
+}
+
 /* The caller is one of the threads that run actions. */
 FJ_TEST(callers_that_run_actions_keep_the_order, 10)
 {

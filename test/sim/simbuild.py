@@ -20,7 +20,7 @@ NUMBERS = {
     "FJI_QUEUE_RESERVED": 12, "FJI_SUBMISSIONS_RESERVED": "(1u<<20)", "FJI_QUEUE_KEPT": 4,
     "FJI_SUBMISSIONS_KEPT": 4, "FJI_SUBMISSION_INTERVAL": 3, "FJI_UNTHROTTLED_WORKERS": 2,
     "FJI_SEARCH_MIN": 1, "FJI_SEARCH_MAX": 1,
-    "FJI_AGING_INTERVAL": 5, "FJI_LANE_FIRST": 2, "FJI_LANE_ACTIONS": 2,
+    "FJI_AGING_INTERVAL": 5, "FJI_LANE_FIRST": 2, "FJI_LANE_ACTIONS": 3, "FJI_LANE_WINDOW": 2,
 }
 
 # Macros of measurements (test/sim/scale): the tunables are those of the shipped library.
