@@ -572,6 +572,33 @@ FJ_TEST(one_worker_takes_the_highest_priority_first, 10)
     fjt_destroy(pool);
 }
 
+/* The only worker queues actions in its own queue, and then an action of high priority. Before that
+ * action it runs none of its own. */
+static fj_pool *own_pool;
+
+static int queue_some(void *arg)
+{
+    for (int i = 0; i < 2; i++) CHECK_EQ(fj_execute(own_pool, note, "o"), FJ_OK);
+    CHECK_EQ(fj_lane_execute(arg, note, "h"), FJ_OK);
+    return FJ_OK;
+}
+
+FJ_TEST(a_high_callback_goes_before_the_own_queue, 10)
+{
+    fj_pool_options o = {.parallelism = 1};
+    fj_lane *l;
+
+    own_pool = fjt_pool_with(&o);
+    l = priority_lane(own_pool, FJ_PRIORITY_HIGH);
+    memset(order, 0, sizeof order);
+    atomic_store(&order_n, 0);
+    CHECK_EQ(fj_execute(own_pool, queue_some, l), FJ_OK);
+    CHECK_EQ(fj_pool_await_quiescence(own_pool, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(strcmp(order, "hoo"), 0);
+    CHECK_EQ(fj_lane_destroy(l), FJ_OK);
+    fjt_destroy(own_pool);
+}
+
 /* Actions that submit themselves again keep the worker busy until the other action has run. */
 static fj_lane *flooding;
 
