@@ -226,6 +226,11 @@
 #define FJI_LANE_ACTIONS 64u
 #endif
 
+/* Largest number of actions that a thread takes out of a lane of width 1 at once. */
+#ifndef FJI_LANE_WINDOW
+#define FJI_LANE_WINDOW 16u
+#endif
+
 /* A turn of a lane ends after the action during which this time passes, in ticks of 0.4 to 1 ns. */
 #define FJI_LANE_TICKS 100000u
 
