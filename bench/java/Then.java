@@ -9,7 +9,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ForkJoinPool;
 
 public class Then {
-    static final int MANY = 100000, INPUTS = 1000, RUNS = 40;
+    static final int MANY = 100000, LINKS = 1000, INPUTS = 1000, RUNS = 40;
     static long called;
 
     static void print(String name, double ns) {
@@ -52,23 +52,23 @@ public class Then {
 
     static void chains(ForkJoinPool pool) {
         double built = 1e9, ran = 1e9, failed = 1e9;
-        for (int run = 0; run < RUNS; run++) {
+        for (int run = 0; run < RUNS * 50; run++) {
             CompletableFuture<Long> first = new CompletableFuture<>(), last = first;
             long begin = System.nanoTime();
-            for (int i = 0; i < MANY; i++) last = last.thenApplyAsync(x -> x + 1, pool);
-            built = Math.min(built, per(begin, MANY));
+            for (int i = 0; i < LINKS; i++) last = last.thenApplyAsync(x -> x + 1, pool);
+            built = Math.min(built, per(begin, LINKS));
             begin = System.nanoTime();
             if (run % 2 == 0) {
                 first.complete(0L);
-                if (last.join() != MANY) System.exit(1);
-                ran = Math.min(ran, per(begin, MANY));
+                if (last.join() != LINKS) System.exit(1);
+                ran = Math.min(ran, per(begin, LINKS));
             } else {
                 first.completeExceptionally(new RuntimeException("failed", null, false, false) {});
                 try {
                     last.join();
                     System.exit(1);
                 } catch (Exception e) {
-                    failed = Math.min(failed, per(begin, MANY));
+                    failed = Math.min(failed, per(begin, LINKS));
                 }
             }
         }

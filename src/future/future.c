@@ -72,8 +72,7 @@
  *   task.done      acq_rel CAS, fji_future_finish()       acquire, readers and waiters  outcome
  *   task.done      acq_rel xor, future_publish()          acquire, readers and waiters  outcome
  *   future.runner  acq_rel or, future_body_signallable()  acq_rel CAS, future_claim()   `runner`
- *   future.listen  acq_rel xor, listen_add()              acq_rel CAS, future_claim(),  listeners
- *                                                         fji_future_finish()
+ *   future.listen  acq_rel xor, listen_add()              acq_rel CAS of this file      listeners
  *   future.refs    acq_rel add, fji_future_drop()         acq_rel add, the last caller  accesses
  *
  * Model: test/model/future.pml.
@@ -95,26 +94,20 @@ static const void *future_of(const uint32_t *word)
     return (const char *)word - offsetof(fj_task, state);
 }
 
-/* Called by the thread that has dropped the last reference to f, which is not done and has
- * listeners: cancels f, with a reference for that time, and frees it. */
-static FJI_COLD void future_abandon(fj_future *f)
-{
-    fji_store_relaxed(&f->refs, 1u); /* relaxed: no other thread uses f */
-    (void)fj_future_cancel(f, 0);
-    fji_future_drop(f);
-}
-
-/* Called by the thread that has dropped the last reference to f. Not inline: gcc 12 would warn of an
- * access to an object of size 0, which does not exist. */
-static FJI_COLD void future_free(fj_future *f)
+/* Called by the thread that has dropped the last reference to f. Frees f. If f is not done and has
+ * listeners, first cancels f, with a reference for that time. */
+static void future_free(fj_future *f)
 {
     /* relaxed: no other thread uses f. */
-    uint32_t s = fji_load_relaxed(&f->task.state);
+    bool open = (fji_load_relaxed(&f->task.state) & (FJI_LISTENED | FJI_DONE)) == FJI_LISTENED;
 
-    if (FJI_UNLIKELY((s & (FJI_LISTENED | FJI_DONE)) == FJI_LISTENED))
-        future_abandon(f);
-    else
+    if (!open) {
         fji_block_free(f);
+        return;
+    }
+    fji_store_relaxed(&f->refs, 1u); /* relaxed: no other thread uses f */
+    (void)fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, 0);
+    fji_future_drop(f);
 }
 
 void fji_future_drop(fj_future *f)
@@ -350,23 +343,23 @@ static bool future_claim(uint32_t *word, uint32_t reported, uint32_t *old)
     uint32_t s = fji_load_acquire(word);
 
     for (;;) {
+        if (FJI_LIKELY((s & (FJI_DONE | FJI_COMPLETING | FJI_LISTING)) == 0)) {
+            *old = s;
+            /* [task.done] acq_rel: of all threads that resolve or finish the future, only one
+             * changes the word from unresolved. The finishing thread waits until COMPLETING is
+             * cleared.
+             * [future.listen] acquire <- release in listen_add(): the list of the listeners.
+             * [future.runner] acquire <- release in future_body_signallable(): `runner`. */
+            if (fji_cas_acq_rel_32(word, &s, s | FJI_COMPLETING | reported)) return true;
+            continue;
+        }
+        if ((s & FJI_DONE) != 0) return false;
         /* If both bits are set, a thread has resolved the future, which is a completer. That thread
          * may be in on_error, which is user code and may take any time; it may also be this thread.
          * So this thread does not wait for DONE. */
         if ((s & (FJI_COMPLETING | FJI_REPORTED)) == (FJI_COMPLETING | FJI_REPORTED)) return false;
-        if ((s & (FJI_COMPLETING | FJI_LISTING)) != 0) {
-            s = future_await_clear(word, s & (FJI_COMPLETING | FJI_LISTING));
-            continue;
-        }
-        if ((s & FJI_DONE) != 0) return false;
-        /* [task.done] acq_rel: of all threads that resolve or finish the future, only one changes
-         * the word from unresolved. The finishing thread waits until COMPLETING is cleared.
-         * [future.listen] acquire <- release in listen_add(): the list of the listeners.
-         * [future.runner] acquire <- release in future_body_signallable(): the member `runner`. */
-        if (fji_cas_acq_rel_32(word, &s, s | FJI_COMPLETING | reported)) break;
+        s = future_await_clear(word, s & (FJI_COMPLETING | FJI_LISTING));
     }
-    *old = s;
-    return true;
 }
 
 /* Returns whether f has a limit that has expired. Then every call that resolves f also interrupts
@@ -412,31 +405,41 @@ static void future_notify_body(fj_future *f, uint32_t old, uint32_t token_bits)
     if (runs) future_signal(f);
 }
 
-/* The last step of the resolving thread: clears COMPLETING, sets DONE, wakes the waiters and calls
- * the listeners. `listeners`: the list, if the word had LISTENED when this thread set COMPLETING.
+/* Clears COMPLETING, sets DONE and `bits` in *word, and wakes the waiters. Returns the old word. */
+static uint32_t future_set_done(uint32_t *word, uint32_t bits)
+{
+    /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: the outcome.
+     * LAST TOUCH of the future, unless it has listeners, or this thread releases it, and it is
+     * allocated or has a release function. */
+    uint32_t s = fji_xor_acq_rel(word, FJI_COMPLETING | FJI_DONE | bits);
+    future_wake(word, s);
+    return s;
+}
+
+/* The last step of the resolving thread: calls future_set_done(), and releases f if it has to.
  * `bits`: the bits of the outcome that are not in the state word yet. `release`: f is a timer that
  * this thread has taken out of the wheel. Then no finishing thread will release f, so this thread
  * does. */
-static void future_publish(fj_future *f, fj_listener *listeners, uint32_t bits, bool release)
+static void future_publish(fj_future *f, uint32_t bits, bool release)
 {
-    uint32_t *word = &f->task.state;
     void (*released)(fj_future *) = release ? future_released(f) : NULL;
     bool allocated = release && (f->flags & FJI_FUTURE_ALLOCATED) != 0;
 
-    if (release) bits |= FJI_RELEASED;
-    /* [task.done] acq_rel -> acquire in fji_future_word() and the waiters: the outcome.
-     * LAST TOUCH of *f, unless f has listeners, or this thread releases f, and f is allocated or
-     * has a release function. */
-    uint32_t s = fji_xor_acq_rel(word, FJI_COMPLETING | FJI_DONE | bits);
-    future_wake(word, s);
-    if (listeners != NULL) {
-        /* If RELEASED was set before DONE, the finishing thread has called the release function. */
-        uint32_t flags = (s & FJI_RELEASED) == 0 ? FUTURE_MAY_RELEASE : 0;
-        fji_listeners_call(listeners, release ? FUTURE_RELEASE : flags, future_listeners_end);
-        released = NULL;
-    }
+    (void)future_set_done(&f->task.state, release ? bits | FJI_RELEASED : bits);
     if (released != NULL) released(f);
     if (allocated) fji_future_drop(f);
+}
+
+/* Does the same for a future that had LISTENED when this thread set COMPLETING, and calls the
+ * listeners in the list `last`. The calling thread has a reference to f. */
+static void future_publish_listened(fj_future *f, fj_listener *last, uint32_t bits, bool release)
+{
+    bool allocated = release && (f->flags & FJI_FUTURE_ALLOCATED) != 0;
+    uint32_t s = future_set_done(&f->task.state, release ? bits | FJI_RELEASED : bits);
+    /* If RELEASED was set before DONE, the finishing thread has called the release function. */
+    uint32_t flags = (s & FJI_RELEASED) == 0 ? FUTURE_MAY_RELEASE : 0;
+    fji_listeners_call(last, release ? FUTURE_RELEASE : flags, future_listeners_end);
+    if (allocated) fji_future_drop(f); /* the reference of the library */
 }
 
 /* The last step of the resolving thread for a completer that it has resolved with
@@ -457,23 +460,15 @@ static void future_publish_reported(fj_future *f)
     if ((s & FJI_LISTENED) != 0) fji_listeners_call(f->listeners, 0, future_listeners_end);
 }
 
-bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, unsigned how)
+/* Writes the outcome of f, except `external`, and tells the body. old: the state word before
+ * COMPLETING was set. The other parameters are those of fji_future_resolve(). Returns true if f is a
+ * timer that this thread has taken out of the wheel: no other thread runs or releases f, so this
+ * thread has to. If f has a limit, the limit is taken out of the wheel, but the result is false,
+ * because f may be queued or running. */
+static inline bool future_set_outcome(fj_future *f, uint32_t bits, int code, unsigned how,
+                                      uint32_t old)
 {
-    uint32_t old, early = future_early_bits(bits, how);
-    fj_listener *listeners = NULL;
-
-    if (!future_claim(&f->task.state, early, &old)) return false;
-    if (early == 0) {
-        if (FJI_UNLIKELY((old & FJI_LISTENED) != 0)) {
-            listeners = f->listeners;
-            (void)fj_future_ref(f); /* future_listeners_end() drops this reference */
-        }
-        f->external = result;
-    } /* otherwise f fails and has no result, and other threads may still add listeners */
     f->external_code = code;
-    /* If f itself is a timer and this thread takes it out of the wheel, `withdrawn` is true: no
-     * other thread runs or releases f, so this thread releases f below. If f has a limit, the limit
-     * is taken out of the wheel, but `withdrawn` is false, because f may be queued or running. */
     bool timer = (f->flags & (FJI_FUTURE_TIMER | FJI_FUTURE_LIMIT)) != 0;
     bool withdrawn = timer && future_withdraw_timer(f);
     /* The body of a timer that was in the wheel does not run, so the token is not set. A completer
@@ -481,10 +476,38 @@ bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, uns
     if (!withdrawn && !fji_completer_is_child(f))
         future_notify_body(f, old, future_token_bits(f, bits, how));
     if ((bits & FJI_FAILED) != 0) future_number_failure(f, old);
-    if (early == 0)
-        future_publish(f, listeners, FJI_EXTERNAL | bits, withdrawn);
-    else if ((how & FJI_RESOLVE_HOLDS) == 0)
-        future_publish_reported(f);
+    return withdrawn;
+}
+
+/* The rest of fji_future_resolve() if f has listeners, or if `how` has FJI_RESOLVE_REPORTS. In the
+ * second case f fails and has no result, and other threads may still add listeners. */
+static FJI_COLD void future_resolve_slow(fj_future *f, uint32_t bits, void *result, int code,
+                                         unsigned how, uint32_t old)
+{
+    if ((how & FJI_RESOLVE_REPORTS) != 0) {
+        (void)future_set_outcome(f, bits, code, how, old);
+        if ((how & FJI_RESOLVE_HOLDS) == 0) future_publish_reported(f);
+        return;
+    }
+    fj_listener *last = f->listeners;
+    (void)fj_future_ref(f); /* future_listeners_end() drops this reference */
+    f->external = result;
+    bool withdrawn = future_set_outcome(f, bits, code, how, old);
+    future_publish_listened(f, last, FJI_EXTERNAL | bits, withdrawn);
+}
+
+bool fji_future_resolve(fj_future *f, uint32_t bits, void *result, int code, unsigned how)
+{
+    uint32_t old, early = future_early_bits(bits, how);
+
+    if (!future_claim(&f->task.state, early, &old)) return false;
+    if (FJI_UNLIKELY(early != 0 || (old & FJI_LISTENED) != 0)) {
+        future_resolve_slow(f, bits, result, code, how, old);
+        return true;
+    }
+    f->external = result;
+    bool withdrawn = future_set_outcome(f, bits, code, how, old);
+    future_publish(f, FJI_EXTERNAL | bits, withdrawn);
     return true;
 }
 
@@ -562,19 +585,6 @@ uint32_t fji_future_word(const fj_future *f)
 
 /* ---- References and release ------------------------------------------------------------------ */
 
-void fj_future_set_release_fn(fj_future *f, void (*released)(fj_future *f))
-{
-    if (f == NULL) return;
-    f->released = released;
-    f->flags = released != NULL ? f->flags | FJI_FUTURE_RELEASES : f->flags & ~FJI_FUTURE_RELEASES;
-}
-
-bool fji_future_is_in_use(const fj_future *f)
-{
-    /* relaxed: `cell` is only compared with NULL. */
-    return fji_load_relaxed(&f->task.cell) != NULL && (fji_future_word(f) & FJI_RELEASED) == 0;
-}
-
 void fj_future_unref(fj_future *f)
 {
     if (f != NULL && (f->flags & FJI_FUTURE_ALLOCATED) != 0) fji_future_drop(f);
@@ -586,10 +596,4 @@ fj_future *fj_future_ref(fj_future *f)
      * meanwhile. */
     if (f != NULL && (f->flags & FJI_FUTURE_ALLOCATED) != 0) fji_add_relaxed(&f->refs, 1);
     return f;
-}
-
-void fji_future_orphan(fj_future *f)
-{
-    (void)fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, 0);
-    fji_or_relaxed(&f->task.state, FJI_RELEASED); /* relaxed: no thread of the library has f */
 }

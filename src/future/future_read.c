@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * future_read.c - reading the state and the outcome of a future, and its tag, a number that only
- * the program uses (fj_future_set_tag())
+ * future_read.c - reading the state and the outcome of a future; its release function, and its tag,
+ * a number that only the program uses (fj_future_set_tag())
  *
  * The bits of the state word are explained in future.c.
  *
@@ -72,6 +72,19 @@ int fj_future_error(const fj_future *f)
 {
     if (f == NULL) return FJ_EINVAL;
     return fj_future_is_done(f) ? fji_future_code(f) : FJ_OK;
+}
+
+void fj_future_set_release_fn(fj_future *f, void (*released)(fj_future *f))
+{
+    if (f == NULL) return;
+    f->released = released;
+    f->flags = released != NULL ? f->flags | FJI_FUTURE_RELEASES : f->flags & ~FJI_FUTURE_RELEASES;
+}
+
+bool fji_future_is_in_use(const fj_future *f)
+{
+    /* relaxed: `cell` is only compared with NULL. */
+    return fji_load_relaxed(&f->task.cell) != NULL && (fji_future_word(f) & FJI_RELEASED) == 0;
 }
 
 /* ---- Tags ------------------------------------------------------------------------------------ */

@@ -128,7 +128,8 @@ static bool future_has_calls(const fj_future *f)
 {
     uint32_t listened = FJI_DONE | FJI_LISTENED;
 
-    return (fji_future_word(f) & (listened | FJI_CALLED)) == listened;
+    /* [task.done] acquire <- acq_rel in future_listeners_end(): what the listeners did. */
+    return (fji_load_acquire(&f->task.state) & (listened | FJI_CALLED)) == listened;
 }
 
 int fj_future_reinit(fj_future *f)
@@ -226,6 +227,12 @@ static int future_await_idly(fj_pool *p, fj_future *f, const fji_wait *how)
     fji_pool_needs_worker(p); /* the caller does not run f, so a worker has to */
     fji_wake_for_lazy(p);
     return fji_await_task(fji_worker_self(), p, &f->task, how);
+}
+
+void fji_future_orphan(fj_future *f)
+{
+    (void)fji_future_resolve(f, FJI_CANCELLED, NULL, FJ_ECANCELED, 0);
+    fji_or_relaxed(&f->task.state, FJI_RELEASED); /* relaxed: no thread of the library has f */
 }
 
 /* Waits for f, which is in no queue: another thread decides its outcome, possibly in a task of the
