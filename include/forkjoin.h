@@ -72,6 +72,30 @@
  *   structs  A struct that the caller allocates has a fixed size. Its reserved members must be 0,
  *            because a later version may give them a meaning. A function that takes options returns
  *            FJ_EINVAL if a reserved member is not 0.
+ *   order    What the library promises about the order in which tasks run:
+ *
+ *            One thread, FIFO pool. What one thread outside a pool with FJ_POOL_FIFO submits, by
+ *            fj_execute(), fj_submit(), fj_future_submit() and the like in any mixture, the workers take
+ *            in the order of the calls. If the pool has one worker, the tasks begin in this order, and
+ *            each begins after the one before has ended or blocks: while a task waits in a join, a
+ *            managed block or another wait of the library, the pool may let another thread run the
+ *            next tasks. If the pool has several workers, two tasks that are taken one after the other
+ *            may begin in either order.
+ *            Several threads, FIFO pool. The tasks of each thread keep their order. Nothing is promised
+ *            about the order of tasks of different threads, also if the program orders the calls.
+ *            Workers, FIFO pool. A worker runs what it has submitted or forked into its own queue oldest
+ *            first, and other workers steal the oldest task first. What a worker submits by
+ *            fj_submit_external() goes into a submission queue, and these submissions of one worker
+ *            keep their order among each other. Nothing is promised about the order of the tasks in a
+ *            worker's own queue and those in the submission queues.
+ *            Other pools. Nothing is promised: a worker runs the youngest task of its own queue first,
+ *            thieves take the oldest, and one thread may use several submission queues.
+ *
+ *            In every pool, a thread that waits for a task may run that task, and the tasks on which
+ *            that one depends, before older ones. A task that is taken back or cancelled leaves the
+ *            order of the others unchanged. Timers submit their tasks when they are due. That a task
+ *            runs before another one does not make its effects visible to the other; a join, or the
+ *            program's own synchronisation, does.
  *   silence  The library prints nothing, installs no signal handler and does not abort the process.
  *            Only a library that was built with FORKJOIN_CHECKED=ON traps, if it finds one of its
  *            own invariants broken.
@@ -325,11 +349,10 @@ FJ_API FJ_NODISCARD int fj_invoke_array(void *first, size_t n, size_t stride);
  * kinds of pipeline stages have no value in common, except 0, which is the default of each. A
  * function that gets a constant of the wrong kind therefore returns FJ_EINVAL.
  *
- * FJ_POOL_FIFO          Each worker runs the tasks of its own queue oldest first. The workers take
- *                       what one thread outside the pool submits (actions, tasks and futures) in
- *                       the order of submission. A pool with one worker also runs these submissions
- *                       in that order. With several workers, two tasks that are taken one after the
- *                       other may run at the same time. Java calls this asyncMode.
+ * FJ_POOL_FIFO          Each worker runs the tasks of its own queue oldest first, and the workers take
+ *                       what one thread outside the pool submits in the order of submission. The rule
+ *                       `order` in the head of this file says what is promised. Java calls this
+ *                       asyncMode.
  * FJ_POOL_CALLER_HELPS  A thread outside every pool becomes a helping caller while it waits,
  *                       without a time limit, for a task of the pool or until the pool is
  *                       quiescent. In the common pool, waiting threads become helping callers
@@ -544,7 +567,8 @@ FJ_API int fj_pool_is_terminated(const fj_pool *pool);
 /*
  * The functions of this section give work to `pool` (NULL: the common pool). For all of them:
  *
- *   order    everything that the caller did before the call happens before the body runs.
+ *   order    everything that the caller did before the call happens before the body runs. The rule
+ *            `order` in the head of this file says in which order tasks run.
  *   returns  FJ_OK.
  *            FJ_EINVAL if the task or the action is NULL, or if the task has no body. FJ_EREJECTED
  *            if the pool is shut down. The workers of a pool may submit to it even then, except by
@@ -579,7 +603,7 @@ FJ_API FJ_NODISCARD int fj_submit(fj_pool *pool, fj_task *t);
 
 /*
  * Does the same as fj_submit(), but always puts `t` into a submission queue, behind the earlier
- * submissions in that queue.
+ * submissions in that queue (see the rule `order` in the head of this file).
  *
  *   owns     as fj_submit().
  *   returns  see the head of this section.

@@ -20,15 +20,15 @@
  *     - fj_safepoint(), for bodies that run long;
  *     - the time between two tasks of a worker, and its time without a task;
  *     - a join that has to wait, and every other wait of the library for a task, a future, the
- *       quiescence or the end of a pool, or a time (fj_sleep_ns());
+ *       quiescence of a pool, its end (fj_pool_await_termination()), or a time (fj_sleep_ns());
  *     - the beginning and the end of a wait in fj_block_poll(), fj_block_read() and
  *       fj_block_write().
  *   A fork, and a join that finds its task in the own queue, are no safepoints: they cost the same
- *   as without broadcasts.
+ *   as without broadcasts. (A typed fork that has to wait for memory is one.)
  *
  *   The broadcast waits for every worker. A body that runs long and has no safepoint delays it. So
- *   does a worker that waits for a lock, a semaphore or a system call, or is between fj_block_begin()
- *   and fj_block_end(): it takes part at its first safepoint after that. Do not hold a lock at a safepoint if another
+ *   does a worker that waits for a lock, a semaphore or a system call, destroys another pool, or is
+ *   between fj_block_begin() and fj_block_end(): it takes part at its first safepoint after that. Do not hold a lock at a safepoint if another
  *   worker may wait for this lock: that worker would not reach a safepoint. What a worker waits for
  *   in such a section must not depend on tasks that are still queued, or on a thread that enters the
  *   pool, because both have to wait until the broadcast has ended.

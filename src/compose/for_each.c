@@ -37,7 +37,7 @@
 #define CHUNK_ITEMS ((size_t)64)
 #define CHUNK_BYTES_MAX ((size_t)1 << 30)
 
-/* A worker looks after each turn whether the call is cancelled, whether thieves need items, and how
+/* After each turn a worker checks whether the call is cancelled, whether thieves need items, and how
  * long the turn took. A turn has one item at first. If it took less than TURN_TICKS, which are about
  * nanoseconds, the next one has twice as many items, at most TURN_MAX; if it took more, only one. */
 #define TURN_TICKS ((uint64_t)500)
@@ -238,7 +238,8 @@ static void feeder_count(fj_feeder *f)
 /* The body of a chunk: processes its items, and those that are added meanwhile and not queued. */
 static int chunk_run(fj_group_task *t)
 {
-    fj_feeder f = {.each = ((chunk *)t)->each, .in = (chunk *)t, .turn = 1};
+    chunk *c = (chunk *)(void *)t;
+    fj_feeder f = {.each = c->each, .in = c, .turn = 1};
     int code;
 
     for (;;) {
@@ -288,24 +289,22 @@ static bool each_set_capacity(each *e)
     return !__builtin_mul_overflow(n, e->size, &bytes) && bytes <= CHUNK_BYTES_MAX;
 }
 
-/* Runs the loop over the n items at `items`. All members of *e are set, except the group. */
-static int each_run(each *e, void *items, size_t n, const fj_algo_options *how)
+/* Runs the loop over the items of e->first. All members of *e are set, except the group. */
+static int each_run(each *e, const fj_algo_options *how)
 {
     fj_token *token = how != NULL ? how->token : NULL;
     const fj_token *caller = fj_current_token();
     fj_group_options o = {.pool = how != NULL ? how->pool : NULL,
                           .token = token != NULL ? token : caller,
                           .cancel_on_error = 1};
-    chunk first = {.each = e, .at = items, .n = n, .borrowed = true};
     chunk *c, *before;
 
     if (fj_is_cancelled()) return FJ_ECANCELED;
     if (token != NULL) e->job.caller = caller;
     int err = fj_group_init(&e->group, &o);
     if (err != FJ_OK) return err;
-    e->first = &first;
-    fj_group_task_init(&first.task, chunk_run);
-    err = fj_group_run(&e->group, &first.task);
+    fj_group_task_init(&e->first->task, chunk_run);
+    err = fj_group_run(&e->group, &e->first->task);
     int code = fj_group_fini(&e->group);
     for (c = e->all; c != NULL; c = before) {
         before = c->allocated;
@@ -318,10 +317,12 @@ int fj_for_each(void *items, size_t n, size_t size, fj_each_fn *body, void *arg,
                 const fj_algo_options *how)
 {
     each e = {.body = body, .arg = arg, .size = size};
+    chunk first = {.each = &e, .at = items, .n = n, .borrowed = true};
 
     if (body == NULL || size == 0 || !fji_array_ok(items, n, size)) return FJ_EINVAL;
     int err = fji_job_init(&e.job, how, n);
     if (err != FJ_OK) return err;
     if (!each_set_capacity(&e)) return FJ_EINVAL;
-    return n != 0 ? each_run(&e, items, n, how) : FJ_OK;
+    e.first = &first;
+    return n != 0 ? each_run(&e, how) : FJ_OK;
 }

@@ -196,4 +196,14 @@ void fji_graph_reset(fj_graph *g);
  * caller holds the lock. */
 bool fji_graph_closes_cycle(fj_graph *g, fj_node *a, fj_node *b);
 
+/* graph_run.c */
+
+/* Makes the run fail with `code`, unless it has failed before. Bodies that have not begun do not
+ * run. */
+void fji_graph_fail(fj_graph *g, int code, enum fji_graph_problem problem, fj_node *n);
+
+/* The body of the future of a graph: the run. Its code is always FJ_OK; the result of the run is in
+ * `code` of the graph. */
+int fji_graph_body(fj_task *t);
+
 #endif /* FJI_COMPOSE_GRAPH_H */

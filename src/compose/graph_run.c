@@ -76,23 +76,21 @@ static void frame_run(struct frame *f, fj_node *n);
 
 /* ---- Errors ------------------------------------------------------------------------------------ */
 
-/* Makes the run fail with `code`, unless it has failed before. Returns whether it did. */
-static bool run_fail(fj_graph *g, int code, enum fji_graph_problem problem, fj_node *n)
+void fji_graph_fail(fj_graph *g, int code, enum fji_graph_problem problem, fj_node *n)
 {
     uint32_t none = 0;
 
     /* relaxed: the code is read after all frames have been joined. */
-    if (!fji_cas_relaxed(&g->code, &none, (uint32_t)code)) return false;
+    if (!fji_cas_relaxed(&g->code, &none, (uint32_t)code)) return;
     g->problem = problem;
     g->problem_node = n;
     fji_store_relaxed(&g->stop, 1u); /* relaxed: a frame that sees it late runs one more node */
     fj_token_cancel(&g->token);
-    return true;
 }
 
 static bool run_is_stopped(const fj_graph *g)
 {
-    return fji_load_relaxed(&g->stop) != 0; /* relaxed: as in run_fail() */
+    return fji_load_relaxed(&g->stop) != 0; /* relaxed: as in fji_graph_fail() */
 }
 
 /* Asks now and then whether the calling task was cancelled, for example because its pool stops.
@@ -100,7 +98,7 @@ static bool run_is_stopped(const fj_graph *g)
 static inline bool frame_may_run(struct frame *f)
 {
     if (FJI_UNLIKELY(f->polls++ % POLL == 0) && fj_is_cancelled())
-        (void)run_fail(f->g, FJ_ECANCELED, FJI_GRAPH_FINE, NULL);
+        fji_graph_fail(f->g, FJ_ECANCELED, FJI_GRAPH_FINE, NULL);
     return FJI_LIKELY(!run_is_stopped(f->g));
 }
 
@@ -194,7 +192,7 @@ static void frame_join(struct frame *f, struct slot *s)
 {
     int code = fj_join_stolen(&s->task);
 
-    if (code != FJ_OK) (void)run_fail(f->g, code, FJI_GRAPH_FINE, NULL);
+    if (code != FJ_OK) fji_graph_fail(f->g, code, FJI_GRAPH_FINE, NULL);
 }
 
 /* Joins the stolen tasks that are done, so that their slots are free. */
@@ -274,7 +272,7 @@ static inline fj_node *plain_step(struct frame *f, fj_node *n)
     if (!frame_may_run(f)) return NULL;
     int code = n->fn(n, n->arg);
     if (FJI_UNLIKELY(code != 0)) {
-        (void)run_fail(f->g, code, FJI_GRAPH_FAILED, n);
+        fji_graph_fail(f->g, code, FJI_GRAPH_FAILED, n);
         return NULL;
     }
     const uintptr_t *e = f->g->successors + n->first, *end = e + n->successor_count;
@@ -293,7 +291,7 @@ static inline fj_node *plain_step(struct frame *f, fj_node *n)
 
 static void started_twice(struct frame *f, fj_node *s)
 {
-    (void)run_fail(f->g, FJ_EBUSY, FJI_GRAPH_TWICE, s);
+    fji_graph_fail(f->g, FJ_EBUSY, FJI_GRAPH_TWICE, s);
 }
 
 /* Puts the ready node s into *next, or gives *next to the frame if it is taken. */
@@ -329,7 +327,7 @@ static void careful_choose(struct frame *f, fj_node *s, fj_node **next)
             return;
         }
         /* [graph.join] acq_rel <- acq_rel in careful_arrive(): what the predecessors of s that have
-         * ended did. */
+         * ended did; <- release in careful_end(): what s did before. */
     } while (!fji_cas_acq_rel_32(&s->join, &old, 0));
     careful_ready(f, s, next);
 }
@@ -348,8 +346,9 @@ static struct added careful_end(struct frame *f, fj_node *n, fj_node **next)
     struct added added = {NULL, NULL};
 
     if (g->grows) fji_lock_take(&g->lock);
-    /* relaxed: the successors of n are started later, and only their successors start n again. */
-    fji_store_relaxed(&n->join, fji_node_initial(n));
+    /* [graph.join] release -> acq_rel in careful_arrive() and careful_choose(): what n did, for the
+     * next start of n. */
+    fji_store_release(&n->join, fji_node_initial(n));
     if (!g->grows) return added;
     n->more->growth->ended = true;
     added = (struct added){n->more->growth->first_out, n->more->growth->last_out};
@@ -397,7 +396,7 @@ static fj_node *careful_step(struct frame *f, fj_node *n)
     if (f->g->grows) careful_begin(f->g, n);
     int code = n->fn(n, n->arg);
     if (condition ? code < 0 : code != 0) {
-        (void)run_fail(f->g, code, FJI_GRAPH_FAILED, n);
+        fji_graph_fail(f->g, code, FJI_GRAPH_FAILED, n);
         return NULL;
     }
     struct added added = careful_end(f, n, &next);
@@ -466,8 +465,7 @@ static int root_run(fj_task *t)
     return FJ_OK;
 }
 
-/* The body of the future. Its code is always FJ_OK: the result of the run is in `code`. */
-static int run_body(fj_task *t)
+int fji_graph_body(fj_task *t)
 {
     fj_graph *g = (fj_graph *)(void *)((char *)t - offsetof(fj_graph, future));
     struct root root = {.g = g};
@@ -475,121 +473,6 @@ static int run_body(fj_task *t)
     fj_task_init(&root.task, root_run);
     if (fj_current_pool() == NULL) return root_run(&root.task);
     int err = fj_invoke_token(fj_current_pool(), &root.task, &g->token);
-    if (err != FJ_OK) (void)run_fail(g, err, FJI_GRAPH_FINE, NULL); /* cancelled before it began */
+    if (err != FJ_OK) fji_graph_fail(g, err, FJI_GRAPH_FINE, NULL); /* cancelled before it began */
     return FJ_OK;
-}
-
-/* Makes the caller the only thread that may change g. Returns false if g is in use. */
-static bool prepare_begin(fj_graph *g)
-{
-    fji_lock_take(&g->lock);
-    bool busy = fji_graph_is_busy(g) || g->waiters != 0;
-    if (!busy) g->preparing = true;
-    fji_lock_drop(&g->lock);
-    return !busy;
-}
-
-/* Prepares a run: FJ_OK, or an error, which leaves the graph idle. `waits`: the caller waits for the
- * run. */
-static int run_prepare(fj_graph *g, const fj_token *parent, bool waits)
-{
-    if (!prepare_begin(g)) return FJ_EBUSY;
-    int err = fji_graph_freeze(g);
-    if (err == FJ_OK) {
-        if (g->started) fj_future_fini(&g->future);
-        fj_future_init(&g->future, run_body);
-        fj_token_init(&g->token, parent);
-        g->stop = g->code = 0;
-        g->problem = FJI_GRAPH_FINE;
-        g->problem_node = g->cycle = NULL;
-    }
-    fji_lock_take(&g->lock);
-    g->preparing = false;
-    if (err == FJ_OK) {
-        g->started = g->running = true;
-        g->waiters += waits;
-    }
-    fji_lock_drop(&g->lock);
-    return err;
-}
-
-/* The pool has refused the run. Threads that wait for it already get FJ_ECANCELED. */
-static void run_refused(fj_graph *g)
-{
-    fji_lock_take(&g->lock);
-    g->running = false;
-    fji_lock_drop(&g->lock);
-    (void)fj_future_cancel(&g->future, 0);
-}
-
-/* Ends a wait. err: what the wait for the future returned. Returns the result of the run, or err. */
-static int wait_end(fj_graph *g, int err)
-{
-    fji_lock_take(&g->lock);
-    int code = err == FJ_OK ? (int)g->code : err;
-    g->waiters--;
-    fji_lock_drop(&g->lock);
-    return code;
-}
-
-int fj_graph_run(fj_graph *g, fj_pool *pool)
-{
-    if (g == NULL) return FJ_EINVAL;
-    int err = run_prepare(g, fj_current_token(), true);
-    if (err != FJ_OK) return err;
-    err = fj_future_invoke(pool, &g->future);
-    if (!fj_future_is_done(&g->future)) run_refused(g);
-    return wait_end(g, err);
-}
-
-int fj_graph_start(fj_graph *g, fj_pool *pool)
-{
-    if (g == NULL) return FJ_EINVAL;
-    int err = run_prepare(g, NULL, false);
-    if (err != FJ_OK) return err;
-    err = fj_future_submit(pool, &g->future);
-    if (err != FJ_OK) run_refused(g);
-    return err;
-}
-
-/* Whether the calling task is a body of g, or a task below one. */
-static bool is_inside(const fj_graph *g)
-{
-    for (const fj_token *t = fj_current_token(); t != NULL; t = t->parent)
-        if (t == &g->token) return true;
-    return false;
-}
-
-int fj_graph_wait(fj_graph *g, int64_t timeout_ns)
-{
-    if (g == NULL) return FJ_EINVAL;
-    if (is_inside(g)) return FJ_EDEADLK;
-    fji_lock_take(&g->lock);
-    bool started = g->started;
-    g->waiters += started;
-    fji_lock_drop(&g->lock);
-    return started ? wait_end(g, fj_future_get(&g->future, timeout_ns, NULL)) : FJ_EINVAL;
-}
-
-int fj_graph_cancel(fj_graph *g)
-{
-    if (g == NULL) return 0;
-    fji_lock_take(&g->lock);
-    bool active = g->running && fji_graph_is_busy(g);
-    if (active) (void)run_fail(g, FJ_ECANCELED, FJI_GRAPH_FINE, NULL);
-    /* relaxed: the lock orders this after an earlier cancel. */
-    int cancelled = active && (int)fji_load_relaxed(&g->code) == FJ_ECANCELED;
-    fji_lock_drop(&g->lock);
-    return cancelled;
-}
-
-int fj_graph_check(fj_graph *g)
-{
-    if (g == NULL) return FJ_EINVAL;
-    if (!prepare_begin(g)) return FJ_EBUSY;
-    int err = fji_graph_freeze(g);
-    fji_lock_take(&g->lock);
-    g->preparing = false;
-    fji_lock_drop(&g->lock);
-    return err;
 }

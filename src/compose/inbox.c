@@ -20,15 +20,20 @@
  *   close    runner   all -> CLOSED
  *
  * No wake-up is lost
- *   The runner clears the event, and then arms. All accesses to `head` are read-modify-writes of one
+ *   The runner clears the event, and then arms. All changes of `head` are read-modify-writes of one
  *   word, so each post comes either before or after the arming. A post before it makes the arming
  *   fail: the runner sees the item, sets the event again and does not arm. A post after it finds
  *   ARMED and signals, after the event was cleared [inbox.arm]. Clearing the event after the arming
  *   could clear the signal of such a post. A poster may signal so late that its item was run and the
  *   inbox armed again; then the loop is woken once without a reason.
  *
- * While the runner finds items each time it looks, the word never becomes ARMED, and neither the
- * runner nor a poster makes a system call: the descriptor stays readable.
+ * While the runner finds items each time it looks, the word never becomes ARMED, so neither the
+ * runner nor a poster signals or clears the event: the descriptor stays readable.
+ *
+ * A post is one CAS, which both adds the item and tells the poster whether to signal. A queue whose
+ * posters first exchange its end and then link the item would need no list in reverse order. But a
+ * poster that is interrupted between the two steps would leave a gap, at which the runner would have
+ * to wait.
  *
  * References
  *   `refs` counts references in its lower half and signal tokens in its upper half. The thread that

@@ -12,6 +12,7 @@
  */
 #include "compose/lane_turn.h"
 
+#include "plat/atomic.h"
 #include "plat/config.h"
 
 /* The largest number of cells. */
@@ -241,7 +242,7 @@ static int lane_put(fj_lane *l, fji_lane_cell cell)
     for (;;) {
         if (FJI_UNLIKELY(lane_refuses(l))) return lane_leave(l, FJ_EREJECTED);
         if (fji_lane_has_room(l)) {
-            if (FJI_LIKELY(fji_lane_count(l) < l->size)) return lane_append(l, cell);
+            if (FJI_LIKELY(fji_lane_has_cell(l))) return lane_append(l, cell);
             if (!lane_make_cell(l)) return lane_leave(l, FJ_ENOMEM);
             continue;
         }
@@ -302,6 +303,7 @@ int fj_lane_pause(fj_lane *l)
     if (l == NULL) return FJ_EINVAL;
     fji_lock_take(&l->lock);
     l->pauses++;
+    fji_lane_revoke(l);
     fji_lock_drop(&l->lock);
     return FJ_OK;
 }
@@ -387,6 +389,8 @@ size_t fj_lane_pending(fj_lane *l)
     if (l == NULL) return 0;
     fji_lock_take(&l->lock);
     size_t n = fji_lane_count(l);
+    /* relaxed: the thread that serves may begin an action meanwhile, so the number is a snapshot */
+    if (l->window != NULL) n += l->window_n - fji_load_relaxed(&l->cursor);
     fji_lock_drop(&l->lock);
     return n;
 }

@@ -6,6 +6,7 @@
  */
 #include "compose/lane_turn.h"
 
+#include "plat/atomic.h"
 #include "plat/config.h"
 #include "plat/ticks.h"
 
@@ -89,11 +90,24 @@ static void lane_cancel_cell(fj_lane *l, const fji_lane_cell *c)
         o->on_cancel(l, c->action, c->arg, o->arg);
 }
 
+void fji_lane_revoke(fj_lane *l)
+{
+    if (l->window == NULL) return;
+    uint32_t from = fji_load_relaxed(&l->cursor); /* relaxed: the CAS decides */
+    /* relaxed: each change of `cursor` is one atomic step. The lock, which was held when the window
+     * was opened, orders the array. */
+    while (!fji_cas_relaxed(&l->cursor, &from, FJI_LANE_REVOKED)) {}
+    for (uint32_t i = l->window_n; i-- > from;) l->ring[--l->head & (l->size - 1)] = l->window[i];
+    l->window = NULL;
+    l->window_n = 0;
+}
+
 size_t fji_lane_discard(fj_lane *l)
 {
-    uint64_t end = l->tail;
     size_t n = 0;
 
+    fji_lane_revoke(l);
+    uint64_t end = l->tail;
     /* `cancelling` keeps other threads from beginning these actions, and the lane from being
      * freed. Another thread that cancels at the same time may take some of them. */
     l->cancelling++;
@@ -210,6 +224,38 @@ static bool lane_step(fj_lane *l, stint *s)
     return true;
 }
 
+/* Opens a window and runs its actions. Called with the lock, returns with the lock, except if it
+ * returns false, in a child process (lane_run()). */
+static bool lane_run_window(fj_lane *l, stint *s)
+{
+    fji_lane_cell cells[FJI_LANE_WINDOW];
+    frame here = {l, lane_here};
+    uint32_t n = 0;
+    bool same = true;
+
+    while (n < FJI_LANE_WINDOW && l->head != l->tail) cells[n++] = lane_pop(l);
+    l->window = cells;
+    l->window_n = n;
+    fji_store_relaxed(&l->cursor, 0u); /* relaxed: another thread changes it with the lock only */
+    l->running++;
+    fji_lock_drop(&l->lock);
+    lane_here = &here;
+    for (uint32_t i = 0; i < n && same && !s->over && !lane_is_stopped(l); i++) {
+        uint32_t at = i;
+        /* relaxed: it decides only which thread has the action; this thread wrote the array */
+        if (!fji_cas_relaxed(&l->cursor, &at, i + 1)) break;
+        same = lane_run(l, &cells[i]);
+        s->n++;
+        s->over = stint_is_over(l, s);
+    }
+    lane_here = here.outer;
+    if (!same) return false;
+    fji_lock_take(&l->lock);
+    fji_lane_revoke(l);
+    l->running--;
+    return true;
+}
+
 /* Runs actions, with the lock, which it drops meanwhile. `limited`: only for the length of a turn.
  * Returns false in a child process, without the lock. */
 static bool lane_run_some(fj_lane *l, bool limited)
@@ -221,7 +267,8 @@ static bool lane_run_some(fj_lane *l, bool limited)
             lane_stop(l);
             return true;
         }
-        if (!lane_step(l, &s)) return false;
+        bool windows = l->width == 1 && l->options.capacity == 0;
+        if (windows ? !lane_run_window(l, &s) : !lane_step(l, &s)) return false;
     }
     return true;
 }

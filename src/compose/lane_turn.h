@@ -5,14 +5,17 @@
  * lane.c has the public functions, lane_turn.c the turns. A lane has one callback, its turn, which
  * it queues in the pool when an action may begin. The worker that is called runs actions of the
  * lane. All state is protected by one lock, which a thread holds for a few instructions, never while
- * it runs an action, calls a callback or queues the turn. Each action needs the lock twice: when it
- * is given to the lane, and when the action before it in the same turn has returned.
+ * it runs an action, calls a callback or queues the turn. Each action needs the lock when it is given
+ * to the lane, and again when the action before it in the same turn has returned, or once for all
+ * actions of a window.
  *
  * State
  *   ring       the waiting actions, at the positions head to tail - 1
  *   running    how many actions run; at most width
  *   offered    the turn is queued in the pool, or about to be
  *   pauses     calls of fj_lane_pause() without their fj_lane_resume(); no action begins
+ *   window     actions that a thread has taken out of the ring together; they still wait, until the
+ *              thread begins them one by one: see below
  *   cancelling how many threads cancel waiting actions now; no action begins
  *   callers    calls that wait, or that run actions because the lane is full
  *   producers  the calls that wait for room, oldest first, each with its action
@@ -24,6 +27,8 @@
  *   end        running - 1                                              lane_turn.c
  *   offer      offered becomes true; the caller queues the turn         lane_turn.c
  *   turn       offered becomes false; the called thread begins actions  lane_turn.c
+ *   open       up to FJI_LANE_WINDOW actions leave the ring as the window lane_turn.c
+ *   revoke     the waiting actions of the window return to the ring     lane_turn.c
  *   admit      actions of producers move to the ring while it has room  lane_turn.c
  *   settle     if the lane is empty, drainers and ender are released    lane_turn.c
  *
@@ -39,6 +44,16 @@
  * width allows more offers the turn again, before it runs the action. So if the action blocks,
  * another worker continues. While the lane is busy, an offered turn is usually queued already, and
  * most actions need no call of the pool.
+ *
+ * Windows. The thread that serves a lane of width 1 without a capacity takes several actions out of
+ * the ring at once, into an array on its stack, and then needs no lock until it has run them. `cursor`
+ * is the index of the next action of the array. The thread claims an action by a CAS that adds 1.
+ * Another thread that pauses or cancels revokes the window, with the lock: its CAS sets `cursor` to
+ * FJI_LANE_REVOKED, so the thread claims no more, and it puts the actions from the old cursor on back
+ * to the front of the ring, whose cells are kept free for them. The thread that serves leaves its array
+ * only after it has revoked the window itself, with the lock. Wider lanes have no windows, because
+ * actions of a second window would begin before earlier ones of the first. Lanes with a capacity have
+ * none, because each action that begins makes room.
  *
  * A thread that cannot queue the turn, because there is no memory or the pool is shut down, serves
  * the lane itself (L2). If the pool has stopped, lane_serve() cancels the waiting actions instead.
@@ -88,12 +103,24 @@ struct fj_lane {
     size_t size;         /* number of cells, a power of two */
     uint64_t head, tail;
     fji_lane_waiter *producers, **producers_end, *drainers, *ender;
+    fji_lane_cell *window; /* NULL: there is no window */
+    uint32_t window_n;     /* number of actions that the window had, if there is one, else 0 */
+
+    _Alignas(64) uint32_t cursor; /* changed by CAS */
 };
 
-/* Returns the number of waiting actions. With the lock. */
+#define FJI_LANE_REVOKED UINT32_MAX /* a value of `cursor` */
+
+/* Returns the number of actions in the ring. With the lock. */
 static inline size_t fji_lane_count(const fj_lane *l)
 {
     return (size_t)(l->tail - l->head);
+}
+
+/* Returns whether the ring has a free cell that is not kept for the window. With the lock. */
+static inline bool fji_lane_has_cell(const fj_lane *l)
+{
+    return fji_lane_count(l) + l->window_n < l->size;
 }
 
 /* Returns whether one more action may wait. With the lock. */
@@ -141,6 +168,10 @@ void fji_lane_serve(fj_lane *l);
  * l->callers. Called with the lock; returns without it. Returns false in a child process that the
  * action has made by fork(), where the lane must not be used. */
 bool fji_lane_serve_one(fj_lane *l);
+
+/* Takes the waiting actions of the window back into the ring, if there is a window. With the
+ * lock. */
+void fji_lane_revoke(fj_lane *l);
 
 /* Cancels the actions that wait now. With the lock, but drops it while it cancels an action. Returns
  * their number. */

@@ -16,6 +16,10 @@
  * of the sizes of the blocks, which are even numbers, plus 1 while the pool exists. The thread that
  * changes `held` to 0 frees the record.
  *
+ * Most blocks are futures. So that a future costs only one change of a counter when it is made, and one
+ * when it is freed, the futures have no counter of their own: they are what `held` has more than the
+ * other two kinds of blocks.
+ *
  * The counters are changed by the functions that allocate and free, never by a fork, a join or a steal.
  *
  * Edges          from                             to                        carries
@@ -50,7 +54,7 @@ typedef struct fji_allocator {
 
 typedef struct fji_memory {
     fji_allocator from;
-    uint64_t used[FJI_MEMORY_KINDS]; /* bytes in use, of each kind */
+    uint64_t used[FJI_MEMORY_KINDS]; /* bytes in use, of each kind but FUTURES; see below */
     uint64_t held;                   /* see above */
 } fji_memory;
 
@@ -82,6 +86,10 @@ void fji_memory_free(fji_memory *m, enum fji_memory_kind kind, void *p, size_t b
 
 /* Counts memory that does not come from m: adds `bytes`, which may be negative, to the kind. */
 void fji_memory_count(fji_memory *m, enum fji_memory_kind kind, int64_t bytes);
+
+/* Any thread. Returns how many bytes of the kind are in use. An estimate while other threads allocate or
+ * free. */
+uint64_t fji_memory_used(const fji_memory *m, enum fji_memory_kind kind);
 
 /* Allocates a block of at least `bytes` bytes from m, or from the platform layer, uncounted, if m is
  * NULL. A block of the kind OTHER is aligned to FJI_CACHE_PAIR and shares no cache line with other

@@ -44,7 +44,7 @@ static void memory_read(const fj_pool *p, fj_memory *out)
     uint32_t n = fji_pool_nworkers(p);
 
     for (int i = 0; i < FJI_MEMORY_KINDS; i++) {
-        used[i] = fji_load_relaxed(&m->used[i]); /* relaxed: a statistic */
+        used[i] = fji_memory_used(m, (enum fji_memory_kind)i);
         if (i != FJI_MEMORY_SCOPES) out->allocated += used[i];
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -219,10 +219,11 @@ static void dump_worker(const fji_worker *w, void (*line)(const char *, void *),
 
     (void)snprintf(
         text, sizeof text,
-        "  %s %u: %s%s, queue %s index %u epoch %llu tasks %u, joining %lld "
+        "  %s %u: %s%s%s, queue %s index %u epoch %llu tasks %u, joining %lld "
         "(thief %d), steals %llu",
         alive[fji_load_relaxed(&w->alive) & 3], w->index, park[fji_load_relaxed(&w->park) & 3],
-        fji_load_relaxed(&w->blocked) ? ", blocked" : "", state[fji_base_state(b)],
+        fji_load_relaxed(&w->blocked) ? ", blocked" : "",
+        fji_load_relaxed(&w->call) > FJI_CALL_GONE ? ", called" : "", state[fji_base_state(b)],
         fji_base_index(b), (unsigned long long)fji_base_epoch(b), fji_queue_count(&w->q),
         joining != NULL ? (long long)(joining - w->q.first) : -1,
         joining != NULL ? (int)(fji_load_relaxed(&joining->state) & FJI_THIEF_MASK) - 1 : -1,

@@ -24,6 +24,8 @@
 
 #include <string.h>
 
+#include "sched/safepoint.h"
+
 /* The free overflow cells of the calling thread, if it works for no pool: those of the innermost
  * typed task that it runs. The list is empty while the thread runs no typed task, so no memory is
  * leaked when the thread exits. */
@@ -82,8 +84,10 @@ fj_cell *fji_overflow_take(fji_worker *w)
         memcpy(list, c[1].args, sizeof *list);
         return c;
     }
-    while ((c = overflow_alloc(w)) == NULL && (c = overflow_take_reserve()) == NULL)
+    while ((c = overflow_alloc(w)) == NULL && (c = overflow_take_reserve()) == NULL) {
+        fji_safepoint(w); /* a worker that has stopped for a broadcast returns no cell */
         fji_plat_yield();
+    }
     c[0].item = FJI_END;
     c[1].item = FJI_END;
     return c;

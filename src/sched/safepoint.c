@@ -172,6 +172,14 @@ bool fji_safepoint_sleep(fji_worker *w, uint32_t *word, uint32_t value, int64_t 
     return in_time;
 }
 
+/* A pause between two looks at the phase: short at first, because the other threads often run. Every
+ * fourth call yields the CPU, because a thread that has not arrived may need it. *turn counts the
+ * calls. */
+static void every_spin(uint32_t *turn)
+{
+    fji_spin(turn, *turn < FJI_EVERY_SPINS / 2 ? 1 : 16, 4);
+}
+
 /* Called by the asker in the phase ARRIVE: wakes the called workers that are idle or sleep. */
 static void every_wake(fj_pool *p, uint32_t number)
 {
@@ -198,7 +206,7 @@ static void every_await_run(fj_pool *p, uint32_t number, bool asks)
     while (every_phase() == phase) {
         if (asks && turn == 0) every_wake(p, number);
         if (turn < FJI_EVERY_SPINS) {
-            fji_spin(&turn, 8, 16);
+            every_spin(&turn);
             continue;
         }
         (void)fji_plat_wait(&fji_asked, phase, asks ? fji_plat_now() + pause : FJ_FOREVER);
@@ -241,7 +249,7 @@ static void every_await_end(fji_worker *w, uint32_t number)
             turn = 0;
             pause = FJI_EVERY_PAUSE_MIN_NS;
         } else if (turn < FJI_EVERY_SPINS) {
-            fji_spin(&turn, 8, 16);
+            every_spin(&turn);
         } else {
             (void)fji_plat_wait(&fji_asked, phase, w != NULL ? fji_plat_now() + pause : FJ_FOREVER);
             if (pause < FJI_EVERY_PAUSE_MAX_NS) pause *= 2;

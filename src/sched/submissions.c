@@ -5,7 +5,8 @@
  * A pool has several submission queues, so that submitting threads seldom wait for one another.
  * Each thread has a number that chooses its queue. If another thread holds the lock of that queue,
  * the submitting thread changes its number and tries another queue. In a FIFO pool it waits for the
- * lock instead, so that its tasks stay in order.
+ * lock instead, so that its tasks stay in order. There its number is one that never changes, because the
+ * other number may change when the thread submits to another pool.
  *
  * The submission queues of the common pool are static, because a thread that has not noticed the
  * end of the common pool may still take their locks.
@@ -25,8 +26,9 @@ static __thread uint32_t submissions_probe;
 /* The queues of the common pool. */
 static fji_submission_queue submissions_common[FJI_MAX_SUBMISSION_QUEUES + FJI_RANKS];
 
-static uint32_t submissions_number(void)
+static uint32_t submissions_number(const fj_pool *p)
 {
+    if (p->fifo) return fji_plat_thread_hash();
     if (submissions_probe == 0) submissions_probe = fji_plat_thread_hash() | 1;
     return submissions_probe;
 }
@@ -101,7 +103,7 @@ fji_submission_queue *fji_submissions_lock_one(fj_pool *p, uint32_t *i, int *err
 {
     for (uint32_t tries = 0;; tries++) {
         /* The number is shifted, because the lowest bit of a thread's first number is always 1. */
-        *i = (submissions_number() >> 1) & (p->nsubmissions - 1);
+        *i = (submissions_number(p) >> 1) & (p->nsubmissions - 1);
         fji_submission_queue *q = fji_submissions_get(p, *i, err);
         if (q == NULL) return NULL;
         if (fji_lock_try(&q->lock)) return q;

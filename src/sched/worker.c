@@ -97,26 +97,43 @@ static void worker_run_between(fji_worker *w, const fji_taken *taken)
     worker_reset(w);
 }
 
-/* Runs the tasks of w's queue until the queue is empty or the pool stops. In every turn whose
- * number is a multiple of FJI_SUBMISSION_INTERVAL, returns if w is surplus (see
- * worker_is_surplus()), and otherwise runs a submitted task instead, if there is one. In the other
- * turns runs a callback of high priority instead, if there is one. *taken: scratch memory; its
- * contents mean nothing to the caller. */
+/* The looks of a worker at the submission queues while it runs the tasks of its own queue. */
+struct looks {
+    uint32_t left;  /* turns until the next look */
+    uint32_t turns; /* in a pool with ranked queues, where w looks in every turn: number of turns */
+};
+
+/* Called when looks->left is 0. Takes a submitted task into *taken; in a pool with ranked queues a
+ * callback of high priority, and only in every FJI_SUBMISSION_INTERVAL-th turn another task. Sets
+ * *surplus if w is surplus (see worker_is_surplus()); w then takes nothing. Returns whether it took a
+ * task. */
+static FJI_COLD bool worker_look(fji_worker *w, struct looks *looks, fji_taken *taken,
+                                 bool *surplus)
+{
+    bool ranked = fji_pool_has_ranked(w->pool);
+
+    looks->left = ranked ? 1 : FJI_SUBMISSION_INTERVAL;
+    if (ranked && ++looks->turns % FJI_SUBMISSION_INTERVAL != 0) return fji_steal_high(w, taken);
+    *surplus = worker_is_surplus(w->pool);
+    return !*surplus && fji_steal_submission(w, taken);
+}
+
+/* Runs the tasks of w's queue until the queue is empty or the pool stops, or until w is surplus; then
+ * thieves take the other tasks of the queue. Now and then runs a submitted task instead
+ * (worker_look()). *taken: scratch memory; its contents mean nothing to the caller. */
 static void worker_drain_queue(fji_worker *w, fji_taken *taken)
 {
-    uint32_t turns = 0;
+    struct looks looks = {.left = fji_pool_has_ranked(w->pool) ? 1 : FJI_SUBMISSION_INTERVAL};
+    bool surplus = false;
 
     while (!fji_pool_stopping(w->pool)) {
         if (FJI_UNLIKELY(fji_worker_called(w))) fji_safepoint_take(w);
-        if (++turns % FJI_SUBMISSION_INTERVAL == 0) {
-            if (worker_is_surplus(w->pool)) return; /* thieves take the other tasks of the queue */
-            if (fji_steal_submission(w, taken)) {
+        if (FJI_UNLIKELY(--looks.left == 0)) {
+            if (worker_look(w, &looks, taken, &surplus)) {
                 worker_run_between(w, taken);
                 continue;
             }
-        } else if (FJI_UNLIKELY(fji_pool_has_ranked(w->pool)) && fji_steal_high(w, taken)) {
-            worker_run_between(w, taken);
-            continue;
+            if (surplus) return;
         }
         fj_task *t = fji_worker_take_future(w);
         if (t != NULL) {

@@ -394,7 +394,7 @@ FJ_TEST(random_lists_are_processed_as_an_oracle_says, 30)
 
     for (int workers = 1; workers <= 4; workers++) {
         fj_pool *pool = fjt_pool(workers, 0);
-        for (long round = fjt_rounds(100); round > 0; round--) {
+        for (long round = fjt_rounds(40); round > 0; round--) {
             uint64_t items[20], wanted = 0;
             _Atomic uint64_t got = 0;
             long n = 0;

@@ -213,6 +213,30 @@ FJ_TEST(body_may_fork_and_run_another_graph, 20)
     fjt_destroy(pool);
 }
 
+FJ_TASK(int, typed_run, fj_graph *, g)
+{
+    typed_run_task t;
+
+    if (g == NULL) return 0;
+    typed_run_fork(FJ, &t, NULL);
+    int code = fj_graph_run(g, NULL);
+    return typed_run_join(FJ, &t) + code;
+}
+
+FJ_TEST(typed_task_may_run_a_graph, 20)
+{
+    fj_graph *g = make(0);
+    atomic_int n = 0;
+    int code = 1;
+    fj_node *end = add(g, forks_below, &n, NULL);
+
+    for (int i = 0; i < 100; i++) edge(g, add(g, forks_below, &n, NULL), end);
+    CHECK_EQ(typed_run_invoke(NULL, &code, g), FJ_OK);
+    CHECK_EQ(code, FJ_OK);
+    CHECK_EQ(atomic_load(&n), 101);
+    CHECK_EQ(fj_graph_destroy(g), FJ_OK);
+}
+
 /* ---- Conditions and loops ---------------------------------------------------------------------- */
 
 static int counts_down(fj_node *n, void *arg)
@@ -541,6 +565,31 @@ FJ_TEST(stopped_pool_ends_the_run_as_cancelled, 20)
     CHECK_EQ(fj_graph_wait(g, FJ_FOREVER), FJ_ECANCELED);
     CHECK_EQ(fj_graph_start(g, pool), FJ_EREJECTED);
     CHECK_EQ(fj_graph_run(g, pool), FJ_EREJECTED);
+    fjt_destroy(pool);
+    CHECK_EQ(fj_graph_destroy(g), FJ_OK);
+}
+
+/* The pool stops while a worker has forked nodes and another one has stolen some. */
+static int waits_for_stop(fj_node *n, void *arg)
+{
+    (void)n;
+    atomic_fetch_add((atomic_int *)arg, 1);
+    while (!fj_is_cancelled()) fjt_sleep_us(20);
+    return 0;
+}
+
+FJ_TEST(stopped_pool_discards_nodes_that_are_queued, 20)
+{
+    fj_pool *pool = fjt_pool(2, 0);
+    fj_graph *g = make(0);
+    atomic_int begun = 0;
+
+    for (int i = 0; i < 100; i++) (void)add(g, waits_for_stop, &begun, NULL);
+    CHECK_EQ(fj_graph_start(g, pool), FJ_OK);
+    while (atomic_load(&begun) < 2) fjt_sleep_us(50);
+    CHECK_EQ(fj_pool_shutdown_now(pool), FJ_OK);
+    CHECK_EQ(fj_graph_wait(g, FJ_FOREVER), FJ_ECANCELED);
+    CHECK(atomic_load(&begun) < 100);
     fjt_destroy(pool);
     CHECK_EQ(fj_graph_destroy(g), FJ_OK);
 }

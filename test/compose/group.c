@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "api/inside.h"
 #include "plat/plat.h"
@@ -518,6 +520,28 @@ FJ_TEST(pool_that_stops_skips_the_queued_children, 10)
         CHECK(atomic_load(&skips) > 0);
         fjt_destroy(pool);
     }
+}
+
+/* ---- fork() ---------------------------------------------------------------------------------- */
+
+FJ_TEST(child_process_does_not_wait_for_children_of_the_parent_process, 10)
+{
+    fj_pool *pool = fjt_pool(1, 0);
+    int status = -1;
+    fj_group g;
+
+    open_group(&g, pool);
+    CHECK_EQ(fj_group_call(&g, at_the_gate, NULL), FJ_OK);
+    CHECK_EQ(fj_group_call(&g, count_call, NULL), FJ_OK);
+    until(&begun);
+    pid_t child = fork();
+    if (child == 0) _exit(fj_group_fini(&g) == FJ_ECANCELED && atomic_load(&runs) == 0 ? 0 : 1);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+    atomic_store(&gate, 1);
+    CHECK_EQ(fj_group_fini(&g), FJ_OK);
+    CHECK_EQ(atomic_load(&runs), 2);
+    fjt_destroy(pool);
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */

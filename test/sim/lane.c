@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lane.c - scenarios of lanes and of callbacks with a priority
+ * lane.c - scenarios of lanes: order, width, capacity, pause, cancel, the end of the pool
  */
 #include <forkjoin/block.h>
 #include <forkjoin/lane.h>
@@ -15,15 +15,6 @@ static fj_lane *scenario_lane(fj_pool *pool, uint32_t width, size_t capacity,
                               enum fj_lane_full full)
 {
     fj_lane_options o = {.pool = pool, .width = width, .capacity = capacity, .full = full};
-    fj_lane *l;
-
-    CHECK_EQ(fj_lane_create(&l, &o), FJ_OK);
-    return l;
-}
-
-static fj_lane *priority_lane(fj_pool *pool, enum fj_priority priority)
-{
-    fj_lane_options o = {.pool = pool, .width = 1, .priority = priority};
     fj_lane *l;
 
     CHECK_EQ(fj_lane_create(&l, &o), FJ_OK);
@@ -93,6 +84,72 @@ FJ_TEST(actions_of_a_serial_lane_see_those_before_them, 10)
     two_writers(write_pages);
     CHECK_EQ(fj_lane_drain(lane, FJ_FOREVER), FJ_OK);
     CHECK_EQ(book.total, 2 * PAGES);
+    CHECK_EQ(fj_lane_destroy(lane), FJ_OK);
+    fjt_destroy(pool);
+}
+
+static void *pause_twice(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(fj_lane_pause(lane), FJ_OK);
+        yield_some(20);
+        CHECK_EQ(fj_lane_resume(lane), FJ_OK);
+        yield_some(20);
+    }
+    return NULL;
+}
+
+/* A thread that pauses takes actions back which the worker has taken and not begun. */
+FJ_TEST(a_pause_keeps_the_order_of_a_serial_lane, 10)
+{
+    fj_pool *pool = scenario_pool(1, 0);
+    pthread_t t;
+
+    memset(&book, 0, sizeof book);
+    lane = scenario_lane(pool, 1, 0, FJ_LANE_WAITS);
+    CHECK_EQ(pthread_create(&t, NULL, pause_twice, NULL), 0);
+    (void)write_pages((void *)0);
+    (void)write_pages((void *)1);
+    pthread_join(t, NULL);
+    CHECK_EQ(fj_lane_drain(lane, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(book.total, 2 * PAGES);
+    CHECK_EQ(fj_lane_destroy(lane), FJ_OK);
+    fjt_destroy(pool);
+}
+
+/* After a pause at most the action begins that the worker has claimed before. */
+static atomic_int is_paused, begun_late;
+
+static int begin(void *arg)
+{
+    (void)arg;
+    if (atomic_load(&is_paused)) atomic_fetch_add(&begun_late, 1);
+    yield_some(10);
+    scenario_add(&ran);
+    return FJ_OK;
+}
+
+FJ_TEST(a_paused_serial_lane_begins_no_further_action, 10)
+{
+    fj_pool *pool = scenario_pool(1, 0);
+
+    ran = 0;
+    atomic_store(&is_paused, 0);
+    atomic_store(&begun_late, 0);
+    lane = scenario_lane(pool, 1, 0, FJ_LANE_WAITS);
+    for (int i = 0; i < 4; i++) CHECK_EQ(fj_lane_execute(lane, begin, NULL), FJ_OK);
+    yield_some(40);
+    CHECK_EQ(fj_lane_pause(lane), FJ_OK);
+    atomic_store(&is_paused, 1);
+    size_t waiting = fj_lane_pending(lane);
+    CHECK(waiting <= 4);
+    sim_sleep_until(sim_now() + 1000000);
+    CHECK(atomic_load(&begun_late) <= 1);
+    CHECK_EQ(fj_lane_pending(lane), waiting);
+    atomic_store(&is_paused, 0);
+    CHECK_EQ(fj_lane_resume(lane), FJ_OK);
+    scenario_await(&ran, 4);
     CHECK_EQ(fj_lane_destroy(lane), FJ_OK);
     fjt_destroy(pool);
 }
@@ -459,95 +516,5 @@ FJ_TEST(a_lane_in_a_pool_without_a_thread_is_drained, 10)
     CHECK_EQ(ran, 3);
     CHECK_EQ(fj_lane_destroy(lane), FJ_OK);
     fji_fault_set(FJI_FAULT_THREAD, 1, 0);
-    fjt_destroy(pool);
-}
-
-/* ---- Priorities -------------------------------------------------------------------------------- */
-
-static char order[16];
-static atomic_int order_n, hold_begun, hold_end;
-
-static int note(void *arg)
-{
-    order[atomic_fetch_add(&order_n, 1)] = *(const char *)arg;
-    return FJ_OK;
-}
-
-static int hold(void *arg)
-{
-    (void)arg;
-    atomic_store(&hold_begun, 1);
-    scenario_until(&hold_end);
-    return FJ_OK;
-}
-
-/* While the only worker is busy, actions of all priorities arrive, in any order. */
-FJ_TEST(one_worker_takes_the_highest_priority_first, 10)
-{
-    static const char *const names[] = {"h", "n", "b"};
-    static const enum fj_priority priorities[] = {FJ_PRIORITY_HIGH, FJ_PRIORITY_NORMAL,
-                                                  FJ_PRIORITY_BACKGROUND};
-    fj_pool *pool = scenario_pool(1, 0);
-    fj_lane *l[3];
-
-    memset(order, 0, sizeof order);
-    atomic_store(&order_n, 0);
-    atomic_store(&hold_begun, 0);
-    atomic_store(&hold_end, 0);
-    CHECK_EQ(fj_execute(pool, hold, NULL), FJ_OK);
-    scenario_until(&hold_begun);
-    uint32_t first = sim_random() % 3;
-    for (uint32_t i = 0; i < 3; i++) l[i] = priority_lane(pool, priorities[i]);
-    for (uint32_t i = first; i < first + 3; i++)
-        CHECK_EQ(fj_lane_execute(l[i % 3], note, (void *)(uintptr_t)names[i % 3]), FJ_OK);
-    atomic_store(&hold_end, 1);
-    for (uint32_t i = 0; i < 3; i++) CHECK_EQ(fj_lane_destroy(l[2 - i]), FJ_OK);
-    CHECK_EQ(strcmp(order, "hnb"), 0);
-    fjt_destroy(pool);
-}
-
-/* Actions that submit themselves again keep the worker busy until the other action has run. */
-static fj_lane *flooding;
-
-static int flood(void *arg)
-{
-    if (atomic_load(&order_n) == 0) CHECK_EQ(fj_lane_execute(flooding, flood, arg), FJ_OK);
-    return FJ_OK;
-}
-
-FJ_TEST(a_lower_priority_moves_while_a_higher_one_floods, 10)
-{
-    static const enum fj_priority priorities[] = {FJ_PRIORITY_HIGH, FJ_PRIORITY_NORMAL,
-                                                  FJ_PRIORITY_BACKGROUND};
-    fj_pool *pool = scenario_pool(1, 0);
-    uint32_t high = sim_random() % 2;
-    fj_lane *low = priority_lane(pool, priorities[high + 1 + sim_random() % (2 - high)]);
-
-    memset(order, 0, sizeof order);
-    atomic_store(&order_n, 0);
-    flooding = priority_lane(pool, priorities[high]);
-    CHECK_EQ(fj_lane_execute(flooding, flood, NULL), FJ_OK);
-    CHECK_EQ(fj_lane_execute(low, note, "l"), FJ_OK);
-    CHECK_EQ(fj_lane_drain(low, FJ_FOREVER), FJ_OK);
-    CHECK_EQ(fj_lane_drain(flooding, FJ_FOREVER), FJ_OK);
-    CHECK_EQ(fj_lane_destroy(low), FJ_OK);
-    CHECK_EQ(fj_lane_destroy(flooding), FJ_OK);
-    fjt_destroy(pool);
-}
-
-/* The worker sleeps, or is about to: it must find a callback in any queue. */
-FJ_TEST(a_sleeping_worker_is_woken_for_every_priority, 10)
-{
-    static const enum fj_priority priorities[] = {FJ_PRIORITY_HIGH, FJ_PRIORITY_NORMAL,
-                                                  FJ_PRIORITY_BACKGROUND};
-    fj_pool *pool = scenario_pool(1 + (int)(sim_random() % 2), 0);
-
-    ran = 0;
-    for (uint32_t i = 0; i < 3; i++) {
-        lane = priority_lane(pool, priorities[sim_random() % 3]);
-        CHECK_EQ(fj_lane_execute(lane, use, malloc(8)), FJ_OK);
-        scenario_await(&ran, i + 1);
-        CHECK_EQ(fj_lane_destroy(lane), FJ_OK);
-    }
     fjt_destroy(pool);
 }

@@ -157,7 +157,7 @@ void *fji_plat_alloc_small(size_t bytes)
 
 void *fji_plat_alloc_scratch(size_t bytes)
 {
-    return fji_plat_alloc(bytes);
+    return sim_alloc(bytes, 128, true);
 }
 
 void fji_plat_free(void *p)
