@@ -7,7 +7,8 @@
  *
  *     static int parse(int code, void *value, void *arg, void **result)
  *     {
- *         *result = document_parse(value); // `value` is the result of the future before
+ *         (void)code, (void)arg;           // the code of the future before: FJ_OK
+ *         *result = document_parse(value); // and its result
  *         return *result != NULL ? FJ_OK : 1;
  *     }
  *
