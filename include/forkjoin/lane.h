@@ -189,8 +189,9 @@ FJ_API FJ_NODISCARD int fj_lane_call(fj_lane *l, fj_call_fn *call, void *arg, fj
  * actions. The pauses are counted: the lane continues when fj_lane_resume() was called as often as
  * fj_lane_pause().
  *
- * When the call returns, an action may still be about to begin that a thread took before. Call
- * fj_lane_drain() before the pause to be sure that none runs.
+ * When the call returns, an action that a thread has taken before may still be about to begin. It
+ * counts as running: if fj_lane_running() returns 0 after the pause, no action runs until
+ * fj_lane_resume().
  *
  *   returns  FJ_OK; FJ_EINVAL if `l` is NULL.
  */
