@@ -294,7 +294,9 @@ void fji_lock_reset(fji_lock *l);
  * occur only if FJI_FAULTS is 1, or on the simulator, which has only the kinds ALLOC, COMMIT,
  * THREAD, BARRIER and EVENT. */
 enum fji_fault {
-    FJI_FAULT_ALLOC, /* fji_plat_alloc(), _small() return NULL; fji_plat_thread_start() returns false */
+    /* fji_plat_alloc() and fji_plat_alloc_small() return NULL, and fji_block_alloc() for a future;
+     * fji_plat_thread_start() returns false */
+    FJI_FAULT_ALLOC,
     FJI_FAULT_COMMIT,     /* fji_plat_commit() and fji_plat_discard() return false */
     FJI_FAULT_THREAD,     /* fji_plat_thread_start() returns false */
     FJI_FAULT_BARRIER,    /* fji_plat_has_barrier() and fji_plat_barrier() return false */
