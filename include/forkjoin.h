@@ -463,10 +463,11 @@ typedef struct fj_pool_options {
      *
      * The functions serve everything that the library allocates for the pool: its records and those of
      * its workers, queues and timers, futures that are submitted to it by fj_submit_call() and the like,
-     * scratch memory of the algorithms, values of workers (forkjoin/worker_local.h). They do not serve
-     * the stacks of threads and what the system allocates to start a thread, nor the cells and slots of
-     * the queues, which are parts of reserved address ranges, nor a future that was made for no pool
-     * (fj_future_new_call()).
+     * scratch memory of the algorithms, values of workers (forkjoin/worker_local.h), lanes and groups.
+     * They do not serve the stacks of threads and what the system allocates to start a thread, nor the
+     * cells and slots of the queues, which are parts of reserved address ranges. Nor do they serve
+     * objects that belong to no pool: graphs, inboxes, functions of fj_future_on_done(), and futures of
+     * fj_future_new(), fj_future_new_call() and forkjoin/then.h.
      *
      * Any thread may call them, also while it holds a lock of the library. They must not call the
      * library. `release` may be called after fj_pool_destroy(), for a future to which the program still

@@ -30,6 +30,7 @@
 
 #include "algo/job.h"
 #include "plat/atomic.h"
+#include "plat/memory.h"
 #include "plat/plat.h"
 #include "plat/ticks.h"
 
@@ -84,7 +85,8 @@ static int chunk_run(fj_group_task *t);
 /* Allocates a chunk. Returns NULL if there is no memory. */
 static FJI_COLD chunk *each_add_chunk(each *e)
 {
-    chunk *c = fji_plat_alloc(sizeof *c + e->capacity * e->size);
+    chunk *c = fji_pool_block(fji_root_pool(&e->group.root), FJI_MEMORY_OTHER,
+                              sizeof *c + e->capacity * e->size);
 
     if (c == NULL) return NULL;
     fj_group_task_init(&c->task, chunk_run);
@@ -308,7 +310,7 @@ static int each_run(each *e, const fj_algo_options *how)
     int code = fj_group_fini(&e->group);
     for (c = e->all; c != NULL; c = before) {
         before = c->allocated;
-        fji_plat_free(c);
+        fji_block_free(c);
     }
     return err != FJ_OK ? err : code;
 }

@@ -57,6 +57,7 @@
 #include <forkjoin/group.h>
 
 #include "plat/atomic.h"
+#include "plat/memory.h"
 #include "plat/plat.h"
 #include "plat/wait.h"
 
@@ -170,7 +171,7 @@ static bool group_add_block(fj_group *g)
     uint32_t n = g->block == NULL ? BLOCK_CELLS : g->block->task.location;
 
     if (g->block != NULL && n < BLOCK_MAX) n *= 2;
-    cell *block = fji_plat_alloc(n * sizeof *block);
+    cell *block = fji_pool_block(fji_root_pool(&g->root), FJI_MEMORY_OTHER, n * sizeof *block);
     if (block == NULL) return false;
     block->task.location = n;
     block->next = g->block;
@@ -560,7 +561,7 @@ int fj_group_fini(fj_group *g)
     while (fji_load_acquire(&g->waits) != 0) fji_spin(&turn, 8, 2);
     for (cell *block = g->block, *before; block != NULL; block = before) {
         before = block->next;
-        fji_plat_free(block);
+        fji_block_free(block);
     }
     g->cells = g->block = g->next = g->end = g->own = NULL;
     return err;

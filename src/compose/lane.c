@@ -14,6 +14,7 @@
 
 #include "plat/atomic.h"
 #include "plat/config.h"
+#include "plat/memory.h"
 
 /* The largest number of cells. */
 #define RING_MOST (SIZE_MAX / 2 / sizeof(fji_lane_cell))
@@ -30,17 +31,23 @@ static bool options_ok(const fj_lane_options *o)
            o->priority == FJ_PRIORITY_BACKGROUND;
 }
 
+/* Allocates a ring of `size` cells. Returns NULL if there is no memory. */
+static fji_lane_cell *lane_ring(fj_pool *pool, size_t size)
+{
+    return fji_pool_block(pool, FJI_MEMORY_OTHER, size * sizeof(fji_lane_cell));
+}
+
 int fj_lane_create(fj_lane **lane, const fj_lane_options *o)
 {
     const fj_lane_options defaults = {0};
 
     if (o == NULL) o = &defaults;
     if (lane == NULL || !options_ok(o)) return FJ_EINVAL;
-    fj_lane *l = fji_plat_alloc(sizeof *l);
-    fji_lane_cell *ring = fji_plat_alloc(FJI_LANE_FIRST * sizeof *ring);
+    fj_lane *l = fji_pool_block(o->pool, FJI_MEMORY_OTHER, sizeof *l);
+    fji_lane_cell *ring = lane_ring(o->pool, FJI_LANE_FIRST);
     if (l == NULL || ring == NULL) {
-        fji_plat_free(ring);
-        fji_plat_free(l);
+        fji_block_free(ring);
+        fji_block_free(l);
         return FJ_ENOMEM;
     }
     fj_callback_init(&l->turn, fji_lane_turn);
@@ -154,7 +161,7 @@ static int lane_wait_for_room(fj_lane *l, fji_lane_cell cell)
 static bool lane_grow(fj_lane *l, size_t size)
 {
     if (size > RING_MOST) return false;
-    fji_lane_cell *ring = fji_plat_alloc(2 * size * sizeof *ring);
+    fji_lane_cell *ring = lane_ring(l->options.pool, 2 * size);
 
     if (ring == NULL) return false;
     fji_lock_take(&l->lock);
@@ -167,7 +174,7 @@ static bool lane_grow(fj_lane *l, size_t size)
         ring = old;
     }
     fji_lock_drop(&l->lock);
-    fji_plat_free(ring);
+    fji_block_free(ring);
     return true;
 }
 
@@ -379,8 +386,8 @@ int fj_lane_destroy(fj_lane *l)
         lane_changed(l);
         (void)fj_future_wait_quietly(&w.future, FJ_FOREVER);
     }
-    fji_plat_free(l->ring);
-    fji_plat_free(l);
+    fji_block_free(l->ring);
+    fji_block_free(l);
     return FJ_OK;
 }
 
