@@ -289,16 +289,14 @@ static int filter_combine(void *left, const void *right, void *arg)
 
 /* Returns whether the arguments of a filter or a partition, except the predicate and the options,
  * are valid. If n is 0, `in` and `out` may be NULL. Otherwise `in` must not overlap the first
- * `out_elements` elements of `out`. The caller passes n as `out_elements` for a partition, and 1
- * for a filter, because the number of selected elements, and so the length of `out`, is not known
- * yet. */
-static bool filter_args_ok(const struct filter *f, size_t n, const size_t *count,
-                           size_t out_elements)
+ * `out_bytes` bytes of `out`. For a filter this is 1 byte, because the number of selected elements,
+ * and so the length of `out`, is not known yet. */
+static bool filter_args_ok(const struct filter *f, size_t n, const size_t *count, size_t out_bytes)
 {
     if (count == NULL || f->size == 0 || !fji_fits(n, f->size)) return false;
     if (n == 0) return true;
     if (f->in == NULL || f->out == NULL) return false;
-    return !fji_overlap(f->in, n * f->size, f->out, out_elements * f->size);
+    return !fji_overlap(f->in, n * f->size, f->out, out_bytes);
 }
 
 static int filter_run(struct filter *f, size_t n, size_t *count, const fj_algo_options *how)
@@ -519,7 +517,7 @@ static int partition_run(struct filter *f, size_t n, size_t *count, const fj_alg
     struct partition p = {.f = f, .n = n, .mask = small_mask, .before = small_before};
     fji_job job;
 
-    if (!filter_args_ok(f, n, count, n)) return FJ_EINVAL;
+    if (!filter_args_ok(f, n, count, n * f->size)) return FJ_EINVAL;
     f->copy = copy_for(f->size);
     int err = fji_job_init(&job, how, n);
     if (err != FJ_OK) return err;

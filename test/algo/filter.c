@@ -185,6 +185,23 @@ static void every_size(fj_pool *pool, void *arg)
                        &(fj_algo_options){.pool = pool, .grain = 20});
 }
 
+static int select_none(const void *element, void *arg)
+{
+    (void)element, (void)arg;
+    return 0;
+}
+
+/* If nothing is selected, `out` needs no space, and `in` may begin right behind its address. */
+FJ_TEST(output_without_space_may_touch_the_input, 10)
+{
+    unsigned char bytes[1 + 4 * 16] = {0};
+    size_t count = 1;
+
+    CHECK_EQ(fj_filter(bytes + 1, 4, 16, bytes, select_none, NULL, &count, NULL), FJ_OK);
+    CHECK_EQ(count, 0);
+    CHECK_EQ(fj_filter(bytes, 4, 16, bytes + 1, select_none, NULL, &count, NULL), FJ_EINVAL);
+}
+
 FJ_TEST(elements_of_any_size_are_sieved, 30)
 {
     within_workers(every_size, NULL);
