@@ -134,7 +134,7 @@ void *fji_block_alloc(fji_memory *m, enum fji_memory_kind kind, size_t bytes)
 {
     uint32_t front = block_front(kind);
 
-    if (bytes > PTRDIFF_MAX - 2 * FJI_CACHE_PAIR) return NULL;
+    if (bytes > PTRDIFF_MAX - (size_t)2 * FJI_CACHE_PAIR) return NULL;
     size_t multiple = kind == FJI_MEMORY_OTHER ? FJI_CACHE_PAIR : 8; /* even: see memory.h */
     bytes = (bytes + front + multiple - 1) / multiple * multiple;
     char *base = block_memory(m, kind, bytes);
