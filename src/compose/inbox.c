@@ -402,11 +402,12 @@ static fj_future *future_held(fj_future *f)
 
 static void inbox_run_item(fj_inbox *inbox, fj_inbox_item *item)
 {
+    bool notifies = item->kind == KIND_NOTIFY;
     fj_inbox_dropped call;
 
     item_release(item, &inbox->used, &call);
     if (inbox->used.n >= FJI_INBOX_BATCH) fji_inbox_used_give_back(&inbox->cells, &inbox->used);
-    if (call.fn != NULL) {
+    if (!notifies) {
         call.fn(call.arg);
     } else {
         fj_future *held = future_held(call.future);

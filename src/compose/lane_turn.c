@@ -319,7 +319,7 @@ void fji_lane_offer(fj_lane *l)
 
 void fji_lane_turn(fj_callback *c, int err)
 {
-    fj_lane *l = (fj_lane *)c;
+    fj_lane *l = (fj_lane *)(void *)c; /* `turn` is the first member */
 
     if (err == FJ_OK) {
         /* In a pool without workers the turn runs in the thread that offers it, which would offer it

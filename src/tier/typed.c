@@ -182,8 +182,11 @@ int fji_typed_unfork(fj_worker *fast, fj_cell *c, uintptr_t item, int popped)
  */
 int fji_typed_state(fj_worker *fast, const fj_cell *c)
 {
-    if (fji_overflow_is(c)) return FJ_FORKED_DONE;
-    const fji_queue *q = &fji_worker_of(fast)->q;
+    const fji_worker *w = fji_worker_of(fast);
+
+    /* A thread outside a pool has no queue: its typed tasks were run at their fork. */
+    if (w == NULL || fji_overflow_is(c)) return FJ_FORKED_DONE;
+    const fji_queue *q = &w->q;
     /* [task.done] acquire <- acq_rel or in fji_cell_complete(): the result, so that a program that
      * reads DONE sees what the body did. */
     uint32_t state = fji_load_acquire(&c->state);

@@ -56,7 +56,9 @@ static void call_create(struct actor *a)
     o->flags = (how & 2) != 0 ? (unsigned)api_next(a) : 0;
     o->keep_alive_ns = (how & 4) != 0 ? api_any_time(a) : 0;
     o->stack_bytes = (how & 8) != 0 ? stacks[api_next(a) % 8] : 0;
-    if ((how & 16) != 0) o->reserved[api_next(a) % 8] = (uint64_t)(how & 32);
+    if ((how & 16) != 0)
+        o->reserved[(size_t)api_next(a) % (sizeof o->reserved / sizeof *o->reserved)] =
+            (uint64_t)(how & 32);
     int target = o->parallelism != 0 ? o->parallelism : fj_available_parallelism();
     bool bad = o->parallelism < 0 || o->parallelism > FJ_MAX_WORKERS || o->keep_alive_ns < 0 ||
                (o->flags & ~7u) != 0 || (o->max_threads != 0 && o->max_threads < target);
