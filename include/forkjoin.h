@@ -173,7 +173,7 @@ struct fj_task {
     X(FJ_ENOTSUP, -95, "not supported for this pool")          \
     X(FJ_ETIMEDOUT, -110, "timed out")                         \
     X(FJ_ECANCELED, -125, "cancelled")                         \
-    X(FJ_EREJECTED, -1001, "the pool is shut down")            \
+    X(FJ_EREJECTED, -1001, "shut down, closed or ended")       \
     X(FJ_ESATURATED, -1002, "the limit of threads is reached") \
     X(FJ_EFAILED, -1003, "failed, without a code")             \
     X(FJ_PENDING, -1004, "not finished: another call completes it later")
