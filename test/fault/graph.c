@@ -5,7 +5,7 @@
 #include <forkjoin/graph.h>
 #include <stdatomic.h>
 
-#include "faulty.h"
+#include "sweep.h"
 
 enum { WIDE = 80 };
 
@@ -57,7 +57,7 @@ static int build(fj_graph *g, struct growing *gr)
     return nodes;
 }
 
-static void run(void)
+static void run(int round)
 {
     fj_pool_options o = {.parallelism = 2};
     fj_graph_options how = {.name = "refused", .flags = FJ_GRAPH_GROWS};
@@ -66,6 +66,7 @@ static void run(void)
     fj_graph *g = NULL;
     int err;
 
+    (void)round;
     CHECK_MAY(err = fj_pool_create(&pool, &o));
     if (err != FJ_OK) return;
     CHECK_MAY(err = fj_graph_create(&g, &how));
@@ -89,34 +90,7 @@ static void run(void)
     CHECK_EQ(fj_pool_destroy(pool), FJ_OK);
 }
 
-static void sweep(enum fji_fault kind, long count, long *points)
-{
-    int threads = threads_alive();
-
-    for (long n = 1;; n++) {
-        long before = fji_fault_calls(kind);
-        set_fault(kind, n, count);
-        run();
-        bool reached = fji_fault_calls(kind) - before >= n;
-        calm();
-        await_threads(threads);
-        if (!reached || n > 60) break;
-        ++*points;
-    }
-}
-
 FJ_TEST(graph_is_built_and_run_whatever_is_refused, 60)
 {
-    static const enum fji_fault kinds[] = {FJI_FAULT_ALLOC, FJI_FAULT_COMMIT, FJI_FAULT_RESERVE,
-                                           FJI_FAULT_THREAD};
-    long points = 0;
-
-    need_faults();
-    one_arena();
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        sweep(kinds[i], 1, &points);
-        sweep(kinds[i], FOR_EVER, &points);
-    }
-    printf("# graph: %ld refusals\n", points);
-    fflush(stdout);
+    sweep("graph", run);
 }

@@ -8,7 +8,7 @@
  */
 #include <forkjoin/inbox.h>
 
-#include "faulty.h"
+#include "sweep.h"
 
 #define POSTS 200 /* more than the first chunk of cells has */
 
@@ -82,28 +82,9 @@ static void run_program(int n)
     CHECK_EQ(ends, accepted + 2);
 }
 
-static void sweep(enum fji_fault kind, long count)
-{
-    for (long n = 1; n < 60; n++) {
-        long before = fji_fault_calls(kind);
-        set_fault(kind, n, count);
-        run_program((int)n);
-        calm();
-        if (fji_fault_calls(kind) - before < n) break;
-    }
-}
-
 FJ_TEST(every_accepted_callback_ends_whatever_is_refused, 60)
 {
-    static const enum fji_fault kinds[] = {FJI_FAULT_EVENT, FJI_FAULT_ALLOC, FJI_FAULT_THREAD,
-                                           FJI_FAULT_COMMIT, FJI_FAULT_RESERVE};
-
-    need_faults();
-    run_program(0); /* creates the common pool */
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        sweep(kinds[i], 1);
-        sweep(kinds[i], FOR_EVER);
-    }
+    sweep("inbox", run_program);
 }
 
 FJ_TEST(refused_descriptor_is_told, 10)

@@ -5,7 +5,7 @@
  */
 #include <forkjoin/then.h>
 
-#include "faulty.h"
+#include "sweep.h"
 
 #define CHAINS 3
 
@@ -49,7 +49,7 @@ static void chain_make(fj_pool *pool, struct chain *c)
     if (err == FJ_OK) c->listeners++;
 }
 
-static void run(void)
+static void run(int round)
 {
     fj_pool_options o = {.parallelism = 1};
     struct chain c[CHAINS];
@@ -58,6 +58,7 @@ static void run(void)
     size_t n = 0;
     int err;
 
+    (void)round;
     memset(c, 0, sizeof c);
     CHECK_MAY(err = fj_pool_create(&pool, &o));
     if (err != FJ_OK) return;
@@ -86,34 +87,7 @@ static void run(void)
     for (int i = 0; i < CHAINS; i++) CHECK_EQ(atomic_load(&c[i].called), c[i].listeners);
 }
 
-static long points;
-
-static void sweep(enum fji_fault kind, long count_of)
-{
-    int threads = threads_alive();
-
-    for (long n = 1;; n++) {
-        long before = fji_fault_calls(kind);
-        set_fault(kind, n, count_of);
-        run();
-        calm();
-        await_threads(threads);
-        if (fji_fault_calls(kind) - before < n) break;
-        points++;
-    }
-}
-
 FJ_TEST(every_listener_is_called_whatever_is_refused, 60)
 {
-    static const enum fji_fault kinds[] = {FJI_FAULT_ALLOC, FJI_FAULT_COMMIT, FJI_FAULT_RESERVE,
-                                           FJI_FAULT_THREAD};
-
-    need_faults();
-    one_arena();
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        sweep(kinds[i], 1);
-        sweep(kinds[i], FOR_EVER);
-    }
-    printf("# then: %ld refusals\n", points);
-    fflush(stdout);
+    sweep("then", run);
 }

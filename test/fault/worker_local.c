@@ -7,7 +7,7 @@
 #include <forkjoin/worker_local.h>
 #include <semaphore.h>
 
-#include "faulty.h"
+#include "sweep.h"
 
 #define TASKS 6
 
@@ -57,7 +57,7 @@ static int value_add(void *value, void *into)
     return FJ_OK;
 }
 
-static void run(void)
+static void run(int round)
 {
     fj_pool_options po = {.parallelism = 2};
     fj_local_options o = {.bytes = sizeof(long), .make = value_make, .drop = value_drop};
@@ -68,6 +68,7 @@ static void run(void)
     fj_local l;
     int err;
 
+    (void)round;
     atomic_store(&made, 0);
     atomic_store(&dropped, 0);
     CHECK_MAY(err = fj_pool_create(&pool, &po));
@@ -89,29 +90,7 @@ static void run(void)
     CHECK_EQ(fj_pool_destroy(pool), FJ_OK);
 }
 
-static void sweep(enum fji_fault kind, long count)
-{
-    int threads = threads_alive();
-
-    for (long n = 1;; n++) {
-        long before = fji_fault_calls(kind);
-        set_fault(kind, n, count);
-        run();
-        calm();
-        await_threads(threads);
-        if (fji_fault_calls(kind) - before < n) break;
-    }
-}
-
 FJ_TEST(every_value_is_made_or_refused_and_dropped_once, 60)
 {
-    static const enum fji_fault kinds[] = {FJI_FAULT_ALLOC, FJI_FAULT_COMMIT, FJI_FAULT_RESERVE,
-                                           FJI_FAULT_THREAD};
-
-    need_faults();
-    one_arena();
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        sweep(kinds[i], 1);
-        sweep(kinds[i], FOR_EVER);
-    }
+    sweep("worker_local", run);
 }
