@@ -5,7 +5,7 @@
  *
  * The disk lane runs at most 3 jobs at the same time. A job sleeps as if it waited for the disk, and
  * still counts. At most 10 jobs wait; a producer that is faster waits until there is room. The index
- * lane does background work: it makes progress when nothing else is to be done. A request goes
+ * lane has background priority: workers run its actions when no other work waits. A request goes
  * through a lane of high priority, so it begins before the rest of the index, although it came last.
  */
 #include <forkjoin/block.h>

@@ -141,7 +141,7 @@ static int group_take_unit(fj_group *g)
     return FJ_OK;
 }
 
-/* Gives n units of g back. If they were the last ones, ends g. LAST TOUCH of *g by this thread,
+/* Gives n units of g back. If no unit is left, and g is closed, ends g. LAST TOUCH of *g by this thread,
  * unless it has more units or waits for g. */
 static void group_drop_units(fj_group *g, uint32_t n)
 {

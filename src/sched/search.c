@@ -58,7 +58,7 @@ bool fji_search_slot_return(fj_pool *p)
 
 bool fji_search_slot_return_unless_last(fj_pool *p)
 {
-    uint32_t s = fji_load_relaxed(&p->nsearching); /* relaxed: the CAS fails if it is old */
+    uint32_t s = fji_load_relaxed(&p->nsearching); /* relaxed: the CAS fails if s is out of date */
 
     /* [idle.defer] acq_rel, as every change of nsearching: this thread sees what a producer wrote
      * before it set FJI_WAKE_DEFERRED. */

@@ -101,7 +101,8 @@ bool fji_search_slot_return(fj_pool *p);
 
 /* Called by a worker that has found a task. Gives its searching slot back and returns true, unless
  * FJI_WAKE_DEFERRED is set and no other slot is in use. In that case the caller keeps the slot and
- * has to make the wake-up. If other slots are in use, the workers that hold them make it. */
+ * has to make the wake-up. If other slots are in use, the
+ * workers that hold them make the wake-up. */
 bool fji_search_slot_return_unless_last(fj_pool *p);
 
 /* Returns whether FJI_WAKE_DEFERRED is set: a producer has left its wake-up to the workers that
