@@ -28,10 +28,11 @@
  *
  *   The broadcast waits for every worker. A body that runs long and has no safepoint delays it. So
  *   does a worker that waits for a lock, a semaphore or a system call, destroys another pool, or is
- *   between fj_block_begin() and fj_block_end(): it takes part at its first safepoint after that. Do not hold a lock at a safepoint if another
- *   worker may wait for this lock: that worker would not reach a safepoint. What a worker waits for
- *   in such a section must not depend on tasks that are still queued, or on a thread that enters the
- *   pool, because both have to wait until the broadcast has ended.
+ *   between fj_block_begin() and fj_block_end(): it takes part at its first safepoint after that.
+ *   Do not hold a lock at a safepoint if another worker may wait for this lock: that worker would
+ *   not reach a safepoint. What a worker waits for in such a section must not depend on tasks that
+ *   are still queued, or on a thread that enters the pool, because both have to wait until the
+ *   broadcast has ended.
  *
  * Which threads
  *   Every worker thread that exists, also one that is blocked or is just starting, and every thread

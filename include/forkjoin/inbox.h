@@ -231,8 +231,9 @@ FJ_API void fj_inbox_unref(fj_inbox *inbox);
  *            it. An embedded future must stay valid until done() or drop() is called. The worker may
  *            still use it then, so done() calls fj_future_fini() before it frees it.
  *   returns  FJ_OK: done() is called once, or drop() if the inbox is closed before. FJ_EINVAL if `f`,
- *            `inbox` or `done` is NULL, and where fj_future_on_done() returns it. FJ_EREJECTED if the inbox is closed. FJ_ENOMEM if there is no
- *            memory. After an error neither done() nor drop() is called.
+ *            `inbox` or `done` is NULL, and where fj_future_on_done() returns it. FJ_EREJECTED if
+ *            the inbox is closed. FJ_ENOMEM if there is no memory. After an error neither done()
+ *            nor drop() is called.
  *   Java     CompletableFuture.whenCompleteAsync() with the executor of an event loop.
  */
 FJ_API FJ_NODISCARD int fj_future_notify(fj_future *f, fj_inbox *inbox, fj_done_fn *done,

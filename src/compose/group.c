@@ -556,8 +556,8 @@ int fj_group_fini(fj_group *g)
     if (g == NULL) return FJ_EINVAL;
     if (group_is_inside(g)) return FJ_EDEADLK;
     int err = group_await(g, FJ_FOREVER);
-    /* [group.waits] acquire <- acq_rel in fj_group_wait_for(): that the other waits do not use g any more.
-     * Their threads have been woken, so the spin is short. */
+    /* [group.waits] acquire <- acq_rel in fj_group_wait_for(): that the other waits do not use g
+     * any more. Their threads have been woken, so the spin is short. */
     while (fji_load_acquire(&g->waits) != 0) fji_spin(&turn, 8, 2);
     for (cell *block = g->block, *before; block != NULL; block = before) {
         before = block->next;

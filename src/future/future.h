@@ -5,8 +5,8 @@
  * future.c has the state word of a future and explains its bits and transitions. future_wait.c
  * queues one future, runs it and waits for it; future_many.c does so with several futures. listen.c
  * registers listeners, which are the functions that are called when a future is done, and
- * listeners.c calls them. future_read.c reads the state of a future. future_call.c, completer.c and timer.c
- * contain kinds of futures.
+ * listeners.c calls them. future_read.c reads the state of a future. future_call.c, completer.c and
+ * timer.c contain kinds of futures.
  *
  * Any thread may call these functions, unless a comment names the thread. The caller needs no lock.
  */

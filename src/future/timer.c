@@ -363,8 +363,8 @@ uint64_t fj_pool_delayed_count(const fj_pool *pool)
 
 /* ---- Public calls: limits -------------------------------------------------------------------- */
 
-/* Allocates a future with a limit from the memory of p. The future is not submitted, and the limit is not in the wheel.
- * Returns NULL if there is no memory. */
+/* Allocates a future with a limit from the memory of p. The future is not submitted, and the limit
+ * is not in the wheel. Returns NULL if there is no memory. */
 static struct timeout_call *timeout_make(fj_pool *p, fj_call_fn *call, void *arg,
                                          void (*on_timeout)(fj_future *f, void *arg))
 {

@@ -164,7 +164,8 @@ void *fji_plat_alloc_small(size_t bytes);
  * caller frees the block with fji_plat_free(). */
 void *fji_plat_alloc_scratch(size_t bytes);
 
-/* Frees memory of fji_plat_alloc(), fji_plat_alloc_small() or fji_plat_alloc_scratch(). Does nothing if p is NULL. */
+/* Frees memory of fji_plat_alloc(), fji_plat_alloc_small() or fji_plat_alloc_scratch(). Does
+ * nothing if p is NULL. */
 void fji_plat_free(void *p);
 
 /*

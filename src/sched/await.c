@@ -66,10 +66,10 @@ static bool await_is_orphaned(const struct await *a)
  * broadcast. The caller takes part and waits again. */
 #define AWAIT_CALLED 1
 
-/* Returns FJ_ECANCELED if the wait is interruptible (how->interruptible) and the task that w runs is
- * interrupted. Otherwise returns FJ_ETIMEDOUT if the deadline has passed, AWAIT_CALLED if the thread is
- * called to a broadcast, and FJ_OK if the waiter has to continue to wait. w: the calling worker or guest, or NULL if the calling thread works for no
- * pool. */
+/* Returns FJ_ECANCELED if the wait is interruptible (how->interruptible) and the task that w runs
+ * is interrupted. Otherwise returns FJ_ETIMEDOUT if the deadline has passed, AWAIT_CALLED if the
+ * thread is called to a broadcast, and FJ_OK if the waiter has to continue to wait. w: the calling
+ * worker or guest, or NULL if the calling thread works for no pool. */
 static int await_gives_up(const fji_worker *w, const fji_wait *how)
 {
     if (how->interruptible && w != NULL && fji_interrupted(w)) return FJ_ECANCELED;

@@ -15,11 +15,12 @@
 
 /*
  * Visits the queues of all other workers and all submission queues once, beginning with a random
- * one, but in a pool with ranked queues in the order of their ranks (steal.c), and takes the oldest task of the first queue that has a task. Then calls
- * fji_wake_after_find(), which wakes another worker if that queue has more tasks. From a submission
- * queue this may take several actions; *taken is the first of them, and the others are pushed into
- * w's queue, or run at once if that queue has no space. Returns SUCCESS if it took a task, RETRY if
- * it took none but a queue may hold one, and EMPTY otherwise.
+ * one, but in a pool with ranked queues in the order of their ranks (steal.c), and takes the oldest
+ * task of the first queue that has a task. Then calls fji_wake_after_find(), which wakes another
+ * worker if that queue has more tasks. From a submission queue this may take several actions;
+ * *taken is the first of them, and the others are pushed into w's queue, or run at once if that
+ * queue has no space. Returns SUCCESS if it took a task, RETRY if it took none but a queue may hold
+ * one, and EMPTY otherwise.
  */
 fji_steal_result fji_steal_any(fji_worker *w, fji_taken *taken);
 

@@ -447,9 +447,9 @@ FJ_TEST(child_process_continues_what_follows_from_its_own_promise, 30)
 
 /*
  * A program is a list of nodes. A node is a source, or follows from earlier nodes. The oracle
- * computes the outcome of each node from the outcomes of its inputs. Several
- * threads submit the sources and cancel some of the nodes. For a node that follows from a cancelled one, the oracle uses the outcome that the
- * cancelled node really has.
+ * computes the outcome of each node from the outcomes of its inputs. Several threads submit the
+ * sources and cancel some of the nodes. For a node that follows from a cancelled one, the oracle
+ * uses the outcome that the cancelled node really has.
  */
 enum kind { SOURCE, THEN, HANDLE, FORWARD, ALL, ANY, N_KINDS };
 
