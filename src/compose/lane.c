@@ -74,7 +74,7 @@ static void waiter_init(fj_lane *l, fji_lane_waiter *w)
     l->callers++;
     w->next = NULL;
     w->released = false;
-    w->inside = false;
+    w->inside = 0;
     w->err = FJ_OK;
     /* A thread outside the pool does not become a guest: the pool may end while the lane is
      * paused. */
@@ -138,9 +138,9 @@ static int waiter_wait(fj_lane *l, fji_lane_waiter *w, int64_t timeout_ns, bool 
 static int lane_wait_for_room(fj_lane *l, fji_lane_cell cell)
 {
     fji_lane_waiter w;
-    bool inside = fji_lane_is_inside(l);
+    uint32_t inside = fji_lane_depth(l);
 
-    if (inside && l->waits_inside + 1 >= l->width) {
+    if (inside != 0 && l->waits_inside + inside >= l->width) {
         fji_lock_drop(&l->lock);
         return FJ_EDEADLK;
     }
@@ -353,7 +353,7 @@ int fj_lane_drain(fj_lane *l, int64_t timeout_ns)
     fji_lane_waiter w;
 
     if (l == NULL) return FJ_EINVAL;
-    if (fji_lane_is_inside(l)) return FJ_EDEADLK;
+    if (fji_lane_depth(l) != 0) return FJ_EDEADLK;
     fji_lock_take(&l->lock);
     bool empty = lane_is_empty(l);
     if (empty || timeout_ns <= 0) {
@@ -372,7 +372,7 @@ int fj_lane_destroy(fj_lane *l)
     fji_lane_waiter w;
 
     if (l == NULL) return FJ_OK;
-    if (fji_lane_is_inside(l)) return FJ_EDEADLK;
+    if (fji_lane_depth(l) != 0) return FJ_EDEADLK;
     fji_lock_take(&l->lock);
     l->closed = true;
     if (l->pauses != 0) (void)fji_lane_discard(l);

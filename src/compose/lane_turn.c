@@ -17,11 +17,12 @@ typedef struct frame {
 } frame;
 static __thread frame *lane_here;
 
-bool fji_lane_is_inside(const fj_lane *l)
+uint32_t fji_lane_depth(const fj_lane *l)
 {
-    for (const frame *f = lane_here; f != NULL; f = f->outer)
-        if (f->lane == l) return true;
-    return false;
+    uint32_t n = 0;
+
+    for (const frame *f = lane_here; f != NULL; f = f->outer) n += f->lane == l;
+    return n;
 }
 
 /* ---- Calls that wait ------------------------------------------------------------------------- */
@@ -203,7 +204,7 @@ static bool lane_step(fj_lane *l, stint *s)
     frame here = {l, lane_here};
     /* If this thread runs an action of the lane already, the turn is not offered: in a pool without
      * workers, the offer would run the next action on the same stack. */
-    bool nested = fji_lane_is_inside(l);
+    bool nested = fji_lane_depth(l) != 0;
     fji_lane_cell c = lane_pop(l);
 
     l->running++;

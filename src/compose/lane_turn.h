@@ -83,7 +83,7 @@ typedef struct fji_lane_waiter {
     struct fji_lane_waiter *next;
     fji_lane_cell cell; /* of a producer: its action */
     int err;            /* what the call returns */
-    bool inside;        /* of a producer: it runs an action of the lane */
+    uint32_t inside;    /* of a producer: how many actions of the lane its thread runs */
     bool released;      /* it is in no list any more */
 } fji_lane_waiter;
 
@@ -97,7 +97,7 @@ struct fj_lane {
     uint32_t pauses;
     uint32_t cancelling;
     uint32_t callers;
-    uint32_t waits_inside; /* producers with `inside` */
+    uint32_t waits_inside; /* sum of `inside` of the producers */
     bool offered, closed;
     fji_lane_cell *ring; /* the action at position i is in cell i % size */
     size_t size;         /* number of cells, a power of two */
@@ -149,8 +149,9 @@ static inline bool fji_lane_must_offer(fj_lane *l)
     return l->offered = true;
 }
 
-/* Returns whether the calling thread runs an action of `l`. */
-bool fji_lane_is_inside(const fj_lane *l);
+/* Returns how many actions of `l` the calling thread runs, one inside the other. It is above 1 only if
+ * an action has filled a lane with FJ_LANE_CALLER_RUNS. */
+uint32_t fji_lane_depth(const fj_lane *l);
 
 /* The function of the turn. */
 void fji_lane_turn(fj_callback *c, int err);
