@@ -178,6 +178,18 @@ static bool lane_grow(fj_lane *l, size_t size)
     return true;
 }
 
+/* Offers the turn if necessary and releases calls, after a change of the state. With the lock, which
+ * it drops. LAST TOUCH of *l, unless the caller knows that the lane is in use. */
+static void lane_changed(fj_lane *l)
+{
+    fji_lane_waiter *released = fji_lane_settle(l);
+    bool offer = fji_lane_must_offer(l);
+
+    fji_lock_drop(&l->lock);
+    fji_lane_release(released);
+    if (offer) fji_lane_offer(l);
+}
+
 /* Called after fji_lane_must_offer() has returned true: queues the turn for the action at position
  * `at`. If that fails and the lane has no other action, takes the action back and returns the error.
  * Otherwise serves the lane. Without the lock. */
@@ -190,7 +202,8 @@ static int lane_offer_for(fj_lane *l, uint64_t at)
     if (l->head == at && l->tail == at + 1) {
         l->tail = at;
         l->offered = false;
-        return lane_leave(l, err);
+        lane_changed(l); /* a call that waited for room may take the place of the action */
+        return err;
     }
     fji_lock_drop(&l->lock);
     fji_lane_serve(l);
@@ -292,18 +305,6 @@ int fj_lane_call(fj_lane *l, fj_call_fn *call, void *arg, fj_future **f)
 }
 
 /* ---- Control --------------------------------------------------------------------------------- */
-
-/* Offers the turn if necessary and releases calls, after a change of the state. With the lock, which
- * it drops. LAST TOUCH of *l, unless the caller knows that the lane is in use. */
-static void lane_changed(fj_lane *l)
-{
-    fji_lane_waiter *released = fji_lane_settle(l);
-    bool offer = fji_lane_must_offer(l);
-
-    fji_lock_drop(&l->lock);
-    fji_lane_release(released);
-    if (offer) fji_lane_offer(l);
-}
 
 int fj_lane_pause(fj_lane *l)
 {

@@ -64,3 +64,61 @@ FJ_TEST(a_caller_that_runs_all_actions_of_the_width_does_not_wait_for_room, 10)
     CHECK_EQ(fj_lane_destroy(s.lane), FJ_OK);
     fjt_destroy(pool);
 }
+
+/* ---- A turn that is refused -------------------------------------------------------------------- */
+
+struct refusal {
+    fj_lane *lane;
+    atomic_int armed, producer_err;
+    atomic_int n;
+    pthread_t producer;
+};
+
+static void *produce(void *arg)
+{
+    struct refusal *r = arg;
+
+    atomic_store(&r->producer_err, fj_lane_execute(r->lane, count, &r->n));
+    return NULL;
+}
+
+/* Refuses memory once, after another thread has begun to wait for room in the lane. */
+static void *refuse_once(size_t bytes, size_t align, void *arg)
+{
+    struct refusal *r = arg;
+    void *p = NULL;
+
+    if (atomic_exchange(&r->armed, 0) != 0) {
+        CHECK_EQ(pthread_create(&r->producer, NULL, produce, r), 0);
+        await_producer(r->lane);
+        return NULL;
+    }
+    return posix_memalign(&p, align < sizeof p ? sizeof p : align, bytes) == 0 ? p : NULL;
+}
+
+static void give_back(void *p, size_t bytes, void *arg)
+{
+    (void)bytes, (void)arg;
+    free(p);
+}
+
+FJ_TEST(an_action_that_waited_for_room_runs_if_the_one_before_it_was_refused, 10)
+{
+    static struct refusal r;
+    fj_pool *pool = fjt_pool_with(&(fj_pool_options){
+        .parallelism = 1, .allocate = refuse_once, .release = give_back, .arg = &r});
+    fj_lane_options o = {.pool = pool, .capacity = 1, .priority = FJ_PRIORITY_HIGH};
+    atomic_int n = 0;
+
+    CHECK_EQ(fj_lane_create(&r.lane, &o), FJ_OK);
+    atomic_store(&r.armed, 1);
+    CHECK_EQ(fj_lane_execute(r.lane, count, &n), FJ_ENOMEM); /* no memory to queue the turn */
+    CHECK_EQ(atomic_load(&r.armed), 0);
+    pthread_join(r.producer, NULL);
+    CHECK_EQ(atomic_load(&r.producer_err), FJ_OK);
+    CHECK_EQ(fj_lane_drain(r.lane, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&r.n), 1);
+    CHECK_EQ(atomic_load(&n), 0);
+    CHECK_EQ(fj_lane_destroy(r.lane), FJ_OK);
+    fjt_destroy(pool);
+}
