@@ -329,8 +329,8 @@ void fji_lane_turn(fj_callback *c, int err)
         return;
     }
     fji_lock_take(&l->lock);
-    do lane_stop(l);
-    while (l->head != l->tail); /* an action that was given to the lane meanwhile */
+    /* Again, because actions may be given to the lane meanwhile. A paused lane keeps its actions. */
+    while (l->head != l->tail && l->pauses == 0) lane_stop(l);
     l->offered = false;
     fji_lane_waiter *released = fji_lane_settle(l);
     fji_lock_drop(&l->lock);

@@ -122,3 +122,44 @@ FJ_TEST(an_action_that_waited_for_room_runs_if_the_one_before_it_was_refused, 10
     CHECK_EQ(fj_lane_destroy(r.lane), FJ_OK);
     fjt_destroy(pool);
 }
+
+/* ---- Pools that stop --------------------------------------------------------------------------- */
+
+static void on_cancel(fj_lane *l, fj_action_fn *action, void *action_arg, void *arg)
+{
+    (void)l, (void)action, (void)action_arg;
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static int until_stopped(void *arg)
+{
+    struct gate *g = arg;
+
+    atomic_fetch_add(&g->arrived, 1);
+    while (!atomic_load(&g->open)) sched_yield();
+    return FJ_OK;
+}
+
+FJ_TEST(a_lane_that_is_paused_keeps_its_actions_when_the_pool_stops, 10)
+{
+    fj_pool *pool = fjt_pool(1, 0);
+    struct gate g = {0};
+    atomic_int n = 0, cancelled = 0;
+    fj_lane_options o = {.pool = pool, .width = 1, .on_cancel = on_cancel, .arg = &cancelled};
+    fj_lane *l;
+
+    CHECK_EQ(fj_lane_create(&l, &o), FJ_OK);
+    CHECK_EQ(fj_execute(pool, until_stopped, &g), FJ_OK);
+    gate_await(&g, 1);
+    CHECK_EQ(fj_lane_execute(l, count, &n), FJ_OK); /* queues the turn */
+    CHECK_EQ(fj_lane_pause(l), FJ_OK);
+    (void)fj_pool_shutdown_now(pool);
+    atomic_store(&g.open, 1);
+    CHECK_EQ(fj_pool_await_termination(pool, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&cancelled), 0);
+    CHECK_EQ(fj_lane_resume(l), FJ_OK);
+    CHECK_EQ(atomic_load(&cancelled), 1);
+    CHECK_EQ(atomic_load(&n), 0);
+    CHECK_EQ(fj_lane_destroy(l), FJ_OK);
+    fjt_destroy(pool);
+}
