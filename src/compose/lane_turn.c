@@ -140,13 +140,14 @@ static void lane_stop(fj_lane *l)
 }
 
 /* Returns whether the pool has stopped: nothing that waits shall run. A thread outside the pool may
- * ask too. */
+ * ask too, also a worker of another pool that stops. The common pool stops only when no task is left
+ * in it, and is replaced by the next one, so there only its own threads count: those in on_stop. */
 static bool lane_is_stopped(const fj_lane *l)
 {
     const fj_pool *p = l->options.pool;
 
-    if (fj_is_stopping()) return true;
-    return p != NULL && (fj_pool_is_terminating(p) || fj_pool_is_terminated(p));
+    if (p == NULL && !fj_is_stopping()) return false;
+    return fj_pool_is_terminating(p) || fj_pool_is_terminated(p);
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */

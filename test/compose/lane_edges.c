@@ -163,3 +163,43 @@ FJ_TEST(a_lane_that_is_paused_keeps_its_actions_when_the_pool_stops, 10)
     CHECK_EQ(fj_lane_destroy(l), FJ_OK);
     fjt_destroy(pool);
 }
+
+struct resumer {
+    fj_lane *lane;
+    struct gate gate;
+};
+
+static int resume_when_open(void *arg)
+{
+    struct resumer *r = arg;
+
+    (void)until_stopped(&r->gate);
+    return fj_lane_resume(r->lane);
+}
+
+FJ_TEST(a_worker_of_another_pool_that_stops_runs_the_actions_of_a_lane, 10)
+{
+    fj_pool *pool = fjt_pool(1, 0), *other = fjt_pool(1, 0);
+    struct gate busy = {0};
+    struct resumer r = {0};
+    atomic_int n = 0, cancelled = 0;
+    fj_lane_options o = {.pool = pool, .width = 1, .on_cancel = on_cancel, .arg = &cancelled};
+
+    CHECK_EQ(fj_lane_create(&r.lane, &o), FJ_OK);
+    CHECK_EQ(fj_lane_pause(r.lane), FJ_OK);
+    CHECK_EQ(fj_lane_execute(r.lane, count, &n), FJ_OK);
+    CHECK_EQ(fj_execute(pool, until_stopped, &busy), FJ_OK);
+    CHECK_EQ(fj_execute(other, resume_when_open, &r), FJ_OK);
+    gate_await(&busy, 1);
+    gate_await(&r.gate, 1);
+    fj_pool_shutdown(pool);            /* refuses the turn */
+    (void)fj_pool_shutdown_now(other); /* does not concern the lane */
+    atomic_store(&r.gate.open, 1);
+    CHECK_EQ(fj_lane_drain(r.lane, FJ_FOREVER), FJ_OK);
+    CHECK_EQ(atomic_load(&cancelled), 0);
+    CHECK_EQ(atomic_load(&n), 1);
+    CHECK_EQ(fj_lane_destroy(r.lane), FJ_OK);
+    atomic_store(&busy.open, 1);
+    fjt_destroy(pool);
+    fjt_destroy(other);
+}
