@@ -51,9 +51,13 @@
  *
  *   A group has a token, under which its children run. If the token is cancelled, fj_is_cancelled()
  *   returns 1 in the children, and children that have not begun are skipped: their body is not
- *   called, and they count as finished. If no child has failed before, the error of the group is
- *   then FJ_ECANCELED. If the pool stops, the children that have not begun are skipped too. A group
+ *   called, and they count as finished. If a child is skipped and none has failed before, the error
+ *   of the group is FJ_ECANCELED. If the pool stops, the children that have not begun are skipped too. A group
  *   ends only when all of its children have finished, whatever their outcomes are.
+ *
+ * In a child process made by fork(), a group of the parent process may only be waited for. No child
+ * of the group begins there. If the group had not ended, fj_group_wait() and fj_group_fini() return
+ * the first error until the fork(), or FJ_ECANCELED if there was none.
  */
 #ifndef FORKJOIN_GROUP_H
 #define FORKJOIN_GROUP_H
@@ -120,7 +124,7 @@ struct fj_group {
     uint32_t count;
     uint32_t holds;
     uint32_t waits;
-    uint32_t spare;
+    uint32_t generation;
     uint32_t lock[2];
     struct fji_group_cell *cells;
     struct fji_group_cell *block;
@@ -223,8 +227,9 @@ FJ_API int fj_group_release(fj_group *g);
  *   from     any thread that does not run a child of the group. Several threads may wait.
  *   order    everything that the children did happens before the return.
  *   returns  the first error of a child, FJ_OK if there was none. FJ_EDEADLK, and the group is not
- *            closed, if the caller is a child of the group or a task below one. FJ_EINVAL if `g`
- *            is NULL.
+ *            closed, if the caller is a child of the group or a task below one; a task that runs
+ *            under the token of the group, or under a token below it, counts as such. FJ_EINVAL if
+ *            `g` is NULL.
  */
 FJ_API int fj_group_wait(fj_group *g);
 

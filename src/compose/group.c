@@ -46,7 +46,9 @@
  * Who touches what
  *   A thread that has a unit may use the group. A thread that gives back its last unit does not use
  *   the group afterwards, except the one that ends it: the group stays valid until the root is
- *   done. fj_group_fini() frees the group when the root is done and no other wait is left.
+ *   done. fj_group_fini() frees the group when the root is done and no other wait is left. In a
+ *   child process made by fork(), a group of the parent process never gets its units back; a wait
+ *   cancels the root, which is orphaned.
  *
  * Edges           from                           to                             carries
  *   group.count   acq_rel, group_drop_units()    acq_rel, group_drop_units(),   what children did
@@ -88,7 +90,8 @@ typedef struct frame {
     fj_group *group;
     struct frame *outer; /* the frame below it on the stack of the thread */
     uint32_t units;
-    cell *first, *last; /* free cells; `last` is valid if `first` is not NULL */
+    uint32_t generation; /* that of the group, fji_generation() */
+    cell *first, *last;  /* free cells; `last` is valid if `first` is not NULL */
 } frame;
 
 /* The topmost frame of the calling thread. */
@@ -263,8 +266,10 @@ static FJI_COLD void group_skip(fj_group *g, void *child)
 
 static int group_run_call(fj_task *t);
 
-/* Runs the child t, or skips it. t may be freed or queued again when its body has begun. */
-static void frame_run(frame *f, fj_task *t, bool skip)
+/* Runs the child t, or skips it. t may be freed or queued again when its body has begun. Returns false
+ * if this is a child process that the body has made by fork(): the group must not be used there,
+ * because its memory and its lock may belong to threads that do not exist (pool/atfork.c). */
+static bool frame_run(frame *f, fj_task *t, bool skip)
 {
     fj_group *g = f->group;
     int code = FJ_OK;
@@ -286,7 +291,9 @@ static void frame_run(frame *f, fj_task *t, bool skip)
         else
             group_skip(g, own);
     }
+    if (FJI_UNLIKELY(f->generation != fji_generation())) return false;
     if (FJI_UNLIKELY(code != FJ_OK)) group_fail(g, code);
+    return true;
 }
 
 /* Takes a child of the group from the calling worker's own queue, or steals one. Returns NULL if
@@ -300,19 +307,28 @@ static fj_task *frame_take(const frame *f)
     return fji_member_take(&g->root, steals);
 }
 
+/* Returns whether this is a child process made by fork(), and g was opened in the parent process. The
+ * lock of g may be held, and threads that do not exist may have units or wait for g. */
+static bool group_is_foreign(const fj_group *g)
+{
+    return FJI_UNLIKELY(g->generation != fji_generation());
+}
+
 /* Runs the child t, and then at most `more` children that the calling worker takes or steals. */
 static void group_run_children(fj_task *t, bool discarded, uint32_t more)
 {
     fj_group *g = ((cell *)t)->group;
-    frame f = {.group = g, .outer = group_here, .units = 1};
+    frame f = {.group = g, .outer = group_here, .units = 1, .generation = g->generation};
 
+    if (group_is_foreign(g)) return;
     group_here = &f;
-    frame_run(&f, t, discarded || fj_is_cancelled());
-    while (!discarded && more-- != 0 && (t = frame_take(&f)) != NULL) {
+    bool same = frame_run(&f, t, discarded || fj_is_cancelled());
+    while (same && !discarded && more-- != 0 && (t = frame_take(&f)) != NULL) {
         f.units++;
-        frame_run(&f, t, fj_is_cancelled());
+        same = frame_run(&f, t, fj_is_cancelled());
     }
     group_here = f.outer;
+    if (FJI_UNLIKELY(!same)) return;
     if (f.first != NULL) group_give_cells(g, f.first, f.last);
     group_drop_units(g, f.units);
 }
@@ -514,6 +530,7 @@ static int group_open(fj_group *g, fj_pool *pool, const fj_token *token)
 
     if (err != FJ_OK) return err;
     g->owner = group_own_number();
+    g->generation = fji_generation();
     g->code = FJ_OK;
     g->holds = 0;
     g->count = OPEN;
@@ -558,7 +575,7 @@ int fj_group_fini(fj_group *g)
     int err = group_await(g, FJ_FOREVER);
     /* [group.waits] acquire <- acq_rel in fj_group_wait_for(): that the other waits do not use g
      * any more. Their threads have been woken, so the spin is short. */
-    while (fji_load_acquire(&g->waits) != 0) fji_spin(&turn, 8, 2);
+    while (!group_is_foreign(g) && fji_load_acquire(&g->waits) != 0) fji_spin(&turn, 8, 2);
     for (cell *block = g->block, *before; block != NULL; block = before) {
         before = block->next;
         fji_block_free(block);

@@ -5,6 +5,7 @@
 #include <forkjoin/block.h>
 #include <forkjoin/group.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -542,6 +543,104 @@ FJ_TEST(child_process_does_not_wait_for_children_of_the_parent_process, 10)
     CHECK_EQ(fj_group_fini(&g), FJ_OK);
     CHECK_EQ(atomic_load(&runs), 2);
     fjt_destroy(pool);
+}
+
+struct forking {
+    fj_group group;
+    atomic_int step; /* 1: the child of the group runs; 2: main has the lock; 3: the fork is over */
+    pid_t process;   /* the child process, or 0 in it */
+};
+
+/* Waits for the end of a child process, whose status has to be 0; ends it if it hangs. */
+static void await_process(pid_t process)
+{
+    int status = -1;
+    pid_t ended = 0;
+
+    for (int i = 0; i < 500 && ended == 0; i++) {
+        ended = waitpid(process, &status, WNOHANG);
+        fjt_sleep_us(10000);
+    }
+    if (ended == 0) (void)kill(process, SIGKILL);
+    CHECK_EQ(ended, process);
+    CHECK_EQ(status, 0);
+}
+
+static int fork_call(fj_group *g, void *arg)
+{
+    struct forking *s = arg;
+
+    (void)g;
+    atomic_store(&s->step, 1);
+    while (atomic_load(&s->step) != 2) sched_yield();
+    s->process = fork();
+    if (s->process != 0) atomic_store(&s->step, 3);
+    return FJ_OK;
+}
+
+static void fork_and_wait(void *arg)
+{
+    struct forking *s = arg;
+
+    open_group(&s->group, NULL);
+    CHECK_EQ(fj_group_call(&s->group, count_call, NULL), FJ_OK);
+    CHECK_EQ(fj_group_call(&s->group, fork_call, s), FJ_OK);
+    CHECK_EQ(fj_group_call(&s->group, count_call, NULL), FJ_OK);
+    int err = fj_group_fini(&s->group);
+    if (s->process == 0) _exit(err == FJ_ECANCELED ? 0 : 1);
+    CHECK_EQ(err, FJ_OK);
+    await_process(s->process);
+}
+
+static void *fork_in_pool(void *arg)
+{
+    fj_pool *pool = fjt_pool(1, 0);
+
+    inside(pool, fork_and_wait, arg);
+    fjt_destroy(pool);
+    return NULL;
+}
+
+static void *wait_for_it(void *arg)
+{
+    (void)fj_group_wait(arg);
+    return NULL;
+}
+
+FJ_TEST(child_process_does_not_wait_for_waits_of_the_parent_process, 20)
+{
+    fj_pool *pool = fjt_pool(1, 0);
+    pthread_t t;
+    fj_group g;
+
+    open_group(&g, pool);
+    CHECK_EQ(fj_group_call(&g, at_the_gate, NULL), FJ_OK);
+    until(&begun);
+    CHECK_EQ(pthread_create(&t, NULL, wait_for_it, &g), 0);
+    while (__atomic_load_n(&g.waits, __ATOMIC_RELAXED) == 0) fjt_sleep_us(50);
+    pid_t child = fork();
+    if (child == 0) _exit(fj_group_fini(&g) == FJ_ECANCELED ? 0 : 1);
+    await_process(child);
+    atomic_store(&gate, 1);
+    CHECK_EQ(fj_group_fini(&g), FJ_OK);
+    pthread_join(t, NULL);
+    fjt_destroy(pool);
+}
+
+FJ_TEST(child_process_leaves_the_group_alone_after_a_body_that_forked, 20)
+{
+    static struct forking s;
+    fji_lock *lock = (fji_lock *)(void *)s.group.lock;
+    pthread_t t;
+
+    CHECK_EQ(pthread_create(&t, NULL, fork_in_pool, &s), 0);
+    while (atomic_load(&s.step) != 1) fjt_sleep_us(50);
+    fji_lock_take(lock); /* in the child process no thread drops it */
+    atomic_store(&s.step, 2);
+    while (atomic_load(&s.step) != 3) fjt_sleep_us(50);
+    fji_lock_drop(lock);
+    pthread_join(t, NULL);
+    CHECK_EQ(atomic_load(&runs), 2);
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
