@@ -76,6 +76,7 @@ struct fj_feeder {
     size_t added;    /* items that were added, and that the progress does not count yet */
     size_t done;     /* items that are done, and that the progress does not count yet */
     size_t turn;     /* how many items are processed between two looks at the clock; see TURN_MAX */
+    uint32_t generation; /* the fork generation in which the chunk was taken */
 };
 
 /* ---- Chunks ---------------------------------------------------------------------------------- */
@@ -98,12 +99,21 @@ static FJI_COLD chunk *each_add_chunk(each *e)
     return c;
 }
 
-/* Returns a chunk without items, or NULL if there is no memory. */
+/* Returns whether this is a child process that a body of the chunk has made by fork(). There the list
+ * must not be used: threads that do not exist may have its lock and its memory (pool/atfork.c). Asked
+ * after each turn, so the body may be called there for the other items of the turn. */
+static bool feeder_is_foreign(const fj_feeder *f)
+{
+    return FJI_UNLIKELY(f->generation != fji_generation());
+}
+
+/* Returns a chunk without items, or NULL if there is no memory, or in a child process. */
 static chunk *feeder_new_chunk(fj_feeder *f)
 {
     each *e = f->each;
     chunk *c = f->spare;
 
+    if (feeder_is_foreign(f)) return NULL;
     f->spare = NULL;
     if (c == NULL) {
         fji_lock_take(&e->lock);
@@ -217,6 +227,7 @@ static int feeder_run(fj_feeder *f)
         if (!each_continues(f->each)) return FJ_ECANCELED;
         if (feeder_should_divide(f)) feeder_divide(f);
         int code = feeder_turn(f, f->turn < in->n ? f->turn : in->n);
+        if (feeder_is_foreign(f)) return FJ_ECANCELED;
         if (FJI_UNLIKELY(code != FJ_OK)) return code;
         uint64_t end = fji_ticks();
         f->turn = end - begin > TURN_TICKS ? 1 : f->turn < TURN_MAX ? 2 * f->turn : TURN_MAX;
@@ -241,11 +252,12 @@ static void feeder_count(fj_feeder *f)
 static int chunk_run(fj_group_task *t)
 {
     chunk *c = (chunk *)(void *)t;
-    fj_feeder f = {.each = c->each, .in = c, .turn = 1};
+    fj_feeder f = {.each = c->each, .in = c, .turn = 1, .generation = fji_generation()};
     int code;
 
     for (;;) {
         code = feeder_run(&f);
+        if (feeder_is_foreign(&f)) return code;
         feeder_count(&f);
         if (code != FJ_OK || f.out == NULL) break;
         if (f.spare == NULL && f.in != f.each->first)

@@ -5,6 +5,8 @@
 #include <forkjoin/for_each.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "api/inside.h"
 #include "plat/plat.h"
@@ -410,4 +412,46 @@ FJ_TEST(random_lists_are_processed_as_an_oracle_says, 30)
         }
         fjt_destroy(pool);
     }
+}
+
+/* ---- fork() ---------------------------------------------------------------------------------- */
+
+struct forking {
+    pid_t child; /* -1: not forked yet */
+    int visits;  /* in this process, after the fork */
+};
+
+static int fork_once(void *item, fj_feeder *feeder, void *arg)
+{
+    struct forking *s = arg;
+
+    (void)item, (void)feeder;
+    if (s->child != -1)
+        s->visits++;
+    else
+        s->child = fork();
+    return FJ_OK;
+}
+
+static void visit_with_fork(void *arg)
+{
+    struct forking s = {.child = -1};
+    char items[10] = {0};
+    int status = -1;
+
+    (void)arg;
+    int err = fj_for_each(items, sizeof items, 1, fork_once, &s, NULL);
+    if (s.child == 0) _exit(err == FJ_ECANCELED && s.visits == 0 ? 0 : 1);
+    CHECK_EQ(err, FJ_OK);
+    CHECK_EQ(s.visits, 9);
+    CHECK_EQ(waitpid(s.child, &status, 0), s.child);
+    CHECK_EQ(status, 0);
+}
+
+FJ_TEST(child_process_leaves_the_list_alone_after_a_body_that_forked, 20)
+{
+    fj_pool *pool = fjt_pool(1, 0);
+
+    inside(pool, visit_with_fork, NULL);
+    fjt_destroy(pool);
 }
