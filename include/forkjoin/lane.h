@@ -70,8 +70,9 @@
  *   when its lanes are empty, but a paused lane does not keep it from ending.
  *   fj_pool_shutdown_now() cancels the waiting actions of lanes that are not paused. The waiting
  *   actions of a paused lane are cancelled when fj_lane_resume(), fj_lane_cancel() or
- *   fj_lane_destroy() is called. After the end of the pool no other call for the lane is allowed
- *   if the memory of the pool is freed.
+ *   fj_lane_destroy() is called. A call that waits for room in a paused lane goes on waiting until
+ *   then, unless a worker of the pool makes it. After the end of the pool no other call for the lane
+ *   is allowed if the memory of the pool is freed.
  *
  *   "Cancelled" means: a future ends with FJ_ECANCELED. An action of fj_lane_execute() is not run,
  *   and the lane passes it to `on_cancel`.
@@ -122,7 +123,10 @@ typedef struct fj_lane_options {
      * code other than 0. The action still counts as running. */
     void (*on_error)(fj_lane *lane, int code, void *arg);
     /* The lane calls `on_cancel` for an action of fj_lane_execute() that will not run, so that the
-     * program can free what action_arg points to. The thread that cancels makes the call. */
+     * program can free what action_arg points to. The thread that cancels makes the call. No action
+     * begins before `on_cancel` has returned, so it must not wait for the lane: it must not call
+     * fj_lane_drain() or fj_lane_destroy(), and fj_lane_execute() only if that call does not wait
+     * for room. */
     void (*on_cancel)(fj_lane *lane, fj_action_fn *action, void *action_arg, void *arg);
     /* Must be 0. */
     uint64_t reserved[4];
@@ -150,7 +154,8 @@ FJ_API FJ_NODISCARD int fj_lane_create(fj_lane **lane, const fj_lane_options *o)
  *            pool is shut down and the caller is not one of its workers; if the pool stops.
  *            FJ_EBUSY if the lane is full and `full` is FJ_LANE_REFUSES.
  *            FJ_EDEADLK if the call would wait for room, and the thread runs an action of this lane,
- *            and all actions that the width allows would then wait for room.
+ *            and all actions that the width allows would then wait for room, or for an action that
+ *            waits for room and runs inside them (FJ_LANE_CALLER_RUNS).
  *            FJ_ECANCELED if the calling task is interrupted (forkjoin/future.h) while the call
  *            waits.
  *            FJ_ENOMEM if there is no memory.

@@ -39,7 +39,9 @@
  *   If the last reference to an allocated input is dropped before it is done, it is cancelled.
  *
  * A derived future belongs to no queue until its inputs are done. A worker that waits for it runs no
- * task meanwhile, and another worker may run in its place (forkjoin/block.h).
+ * task meanwhile, and another worker may run in its place (forkjoin/block.h). If a pool has no thread
+ * and cannot start one, a thread that waits for a future of fj_future_all_of() or fj_future_any_of()
+ * runs tasks of the common pool only, so a program for such a system waits for the inputs instead.
  */
 #ifndef FORKJOIN_THEN_H
 #define FORKJOIN_THEN_H
